@@ -1,0 +1,57 @@
+"""nbsal: why a transformer decided what it decided about a text.
+
+>>> import nbsal
+>>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
+>>> explain("A warm and funny film.").prediction
+'positive'
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from nbsal.encoding import Encoded as Encoded
+    from nbsal.explainer import Explainer as Explainer
+    from nbsal.explainer import compare as compare
+    from nbsal.methods.decoding import Decoded as Decoded
+    from nbsal.methods.gradient import GradCAM as GradCAM
+    from nbsal.methods.gradient import GradientXActivation as GradientXActivation
+    from nbsal.methods.gradient import Simple as Simple
+    from nbsal.saliency import LayerSaliency as LayerSaliency
+    from nbsal.saliency import Saliency as Saliency
+    from nbsal.subject import Subject as Subject
+    from nbsal.subject import load as load
+    from nbsal.target import contrast as contrast
+    from nbsal.trace import Trace as Trace
+
+# Looked up on first use: `import nbsal` loads neither torch nor transformers.
+_NAMES = {
+    "Encoded": "encoding",
+    "Explainer": "explainer",
+    "compare": "explainer",
+    "Decoded": "methods.decoding",
+    "GradCAM": "methods.gradient",
+    "GradientXActivation": "methods.gradient",
+    "Simple": "methods.gradient",
+    "LayerSaliency": "saliency",
+    "Saliency": "saliency",
+    "Subject": "subject",
+    "load": "subject",
+    "contrast": "target",
+    "Trace": "trace",
+}
+_MODULES = ("errors", "progress", "samples", "methods")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        return getattr(import_module(f"nbsal.{_NAMES[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"nbsal.{name}")
+    raise AttributeError(f"module 'nbsal' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*_NAMES, *_MODULES, "__version__"])

@@ -1,0 +1,158 @@
+"""Anatomy: where a stock model keeps its blocks and its final norm, what its head decides, how much text it reads."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nbsal.errors import ModelError
+
+TASKS = {
+    "ForSequenceClassification": "sequence",
+    "ForQuestionAnswering": "span",
+    "ForTokenClassification": "token",
+    "ForCausalLM": "next-token",
+    "LMHeadModel": "next-token",
+}
+
+
+def task(model: nn.Module) -> str:
+    """What the model's own head decides: "sequence", "span", "token" or "next-token"."""
+    name = type(model).__name__
+    for ending, kind in TASKS.items():
+        if name.endswith(ending):
+            return kind
+    raise ModelError(
+        f"{name} has no head whose decision could be explained. Pass a model for sequence classification, question "
+        f"answering, token classification or causal language modelling; a masked LM belongs in lm=..."
+    )
+
+
+def body(model: Any) -> nn.Module:
+    """The stack of blocks with its embeddings, without the task's head."""
+    if model.config.is_encoder_decoder:
+        raise ModelError(f"{type(model).__name__} is an encoder-decoder; nbsal explains encoders and decoders alone.")
+    base: nn.Module = model.base_model
+    return base
+
+
+def blocks(model: Any) -> list[nn.Module]:
+    """The modules whose calls are the model's blocks, in order; ALBERT calls the same one again and again."""
+    base, depth = body(model), model.config.num_hidden_layers
+    lists = [(name, module) for name, module in base.named_modules() if isinstance(module, nn.ModuleList)]
+    for _, candidates in sorted(lists, key=lambda pair: pair[0].count(".")):
+        if len(candidates) == depth:
+            return list(candidates)
+    shared = next((module for name, module in lists if name.endswith("layer_groups")), None)
+    if shared is not None:
+        return list(shared)
+    raise ModelError(f"No stack of {depth} blocks was found in {type(model).__name__}.")
+
+
+def first_tensor(output: Any) -> Tensor:
+    """The hidden states among what a block returns."""
+    return output if isinstance(output, Tensor) else output[0]
+
+
+@contextmanager
+def listening(model: Any) -> Iterator[list[Tensor]]:
+    """A list that fills with the embedding output and every block's output while the model runs."""
+    heard: list[Tensor] = []
+
+    def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if not heard:
+            hidden = args[0] if args else kwargs["hidden_states"]
+            if torch.is_grad_enabled() and not hidden.requires_grad:
+                hidden.requires_grad_(True)  # frozen weights: the graph begins here
+            heard.append(hidden)
+
+    def leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        heard.append(first_tensor(output))
+
+    modules = list(dict.fromkeys(blocks(model)))
+    handles = [module.register_forward_pre_hook(enter, with_kwargs=True) for module in modules]
+    handles += [module.register_forward_hook(leave) for module in modules]
+    try:
+        yield heard
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """The model in evaluation mode; every module's own flag comes back afterwards."""
+    training = [module for module in model.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+@torch.no_grad()
+def final_norm(model: Any) -> nn.Module | None:
+    """The norm between the last block and the head (pre-norm models), found by what it does."""
+    base = body(model)
+    device = next(base.parameters()).device
+    ids = torch.arange(4, device=device)[None] % model.config.vocab_size
+    with evaluating(model), listening(model) as heard:
+        out = first_tensor(base(input_ids=ids, return_dict=True).last_hidden_state)
+    if torch.equal(heard[-1], out):
+        return None
+    for module in base.modules():
+        weight = getattr(module, "weight", None)
+        if weight is not None and weight.shape == out.shape[-1:] and torch.allclose(module(heard[-1]), out):
+            norm: nn.Module = module
+            return norm
+    raise ModelError(f"What {type(model).__name__} does between its last block and its head is not one known norm.")
+
+
+def width(model: Any) -> int:
+    """The number of features of a hidden state."""
+    return int(model.config.hidden_size)
+
+
+def longest(model: Any, tokenizer: Any) -> int:
+    """How many tokens the model reads at most."""
+    limit = int(getattr(model.config, "max_position_embeddings", 0) or 10**9)
+    for name, module in body(model).named_modules():
+        # RoBERTa and its kin start counting positions after the padding id.
+        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+            limit = int(module.num_embeddings) - int(module.padding_idx) - 1
+    return min(limit, tokenizer.model_max_length if tokenizer is not None else limit)
+
+
+def pooling(model: Any, kind: str) -> str | None:
+    """Which positions a sequence head reads: "first", "last" (of the text) or "mean"; None for other heads."""
+    if kind != "sequence":
+        return None
+    declared = getattr(model.config, "classifier_pooling", None)
+    if declared:
+        return "first" if declared == "cls" else "mean"
+    return "last" if causal(model) else "first"
+
+
+def causal(model: Any) -> bool:
+    """Whether positions see only what stands before them."""
+    return any(getattr(module, "is_causal", False) for module in body(model).modules())
+
+
+def check_weights(model: nn.Module) -> None:
+    """Refuse a model that holds NaN or infinite weights."""
+    for name, parameter in model.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise ModelError(f"The model's weight {name} holds NaN or infinite values: it cannot be explained.")
+
+
+def check_precision(model: Any) -> None:
+    """Refuse half precision on the CPU: its gradients are too coarse to rank tokens by."""
+    if model.device.type == "cpu" and model.dtype in (torch.float16, torch.bfloat16):
+        raise ModelError(
+            f"The model is in {str(model.dtype).removeprefix('torch.')} on the CPU, too coarse for gradients there: "
+            f'load it with dtype="float32", or convert it with model.float().'
+        )

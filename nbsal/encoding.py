@@ -1,0 +1,173 @@
+"""Encoded: what a model reads of a text: tokens, character offsets, words, segments, and which tokens may be scored."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, overload
+
+import regex
+
+from nbsal.errors import InputError
+
+Text = str | tuple[str, str]
+Span = tuple[int, int]
+
+# A word is a run of letters, digits and their marks, apostrophes inside; an ideograph; or else one visible symbol as
+# people see it (an emoji with its modifiers is one).
+_LETTER = r"(?!\p{Han})[\p{L}\p{N}_]\p{M}*"
+_WORD = regex.compile(rf"\p{{Han}}\p{{M}}*|(?:{_LETTER})+(?:['’](?:{_LETTER})+)*|(?!\s)\X")
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of the text as typed, and the tokens that cover it."""
+
+    text: str
+    start: int
+    end: int
+    segment: int
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One text as the model reads it; every field but `text`, `words` and `dropped` has one entry a token."""
+
+    text: Text
+    ids: tuple[int, ...]
+    tokens: tuple[str, ...]
+    offsets: tuple[Span, ...]  # into the text as typed; pairs: into the member named by `segments`
+    segments: tuple[int, ...]
+    special: tuple[bool, ...]  # special tokens carry scores but are never ranked
+    types: tuple[int, ...]
+    mask: tuple[int, ...]
+    dropped: int = 0  # content tokens cut off because the text is longer than the model reads
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The text or texts as typed."""
+        return (self.text,) if isinstance(self.text, str) else self.text
+
+    @cached_property
+    def content(self) -> tuple[int, ...]:
+        """Positions that may be ranked: neither special nor hidden from the model."""
+        return tuple(i for i, special in enumerate(self.special) if not special and self.mask[i])
+
+    @cached_property
+    def words(self) -> tuple[Word, ...]:
+        """The words of the text that the model read, in reading order."""
+        return tuple(word for segment in range(len(self.parts)) for word in _words(self, segment))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Encoded(Sequence[Row]):
+    """One text, or several, as the model reads them.
+
+    A lone text answers directly (`encoded.tokens`, `encoded.offsets`, ...); of several, index one first.
+
+    >>> import nbsal
+    >>> nbsal.load("demo/reviews").encode("A joy.").tokens
+    ('[CLS]', 'a', 'joy', '.', '[SEP]')
+    """
+
+    def __init__(self, rows: Sequence[Row], pad_id: int) -> None:
+        self.rows = tuple(rows)
+        self.pad_id = pad_id
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Encoded": ...
+    def __getitem__(self, index: int | slice) -> "Row | Encoded":
+        return Encoded(self.rows[index], self.pad_id) if isinstance(index, slice) else self.rows[index]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in _ROW_NAMES:
+            raise AttributeError(name)
+        if len(self.rows) != 1:
+            raise InputError(f"This Encoded holds {len(self.rows)} texts: index one of them first, encoded[0].{name}.")
+        return getattr(self.rows[0], name)
+
+    @property
+    def longest(self) -> int:
+        """The number of tokens of the longest text."""
+        return max(map(len, self.rows))
+
+    def padded(self, field: str, fill: int) -> list[list[int]]:
+        """One field of every row, filled up on the right to the longest."""
+        return [[*getattr(row, field), *[fill] * (self.longest - len(row))] for row in self.rows]
+
+    @property
+    def input_ids(self) -> list[list[int]]:
+        """Token ids, padded on the right."""
+        return self.padded("ids", self.pad_id)
+
+    @property
+    def attention_mask(self) -> list[list[int]]:
+        """1 where the model looks, padded on the right with 0."""
+        return self.padded("mask", 0)
+
+    @property
+    def token_type_ids(self) -> list[list[int]]:
+        """Segment ids as the model takes them, padded on the right with 0."""
+        return self.padded("types", 0)
+
+
+_ROW_NAMES = frozenset(Row.__dataclass_fields__) | {"words", "content", "parts"}
+
+
+def validated(texts: Any) -> list[Text]:
+    """The texts of one call as a list, or the sentence that says what is wrong with them."""
+    many = list(texts) if isinstance(texts, list) or not isinstance(texts, str | tuple) else [texts]
+    if not many:
+        raise InputError("There is no text to explain: the list is empty.")
+    for text in many:
+        _validate(text)
+    if len({isinstance(text, str) for text in many}) > 1:
+        raise InputError("The list mixes single texts and pairs: give texts (str) only, or pairs (str, str) only.")
+    return many
+
+
+def _validate(text: Any) -> None:
+    parts = (text,) if isinstance(text, str) else text
+    if not isinstance(parts, tuple) or len(parts) not in (1, 2) or not all(isinstance(part, str) for part in parts):
+        raise InputError(f"A text is a str or a pair (str, str), not {text!r:.80}.")
+    for part in parts:
+        if not part.strip():
+            raise InputError("The text is empty or blank: there is nothing to explain.")
+        if any(0xD800 <= ord(character) <= 0xDFFF for character in part):
+            raise InputError("The text holds half a surrogate pair, which is no character: decode it as UTF-16 first.")
+
+
+def tight(text: str, start: int, end: int) -> Span:
+    """The span without white space at its ends (byte-level tokens carry one in front), unless it is all space."""
+    piece = text[start:end]
+    if not piece.strip():
+        return start, end
+    return start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())
+
+
+def _words(row: Row, segment: int) -> Iterator[Word]:
+    """Words of one member of the text, each with the tokens that begin in it."""
+    text = row.parts[segment]
+    tokens = [i for i in row.content if row.segments[i] == segment and row.offsets[i][0] < row.offsets[i][1]]
+    spans = [match.span() for match in _WORD.finditer(text)]
+    owned: dict[int, list[int]] = {}
+    at = 0
+    for i in tokens:
+        start, end = row.offsets[i]
+        while at < len(spans) and spans[at][1] <= start:
+            at += 1
+        if at < len(spans) and spans[at][0] < end:
+            owned.setdefault(at, []).append(i)
+    for index, members in owned.items():
+        start, end = spans[index]
+        yield Word(text[start:end], start, end, segment, tuple(members))

@@ -1,0 +1,44 @@
+"""Every error a user can meet, a sentence each."""
+
+from collections.abc import Iterable
+
+
+class NbsalError(Exception):
+    """The root of every error nbsal raises on purpose; its text says what is wrong and the way out."""
+
+
+class InputError(NbsalError, ValueError):
+    """A text, a target or an argument that cannot be explained as given."""
+
+
+class UnknownName(NbsalError, ValueError):
+    """A name that stands for nothing here; the valid ones are listed."""
+
+    def __init__(self, kind: str, name: object, valid: Iterable[object]) -> None:
+        listed = ", ".join(map(str, valid)) or "none"
+        super().__init__(f"There is no {kind} {name!r}. Valid: {listed}.")
+
+
+class ModelError(NbsalError):
+    """A model that lacks what was asked of it, or whose weights cannot be trusted."""
+
+
+class LanguageHeadError(ModelError):
+    """No LM head can decode this model's hidden layers as things stand."""
+
+
+class WeightsError(NbsalError):
+    """The embedded default's weights are missing, or are not the published ones."""
+
+
+class MissingExtra(NbsalError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional part: pip install 'nbsal[{extra}]'.")
+
+
+class Cancelled(NbsalError):
+    """The caller asked a long call to stop; `partial` is what was done by then, where the call can say."""
+
+    partial: object = None

@@ -1,0 +1,97 @@
+"""What a method is, and the register that every family enters its methods into."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from nbsal.errors import UnknownName
+from nbsal.subject import Subject
+from nbsal.trace import Trace
+
+
+class Method(ABC):
+    """Turns a Trace into one score a position."""
+
+    name: ClassVar[str]
+    family: ClassVar[str]
+    needs: ClassVar[frozenset[str]]
+    paper: ClassVar[str]
+
+    def resolve(self, subject: Subject) -> Self:
+        """The same method with every default filled in for that subject, or the reason why it cannot be."""
+        return self
+
+    def layers(self) -> set[int]:
+        """The hidden layers it reads."""
+        return set()
+
+    @abstractmethod
+    def scores(self, trace: Trace) -> Tensor:
+        """[batch, position]."""
+
+    def signed(self, trace: Trace) -> Tensor:
+        """What orders positions of equal score, [batch, position]."""
+        return self.scores(trace)
+
+    def parameters(self) -> dict[str, Any]:
+        """Its settings, for the provenance of a result."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+
+@dataclass(frozen=True)
+class LayerMethod(Method):
+    """A method that scores the features of one hidden layer and then sums them up a position."""
+
+    layer: int | None = 0  # None: the subject's default layer
+
+    def resolve(self, subject: Subject) -> Self:
+        layer = subject.default_layer if self.layer is None else self.layer
+        if layer not in range(subject.depth + 1):
+            raise UnknownName("layer", layer, range(subject.depth + 1))
+        return replace(self, layer=int(layer))
+
+    def layers(self) -> set[int]:
+        return {self.chosen}
+
+    @property
+    def chosen(self) -> int:
+        """The layer, once resolved."""
+        assert self.layer is not None, "resolve the method first"
+        return self.layer
+
+    @abstractmethod
+    def features(self, trace: Trace) -> Tensor:
+        """[batch, position, width]."""
+
+    @abstractmethod
+    def aggregate(self, features: Tensor) -> Tensor:
+        """[batch, position, width] -> [batch, position]."""
+
+    def scores(self, trace: Trace) -> Tensor:
+        return self.aggregate(self.features(trace))
+
+    def signed(self, trace: Trace) -> Tensor:
+        return self.features(trace).sum(-1)
+
+    def every(self, trace: Trace, layers: Sequence[int]) -> Tensor:
+        """Scores of several layers from one trace, [layer, batch, position]."""
+        return torch.stack([replace(self, layer=layer).scores(trace) for layer in layers])
+
+
+REGISTER: dict[str, Callable[..., Method]] = {}
+M = TypeVar("M", bound=type[Method])
+
+
+def register(name: str, *, family: str, needs: set[str], paper: str) -> Callable[[M], M]:
+    """Enter a method class into the catalogue under its name."""
+
+    def enter(method: M) -> M:
+        method.name, method.family, method.needs, method.paper = name, family, frozenset(needs), paper
+        REGISTER[name] = method
+        return method
+
+    return enter

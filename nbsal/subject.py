@@ -1,0 +1,251 @@
+"""Subject: a model under explanation, with its tokenizer, its labels, its blocks and perhaps an LM head."""
+
+import copy
+import threading
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nbsal import anatomy, language_head, reading
+from nbsal.encoding import Encoded, Text
+from nbsal.errors import InputError, LanguageHeadError, ModelError, UnknownName
+from nbsal.language_head import LanguageHead
+
+
+class Subject:
+    """One model, never changed: explainers read it under its lock.
+
+    >>> import nbsal
+    >>> subject = nbsal.load("demo/reviews")
+    >>> subject.depth, subject.heads, subject.labels
+    (6, 12, ['negative', 'positive'])
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any = None,
+        *,
+        name: str | None = None,
+        labels: list[str] | None = None,
+        language_head: LanguageHead | None = None,
+        default_layer: int | None = None,
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.name = name or model.config.name_or_path or type(model).__name__
+        self.task = anatomy.task(model)
+        self.blocks = anatomy.blocks(model)
+        self.labels = labels or self._own_labels()
+        self.default_layer = round(0.6 * self.depth) if default_layer is None else default_layer
+        self.pooling = anatomy.pooling(model, self.task)
+        self.lock = threading.RLock()
+        self._language_head = language_head
+
+    @property
+    def depth(self) -> int:
+        """The number of blocks; layer 0 is the embedding output, layer `depth` the last block's output."""
+        return int(self.model.config.num_hidden_layers)
+
+    @property
+    def heads(self) -> int:
+        """The number of attention heads of a block."""
+        return int(self.model.config.num_attention_heads)
+
+    @property
+    def width(self) -> int:
+        """The number of features of a hidden state."""
+        return anatomy.width(self.model)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model lies."""
+        return self.model.device  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the model's weights."""
+        return self.model.dtype  # type: ignore[no-any-return]
+
+    @cached_property
+    def longest(self) -> int:
+        """How many tokens the model reads at most."""
+        return anatomy.longest(self.model, self.tokenizer)
+
+    @property
+    def has_language_head(self) -> bool:
+        """Whether hidden layers can be decoded."""
+        return self._language_head is not None
+
+    @property
+    def language_head(self) -> LanguageHead:
+        """The pretrained LM head, or the sentence that says how to get one."""
+        if self._language_head is None:
+            raise LanguageHeadError(f"{self.name} has no LM head to decode its layers with. {language_head.HINT}")
+        return self._language_head
+
+    @cached_property
+    def double(self) -> "Subject":
+        """This subject in float64: a copy made once; the model itself is never converted."""
+        if self.dtype == torch.float64:
+            return self
+        head = self._language_head
+        return Subject(
+            copy.deepcopy(self.model).double(),
+            self.tokenizer,
+            name=self.name,
+            labels=self.labels,
+            language_head=head and head.to(self.device, torch.float64),
+            default_layer=self.default_layer,
+        )
+
+    @property
+    def one_at_a_time(self) -> bool:
+        """Whether the model refuses batches: a pooling decoder that does not know its padding id."""
+        return self.pooling == "last" and self.model.config.pad_token_id is None
+
+    def encode(self, text: Text | list[Text], *, window: bool = False) -> Encoded:
+        """What the model reads of a text, a pair, or a list of either; too long a text is cut, and says so.
+
+        With `window`, a text too long becomes overlapping windows, a row each, instead.
+        """
+        with self.lock:
+            return reading.encode(self, text, window)
+
+    def encode_ids(self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None) -> Encoded:
+        """The same for token ids made elsewhere: one sequence, or a batch of equal length."""
+        return reading.encode_ids(self, input_ids, attention_mask, token_type_ids)
+
+    def inputs(self, encoded: Encoded) -> dict[str, Tensor]:
+        """The padded tensors the model's forward takes."""
+        named = {"input_ids": encoded.input_ids, "attention_mask": encoded.attention_mask}
+        if (getattr(self.model.config, "type_vocab_size", 0) or 0) > 1:
+            named["token_type_ids"] = encoded.token_type_ids
+        return {name: torch.tensor(rows, device=self.device) for name, rows in named.items()}
+
+    def logits(self, inputs: dict[str, Tensor]) -> Tensor:
+        """One forward: [batch, label]; spans [batch, position, 2]; otherwise [batch, position, label or token]."""
+        plain = {"return_dict": True, "output_hidden_states": False, "output_attentions": False}
+        if anatomy.causal(self.model):
+            plain["use_cache"] = False
+        output = self.model(**inputs, **plain)
+        if self.task == "span":
+            return torch.stack((output.start_logits, output.end_logits), -1)
+        return output.logits  # type: ignore[no-any-return]
+
+    def pooled(self, encoded: Encoded) -> list[int | None]:
+        """The position each text's decision is read from; None where there are several."""
+        if self.pooling == "first":
+            return [0] * len(encoded)
+        if self.pooling == "last":
+            return [len(row) - 1 for row in encoded]
+        return [None] * len(encoded)
+
+    def __repr__(self) -> str:
+        decoder = self._language_head.source if self._language_head else None
+        return (
+            f"Subject({self.name!r}, task={self.task!r}, depth={self.depth}, heads={self.heads}, "
+            f"labels={self.labels[:8]}, lm={decoder!r})"
+        )
+
+    def _own_labels(self) -> list[str]:
+        if self.task == "span":
+            return ["start", "end"]
+        if self.task == "next-token":
+            return []
+        names = self.model.config.id2label
+        return [names[i] for i in range(self.model.config.num_labels)]
+
+
+def load(
+    model: Any,
+    *,
+    tokenizer: Any = None,
+    lm: Any = None,
+    labels: list[str] | None = None,
+    device: Any = None,
+    dtype: str = "float32",
+) -> Subject:
+    """A subject from an embedded name ("demo/reviews"), a hub id, a local folder, or a model in memory.
+
+    `lm` is the pretrained checkpoint (id, folder or model) whose LM head decodes hidden layers; "tied" decodes with the
+    model's own input embeddings. Models with an LM head of their own need none. `dtype` says how to load weights; a
+    model in memory stays as it is.
+
+    >>> import nbsal
+    >>> nbsal.load("demo/news").labels
+    ['World', 'Sports', 'Business', 'Sci/Tech']
+    """
+    name, layer, own = None, None, None
+    if isinstance(model, str) and model.startswith("demo/"):
+        from nbsal import samples
+
+        name, layer, own = model, samples.DEFAULT_LAYER, samples.base.tokenizer()
+        model = samples.build(name).to(_dtype(dtype))
+        lm = samples.build_lm() if lm is None else lm
+    elif isinstance(model, str | Path):
+        name = str(model)
+        model = _from_checkpoint(name, _dtype(dtype))
+        own = _own_tokenizer(name)
+    elif Path(model.config.name_or_path or "?").is_dir():
+        own = _own_tokenizer(model.config.name_or_path)
+    if name is not None:
+        model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    elif device is not None and torch.device(device) != model.device:
+        raise InputError(f"The model lies on {model.device}; a model in memory stays there: call model.to({device!r}).")
+    anatomy.check_precision(model)
+    anatomy.check_weights(model)
+    tokenizer = _own_tokenizer(str(tokenizer)) if isinstance(tokenizer, str | Path) else tokenizer
+    reading.check_tokenizer(model, tokenizer, own)
+    if labels is not None and len(labels) != model.config.num_labels:
+        raise InputError(f"labels has {len(labels)} names, the model decides among {model.config.num_labels}.")
+    head = _language_head(model, lm)
+    return Subject(model, tokenizer or own, name=name, labels=labels, language_head=head, default_layer=layer)
+
+
+def _dtype(name: str) -> torch.dtype:
+    valid = ("float32", "float64", "bfloat16", "float16")
+    if str(name).removeprefix("torch.") not in valid:
+        raise UnknownName("dtype", name, valid)
+    return getattr(torch, str(name).removeprefix("torch."))  # type: ignore[no-any-return]
+
+
+def _from_checkpoint(source: str, dtype: torch.dtype) -> Any:
+    import transformers
+
+    config = transformers.AutoConfig.from_pretrained(source)
+    kind = getattr(transformers, (config.architectures or ["none"])[0], None)
+    if kind is None:
+        raise ModelError(f"{source} does not name an architecture that transformers knows: {config.architectures}.")
+    model, report = kind.from_pretrained(source, dtype=dtype, output_loading_info=True)
+    if report["missing_keys"]:
+        missing = ", ".join(sorted(report["missing_keys"])[:3])
+        raise ModelError(f"{source} lacks weights of its own head ({missing}): its decisions would be random.")
+    return model
+
+
+def _own_tokenizer(source: str) -> Any:
+    import transformers
+
+    try:
+        return transformers.AutoTokenizer.from_pretrained(source)
+    except (OSError, ValueError, KeyError):
+        return None  # a model without a tokenizer still explains token ids
+
+
+def _language_head(model: Any, lm: Any) -> LanguageHead | None:
+    if isinstance(lm, LanguageHead):
+        return lm
+    if lm == "tied":
+        return language_head.tied(model)
+    if lm is None:
+        own = anatomy.task(model) == "next-token"
+        return language_head.from_model(model, "its own LM head") if own else None
+    source = str(lm) if isinstance(lm, str | Path) else lm.config.name_or_path or type(lm).__name__
+    pretrained = language_head.load(source) if isinstance(lm, str | Path) else lm
+    head = language_head.from_model(pretrained, source)
+    language_head.check_fits(head, anatomy.width(pretrained), model)
+    return head.to(model.device, model.dtype)

@@ -1,0 +1,45 @@
+"""Fixtures shared by all tests; a laptop's two cores are enough."""
+
+import os
+import warnings
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import pytest
+import torch
+import transformers
+
+import nbsal
+from tests import zoo
+
+torch.set_num_threads(1)
+transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
+warnings.filterwarnings("ignore", module="transformers")
+
+
+@pytest.fixture(scope="session")
+def checkpoints(tmp_path_factory) -> Path:
+    """Where the tiny models' checkpoints lie."""
+    return tmp_path_factory.mktemp("checkpoints")
+
+
+@pytest.fixture(scope="session")
+def load(checkpoints):
+    """load(architecture, head) -> a Subject, through a saved checkpoint and with its LM where it has one."""
+
+    def made(name: str, head: str = "sequence", dtype: str = "float64", decoding: bool = True, **settings):
+        lm = None
+        if decoding and head != "causal":
+            lm = zoo.save(checkpoints, name, zoo.lm_head(name), seed=1)
+        return nbsal.load(zoo.save(checkpoints, name, head, **settings), lm=lm, dtype=dtype)
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def reviews():
+    """The embedded review classifier."""
+    return nbsal.load("demo/reviews")
