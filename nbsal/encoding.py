@@ -126,25 +126,25 @@ _ROW_NAMES = frozenset(Row.__dataclass_fields__) | {"words", "content", "parts"}
 
 def validated(texts: Any) -> list[Text]:
     """The texts of one call as a list, or the sentence that says what is wrong with them."""
-    many = list(texts) if isinstance(texts, list) or not isinstance(texts, str | tuple) else [texts]
+    many = texts if isinstance(texts, list) else [texts]
     if not many:
         raise InputError("There is no text to explain: the list is empty.")
-    for text in many:
-        _validate(text)
+    for number, text in enumerate(many):
+        _validate(text, f"Text {number}" if isinstance(texts, list) else "The text")
     if len({isinstance(text, str) for text in many}) > 1:
         raise InputError("The list mixes single texts and pairs: give texts (str) only, or pairs (str, str) only.")
     return many
 
 
-def _validate(text: Any) -> None:
+def _validate(text: Any, name: str) -> None:
     parts = (text,) if isinstance(text, str) else text
     if not isinstance(parts, tuple) or len(parts) not in (1, 2) or not all(isinstance(part, str) for part in parts):
-        raise InputError(f"A text is a str or a pair (str, str), not {text!r:.80}.")
+        raise InputError(f"{name} must be a str or a pair (str, str), not {text!r:.80}.")
     for part in parts:
         if not part.strip():
-            raise InputError("The text is empty or blank: there is nothing to explain.")
+            raise InputError(f"{name} is empty or blank: there is nothing to explain.")
         if any(0xD800 <= ord(character) <= 0xDFFF for character in part):
-            raise InputError("The text holds half a surrogate pair, which is no character: decode it as UTF-16 first.")
+            raise InputError(f"{name} holds half a surrogate pair, which is no character: decode it as UTF-16 first.")
 
 
 def tight(text: str, start: int, end: int) -> Span:
@@ -156,17 +156,15 @@ def tight(text: str, start: int, end: int) -> Span:
 
 
 def _words(row: Row, segment: int) -> Iterator[Word]:
-    """Words of one member of the text, each with the tokens that begin in it."""
+    """Words of one member of the text, each with the tokens that begin in it or in the space before it."""
     text = row.parts[segment]
-    tokens = [i for i in row.content if row.segments[i] == segment and row.offsets[i][0] < row.offsets[i][1]]
     spans = [match.span() for match in _WORD.finditer(text)]
     owned: dict[int, list[int]] = {}
     at = 0
-    for i in tokens:
-        start, end = row.offsets[i]
-        while at < len(spans) and spans[at][1] <= start:
-            at += 1
-        if at < len(spans) and spans[at][0] < end:
+    for i in row.content:
+        if row.segments[i] == segment and spans:
+            while at < len(spans) - 1 and spans[at][1] <= row.offsets[i][0]:
+                at += 1
             owned.setdefault(at, []).append(i)
     for index, members in owned.items():
         start, end = spans[index]

@@ -158,6 +158,8 @@ def _rectangle(name: str, values: Any) -> list[list[int]]:
     """Ids as a list of rows, whether they came as a list, an array or a tensor of one or two axes."""
     plain = values.tolist() if hasattr(values, "tolist") else list(values)
     rows = [list(row) for row in plain] if plain and isinstance(plain[0], list | tuple) else [plain]
+    if len({len(row) for row in rows}) > 1:
+        raise InputError(f"{name} holds sequences of different lengths: pad them, or give one at a time.")
     if not all(isinstance(i, int) for row in rows for i in row):
         raise InputError(f"{name} must hold whole numbers, one sequence or a batch of sequences.")
     return rows

@@ -1,0 +1,131 @@
+"""Decoded saliency against slow replicas of Algorithm 1 and equation 6, in float64, on twelve architectures."""
+
+import pytest
+import torch
+import transformers
+
+import nbsal
+from nbsal import language_head
+from nbsal.errors import LanguageHeadError, UnknownName
+from nbsal.methods import decoding
+from tests import replicas, zoo
+from tests.axioms import relative
+
+TEXT = "The film is a warm and funny joy, the plot a bore."
+METHODS = {"gradcam": nbsal.GradCAM, "simple": nbsal.Simple, "gradxact": nbsal.GradientXActivation}
+
+
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    """Tiny vocabularies, too, are to be visited in several chunks."""
+    monkeypatch.setattr(language_head, "CHUNK", 16)
+    monkeypatch.setattr(language_head, "ROWS", 5)
+
+
+@pytest.fixture(scope="module")
+def case(load, checkpoints):
+    """case(name, layer) -> subject, LM, ids, h_l and its gradient for the predicted class."""
+    made = {}
+
+    def build(name, layer):
+        if name not in made:
+            subject = load(name)
+            kind = getattr(transformers, zoo.HEADS[zoo.lm_head(name)])
+            path = zoo.save(checkpoints, name, zoo.lm_head(name), seed=1)
+            made[name] = subject, kind.from_pretrained(path, dtype=torch.float64)
+        subject, lm = made[name]
+        encoded = subject.encode(TEXT)
+        pick = lambda output: output.logits[0].max()  # noqa: E731
+        found = replicas.hidden_and_gradient(name, subject.model, subject.inputs(encoded), layer, pick)
+        return subject, lm, encoded[0].ids, *found
+
+    return build
+
+
+def check(case, name, layer, method="gradcam", **settings):
+    subject, lm, ids, hidden, gradient = case(name, layer)
+    ours = nbsal.Explainer(subject, nbsal.Decoded(METHODS[method](layer=layer), **settings))(TEXT).scores
+    truth = replicas.decoded(name, lm, ids, method, hidden, gradient, **settings)
+    assert relative(ours, truth) < 1e-10
+    return float(truth.abs().max())
+
+
+@pytest.mark.parametrize("name", zoo.ARCHITECTURES)
+@pytest.mark.parametrize("method", METHODS)
+def test_undecoded_scores_are_the_formula(case, name, method):
+    for layer in range(4):
+        subject, _, _, hidden, gradient = case(name, layer)
+        ours = nbsal.Explainer(subject, method, layer=layer)(TEXT).scores
+        truth = replicas.undecoded(method, hidden, gradient)
+        assert relative(ours, truth) < 1e-10
+
+
+@pytest.mark.parametrize("name", zoo.ARCHITECTURES)
+@pytest.mark.parametrize("form", decoding.FORMS)
+def test_decoded_gradcam_is_algorithm_1_and_equation_6(case, name, form):
+    sizes = [check(case, name, layer, method, form=form) for layer in (0, 1, 2) for method in ("gradcam", "gradxact")]
+    assert min(sizes[1::2]) > 0  # a ReLU may leave nothing; the signed scores may not
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("settings", [{"tau": 1}, {"tau": 3}, {"renormalise": True}, {"form": "per_token", "tau": 2}])
+def test_every_option_is_what_it_says(case, method, settings):
+    if method == "simple" and settings.get("form") == "per_token":
+        settings = {"tau": 2}  # the sum over a text comes before the weights: equation 6 has no such form
+    check(case, "bert", 2, method, **settings)
+    check(case, "gpt2", 1, method, **settings)
+
+
+MUTANTS = {
+    "columns are not normalised over the vocabulary": ("log_normaliser", lambda self, f, coarse=False: f.sum(-1)),
+    "the vocabulary is cut short": ("vocabulary", property(lambda self: self.weight.shape[0] // 2)),
+    "the head's transform is skipped": ("features", lambda self, hidden: hidden),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_replica_catches(case, mutant, monkeypatch):
+    name, broken = MUTANTS[mutant]
+    monkeypatch.setattr(language_head.LanguageHead, name, broken)
+    with pytest.raises(AssertionError):
+        check(case, "bert", 2)
+
+
+def test_the_replica_catches_a_dropped_relu(case, monkeypatch):
+    monkeypatch.setattr(nbsal.GradCAM, "aggregate", lambda self, features: features.sum(-1))
+    with pytest.raises(AssertionError):
+        check(case, "bert", 2)
+
+
+def test_every_position_of_a_type_carries_its_score(reviews):
+    s = nbsal.Explainer(reviews, "decoded-gradcam")("good food, good people, good grief")
+    assert len({float(s.scores[i]) for i, token in enumerate(s.tokens) if token == "good"}) == 1
+    plain = nbsal.Explainer(reviews, "gradcam", layer=5)("good food, good people, good grief")
+    assert len({float(plain.scores[i]) for i, token in enumerate(plain.tokens) if token == "good"}) > 1
+
+
+def test_coarse_normaliser_is_near_the_full_one(reviews):
+    text = "A warm and funny film that never once bores."
+    full = nbsal.Explainer(reviews, "decoded-gradcam")(text).scores
+    coarse = nbsal.Explainer(reviews, "decoded-gradcam", coarse=True)(text).scores
+    assert 0 < relative(coarse, full) < 0.02
+
+
+def test_small_tau_at_the_last_block_warns(reviews):
+    with pytest.warns(UserWarning, match="pooled position"):
+        nbsal.Explainer(reviews, "decoded-gradcam", layer=6, tau=1)
+
+
+def test_wrong_settings_are_named(reviews):
+    with pytest.raises(UnknownName, match="per_position, per_token"):
+        nbsal.Explainer(reviews, "decoded-gradcam", form="per_word")
+    with pytest.raises(UnknownName, match="tau"):
+        nbsal.Explainer(reviews, "decoded-gradcam", tau=0)
+
+
+def test_without_a_head_decoding_says_what_to_pass(load):
+    for name in zoo.ENCODERS:
+        with pytest.raises(LanguageHeadError, match="lm="):
+            nbsal.Explainer(load(name, decoding=False), "decoded-gradcam")

@@ -1,0 +1,187 @@
+"""Encoded: offsets slice the text as typed, words are words, what cannot be explained says so."""
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import nbsal
+from nbsal import encoding
+from nbsal.errors import InputError, NbsalError
+from tests import zoo
+
+UGLY = [
+    "",
+    "   \n\t ",
+    "\x00",
+    "a\x00b",
+    "e\u0301te\u0301 no\u0308el",
+    "👩‍👩‍👧‍👦 family 🇺🇳 👍🏽",
+    "שלום עולם مرحبا بالعالم",
+    "你好，世界 film",
+    "हिन्दी में ข้อความ",
+    "[CLS] [SEP]",
+    "[MASK]",
+    "A [SEP] B",
+    "ﬁne ½ Ⅷ ＡＢＣ",
+    "\u202eevil\u202c \u200b zero",
+    "x" * 10_000,
+    "so good " * 1_250,
+    "\ud83d",
+]
+KINDS = ("bert", "roberta", "xlm-roberta", "gpt2")
+
+
+def holds(subject, text):
+    """Offsets lie in the text, in order; what content tokens are called is found where they point."""
+    try:
+        encoded = subject.encode(text)
+    except InputError:
+        return False
+    row = encoded[0]
+    at = 0
+    for i in row.content:
+        start, end = row.offsets[i]
+        assert 0 <= start <= end <= len(text)
+        assert start >= at or (start, end) == row.offsets[i - 1] or start >= row.offsets[i - 1][0]
+        at = start
+        piece = text[start:end]
+        assert piece == piece.strip() or not piece.strip()
+    for word in row.words:
+        assert text[word.start : word.end] == word.text and word.tokens
+    owned = [i for word in row.words for i in word.tokens]
+    assert sorted(owned) == list(row.content)
+    assert len(row) <= subject.longest
+    return True
+
+
+@pytest.mark.parametrize("architecture", KINDS)
+@pytest.mark.parametrize("text", UGLY, ids=range(len(UGLY)))
+def test_ugly_texts(load, architecture, text):
+    holds(load(architecture), text)
+
+
+@pytest.mark.parametrize("architecture", KINDS)
+def test_any_unicode(load, architecture):
+    subject = load(architecture)
+
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.text(max_size=80))
+    @example("ab\u0300c")
+    def check(text):
+        holds(subject, text)
+
+    check()
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "👍🏽 good", "你好 world", "so good " * 900])
+def test_ugly_texts_are_explained_to_the_last_picture(load, text):
+    for architecture in ("bert", "roberta"):
+        found = nbsal.Explainer(load(architecture), "decoded-gradcam")(text)
+        assert found.to_html() and found.to_terminal() and len(found.to_frame()) == len(found.tokens)
+        assert "".join(s.text for s in found.stretches()[0]) == text
+
+
+def test_wordpiece_tokens_stand_where_they_point(load):
+    row = load("bert").encode("Café noir, THE film")[0]
+    for i in row.content:
+        if row.tokens[i] not in ("[UNK]",):
+            piece = "Café noir, THE film"[slice(*row.offsets[i])]
+            assert row.tokens[i].removeprefix("##") == piece.lower().replace("é", "e")
+
+
+def test_byte_level_offsets_leave_their_leading_space(load):
+    text = "The film is a joy"
+    row = load("gpt2").encode(text)[0]
+    assert any(token.startswith("Ġ") for token in row.tokens)
+    pieces = [text[slice(*row.offsets[i])] for i in row.content]
+    assert all(piece == piece.strip() or not piece.strip() for piece in pieces) and "is" in pieces
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It's a joy, isn’t it?", ["It's", "a", "joy", ",", "isn’t", "it", "?"]),
+        ("e\u0301te\u0301 naïve", ["e\u0301te\u0301", "naïve"]),
+        ("你好 world", ["你", "好", "world"]),
+        ("👍🏽!", ["👍🏽", "!"]),
+        ("3.5 stars", ["3", ".", "5", "stars"]),
+    ],
+)
+def test_words(text, words):
+    assert [m.group() for m in encoding._WORD.finditer(text)] == words
+
+
+def test_words_of_a_text_carry_all_its_tokens(load):
+    for architecture in KINDS:
+        row = load(architecture).encode("The unquestionably funny film, a joy!")[0]
+        assert [word.text for word in row.words] == ["The", "unquestionably", "funny", "film", ",", "a", "joy", "!"]
+        assert sorted(i for word in row.words for i in word.tokens) == list(row.content)
+
+
+def test_pairs_keep_their_members_apart(load):
+    row = load("bert").encode(("A joy", "The film"))[0]
+    found = {(row.segments[i], row.parts[row.segments[i]][slice(*row.offsets[i])]) for i in row.content}
+    assert {(0, "A"), (1, "The")} <= found
+    assert [word.segment for word in row.words] == [0, 0, 1, 1]
+    assert row.types[1] == 0 and row.types[-1] == 1
+
+
+def test_too_long_a_text_is_cut_and_says_so(load):
+    row = load("bert").encode("joy " * 500)[0]
+    assert len(row) == 64 and row.dropped > 0
+    question = load("bert", "span").encode(("Who wrote the book?", "joy " * 500))[0]
+    kept = [i for i in question.content if question.segments[i] == 0]
+    assert question.parts[0][question.offsets[kept[0]][0] : question.offsets[kept[-1]][1]] == "Who wrote the book?"
+
+
+def test_a_list_is_indexed_first(load):
+    encoded = load("bert").encode(["A joy", "The film is a bore"])
+    assert len(encoded) == 2 and len(encoded[:1]) == 1
+    assert len({len(ids) for ids in encoded.input_ids}) == 1
+    assert encoded.attention_mask[0][-1] == 0
+    with pytest.raises(InputError, match=r"encoded\[0\].tokens"):
+        encoded.tokens
+
+
+BAD = [
+    ("", "empty or blank"),
+    ("  \n", "empty or blank"),
+    (("a", " "), "empty or blank"),
+    ([], "list is empty"),
+    (["a", ("b", "c")], "mixes"),
+    (5, "must be a str or a pair"),
+    (("a", "b", "c"), "must be a str or a pair"),
+    (["good", 7], "Text 1"),
+    ("\ud800 lone", "surrogate"),
+    ("[SEP]", "only special tokens"),
+    ("[CLS] [PAD]", "only special tokens"),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence"), BAD)
+def test_bad_texts_say_what_is_wrong(load, text, sentence):
+    with pytest.raises(InputError, match=sentence):
+        load("bert").encode(text)
+
+
+BAD_IDS = [
+    ([], "empty"),
+    ([[2, 5], [3]], "different lengths"),
+    ([2, 10**7, 3], "vocabulary"),
+    ([2.5, 3.0], "whole numbers"),
+    ([2, 3], "only special"),
+    (list(range(5, 100)), "64 at most"),
+]
+
+
+@pytest.mark.parametrize(("ids", "sentence"), BAD_IDS)
+def test_bad_ids_say_what_is_wrong(load, ids, sentence):
+    with pytest.raises(InputError, match=sentence):
+        load("bert").encode_ids(ids)
+
+
+def test_a_subject_without_tokenizer_explains_ids_only():
+    subject = nbsal.load(zoo.model("bert", "sequence"))
+    assert nbsal.Explainer(subject, "gradcam").ids([2, 9, 10, 3]).tokens == ("#2", "#9", "#10", "#3")
+    with pytest.raises(NbsalError, match="tokenizer"):
+        subject.encode("A joy.")

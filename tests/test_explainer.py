@@ -1,0 +1,198 @@
+"""Explainer: batches, layers, shared traces, progress and cancel."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import nbsal
+from nbsal import trace
+from nbsal.errors import Cancelled, InputError, UnknownName
+from tests import axioms, zoo
+
+NAMES = ("gradcam", "simple", "gradxact", "decoded-gradcam", "decoded-simple", "decoded-gradxact")
+TOGETHER = ("bert", "roberta", "albert", "deberta-v2", "modernbert", "gpt2", "llama")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+def test_batches_and_padding(load, architecture, dtype):
+    subject = load(architecture, dtype=dtype)
+    for name in NAMES if architecture in ("bert", "llama") else ("gradxact", "decoded-gradcam"):
+        explain = nbsal.Explainer(subject, name, layer=1)
+        axioms.batch_equals_singles(explain)
+        axioms.padding_is_invisible(explain)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("architecture", TOGETHER)
+def test_every_layer_at_once(load, architecture, name):
+    subject = load(architecture)
+    axioms.every_layer_equals_each([nbsal.Explainer(subject, name, layer=layer) for layer in range(subject.depth + 1)])
+
+
+def leaky(self, trace):
+    """A mutant whose scores see the rest of the batch."""
+    features = trace.hidden_grad[self.chosen] * trace.hidden[self.chosen]
+    return features - features.mean((0, 1), keepdim=True)
+
+
+def test_the_axioms_catch_a_leak(load, monkeypatch):
+    explain = nbsal.Explainer(load("bert"), "gradxact", layer=1)
+    monkeypatch.setattr(nbsal.GradientXActivation, "features", leaky)
+    with pytest.raises(AssertionError):
+        axioms.batch_equals_singles(explain)
+    with pytest.raises(AssertionError):
+        axioms.padding_is_invisible(explain)
+
+
+def test_the_axioms_catch_a_model_that_sees_its_padding(load, monkeypatch):
+    explain = nbsal.Explainer(load("bert"), "gradxact", layer=1)
+    seeing = property(lambda encoded: [[1] * encoded.longest for _ in encoded])
+    monkeypatch.setattr(nbsal.Encoded, "attention_mask", seeing)
+    with pytest.raises(AssertionError):
+        axioms.padding_is_invisible(explain)
+
+
+def test_the_layer_axiom_catches_shifted_layers(load):
+    subject = load("bert")
+    shifted = [nbsal.Explainer(subject, "gradxact", layer=layer) for layer in (1, 0, 2, 3)]
+    with pytest.raises(AssertionError):
+        axioms.every_layer_equals_each(shifted)
+
+
+@pytest.fixture
+def forwards(monkeypatch):
+    """How often a model ran."""
+    seen = []
+    plain = nbsal.Subject.logits
+    monkeypatch.setattr(nbsal.Subject, "logits", lambda self, inputs: seen.append(1) or plain(self, inputs))
+    return seen
+
+
+def test_compare_runs_the_model_once_a_batch(load, forwards):
+    subject = load("bert")
+    many = nbsal.compare(subject, list(NAMES), axioms.TEXTS, progress=False)
+    assert len(forwards) == 1
+    assert list(many) == list(NAMES)
+    for name in NAMES:
+        for text, one in zip(axioms.TEXTS, many[name], strict=True):
+            assert axioms.relative(one.scores, nbsal.Explainer(subject, name)(text).scores) < 1e-10
+
+
+def test_every_layer_is_one_forward(load, forwards):
+    nbsal.Explainer(load("bert"), "decoded-gradcam").every_layer(axioms.TEXTS[0])
+    assert len(forwards) == 1
+
+
+def test_compare_takes_named_instances(load):
+    subject = load("bert")
+    methods = {"early": nbsal.Decoded(nbsal.GradCAM(layer=1)), "late": nbsal.Decoded(nbsal.GradCAM(layer=3))}
+    many = nbsal.compare(subject, methods, axioms.TEXTS[0])
+    assert [len(found) for found in many.values()] == [1, 1]
+    assert not np.allclose(many["early"][0].scores, many["late"][0].scores)
+    with pytest.raises(InputError, match="dict"):
+        nbsal.compare(subject, list(methods.values()), axioms.TEXTS)
+
+
+def test_map_reads_a_generator_and_keeps_the_order(load):
+    explain = nbsal.Explainer(load("bert"), "gradcam")
+    texts = [f"{text} {n}" for n in range(20) for text in axioms.TEXTS]
+    found = explain.map((text for text in texts), batch_size=1, progress=False)
+    assert [one.text for one in found] == texts
+
+
+def test_map_with_a_target_for_each_text(load):
+    explain = nbsal.Explainer(load("bert"), "gradcam")
+    found = explain.map(axioms.TEXTS[:3], targets=["LABEL_0", 1, None], progress=False)
+    assert [one.target for one in found][:2] == ["LABEL_0", "LABEL_1"]
+    assert found[2].target == found[2].prediction
+    assert {one.target for one in explain.map(axioms.TEXTS, targets="LABEL_2", progress=False)} == {"LABEL_2"}
+    with pytest.raises(InputError, match="fewer"):
+        explain.map(axioms.TEXTS, targets=[0], progress=False)
+
+
+def test_progress_counts_texts(load):
+    seen = []
+    report = lambda done, total: seen.append((done, total))  # noqa: E731
+    nbsal.Explainer(load("bert"), "gradcam").map(axioms.TEXTS, batch_size=2, progress=report)
+    assert seen == [(2, 4), (4, 4)]
+
+
+def test_cancel_stops_between_batches_and_keeps_what_is_done(load):
+    cancel = threading.Event()
+    stop = lambda done, total: cancel.set()  # noqa: E731
+    explain = nbsal.Explainer(load("bert"), "gradcam")
+    with pytest.raises(Cancelled, match="after 1 of 4") as caught:
+        explain.map(axioms.TEXTS, batch_size=1, progress=stop, cancel=cancel)
+    assert [one.text for one in caught.value.partial["gradcam"]] == ["A bore."]
+
+
+def test_a_decoder_without_padding_id_is_explained_one_by_one(load):
+    subject = load("gpt2")
+    subject.model.config.pad_token_id, before = None, subject.model.config.pad_token_id
+    try:
+        assert subject.one_at_a_time
+        assert len(nbsal.Explainer(subject, "gradcam").map(axioms.TEXTS, progress=False)) == len(axioms.TEXTS)
+    finally:
+        subject.model.config.pad_token_id = before
+
+
+def test_layer_none_is_the_default_layer(load):
+    subject = load("bert")
+    assert subject.default_layer == round(0.6 * subject.depth)
+    assert nbsal.Explainer(subject, "decoded-gradcam").method.layer == subject.default_layer
+    assert nbsal.Explainer(subject, "gradcam").method.layer == 0
+    assert nbsal.Explainer(subject, "gradcam", layer=None).method.layer == subject.default_layer
+
+
+def test_wrong_names_list_the_valid_ones(load):
+    subject = load("bert")
+    with pytest.raises(UnknownName, match="decoded-gradcam"):
+        nbsal.Explainer(subject, "grad-cam")
+    with pytest.raises(UnknownName, match="0, 1, 2, 3"):
+        nbsal.Explainer(subject, "gradcam", layer=4)
+    with pytest.raises(InputError, match="settings"):
+        nbsal.Explainer(subject, "gradcam", lair=4)
+    with pytest.raises(InputError, match="GradCAM"):
+        nbsal.Explainer(subject, nbsal.GradCAM(), layer=4)
+    with pytest.raises(UnknownName, match="truncate, window"):
+        nbsal.Explainer(subject, "gradcam", long="cut")
+    with pytest.raises(UnknownName, match="part of a trace"):
+        trace.record(subject, subject.encode("A joy."), needs=["hiden"])
+
+
+def test_ids_are_explained_as_the_text_they_spell(load):
+    explain = nbsal.Explainer(load("bert"), "decoded-gradcam")
+    by_text = explain(axioms.TEXTS[0])
+    by_ids = explain.ids(by_text.row.ids)
+    assert axioms.relative(by_ids.scores, by_text.scores) < 1e-12
+    assert [by_ids.text[a:b] for a, b in by_ids.offsets][1:4] == ["the", "film", "is"]
+    assert by_ids.special.tolist() == by_text.special.tolist()
+
+
+def test_hidden_positions_are_left_out_of_the_order(load):
+    explain = nbsal.Explainer(load("bert"), "gradxact")
+    ids = explain(axioms.TEXTS[0]).row.ids
+    mask = [1] * len(ids)
+    mask[3] = 0
+    hidden = explain.ids(ids, attention_mask=mask)
+    assert 3 not in hidden.order
+    assert not np.allclose(hidden.scores, explain.ids(ids).scores)
+
+
+def test_long_texts_by_windows(load):
+    subject = load("bert")
+    text = " ".join(axioms.TEXTS * 5)
+    cut = nbsal.Explainer(subject, "gradxact")(text)
+    assert cut.row.dropped > 0 and "Cut" in cut.to_html()
+    explain = nbsal.Explainer(subject, "gradxact", long="window")
+    whole = explain(text)
+    assert whole.row.dropped == 0 and whole.provenance["windows"] > 2
+    assert len(whole.tokens) == len(cut.tokens) + cut.row.dropped
+    assert "overlapping windows" in whole.to_html()
+    # Tokens of the first half window are read once, by the first window, which the cut text is.
+    first = nbsal.Explainer(subject, "gradxact")(text, target=whole.target).scores
+    assert axioms.relative(whole.scores[1:30], first[1:30]) < 1e-10
+    assert axioms.relative(explain.map([text], progress=False)[0].scores, whole.scores) < 1e-12
+    assert explain("A bore.").provenance.get("windows") is None

