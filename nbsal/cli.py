@@ -45,14 +45,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="nbsal", description="Why a transformer decided what it decided about a text.")
+    parser = argparse.ArgumentParser(
+        prog="nbsal", description="Why a transformer decided what it decided about a text."
+    )
     parser.add_argument("--version", action="version", version=f"nbsal {nbsal.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     explain = commands.add_parser("explain", help="explain one text")
     explain.set_defaults(run=_explain)
     explain.add_argument("text", metavar="TEXT")
     explain.add_argument("--pair", metavar="T2", help="the second text of a pair (hypothesis, context)")
-    explain.add_argument("--model", default="demo/reviews", help="embedded name, hub id or folder (default %(default)s)")
+    explain.add_argument(
+        "--model", default="demo/reviews", help="embedded name, hub id or folder (default %(default)s)"
+    )
     explain.add_argument("--lm", help='pretrained checkpoint whose LM head decodes, or "tied"')
     explain.add_argument("--method", default="decoded-gradcam", help="see `nbsal methods` (default %(default)s)")
     explain.add_argument("--layer", type=int, help="hidden layer (default: the model's)")
@@ -86,7 +90,9 @@ def _explain(options: argparse.Namespace) -> int:
         for note in found.notes():
             print(note)
         words = found.by_word().nlargest(5, "score")
-        print("most important: " + ", ".join(f"{w} {s:+.3g}" for w, s in zip(words["word"], words["score"], strict=True)))
+        print(
+            "most important: " + ", ".join(f"{w} {s:+.3g}" for w, s in zip(words["word"], words["score"], strict=True))
+        )
     return 0
 
 
@@ -188,3 +194,7 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

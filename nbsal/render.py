@@ -12,6 +12,7 @@ from dataclasses import dataclass
 FOR = (230, 126, 16)
 AGAINST = (40, 118, 200)
 STRONGEST = 0.72  # opacity at the largest score: text on it stays readable in light and dark themes
+FAINT = 0.05  # below this opacity a stretch says nothing, and is not marked either
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -38,11 +39,11 @@ def stretches(text: str, tokens: Iterable[tuple[int, int, float, str]]) -> list[
             last = found.pop()
             found.append(Stretch(last.text, (last.score or 0.0) + score, f"{last.tip}, {tip}"))
             continue
-        start = max(start, at)
         if start > at:
             found.append(Stretch(text[at:start]))
-        if end > start:
-            found.append(Stretch(text[start:end], score, tip))
+            at = start
+        if end > at:
+            found.append(Stretch(text[at:end], score, tip))
             at = end
     return [*found, Stretch(text[at:])] if at < len(text) else found
 
@@ -69,7 +70,7 @@ def span_html(stretch: Stretch, largest: float) -> str:
         return escape(stretch.text)
     (r, g, b), alpha = colour(stretch.score, largest)
     style = f"background-color:rgba({r},{g},{b},{alpha:.3f});border-radius:3px;padding:1px 0"
-    if stretch.score < 0:
+    if stretch.score < 0 and alpha >= FAINT:
         style += ";text-decoration:underline dotted"
     return f'<span style="{style}" title="{escape(stretch.tip)}">{escape(stretch.text)}</span>'
 
@@ -120,13 +121,12 @@ def terminal(parts: Sequence[Sequence[Stretch]], largest: float, colours: bool =
 
 def _terminal_stretch(stretch: Stretch, largest: float, colours: bool) -> str:
     text = visible(stretch.text)
-    share = abs(stretch.score or 0.0) / largest if largest > 0 else 0.0
-    if share < 0.05:
+    score = stretch.score or 0.0
+    hue, alpha = colour(score, largest)
+    if alpha < FAINT:
         return text
-    assert stretch.score is not None
     if not colours:
-        return f"{text}[{stretch.score:+.2g}]" if share >= 0.25 else text
-    hue, alpha = colour(stretch.score, largest)
+        return f"{text}[{score:+.2g}]" if alpha >= STRONGEST / 4 else text
     r, g, b = (round(255 - (255 - channel) * alpha) for channel in hue)
-    mark = "\x1b[4m" if stretch.score < 0 else ""
+    mark = "\x1b[4m" if score < 0 else ""
     return f"\x1b[48;2;{r};{g};{b}m\x1b[30m{mark}{text}\x1b[0m"

@@ -68,7 +68,9 @@ class Reading:
     def notes(self) -> list[str]:
         """What a reader must know to judge the picture."""
         model, dtype = self.provenance.get("model", ""), self.provenance.get("dtype", "")
-        settings = ", ".join(f"{k}={v}" for k, v in self.provenance.get("parameters", {}).items() if v is not None)
+        settings = ", ".join(
+            f"{k}={v}" for k, v in self.provenance.get("parameters", {}).items() if v is not None and v is not False
+        )
         lines = [f"{model}, {dtype}. {settings}".strip()]
         if self.row.dropped:
             lines.append(f"Cut: the last {self.row.dropped} tokens are beyond the model's length and were not read.")

@@ -16,8 +16,8 @@
 # %% [markdown]
 # # Quickstart: why was this review called positive?
 #
-# A small fine-tuned transformer comes with nbsal, so that everything below runs without a network. Load it, ask it about
-# a sentence, and see which words it went by.
+# A small fine-tuned transformer comes with nbsal, so that everything below runs without a network. Load it, ask it
+# about a sentence, and see which words it went by.
 
 # %%
 import nbsal
@@ -28,8 +28,8 @@ explain("A slow start, but the second half is warm, funny and beautifully played
 
 # %% [markdown]
 # The scores come from a hidden layer (layer 5 of 6 here), where the model has left word order behind and works on the
-# decision; the model's own pretrained language head gives them back to the words of the text. Orange words speak for the
-# decision. Everything on screen is a plain object:
+# decision; the model's own pretrained language head gives them back to the words of the text. Orange words speak for
+# the decision. Everything on screen is a plain object:
 
 # %%
 s = explain("A slow start, but the second half is warm, funny and beautifully played.")
@@ -48,8 +48,7 @@ signed(s.text, target=nbsal.contrast("positive", "negative"))
 
 # %%
 layers = explain.every_layer(s.text)
-layers.plot();
-
+layers.plot()
 # %% [markdown]
 # Several methods share one pass, too. Undecoded Grad-CAM at the same layer is an honest rival: it ranks words about as
 # well, and it speaks of positions where decoding speaks of words.

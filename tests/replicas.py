@@ -25,7 +25,9 @@ def hidden_and_gradient(name, model, inputs, layer, pick):
     """h_l and d pick(logits) / d h_l of one text, [position, width]."""
     model = copy.deepcopy(model)
     last = []
-    blocks = model.base_model.layers if name in ("modernbert", "llama", "qwen3") else getattr(model.base_model, "h", None)
+    blocks = (
+        model.base_model.layers if name in ("modernbert", "llama", "qwen3") else getattr(model.base_model, "h", None)
+    )
     if name in PRE_NORM:
         blocks[-1].register_forward_hook(lambda module, args, output: last.append(output))
     output = model(**inputs, output_hidden_states=True)

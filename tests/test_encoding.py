@@ -140,7 +140,7 @@ def test_a_list_is_indexed_first(load):
     assert len({len(ids) for ids in encoded.input_ids}) == 1
     assert encoded.attention_mask[0][-1] == 0
     with pytest.raises(InputError, match=r"encoded\[0\].tokens"):
-        encoded.tokens
+        len(encoded.tokens)
 
 
 BAD = [

@@ -16,7 +16,15 @@ from nbsal.encoding import Row
 from nbsal.errors import InputError
 
 matplotlib.use("Agg")
-HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "$\\frac{1}{0}$", "a_b^c", "</p>", "&lt;", "\x1b[31m"]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "$\\frac{1}{0}$",
+    "a_b^c",
+    "</p>",
+    "&lt;",
+    "\x1b[31m",
+]
 
 
 def made(tokens=("good", "bad", "bad"), scores=(0.5, -0.25, 0.0), signed=(0.5, -0.25, -1.0), text=None, **changes):
@@ -71,7 +79,10 @@ def test_words_add_up_their_tokens():
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3), st.sampled_from([np.float32, np.float64]))
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3),
+    st.sampled_from([np.float32, np.float64]),
+)
 def test_saved_and_loaded_to_the_last_bit(tmp_path_factory, scores, kind):
     path = tmp_path_factory.mktemp("saved") / "s.json"
     saved = made()

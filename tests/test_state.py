@@ -32,7 +32,8 @@ def state(subject):
         "rng": torch.get_rng_state().tolist(),
         "registry": (sorted(ALL_ATTENTION_FUNCTIONS), sorted(ALL_MASK_ATTENTION_FUNCTIONS)),
         "grad mode": torch.is_grad_enabled(),
-        "modes": torch.overrides._get_overloaded_args is not None and len(torch.overrides._get_current_function_mode_stack()),
+        "modes": torch.overrides._get_overloaded_args is not None
+        and len(torch.overrides._get_current_function_mode_stack()),
     }
 
 

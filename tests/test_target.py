@@ -77,7 +77,9 @@ def test_the_predicted_span_is_the_best_one_inside_the_context(load):
     with torch.no_grad():
         logits = subject.logits(subject.inputs(subject.encode(PAIR)))[0]
     inside = [i for i in row.content if row.segments[i] == 1]
-    best = max(((s, e) for s in inside for e in inside if s <= e), key=lambda p: float(logits[p[0], 0] + logits[p[1], 1]))
+    best = max(
+        ((s, e) for s in inside for e in inside if s <= e), key=lambda p: float(logits[p[0], 0] + logits[p[1], 1])
+    )
     found = agrees(subject, PAIR, None, lambda out: out.start_logits[0, best[0]] + out.end_logits[0, best[1]])
     assert found.prediction == PAIR[1][row.offsets[best[0]][0] : row.offsets[best[1]][1]]
 

@@ -5,13 +5,15 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nbsal.errors import InputError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ def encode(tokenizer: Any, texts: Sequence[Any], labels: Sequence[Any], longest:
     return [Example(*row) for row in zip(coded["input_ids"], coded["token_type_ids"], labels, strict=True)]
 
 
-def shuffled(examples: Sequence[Example], seed: int) -> list[Example]:
-    """The same examples in an order that depends on the seed alone."""
+def shuffled(examples: Sequence[T], seed: int) -> list[T]:
+    """The same items in an order that depends on the seed alone."""
     return [examples[i] for i in np.random.default_rng(seed).permutation(len(examples))]
 
 

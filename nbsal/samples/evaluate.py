@@ -14,13 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import nbsal
 from nbsal.encoding import Text
+from nbsal.explainer import Explainer
 from nbsal.samples import build_lm
 from nbsal.samples.base import tokenizer as base_tokenizer
 from nbsal.samples.corpora import Example, batches, encode, rows, stack
 from nbsal.samples.train import FIRST_WORD, MASK, answer_split
-from nbsal.subject import Subject
+from nbsal.subject import Subject, load
 
 
 def evaluation_texts() -> dict[str, list[str]]:
@@ -59,7 +59,7 @@ def overlap(answer: str, gold: str) -> float:
 
 def answers(subject: Subject) -> tuple[float, float]:
     """Exact match and F1 on the questions held out."""
-    explain = nbsal.Explainer(subject, "simple", layer=subject.depth)
+    explain = Explainer(subject, "simple", layer=subject.depth)
     table = answer_split()[1]
     found = explain.map([(row["question"], row["context"]) for row in table], batch_size=8, progress=False)
     pairs = [(s.prediction, row["answers"]["text"][0]) for s, row in zip(found, table, strict=True)]
@@ -113,7 +113,7 @@ def main() -> None:
         "nli": (rows("snli", "validation"), lambda row: (row["premise"], row["hypothesis"])),
     }
     for name in ("reviews", "news", "nli", "answers"):
-        subject = nbsal.load(f"demo/{name}")
+        subject = load(f"demo/{name}")
         if name == "answers":
             exact, f1 = answers(subject)
             print(f"demo/answers: exact match {exact:.3f}, F1 {f1:.3f} on 120 questions", flush=True)

@@ -15,8 +15,6 @@ TEXT = "The film is a warm and funny joy, the plot a bore."
 METHODS = {"gradcam": nbsal.GradCAM, "simple": nbsal.Simple, "gradxact": nbsal.GradientXActivation}
 
 
-
-
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Tiny vocabularies, too, are to be visited in several chunks."""

@@ -1,0 +1,123 @@
+"""The command line, run as a user runs it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from importlib.util import find_spec
+
+import pytest
+
+from nbsal import cli
+from nbsal.samples import base
+
+TEXT = "A warm and funny film."
+
+
+def test_explain_prints_the_decision_and_the_words(capsys):
+    assert cli.main(["explain", TEXT]) == 0
+    out = capsys.readouterr().out
+    assert "positive (" in out and "decoded-gradcam" in out and "layer=5" in out
+    assert re.search(r"most important: (warm|funny)", out)
+
+
+def test_explain_as_json_and_as_a_page(capsys, tmp_path):
+    page = tmp_path / "page.html"
+    arguments = ["explain", TEXT, "--method", "gradxact", "--layer", "3", "--target", "negative"]
+    assert cli.main([*arguments, "--json", "--html", str(page)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["prediction"], found["target"]) == ("positive", "negative")
+    assert [token["token"] for token in found["tokens"]][:3] == ["[CLS]", "a", "warm"]
+    assert found["provenance"]["parameters"]["layer"] == 3
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>") and "funny" in page.read_text()
+
+
+def test_explain_a_pair(capsys):
+    assert cli.main(["explain", "A man sleeps.", "--pair", "A man is awake.", "--model", "demo/nli"]) == 0
+    assert "contradiction" in capsys.readouterr().out
+
+
+MISTAKES = [
+    (["explain", "  "], "empty or blank"),
+    (["explain", TEXT, "--model", "demo/none"], "demo/news"),
+    (["explain", TEXT, "--method", "magic"], "decoded-gradcam"),
+    (["explain", TEXT, "--layer", "9"], "0, 1, 2, 3, 4, 5, 6"),
+    (["explain", TEXT, "--target", "neutral"], "negative, positive"),
+    (["explain", TEXT, "--html", "no/such/folder/f.html"], "No such file"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), MISTAKES)
+def test_mistakes_are_a_sentence_and_status_2(capsys, arguments, sentence):
+    assert cli.main(arguments) == 2
+    error = capsys.readouterr().err
+    assert sentence in error and error.startswith("nbsal: ") and "Traceback" not in error
+
+
+def test_methods_are_listed(capsys):
+    assert cli.main(["methods"]) == 0
+    out = capsys.readouterr().out
+    assert "decoded-gradcam" in out and "Hou and Castanon 2023" in out
+
+
+def test_doctor_finds_everything(capsys):
+    assert cli.main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert "SHA-256 as published" in out and "Everything that is needed is there." in out
+
+
+def test_doctor_says_what_is_missing(capsys, monkeypatch):
+    monkeypatch.setattr(base, "packaged", lambda name: None)
+    monkeypatch.setattr(base, "cached", lambda name: None)
+    assert cli.main(["doctor"]) == 1
+    assert "pip install 'nbsal[demo]'" in capsys.readouterr().out
+
+
+def test_notebooks_are_copied_and_changes_kept(tmp_path):
+    copies = list(cli.copy_notebooks(tmp_path / "mine"))
+    assert copies[0].name == "01_quickstart.ipynb"
+    copies[0].write_text("changed")
+    list(cli.copy_notebooks(tmp_path / "mine"))
+    assert copies[0].read_text() == "changed"
+
+
+@pytest.mark.skipif(find_spec("jupyterlab") is None, reason="JupyterLab is not installed")
+def test_lab_opens_on_the_quickstart_and_prints_its_address(tmp_path):
+    environment = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    for name in (
+        "JUPYTER_CONFIG_DIR",
+        "JUPYTER_DATA_DIR",
+        "JUPYTER_RUNTIME_DIR",
+        "JUPYTERLAB_SETTINGS_DIR",
+        "IPYTHONDIR",
+    ):
+        environment[name] = str(tmp_path / name)
+    command = [sys.executable, "-m", "nbsal.cli", "lab", str(tmp_path / "notebooks")]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+    ) as server:
+        try:
+            lines = [server.stdout.readline() for _ in range(2)]
+            address = lines[1].strip()
+            assert re.fullmatch(r"http://127.0.0.1:\d+/lab/tree/01_quickstart.ipynb\?token=\S+", address)
+            assert "JupyterLab" in answer(address)
+        finally:
+            os.killpg(server.pid, signal.SIGTERM)
+    assert (tmp_path / "notebooks" / "01_quickstart.ipynb").exists()
+
+
+def answer(address: str, seconds: float = 60) -> str:
+    """What the server says once it is up."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=5) as page:
+                return page.read().decode()
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.3)
