@@ -18,6 +18,19 @@ TASKS = {
 }
 
 
+def configuration(source: str) -> Any:
+    """The configuration of a checkpoint, or the sentence that says it is not to be had."""
+    import transformers
+
+    try:
+        return transformers.AutoConfig.from_pretrained(source)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelError(
+            f"No checkpoint {source!r}: neither a folder, nor in the hub's cache or reach. {reason}"
+        ) from error
+
+
 def task(model: nn.Module) -> str:
     """What the model's own head decides: "sequence", "span", "token" or "next-token"."""
     name = type(model).__name__

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, overload
 
+import numpy as np
 import regex
+from numpy.typing import NDArray
 
 from nbsal.errors import InputError
 
@@ -101,22 +103,22 @@ class Encoded(Sequence[Row]):
         """The number of tokens of the longest text."""
         return max(map(len, self.rows))
 
-    def padded(self, field: str, fill: int) -> list[list[int]]:
+    def padded(self, field: str, fill: int) -> NDArray[np.int64]:
         """One field of every row, filled up on the right to the longest."""
-        return [[*getattr(row, field), *[fill] * (self.longest - len(row))] for row in self.rows]
+        return np.array([[*getattr(row, field), *[fill] * (self.longest - len(row))] for row in self.rows])
 
     @property
-    def input_ids(self) -> list[list[int]]:
+    def input_ids(self) -> NDArray[np.int64]:
         """Token ids, padded on the right."""
         return self.padded("ids", self.pad_id)
 
     @property
-    def attention_mask(self) -> list[list[int]]:
+    def attention_mask(self) -> NDArray[np.int64]:
         """1 where the model looks, padded on the right with 0."""
         return self.padded("mask", 0)
 
     @property
-    def token_type_ids(self) -> list[list[int]]:
+    def token_type_ids(self) -> NDArray[np.int64]:
         """Segment ids as the model takes them, padded on the right with 0."""
         return self.padded("types", 0)
 

@@ -126,7 +126,7 @@ def load(source: str) -> Any:
     """A checkpoint's model with its LM head, or the sentence that says why it has none."""
     import transformers
 
-    config = transformers.AutoConfig.from_pretrained(source)
+    config = anatomy.configuration(source)
     named = (config.architectures or [""])[0]
     if named.endswith(("ForSequenceClassification", "ForQuestionAnswering", "ForTokenClassification")):
         raise LanguageHeadError(

@@ -58,6 +58,15 @@ def escape(text: str) -> str:
     return html.escape(visible(text), quote=True)
 
 
+def hexadecimal(hue: tuple[int, int, int]) -> str:
+    """A hue as figures take it.
+
+    >>> hexadecimal(FOR)
+    '#e67e10'
+    """
+    return "#{:02x}{:02x}{:02x}".format(*hue)
+
+
 def colour(score: float, largest: float) -> tuple[tuple[int, int, int], float]:
     """Hue and opacity of a score beside the largest one shown."""
     strength = min(1.0, abs(score) / largest) if largest > 0 else 0.0

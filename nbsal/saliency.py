@@ -162,7 +162,7 @@ class Saliency(Reading):
             frame = frame.loc[sorted(frame["score"].abs().nlargest(longest).index)]
         if ax is None:
             _, ax = pyplot.subplots(figsize=(max(4.0, 0.32 * len(frame) + 1), 2.6), layout="constrained")
-        hues = [tuple(c / 255 for c in (render.FOR if s >= 0 else render.AGAINST)) for s in frame["score"]]
+        hues = [render.hexadecimal(render.FOR if s >= 0 else render.AGAINST) for s in frame["score"]]
         hatches = ["" if s >= 0 else "///" for s in frame["score"]]
         ax.bar(range(len(frame)), frame["score"], color=hues, hatch=hatches)
         names = [render.visible(word) for word in frame["word"]]
@@ -251,6 +251,7 @@ class LayerSaliency(Reading):
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Layers by content tokens; each layer is scaled to its own largest score."""
         from matplotlib import pyplot
+        from matplotlib.colors import LinearSegmentedColormap
 
         places = list(self.row.content)
         shown = self.scores[:, places]
@@ -259,9 +260,9 @@ class LayerSaliency(Reading):
         if ax is None:
             size = (max(4.0, 0.3 * len(places) + 1.5), 0.3 * len(shown) + 1.4)
             _, ax = pyplot.subplots(figsize=size, layout="constrained")
-        signed = bool((shown < 0).any())
-        colours, lowest = ("RdBu_r", -1) if signed else ("cividis", 0)
-        image = ax.imshow(shown, aspect="auto", cmap=colours, vmin=lowest, vmax=1)
+        stops = [render.hexadecimal(hue) for hue in (render.AGAINST, (255, 255, 255), render.FOR)]
+        colours = LinearSegmentedColormap.from_list("evidence", stops)
+        image = ax.imshow(shown, aspect="auto", cmap=colours, vmin=-1, vmax=1)
         names = [render.visible(self.tokens[i]) for i in places]
         ax.set_xticks(range(len(places)), names, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
         ax.set_yticks(range(len(shown)))

@@ -124,7 +124,7 @@ class Subject:
         named = {"input_ids": encoded.input_ids, "attention_mask": encoded.attention_mask}
         if (getattr(self.model.config, "type_vocab_size", 0) or 0) > 1:
             named["token_type_ids"] = encoded.token_type_ids
-        return {name: torch.tensor(rows, device=self.device) for name, rows in named.items()}
+        return {name: torch.as_tensor(rows, device=self.device) for name, rows in named.items()}
 
     def logits(self, inputs: dict[str, Tensor]) -> Tensor:
         """One forward: [batch, label]; spans [batch, position, 2]; otherwise [batch, position, label or token]."""
@@ -202,8 +202,9 @@ def load(
     reading.check_tokenizer(model, tokenizer, own)
     if labels is not None and len(labels) != model.config.num_labels:
         raise InputError(f"labels has {len(labels)} names, the model decides among {model.config.num_labels}.")
-    head = _language_head(model, lm)
-    return Subject(model, tokenizer or own, name=name, labels=labels, language_head=head, default_layer=layer)
+    tokenizer = tokenizer or own
+    head = _language_head(model, tokenizer, lm)
+    return Subject(model, tokenizer, name=name, labels=labels, language_head=head, default_layer=layer)
 
 
 def _dtype(name: str) -> torch.dtype:
@@ -216,7 +217,7 @@ def _dtype(name: str) -> torch.dtype:
 def _from_checkpoint(source: str, dtype: torch.dtype) -> Any:
     import transformers
 
-    config = transformers.AutoConfig.from_pretrained(source)
+    config = anatomy.configuration(source)
     kind = getattr(transformers, (config.architectures or ["none"])[0], None)
     if kind is None:
         raise ModelError(f"{source} does not name an architecture that transformers knows: {config.architectures}.")
@@ -236,7 +237,7 @@ def _own_tokenizer(source: str) -> Any:
         return None  # a model without a tokenizer still explains token ids
 
 
-def _language_head(model: Any, lm: Any) -> LanguageHead | None:
+def _language_head(model: Any, tokenizer: Any, lm: Any) -> LanguageHead | None:
     if isinstance(lm, LanguageHead):
         return lm
     if lm == "tied":
@@ -248,4 +249,7 @@ def _language_head(model: Any, lm: Any) -> LanguageHead | None:
     pretrained = language_head.load(source) if isinstance(lm, str | Path) else lm
     head = language_head.from_model(pretrained, source)
     language_head.check_fits(head, anatomy.width(pretrained), model)
+    theirs = _own_tokenizer(source) if isinstance(lm, str | Path) else None
+    if theirs is not None and tokenizer is not None and theirs.get_vocab() != tokenizer.get_vocab():
+        raise LanguageHeadError(f"{source} numbers its tokens otherwise than the model: it has another vocabulary.")
     return head.to(model.device, model.dtype)

@@ -93,14 +93,26 @@ def _sequence(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Reso
 
 
 def _span(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Resolved:
-    probabilities = logits.softmax(0)
-    start, end = best = _best_span(row, logits)
-    if wanted is not None:
-        start, end = _pair(wanted, "A span target is (start, end), two token indices")
-        if not 0 <= start <= end < len(row):
-            raise InputError(f"A span keeps 0 <= start <= end < {len(row)} (the tokens), unlike ({start}, {end}).")
-    terms = (((start, 0), 1.0), ((end, 1), 1.0))
-    return spelt(row, *best), probabilities, Target(f"{spelt(row, start, end)} [{start}:{end}]", terms)
+    best = _best_span(row, logits)
+    ends = best if wanted is None else _ends(wanted, len(row))
+    terms = tuple(((position, side), 1.0) for side, position in enumerate(ends) if position is not None)
+    if None in ends:
+        (position, side), _ = terms[0]
+        label = f"{subject.labels[side]} at {row.tokens[position]} [{position}]"
+    else:
+        label = f"{spelt(row, *ends)} [{ends[0]}:{ends[1]}]"
+    return spelt(row, *best), logits.softmax(0), Target(label, terms)
+
+
+def _ends(wanted: Any, size: int) -> tuple[int | None, int | None]:
+    """(start, end) as given; one of them may be None, to explain the other alone."""
+    start, end = _pair(wanted, "A span target is (start, end), two token indices")
+    for position in (start, end):
+        if position is not None and not 0 <= position < size:
+            raise InputError(f"There is no token at position {position}: a span lies within 0 to {size - 1}.")
+    if start is None and end is None:
+        raise InputError("A span target names its start, its end, or both.")
+    return start, end
 
 
 def _best_span(row: Row, logits: Tensor) -> tuple[int, int]:
@@ -114,10 +126,11 @@ def _best_span(row: Row, logits: Tensor) -> tuple[int, int]:
 
 
 def spelt(row: Row, start: int, end: int) -> str:
-    """The text between two tokens as typed; their tokens where the span leaves one member of a pair."""
-    if row.segments[start] == row.segments[end] and not (row.special[start] or row.special[end]):
+    """The text between two tokens as typed; both tokens where there is no such text."""
+    inside = row.segments[start] == row.segments[end] and not (row.special[start] or row.special[end])
+    if inside and start <= end:
         return row.parts[row.segments[start]][row.offsets[start][0] : row.offsets[end][1]]
-    return " ".join(row.tokens[start : end + 1])
+    return f"{row.tokens[start]} ... {row.tokens[end]}"
 
 
 def _token(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Resolved:
@@ -169,7 +182,9 @@ def _index(wanted: Any, names: list[str], kind: str) -> int:
 def _pair(wanted: Any, sentence: str, whole: bool = True) -> tuple[Any, Any]:
     try:
         first, second = wanted
-        return (operator.index(first), operator.index(second)) if whole else (first, second)
+        if not whole:
+            return first, second
+        return tuple(None if end is None else operator.index(end) for end in (first, second))  # type: ignore[return-value]
     except (TypeError, ValueError):
         raise InputError(f"{sentence}, not {wanted!r}.") from None
 

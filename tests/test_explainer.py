@@ -48,7 +48,7 @@ def test_the_axioms_catch_a_leak(load, monkeypatch):
 
 def test_the_axioms_catch_a_model_that_sees_its_padding(load, monkeypatch):
     explain = nbsal.Explainer(load("bert"), "gradxact", layer=1)
-    seeing = property(lambda encoded: [[1] * encoded.longest for _ in encoded])
+    seeing = property(lambda encoded: np.ones_like(encoded.input_ids))
     monkeypatch.setattr(nbsal.Encoded, "attention_mask", seeing)
     with pytest.raises(AssertionError):
         axioms.padding_is_invisible(explain)

@@ -152,6 +152,23 @@ def test_a_head_of_another_model(checkpoints):
         nbsal.load(path, lm=wide)
 
 
+def test_a_head_that_numbers_tokens_otherwise(checkpoints, tmp_path):
+    path = zoo.save(checkpoints, "bert", "sequence")
+    zoo.model("bert", "masked").save_pretrained(tmp_path)
+    size = len(zoo.tokenizer("wordpiece"))
+    vocabulary = dict.fromkeys(zoo.SPECIAL) | {f"w{i}": None for i in range(size - len(zoo.SPECIAL))}
+    transformers.BertTokenizer(vocab={word: i for i, word in enumerate(vocabulary)}).save_pretrained(tmp_path)
+    with pytest.raises(LanguageHeadError, match="another vocabulary"):
+        nbsal.load(path, lm=tmp_path)
+
+
+def test_checkpoints_that_are_not_there(checkpoints):
+    with pytest.raises(ModelError, match="No checkpoint 'no/such'"):
+        nbsal.load("no/such")
+    with pytest.raises(ModelError, match="No checkpoint 'no/such-lm'"):
+        nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm="no/such-lm")
+
+
 def test_an_electra_discriminator_has_no_head(checkpoints, tmp_path):
     transformers.ElectraForPreTraining(zoo.config("electra")).save_pretrained(tmp_path)
     with pytest.raises(LanguageHeadError, match="LM head"):

@@ -71,6 +71,14 @@ def test_a_span_is_both_its_ends(load, architecture):
     assert found.target == f"{PAIR[1][: row.offsets[first + 2][1]]} [{first}:{first + 2}]"
 
 
+def test_one_end_of_a_span(load):
+    subject = load("bert", "span")
+    assert agrees(subject, PAIR, (None, 4), lambda out: out.end_logits[0, 4]).target.startswith("end at ")
+    assert agrees(subject, PAIR, (3, None), lambda out: out.start_logits[0, 3]).target.startswith("start at ")
+    backwards = agrees(subject, PAIR, (9, 4), lambda out: out.start_logits[0, 9] + out.end_logits[0, 4])
+    assert " ... " in backwards.target
+
+
 def test_the_predicted_span_is_the_best_one_inside_the_context(load):
     subject = load("bert", "span")
     row = subject.encode(PAIR)[0]
@@ -136,8 +144,8 @@ BAD = [
     ("sequence", 1.5, UnknownName, "LABEL_0"),
     ("sequence", nbsal.contrast(0, "good"), UnknownName, "LABEL_0"),
     ("span", 4, InputError, "start, end"),
-    ("span", (5, 4), InputError, "start <= end"),
-    ("span", (0, 400), InputError, "tokens"),
+    ("span", (0, 400), InputError, "position 400"),
+    ("span", (None, None), InputError, "start, its end, or both"),
     ("token", 3, InputError, r"\(position, label\)"),
     ("token", (300, 0), InputError, "no token at position 300"),
     ("token", (3, "PER"), UnknownName, "LABEL_0"),

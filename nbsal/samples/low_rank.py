@@ -32,8 +32,10 @@ class LowRank(nn.Module):
 
 
 def attach(body: nn.Module, rank: int) -> None:
-    """Freeze the body and let every linear layer of its blocks learn a low-rank delta."""
+    """Freeze the body; in its blocks the norms and biases learn, and a low-rank delta of every linear layer."""
     body.requires_grad_(False)
+    for name, parameter in body.encoder.named_parameters():  # type: ignore[union-attr]
+        parameter.requires_grad_("LayerNorm" in name or name.endswith(".bias"))
     for block in body.encoder.layer:  # type: ignore[union-attr]
         for path in LINEARS:
             parent, _, leaf = path.rpartition(".")

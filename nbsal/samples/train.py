@@ -60,8 +60,8 @@ RECIPES = {
 
 
 def passages(tokenizer: Any, width: int = 62) -> list[Example]:
-    """Windows of running text for masked-language modelling; the evaluation rows are left out."""
-    texts = [row["text"] for row in rows("ag_news", "train")]
+    """Windows of running text for masked-language modelling; the evaluation rows are left out, as are all labels."""
+    texts = [row["text"] for row in rows("ag_news", "train") + rows("imdb", "test") + rows("yelp_polarity", "test")]
     texts += [row["text"] for row in rows("wikitext2", "articles")[:-300]]
     texts += [row["sentence"] for row in rows("sst2", "train") if len(row["sentence"].split()) >= 16]
     texts += sorted({row["premise"] for row in rows("snli", "train")})
@@ -224,12 +224,6 @@ def accuracy(model: Any, examples: Batch) -> float:
 # --- the loop ---------------------------------------------------------------------------------------------------------
 
 
-def head_parameters(model: Any) -> list[nn.Parameter]:
-    """What learns beside the low-rank factors; the decoder stays tied to the frozen word embeddings."""
-    named = [(n, p) for n, p in model.named_parameters() if not n.startswith("bert.") or n.startswith("bert.pooler.")]
-    return [p for n, p in named if not n.endswith("decoder.weight")]
-
-
 def identity_start(model: Any) -> None:
     """Let the LM head's transform begin as the identity: clean tokens decode from the first step."""
     dense = model.cls.predictions.transform.dense
@@ -272,18 +266,18 @@ def fit(
     """Train the low-rank factors and the head; the delta of the best check, or of the end without a score."""
     torch.manual_seed(SEED)
     low_rank.attach(model.bert, recipe.rank)
-    head = head_parameters(model)
-    for parameter in head:
-        parameter.requires_grad_(True)
+    if model.bert.pooler is not None:
+        model.bert.pooler.requires_grad_(True)
     factors = [p for n, p in model.named_parameters() if n.endswith((".A", ".B"))]
+    others = [p for n, p in model.named_parameters() if p.requires_grad and not n.endswith((".A", ".B"))]
     optimiser = torch.optim.AdamW(
-        [{"params": factors, "lr": recipe.rate, "weight_decay": 0.0}, {"params": head, "lr": recipe.head_rate}]
+        [{"params": factors, "lr": recipe.rate}, {"params": others, "lr": recipe.head_rate}], weight_decay=0.0
     )
     schedule = [batch for epoch in range(recipe.epochs) for batch in batches(examples, BATCH_TOKENS, SEED + epoch)]
     decay = torch.optim.lr_scheduler.LambdaLR(
         optimiser, lambda step: min(1.0, (step + 1) / WARM_UP) * max(0.02, 1 - step / len(schedule))
     )
-    average, best, kept = Average(factors + head), -math.inf, dict[str, Tensor]()
+    average, best, kept = Average(factors + others), -math.inf, dict[str, Tensor]()
     start, seen, running = time.time(), 0, 0.0
     model.train()
     for step, batch in enumerate(schedule, 1):
@@ -291,7 +285,7 @@ def fit(
             value = loss(model, batch)
         optimiser.zero_grad()
         value.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(factors + head, 1.0)
+        nn.utils.clip_grad_norm_(factors + others, 1.0)
         optimiser.step()
         decay.step()
         average.update(max(1 - AVERAGE, 1 / step))

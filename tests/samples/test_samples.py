@@ -1,0 +1,130 @@
+"""The embedded default: its weights, its texts, and how low-rank deltas are made and merged."""
+
+from collections import Counter
+from importlib.resources import files
+
+import numpy as np
+import pytest
+import torch
+
+import nbsal
+from nbsal import samples
+from nbsal.errors import InputError, UnknownName
+from nbsal.samples import base, corpora, idf, low_rank, models
+
+WEIGHTS = files("nbsal.samples") / "weights"
+
+
+def test_all_weights_together_are_small():
+    sizes = {path.name: path.stat().st_size for path in WEIGHTS.iterdir()}
+    assert set(sizes) == {f"{name}.safetensors" for name in ("body", "reviews", "news", "nli", "answers")}
+    assert sum(sizes.values()) < 8_000_000
+
+
+def test_all_weights_are_half_precision_and_finite():
+    for name in ("body", *samples.KINDS):
+        for key, value in samples.delta(name).items():
+            assert value.dtype == torch.float16 and torch.isfinite(value).all(), (name, key)
+
+
+@pytest.mark.parametrize(("name", "least"), [("reviews", 0.75), ("news", 0.8)])
+def test_embedded_classifiers_know_the_sample_texts(name, least):
+    subject = nbsal.load(f"demo/{name}")
+    found = nbsal.Explainer(subject, "gradcam").map([row["text"] for row in samples.texts(name)], progress=False)
+    right = [s.prediction == subject.labels[row["label"]] for s, row in zip(found, samples.texts(name), strict=True)]
+    assert np.mean(right) > least
+
+
+def test_embedded_pairs_and_answers():
+    subject = nbsal.load("demo/nli")
+    rows = samples.texts("pairs")
+    pairs = [(row["premise"], row["hypothesis"]) for row in rows]
+    found = nbsal.Explainer(subject, "decoded-gradcam").map(pairs, progress=False)
+    right = [s.prediction == subject.labels[row["label"]] for s, row in zip(found, rows, strict=True)]
+    assert np.mean(right) > 0.6
+    row = samples.texts("answers")[0]
+    span = nbsal.Explainer(nbsal.load("demo/answers"), "decoded-gradcam")((row["question"], row["context"]))
+    assert span.prediction in row["context"] and span.scores.any()
+
+
+def test_the_head_still_names_clean_tokens():
+    subject = nbsal.load("demo/reviews")
+    text = "The second half of the film is warm and beautifully played by its small cast."
+    encoded = subject.encode(text)
+    read = nbsal.trace.record(subject, encoded)
+    ids, places = torch.tensor(encoded[0].ids), list(encoded[0].content)
+    for layer in (1, 3, 5):
+        guess = subject.language_head.probabilities(read.hidden[layer][0, places], ids[places])
+        assert (guess.argmax(-1) == torch.arange(len(places))).float().mean() > 0.8
+
+
+def test_texts_are_as_promised():
+    reviews, news = samples.texts("reviews"), samples.texts("news")
+    assert Counter(row["label"] for row in reviews) == {0: 80, 1: 80}
+    assert {"plain", "negation", "irony", "contrast"} == {row["kind"] for row in reviews}
+    assert Counter(row["label"] for row in news) == dict.fromkeys(range(4), 40)
+    assert len({row["text"] for row in reviews + news}) == 320
+    assert len(samples.texts("pairs")) == len(samples.texts("answers")) == 40
+    for row in samples.texts("answers"):
+        assert row["context"][row["start"] :].startswith(row["answer"])
+    with pytest.raises(UnknownName, match="reviews, news, pairs, answers"):
+        samples.texts("poems")
+
+
+def test_idf_counts_texts_not_tokens():
+    assert idf.count(["the film the film", "the end"]) == {"the": 2, "film": 1, "end": 1}
+    table = idf.load()
+    assert min(table.values()) > 0 and table["the"] == min(table[t] for t in ("the", "film", "war", "melodrama"))
+
+
+def test_what_is_learnt_comes_back_when_merged():
+    torch.manual_seed(0)
+    model = models.blank("SequenceClassification", num_labels=2).eval()
+    low_rank.attach(model.bert, 4)
+    for name, parameter in model.named_parameters():
+        if name.endswith(".B"):
+            torch.nn.init.normal_(parameter, std=0.05)
+    ids = torch.tensor([[101, 2023, 3185, 102]])
+    with torch.no_grad():
+        trained = model(input_ids=ids).logits
+        fresh = models.blank("SequenceClassification", num_labels=2).eval()
+        fresh.classifier.load_state_dict(model.classifier.state_dict())
+        assert not torch.allclose(fresh(input_ids=ids).logits, trained, atol=0.01)
+        low_rank.merge(fresh, low_rank.collect(model))
+        assert torch.allclose(fresh(input_ids=ids).logits, trained, atol=0.01)
+
+
+def test_only_thin_factors_and_the_head_learn():
+    model = models.blank("SequenceClassification", num_labels=2)
+    low_rank.attach(model.bert, 4)
+    learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert {name.rpartition(".")[2] for name in learning if name.startswith("bert.")} == {"A", "B"}
+    assert set(low_rank.collect(model)) == learning
+
+
+def test_batches_hold_every_example_once_and_few_tokens():
+    examples = [corpora.Example([1] * n, [0] * n, n) for n in (3, 9, 4, 9, 2, 7)]
+    for seed in (None, 0, 1):
+        found = list(corpora.batches(examples, 18, seed))
+        assert sorted(e.label for batch in found for e in batch) == sorted(e.label for e in examples)
+        assert all(len(batch) * max(len(e.ids) for e in batch) <= 18 for batch in found)
+    stacked = corpora.stack(examples[:2])
+    assert stacked["attention_mask"].sum(-1).tolist() == [3, 9]
+
+
+def test_benchmark_rows_need_a_folder(monkeypatch):
+    monkeypatch.delenv("NBSAL_DATA", raising=False)
+    with pytest.raises(InputError, match="NBSAL_DATA"):
+        corpora.rows("sst2", "train")
+
+
+def test_the_tokenizer_is_uncased_wordpiece_and_never_cuts():
+    tokenizer = base.tokenizer()
+    assert tokenizer.tokenize("Unquestionably GOOD") == ["un", "##quest", "##ion", "##ably", "good"]
+    assert len(tokenizer("good " * 300, verbose=False)["input_ids"]) == 302
+
+
+def test_loading_leaves_the_random_generator_alone():
+    before = torch.get_rng_state()
+    nbsal.load("demo/reviews")
+    assert torch.equal(torch.get_rng_state(), before)
