@@ -42,7 +42,7 @@ _NAMES = {
     "contrast": "target",
     "Trace": "trace",
 }
-_MODULES = ("errors", "progress", "samples", "methods")
+_MODULES = ("errors", "progress", "samples", "trace", "heads", "methods", "lrp")
 
 
 def __getattr__(name: str) -> Any:

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from nbsal.errors import ModelError
@@ -23,12 +25,25 @@ def configuration(source: str) -> Any:
     import transformers
 
     try:
-        return transformers.AutoConfig.from_pretrained(source)
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise ModelError(
-            f"No checkpoint {source!r}: neither a folder, nor in the hub's cache or reach. {reason}"
-        ) from error
+        return transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(_unreadable(source, error)) from error
+
+
+def weights(kind: Any, source: str, dtype: torch.dtype) -> tuple[Any, dict[str, Any]]:
+    """A checkpoint's model and what transformers says of its weights; nothing is unpickled, no code of it is run."""
+    plain = {"use_safetensors": True, "trust_remote_code": False, "output_loading_info": True}
+    try:
+        model, report = kind.from_pretrained(source, dtype=dtype, **plain)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        hint = " Weights must be safetensors: load and save them once with model.save_pretrained(folder)."
+        raise ModelError(_unreadable(source, error) + hint) from error
+    return model, report
+
+
+def _unreadable(source: str, error: Exception) -> str:
+    where = "The folder" if Path(source).is_dir() else "Neither a folder nor reachable on the hub:"
+    return f"{where} {source!r} holds no checkpoint that can be read. {str(error).strip().splitlines()[0]}"
 
 
 def task(model: nn.Module) -> str:
@@ -75,8 +90,10 @@ def listening(model: Any) -> Iterator[list[Tensor]]:
     heard: list[Tensor] = []
 
     def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        hidden = args[0] if args else kwargs["hidden_states"]
+        if heard and hidden.data_ptr() != heard[-1].data_ptr():
+            raise ModelError(f"The blocks of {type(model).__name__} do not follow one another: its layers are unknown.")
         if not heard:
-            hidden = args[0] if args else kwargs["hidden_states"]
             if torch.is_grad_enabled() and not hidden.requires_grad:
                 hidden.requires_grad_(True)  # frozen weights: the graph begins here
             heard.append(hidden)
@@ -132,7 +149,8 @@ def width(model: Any) -> int:
 
 def longest(model: Any, tokenizer: Any) -> int:
     """How many tokens the model reads at most."""
-    limit = int(getattr(model.config, "max_position_embeddings", 0) or 10**9)
+    limit = int(getattr(model.config, "max_position_embeddings", 0) or 0)
+    limit = limit if limit > 0 else 10**9  # some families know no limit
     for name, module in body(model).named_modules():
         # RoBERTa and its kin start counting positions after the padding id.
         if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
@@ -140,19 +158,30 @@ def longest(model: Any, tokenizer: Any) -> int:
     return min(limit, tokenizer.model_max_length if tokenizer is not None else limit)
 
 
-def pooling(model: Any, kind: str) -> str | None:
+def pooling(model: Any, kind: str, causal: bool) -> str | None:
     """Which positions a sequence head reads: "first", "last" (of the text) or "mean"; None for other heads."""
     if kind != "sequence":
         return None
     declared = getattr(model.config, "classifier_pooling", None)
     if declared:
         return "first" if declared == "cls" else "mean"
-    return "last" if causal(model) else "first"
+    return "last" if causal else "first"
 
 
+@torch.no_grad()
 def causal(model: Any) -> bool:
-    """Whether positions see only what stands before them."""
-    return any(getattr(module, "is_causal", False) for module in body(model).modules())
+    """Whether positions see only what stands before them.
+
+    Attention modules say so themselves as a rule; of those that do not, a probe that changes a later token tells.
+    """
+    base, size = body(model), model.config.vocab_size
+    said = {module.is_causal for module in base.modules() if isinstance(getattr(module, "is_causal", None), bool)}
+    if said:
+        return True in said
+    ids = torch.tensor([[size - 1, size - 2, size - 3], [size - 1, size - 2, size - 4]], device=model.device)
+    with evaluating(model):
+        first, other = base(input_ids=ids, return_dict=True).last_hidden_state
+    return bool(torch.allclose(first[0], other[0], rtol=1e-4, atol=1e-6))
 
 
 def check_weights(model: nn.Module) -> None:

@@ -100,7 +100,7 @@ def _target(given: str | None, subject: nbsal.Subject) -> Any:
     """A label as typed; spans, token classes and ids come as numbers with commas."""
     if given is None or given in subject.labels:
         return given
-    parts = [int(part) if part.strip().lstrip("-").isdigit() else part for part in given.split(",")]
+    parts = [int(part) if part.strip().isdecimal() and part.isascii() else part for part in given.split(",")]
     if subject.task == "next-token":
         return given if not isinstance(parts[0], int) else tuple(parts) if len(parts) > 1 else parts[0]
     return tuple(parts) if len(parts) > 1 else parts[0]

@@ -1,7 +1,7 @@
 """Encoded: what a model reads of a text: tokens, character offsets, words, segments, and which tokens may be scored."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -54,6 +54,16 @@ class Row:
     def content(self) -> tuple[int, ...]:
         """Positions that may be ranked: neither special nor hidden from the model."""
         return tuple(i for i, special in enumerate(self.special) if not special and self.mask[i])
+
+    @property
+    def last(self) -> int:
+        """The last position that the model sees."""
+        return max(i for i, seen in enumerate(self.mask) if seen)
+
+    def pick(self, places: Sequence[int]) -> "Row":
+        """The same text with those tokens alone."""
+        chosen: dict[str, Any] = {name: tuple(getattr(self, name)[i] for i in places) for name in PER_TOKEN}
+        return replace(self, **chosen)
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
@@ -123,15 +133,16 @@ class Encoded(Sequence[Row]):
         return self.padded("types", 0)
 
 
-_ROW_NAMES = frozenset(Row.__dataclass_fields__) | {"words", "content", "parts"}
+PER_TOKEN = ("ids", "tokens", "offsets", "segments", "special", "types", "mask")
+_ROW_NAMES = frozenset(Row.__dataclass_fields__) | {"words", "content", "parts", "last"}
 
 
-def validated(texts: Any) -> list[Text]:
-    """The texts of one call as a list, or the sentence that says what is wrong with them."""
+def validated(texts: Any, first: int = 0) -> list[Text]:
+    """The texts of one call as a list, or the sentence that says what is wrong with them; `first` numbers them."""
     many = texts if isinstance(texts, list) else [texts]
     if not many:
         raise InputError("There is no text to explain: the list is empty.")
-    for number, text in enumerate(many):
+    for number, text in enumerate(many, first):
         _validate(text, f"Text {number}" if isinstance(texts, list) else "The text")
     if len({isinstance(text, str) for text in many}) > 1:
         raise InputError("The list mixes single texts and pairs: give texts (str) only, or pairs (str, str) only.")

@@ -1,10 +1,16 @@
 """Every error a user can meet, a sentence each."""
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class NbsalError(Exception):
-    """The root of every error nbsal raises on purpose; its text says what is wrong and the way out."""
+    """The root of every error nbsal raises on purpose; its text says what is wrong and the way out.
+
+    `partial` is what a long call had done by then, where it can say.
+    """
+
+    partial: Any = None
 
 
 class InputError(NbsalError, ValueError):
@@ -39,6 +45,4 @@ class MissingExtra(NbsalError, ImportError):
 
 
 class Cancelled(NbsalError):
-    """The caller asked a long call to stop; `partial` is what was done by then, where the call can say."""
-
-    partial: object = None
+    """The caller asked a long call to stop."""

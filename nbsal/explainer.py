@@ -2,22 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import version
 from itertools import islice
 from threading import Event
 from typing import Any
 
-import numpy as np
+import torch
 from torch import Tensor
 
 from nbsal import __version__, trace, windows
-from nbsal.encoding import Encoded, Row, Text
-from nbsal.errors import Cancelled, InputError, UnknownName
+from nbsal.encoding import Encoded, Text
+from nbsal.errors import InputError, NbsalError, UnknownName
 from nbsal.methods import catalogue
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.progress import Meter, Progress, track
-from nbsal.saliency import LayerSaliency, Saliencies, Saliency
+from nbsal.saliency import Floats, LayerSaliency, Saliencies, Saliency
 from nbsal.subject import Subject
 from nbsal.trace import Trace
 
@@ -38,8 +39,14 @@ class Explainer:
     """
 
     def __init__(self, subject: Subject, method: str | Method, *, long: str = "truncate", **options: Any) -> None:
+        if not isinstance(subject, Subject):
+            raise InputError(f"Explain a subject, nbsal.load(model), not {type(subject).__name__}.")
         if isinstance(method, str):
             method = catalogue.create(method, **options)
+        elif not isinstance(method, Method):
+            raise InputError(
+                f"A method is a catalogue name or an instance such as nbsal.GradCAM(), not {method!r:.60}."
+            )
         elif options:
             raise InputError(f"Settings go into the method itself: {type(method).__name__}({', '.join(options)}=...).")
         if long not in LONG:
@@ -48,13 +55,17 @@ class Explainer:
         self.method = method.resolve(subject)
         self.long = long
 
+    @property
+    def reader(self) -> Subject:
+        """The subject as the method reads it: in float64 where it must be exact."""
+        return self.subject.double if self.method.exact else self.subject
+
     def __call__(self, text: Text, target: Any = None) -> Saliency:
         """Explain one text, or a pair; `target` None is what the model predicts."""
-        if isinstance(text, list):
-            raise InputError("Explain one text at a time, or many with explain.map(texts).")
-        if self.long == "window" and len(pieces := self.subject.encode(text, window=True)) > 1:
-            return self._windowed(text, pieces, target)
-        return self._explain(self.subject.encode(text), [target])[0]
+        encoded = self._one(text)
+        if encoded[0].dropped and self.long == "window":
+            return self._windowed(text, target)
+        return self._explain(encoded, [target])[0]
 
     def ids(
         self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None, target: Any = None
@@ -72,26 +83,21 @@ class Explainer:
         >>> Explainer(nbsal.load("demo/reviews"), "gradcam").every_layer("A joy.").scores.shape
         (7, 5)
         """
-        method = self.method
+        method, encoded = self.method, self._one(text)
         if not isinstance(method, LayerMethod | Decoded):
             raise InputError(f"{method.name} does not read one hidden layer: it has no layers to go through.")
+        if encoded[0].dropped and self.long == "window":
+            raise InputError('every_layer reads one window only: explain a shorter text, or use long="truncate".')
         layers = range(self.subject.depth + 1)
         with self.subject.lock:
-            read = trace.record(self.subject, self.subject.encode(text), [target], method.needs)
-            scores = method.every(read, layers)
+            read = trace.record(self.reader, encoded, [target], method.needs)
+            scores = method.every(read, layers)[:, 0]
             inner = method.method if isinstance(method, Decoded) else method
-            signed = [replace(inner, layer=layer).signed(read)[0].cpu().numpy() for layer in layers]
-        decision = read.decisions[0]
-        return LayerSaliency(
-            read.encoded[0],
-            decision.target.label,
-            decision.label,
-            decision.probabilities.cpu().numpy(),
-            method.name,
-            self._provenance(method) | {"parameters": method.parameters() | {"layer": "every"}},
-            scores[:, 0].cpu().numpy(),
-            np.stack(signed),
-        )
+            signed = torch.stack([replace(inner, layer=layer).signed(read)[0] for layer in layers])
+        found = self._saliency(read, 0, scores, signed)
+        settings = found.provenance["parameters"] | {"layer": "every"}
+        shared = {name: getattr(found, name) for name in found.__dataclass_fields__ if name != "provenance"}
+        return LayerSaliency(**shared, provenance=found.provenance | {"parameters": settings})
 
     def map(
         self,
@@ -106,56 +112,65 @@ class Explainer:
         `targets` is one target for all, or a list with one for each text. A generator is read as it goes.
         """
         name = self.method.name
-        found = _explain_many({name: self}, texts, targets, batch_size, progress, cancel)[name]
+        try:
+            found = _explain_many({name: self}, texts, targets, batch_size, progress, cancel)[name]
+        except NbsalError as stopped:
+            stopped.partial = stopped.partial and stopped.partial[name]
+            raise
         cut = [i for i, saliency in enumerate(found) if saliency.row.dropped] if self.long == "window" else []
         for i in track(cut, progress, cancel):
             found.items[i] = self(found[i].text, _target(targets, i))
         return found
 
-    def _explain(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
-        with self.subject.lock:
-            read = trace.record(self.subject, encoded, targets, self.method.needs, self.method.layers())
-            return self.read(read)
-
     def read(self, read: Trace) -> list[Saliency]:
         """What this method sees in a trace that is there already, a Saliency a text."""
-        scores, signed = self.method.scores(read), self.method.signed(read)
+        scores = self.method.total(read)
+        signed = self.method.signed(read)
         return [
-            self._saliency(row, read, i, scores[i, : len(row)], signed[i, : len(row)])
-            for i, row in enumerate(read.encoded)
+            self._saliency(read, i, scores[i, : len(row)], signed[i, : len(row)]) for i, row in enumerate(read.encoded)
         ]
 
-    def _saliency(self, row: Row, read: Trace, i: int, scores: Tensor, signed: Tensor) -> Saliency:
-        decision = read.decisions[i]
+    def _one(self, text: Text) -> Encoded:
+        if isinstance(text, list):
+            raise InputError("Explain one text at a time, or many with explain.map(texts).")
+        return self.subject.encode(text)
+
+    def _explain(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
+        with self.subject.lock:
+            return self.read(_shared([self], encoded, targets))
+
+    def _saliency(self, read: Trace, i: int, scores: Tensor, signed: Tensor) -> Saliency:
+        row, decision = read.encoded[i], read.decisions[i]
         return Saliency(
-            row,
-            decision.target.label,
-            decision.label,
-            decision.probabilities.cpu().numpy(),
-            self.method.name,
-            self._provenance(self.method),
-            scores.cpu().numpy(),
-            signed.cpu().numpy(),
+            row=row,
+            target=decision.target.label,
+            prediction=decision.label,
+            probabilities=_numbers(decision.probabilities),
+            method=self.method.name,
+            provenance=self._provenance() | {"target": decision.target.label, "dropped": row.dropped},
+            scores=_numbers(scores),
+            signed=_numbers(signed),
         )
 
-    def _windowed(self, text: Text, pieces: Encoded, target: Any) -> Saliency:
+    def _windowed(self, text: Text, target: Any) -> Saliency:
+        pieces = windows.over(self.subject, text)
+        assert pieces is not None, "only texts beyond the model's length come here"
         if target is None:
-            target = windows.decide(self._explain(pieces, [None] * len(pieces)), self.subject)
-        parts = self._explain(pieces, [target] * len(pieces))
-        return windows.join(parts, self.subject)
+            target = windows.decide([self._explain(piece, [None])[0] for piece in _singly(pieces.encoded)])
+        parts = [self._explain(piece, [target])[0] for piece in _singly(pieces.encoded)]
+        return windows.join(pieces, parts, self.subject)
 
-    def _provenance(self, method: Method) -> dict[str, Any]:
-        subject = self.subject
+    def _provenance(self) -> dict[str, Any]:
         found = {
-            "model": subject.name,
-            "method": method.name,
-            "parameters": method.parameters(),
-            "dtype": str(subject.dtype).removeprefix("torch."),
+            "model": self.subject.name,
+            "method": self.method.name,
+            "parameters": self.method.parameters(),
+            "dtype": str(self.reader.dtype).removeprefix("torch."),
             "long": self.long,
-            "versions": {"nbsal": __version__} | {name: version(name) for name in ("torch", "transformers")},
+            "versions": _versions(),
         }
-        if isinstance(method, Decoded):
-            found["lm"] = subject.language_head.source
+        if isinstance(self.method, Decoded):
+            found["lm"] = self.subject.language_head.source
         return found
 
     def __repr__(self) -> str:
@@ -185,6 +200,8 @@ def compare(
         methods = {method.name: method for method in made}
         if len(methods) < len(made):
             raise InputError("Two methods have one name: name them with a dict, {'layer 3': Decoded(...), ...}.")
+    if not methods:
+        raise InputError("There is no method to compare: name at least one.")
     explainers = {name: Explainer(subject, method) for name, method in methods.items()}
     many = [texts] if isinstance(texts, str | tuple) else texts
     return _explain_many(explainers, many, targets, batch_size, progress, cancel)
@@ -199,34 +216,45 @@ def _explain_many(
     cancel: Event | None,
 ) -> dict[str, Saliencies]:
     """Every explainer on every text, a shared trace a batch. All explainers share one subject."""
+    if isinstance(texts, str | tuple):
+        raise InputError("Give a list of texts; one text is explained by explain(text).")
+    if not isinstance(batch_size, int) or batch_size < 1:
+        raise InputError(f"batch_size must be a whole number from 1, not {batch_size!r}.")
+    targets = targets.tolist() if hasattr(targets, "tolist") else targets
+    if isinstance(targets, list) and isinstance(texts, Sequence) and len(targets) != len(texts):
+        raise InputError(f"There are {len(targets)} targets for {len(texts)} texts.")
     subject = next(iter(explainers.values())).subject
-    needs = frozenset().union(*(e.method.needs for e in explainers.values()))
-    layers = set[int]().union(*(e.method.layers() for e in explainers.values()))
-    size = 1 if subject.one_at_a_time else batch_size
-    if size < 1:
-        raise InputError(f"batch_size must be at least 1, not {batch_size}.")
+    groups = [[name for name, e in explainers.items() if e.method.exact is exact] for exact in (False, True)]
     results: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
     with Meter(len(texts) if isinstance(texts, Sequence) else None, progress, cancel) as meter:
         try:
-            for places, encoded in _batches(subject, texts, size, next(iter(explainers.values())).long):
+            for places, encoded in _batches(subject, texts, 1 if subject.one_at_a_time else batch_size):
                 meter.check()
                 wanted = [_target(targets, place) for place in places]
                 with subject.lock:
-                    read = trace.record(subject, encoded, wanted, needs, layers)
-                    for name, explainer in explainers.items():
-                        results[name].update(zip(places, explainer.read(read), strict=True))
+                    for names in filter(None, groups):
+                        read = _shared([explainers[name] for name in names], encoded, wanted)
+                        for name in names:
+                            results[name].update(zip(places, explainers[name].read(read), strict=True))
                 meter.step(len(places))
-        except Cancelled as stopped:
+        except NbsalError as stopped:
             stopped.partial = {name: _in_order(found) for name, found in results.items()}
             raise
     return {name: _in_order(found) for name, found in results.items()}
 
 
-def _batches(subject: Subject, texts: Iterable[Text], size: int, long: str) -> Iterator[tuple[list[int], Encoded]]:
+def _shared(explainers: Sequence[Explainer], encoded: Encoded, targets: Sequence[Any]) -> Trace:
+    """One trace that holds what all of them read."""
+    needs = frozenset[str]().union(*(explainer.method.needs for explainer in explainers))
+    layers = set[int]().union(*(explainer.method.layers(explainer.subject.depth) for explainer in explainers))
+    return trace.record(explainers[0].reader, encoded, targets, needs, layers)
+
+
+def _batches(subject: Subject, texts: Iterable[Text], size: int) -> Iterator[tuple[list[int], Encoded]]:
     """Batches of texts of like lengths, with their places in the order given."""
     source, first = iter(texts), 0
     while ahead := list(islice(source, size * SORTED_AHEAD)):
-        encoded = subject.encode(ahead)
+        encoded = subject.encode(ahead, first=first)
         order = sorted(range(len(ahead)), key=lambda i: len(encoded[i]))
         for start in range(0, len(order), size):
             members = order[start : start + size]
@@ -242,5 +270,21 @@ def _target(targets: Any, place: int) -> Any:
     return targets[place]
 
 
+def _singly(encoded: Encoded) -> Iterator[Encoded]:
+    for i in range(len(encoded)):
+        yield encoded[i : i + 1]
+
+
 def _in_order(found: dict[int, Saliency]) -> Saliencies:
     return Saliencies([found[place] for place in sorted(found)])
+
+
+def _numbers(tensor: Tensor) -> Floats:
+    """As numpy has it: half precision, which it lacks in part, as float32."""
+    tensor = tensor.detach().cpu()
+    return (tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()).numpy()
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {"nbsal": __version__} | {name: version(name) for name in ("torch", "transformers")}

@@ -99,6 +99,15 @@ def from_model(lm: Any, source: str) -> LanguageHead:
     decoder = lm.get_output_embeddings()
     if decoder is None or not _decides_tokens(lm):
         raise LanguageHeadError(f"{source} ({type(lm).__name__}) has no LM head. {HINT}")
+    try:
+        return _taken_from(lm, decoder, source)
+    except (AttributeError, TypeError, ValueError, RuntimeError, KeyError) as error:
+        raise LanguageHeadError(
+            f"The LM head of {source} ({type(lm).__name__}) is not one nbsal knows how to use alone: {error}."
+        ) from error
+
+
+def _taken_from(lm: Any, decoder: Any, source: str) -> LanguageHead:
     norm = anatomy.final_norm(lm)
     passage = _Passage(copy.deepcopy(norm))
     # The memo puts a stand-in where deepcopy would enter the body, or the last linear map.
@@ -138,7 +147,7 @@ def load(source: str) -> Any:
     kind = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
     if not masked and type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
         raise LanguageHeadError(f"{source} ({config.model_type}) has no LM head in transformers. {HINT}")
-    model, report = kind.from_pretrained(source, dtype=torch.float32, output_loading_info=True)
+    model, report = anatomy.weights(kind, source, torch.float32)
     missing = sorted(report["missing_keys"])
     if missing:
         raise LanguageHeadError(
@@ -175,7 +184,7 @@ class _Logits(nn.Module):
 
 
 def _decides_tokens(lm: Any) -> bool:
-    return type(lm).__name__.endswith(("ForMaskedLM", "ForCausalLM", "LMHeadModel", "ForPreTraining"))
+    return type(lm).__name__.endswith(("ForMaskedLM", "ForCausalLM", "LMHeadModel"))
 
 
 @torch.no_grad()

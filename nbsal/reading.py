@@ -1,7 +1,11 @@
 """Reading: texts through a tokenizer into Encoded, with offsets into the text as typed."""
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from nbsal.encoding import Encoded, Row, Span, Text, tight, validated
 from nbsal.errors import InputError, ModelError
@@ -9,34 +13,38 @@ from nbsal.errors import InputError, ModelError
 if TYPE_CHECKING:
     from nbsal.subject import Subject
 
-OVERLAP = 0.5  # share of a window that its neighbour reads again
+# Truncation is state of a fast tokenizer, and several subjects may share one.
+_TOKENIZING = threading.RLock()
 
 
-def encode(subject: "Subject", text: Any, window: bool) -> Encoded:
-    """One text or many as rows; the last check is that each has a token that may be scored."""
+def encode(subject: "Subject", text: Any, first: int = 0) -> Encoded:
+    """One text or many as rows, each with a token that may be scored; `first` numbers them in sentences."""
     tokenizer = _fast(subject)
-    rows: list[Row] = []
-    for one in validated(text):
-        rows += _windows(subject, tokenizer, one) if window else [_row(subject, tokenizer, one)]
-    return Encoded(rows, pad_id(subject))
+    return Encoded([_row(subject, tokenizer, one) for one in validated(text, first)], pad_id(subject))
+
+
+def whole(subject: "Subject", text: Text) -> tuple[Row, int, int]:
+    """A text as one row of any length, and how many tokens the tokenizer itself put before and after it."""
+    coded = _call(_fast(subject), (text,) if isinstance(text, str) else text)
+    added = coded["special_tokens_mask"]
+    before = added.index(0) if 0 in added else len(added)
+    after = added[::-1].index(0) if 0 in added else 0
+    return _assemble(subject.tokenizer, text, coded, 0), before, after
 
 
 def encode_ids(subject: "Subject", input_ids: Any, attention_mask: Any, token_type_ids: Any) -> Encoded:
     """Rows for token ids made elsewhere; their text is spelt from the tokens."""
     ids = _rectangle("input_ids", input_ids)
-    masks = [[1] * len(row) for row in ids] if attention_mask is None else _rectangle("attention_mask", attention_mask)
-    types = [[0] * len(row) for row in ids] if token_type_ids is None else _rectangle("token_type_ids", token_type_ids)
-    if not [len(row) for row in ids] == [len(row) for row in masks] == [len(row) for row in types]:
+    masks = np.ones_like(ids) if attention_mask is None else _rectangle("attention_mask", attention_mask)
+    types = np.zeros_like(ids) if token_type_ids is None else _rectangle("token_type_ids", token_type_ids)
+    if not ids.shape == masks.shape == types.shape:
         raise InputError("input_ids, attention_mask and token_type_ids must have the same shape.")
-    size = subject.model.config.vocab_size
-    for row in ids:
-        if not row:
-            raise InputError("input_ids holds an empty sequence: there is nothing to explain.")
-        if not all(0 <= i < size for i in row):
-            raise InputError(f"input_ids holds an id outside the model's vocabulary of {size}.")
-        if len(row) > subject.longest:
-            raise InputError(f"input_ids has {len(row)} tokens, the model reads {subject.longest} at most: shorten it.")
-    rows = [_scorable(_spelt(subject, *parts)) for parts in zip(ids, masks, types, strict=True)]
+    _within("input_ids", ids, subject.model.config.vocab_size)
+    _within("attention_mask", masks, 2)
+    _within("token_type_ids", types, max(2, getattr(subject.model.config, "type_vocab_size", 0) or 0))
+    if ids.shape[1] > subject.longest:
+        raise InputError(f"input_ids has {ids.shape[1]} tokens, the model reads {subject.longest} at most: shorten it.")
+    rows = [_scorable(_spelt(subject, *map(np.ndarray.tolist, parts))) for parts in zip(ids, masks, types, strict=True)]
     return Encoded(rows, pad_id(subject))
 
 
@@ -44,18 +52,6 @@ def pad_id(subject: "Subject") -> int:
     """The id that fills up shorter rows; pooling decoders look for their own in the ids."""
     candidates = (subject.model.config.pad_token_id, getattr(subject.tokenizer, "pad_token_id", None), 0)
     return next(int(candidate) for candidate in candidates if candidate is not None)
-
-
-def step(subject: "Subject") -> int:
-    """How many tokens lie between the starts of two neighbouring windows."""
-    width = subject.longest - subject.tokenizer.num_special_tokens_to_add()
-    return max(1, int(width * (1 - OVERLAP)))
-
-
-def whole(subject: "Subject", text: Text) -> Row:
-    """A text as one row of any length, longer than the model reads perhaps."""
-    parts = (text,) if isinstance(text, str) else text
-    return _assemble(subject.tokenizer, text, _call(subject.tokenizer, parts), 0)
 
 
 def check_tokenizer(model: Any, given: Any, own: Any) -> None:
@@ -103,36 +99,13 @@ def _scorable(row: Row) -> Row:
     return row
 
 
-def _windows(subject: "Subject", tokenizer: Any, text: Text) -> Iterator[Row]:
-    """A text as overlapping rows that together hold every token; pairs and spans are only ever cut."""
-    if not isinstance(text, str) or subject.task == "span":
-        raise InputError('long="window" reads single texts only: pairs and questions are cut (long="truncate").')
-    width = subject.longest - tokenizer.num_special_tokens_to_add()
-    coded = tokenizer(
-        text,
-        truncation=True,
-        max_length=subject.longest,
-        stride=width - step(subject),
-        return_overflowing_tokens=True,
-        return_offsets_mapping=True,
-        return_special_tokens_mask=True,
-        return_token_type_ids=True,
-    )
-    for i in range(len(coded["input_ids"])):
-        piece = {name: values[i] for name, values in coded.items() if name != "overflow_to_sample_mapping"}
-        piece["sequence_ids"] = coded.sequence_ids(i)
-        yield _assemble(tokenizer, text, piece, 0)
-
-
 def _call(tokenizer: Any, parts: Sequence[str], **cut: Any) -> dict[str, Any]:
-    coded = tokenizer(
-        *parts,
-        return_offsets_mapping=True,
-        return_special_tokens_mask=True,
-        return_token_type_ids=True,
-        verbose=False,
-        **cut,
-    )
+    wanted = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "return_token_type_ids": True}
+    with _TOKENIZING:
+        try:
+            coded = tokenizer(*parts, verbose=False, **wanted, **cut)
+        except Exception as error:  # the tokenizers library raises plain Exceptions of its own
+            raise InputError(f"The tokenizer cannot read this text: {error}.") from error
     return dict(coded) | {"sequence_ids": coded.sequence_ids(0)}
 
 
@@ -154,31 +127,40 @@ def _assemble(tokenizer: Any, text: Text, coded: dict[str, Any], dropped: int) -
     )
 
 
-def _rectangle(name: str, values: Any) -> list[list[int]]:
-    """Ids as a list of rows, whether they came as a list, an array or a tensor of one or two axes."""
-    plain = values.tolist() if hasattr(values, "tolist") else list(values)
-    rows = [list(row) for row in plain] if plain and isinstance(plain[0], list | tuple) else [plain]
-    if len({len(row) for row in rows}) > 1:
-        raise InputError(f"{name} holds sequences of different lengths: pad them, or give one at a time.")
-    if not all(isinstance(i, int) for row in rows for i in row):
+def _rectangle(name: str, values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Ids as rows, whether they came as a list, an array or a tensor of one or two axes."""
+    try:
+        found = np.asarray(values.tolist() if hasattr(values, "tolist") else values)
+    except ValueError:
+        raise InputError(f"{name} holds sequences of different lengths: pad them, or give one at a time.") from None
+    if not found.size:
+        raise InputError(f"{name} holds an empty sequence: there is nothing to explain.")
+    if found.dtype.kind not in "iu" or found.ndim not in (1, 2):
         raise InputError(f"{name} must hold whole numbers, one sequence or a batch of sequences.")
-    return rows
+    return np.atleast_2d(found).astype(np.int64)
+
+
+def _within(name: str, values: np.ndarray[Any, np.dtype[np.int64]], size: int) -> None:
+    if values.min() < 0 or values.max() >= size:
+        raise InputError(f"{name} holds a number outside 0 to {size - 1}.")
 
 
 def _spelt(subject: "Subject", ids: list[int], mask: list[int], types: list[int]) -> Row:
+    """Segment ids of a pair tell its members apart; the text of each is spelt from its tokens."""
     tokens, pieces = _pieces(subject.tokenizer, ids)
-    text, offsets = "", list[Span]()
-    for glued, piece in pieces:
-        text += "" if glued or not text else " "
-        offsets.append((len(text), len(text) + len(piece)))
-        text += piece
+    segments = types if set(types) == {0, 1} else [0] * len(ids)
+    texts, offsets = [""] * (max(segments) + 1), list[Span]()
+    for segment, (glued, piece) in zip(segments, pieces, strict=True):
+        texts[segment] += "" if glued or not texts[segment] else " "
+        offsets.append((len(texts[segment]), len(texts[segment]) + len(piece)))
+        texts[segment] += piece
     structure = special_ids(subject.tokenizer)
     return Row(
-        text=text,
+        text=texts[0] if len(texts) == 1 else (texts[0], texts[1]),
         ids=tuple(ids),
         tokens=tuple(tokens),
         offsets=tuple(offsets),
-        segments=(0,) * len(ids),
+        segments=tuple(segments),
         special=tuple(i in structure for i in ids),
         types=tuple(types),
         mask=tuple(mask),
@@ -187,11 +169,10 @@ def _spelt(subject: "Subject", ids: list[int], mask: list[int], types: list[int]
 
 def _pieces(tokenizer: Any, ids: Sequence[int]) -> tuple[list[str], list[tuple[bool, str]]]:
     """The tokens, and for each whether it is glued to what stands before it and how it reads."""
+    tokens = [token_name(tokenizer, i) for i in ids]
     if tokenizer is None:
-        names = [f"#{i}" for i in ids]
-        return names, [(False, name) for name in names]
-    tokens = tokenizer.convert_ids_to_tokens(list(ids))
-    spaced = any(token[:1] in "Ġ▁" for token in tokenizer.get_vocab() if token)
+        return tokens, [(False, name) for name in tokens]
+    spaced = _marks_spaces(tokenizer)
     pieces = []
     for i, token in zip(ids, tokens, strict=True):
         if token.startswith("##"):
@@ -199,3 +180,15 @@ def _pieces(tokenizer: Any, ids: Sequence[int]) -> tuple[list[str], list[tuple[b
         else:
             pieces.append((spaced and token[:1] not in "Ġ▁", tokenizer.decode([i]).strip() or token))
     return tokens, pieces
+
+
+def token_name(tokenizer: Any, index: int) -> str:
+    """How a token is called; an id that no tokenizer knows is called by its number."""
+    name = None if tokenizer is None else tokenizer.convert_ids_to_tokens(index)
+    return f"#{index}" if name is None else str(name)
+
+
+@lru_cache(maxsize=64)
+def _marks_spaces(tokenizer: Any) -> bool:
+    """Whether a token says that a space stands before it (byte-level and sentence pieces), or that none does."""
+    return any(token[:1] in "Ġ▁" for token in tokenizer.get_vocab() if token)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal import render
-from nbsal.encoding import Row, Span, Text, Word
+from nbsal.encoding import PER_TOKEN, Row, Span, Text, Word
 from nbsal.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Reading:
         )
         lines = [f"{model}, {dtype}. {settings}".strip()]
         if self.row.dropped:
-            lines.append(f"Cut: the last {self.row.dropped} tokens are beyond the model's length and were not read.")
+            lines.append(f"Cut: {self.row.dropped} tokens beyond the model's length were not read.")
         if self.provenance.get("windows", 1) > 1:
             lines.append(f"Read in {self.provenance['windows']} overlapping windows; scores are averaged over them.")
         return lines
@@ -201,9 +201,12 @@ class Saliency(Reading):
             fields["offsets"] = tuple((start, end) for start, end in fields["offsets"])
             row, dtype = Row(**fields), np.dtype(content["dtype"])
             arrays: dict[str, Any] = {k: np.array(content[k], dtype) for k in ("probabilities", "scores", "signed")}
-            if len(arrays["scores"]) != len(row) or len(arrays["signed"]) != len(row):
-                raise InputError(f"{path} does not hold one score a token: it is damaged.")
+            each = [getattr(row, name) for name in PER_TOKEN] + [arrays["scores"], arrays["signed"]]
+            if any(len(values) != len(row) for values in each) or arrays["scores"].ndim != 1:
+                raise InputError(f"{path} does not hold one entry a token: it is damaged.")
             plain = {k: content[k] for k in ("target", "prediction", "method", "provenance")}
+            if [type(value) for value in plain.values()] != [str, str, str, dict]:
+                raise InputError(f"{path} does not say what was explained and how: it is damaged.")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, InputError):
                 raise
@@ -303,6 +306,8 @@ class Saliencies(Sequence[Saliency]):
         """One row a token of every text; `text` numbers them."""
         import pandas
 
+        if not self.items:
+            return pandas.DataFrame(columns=["text", "position", "token", "score", "rank", "special", "prediction"])
         frames = [saliency.to_frame().assign(prediction=saliency.prediction) for saliency in self.items]
         return pandas.concat(frames, keys=range(len(frames)), names=["text", "position"]).reset_index()
 

@@ -2,9 +2,11 @@
 
 import copy
 import threading
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -30,19 +32,22 @@ class Subject:
         tokenizer: Any = None,
         *,
         name: str | None = None,
-        labels: list[str] | None = None,
+        labels: Sequence[str] | Mapping[int, str] | None = None,
         language_head: LanguageHead | None = None,
         default_layer: int | None = None,
+        mask: Any = None,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
         self.name = name or model.config.name_or_path or type(model).__name__
         self.task = anatomy.task(model)
         self.blocks = anatomy.blocks(model)
-        self.labels = labels or self._own_labels()
+        self.labels = self._own_labels() if labels is None else _names(labels, model)
         self.default_layer = round(0.6 * self.depth) if default_layer is None else default_layer
-        self.pooling = anatomy.pooling(model, self.task)
-        self.lock = threading.RLock()
+        self.causal = anatomy.causal(model)
+        self.pooling = anatomy.pooling(model, self.task, self.causal)
+        self.mask = mask  # the HeadMask that Mask-LRP uses unless told otherwise
+        self.lock = _lock(model)
         self._language_head = language_head
 
     @property
@@ -83,37 +88,40 @@ class Subject:
     @property
     def language_head(self) -> LanguageHead:
         """The pretrained LM head, or the sentence that says how to get one."""
-        if self._language_head is None:
+        head = self._language_head
+        if head is None:
             raise LanguageHeadError(f"{self.name} has no LM head to decode its layers with. {language_head.HINT}")
-        return self._language_head
+        if (head.weight.device, head.weight.dtype) != (self.device, self.dtype):  # the model was moved meanwhile
+            head = self._language_head = head.to(self.device, self.dtype)
+        return head
 
     @cached_property
     def double(self) -> "Subject":
         """This subject in float64: a copy made once; the model itself is never converted."""
         if self.dtype == torch.float64:
             return self
-        head = self._language_head
-        return Subject(
-            copy.deepcopy(self.model).double(),
-            self.tokenizer,
-            name=self.name,
-            labels=self.labels,
-            language_head=head and head.to(self.device, torch.float64),
-            default_layer=self.default_layer,
-        )
+        with self.lock:
+            return Subject(
+                copy.deepcopy(self.model).double(),
+                self.tokenizer,
+                name=self.name,
+                labels=self.labels,
+                language_head=self._language_head,
+                default_layer=self.default_layer,
+                mask=self.mask,
+            )
 
     @property
     def one_at_a_time(self) -> bool:
         """Whether the model refuses batches: a pooling decoder that does not know its padding id."""
         return self.pooling == "last" and self.model.config.pad_token_id is None
 
-    def encode(self, text: Text | list[Text], *, window: bool = False) -> Encoded:
+    def encode(self, text: Text | list[Text], *, first: int = 0) -> Encoded:
         """What the model reads of a text, a pair, or a list of either; too long a text is cut, and says so.
 
-        With `window`, a text too long becomes overlapping windows, a row each, instead.
+        `first` is the number of a list's first text in sentences about it.
         """
-        with self.lock:
-            return reading.encode(self, text, window)
+        return reading.encode(self, text, first)
 
     def encode_ids(self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None) -> Encoded:
         """The same for token ids made elsewhere: one sequence, or a batch of equal length."""
@@ -129,7 +137,7 @@ class Subject:
     def logits(self, inputs: dict[str, Tensor]) -> Tensor:
         """One forward: [batch, label]; spans [batch, position, 2]; otherwise [batch, position, label or token]."""
         plain = {"return_dict": True, "output_hidden_states": False, "output_attentions": False}
-        if anatomy.causal(self.model):
+        if self.causal:
             plain["use_cache"] = False
         output = self.model(**inputs, **plain)
         if self.task == "span":
@@ -141,7 +149,7 @@ class Subject:
         if self.pooling == "first":
             return [0] * len(encoded)
         if self.pooling == "last":
-            return [len(row) - 1 for row in encoded]
+            return [row.last for row in encoded]
         return [None] * len(encoded)
 
     def __repr__(self) -> str:
@@ -165,7 +173,7 @@ def load(
     *,
     tokenizer: Any = None,
     lm: Any = None,
-    labels: list[str] | None = None,
+    labels: Sequence[str] | Mapping[int, str] | None = None,
     device: Any = None,
     dtype: str = "float32",
 ) -> Subject:
@@ -179,6 +187,8 @@ def load(
     >>> nbsal.load("demo/news").labels
     ['World', 'Sports', 'Business', 'Sci/Tech']
     """
+    import transformers
+
     name, layer, own = None, None, None
     if isinstance(model, str) and model.startswith("demo/"):
         from nbsal import samples
@@ -190,18 +200,15 @@ def load(
         name = str(model)
         model = _from_checkpoint(name, _dtype(dtype))
         own = _own_tokenizer(name)
+    elif not isinstance(model, transformers.PreTrainedModel):
+        raise InputError(f"A model is a name, a folder or a transformers model, not {type(model).__name__}.")
     elif Path(model.config.name_or_path or "?").is_dir():
         own = _own_tokenizer(model.config.name_or_path)
-    if name is not None:
-        model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    elif device is not None and torch.device(device) != model.device:
-        raise InputError(f"The model lies on {model.device}; a model in memory stays there: call model.to({device!r}).")
+    model = _placed(model, device, own=name is None)
     anatomy.check_precision(model)
     anatomy.check_weights(model)
-    tokenizer = _own_tokenizer(str(tokenizer)) if isinstance(tokenizer, str | Path) else tokenizer
+    tokenizer = _named_tokenizer(str(tokenizer)) if isinstance(tokenizer, str | Path) else tokenizer
     reading.check_tokenizer(model, tokenizer, own)
-    if labels is not None and len(labels) != model.config.num_labels:
-        raise InputError(f"labels has {len(labels)} names, the model decides among {model.config.num_labels}.")
     tokenizer = tokenizer or own
     head = _language_head(model, tokenizer, lm)
     return Subject(model, tokenizer, name=name, labels=labels, language_head=head, default_layer=layer)
@@ -221,7 +228,7 @@ def _from_checkpoint(source: str, dtype: torch.dtype) -> Any:
     kind = getattr(transformers, (config.architectures or ["none"])[0], None)
     if kind is None:
         raise ModelError(f"{source} does not name an architecture that transformers knows: {config.architectures}.")
-    model, report = kind.from_pretrained(source, dtype=dtype, output_loading_info=True)
+    model, report = anatomy.weights(kind, source, dtype)
     if report["missing_keys"]:
         missing = ", ".join(sorted(report["missing_keys"])[:3])
         raise ModelError(f"{source} lacks weights of its own head ({missing}): its decisions would be random.")
@@ -232,19 +239,63 @@ def _own_tokenizer(source: str) -> Any:
     import transformers
 
     try:
-        return transformers.AutoTokenizer.from_pretrained(source)
-    except (OSError, ValueError, KeyError):
-        return None  # a model without a tokenizer still explains token ids
+        return transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    except Exception:  # whatever is wrong with it: a model without a tokenizer still explains token ids
+        return None
+
+
+def _named_tokenizer(source: str) -> Any:
+    found = _own_tokenizer(source)
+    if found is None:
+        raise InputError(f"No tokenizer was found at {source!r}: give a folder, a hub id or a tokenizer.")
+    return found
+
+
+def _placed(model: Any, device: Any, own: bool) -> Any:
+    """A model on the device asked for; one in memory is the user's `own`, and is never moved."""
+    try:
+        wanted = None if device is None else torch.device(device)
+        if not own:
+            return model.to(wanted or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device={device!r} cannot be used here: {str(error).splitlines()[0]}") from error
+    if wanted is not None and (wanted.type, wanted.index or 0) != (model.device.type, model.device.index or 0):
+        raise InputError(f"The model lies on {model.device}; a model in memory stays there: call model.to({device!r}).")
+    return model
+
+
+def _names(labels: Sequence[str] | Mapping[int, str], model: Any) -> list[str]:
+    """Names for the model's labels, by number or in order."""
+    size = model.config.num_labels
+    if isinstance(labels, str) or (isinstance(labels, Mapping) and set(labels) != set(range(size))):
+        raise InputError(f"labels is a list of names, or a dict from 0 to {size - 1} to names, not {labels!r:.60}.")
+    found = [labels[i] for i in range(size)] if isinstance(labels, Mapping) else list(map(str, labels))
+    if len(found) != size or len(set(found)) != size:
+        raise InputError(f"labels has {len(set(found))} different names, the model decides among {size}.")
+    return found
+
+
+_LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
+
+
+def _lock(model: Any) -> Any:
+    """One re-entrant lock for each model, however many subjects it has."""
+    return _LOCKS.setdefault(model, threading.RLock())
 
 
 def _language_head(model: Any, tokenizer: Any, lm: Any) -> LanguageHead | None:
     if isinstance(lm, LanguageHead):
         return lm
-    if lm == "tied":
+    if isinstance(lm, str) and lm == "tied":
         return language_head.tied(model)
     if lm is None:
         own = anatomy.task(model) == "next-token"
         return language_head.from_model(model, "its own LM head") if own else None
+    from transformers import PreTrainedModel
+
+    if not isinstance(lm, str | Path | PreTrainedModel):
+        kinds = "a checkpoint's id or folder, a transformers model, or 'tied'"
+        raise InputError(f"lm is {kinds}, not {type(lm).__name__}.")
     source = str(lm) if isinstance(lm, str | Path) else lm.config.name_or_path or type(lm).__name__
     pretrained = language_head.load(source) if isinstance(lm, str | Path) else lm
     head = language_head.from_model(pretrained, source)
@@ -252,4 +303,4 @@ def _language_head(model: Any, tokenizer: Any, lm: Any) -> LanguageHead | None:
     theirs = _own_tokenizer(source) if isinstance(lm, str | Path) else None
     if theirs is not None and tokenizer is not None and theirs.get_vocab() != tokenizer.get_vocab():
         raise LanguageHeadError(f"{source} numbers its tokens otherwise than the model: it has another vocabulary.")
-    return head.to(model.device, model.dtype)
+    return head

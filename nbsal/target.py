@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nbsal.encoding import Row
 from nbsal.errors import InputError, UnknownName
+from nbsal.reading import token_name
 
 if TYPE_CHECKING:
     from nbsal.subject import Subject
@@ -41,6 +42,10 @@ class Target:
     label: str
     terms: tuple[tuple[tuple[int, ...], float], ...]
 
+    def ends(self) -> "list[Target]":
+        """Its terms, each a target of its own."""
+        return [Target(self.label, (term,)) for term in self.terms]
+
     def value(self, logits: Tensor) -> Tensor:
         """The explained number, from the logits of that text."""
         return torch.stack([weight * logits[index] for index, weight in self.terms]).sum()
@@ -59,7 +64,9 @@ def decide(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Decisio
     """The model's own decision, and what is to be explained: the decision itself unless something else is wanted."""
     resolve = _TASKS[subject.task]
     label, probabilities, target = resolve(subject, row, logits, None)
-    if wanted is not None:
+    if isinstance(wanted, Target):
+        target = wanted
+    elif wanted is not None:
         target = _wanted(subject, row, logits, wanted)
         if subject.task in ("token", "next-token"):
             # The decision shown beside a target at some position is the one taken at that position.
@@ -96,11 +103,12 @@ def _span(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Resolved
     best = _best_span(row, logits)
     ends = best if wanted is None else _ends(wanted, len(row))
     terms = tuple(((position, side), 1.0) for side, position in enumerate(ends) if position is not None)
-    if None in ends:
+    start, end = ends
+    if start is None or end is None:
         (position, side), _ = terms[0]
         label = f"{subject.labels[side]} at {row.tokens[position]} [{position}]"
     else:
-        label = f"{spelt(row, *ends)} [{ends[0]}:{ends[1]}]"
+        label = f"{spelt(row, start, end)} [{start}:{end}]"
     return spelt(row, *best), logits.softmax(0), Target(label, terms)
 
 
@@ -147,15 +155,18 @@ def _token(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Resolve
     return subject.labels[predicted], probabilities[position], target
 
 
+_NEXT = "A next-token target is a token, or (position, token)"
+
+
 def _next(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Resolved:
-    position, token = wanted if isinstance(wanted, tuple) else (len(row) - 1, wanted)
+    position, token = _pair(wanted, _NEXT, whole=False) if isinstance(wanted, tuple) else (row.last, wanted)
     position = _position(position, row)
     predicted = int(logits[position].argmax())
     index = predicted if token is None else _token_id(subject, token, logits.shape[-1])
-    name = _token_name(subject, index)
-    shown = name if position == len(row) - 1 else f"{name} after {row.tokens[position]} [{position}]"
+    name = token_name(subject.tokenizer, index)
+    shown = name if position == row.last else f"{name} after {row.tokens[position]} [{position}]"
     target = Target(shown, (((position, index), 1.0),))
-    return _token_name(subject, predicted), logits[position].softmax(-1), target
+    return token_name(subject.tokenizer, predicted), logits[position].softmax(-1), target
 
 
 _TASKS: dict[str, Callable[["Subject", Row, Tensor, Any], Resolved]] = {
@@ -203,14 +214,14 @@ def _token_id(subject: "Subject", wanted: Any, size: int) -> int:
     if isinstance(wanted, str):
         if subject.tokenizer is None:
             raise InputError("A token given as text needs a tokenizer: give its id.")
-        known = subject.tokenizer.get_vocab()
-        if wanted in known:
-            return int(known[wanted])
-        # As a continuation most tokens carry their leading space.
-        for text in (wanted, " " + wanted):
+        # A word that comes next carries its leading space where the tokenizer has such tokens.
+        for text in (" " + wanted, wanted):
             ids = subject.tokenizer(text, add_special_tokens=False)["input_ids"]
             if len(ids) == 1:
                 return int(ids[0])
+        known = subject.tokenizer.get_vocab()
+        if wanted in known:  # a token by its own name, "##ing" or "Ġthe"
+            return int(known[wanted])
         raise InputError(f"{wanted!r} is no single token of this model: it reads {subject.tokenizer.tokenize(wanted)}.")
     try:
         index = operator.index(wanted)
@@ -219,7 +230,3 @@ def _token_id(subject: "Subject", wanted: Any, size: int) -> int:
     if not 0 <= index < size:
         raise InputError(f"There is no token {wanted!r}: give a token's text, or its id from 0 to {size - 1}.")
     return index
-
-
-def _token_name(subject: "Subject", index: int) -> str:
-    return f"#{index}" if subject.tokenizer is None else str(subject.tokenizer.convert_ids_to_tokens(index))

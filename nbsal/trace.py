@@ -7,7 +7,7 @@ on every architecture and nothing is registered, patched or left behind.
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -17,6 +17,9 @@ from torch.overrides import TorchFunctionMode
 from nbsal import anatomy
 from nbsal.encoding import Encoded
 from nbsal.errors import ModelError, UnknownName
+from nbsal.lrp import mode
+from nbsal.lrp.mode import Passage, Record, straight
+from nbsal.lrp.rules import DEFAULT, Rules
 from nbsal.subject import Subject
 from nbsal.target import Decision, decide
 
@@ -36,6 +39,44 @@ class Trace:
     hidden_grad: dict[int, Tensor] = field(default_factory=dict)
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
     attention_grad: dict[int, Tensor] = field(default_factory=dict)
+    records: dict[Any, Record] = field(default_factory=dict)  # relevance, by the rules it was propagated under
+
+    def lengths(self) -> Tensor:
+        """The number of tokens of each text."""
+        return torch.tensor([len(row) for row in self.encoded], device=self.logits.device)
+
+    def deciding(self) -> list[list[int] | None]:
+        """The positions each decision is read from; None where all of them are averaged."""
+        if self.subject.task == "sequence":
+            return [None if place is None else [place] for place in self.subject.pooled(self.encoded)]
+        return [sorted({index[0] for index, _ in decision.target.terms}) for decision in self.decisions]
+
+    def ends(self, needs: Collection[str]) -> "list[Trace]":
+        """This trace, or one for each end where targets are spans: what is not additive explains each end alone."""
+        if self.subject.task != "span":
+            return [self]
+        targets = [decision.target.ends() for decision in self.decisions]
+        widest = max(map(len, targets))
+        return [
+            record(self.subject, self.encoded, [ends[side % len(ends)] for ends in targets], needs)
+            for side in range(widest)
+        ]
+
+    def relevance_under(self, rules: Rules = DEFAULT, passage: Passage = straight) -> Record:
+        """Relevance at every layer and in every attention map, propagated once under those rules."""
+        if (rules, passage) not in self.records:
+            self.records[rules, passage] = propagate(self, rules, passage)
+        return self.records[rules, passage]
+
+    @property
+    def relevance(self) -> dict[int, Tensor]:
+        """Relevance at every layer under the default rules, layer -> [batch, position, width]."""
+        return self.relevance_under().hidden
+
+    @property
+    def relevance_attention(self) -> dict[int, Tensor]:
+        """Relevance of the attention probabilities, block -> [batch, head, query, key]."""
+        return self.relevance_under().attention
 
 
 def record(
@@ -64,9 +105,9 @@ def record(
     with subject.lock, torch.inference_mode(False), graph, anatomy.evaluating(subject.model):
         with anatomy.listening(subject.model) as heard, _attending(subject, attending) as seen:
             logits = subject.logits(subject.inputs(encoded))
-        _complete("hidden states", heard, subject.depth + 1, subject)
+        _complete("hidden states", len(heard), subject.depth + 1, subject)
         if attending:
-            _complete("attention", seen, subject.depth, subject)
+            _complete("attention", len(seen), subject.depth, subject)
         decisions = [
             decide(subject, row, given[: len(row)] if given.ndim > 1 else given, want)
             for row, given, want in zip(encoded, logits.detach(), wanted, strict=True)
@@ -74,11 +115,45 @@ def record(
         values = torch.stack([d.target.value(given) for d, given in zip(decisions, logits, strict=True)])
         parts = {"hidden": {layer: heard[layer] for layer in kept}, "attention": dict(enumerate(seen))}
         gradients = _gradients(values, {name: parts[name] for name in grads})
+        _finite(values, *(tensor for found in gradients.values() for tensor in found.values()))
     trace = Trace(subject, encoded, decisions, logits.detach(), values.detach())
     trace.hidden = {layer: tensor.detach() for layer, tensor in parts["hidden"].items()}
     trace.attention = {block: tensor.detach() for block, tensor in parts["attention"].items()}
     trace.hidden_grad, trace.attention_grad = gradients.get("hidden", {}), gradients.get("attention", {})
     return trace
+
+
+def propagate(trace: Trace, rules: Rules, passage: Passage) -> Record:
+    """Run the model once more under relevance rules, and relevance back from the targets of a trace."""
+    subject, model = trace.subject, trace.subject.model
+    # In decoders the causal mask is part of the operation; elsewhere the published code adds masks as summands.
+    chosen = replace(rules, mask=rules.mask and not subject.causal)
+    with subject.lock, torch.inference_mode(False), torch.enable_grad(), anatomy.evaluating(model), _eager(model):
+        inputs = subject.inputs(trace.encoded)
+        if chosen.mask:  # stock models drop a mask that hides nothing; the published sum over it is not nothing
+            hidden = 1 - inputs["attention_mask"][:, None, None].to(subject.dtype)
+            size = (-1, -1, trace.encoded.longest, -1)
+            inputs["attention_mask"] = (hidden * torch.finfo(subject.dtype).min).expand(*size)
+        with anatomy.listening(model) as heard, mode.running(model, chosen, passage) as running:
+            logits = subject.logits(inputs)
+        _complete("hidden states", len(heard), subject.depth + 1, subject)
+        _complete("attention", running.softmaxes, subject.depth, subject)
+        shortened = [
+            given[: len(row)] if given.ndim > 1 else given for row, given in zip(trace.encoded, logits, strict=True)
+        ]
+        values = [d.target.value(given) for d, given in zip(trace.decisions, shortened, strict=True)]
+        found = _backward(torch.stack(values).sum(), heard, chosen.spread and subject.task == "span")
+    reached = [torch.zeros_like(h) if r is None else r for h, r in zip(heard, found, strict=True)]
+    return Record(dict(enumerate(reached)), dict(running.found))
+
+
+def _backward(value: Tensor, heard: Sequence[Tensor], spread: bool) -> Sequence[Tensor | None]:
+    """Relevance at every layer; `spread` puts the mean over positions on every position of the last one."""
+    if not spread:
+        return torch.autograd.grad(value, heard, allow_unused=True)
+    (last,) = torch.autograd.grad(value, heard[-1:], retain_graph=True)
+    last = last.mean(1, keepdim=True).expand_as(last)
+    return (*torch.autograd.grad(heard[-1], heard[:-1], last, allow_unused=True), last)
 
 
 def _gradients(values: Tensor, parts: dict[str, dict[int, Tensor]]) -> dict[str, dict[int, Tensor]]:
@@ -93,11 +168,20 @@ def _gradients(values: Tensor, parts: dict[str, dict[int, Tensor]]) -> dict[str,
     return gradients
 
 
-def _complete(what: str, found: Sequence[Tensor], expected: int, subject: Subject) -> None:
-    """Refuse silent nothing: every block must have been heard exactly once."""
-    if len(found) != expected:
+def _finite(*tensors: Tensor) -> None:
+    """Refuse to rank tokens by NaN."""
+    if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors):
         raise ModelError(
-            f"{len(found)} of {expected} {what} were seen in {type(subject.model).__name__}: "
+            "The model's output or its gradient is NaN or infinite for this text: weights are broken, or its precision "
+            'overflows (load it with dtype="float32").'
+        )
+
+
+def _complete(what: str, found: int, expected: int, subject: Subject) -> None:
+    """Refuse silent nothing: every block must have been heard exactly once."""
+    if found != expected:
+        raise ModelError(
+            f"{found} of {expected} {what} were seen in {type(subject.model).__name__}: "
             f"its forward is not one pass through its {subject.depth} blocks."
         )
 
@@ -123,18 +207,23 @@ _SOFTMAX = (torch.nn.functional.softmax, torch.softmax, Tensor.softmax)
 
 
 @contextmanager
+def _eager(model: Any) -> Iterator[None]:
+    """The model with its plain attention; its own implementation comes back afterwards."""
+    before = model.config._attn_implementation
+    if before != "eager":
+        model.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        if before != "eager":
+            model.set_attn_implementation(before)
+
+
+@contextmanager
 def _attending(subject: Subject, wanted: bool) -> Iterator[list[Tensor]]:
     """Attention probabilities of every block, in order, while the model runs with its plain attention."""
     if not wanted:
         yield []
         return
-    model = subject.model
-    before = model.config._attn_implementation
-    if before != "eager":
-        model.set_attn_implementation("eager")
-    try:
-        with _Attention() as mode:
-            yield mode.seen
-    finally:
-        if before != "eager":
-            model.set_attn_implementation(before)
+    with _eager(subject.model), _Attention() as attention:
+        yield attention.seen

@@ -1,50 +1,78 @@
 """Windows: a text longer than the model reads, explained piece by piece and joined again."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nbsal import reading
+from nbsal.encoding import Encoded, Row, Text
 from nbsal.errors import InputError
-from nbsal.saliency import Floats, Saliency
+from nbsal.saliency import Saliency
 from nbsal.subject import Subject
 
+OVERLAP = 0.5  # share of a window that its neighbour reads again
 
-def decide(parts: Sequence[Saliency], subject: Subject) -> int:
-    """The label that the windows find likeliest on average."""
-    if subject.task != "sequence":
-        raise InputError(f'long="window" without a target joins decisions about a text, not about a {subject.task}.')
-    if not parts[0].probabilities.size:  # a one-logit head decides nothing
+
+@dataclass(frozen=True)
+class Windows:
+    """A whole text, and the places of its tokens that each window holds."""
+
+    row: Row
+    places: list[list[int]]
+    pad_id: int
+
+    @property
+    def encoded(self) -> Encoded:
+        """The windows as texts of their own."""
+        return Encoded([self.row.pick(places) for places in self.places], self.pad_id)
+
+
+def over(subject: Subject, text: Text) -> Windows | None:
+    """The overlapping windows of a text that is longer than the model reads; None of one that is not."""
+    row, before, after = reading.whole(subject, text)
+    if len(row) <= subject.longest:
+        return None
+    if subject.task != "sequence" or not isinstance(text, str):
+        raise InputError(
+            'long="window" explains decisions about single texts; this text is too long, and can only be cut '
+            '(long="truncate").'
+        )
+    width = subject.longest - before - after
+    step = max(1, int(width * (1 - OVERLAP)))
+    content = range(before, len(row) - after)
+    starts = range(0, max(1, len(content) - width + step), step)
+    edges = [*range(before)], [*range(len(row) - after, len(row))]
+    places = [[*edges[0], *content[start : start + width], *edges[1]] for start in starts]
+    return Windows(row, places, reading.pad_id(subject))
+
+
+def decide(parts: Sequence[Saliency]) -> int:
+    """The label that the windows find likeliest on average; a one-logit head has but one."""
+    if not parts[0].probabilities.size:
         return 0
     return int(np.mean([part.probabilities for part in parts], axis=0).argmax())
 
 
-def join(parts: Sequence[Saliency], subject: Subject) -> Saliency:
-    """One explanation of the whole text; a token read in two windows carries their mean score."""
-    row = reading.whole(subject, parts[0].text)
-    added = subject.tokenizer.num_special_tokens_to_add()
-    before = next(i for i, special in enumerate(row.special) if not special)
-    sums, counts = np.zeros((2, len(row)), parts[0].scores.dtype), np.zeros(len(row))
-    for number, part in enumerate(parts):
-        inside = len(part.tokens) - added
-        start = before + number * reading.step(subject)
-        # Special tokens before and after the window stand for those of the whole text.
-        places = [*range(before), *range(start, start + inside), *range(len(row) - added + before, len(row))]
+def join(windows: Windows, parts: Sequence[Saliency], subject: Subject) -> Saliency:
+    """One explanation of the whole text; a token read in several windows carries their mean score."""
+    size = len(windows.row)
+    sums, counts = np.zeros((2, size), parts[0].scores.dtype), np.zeros(size)
+    for places, part in zip(windows.places, parts, strict=True):
         sums[:, places] += np.stack([part.scores, part.signed])
         counts[places] += 1
-    scores, signed = sums / counts
+    scores, signed = (sums / counts).astype(parts[0].scores.dtype)
     probabilities = np.mean([part.probabilities for part in parts], axis=0)
+    if probabilities.size:
+        prediction = subject.labels[int(probabilities.argmax())]
+    else:
+        prediction = f"{np.mean([float(part.prediction) for part in parts]):.4g}"
     return replace(
         parts[0],
-        row=row,
-        prediction=_label(probabilities, parts, subject),
+        row=windows.row,
+        prediction=prediction,
         probabilities=probabilities,
         provenance=parts[0].provenance | {"windows": len(parts)},
         scores=scores,
         signed=signed,
     )
-
-
-def _label(probabilities: Floats, parts: Sequence[Saliency], subject: Subject) -> str:
-    return subject.labels[int(probabilities.argmax())] if probabilities.size else parts[0].prediction

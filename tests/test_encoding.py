@@ -1,63 +1,75 @@
 """Encoded: offsets slice the text as typed, words are words, what cannot be explained says so."""
 
+import unicodedata
+
+import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import nbsal
-from nbsal import encoding
+from nbsal import encoding, reading
 from nbsal.errors import InputError, NbsalError
 from tests import zoo
 
 UGLY = [
-    "",
-    "   \n\t ",
-    "\x00",
     "a\x00b",
     "e\u0301te\u0301 no\u0308el",
     "👩‍👩‍👧‍👦 family 🇺🇳 👍🏽",
     "שלום עולם مرحبا بالعالم",
     "你好，世界 film",
     "हिन्दी में ข้อความ",
-    "[CLS] [SEP]",
-    "[MASK]",
     "A [SEP] B",
     "ﬁne ½ Ⅷ ＡＢＣ",
     "\u202eevil\u202c \u200b zero",
     "x" * 10_000,
     "so good " * 1_250,
-    "\ud83d",
 ]
+HOPELESS = ["", "   \n\t ", "[CLS][SEP]", "[MASK]", "\ud83d"]
 KINDS = ("bert", "roberta", "xlm-roberta", "gpt2")
 
 
 def holds(subject, text):
-    """Offsets lie in the text, in order; what content tokens are called is found where they point."""
-    try:
-        encoded = subject.encode(text)
-    except InputError:
-        return False
-    row = encoded[0]
-    at = 0
+    """Offsets lie in the text and in order, together they cover it, and every token belongs to one word."""
+    row = subject.encode(text)[0]
+    covered, at = set(), 0
     for i in row.content:
         start, end = row.offsets[i]
         assert 0 <= start <= end <= len(text)
-        assert start >= at or (start, end) == row.offsets[i - 1] or start >= row.offsets[i - 1][0]
+        assert start >= at or start == row.offsets[i - 1][0]
         at = start
         piece = text[start:end]
         assert piece == piece.strip() or not piece.strip()
+        covered.update(range(start, end))
+    typed = {i for special, span in zip(row.special, row.offsets, strict=True) if special for i in range(*span)}
+    if not row.dropped and not typed:
+        seen = {i for i, c in enumerate(text) if not c.isspace() and unicodedata.category(c)[0] not in "CM"}
+        assert seen <= covered
     for word in row.words:
         assert text[word.start : word.end] == word.text and word.tokens
-    owned = [i for word in row.words for i in word.tokens]
-    assert sorted(owned) == list(row.content)
+    assert sorted(i for word in row.words for i in word.tokens) == list(row.content)
     assert len(row) <= subject.longest
-    return True
 
 
 @pytest.mark.parametrize("architecture", KINDS)
 @pytest.mark.parametrize("text", UGLY, ids=range(len(UGLY)))
 def test_ugly_texts(load, architecture, text):
     holds(load(architecture), text)
+
+
+@pytest.mark.parametrize("architecture", KINDS)
+@pytest.mark.parametrize("text", HOPELESS, ids=range(len(HOPELESS)))
+def test_hopeless_texts_are_a_sentence(load, architecture, text):
+    with pytest.raises(InputError):
+        load(architecture).encode(text)
+
+
+@pytest.mark.parametrize("broken", [lambda text, start, end: (0, 0), lambda text, start, end: (start + 1, end + 1)])
+def test_the_offsets_axiom_catches(load, monkeypatch, broken):
+    monkeypatch.setattr(reading, "tight", broken)
+    with pytest.raises(AssertionError):
+        holds(load("bert"), "The film is a joy")
 
 
 @pytest.mark.parametrize("architecture", KINDS)
@@ -68,7 +80,15 @@ def test_any_unicode(load, architecture):
     @given(st.text(max_size=80))
     @example("ab\u0300c")
     def check(text):
-        holds(subject, text)
+        try:
+            subject.encode(text)
+        except InputError as error:
+            # Blank, or nothing but characters that the tokenizer drops.
+            assert "empty or blank" in str(error) or "only special tokens" in str(error)
+            plain = [c for c in text if not c.isspace() and unicodedata.category(c)[0] not in "CM"]
+            assert not plain or "[" in text
+        else:
+            holds(subject, text)
 
     check()
 
@@ -167,7 +187,9 @@ def test_bad_texts_say_what_is_wrong(load, text, sentence):
 BAD_IDS = [
     ([], "empty"),
     ([[2, 5], [3]], "different lengths"),
-    ([2, 10**7, 3], "vocabulary"),
+    ([2, 10**7, 3], "outside 0 to 159"),
+    (5, "one sequence"),
+    ([True, False], "whole numbers"),
     ([2.5, 3.0], "whole numbers"),
     ([2, 3], "only special"),
     (list(range(5, 100)), "64 at most"),
@@ -185,3 +207,30 @@ def test_a_subject_without_tokenizer_explains_ids_only():
     assert nbsal.Explainer(subject, "gradcam").ids([2, 9, 10, 3]).tokens == ("#2", "#9", "#10", "#3")
     with pytest.raises(NbsalError, match="tokenizer"):
         subject.encode("A joy.")
+
+
+def test_ids_of_any_make_and_their_segments(load):
+    subject = load("bert", "span")
+    pair = subject.encode(("Who wrote it?", "The company wrote it."))[0]
+    for ids in (list(pair.ids), np.array(pair.ids), [np.int64(i) for i in pair.ids], torch.tensor([pair.ids])):
+        row = subject.encode_ids(ids, token_type_ids=pair.types)[0]
+        assert row.parts == ("who wrote it ?", "the company wrote it .") or len(row.parts) == 2
+        assert row.segments == pair.types
+    with pytest.raises(InputError, match="token_type_ids holds a number outside 0 to 1"):
+        subject.encode_ids(pair.ids, token_type_ids=[7] * len(pair.ids))
+
+
+def test_hidden_ends_of_ids_are_not_the_last_position(load):
+    explain = nbsal.Explainer(load("gpt2", "causal"), "gradxact")
+    plain = explain("The film is a joy")
+    n = len(plain.tokens)
+    padded = explain.ids([*plain.row.ids, *[0] * 5], attention_mask=[1] * n + [0] * 5)
+    assert padded.prediction == plain.prediction
+    assert abs(padded.scores[:n] - plain.scores).max() < 1e-10 * abs(plain.scores).max()
+    encoded = load("gpt2").encode_ids([*plain.row.ids, *[0] * 5], attention_mask=[1] * n + [0] * 5)
+    assert load("gpt2").pooled(encoded) == [n - 1]
+
+
+def test_a_question_that_leaves_no_room_for_its_context(load):
+    with pytest.raises(InputError, match="cannot read this text"):
+        load("bert", "span").encode(("who wrote " * 80, "a book"))

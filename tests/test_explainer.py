@@ -4,10 +4,11 @@ import threading
 
 import numpy as np
 import pytest
+import torch
 
 import nbsal
-from nbsal import trace
-from nbsal.errors import Cancelled, InputError, UnknownName
+from nbsal import trace, windows
+from nbsal.errors import Cancelled, InputError, ModelError, UnknownName
 from tests import axioms, zoo
 
 NAMES = ("gradcam", "simple", "gradxact", "decoded-gradcam", "decoded-simple", "decoded-gradxact")
@@ -108,8 +109,11 @@ def test_map_with_a_target_for_each_text(load):
     assert [one.target for one in found][:2] == ["LABEL_0", "LABEL_1"]
     assert found[2].target == found[2].prediction
     assert {one.target for one in explain.map(axioms.TEXTS, targets="LABEL_2", progress=False)} == {"LABEL_2"}
-    with pytest.raises(InputError, match="fewer"):
+    with pytest.raises(InputError, match="1 targets for 4 texts"):
         explain.map(axioms.TEXTS, targets=[0], progress=False)
+    with pytest.raises(InputError, match="fewer"):
+        explain.map(iter(axioms.TEXTS), targets=[0], progress=False)
+    assert explain.map(axioms.TEXTS, targets=np.array([0, 1, 2, 0]), progress=False)[2].target == "LABEL_2"
 
 
 def test_progress_counts_texts(load):
@@ -125,7 +129,7 @@ def test_cancel_stops_between_batches_and_keeps_what_is_done(load):
     explain = nbsal.Explainer(load("bert"), "gradcam")
     with pytest.raises(Cancelled, match="after 1 of 4") as caught:
         explain.map(axioms.TEXTS, batch_size=1, progress=stop, cancel=cancel)
-    assert [one.text for one in caught.value.partial["gradcam"]] == ["A bore."]
+    assert [one.text for one in caught.value.partial] == ["A bore."]
 
 
 def test_a_decoder_without_padding_id_is_explained_one_by_one(load):
@@ -181,18 +185,100 @@ def test_hidden_positions_are_left_out_of_the_order(load):
     assert not np.allclose(hidden.scores, explain.ids(ids).scores)
 
 
+LONG_TEXT = " ".join(axioms.TEXTS * 5)
+
+
 def test_long_texts_by_windows(load):
     subject = load("bert")
-    text = " ".join(axioms.TEXTS * 5)
-    cut = nbsal.Explainer(subject, "gradxact")(text)
-    assert cut.row.dropped > 0 and "Cut" in cut.to_html()
+    cut = nbsal.Explainer(subject, "gradxact")(LONG_TEXT)
+    assert cut.row.dropped > 0 and "Cut" in cut.to_html() and cut.provenance["dropped"] == cut.row.dropped
     explain = nbsal.Explainer(subject, "gradxact", long="window")
-    whole = explain(text)
+    whole = explain(LONG_TEXT)
     assert whole.row.dropped == 0 and whole.provenance["windows"] > 2
     assert len(whole.tokens) == len(cut.tokens) + cut.row.dropped
     assert "overlapping windows" in whole.to_html()
     # Tokens of the first half window are read once, by the first window, which the cut text is.
-    first = nbsal.Explainer(subject, "gradxact")(text, target=whole.target).scores
+    first = nbsal.Explainer(subject, "gradxact")(LONG_TEXT, target=whole.target).scores
     assert axioms.relative(whole.scores[1:30], first[1:30]) < 1e-10
-    assert axioms.relative(explain.map([text], progress=False)[0].scores, whole.scores) < 1e-12
+    assert axioms.relative(explain.map([LONG_TEXT], progress=False)[0].scores, whole.scores) < 1e-12
     assert explain("A bore.").provenance.get("windows") is None
+
+
+def test_windows_begin_behind_what_the_tokenizer_added(load):
+    """Special tokens that were typed are part of the text, wherever they stand."""
+    subject = load("bert")
+    found = windows.over(subject, "[SEP] [SEP] " + LONG_TEXT)
+    assert all(max(map(len, found.places)) <= subject.longest for _ in found.places)
+    assert sorted({place for places in found.places for place in places}) == list(range(len(found.row)))
+    assert all(piece.tokens[0] == "[CLS]" and piece.tokens[-1] == "[SEP]" for piece in found.encoded)
+    assert found.encoded[0].tokens[1] == "[SEP]" and nbsal.Explainer(subject, "gradcam", long="window")(LONG_TEXT)
+
+
+def test_windows_are_for_decisions_about_single_texts(load):
+    for architecture, head, target in (("bert", "token", (3, 0)), ("gpt2", "causal", None)):
+        with pytest.raises(InputError, match="single texts"):
+            nbsal.Explainer(load(architecture, head), "gradcam", long="window")(LONG_TEXT, target=target)
+    explain = nbsal.Explainer(load("bert"), "gradcam", long="window")
+    assert explain(("A joy.", "A bore.")).row.parts == ("A joy.", "A bore.")
+    with pytest.raises(InputError, match="single texts"):
+        explain(("A joy.", LONG_TEXT))
+    with pytest.raises(InputError, match="one window only"):
+        explain.every_layer(LONG_TEXT)
+
+
+def test_windows_of_a_one_logit_head_average_its_output(load):
+    explain = nbsal.Explainer(load("bert", num_labels=1), "gradcam", long="window")
+    pieces = windows.over(explain.subject, LONG_TEXT)
+    values = [float(explain.ids(piece.ids).prediction) for piece in pieces.encoded]
+    assert float(explain(LONG_TEXT).prediction) == pytest.approx(np.mean(values), rel=1e-3)
+
+
+MISTAKES = [
+    (lambda s: nbsal.Explainer("demo/reviews", "gradcam"), "nbsal.load"),
+    (lambda s: nbsal.Explainer(s, nbsal.GradCAM), "instance"),
+    (lambda s: nbsal.Explainer(s, None), "instance"),
+    (lambda s: nbsal.Explainer(s, nbsal.Decoded("gradcam")), "layer method"),
+    (lambda s: nbsal.Explainer(s, nbsal.Decoded(nbsal.Decoded())), "layer method"),
+    (lambda s: nbsal.Explainer(s, "decoded-gradcam", tau="3"), "whole number"),
+    (lambda s: nbsal.Explainer(s, "gradcam", layer=True), "whole number"),
+    (lambda s: nbsal.Explainer(s, "gradcam").map("A joy."), "list of texts"),
+    (lambda s: nbsal.Explainer(s, "gradcam").map(["A joy."], batch_size=0), "batch_size"),
+    (lambda s: nbsal.Explainer(s, "gradcam").map(["A joy."], batch_size="3"), "batch_size"),
+    (lambda s: nbsal.Explainer(s, "gradcam")(["A joy."]), "explain.map"),
+    (lambda s: nbsal.Explainer(s, "gradcam").every_layer(["A joy."]), "explain.map"),
+    (lambda s: nbsal.Explainer(s, "rollout").every_layer("A joy."), "no layers"),
+    (lambda s: nbsal.compare(s, [], ["A joy."]), "no method"),
+    (lambda s: nbsal.Explainer(s, "gradcam").map(["A joy."] * 40 + [" "], batch_size=1, progress=False), "Text 40"),
+]
+
+
+@pytest.mark.parametrize(("mistake", "sentence"), MISTAKES)
+def test_mistakes_are_sentences(load, mistake, sentence):
+    with pytest.raises(InputError, match=sentence):
+        mistake(load("bert"))
+
+
+def test_what_was_done_before_a_bad_text_is_kept(load):
+    with pytest.raises(InputError) as caught:
+        nbsal.Explainer(load("bert"), "gradcam").map(["A joy."] * 40 + [" "], batch_size=1, progress=False)
+    assert len(caught.value.partial) == 32
+
+
+def test_settings_of_numpy_are_saved_as_plain_numbers(load, tmp_path):
+    found = nbsal.Explainer(load("bert"), "decoded-gradcam", layer=np.int64(1), tau=np.int64(3))("A joy.")
+    found.save(tmp_path / "s.json")
+    assert nbsal.Saliency.load(tmp_path / "s.json").provenance["parameters"]["tau"] == 3
+
+
+def test_scores_that_are_not_numbers_are_refused(load):
+    subject = nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece"))
+    explain = nbsal.Explainer(subject, "gradcam")
+    with torch.no_grad():
+        subject.model.classifier.weight.fill_(torch.inf)
+    with pytest.raises(ModelError, match="NaN or infinite"):
+        explain("A joy.")
+
+
+def test_nothing_gives_nothing(load):
+    found = nbsal.Explainer(load("bert"), "gradcam").map([], progress=False)
+    assert len(found) == 0 and found.to_frame().empty

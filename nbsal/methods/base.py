@@ -1,5 +1,6 @@
 """What a method is, and the register that every family enters its methods into."""
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -8,9 +9,19 @@ from typing import Any, ClassVar, Self, TypeVar
 import torch
 from torch import Tensor
 
-from nbsal.errors import UnknownName
+from nbsal.errors import InputError, UnknownName
 from nbsal.subject import Subject
 from nbsal.trace import Trace
+
+
+def whole(value: Any, name: str) -> int:
+    """A setting that must be a whole number, as a plain int."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise InputError(f"{name} must be a whole number, not {value!r}.") from None
 
 
 class Method(ABC):
@@ -20,12 +31,18 @@ class Method(ABC):
     family: ClassVar[str]
     needs: ClassVar[frozenset[str]]
     paper: ClassVar[str]
+    apart: ClassVar[bool] = False  # both ends of a span are explained each alone, and the scores added
+
+    @property
+    def exact(self) -> bool:
+        """Whether it runs in float64 whatever the model's precision."""
+        return False
 
     def resolve(self, subject: Subject) -> Self:
         """The same method with every default filled in for that subject, or the reason why it cannot be."""
         return self
 
-    def layers(self) -> set[int]:
+    def layers(self, depth: int) -> set[int]:
         """The hidden layers it reads."""
         return set()
 
@@ -33,9 +50,14 @@ class Method(ABC):
     def scores(self, trace: Trace) -> Tensor:
         """[batch, position]."""
 
+    def total(self, trace: Trace) -> Tensor:
+        """Scores of the whole target, [batch, position]."""
+        parts = trace.ends(self.needs) if self.apart else [trace]
+        return torch.stack([self.scores(part) for part in parts]).sum(0)
+
     def signed(self, trace: Trace) -> Tensor:
         """What orders positions of equal score, [batch, position]."""
-        return self.scores(trace)
+        return self.total(trace)
 
     def parameters(self) -> dict[str, Any]:
         """Its settings, for the provenance of a result."""
@@ -49,12 +71,12 @@ class LayerMethod(Method):
     layer: int | None = 0  # None: the subject's default layer
 
     def resolve(self, subject: Subject) -> Self:
-        layer = subject.default_layer if self.layer is None else self.layer
+        layer = subject.default_layer if self.layer is None else whole(self.layer, "layer")
         if layer not in range(subject.depth + 1):
             raise UnknownName("layer", layer, range(subject.depth + 1))
-        return replace(self, layer=int(layer))
+        return replace(self, layer=layer)
 
-    def layers(self) -> set[int]:
+    def layers(self, depth: int) -> set[int]:
         return {self.chosen}
 
     @property

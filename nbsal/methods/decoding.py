@@ -12,9 +12,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from nbsal.errors import UnknownName
+from nbsal.errors import InputError, UnknownName
 from nbsal.language_head import LanguageHead
-from nbsal.methods.base import REGISTER, LayerMethod, Method
+from nbsal.methods.base import REGISTER, LayerMethod, Method, whole
 from nbsal.methods.gradient import GradCAM
 from nbsal.subject import Subject
 from nbsal.trace import Trace
@@ -58,19 +58,22 @@ class Decoded(Method):
         subject.language_head  # noqa: B018 - raises the sentence that says which checkpoint to pass
         if self.form not in FORMS:
             raise UnknownName("form", self.form, FORMS)
-        if self.tau is not None and self.tau < 1:
-            raise UnknownName("tau", self.tau, ("None", "any whole number from 1"))
+        if not isinstance(self.method, LayerMethod):
+            raise InputError(f"Decoded takes a layer method such as nbsal.GradCAM(layer=4), not {self.method!r:.60}.")
+        tau = None if self.tau is None else whole(self.tau, "tau")
+        if tau is not None and tau < 1:
+            raise UnknownName("tau", tau, ("None", "any whole number from 1"))
         method = self.method.resolve(subject)
-        if self.tau is not None and method.layer == subject.depth and subject.pooling in ("first", "last"):
+        if tau is not None and method.layer == subject.depth and subject.pooling in ("first", "last"):
             warnings.warn(
                 "At the last block only the pooled position has a gradient: a small tau leaves its own token alone "
                 "with a score. Use tau=None there, or an earlier layer.",
                 stacklevel=3,
             )
-        return replace(self, method=method)
+        return replace(self, method=method, tau=tau)
 
-    def layers(self) -> set[int]:
-        return self.method.layers()
+    def layers(self, depth: int) -> set[int]:
+        return self.method.layers(depth)
 
     @property
     def layer(self) -> int:

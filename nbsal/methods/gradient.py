@@ -1,12 +1,12 @@
 """Gradient methods at any hidden layer: what the target would gain from each position's features."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from nbsal.errors import UnknownName
-from nbsal.methods.base import LayerMethod, register
+from nbsal.methods.base import LayerMethod, register, whole
 from nbsal.subject import Subject
 from nbsal.trace import Trace
 
@@ -43,9 +43,10 @@ class Simple(LayerMethod):
     norm: int = 1  # 1 as Hou and Castanon report it; 2 weighs large features more
 
     def resolve(self, subject: Subject) -> "Simple":
-        if self.norm not in (1, 2):
-            raise UnknownName("norm", self.norm, (1, 2))
-        return super().resolve(subject)
+        norm = whole(self.norm, "norm")
+        if norm not in (1, 2):
+            raise UnknownName("norm", norm, (1, 2))
+        return replace(super().resolve(subject), norm=norm)
 
     def features(self, trace: Trace) -> Tensor:
         return trace.hidden_grad[self.chosen].abs()

@@ -113,7 +113,7 @@ def main() -> None:
         "nli": (rows("snli", "validation"), lambda row: (row["premise"], row["hypothesis"])),
     }
     for name in ("reviews", "news", "nli", "answers"):
-        subject = load(f"demo/{name}")
+        subject = load(f"demo/{name}", device="cpu")
         if name == "answers":
             exact, f1 = answers(subject)
             print(f"demo/answers: exact match {exact:.3f}, F1 {f1:.3f} on 120 questions", flush=True)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from nbsal.errors import WeightsError
+
 LINEARS = (
     "attention.self.query",
     "attention.self.key",
@@ -49,16 +51,20 @@ def collect(model: nn.Module) -> dict[str, Tensor]:
     for name, module in model.named_modules():
         if isinstance(module, LowRank):
             factors[f"{name}.A"], factors[f"{name}.B"] = module.A, module.B * module.scale
-    whole = {n: p for n, p in model.named_parameters() if p.requires_grad and n not in factors}
+    learning = {name: p for name, p in model.named_parameters() if p.requires_grad and name not in factors}
+    whole = {name.replace(".linear.", "."): p for name, p in learning.items()}  # as the stock model calls them
     return {name: value.detach().half().contiguous() for name, value in (factors | whole).items()}
 
 
 @torch.no_grad()
 def merge(model: nn.Module, delta: Mapping[str, Tensor]) -> None:
-    """Add a collected delta to a stock model's own weights; parts of other models are passed over."""
+    """Add a collected delta to a stock model's own weights; heads and poolers it lacks are passed over."""
     parameters = dict(model.named_parameters())
     for name, value in delta.items():
         base, _, factor = name.rpartition(".")
+        stock = f"{base}.weight" if factor in ("A", "B") else name
+        if name.startswith("bert.encoder.") and stock not in parameters:
+            raise WeightsError(f"The delta holds {name}, which this body has not: it belongs to another one.")
         if factor == "A" and f"{base}.weight" in parameters:
             parameters[f"{base}.weight"].add_(delta[f"{base}.B"].float() @ value.float())
         elif name in parameters:

@@ -1,0 +1,233 @@
+"""The head study (Song et al. 2024): heads that look from a word to its governor, and heads that look at one place."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nbsal import trace
+from nbsal.encoding import Row
+from nbsal.errors import InputError, UnknownName
+from nbsal.heads.mask import HeadMask
+from nbsal.heads.parses import ROOT, Parse, aligned, read
+from nbsal.progress import Meter, Progress
+from nbsal.subject import Subject
+
+if TYPE_CHECKING:
+    import pandas
+
+RELATIONS = ("nsubj", "obj", "amod", "advmod")
+DIRECTIONS = ("head", "dependent", "both")
+FEW = 30  # a relation seen less often says little
+Counts = NDArray[np.int64]
+
+
+@dataclass
+class HeadStudy:
+    """Counts that grow with every sentence; frames and masks are read off them.
+
+    `hits` and `cases` are by relation; `places` counts, for every head, where its largest attention lies relative to
+    the position that attends; `distances` counts how many words after the dependent its head stands.
+    """
+
+    shape: tuple[int, int]  # blocks, heads
+    hits: dict[str, Counts]
+    cases: dict[str, int]
+    distances: dict[str, Counter[int]]
+    places: dict[int, Counts] = field(default_factory=dict)
+    rows: int = 0
+    skipped: int = 0  # words that no token of the text covers
+
+    @classmethod
+    def empty(cls, shape: tuple[int, int], relations: Sequence[str]) -> "HeadStudy":
+        """Nothing counted yet."""
+        if not relations:
+            raise InputError("There is no relation to study: name at least one, such as 'nsubj'.")
+        nothing = {name: np.zeros(shape, np.int64) for name in relations}
+        return cls(shape, nothing, dict.fromkeys(relations, 0), {name: Counter() for name in relations})
+
+    @property
+    def relations(self) -> "pandas.DataFrame":
+        """alpha_k: how often each head's largest attention joins words of a relation; `weak` where cases are few."""
+        import pandas
+
+        rows = [
+            (name, block, head, self.hits[name][block, head] / max(self.cases[name], 1), self.cases[name])
+            for name in self.hits
+            for block, head in np.ndindex(*self.shape)
+        ]
+        frame = pandas.DataFrame(rows, columns=["relation", "block", "head", "alpha", "cases"])
+        return frame.assign(weak=frame["cases"] < FEW)
+
+    @property
+    def positions(self) -> "pandas.DataFrame":
+        """alpha_i: how often each head's largest attention lies at each relative position."""
+        import pandas
+
+        rows = [
+            (offset, block, head, self.places[offset][block, head] / max(self.rows, 1))
+            for offset in sorted(self.places)
+            for block, head in np.ndindex(*self.shape)
+        ]
+        return pandas.DataFrame(rows, columns=["offset", "block", "head", "alpha"])
+
+    @property
+    def offsets(self) -> "pandas.DataFrame":
+        """lambda_k: how often a relation's head stands so many words after its dependent."""
+        import pandas
+
+        rows = [
+            (name, offset, count, count / max(self.cases[name], 1))
+            for name, found in self.distances.items()
+            for offset, count in sorted(found.items())
+        ]
+        return pandas.DataFrame(rows, columns=["relation", "offset", "count", "share"])
+
+    def mask(self, synt: float = 0.1, pos: float = 0.8) -> HeadMask:
+        """Heads that beat guessing a relation's commonest distance by `synt`, or look at one place beyond `pos`."""
+        relations = {}
+        for name, hits in self.hits.items():
+            commonest = max(self.distances[name].values(), default=0)
+            alpha = hits / max(self.cases[name], 1)
+            relations[name] = alpha > commonest / max(self.cases[name], 1) + synt
+        shares = [counts / max(self.rows, 1) for counts in self.places.values()]
+        positional = np.max(shares, axis=0) > pos if shares else np.zeros(self.shape, bool)
+        return HeadMask(positional, relations)
+
+    def __add__(self, other: "HeadStudy") -> "HeadStudy":
+        """Both studies' sentences together."""
+        if self.shape != other.shape or set(self.hits) != set(other.hits):
+            raise InputError("Only studies of one model and the same relations can be added.")
+        nothing = np.zeros(self.shape, np.int64)
+        return HeadStudy(
+            self.shape,
+            {name: self.hits[name] + other.hits[name] for name in self.hits},
+            {name: self.cases[name] + other.cases[name] for name in self.cases},
+            {name: self.distances[name] + other.distances[name] for name in self.distances},
+            {
+                offset: self.places.get(offset, nothing) + other.places.get(offset, nothing)
+                for offset in {*self.places, *other.places}
+            },
+            self.rows + other.rows,
+            self.skipped + other.skipped,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the counts as JSON."""
+        content = {
+            "nbsal-head-study": 1,
+            "shape": self.shape,
+            "hits": {name: counts.tolist() for name, counts in self.hits.items()},
+            "cases": self.cases,
+            "distances": {name: dict(found) for name, found in self.distances.items()},
+            "places": {offset: counts.tolist() for offset, counts in self.places.items()},
+            "rows": self.rows,
+            "skipped": self.skipped,
+        }
+        Path(path).write_text(json.dumps(content), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "HeadStudy":
+        """Read what `save` wrote."""
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            if content.pop("nbsal-head-study") != 1:
+                raise InputError(f"{path} holds a head study in a format this nbsal does not read.")
+            content["shape"] = tuple(content["shape"])
+            content["hits"] = {name: np.array(counts, np.int64) for name, counts in content["hits"].items()}
+            content["places"] = {int(o): np.array(counts, np.int64) for o, counts in content["places"].items()}
+            content["distances"] = {
+                name: Counter({int(o): n for o, n in found.items()}) for name, found in content["distances"].items()
+            }
+            return cls(**content)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{path} is not a saved head study, or is damaged: {error!r}.") from error
+
+    def __repr__(self) -> str:
+        return f"HeadStudy({', '.join(f'{name} {n}' for name, n in self.cases.items())}; {self.rows} positions)"
+
+    def count(
+        self, row: Row, attention: NDArray[np.floating[Any]], parse: Parse, direction: str, special: bool
+    ) -> None:
+        """Add one sentence: `attention` is [block, head, position, position] of its own tokens."""
+        columns = list(range(len(row))) if special else list(row.content)
+        hidden = np.full(len(row), -np.inf)
+        hidden[columns] = 0
+        largest = (attention + hidden).argmax(-1)  # [block, head, position]
+        self._count_relations(largest, parse, aligned(row, parse), direction)
+        if not special:
+            attention = attention.copy()
+            attention[..., range(len(row)), range(len(row))] = -np.inf
+            largest = (attention + hidden).argmax(-1)
+        for i in columns if len(columns) > 1 else ():
+            for offset in np.unique(found := largest[..., i] - i):
+                self.places.setdefault(int(offset), np.zeros(self.shape, np.int64))[...] += found == offset
+        self.rows += len(columns) if len(columns) > 1 else 0
+
+    def _count_relations(
+        self, largest: NDArray[np.int64], parse: Parse, tokens: list[tuple[int, ...]], direction: str
+    ) -> None:
+        for number, word in enumerate(parse.words):
+            if word.relation not in self.hits or word.head == ROOT:
+                continue
+            ours, theirs = tokens[number], tokens[word.head]
+            if not ours or not theirs:
+                self.skipped += 1
+                continue
+            pairs = {"head": [(ours, theirs)], "dependent": [(theirs, ours)], "both": [(ours, theirs), (theirs, ours)]}
+            for origin, goal in pairs[direction]:
+                self.hits[word.relation] += np.isin(largest[..., origin[0]], goal)
+                self.cases[word.relation] += 1
+                self.distances[word.relation][word.head - number] += 1
+
+
+def study(
+    subject: Subject,
+    parses: Any,
+    *,
+    relations: Sequence[str] = RELATIONS,
+    direction: str = "head",
+    special: bool = False,
+    batch_size: int = 32,
+    progress: Progress = True,
+    cancel: Event | None = None,
+) -> HeadStudy:
+    """What every head of a model looks at, over parsed sentences.
+
+    `parses` is a CoNLL-U path or text, a list of Parse, or spaCy docs. `direction` says whose attention is read: that
+    of the dependent on its "head", of the head on its "dependent", or "both". `special` lets special tokens, and a
+    position itself, be the largest.
+
+    >>> import nbsal
+    >>> parse = Parse.from_lists(["good", "food"], [1, -1], ["amod", "root"])
+    >>> study(nbsal.load("demo/reviews"), [parse], progress=False).cases["amod"]
+    1
+    """
+    if direction not in DIRECTIONS:
+        raise UnknownName("direction", direction, DIRECTIONS)
+    sentences = sorted(read(parses), key=lambda parse: len(parse.text))
+    found = HeadStudy.empty((subject.depth, subject.heads), list(relations))
+    with Meter(len(sentences), progress, cancel) as meter:
+        for start in range(0, len(sentences), batch_size):
+            meter.check()
+            batch = sentences[start : start + batch_size]
+            encoded = subject.encode([parse.text for parse in batch])
+            seen = trace.record(subject, encoded, needs={"attention"}).attention
+            for i, (row, parse) in enumerate(zip(encoded, batch, strict=True)):
+                own = np.stack([seen[b][i, :, : len(row), : len(row)].cpu().numpy() for b in range(subject.depth)])
+                found.count(row, own, parse, direction, special)
+            meter.step(len(batch))
+    return found
+
+
+def discover(subject: Subject, parses: Any, synt: float = 0.1, pos: float = 0.8, **options: Any) -> HeadMask:
+    """Study and mask in one: the heads that follow syntax or position."""
+    return study(subject, parses, **options).mask(synt=synt, pos=pos)

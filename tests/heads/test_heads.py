@@ -1,0 +1,275 @@
+"""Head studies on a model whose heads were built by hand, parses and their alignment, masks as sets."""
+
+import json
+import threading
+from importlib.resources import files
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+import nbsal
+from nbsal.errors import Cancelled, InputError, UnknownName
+from nbsal.heads import HeadMask, HeadStudy, Parse, discover, study
+from nbsal.heads.parses import aligned, from_conllu, read
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+ADJECTIVES, NOUNS, OTHERS = ["big", "old", "red"], ["dog", "house", "river"], ["the", "and", "saw", "near"]
+WORDS = [*SPECIAL, *ADJECTIVES, *NOUNS, *OTHERS]
+SIZE = 16  # positions, words and features of a head
+
+
+def built():
+    """Two blocks of two heads: 0.0 looks one to the right, 0.1 from an adjective to its noun; block 1 looks nowhere."""
+    config = transformers.BertConfig(
+        vocab_size=SIZE, hidden_size=2 * SIZE, num_hidden_layers=2, num_attention_heads=2, intermediate_size=8,
+        max_position_embeddings=SIZE, num_labels=2,
+    )  # fmt: skip
+    model = transformers.BertForSequenceClassification(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        for module in model.modules():
+            if isinstance(module, torch.nn.LayerNorm):
+                module.weight.fill_(1.0)
+        embeddings = model.bert.embeddings
+        embeddings.position_embeddings.weight[:, :SIZE] = torch.eye(SIZE)
+        embeddings.word_embeddings.weight[:, SIZE:] = torch.eye(SIZE)
+        attention = model.bert.encoder.layer[0].attention.self
+        attention.query.weight[1:SIZE, : SIZE - 1] = 20 * torch.eye(SIZE - 1)  # position i asks for i + 1
+        attention.key.weight[:SIZE, :SIZE] = torch.eye(SIZE)
+        for adjective, noun in zip(ADJECTIVES, NOUNS, strict=True):
+            attention.query.weight[SIZE + WORDS.index(noun), SIZE + WORDS.index(adjective)] = 20.0
+        attention.key.weight[SIZE:, SIZE:] = torch.eye(SIZE)
+    tokenizer = transformers.BertTokenizer(vocab={word: i for i, word in enumerate(WORDS)})
+    return nbsal.load(model, tokenizer=tokenizer)
+
+
+def sentences():
+    """Adjectives at varying distances from their nouns, before and after them."""
+    found = []
+    for adjective, noun in zip(ADJECTIVES, NOUNS, strict=True):
+        for words in (
+            [adjective, noun, "saw", "the", "near"],
+            [adjective, "and", "the", noun, "near"],
+            ["the", noun, "and", "near", adjective],
+            [noun, "saw", adjective, "and", "the"],
+        ):
+            heads = [-1] * len(words)
+            heads[words.index(adjective)] = words.index(noun)
+            relations = ["amod" if word == adjective else "dep" for word in words]
+            found.append(Parse.from_lists(words, heads, relations))
+    return found
+
+
+def test_the_study_finds_the_heads_that_were_built():
+    found = study(built(), sentences(), relations=["amod", "nsubj"], progress=False)
+    amod = found.relations.query("relation == 'amod'").set_index(["block", "head"])["alpha"]
+    assert amod[0, 1] == 1.0 and amod.drop((0, 1)).max() < 0.6
+    right = found.positions.query("offset == 1").set_index(["block", "head"])["alpha"]
+    assert right[0, 0] >= 0.8 and right.drop((0, 0)).max() < 0.6
+    mask = found.mask(synt=0.1, pos=0.75)
+    assert mask.syntactic.tolist() == [[False, True], [False, False]]
+    assert mask.positional.tolist() == [[True, False], [False, False]]
+    assert mask.relations["nsubj"].sum() == 0
+    assert discover(built(), sentences(), pos=0.75, relations=["amod", "nsubj"], progress=False) == mask
+
+
+def test_counts_are_what_they_say():
+    found = study(built(), sentences(), relations=["amod"], progress=False)
+    assert found.cases == {"amod": 12} and found.rows == 60
+    assert found.relations["weak"].all()
+    offsets = found.offsets.set_index("offset")["count"]
+    assert offsets.to_dict() == {1: 3, 3: 3, -3: 3, -2: 3} and found.offsets["share"].sum() == pytest.approx(1)
+
+
+def test_the_study_catches_a_model_without_that_head():
+    subject = built()
+    with torch.no_grad():
+        subject.model.bert.encoder.layer[0].attention.self.query.weight.zero_()
+    mask = study(subject, sentences(), relations=["amod"], progress=False).mask(pos=0.75)
+    assert not mask.selected.any()
+
+
+def test_direction_is_whose_attention_is_read():
+    back = study(built(), sentences(), relations=["amod"], direction="dependent", progress=False)
+    assert back.relations.set_index(["block", "head"])["alpha"][0, 1] < 0.6
+    both = study(built(), sentences(), relations=["amod"], direction="both", progress=False)
+    assert both.cases == {"amod": 24}
+    with pytest.raises(UnknownName, match="head, dependent, both"):
+        study(built(), sentences(), direction="up")
+
+
+def test_special_tokens_count_on_request_only():
+    words = ["big", "and", "the"]
+    parse = Parse.from_lists(words, [1, -1, 1], ["amod", "root", "dep"])
+    plain = study(built(), [parse], relations=["amod"], progress=False)
+    special = study(built(), [parse], relations=["amod"], special=True, progress=False)
+    assert (plain.rows, special.rows) == (3, 5)
+    assert 0 not in plain.places and 0 in special.places  # a position itself
+
+
+def test_studies_add_up_and_survive_a_file(tmp_path):
+    parts = sentences()
+    whole = study(built(), parts, relations=["amod"], progress=False)
+    halves = [study(built(), some, relations=["amod"], progress=False) for some in (parts[:5], parts[5:])]
+    joined = halves[0] + halves[1]
+    joined.save(tmp_path / "study.json")
+    again = HeadStudy.load(tmp_path / "study.json")
+    for name in ("relations", "positions", "offsets"):
+        assert getattr(whole, name).equals(getattr(joined, name)) and getattr(again, name).equals(getattr(joined, name))
+    assert again.mask(pos=0.75) == whole.mask(pos=0.75)
+    (tmp_path / "study.json").write_text("{}")
+    with pytest.raises(InputError, match="damaged"):
+        HeadStudy.load(tmp_path / "study.json")
+
+
+def test_a_study_reports_and_stops():
+    cancel, seen = threading.Event(), []
+    report = lambda done, total: (seen.append((done, total)), cancel.set())  # noqa: E731
+    with pytest.raises(Cancelled, match="4 of 12"):
+        study(built(), sentences(), batch_size=4, progress=report, cancel=cancel)
+    assert seen == [(4, 12)]
+
+
+CONTRACTION = """# text = He doesn't like déjà-vu 👍🏽 films, films.
+1\tHe\the\tPRON\t_\t_\t4\tnsubj\t_\t_
+2-3\tdoesn't\t_\t_\t_\t_\t_\t_\t_\t_
+2\tdoes\tdo\tAUX\t_\t_\t4\taux\t_\t_
+3\tn't\tnot\tPART\t_\t_\t4\tadvmod\t_\t_
+4\tlike\tlike\tVERB\t_\t_\t0\troot\t_\t_
+5\tdéjà-vu\tdéjà-vu\tADJ\t_\t_\t7\tamod\t_\t_
+6\t👍🏽\t👍🏽\tSYM\t_\t_\t7\tdep\t_\t_
+7\tfilms\tfilm\tNOUN\t_\t_\t4\tobj\t_\tSpaceAfter=No
+8\t,\t,\tPUNCT\t_\t_\t9\tpunct\t_\t_
+9\tfilms\tfilm\tNOUN\t_\t_\t7\tconj\t_\tSpaceAfter=No
+10\t.\t.\tPUNCT\t_\t_\t4\tpunct\t_\t_
+
+"""
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "gpt2", "xlm-roberta"])
+def test_alignment_goes_by_offsets(load, architecture):
+    (parse,) = from_conllu(CONTRACTION)
+    assert [parse.text[word.start : word.end] for word in parse.words][:4] == ["He", "does", "n't", "like"]
+    row = load(architecture).encode(parse.text)[0]
+    tokens = aligned(row, parse)
+    assert all(tokens)
+    for word, places in zip(parse.words, tokens, strict=True):
+        starts, ends = zip(*(row.offsets[i] for i in places), strict=True)
+        assert min(starts) <= word.start and max(ends) >= word.end
+    assert not set(tokens[6]) & set(tokens[8])  # the same word twice, at two places
+    assert parse.words[8].relation == "conj" and parse.words[6].head == 3
+
+
+def test_parts_that_do_not_spell_their_whole_share_its_place():
+    text = "# text = vámonos ya\n1-2\tvámonos\t_\t_\t_\t_\t_\t_\t_\t_\n1\tvamos\t_\t_\t_\t_\t0\troot\t_\t_\n"
+    text += "2\tnos\t_\t_\t_\t_\t1\tobj\t_\t_\n3\tya\t_\t_\t_\t_\t1\tadvmod\t_\t_\n\n"
+    (parse,) = from_conllu(text)
+    assert [(word.start, word.end) for word in parse.words] == [(0, 7), (0, 7), (8, 10)]
+
+
+def test_words_beyond_the_models_length_are_skipped(load):
+    words = ["joy"] * 200 + ["film"]
+    parse = Parse.from_lists(words, [*[200] * 200, -1], [*["nsubj"] * 200, "root"])
+    found = study(load("bert"), [parse], progress=False)
+    assert found.skipped == 200 and found.cases["nsubj"] == 0
+
+
+class Token:
+    def __init__(self, i, idx, text, dep, head=None):
+        self.i, self.idx, self.text, self.dep_, self.head = i, idx, text, dep, head or self
+
+
+class Doc(list):
+    """What nbsal reads of a spaCy Doc."""
+
+    text = "Dogs chase cats"
+
+    def has_annotation(self, name):
+        return name == "DEP" and len(self) > 0
+
+
+def test_spacy_docs_are_read():
+    verb = Token(1, 5, "chase", "ROOT")
+    doc = Doc([Token(0, 0, "Dogs", "nsubj", verb), verb, Token(2, 11, "cats", "dobj", verb)])
+    (parse,) = read([doc])
+    assert [(word.relation, word.head) for word in parse.words] == [("nsubj", 1), ("ROOT", -1), ("obj", 1)]
+    with pytest.raises(InputError, match="no parser"):
+        read([Doc()])
+
+
+def test_the_shipped_parses_are_read_and_studied(reviews):
+    path = files("nbsal.samples") / "parses.conllu"
+    found = study(reviews, str(path), progress=False)
+    assert found.cases["nsubj"] > 200 and found.cases["amod"] > 200 and found.skipped == 0
+    assert found.mask().shape == (6, 12)
+
+
+BAD = [
+    ([], "no parses"),
+    (5, "no parses"),
+    (["a text"], "Parse or a spaCy Doc"),
+    ("1\tword\tbroken", "not CoNLL-U"),
+    ("\n\n", "no sentence"),
+    ("# text = other\n1\tword\t_\tX\t_\t_\t0\troot\t_\t_\n\n", "does not match its text"),
+    ("# text = word\n1\tword\t_\tX\t_\t_\t9\tobj\t_\t_\n\n", "beyond its last word"),
+]
+
+
+@pytest.mark.parametrize(("parses", "sentence"), BAD)
+def test_bad_parses_are_sentences(parses, sentence):
+    with pytest.raises(InputError, match=sentence):
+        read(parses)
+
+
+def test_bad_lists_are_sentences():
+    with pytest.raises(InputError, match="one head and one relation"):
+        Parse.from_lists(["a", "b"], [1], ["x", "y"])
+    with pytest.raises(InputError, match="-1 for the root"):
+        Parse.from_lists(["a", "b"], [2, -1], ["x", "y"])
+    with pytest.raises(InputError, match="no relation"):
+        study(built(), sentences(), relations=[])
+
+
+MASK = HeadMask([[1, 0, 0], [0, 0, 0]], {"nsubj": [[0, 1, 0], [0, 0, 0]], "obj": [[0, 1, 1], [0, 0, 0]]})
+
+
+def test_masks_are_sets():
+    assert MASK.syntactic.tolist() == [[False, True, True], [False] * 3]
+    assert MASK.selected.sum() == 3 and (~MASK).selected.sum() == 3
+    assert (MASK | ~MASK).selected.all() and not (MASK & ~MASK).selected.any()
+    assert (MASK | MASK) == MASK == (MASK & MASK) and hash(MASK | MASK) == hash(MASK)
+    only = HeadMask.from_array([[1, 0], [0, 1]])
+    assert not only.syntactic.any() and not only.positional.any() and only.selected.sum() == 2
+    with pytest.raises(InputError, match="different models"):
+        MASK | only
+
+
+def test_random_masks_match_and_corruption_adds():
+    random = MASK.matched_random(seed=3)
+    for part in ("syntactic", "positional", "selected"):
+        assert getattr(random, part).sum() == getattr(MASK, part).sum()
+    assert random == MASK.matched_random(seed=3) != MASK.matched_random(seed=4)
+    corrupted = MASK.corrupted(0.67, seed=1)
+    assert (corrupted.selected & MASK.selected).sum() == 3 and corrupted.selected.sum() == 5
+    assert MASK.corrupted(1.0, 0).selected.all() and MASK.corrupted(0.0, 0) == MASK
+    with pytest.raises(InputError, match="0 to 1"):
+        MASK.corrupted(1.5, 0)
+
+
+def test_masks_survive_a_file_and_say_when_they_did_not(tmp_path):
+    path = tmp_path / "mask.json"
+    MASK.save(path)
+    assert HeadMask.load(path) == MASK
+    for damage in ("", "[]", "{}", json.dumps(json.loads(path.read_text()) | {"positional": [[2]]})):
+        path.write_text(damage)
+        with pytest.raises(InputError, match=r"damaged|0 and 1"):
+            HeadMask.load(path)
+
+
+@pytest.mark.parametrize("array", [[1, 0], [[0.5]], [[2]], np.zeros((0, 4))])
+def test_masks_are_zeros_and_ones(array):
+    with pytest.raises(InputError, match="0 and 1"):
+        HeadMask.from_array(array)

@@ -1,0 +1,133 @@
+"""The authors' own numbers, met by our variants under their names."""
+
+import numpy as np
+import pytest
+import torch
+
+import nbsal
+from nbsal import trace
+from nbsal.lrp import rules
+from tests import golden
+from tests.axioms import relative
+
+EXACT, RELEVANCE, SCORE = 1e-12, 1e-5, 1e-6
+KEYS = {
+    "mlrp_GAE": ("transformer-attribution@published", {}, SCORE),
+    "mlrp_MGAE_none": ("transformer-attribution@published", {}, SCORE),
+    "chefer_ta_start0": ("transformer-attribution@chefer", {}, SCORE),
+    "chefer_ta_startlast": ("transformer-attribution@chefer", {"start_layer": 3}, SCORE),
+    **{f"mlrp_MGAE_{name}": ("mask-lrp@published", {"mask": mask}, SCORE) for name, mask in golden.MASKS.items()},
+    "mlrp_LRP": ("lrp@published", {}, SCORE),
+    "chefer_full_lrp_ours_rules": ("lrp@published", {}, SCORE),
+    "mlrp_PartialLRP": ("partial-lrp@published", {}, SCORE),
+    "chefer_partial_lrp_ours_rules": ("partial-lrp@published", {}, SCORE),
+    "origlrp_full": ("lrp@chefer", {}, SCORE),
+    "origlrp_partial": ("partial-lrp@chefer", {}, SCORE),
+    "mlrp_RawAtt": ("raw-attention@published", {}, EXACT),
+    "chefer_raw_attn": ("raw-attention@published", {}, EXACT),
+    "mlrp_Rollout": ("rollout@published", {}, EXACT),
+    "chefer_rollout": ("rollout@published", {}, EXACT),
+    "mlrp_CAM": ("attention-cam@published", {}, EXACT),
+    "mlrp_GradCAM": ("attention-gradcam@published", {}, EXACT),
+    "chefer_attn_gradcam": ("attention-gradcam@published", {}, EXACT),
+    "mlrp_AttCAT": ("attcat@published", {}, EXACT),
+    "attcat_repo": ("attcat", {}, EXACT),
+    "gae2021a": ("gae", {}, EXACT),
+}
+
+
+@pytest.mark.parametrize("case", golden.CASES)
+@pytest.mark.parametrize("key", KEYS)
+def test_scores(key, case):
+    name, settings, limit = KEYS[key]
+    truth = golden.BERT[f"{case}/{key}"]
+    explain = nbsal.Explainer(golden.subject("bert_small"), name, **settings)
+    found = explain.ids(**golden.inputs(case), target=int(golden.BERT[f"{case}/target"])).scores
+    if np.isnan(truth).any():  # 0/0 in the published program: all evidence was negative
+        assert np.array_equal(np.isnan(found), np.isnan(truth))
+    else:
+        assert relative(found, truth) < limit
+
+
+@pytest.mark.parametrize("case", golden.CASES)
+def test_traces_and_relevance(case):
+    subject = golden.subject("bert_small")
+    read = trace.record(
+        subject, subject.encode_ids(**golden.inputs(case)), [int(golden.BERT[f"{case}/target"])], trace.NEEDS
+    )
+    stacked = lambda parts, keys: torch.stack([parts[key][0] for key in keys])  # noqa: E731
+    record = read.relevance_under(rules.PUBLISHED)
+    twofold = read.relevance_under(rules.TWOFOLD)
+    found = {
+        "logits": (read.logits, EXACT),
+        "attn": (stacked(read.attention, range(4)), EXACT),
+        "attn_grad": (stacked(read.attention_grad, range(4)), EXACT),
+        "attn_cam": (stacked(record.attention, range(4)), RELEVANCE),
+        "rel_out": (stacked(record.hidden, range(1, 5)), RELEVANCE),
+        "rel_in0": (record.hidden[0][0], RELEVANCE),
+        "origlrp_attn_cam": (stacked(twofold.attention, range(4)), RELEVANCE),
+    }
+    for key, (ours, limit) in found.items():
+        assert relative(ours, golden.BERT[f"{case}/{key}"]) < limit, key
+
+
+@pytest.mark.parametrize("case", golden.CASES)
+@pytest.mark.parametrize("name", golden.MASKS)
+def test_masked_relevance(case, name):
+    subject = golden.subject("bert_small")
+    method = nbsal.Explainer(subject, "mask-lrp@published", mask=golden.MASKS[name]).method
+    encoded = subject.encode_ids(**golden.inputs(case))
+    read = trace.record(subject, encoded, [int(golden.BERT[f"{case}/target"])], needs=set())
+    record = read.relevance_under(rules.PUBLISHED, method.passage(read))
+    prefix = f"{case}/mlrp_MGAE_{name}"
+    ours = torch.stack([record.attention[block][0] for block in range(4)])
+    assert relative(ours, golden.BERT[f"{prefix}_attn_cam"]) < RELEVANCE
+    assert relative(record.hidden[0][0], golden.BERT[f"{prefix}_rel_in0"]) < RELEVANCE
+    out = torch.stack([record.hidden[layer][0] for layer in range(1, 5)])
+    assert relative(out, golden.BERT[f"{prefix}_rel_out"]) < RELEVANCE
+
+
+SPANS = {
+    "MGAE_none": ("transformer-attribution@published", {}),
+    "MGAE_A": ("mask-lrp@published", {"mask": golden.MASKS["A"]}),
+    "MGAE_ones": ("mask-lrp@published", {"mask": golden.MASKS["ones"]}),
+    "AttCAT": ("attcat@published", {}),
+    "RawAtt": ("raw-attention@published", {}),
+    "Rollout": ("rollout@published", {}),
+}
+
+
+@pytest.mark.parametrize("key", SPANS)
+def test_spans_are_both_ends_each_alone(key):
+    name, settings = SPANS[key]
+    explain = nbsal.Explainer(golden.subject("bertqa_small"), name, **settings)
+    ids = golden.QA["bert/c1/input_ids"]
+    start, end = golden.QA["bert/c1/logits"][0].argmax(0)
+    truth = [golden.QA[f"bert/c1/{side}/{key}"] for side in ("start", "end")]
+    assert relative(explain.ids(ids, target=(start, None)).scores, truth[0]) < SCORE
+    assert relative(explain.ids(ids, target=(None, end)).scores, truth[1]) < SCORE
+    assert relative(explain.ids(ids, target=(start, end)).scores, truth[0] + truth[1]) < SCORE
+
+
+def test_no_evidence_is_zeros_and_a_warning_by_default():
+    case = next(c for c in golden.CASES if np.isnan(golden.BERT[f"{c}/mlrp_GradCAM"]).any())
+    explain = nbsal.Explainer(golden.subject("bert_small"), "attention-gradcam")
+    with pytest.warns(UserWarning, match="no evidence"):
+        found = explain.ids(**golden.inputs(case), target=int(golden.BERT[f"{case}/target"]))
+    assert not found.scores.any()
+
+
+MUTANTS = {
+    "linear relevance without its sign split": ("_positive", rules._epsilon),
+    "sums halved": ("summands", lambda r, a, b, rules: (r / 2, r / 2)),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_values_catch(mutant, monkeypatch):
+    name, broken = MUTANTS[mutant]
+    monkeypatch.setattr(rules, name, broken)
+    if name == "_positive":
+        monkeypatch.setitem(rules._LINEAR, "positive", broken)
+    with pytest.raises(AssertionError):
+        test_traces_and_relevance("c1/full")
