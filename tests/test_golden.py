@@ -33,6 +33,8 @@ KEYS = {
     "mlrp_AttCAT": ("attcat@published", {}, EXACT),
     "attcat_repo": ("attcat", {}, EXACT),
     "gae2021a": ("gae", {}, EXACT),
+    "alti": ("alti", {}, EXACT),
+    "alti_ln2": ("alti", {"second_norm": True}, EXACT),
 }
 
 

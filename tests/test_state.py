@@ -91,6 +91,7 @@ OUTCOMES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:attention-gradcam finds no evidence")
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("name", catalogue.names())
 def test_methods_restore_everything(load, name, outcome):

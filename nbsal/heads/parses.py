@@ -116,6 +116,8 @@ def _from_doc(doc: Any) -> Parse:
 def _from_sentence(sentence: Any) -> Parse:
     """A multiword token (don't = do + n't) lends its place to its parts where they do not spell it out."""
     nodes = [token for token in sentence if isinstance(token["id"], int)]
+    if any(name not in node for node in nodes for name in ("form", "head", "deprel", "misc")):
+        raise InputError("This is not CoNLL-U: a word lacks some of its ten columns.")
     ranges = {token["id"][0]: token for token in sentence if isinstance(token["id"], tuple) and token["id"][1] == "-"}
     surface, members = [], []
     at = 0

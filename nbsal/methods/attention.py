@@ -81,8 +81,8 @@ class AttentionGradCAM(Method):
         """The weighted map [batch, query, key], what speaks against the target dropped."""
         last = trace.subject.depth - 1
         attention, gradient = trace.attention[last], trace.attention_grad[last]
-        size = trace.lengths().to(attention)[:, None] ** 2  # padding has no gradient, and does not count
-        weight = gradient.sum((2, 3)) / size
+        queries = _real_queries(trace)[:, None]  # padding keys have a gradient, though no attention: leave them out
+        weight = (gradient * queries * queries.mT).sum((2, 3))
         return (weight[..., None, None] * attention).mean(1).relu()
 
     def scores(self, trace: Trace) -> Tensor:

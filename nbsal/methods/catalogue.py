@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.methods import attention, decoding, gradient, relevance, variants
+from nbsal.methods import alti, attention, decoding, gradient, relevance, variants
 from nbsal.methods.base import REGISTER, Method
 
 if TYPE_CHECKING:
     import pandas
 
-FAMILIES = (gradient, decoding, attention, relevance, variants)  # importing a family enters its methods
+FAMILIES = (gradient, decoding, attention, alti, relevance, variants)  # importing a family enters its methods
 
 
 def names() -> list[str]:

@@ -1,7 +1,7 @@
 """Low-rank weight deltas: attached while training, collected for shipping, merged on loading."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -34,10 +34,8 @@ class LowRank(nn.Module):
 
 
 def attach(body: nn.Module, rank: int) -> None:
-    """Freeze the body; in its blocks the norms and biases learn, and a low-rank delta of every linear layer."""
+    """Freeze the body and let every linear layer of its blocks learn a low-rank delta."""
     body.requires_grad_(False)
-    for name, parameter in body.encoder.named_parameters():  # type: ignore[union-attr]
-        parameter.requires_grad_("LayerNorm" in name or name.endswith(".bias"))
     for block in body.encoder.layer:  # type: ignore[union-attr]
         for path in LINEARS:
             parent, _, leaf = path.rpartition(".")
@@ -51,9 +49,23 @@ def collect(model: nn.Module) -> dict[str, Tensor]:
     for name, module in model.named_modules():
         if isinstance(module, LowRank):
             factors[f"{name}.A"], factors[f"{name}.B"] = module.A, module.B * module.scale
-    learning = {name: p for name, p in model.named_parameters() if p.requires_grad and name not in factors}
-    whole = {name.replace(".linear.", "."): p for name, p in learning.items()}  # as the stock model calls them
+    whole = {name: p for name, p in model.named_parameters() if p.requires_grad and name not in factors}
     return {name: value.detach().half().contiguous() for name, value in (factors | whole).items()}
+
+
+def averaged(deltas: Sequence[Mapping[str, Tensor]], rank: int) -> dict[str, Tensor]:
+    """The mean of several deltas of one body, its low-rank parts cut back to `rank`.
+
+    Runs that differ by their seeds alone end close enough for their mean to generalise better than any of them.
+    """
+    mean = {name: torch.stack([delta[name].float() for delta in deltas]).mean(0) for name in deltas[0]}
+    for name in [name for name in mean if name.endswith(".A")]:
+        other = f"{name.removesuffix('A')}B"
+        product = torch.stack([delta[other].float() @ delta[name].float() for delta in deltas]).mean(0)
+        left, sizes, right = torch.linalg.svd(product, full_matrices=False)
+        root = sizes[:rank].sqrt()
+        mean[name], mean[other] = root[:, None] * right[:rank], left[:, :rank] * root
+    return {name: value.half().contiguous() for name, value in mean.items()}
 
 
 @torch.no_grad()
