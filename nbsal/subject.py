@@ -189,13 +189,13 @@ def load(
     """
     import transformers
 
-    name, layer, own = None, None, None
+    name, layer, own, mask = None, None, None, None
     if isinstance(model, str) and model.startswith("demo/"):
         from nbsal import samples
 
         name, layer, own = model, samples.DEFAULT_LAYER, samples.base.tokenizer()
         model = samples.build(name).to(_dtype(dtype))
-        lm = samples.build_lm() if lm is None else lm
+        lm, mask = samples.build_lm() if lm is None else lm, samples.mask(name)
     elif isinstance(model, str | Path):
         name = str(model)
         model = _from_checkpoint(name, _dtype(dtype))
@@ -211,7 +211,7 @@ def load(
     reading.check_tokenizer(model, tokenizer, own)
     tokenizer = tokenizer or own
     head = _language_head(model, tokenizer, lm)
-    return Subject(model, tokenizer, name=name, labels=labels, language_head=head, default_layer=layer)
+    return Subject(model, tokenizer, name=name, labels=labels, language_head=head, default_layer=layer, mask=mask)
 
 
 def _dtype(name: str) -> torch.dtype:

@@ -169,3 +169,13 @@ def test_wrong_targets_are_named(load, head, target, error, sentence):
 def test_the_replica_catches_another_target(load):
     with pytest.raises(AssertionError):
         agrees(load("bert"), TEXT, 0, lambda out: out.logits[0, 1])
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "distilbert", "electra", "gpt2"])
+def test_predicted_spans_lie_in_the_context_and_run_forwards(load, architecture):
+    subject = load(architecture, "span")
+    for question, context in (PAIR, ("The plot?", "A bore."), ("What fell on Monday?", "Prices fell on Monday.")):
+        found = nbsal.Explainer(subject, "gradcam")((question, context))
+        start, end = map(int, found.target.rpartition("[")[2].rstrip("]").split(":"))
+        assert start <= end and found.row.segments[start] == found.row.segments[end] == 1
+        assert found.prediction in context and not found.special[[start, end]].any()

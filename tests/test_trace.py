@@ -4,7 +4,9 @@ import copy
 
 import pytest
 import torch
+import transformers
 
+import nbsal
 from nbsal import trace
 from nbsal.errors import ModelError
 from tests import axioms, zoo
@@ -91,3 +93,12 @@ def test_gradients_at_padding_are_zero(load):
     for i, row in enumerate(read.encoded):
         assert all(not gradient[i, len(row) :].any() for gradient in read.hidden_grad.values())
         assert read.hidden_grad[0][i, : len(row)].any()
+
+
+def test_a_model_without_attention_probabilities_is_refused():
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 48, "max_position_embeddings": 16}
+    config = transformers.FNetConfig(vocab_size=60, num_labels=2, tpu_short_seq_length=16, **sizes)
+    config.num_attention_heads = 1
+    subject = nbsal.load(transformers.FNetForSequenceClassification(config).eval())
+    with pytest.raises(ModelError, match="0 of 2 attention"):
+        nbsal.Explainer(subject, "rollout").ids([5, 6, 7])

@@ -2,9 +2,11 @@
 
 import json
 from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any
 
 from nbsal.errors import UnknownName
+from nbsal.heads.mask import HeadMask
 from nbsal.samples import base as base
 
 KINDS = {
@@ -20,6 +22,7 @@ LABELS = {
 }
 TEXTS = ("reviews", "news", "pairs", "answers")
 DEFAULT_LAYER = 5
+MASKS = Path(__file__).parent / "masks"
 
 
 def texts(name: str) -> list[dict[str, Any]]:
@@ -40,6 +43,12 @@ def delta(name: str) -> Any:
 
     with as_file(files(__package__) / "weights" / f"{name}.safetensors") as path:
         return load_file(path)
+
+
+def mask(name: str) -> HeadMask | None:
+    """The heads of an embedded model that follow syntax or position, once `nbsal.samples.masks` has found them."""
+    path = MASKS / f"{name.removeprefix('demo/')}.json"
+    return HeadMask.load(path) if path.exists() else None
 
 
 def build(name: str) -> Any:

@@ -1,0 +1,76 @@
+"""AttnLRP (Achtibat et al. 2024) is gradient x input of a model whose non-linear parts hold their factors fixed.
+
+That second formulation, written out here on a stock Llama, must give what our rules give.
+"""
+
+import copy
+
+import torch
+from transformers.models.llama import modeling_llama
+from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, repeat_kv
+
+import nbsal
+from nbsal.lrp import rules
+from tests import axioms, zoo
+
+
+def half(x):
+    """The value as it is, half its gradient: a product's factors share its relevance."""
+    return (x + x.detach()) / 2
+
+
+def norm(self, x):
+    return x * (self.weight * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)).detach()
+
+
+def feed_forward(self, x):
+    gate = self.gate_proj(x)
+    active = gate * (torch.nn.functional.silu(gate) / gate).detach()
+    return self.down_proj(half(active * self.up_proj(x)))
+
+
+def attention(self, hidden_states, position_embeddings, attention_mask, **kwargs):
+    shape = (*hidden_states.shape[:-1], -1, self.head_dim)
+    q, k, v = (p(hidden_states).view(shape).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+    q, k = apply_rotary_pos_emb(q, k, *position_embeddings)
+    k, v = (repeat_kv(x, self.num_key_value_groups) for x in (k, v))
+    n = q.shape[2]
+    future = torch.ones(n, n, dtype=torch.bool).triu(1)
+    scores = (half(q @ k.mT) * self.scaling).masked_fill(future, -torch.inf)
+    out = half(scores.softmax(-1) @ v)
+    return self.o_proj(out.transpose(1, 2).reshape(*hidden_states.shape[:-1], -1)), None
+
+
+def fixed_factors(model, monkeypatch):
+    """A copy of the model in its second formulation, for the length of a test."""
+    monkeypatch.setattr(modeling_llama.LlamaRMSNorm, "forward", norm)
+    monkeypatch.setattr(modeling_llama.LlamaMLP, "forward", feed_forward)
+    monkeypatch.setattr(modeling_llama.LlamaAttention, "forward", attention)
+    return copy.deepcopy(model)
+
+
+def gradient_times_input(model, ids, index):
+    embedded = model.get_input_embeddings()(torch.tensor([ids])).detach().requires_grad_(True)
+    value = model(inputs_embeds=embedded, use_cache=False).logits[0, -1, index]
+    (gradient,) = torch.autograd.grad(value, embedded)
+    return (embedded * gradient).sum(-1)[0].detach() / float(value), float(value)
+
+
+def test_rules_equal_gradient_times_input_with_fixed_factors(monkeypatch):
+    model = zoo.model("llama", "causal").double()
+    subject = nbsal.load(model, tokenizer=zoo.tokenizer("pieces"))
+    ours = nbsal.Explainer(subject, "attn-lrp")(axioms.TEXTS[0], target=7)
+    truth, value = gradient_times_input(fixed_factors(model, monkeypatch), ours.row.ids, 7)
+    with torch.no_grad():
+        monkeypatch.undo()
+        assert abs(float(model(torch.tensor([ours.row.ids])).logits[0, -1, 7]) - value) < 1e-5
+    assert axioms.relative(ours.scores, truth) < 1e-4  # Llama computes its stock norms in float32
+
+
+def test_the_second_formulation_catches_another_softmax_rule(monkeypatch):
+    monkeypatch.setattr(rules.Softmax, "backward", staticmethod(lambda ctx, relevance: (relevance, None)))
+    try:
+        test_rules_equal_gradient_times_input_with_fixed_factors(monkeypatch)
+    except AssertionError:
+        return
+    raise AssertionError("the mutant was not caught")
