@@ -58,13 +58,16 @@ def averaged(deltas: Sequence[Mapping[str, Tensor]], rank: int) -> dict[str, Ten
 
     Runs that differ by their seeds alone end close enough for their mean to generalise better than any of them.
     """
-    mean = {name: torch.stack([delta[name].float() for delta in deltas]).mean(0) for name in deltas[0]}
-    for name in [name for name in mean if name.endswith(".A")]:
-        other = f"{name.removesuffix('A')}B"
-        product = torch.stack([delta[other].float() @ delta[name].float() for delta in deltas]).mean(0)
-        left, sizes, right = torch.linalg.svd(product, full_matrices=False)
-        root = sizes[:rank].sqrt()
-        mean[name], mean[other] = root[:, None] * right[:rank], left[:, :rank] * root
+    mean: dict[str, Tensor] = {}
+    for name in deltas[0]:
+        base, _, factor = name.rpartition(".")
+        if factor == "A":
+            products = [delta[f"{base}.B"].float() @ delta[name].float() for delta in deltas]
+            left, sizes, right = torch.linalg.svd(torch.stack(products).mean(0), full_matrices=False)
+            root = sizes[:rank].sqrt()
+            mean[name], mean[f"{base}.B"] = root[:, None] * right[:rank], left[:, :rank] * root
+        elif factor != "B":
+            mean[name] = torch.stack([delta[name].float() for delta in deltas]).mean(0)
     return {name: value.half().contiguous() for name, value in mean.items()}
 
 

@@ -104,7 +104,7 @@ def test_only_thin_factors_and_the_head_learn():
 
 def test_the_mean_of_deltas_is_the_mean_of_what_they_add():
     torch.manual_seed(0)
-    deltas = [{"x.A": torch.randn(2, 7), "x.B": torch.randn(5, 2), "y": torch.randn(3)} for _ in range(3)]
+    deltas = [{"x.A": torch.randn(r, 7), "x.B": torch.randn(5, r), "y": torch.randn(3)} for r in (1, 2, 2)]
     mean = low_rank.averaged(deltas, rank=5)
     product = sum(delta["x.B"] @ delta["x.A"] for delta in deltas) / 3
     assert torch.allclose(mean["x.B"].float() @ mean["x.A"].float(), product, atol=0.01)
