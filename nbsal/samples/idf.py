@@ -25,7 +25,7 @@ def load() -> dict[str, float]:
     """log((1 + documents) / (1 + documents with the token)), for every token that was seen.
 
     >>> table = load()
-    >>> table["the"] < table["film"] < table["melodrama"]
+    >>> table["the"] < table["film"] < table["lobster"]
     True
     """
     stored = json.loads(TABLE.read_text(encoding="utf-8"))
