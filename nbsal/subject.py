@@ -81,11 +81,6 @@ class Subject:
         return anatomy.longest(self.model, self.tokenizer)
 
     @property
-    def has_language_head(self) -> bool:
-        """Whether hidden layers can be decoded."""
-        return self._language_head is not None
-
-    @property
     def language_head(self) -> LanguageHead:
         """The pretrained LM head, or the sentence that says how to get one."""
         head = self._language_head
