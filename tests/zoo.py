@@ -1,5 +1,7 @@
 """Tiny random models of many architectures, each saved and loaded as a checkpoint of its own."""
 
+import math
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -54,29 +56,49 @@ HEADS = {
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
+def pieces() -> list[tuple[str, float]]:
+    """Letters and common parts of the corpus' words, with a log-probability each; counted here because
+    a trainer breaks ties by chance, and then every run would test other inputs.
+    """
+    words = [f"▁{word}" for text in CORPUS for word in text.split()]
+    spans = [word[i:j] for word in words for i in range(len(word)) for j in range(i + 1, min(len(word), i + 5) + 1)]
+    counts = Counter(spans)
+    single = sorted(piece for piece in counts if len(piece) == 1)
+    longer = sorted((piece for piece in counts if len(piece) > 1), key=lambda piece: (-counts[piece] * len(piece), piece))
+    return [(piece, math.log(counts[piece] / len(spans))) for piece in single + longer[:80]]
+
+
+def wordpieces() -> list[str]:
+    """The same parts as WordPiece writes them."""
+    starts = {piece[1:].lower() for piece, _ in pieces() if piece.startswith("▁")}
+    inner = {piece.lower() for piece, _ in pieces() if not piece.startswith("▁")}
+    letters = {piece for piece in inner if len(piece) == 1}
+    return sorted((starts | letters) - {""}) + sorted(f"##{piece}" for piece in inner)
+
+
 @cache
 def tokenizer(kind: str) -> PreTrainedTokenizerFast:
-    """A tokenizer of that manner, trained on a few sentences: WordPiece, byte-level BPE or sentence pieces."""
-    options = {"special_tokens": SPECIAL, "show_progress": False}
+    """A tokenizer of that manner for a few sentences: WordPiece, byte-level BPE or sentence pieces."""
     if kind == "wordpiece":
-        made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+        vocabulary = {piece: i for i, piece in enumerate(SPECIAL + wordpieces())}
+        made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
         made.normalizer = normalizers.BertNormalizer(lowercase=True)
         made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         made.decoder = decoders.WordPiece()
-        trainer = training.WordPieceTrainer(vocab_size=160, **options)
+        made.add_special_tokens(SPECIAL)
     elif kind == "bytes":
         made = Tokenizer(models.BPE())
         made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         made.decoder = decoders.ByteLevel()
         alphabet = pre_tokenizers.ByteLevel.alphabet()
-        trainer = training.BpeTrainer(vocab_size=320, initial_alphabet=alphabet, **options)
+        options = {"special_tokens": SPECIAL, "initial_alphabet": alphabet, "show_progress": False}
+        made.train_from_iterator(CORPUS, training.BpeTrainer(vocab_size=320, **options))
     else:
-        made = Tokenizer(models.Unigram())
+        made = Tokenizer(models.Unigram([(special, 0.0) for special in SPECIAL] + pieces(), unk_id=1))
         made.normalizer = normalizers.NFKC()
         made.pre_tokenizer = pre_tokenizers.Metaspace()
         made.decoder = decoders.Metaspace()
-        trainer = training.UnigramTrainer(vocab_size=120, unk_token="[UNK]", **options)
-    made.train_from_iterator(CORPUS, trainer)
+        made.add_special_tokens(SPECIAL)
     cls, sep = made.token_to_id("[CLS]"), made.token_to_id("[SEP]")
     made.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", cls), ("[SEP]", sep)]
