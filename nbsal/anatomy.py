@@ -151,11 +151,21 @@ def longest(model: Any, tokenizer: Any) -> int:
     """How many tokens the model reads at most."""
     limit = int(getattr(model.config, "max_position_embeddings", 0) or 0)
     limit = limit if limit > 0 else 10**9  # some families know no limit
-    for name, module in body(model).named_modules():
-        # RoBERTa and its kin start counting positions after the padding id.
-        if name.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
-            limit = int(module.num_embeddings) - int(module.padding_idx) - 1
+    for table in _offset_positions(model):
+        limit = int(table.num_embeddings) - int(table.padding_idx) - 1
     return min(limit, tokenizer.model_max_length if tokenizer is not None else limit)
+
+
+def first_position(model: Any) -> int:
+    """The position of a text's first token."""
+    return next((int(table.padding_idx) + 1 for table in _offset_positions(model)), 0)
+
+
+def _offset_positions(model: Any) -> list[Any]:
+    """The position table of RoBERTa and its kin, who start counting after the padding id."""
+    named = body(model).named_modules()
+    tables = [module for name, module in named if name.endswith("position_embeddings")]
+    return [table for table in tables if getattr(table, "padding_idx", None) is not None]
 
 
 def pooling(model: Any, kind: str, causal: bool) -> str | None:

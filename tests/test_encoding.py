@@ -187,7 +187,7 @@ def test_bad_texts_say_what_is_wrong(load, text, sentence):
 BAD_IDS = [
     ([], "empty"),
     ([[2, 5], [3]], "different lengths"),
-    ([2, 10**7, 3], "outside 0 to 159"),
+    ([2, 10**7, 3], "outside 0 to 128"),
     (5, "one sequence"),
     ([True, False], "whole numbers"),
     ([2.5, 3.0], "whole numbers"),

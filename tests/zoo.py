@@ -46,6 +46,11 @@ DECODERS = {
     "qwen3": ("Qwen3Config", SIZES | {"num_key_value_heads": 2, "head_dim": 8}, "bytes"),
 }
 ARCHITECTURES = ENCODERS | DECODERS
+FIRST_POSITION = {
+    "roberta": 1,
+    "xlm-roberta": 1,
+    "mpnet": 2,
+}  # the one after the padding id; MPNet's is 1 whatever it says
 HEADS = {
     "sequence": "AutoModelForSequenceClassification",
     "span": "AutoModelForQuestionAnswering",
@@ -64,7 +69,9 @@ def pieces() -> list[tuple[str, float]]:
     spans = [word[i:j] for word in words for i in range(len(word)) for j in range(i + 1, min(len(word), i + 5) + 1)]
     counts = Counter(spans)
     single = sorted(piece for piece in counts if len(piece) == 1)
-    longer = sorted((piece for piece in counts if len(piece) > 1), key=lambda piece: (-counts[piece] * len(piece), piece))
+    longer = sorted(
+        (piece for piece in counts if len(piece) > 1), key=lambda piece: (-counts[piece] * len(piece), piece)
+    )
     return [(piece, math.log(counts[piece] / len(spans))) for piece in single + longer[:80]]
 
 

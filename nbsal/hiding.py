@@ -1,0 +1,224 @@
+"""Hiding: a subject read with any of a text's tokens hidden, no subset of them twice.
+
+A token is removed by dropping it while everyone else keeps its position, which costs only the tokens that stay. Where
+that is not the same as a token nobody attends to (models that measure distances by index), a self-test on the texts at
+hand notices, and tokens are masked in place.
+"""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nbsal import anatomy, reading
+from nbsal.encoding import Encoded, Row
+from nbsal.errors import InputError, UnknownName
+from nbsal.progress import Meter
+from nbsal.subject import Subject
+
+WAYS = ("remove", "mask", "pad")
+TOKENS = 2048  # a batch: enough to fill a processor's vector units, little enough to stay in its caches
+Kept = NDArray[np.bool_]
+Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], bytes]
+
+
+class Hiding:
+    """What a subject says of texts with some of their tokens hidden.
+
+    `way` is "remove" (for all others the token is gone), "mask" or "pad" (that token stands in its place, in full
+    view), or the id of a token to put there.
+
+    >>> import nbsal
+    >>> subject = nbsal.load("demo/reviews")
+    >>> row = subject.encode("A joy.")[0]
+    >>> (logits,) = Hiding(subject).logits([row], [[[1, 1, 1, 0, 1], [1, 0, 0, 0, 1]]])
+    >>> tuple(logits.shape)
+    (2, 2)
+    """
+
+    def __init__(self, subject: Subject, way: str | int = "remove") -> None:
+        self.subject = subject
+        self.way = way
+        self.filler = _filler(subject, way)
+        self.forwards = 0  # subsets that the model was run on
+        self._known: dict[Key, Tensor] = {}
+        self._placing = "position_ids" in inspect.signature(subject.model.forward).parameters
+        # A decision that is read at positions needs every position to be there.
+        droppable = way == "remove" and self._placing and subject.task == "sequence"
+        self._droppable = _Lengths() if droppable else _Lengths(failed=0)
+
+    def logits(self, rows: Sequence[Row], kept: Sequence[Any], meter: Meter | None = None) -> list[Tensor]:
+        """Logits of every text under each of its subsets: a [subset, ...] tensor a text, on the CPU.
+
+        `kept` holds a [subset, token] table a text, true where the token stays. `meter` counts subsets; a cancelled
+        call keeps what it has read, and the next one goes on from there.
+        """
+        tables = [_table(row, given) for row, given in zip(rows, kept, strict=True)]
+        keys = [[_key(row, one) for one in table] for row, table in zip(rows, tables, strict=True)]
+        wanted: dict[Key, tuple[Row, Kept]] = {}
+        for row, table, names in zip(rows, tables, keys, strict=True):
+            wanted |= {key: (row, one) for key, one in zip(names, table, strict=True) if key not in self._known}
+        if meter is not None:
+            meter.step(sum(map(len, keys)) - len(wanted))
+        with self.subject.lock, torch.inference_mode(), anatomy.evaluating(self.subject.model):
+            self._test([row for row, _ in wanted.values()])
+            self._read(wanted, meter)
+        return [torch.stack([self._known[key] for key in names]) for names in keys]
+
+    def _read(self, wanted: dict[Key, tuple[Row, Kept]], meter: Meter | None) -> None:
+        """Run the model on every subset wanted, those of like lengths together."""
+        jobs = [(key, self._shown(row, one, self._droppable.holds(len(row)))) for key, (row, one) in wanted.items()]
+        jobs.sort(key=lambda job: len(job[1].row))
+        for batch in _packed(jobs, self.subject.one_at_a_time):
+            if meter is not None:
+                meter.check()
+            for (key, shown), logits in zip(batch, self._run([shown for _, shown in batch]), strict=True):
+                # Positions beyond a text's own are padding of the batch; a copy lets go of the rest of the batch.
+                self._known[key] = (logits[: len(shown.row)] if logits.ndim > 1 else logits).clone()
+            self.forwards += len(batch)
+            if meter is not None:
+                meter.step(len(batch))
+
+    def _shown(self, row: Row, kept: Kept, dropping: bool) -> "_Shown":
+        """What the model is given of a text."""
+        first = anatomy.first_position(self.subject.model)
+        emptied = tuple(token if stays else self.filler for token, stays in zip(row.ids, kept.tolist(), strict=True))
+        if self.way != "remove":
+            return _Shown(replace(row, ids=emptied), tuple(range(first, first + len(row))))
+        visible = kept.copy()
+        standing, end = self._standing(row, kept)
+        visible[standing] = True
+        mask = tuple(int(seen and shows) for seen, shows in zip(row.mask, visible.tolist(), strict=True))
+        places = np.flatnonzero(visible[:end]).tolist() if dropping else range(end)
+        return _Shown(replace(row, ids=emptied, mask=mask).pick(places), tuple(first + place for place in places))
+
+    def _standing(self, row: Row, kept: Kept) -> tuple[int, int]:
+        """A position where something must stand, since the decision is read there, and where the text ends.
+
+        A token hidden there is emptied, not taken away.
+        """
+        if self.subject.pooling == "last":
+            seen = np.flatnonzero(kept & np.array(row.mask, dtype=bool))
+            last = int(seen[-1]) if len(seen) else row.last
+            return last, last + 1
+        return 0, len(row)
+
+    def _run(self, batch: "Sequence[_Shown]", placing: bool | None = None) -> Tensor:
+        encoded = Encoded([shown.row for shown in batch], reading.pad_id(self.subject))
+        inputs = self.subject.inputs(encoded)
+        if self._placing if placing is None else placing:
+            padded = [[*shown.positions, *[0] * (encoded.longest - len(shown.positions))] for shown in batch]
+            inputs["position_ids"] = torch.as_tensor(padded, device=self.subject.device)
+        return self.subject.logits(inputs).cpu()
+
+    def _test(self, rows: Sequence[Row]) -> None:
+        """Find out on these texts whether positions are what we take them for, and whether dropping is exact.
+
+        What holds for one length holds for all shorter ones: the longest is tried first, then the middle.
+        """
+        by_length = {len(row): row for row in rows if not self._droppable.settled(len(row))}
+        untold = sorted(by_length)
+        if untold and not self._places(by_length[untold[-1]]):
+            self._placing, self._droppable, untold = False, _Lengths(failed=0), []
+        middle = -1
+        while untold:
+            length = untold[middle]
+            self._droppable.note(length, self._drops(by_length[length]))
+            untold = [length for length in untold if not self._droppable.settled(length)]
+            middle = len(untold) // 2
+
+    def _places(self, row: Row) -> bool:
+        """Whether the model numbers the positions of a text as we do."""
+        whole = _Shown(row, self._shown(row, np.ones(len(row), dtype=bool), False).positions)
+        return _same(self._run([whole]), self._run([whole], placing=False))
+
+    def _drops(self, row: Row) -> bool:
+        """Whether dropped tokens are the same to the model as masked ones: every other token, and all but the ends."""
+        alternate, ends = np.ones((2, len(row)), dtype=bool)
+        alternate[list(row.content[1::2])] = False
+        ends[list(row.content[1:-1])] = False
+        pairs = [[self._shown(row, one, dropping) for dropping in (True, False)] for one in (alternate, ends)]
+        return all(_same(self._run([dropped]), self._run([masked])) for dropped, masked in pairs)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A text as the model is given it, and the position of each of its tokens."""
+
+    row: Row
+    positions: tuple[int, ...]
+
+
+@dataclass
+class _Lengths:
+    """Up to which length of text something is known to hold, and from which it is known to fail."""
+
+    held: int = 0
+    failed: float = float("inf")
+
+    def holds(self, length: int) -> bool:
+        return length <= self.held
+
+    def settled(self, length: int) -> bool:
+        return length <= self.held or length >= self.failed
+
+    def note(self, length: int, holds: bool) -> None:
+        if holds:
+            self.held = max(self.held, length)
+        else:
+            self.failed = min(self.failed, length)
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Equal but for rounding."""
+    close = 1e-5 if one.dtype in (torch.float32, torch.float64) else 1e-2
+    scale = max(1.0, float(one.abs().max()))
+    return bool(torch.isclose(one, other, rtol=0, atol=close * scale).all())
+
+
+def _packed(jobs: "Sequence[tuple[Key, _Shown]]", singly: bool) -> "Iterator[list[tuple[Key, _Shown]]]":
+    """Batches of jobs that come sorted by length, each of at most `TOKENS` tokens."""
+    batch: list[tuple[Key, _Shown]] = []
+    for job in jobs:
+        if batch and (singly or (len(batch) + 1) * len(job[1].row) > TOKENS):
+            yield batch
+            batch = []
+        batch.append(job)
+    if batch:
+        yield batch
+
+
+def _table(row: Row, kept: Any) -> Kept:
+    table = np.asarray(kept, dtype=bool)
+    if table.ndim != 2 or table.shape[1] != len(row):
+        raise InputError(
+            f"A text of {len(row)} tokens takes a [subset, {len(row)}] table of what stays, not {table.shape}."
+        )
+    return table
+
+
+def _key(row: Row, kept: Kept) -> Key:
+    return row.ids, row.types, row.mask, np.packbits(kept).tobytes()
+
+
+def _filler(subject: Subject, way: str | int) -> int:
+    """The token that stands where one is hidden."""
+    tokenizer, config = subject.tokenizer, subject.model.config
+    if isinstance(way, int) and not isinstance(way, bool):
+        if not 0 <= way < config.vocab_size:
+            raise InputError(f"There is no token {way}: ids run from 0 to {config.vocab_size - 1}.")
+        return way
+    if way not in WAYS:
+        raise UnknownName("way to hide tokens", way, [*WAYS, "a token's id"])
+    if way == "pad":
+        return reading.pad_id(subject)
+    mask = getattr(tokenizer, "mask_token_id", None)
+    if way == "mask" and mask is None:
+        raise InputError(f'{subject.name} has no mask token: hide tokens with "remove", "pad" or a token\'s id.')
+    others = (getattr(tokenizer, f"{kind}_token_id", None) for kind in ("unk", "eos", "bos"))
+    return next((found for found in (mask, *others) if found is not None), 0)

@@ -1,0 +1,150 @@
+"""Hiding: dropping, masking in place and replacing against one slow forward a subset."""
+
+from dataclasses import replace
+from threading import Event
+
+import numpy as np
+import pytest
+import torch
+
+import nbsal
+from nbsal.encoding import Encoded
+from nbsal.errors import Cancelled, InputError, UnknownName
+from nbsal.hiding import Hiding
+from nbsal.progress import Meter
+from tests import axioms, zoo
+
+IN_PLACE = {"deberta-v2", "mpnet"}  # they measure distances by index
+
+
+def subsets(row, count=4, seed=0):
+    """Random subsets of the content tokens, none and all of them; special tokens stay."""
+    drawn = np.random.default_rng(seed).random((count, len(row))) < 0.5
+    table = np.vstack([drawn, np.zeros((1, len(row)), bool), np.ones((1, len(row)), bool)])
+    return table | np.array(row.special)
+
+
+def in_place(subject, row, kept, filler, attending):
+    """The slow way: one forward with the hidden tokens replaced where they stand."""
+    ids = tuple(token if stays else filler for token, stays in zip(row.ids, kept, strict=True))
+    mask = row.mask if attending else tuple(int(stays) for stays in kept)
+    inputs = subject.inputs(Encoded([replace(row, ids=ids, mask=mask)], 0))
+    inputs["position_ids"] = torch.arange(len(row))[None] + zoo.FIRST_POSITION.get(subject.model.config.model_type, 0)
+    with torch.no_grad():
+        return subject.logits(inputs)[0]
+
+
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+def test_removed_tokens_are_those_nobody_attends_to(load, architecture):
+    subject = load(architecture, dtype="float32")
+    rows = list(subject.encode(axioms.TEXTS))
+    tables = [subsets(row) for row in rows]
+    hiding = Hiding(subject)
+    found = hiding.logits(rows, tables)
+    for row, table, logits in zip(rows, tables, found, strict=True):
+        for kept, ours in zip(table, logits, strict=True):
+            truth = in_place(subject, row, kept, subject.tokenizer.mask_token_id, attending=False)
+            assert torch.allclose(ours, truth, atol=1e-5 * float(truth.abs().max().clamp(1)))
+    assert hiding._droppable.holds(len(rows[1])) is (architecture not in IN_PLACE)
+
+
+def test_beyond_a_local_window_tokens_are_masked_in_place(load):
+    subject = load("modernbert", dtype="float32")
+    short, long = subject.encode(["A bore.", " ".join(axioms.TEXTS)])
+    hiding = Hiding(subject)
+    (logits, _) = hiding.logits([long, short], [subsets(long), subsets(short)])
+    for kept, ours in zip(subsets(long), logits, strict=True):
+        truth = in_place(subject, long, kept, subject.tokenizer.mask_token_id, attending=False)
+        assert torch.allclose(ours, truth, atol=1e-5 * float(truth.abs().max().clamp(1)))
+    assert hiding._droppable.holds(len(short))
+    assert not hiding._droppable.holds(len(long))
+
+
+def test_the_self_test_is_what_saves_deberta(load, monkeypatch):
+    """A mutant without it is wrong."""
+    subject = load("deberta-v2", dtype="float32")
+    row = subject.encode(axioms.TEXTS[0])[0]
+    monkeypatch.setattr(Hiding, "_drops", lambda self, row: True)
+    (logits,) = Hiding(subject).logits([row], [subsets(row)])
+    truth = in_place(subject, row, subsets(row)[0], subject.tokenizer.mask_token_id, attending=False)
+    assert not torch.allclose(logits[0], truth, atol=1e-2)
+
+
+@pytest.mark.parametrize(("way", "filler"), [("mask", 4), ("pad", 0), (7, 7)])
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "modernbert"])
+def test_tokens_put_in_the_place_of_others_are_seen(load, architecture, way, filler):
+    subject = load(architecture, dtype="float32")
+    row = subject.encode(axioms.TEXTS[0])[0]
+    (logits,) = Hiding(subject, way).logits([row], [subsets(row)])
+    for kept, ours in zip(subsets(row), logits, strict=True):
+        assert torch.allclose(ours, in_place(subject, row, kept, filler, attending=True), atol=1e-5)
+
+
+@pytest.mark.parametrize("head", ["span", "token", "causal"])
+def test_decisions_at_positions_keep_every_position(load, head):
+    subject = load("llama" if head == "causal" else "bert", head, dtype="float32")
+    row = subject.encode(("Who wrote it?", "The film is a joy.") if head == "span" else axioms.TEXTS[0])[0]
+    (logits,) = Hiding(subject).logits([row], [subsets(row)])
+    assert logits.shape[1] == len(row)
+    truth = in_place(subject, row, subsets(row)[0], subject.tokenizer.mask_token_id, attending=False)
+    assert torch.allclose(logits[0], truth, atol=1e-5)
+
+
+def test_a_pooling_decoder_decides_at_the_last_token_left(load):
+    subject = load("gpt2", dtype="float32")
+    row = subject.encode("A warm and funny joy.")[0]
+    bare = row.pick(row.content)
+    kept = np.ones((2, len(bare)), bool)
+    kept[0, -2:] = False
+    kept[1] = False
+    (logits,) = Hiding(subject).logits([bare], [kept])
+    with torch.no_grad():
+        cut = subject.logits(subject.inputs(Encoded([bare.pick(range(len(bare) - 2))], 0)))[0]
+    assert torch.allclose(logits[0], cut, atol=1e-5)
+    assert torch.isfinite(logits[1]).all()
+
+
+def test_no_subset_is_read_twice(load):
+    subject = load("bert", dtype="float32")
+    rows = list(subject.encode(axioms.TEXTS[:2]))
+    hiding = Hiding(subject)
+    tables = [np.vstack([subsets(row), subsets(row)]) for row in rows]
+    found = hiding.logits(rows, tables)
+    distinct = sum(len(np.unique(table, axis=0)) for table in tables)
+    assert hiding.forwards == distinct
+    again = hiding.logits(rows[::-1], [subsets(row) for row in rows[::-1]])
+    assert hiding.forwards == distinct
+    assert torch.equal(again[0], found[1][: len(again[0])])
+
+
+def test_a_cancelled_call_goes_on_where_it_stopped(load, monkeypatch):
+    monkeypatch.setattr("nbsal.hiding.TOKENS", 16)
+    subject = load("bert", dtype="float32")
+    rows = list(subject.encode(axioms.TEXTS))
+    tables = [subsets(row) for row in rows]
+    hiding, cancel, total = Hiding(subject), Event(), sum(map(len, tables))
+    distinct = sum(len(np.unique(table, axis=0)) for table in tables)
+    with pytest.raises(Cancelled), Meter(total, lambda at, _: at > total - distinct and cancel.set(), cancel) as meter:
+        hiding.logits(rows, tables, meter)
+    before = hiding.forwards
+    assert 0 < before < distinct
+    seen = []
+    with Meter(total, lambda *at: seen.append(at)) as meter:
+        hiding.logits(rows, tables, meter)
+    assert seen[-1] == (total, total)
+    assert hiding.forwards == distinct
+
+
+def test_errors_say_the_way_out(load):
+    subject = load("bert", dtype="float32")
+    row = subject.encode("A bore.")[0]
+    with pytest.raises(UnknownName, match="remove, mask, pad"):
+        Hiding(subject, "blur")
+    with pytest.raises(InputError, match="ids run from 0"):
+        Hiding(subject, 10**6)
+    with pytest.raises(InputError, match="table of what stays"):
+        Hiding(subject).logits([row], [[1, 0]])
+    bare = nbsal.load(subject.model)
+    bare.tokenizer = None
+    with pytest.raises(InputError, match="no mask token"):
+        Hiding(bare, "mask")
