@@ -224,23 +224,30 @@ def _explain_many(
     if isinstance(targets, list) and isinstance(texts, Sequence) and len(targets) != len(texts):
         raise InputError(f"There are {len(targets)} targets for {len(texts)} texts.")
     subject = next(iter(explainers.values())).subject
-    groups = [[name for name, e in explainers.items() if e.method.exact is exact] for exact in (False, True)]
     results: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
     with Meter(len(texts) if isinstance(texts, Sequence) else None, progress, cancel) as meter:
         try:
             for places, encoded in _batches(subject, texts, 1 if subject.one_at_a_time else batch_size):
                 meter.check()
                 wanted = [_target(targets, place) for place in places]
-                with subject.lock:
-                    for names in filter(None, groups):
-                        read = _shared([explainers[name] for name in names], encoded, wanted)
-                        for name in names:
-                            results[name].update(zip(places, explainers[name].read(read), strict=True))
+                for name, found in together(explainers, encoded, wanted).items():
+                    results[name].update(zip(places, found, strict=True))
                 meter.step(len(places))
         except NbsalError as stopped:
             stopped.partial = {name: _in_order(found) for name, found in results.items()}
             raise
     return {name: _in_order(found) for name, found in results.items()}
+
+
+def together(explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any]) -> dict[str, list[Saliency]]:
+    """What explainers of one subject see in one batch, from one shared trace for each precision."""
+    groups = [[name for name, e in explainers.items() if e.method.exact is exact] for exact in (False, True)]
+    found: dict[str, list[Saliency]] = {}
+    with next(iter(explainers.values())).subject.lock:
+        for names in filter(None, groups):
+            read = _shared([explainers[name] for name in names], encoded, targets)
+            found |= {name: explainers[name].read(read) for name in names}
+    return found
 
 
 def _shared(explainers: Sequence[Explainer], encoded: Encoded, targets: Sequence[Any]) -> Trace:
@@ -255,11 +262,17 @@ def _batches(subject: Subject, texts: Iterable[Text], size: int) -> Iterator[tup
     source, first = iter(texts), 0
     while ahead := list(islice(source, size * SORTED_AHEAD)):
         encoded = subject.encode(ahead, first=first)
-        order = sorted(range(len(ahead)), key=lambda i: len(encoded[i]))
-        for start in range(0, len(order), size):
-            members = order[start : start + size]
-            yield [first + i for i in members], Encoded([encoded[i] for i in members], encoded.pad_id)
+        for places, batch in by_length(encoded, size):
+            yield [first + place for place in places], batch
         first += len(ahead)
+
+
+def by_length(encoded: Encoded, size: int) -> Iterator[tuple[list[int], Encoded]]:
+    """Batches of texts of like lengths, with their places."""
+    order = sorted(range(len(encoded)), key=lambda i: len(encoded[i]))
+    for start in range(0, len(order), size):
+        members = order[start : start + size]
+        yield members, Encoded([encoded[i] for i in members], encoded.pad_id)
 
 
 def _target(targets: Any, place: int) -> Any:

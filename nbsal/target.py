@@ -89,13 +89,13 @@ Resolved = tuple[str, Tensor, Target]
 def _sequence(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Resolved:
     config = subject.model.config
     if len(logits) == 1:  # regression and one-logit heads: the output itself
-        index = 0 if wanted is None else _index(wanted, subject.labels, "label")
+        index = 0 if wanted is None else index_of(wanted, subject.labels, "label")
         shown, probabilities = f"{float(logits[0]):.4g}", logits.new_empty(0)
         return shown, probabilities, Target(subject.labels[index], (((0,), 1.0),))
     several = config.problem_type == "multi_label_classification"
     probabilities = logits.sigmoid() if several else logits.softmax(-1)
     best = int(logits.argmax())
-    index = best if wanted is None else _index(wanted, subject.labels, "label")
+    index = best if wanted is None else index_of(wanted, subject.labels, "label")
     return subject.labels[best], probabilities, Target(subject.labels[index], (((index,), 1.0),))
 
 
@@ -150,7 +150,7 @@ def _token(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Resolve
     position, label = _pair(wanted, "A token target is (position, label)", whole=False)
     position = _position(position, row)
     predicted = int(logits[position].argmax())
-    index = predicted if label is None else _index(label, subject.labels, "label")
+    index = predicted if label is None else index_of(label, subject.labels, "label")
     target = Target(f"{subject.labels[index]} at {row.tokens[position]} [{position}]", (((position, index), 1.0),))
     return subject.labels[predicted], probabilities[position], target
 
@@ -177,7 +177,7 @@ _TASKS: dict[str, Callable[["Subject", Row, Tensor, Any], Resolved]] = {
 }
 
 
-def _index(wanted: Any, names: list[str], kind: str) -> int:
+def index_of(wanted: Any, names: list[str], kind: str) -> int:
     """The number of a label given by name or number."""
     if isinstance(wanted, str) and wanted in names:
         return names.index(wanted)
