@@ -5,10 +5,10 @@ Attention probabilities are taken where the stock model computes its softmax, so
 on every architecture and nothing is registered, patched or left behind.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,10 +20,13 @@ from nbsal.errors import ModelError, UnknownName
 from nbsal.lrp import mode
 from nbsal.lrp.mode import Passage, Record, straight
 from nbsal.lrp.rules import DEFAULT, Rules
+from nbsal.progress import Meter
 from nbsal.subject import Subject
 from nbsal.target import Decision, decide
 
-NEEDS = ("hidden", "hidden_grad", "attention", "attention_grad")
+# "forward" costs nothing here: such a method runs the subject by itself.
+NEEDS = ("hidden", "hidden_grad", "attention", "attention_grad", "forward")
+Found = TypeVar("Found")
 
 
 @dataclass
@@ -39,7 +42,8 @@ class Trace:
     hidden_grad: dict[int, Tensor] = field(default_factory=dict)
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
     attention_grad: dict[int, Tensor] = field(default_factory=dict)
-    records: dict[Any, Record] = field(default_factory=dict)  # relevance, by the rules it was propagated under
+    meter: Meter = field(default_factory=lambda: Meter(None))  # progress and cancel of a method that takes long
+    known: dict[Any, Any] = field(default_factory=dict)  # what methods found out from it
 
     def lengths(self) -> Tensor:
         """The number of tokens of each text."""
@@ -64,9 +68,14 @@ class Trace:
 
     def relevance_under(self, rules: Rules = DEFAULT, passage: Passage = straight) -> Record:
         """Relevance at every layer and in every attention map, propagated once under those rules."""
-        if (rules, passage) not in self.records:
-            self.records[rules, passage] = propagate(self, rules, passage)
-        return self.records[rules, passage]
+        return self.once((rules, passage), lambda: propagate(self, rules, passage))
+
+    def once(self, key: Any, work: Callable[[], Found]) -> Found:
+        """What the work finds, done when it is first asked for."""
+        if key not in self.known:
+            self.known[key] = work()
+        found: Found = self.known[key]
+        return found
 
     @property
     def relevance(self) -> dict[int, Tensor]:

@@ -5,7 +5,6 @@ are kept for each example of a batch alone, so that no example sees another. For
 2024 (positive contributions, products by halves, sums by totals), Achtibat et al. 2024 (epsilon, Taylor softmax).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 TINY = 1e-9
+ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ def apply(rule: type[Function], *args: Any) -> Tensor:
 def share(relevance: Tensor, total: Tensor, rules: Rules) -> Tensor:
     """relevance / total, kept finite near zero and zero at zero."""
     if rules.signed:
-        nudged = total + torch.where(total < 0, -TINY, TINY)
+        nudged = total + torch.copysign(total.new_tensor(TINY), total)
     else:
         nudged = total + TINY
-        nudged = torch.where(nudged == 0, TINY, nudged)
-    return torch.where(total == 0, 0.0, relevance / nudged)
+        nudged.masked_fill_(nudged == 0, TINY)
+    return (relevance / nudged).masked_fill_(total == 0, 0.0)
 
 
 def unbroadcast(tensor: Tensor, shape: torch.Size) -> Tensor:
@@ -79,38 +79,37 @@ class Linear(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, rules: Rules, size: Tensor | None) -> Tensor:
         y = torch.nn.functional.linear(x, weight, bias)
-        ctx.save_for_backward(x, weight, size, y)
+        ctx.save_for_backward(x, weight, bias, size, y)
         ctx.rules = rules
         return y
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
-        x, weight, size, y = ctx.saved_tensors
-        return _LINEAR[ctx.rules.linear](relevance, x, weight, size, y, ctx.rules), None, None, None, None
+        x, weight, bias, size, y = ctx.saved_tensors
+        if ctx.rules.linear == "epsilon":
+            return x * (share(relevance, y, ctx.rules) @ weight), None, None, None, None
+        if ctx.rules.linear == "twofold":
+            return _twofold(relevance, x, weight, ctx.rules), None, None, None, None
+        product = y.clone() if bias is None else y - bias
+        return _positive(relevance, x, weight, size, product), None, None, None, None
 
 
-def _positive(relevance: Tensor, x: Tensor, weight: Tensor, size: Tensor, y: Tensor, rules: Rules) -> Tensor:
-    # p x pW + n x nW of both signs at once: (xW + |x||W|) / 2, three products instead of four.
-    whole = x.abs() @ size.T
-    total = (x @ weight.T + whole) / 2
-    # What rounding leaves where every contribution is negative is nothing.
-    total = torch.where(total < 1e-14 * whole, 0.0, total) if rules.signed else total
-    part = share(relevance, total, rules)
-    return (x * (part @ weight) + x.abs() * (part @ size)) / 2
+def _positive(relevance: Tensor, x: Tensor, weight: Tensor, size: Tensor, product: Tensor) -> Tensor:
+    # p x pW + n x nW of both signs at once: (xW + |x||W|) / 2, and xW is known: three products instead of four. Halves
+    # cancel. Everything is done in place, since these passes over memory cost as much as one of the products.
+    absolute = x.abs()
+    whole = absolute @ size.T
+    total = product.add_(whole)
+    nothing = total <= whole.mul_(ROUNDING)  # what rounding leaves where every contribution is negative
+    part = torch.div(relevance, total.add_(2 * TINY), out=total).masked_fill_(nothing, 0.0)
+    return (part @ weight).mul_(x).add_((part @ size).mul_(absolute))
 
 
-def _twofold(relevance: Tensor, x: Tensor, weight: Tensor, size: Tensor, y: Tensor, rules: Rules) -> Tensor:
+def _twofold(relevance: Tensor, x: Tensor, weight: Tensor, rules: Rules) -> Tensor:
     found = torch.zeros_like(x)
     for inputs, weights in ((x.clamp(min=0), weight.clamp(min=0)), (x.clamp(max=0), weight.clamp(max=0))):
         found += inputs * (share(relevance, inputs @ weights.T, rules) @ weights)
     return found
-
-
-def _epsilon(relevance: Tensor, x: Tensor, weight: Tensor, size: Tensor, y: Tensor, rules: Rules) -> Tensor:
-    return x * (share(relevance, y, rules) @ weight)
-
-
-_LINEAR: dict[str, Callable[..., Tensor]] = {"positive": _positive, "twofold": _twofold, "epsilon": _epsilon}
 
 
 class Product(Function):
@@ -118,19 +117,20 @@ class Product(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, rules: Rules, gate: Any) -> Tensor:
-        ctx.save_for_backward(a, b)
+        z = torch.matmul(a, b)
+        ctx.save_for_backward(a, b, z)
         ctx.rules, ctx.gate = rules, gate
-        return torch.matmul(a, b)
+        return z
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
-        a, b = ctx.saved_tensors
-        z = torch.matmul(a, b)
+        a, b, z = ctx.saved_tensors
+        read, flows = (relevance, relevance) if ctx.gate is None else ctx.gate.passes(relevance)
+        part = share(flows, z, ctx.rules)
+        ours = a * (part @ b.mT) / 2
         if ctx.gate is not None:
-            read, relevance = ctx.gate.passes(relevance)
-            ctx.gate.keep(a * (share(read, z, ctx.rules) @ b.mT) / 2)
-        part = share(relevance, z, ctx.rules)
-        return a * (part @ b.mT) / 2, b * (a.mT @ part) / 2, None, None
+            ctx.gate.keep(ours if read is flows else a * (share(read, z, ctx.rules) @ b.mT) / 2)
+        return ours, b * (a.mT @ part) / 2, None, None
 
 
 class Halves(Function):

@@ -125,21 +125,43 @@ class _Influence:
             for layer, scores in wanted.items()
             for b, row in enumerate(trace.encoded)
         }
-        self.ends = torch.tensor([0, *map(len, self.rows.values())]).cumsum(0).tolist()
         chosen = [trace.hidden[layer][b, rows] for (layer, b), rows in self.rows.items()]
         self.features = head.features(torch.cat(chosen))
-        self.total = None if method.renormalise else head.log_normaliser(self.features, method.coarse)
+        self.total = None if method.renormalise else self._log_normaliser(trace)
+
+    def _log_normaliser(self, trace: Trace) -> Tensor:
+        """The softmax's denominator of every scored position; those of a trace are computed once for all methods."""
+        known = [self._known(trace, layer)[b] for layer, b in self.rows]
+        total = torch.cat([one[rows] for one, rows in zip(known, self.rows.values(), strict=True)])
+        missing = total.isnan()
+        total[missing] = self.head.log_normaliser(self.features[missing], self.method.coarse)
+        for one, rows, found in zip(known, self.rows.values(), self._split(total), strict=True):
+            one[rows] = found
+        return total
+
+    def _known(self, trace: Trace, layer: int) -> Tensor:
+        """The denominators of a layer that this trace has seen so far, [batch, position]; NaN for the others."""
+        hidden = trace.hidden[layer]
+        return trace.once(
+            ("denominators", layer, self.method.coarse), lambda: hidden.new_full(hidden.shape[:2], torch.nan)
+        )
+
+    def _split(self, values: Tensor) -> Sequence[Tensor]:
+        """One part for each layer and text."""
+        return torch.split(values, [len(rows) for rows in self.rows.values()])
 
     def of(self, layer: int) -> Iterator[tuple[int, tuple[Tensor, Tensor, Tensor]]]:
         """For each text its scored positions, the type of every position, and D [type, scored position]."""
-        for at, ((own, b), rows) in enumerate(self.rows.items()):
+        totals = [None] * len(self.rows) if self.total is None else self._split(self.total)
+        parts = zip(self.rows.items(), self._split(self.features), totals, strict=True)
+        for ((own, b), rows), features, total in parts:
             if own == layer:
                 types, inverse = self.uniques[b]
-                yield b, (rows, inverse, self._weights(types, slice(self.ends[at], self.ends[at + 1])))
+                yield b, (rows, inverse, self._weights(types, features, total))
 
-    def _weights(self, types: Tensor, part: slice) -> Tensor:
-        logits = self.head.logits(self.features[part], types)
-        weights = logits.softmax(-1) if self.total is None else (logits - self.total[part][:, None]).exp()
+    def _weights(self, types: Tensor, features: Tensor, total: Tensor | None) -> Tensor:
+        logits = self.head.logits(features, types)
+        weights = logits.softmax(-1) if total is None else (logits - total[:, None]).exp()
         tau = self.method.tau
         if tau is not None and tau < len(types):
             kept = torch.zeros_like(weights).scatter_(1, logits.topk(tau, -1).indices, 1.0)

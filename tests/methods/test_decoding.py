@@ -116,6 +116,18 @@ def test_small_tau_at_the_last_block_warns(reviews):
         nbsal.Explainer(reviews, "decoded-gradcam", layer=6, tau=1)
 
 
+def test_methods_on_one_trace_share_the_denominators(reviews, monkeypatch):
+    rows, plain = [], language_head.LanguageHead.log_normaliser
+    counted = lambda self, features, coarse=False: rows.append(len(features)) or plain(self, features, coarse)  # noqa: E731
+    monkeypatch.setattr(language_head.LanguageHead, "log_normaliser", counted)
+    names = ["decoded-gradcam", "decoded-simple", "decoded-gradxact"]
+    text = "A warm and funny film."
+    many = nbsal.compare(reviews, names, text)
+    assert sum(rows) == len(many["decoded-simple"][0].tokens)
+    for name in names:
+        assert relative(many[name][0].scores, nbsal.Explainer(reviews, name)(text).scores) < 1e-6
+
+
 def test_wrong_settings_are_named(reviews):
     with pytest.raises(UnknownName, match="per_position, per_token"):
         nbsal.Explainer(reviews, "decoded-gradcam", form="per_word")
