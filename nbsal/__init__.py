@@ -42,7 +42,7 @@ _NAMES = {
     "contrast": "target",
     "Trace": "trace",
 }
-_MODULES = ("errors", "progress", "samples", "trace", "heads", "methods", "lrp")
+_MODULES = ("errors", "progress", "samples", "trace", "heads", "methods", "lrp", "evaluation", "widgets")
 
 
 def __getattr__(name: str) -> Any:

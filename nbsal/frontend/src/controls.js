@@ -1,0 +1,188 @@
+// @ts-check
+// Controls: labelled inputs, each bound to one trait. What Python alone can answer is disabled in a saved page.
+
+import { h, settled, throttled } from "./dom.js";
+
+/** @typedef {import("./mount.js").Context} Context */
+/** @typedef {{ value: any, name: string, group?: string }} Option */
+
+const RATE = 50; // ms between messages of one control
+const TYPING = 300; // ms without a key after which a typed text is explained
+
+/**
+ * A choice among options, which may change; what the trait holds beside them is listed too.
+ * @param {Context} context
+ * @param {string} trait
+ * @param {string} label
+ * @param {() => Option[]} options
+ */
+export function choice({ model, on, set, live, signal }, trait, label, options) {
+  /** @type {Option[]} */
+  let listed = [];
+  const pick = () => set({ [trait]: listed[input.selectedIndex].value });
+  const input = h("select", { "data-trait": trait, disabled: !live, signal, change: pick });
+  const draw = () => {
+    const value = model.get(trait);
+    const same = (/** @type {Option} */ o) => JSON.stringify(o.value) === JSON.stringify(value);
+    listed = options();
+    if (!listed.some(same)) listed = [...listed, { value, name: spoken(value) }];
+    input.replaceChildren(...grouped(listed));
+    input.selectedIndex = listed.findIndex(same);
+  };
+  on([trait, "_choices"], draw);
+  draw();
+  return h("label", {}, label, input);
+}
+
+/** @param {Option[]} options */
+function grouped(options) {
+  /** @type {HTMLElement[]} */
+  const found = [];
+  for (const { name, group } of options) {
+    const option = h("option", {}, name);
+    const last = found.at(-1);
+    if (!group) found.push(option);
+    else if (last instanceof HTMLOptGroupElement && last.label === group) last.append(option);
+    else found.push(h("optgroup", { label: group }, option));
+  }
+  return found;
+}
+
+/**
+ * A target as people say it.
+ * @param {any} value
+ */
+export const spoken = (value) =>
+  value?.contrast ? value.contrast.join(" \u2212 ") : Array.isArray(value) ? value.join(", ") : String(value);
+
+/**
+ * A number set by dragging; it is shown beside.
+ * @param {Context} context
+ * @param {string} trait
+ * @param {string} label
+ * @param {{ min: number, max: number, step: number, python?: boolean }} settings `python`: only Python can answer
+ */
+export function slider({ model, on, set, live, signal }, trait, label, { min, max, step, python = false }) {
+  const value = h("output", {});
+  const send = throttled((/** @type {number} */ chosen) => set({ [trait]: chosen }), RATE, signal);
+  const moved = () => {
+    value.textContent = input.value;
+    send(input.valueAsNumber);
+  };
+  const properties = { type: "range", min, max, step, "data-trait": trait, disabled: python && !live };
+  const input = h("input", { ...properties, signal, input: moved });
+  const draw = () => {
+    const now = model.get(trait);
+    input.value = String(now ?? min);
+    value.textContent = now === null || now === undefined ? "" : String(now);
+  };
+  on([trait], draw);
+  draw();
+  return h("label", {}, label, input, value);
+}
+
+/**
+ * A whole number, or nothing: "all".
+ * @param {Context} context
+ * @param {string} trait
+ * @param {string} label
+ */
+export function optional({ model, on, set, live, signal }, trait, label) {
+  const send = () => set({ [trait]: input.value && input.valueAsNumber >= 1 ? Math.round(input.valueAsNumber) : null });
+  const properties = { type: "number", min: 1, placeholder: "all", "data-trait": trait, disabled: !live };
+  const input = h("input", { ...properties, signal, change: send, keydown: stopped });
+  const draw = () => {
+    input.value = model.get(trait) ?? "";
+  };
+  on([trait], draw);
+  draw();
+  return h("label", {}, label, input);
+}
+
+/**
+ * On or off.
+ * @param {Context} context
+ * @param {string} trait
+ * @param {string} label
+ * @param {[any, any]} values what off and on stand for
+ */
+export function toggle({ model, on, set, signal }, trait, label, values = [false, true]) {
+  const send = () => set({ [trait]: values[Number(input.checked)] });
+  const input = h("input", { type: "checkbox", "data-trait": trait, signal, change: send });
+  const draw = () => {
+    input.checked = model.get(trait) === values[1];
+  };
+  on([trait], draw);
+  draw();
+  return h("label", {}, input, label);
+}
+
+/**
+ * The text, or the pair, to be typed in; explained when typing pauses, or at once on Ctrl+Enter.
+ * @param {Context} context
+ * @param {string} trait
+ */
+export function editor({ model, on, set, live, signal }, trait = "text") {
+  const box = h("div", { class: "nbsal-editor" });
+  const send = () => set({ [trait]: areas().length > 1 ? areas().map((a) => a.value) : areas()[0].value });
+  const later = settled(send, TYPING, signal);
+  const areas = () => [...box.querySelectorAll("textarea")];
+  const pressed = (/** @type {KeyboardEvent} */ event) => {
+    event.stopPropagation();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
+  };
+  const draw = () => {
+    const parts = [model.get(trait)].flat();
+    if (areas().length !== parts.length) {
+      const labels = parts.length > 1 ? ["first text", "second text"] : ["text"];
+      const made = labels.map((label) =>
+        h("textarea", {
+          rows: 1,
+          "aria-label": label,
+          spellcheck: "false",
+          disabled: !live,
+          signal,
+          input: later,
+          keydown: pressed,
+        }),
+      );
+      box.replaceChildren(...made);
+    }
+    areas().forEach((area, i) => {
+      if (area.value !== parts[i] && area.getRootNode() instanceof Node && !area.matches(":focus"))
+        area.value = parts[i];
+    });
+  };
+  on([trait], draw);
+  draw();
+  return box;
+}
+
+/**
+ * The controls of a bound explainer: method, layer, target, tau.
+ * @param {Context} context
+ */
+export function explaining(context) {
+  const { model, on } = context;
+  const { depth, labels } = model.get("_choices");
+  const named = () => model.get("_choices").methods.find((/** @type {any[]} */ m) => m[0] === model.get("method"));
+  const methods = () =>
+    model.get("_choices").methods.map((/** @type {any[]} */ [name, group]) => ({ value: name, name, group }));
+  const targets = () => [
+    { value: null, name: "predicted" },
+    ...labels.map((/** @type {string} */ name) => ({ value: name, name })),
+  ];
+  const layer = slider(context, "layer", "layer", { min: 0, max: depth, step: 1, python: true });
+  const tau = optional(context, "tau", "tau");
+  const fit = () => {
+    const [, , reads, decodes] = named() ?? [];
+    layer.hidden = !reads && context.live;
+    tau.hidden = !decodes;
+  };
+  on(["method", "_choices"], fit);
+  fit();
+  return [choice(context, "method", "method", methods), layer, choice(context, "target", "explain", targets), tau];
+}
+
+/** @param {Event} event */
+export const stopped = (event) => event.stopPropagation();

@@ -1,0 +1,77 @@
+// @ts-check
+// DOM: elements from names, properties and children. Text goes in as text alone: no markup is ever parsed.
+
+/**
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} tag
+ * @param {Record<string, any>} [properties] attributes; functions are listeners, on the `signal` among them
+ * @param {...(Node | string | null | undefined | false)} children
+ * @returns {HTMLElementTagNameMap[K]}
+ */
+export function h(tag, { signal, ...properties } = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (typeof value === "function") made.addEventListener(name, value, { signal });
+    else if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, String(value));
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined && child !== false).map(visible));
+  return made;
+}
+
+/** @param {Node | string | boolean} child */
+const visible = (child) => (typeof child === "string" ? shown(child) : /** @type {Node} */ (child));
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is made harmless
+const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g;
+
+/**
+ * Text with control characters, and those that turn the reading direction, made harmless, as in `render.py`.
+ * @param {string} text
+ */
+export const shown = (text) =>
+  text.replace(CONTROL, (c) => (c < " " ? String.fromCharCode(0x2400 + c.charCodeAt(0)) : "\ufffd"));
+
+/**
+ * Calls at most every `ms`, and once more with the last arguments.
+ * @template {any[]} A
+ * @param {(...given: A) => void} call
+ * @param {number} ms
+ * @param {AbortSignal} signal
+ */
+export function throttled(call, ms, signal) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  /** @type {A | null} */
+  let last = null;
+  const flush = () => {
+    timer = undefined;
+    if (!last) return;
+    const given = last;
+    last = null;
+    call(...given);
+    timer = setTimeout(flush, ms);
+  };
+  signal.addEventListener("abort", () => clearTimeout(timer));
+  return (/** @type {A} */ ...given) => {
+    last = given;
+    if (timer === undefined) flush();
+  };
+}
+
+/**
+ * Calls once no further call came for `ms`.
+ * @template {any[]} A
+ * @param {(...given: A) => void} call
+ * @param {number} ms
+ * @param {AbortSignal} signal
+ */
+export function settled(call, ms, signal) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  signal.addEventListener("abort", () => clearTimeout(timer));
+  return (/** @type {A} */ ...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => call(...given), ms);
+  };
+}

@@ -1,0 +1,144 @@
+// @ts-check
+// Parts: the pieces beside a scored text: its scale, the decision, a map of long texts, a search.
+
+import { PLAIN, shade } from "./colour.js";
+import { stopped } from "./controls.js";
+import { h } from "./dom.js";
+import { bins, number } from "./layout.js";
+
+/** @typedef {import("./mount.js").Context} Context */
+
+const BINS = 120;
+
+/** The scale of the colours, in numbers. */
+export function legend() {
+  const steps = h("span", { class: "nbsal-steps" });
+  const rest = h("span", { class: "nbsal-rest" });
+  return {
+    node: h("div", { class: "nbsal-legend" }, steps, rest),
+    /** @param {number} largest @param {import("./colour.js").Scale} scale @param {boolean} negative @param {string} note */
+    draw(largest, scale, negative, note) {
+      const shares = [...(negative && scale.signed ? [-1, -0.5] : []), 0, 0.5, 1];
+      const made = shares.map((share) => {
+        const value = share * largest * scale.clip;
+        const box = h("span", {}, number(value));
+        const { css, against } = shade(value, largest, scale);
+        box.style.backgroundColor = css;
+        box.classList.toggle("nbsal-against", against);
+        return box;
+      });
+      steps.replaceChildren("score ", ...made);
+      rest.textContent = note;
+    },
+  };
+}
+
+/**
+ * What the model said: a bar for each outcome; a click explains that one.
+ * @param {Context} context
+ */
+export function outcomes({ model, set, live, signal }) {
+  const box = h("div", { class: "nbsal-outcomes", role: "group", "aria-label": "prediction" });
+  return {
+    node: box,
+    /** @param {{ probabilities: [string, number][], prediction: string, target: string }} reading */
+    draw({ probabilities, prediction, target }) {
+      const known = live ? model.get("_choices").labels : [];
+      const rows = probabilities.map(([name, share]) => {
+        const bar = h("span", { class: "nbsal-bar" });
+        bar.style.width = `${100 * share}%`;
+        const label = h("span", { class: "nbsal-name" }, name);
+        const inner = [label, h("span", { class: "nbsal-share" }, `${(100 * share).toFixed(1)}%`), bar];
+        const said = name === prediction ? "nbsal-outcome nbsal-predicted" : "nbsal-outcome";
+        if (!known.includes(name)) return h("div", { class: said }, ...inner);
+        const toggled = () => set({ target: model.get("target") === name ? null : name });
+        const pressed = { type: "button", title: `explain ${name}`, "aria-pressed": name === target, click: toggled };
+        return h("button", { class: said, ...pressed, signal }, ...inner);
+      });
+      const why = target === prediction ? "" : `explained: ${target}`;
+      const head =
+        rows.length && !why ? [] : [h("div", {}, [rows.length ? "" : prediction, why].filter(Boolean).join(" · "))];
+      box.replaceChildren(...rows, ...head);
+    },
+  };
+}
+
+/**
+ * Where in a long text the scores lie; a click or an arrow key goes there.
+ * @param {Context} context
+ * @param {(share: number) => void} go
+ */
+export function minimap({ signal }, go) {
+  let share = 0;
+  const move = (/** @type {number} */ to) => {
+    share = Math.max(0, Math.min(1, to));
+    box.setAttribute("aria-valuenow", String(Math.round(100 * share)));
+    go(share);
+  };
+  const clicked = (/** @type {MouseEvent} */ event) => {
+    const { left, width } = box.getBoundingClientRect();
+    move((event.clientX - left) / width);
+  };
+  const pressed = (/** @type {KeyboardEvent} */ event) => {
+    const way = /** @type {Record<string, number>} */ ({
+      ArrowRight: 0.01,
+      ArrowLeft: -0.01,
+      PageDown: 0.1,
+      PageUp: -0.1,
+    });
+    if (!(event.key in way)) return;
+    move(share + way[event.key]);
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  const range = { role: "slider", tabindex: 0, "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": 0 };
+  const label = { "aria-label": "place in the text", class: "nbsal-map" };
+  const box = h("div", { ...range, ...label, signal, click: clicked, keydown: pressed });
+  return {
+    node: box,
+    /** @param {number[]} scores @param {number} largest @param {import("./colour.js").Scale} scale */
+    draw(scores, largest, scale) {
+      const made = bins(scores, BINS).map((score) => {
+        const bar = h("span");
+        bar.style.height = `${Math.round(100 * Math.min(1, Math.abs(score) / (largest * scale.clip || 1)))}%`;
+        bar.style.backgroundColor = shade(score, largest, PLAIN).css;
+        return bar;
+      });
+      box.replaceChildren(...made);
+    },
+  };
+}
+
+/**
+ * A search in a text; Enter goes from hit to hit.
+ * @param {Context} context
+ * @param {{ find: (wanted: string) => number[], reveal: (k: number) => void }} text
+ */
+export function search({ signal }, text) {
+  /** @type {number[]} */
+  let found = [];
+  let at = -1;
+  const count = h("output", {});
+  const tell = () => {
+    count.textContent = input.value ? `${found.length ? at + 1 : 0} of ${found.length}` : "";
+  };
+  const typed = () => {
+    found = text.find(input.value);
+    at = -1;
+    tell();
+  };
+  const pressed = (/** @type {KeyboardEvent} */ event) => {
+    stopped(event);
+    if (event.key === "Escape") {
+      input.value = "";
+      typed();
+    }
+    if (event.key !== "Enter" || !found.length) return;
+    at = (at + (event.shiftKey ? -1 : 1) + found.length) % found.length;
+    text.reveal(found[at]);
+    tell();
+  };
+  const input = h("input", { type: "search", placeholder: "find", signal, input: typed, keydown: pressed });
+  input.setAttribute("aria-label", "find in the text");
+  return { node: h("span", { class: "nbsal-search" }, input, count), again: typed };
+}

@@ -1,0 +1,53 @@
+// @ts-check
+// Reading: the result a model holds, decoded; tokens are decoded again only when there are new ones.
+
+import { rowsOf, tokensOf } from "./decode.js";
+import { number } from "./layout.js";
+
+/** @typedef {import("./mount.js").Model} Model */
+/** @typedef {import("./decode.js").Token} Token */
+/**
+ * @typedef {{ tokens: Token[], parts: string[], rows: Float64Array[], answer: [number, number] | null,
+ *   fresh: boolean, target: string, prediction: string, method: string, layer: any,
+ *   probabilities: [string, number][] }} Reading
+ */
+
+/**
+ * @param {Model} model
+ * @returns {() => Reading | null}
+ */
+export function reader(model) {
+  /** @type {any} */
+  let wired = null;
+  /** @type {Token[]} */
+  let tokens = [];
+  return () => {
+    const [now, result] = [model.get("_tokens"), model.get("_result")];
+    if (!now?.parts) return null;
+    const fresh = now !== wired;
+    if (fresh) [wired, tokens] = [now, tokensOf(now)];
+    return { tokens, parts: now.parts, rows: rowsOf(model.get("_scores"), result.scales), fresh, ...result };
+  };
+}
+
+/**
+ * How a mark is called: what stands in the text, and what the model calls it where that differs.
+ * @param {Token[]} tokens
+ * @param {string[]} parts
+ * @param {import("./words.js").Mark} mark
+ */
+export function nameOf(tokens, parts, { part, start, end, tokens: members }) {
+  const text = parts[part].slice(start, end);
+  const names = members.map((i) => tokens[i].name).filter((name) => name && !text.includes(name));
+  return names.length ? `${text} (${names.join(" ")})` : text;
+}
+
+/**
+ * What a reader of the legend must know of the tokens that are not shown.
+ * @param {Token[]} tokens
+ * @param {Float64Array} scores
+ */
+export function hidden(tokens, scores) {
+  const special = tokens.flatMap((token, i) => (token.special ? [`${token.name} ${number(scores[i])}`] : []));
+  return special.length > 6 ? `${special.slice(0, 6).join(", ")} and ${special.length - 6} more` : special.join(", ");
+}

@@ -1,0 +1,10 @@
+"""Views of explanations for notebooks: each an anywidget, bound to a live explainer or to a result.
+
+>>> import nbsal
+>>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
+>>> nbsal.widgets.Highlight(explain, text="A warm and funny film.").wait().status
+'ready'
+"""
+
+from nbsal.widgets.base import View as View
+from nbsal.widgets.highlight import Highlight as Highlight

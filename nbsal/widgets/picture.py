@@ -1,0 +1,138 @@
+"""Pictures: a scored text drawn as PNG, laid out in lines as a page would."""
+
+import io
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nbsal import render
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WIDE = 720  # pixels of a line, at SCALE 1
+SIZE = 11  # points
+LEADING = 23  # pixels from line to line
+MARGIN = 12
+LONGEST = 60  # characters that surely fit a line
+SCALE = 2  # device pixels to one
+_PIECE = re.compile(r"\n|[^\S\n]+|\S+")
+
+
+class Sheet:
+    """Lines of a picture, filled from left to right."""
+
+    def __init__(self) -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        self._figure = Figure(dpi=72 * SCALE)
+        self._measure: Any = FigureCanvasAgg(self._figure).get_renderer()  # type: ignore[no-untyped-call]
+        self._widths: dict[tuple[str, float, bool], float] = {}
+        self._drawn: list[tuple[float, float, str, float, bool, Any]] = []
+        self.x, self.y = 0.0, 0.0
+
+    def write(self, text: str, size: float = SIZE, bold: bool = False, shade: Any = None) -> None:
+        """Text at the end of the line, broken between words, and within one that is wider than a line."""
+        for piece in _PIECE.findall(render.visible(text)):
+            if piece == "\n":
+                self.feed()
+                continue
+            for part in self._fitting(piece, size, bold):
+                width = self._width(part, size, bold)
+                if self.x and self.x + width > WIDE and not part.isspace():
+                    self.feed()
+                self._drawn.append((self.x, self.y, part, size, bold, shade))
+                self.x += width
+
+    def feed(self) -> None:
+        """Begin a new line."""
+        self.x, self.y = 0.0, self.y + LEADING
+
+    def png(self) -> bytes:
+        """The picture."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # a box stands for what the font lacks
+            return self._painted()
+
+    def _painted(self) -> bytes:
+        from matplotlib.patches import Rectangle
+        from matplotlib.text import Text
+
+        wide, high = WIDE + 2 * MARGIN, self.y + LEADING + 2 * MARGIN
+        figure = self._figure
+        figure.set_size_inches(wide / 72, high / 72)
+        for x, y, text, size, bold, shade in self._drawn:
+            base, width = high - MARGIN - y - 0.72 * LEADING, self._width(text, size, bold)
+            if shade is not None:
+                (r, g, b), alpha, against = shade
+                box = ((MARGIN + x) / wide, (base - 5) / high), width / wide, (LEADING - 4) / high
+                colour = (r / 255, g / 255, b / 255, alpha)
+                figure.add_artist(Rectangle(*box, facecolor=colour, linewidth=0))
+                if against:
+                    line = ((MARGIN + x) / wide, (base - 4) / high), width / wide, 1 / high
+                    figure.add_artist(Rectangle(*line, facecolor="0.25", linewidth=0))
+            weight = "bold" if bold else "normal"
+            place = (MARGIN + x) / wide, base / high
+            figure.add_artist(Text(*place, text, fontsize=size, fontweight=weight, parse_math=False))
+        return _saved(figure)
+
+    def _width(self, text: str, size: float, bold: bool) -> float:
+        key = (text, size, bold)
+        if key not in self._widths:
+            from matplotlib.font_manager import FontProperties
+
+            font = FontProperties(size=size, weight="bold" if bold else "normal")
+            self._widths[key] = self._measure.get_text_width_height_descent(text, font, ismath=False)[0] / SCALE
+        return self._widths[key]
+
+    def _fitting(self, piece: str, size: float, bold: bool) -> Iterator[str]:
+        """The piece in parts that fit a line."""
+        if len(piece) <= LONGEST and self._width(piece, size, bold) <= WIDE:
+            yield piece
+        else:
+            yield from (piece[start : start + LONGEST] for start in range(0, len(piece), LONGEST))
+
+
+def highlighted(
+    title: str, parts: Sequence[Sequence[render.Stretch]], largest: float, notes: Sequence[str] = ()
+) -> bytes:
+    """A scored text, or pair, under its title, with the scale and notes below.
+
+    >>> highlighted("A joy", [[render.Stretch("joy", 0.5)]], 0.5)[:4]
+    b'\\x89PNG'
+    """
+    sheet = Sheet()
+    sheet.write(title, bold=True)
+    for part in parts:
+        sheet.feed()
+        for stretch in part:
+            sheet.write(stretch.text, shade=_shade(stretch.score, largest))
+    sheet.feed()
+    signed = any((stretch.score or 0) < 0 for part in parts for stretch in part)
+    for share in (-1.0, 0.0, 1.0) if signed else (0.0, 1.0):
+        sheet.write(f" {share * largest:+.3g} ", size=9, shade=_shade(share, 1.0))
+    for note in notes:
+        sheet.feed()
+        sheet.write(note, size=8)
+    return sheet.png()
+
+
+def drawn(axes: Any) -> bytes:
+    """Matplotlib's axes as PNG."""
+    return _saved(axes.figure)
+
+
+def _shade(score: float | None, largest: float) -> Any:
+    """Hue, opacity, and whether it is marked as speaking against."""
+    if score is None:
+        return None
+    hue, alpha = render.colour(score, largest)
+    return hue, alpha, score < 0 and alpha >= render.FAINT
+
+
+def _saved(figure: "Figure") -> bytes:
+    found = io.BytesIO()
+    figure.savefig(found, format="png")
+    return found.getvalue()

@@ -1,0 +1,90 @@
+"""What crosses to the page comes out again as it was, and costs what it may."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import nbsal
+from nbsal.widgets import wire
+from tests.widgets import unwire
+
+WORDS = "The film, though slow, was in the end a warm and oddly funny thing that nobody of us wanted to miss. "
+TEXTS = ["A joy.", "naïve  \U0001f600\U0001f469\U0001f3fd of 日本語!", ("A man sleeps.", "\tNobody \U0001f600 sleeps.")]
+
+
+def assert_tokens_come_back(row):
+    back = unwire.tokens(wire.tokens(row))
+    content = set(row.content)
+    assert [token["special"] for token in back] == [i not in content for i in range(len(row))]
+    for i in content:
+        assert back[i]["text"] == row.parts[row.segments[i]][slice(*row.offsets[i])]
+        assert back[i]["part"] == row.segments[i]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_tokens_come_back_with_their_places(reviews, text):
+    assert_tokens_come_back(reviews.encode(text)[0])
+
+
+@given(text=st.text(min_size=1, max_size=40).filter(lambda text: text.strip() and text.isprintable()))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_tokens_of_any_text_come_back(reviews, text):
+    assert_tokens_come_back(reviews.encode(text)[0])
+
+
+@pytest.mark.parametrize("name", ["roberta", "deberta-v2", "gpt2"])
+def test_tokens_of_every_tokenizer_come_back(load, name):
+    head = "causal" if name == "gpt2" else "sequence"
+    assert_tokens_come_back(load(name, head, decoding=False).encode("A dull bor\U0001f600e,  naïve film.")[0])
+
+
+def test_words_come_back(reviews):
+    row = reviews.encode("unbelievable storytelling, didn't it?")[0]
+    back = unwire.tokens(wire.tokens(row))
+    assert {i for i in row.content if back[i]["first"]} == {word.tokens[0] for word in row.words}
+
+
+def test_names_are_sent_only_where_the_text_does_not_say_them(reviews):
+    row = reviews.encode("Unbelievable \U0001f9ff")[0]
+    assert set(wire.tokens(row)["names"].values()) == {"[CLS]", "[UNK]", "[SEP]"}
+
+
+def test_scores_come_back_within_half_a_step():
+    rows = [np.array([0.3, -2.0, 1e-3]), np.zeros(3), np.array([1e-30, 0, np.nan])]
+    packed, scales = wire.scores(rows)
+    back = np.frombuffer(packed, "<i2").reshape(3, 3) / wire.FULL * np.array(scales)[:, None]
+    for row, scale, shown in zip(rows, scales, back, strict=True):
+        assert np.abs(np.nan_to_num(row) - shown).max() <= 0.5 * scale / wire.FULL
+
+
+def test_a_first_row_costs_twelve_bytes_a_token_and_further_ones_two(reviews):
+    explain = nbsal.Explainer(reviews, "gradcam", long="window")
+    text = WORDS * 45
+    found = explain(text)
+    size = len(found.scores)
+    view = nbsal.widgets.Highlight(explain, text=text).wait()
+    wired = {name: getattr(view, name) for name in ("_tokens", "_result")}
+    spans = wired["_tokens"].pop("spans")
+    first = len(json.dumps(wired, ensure_ascii=False).encode()) + len(spans) + len(view._scores)
+    print(f"{size} tokens: {first / size:.2f} bytes each")
+    assert size > 1000 and first <= 12 * size
+    assert len(view._scores) == 2 * size
+    layers = nbsal.Explainer(reviews, "gradcam").every_layer("A joy.")
+    assert len(wire.scores(layers.scores)[0]) == 2 * layers.scores.size
+
+
+def test_outcomes_have_names_as_far_as_they_are_known(reviews):
+    found = nbsal.Explainer(reviews, "gradcam")("A joy.")
+    assert [name for name, _ in wire.outcomes(found, reviews)] == ["negative", "positive"]
+    assert [name for name, _ in wire.outcomes(found, None)] == ["positive"]
+
+
+def test_next_tokens_are_named_likeliest_first(load):
+    subject = load("gpt2", "causal")
+    found = nbsal.Explainer(subject, "gradcam", layer=1)("The film is")
+    shown = wire.outcomes(found, subject)
+    assert len(shown) == wire.LIKELIEST and shown[0][0] == found.prediction
+    assert [p for _, p in shown] == sorted((p for _, p in shown), reverse=True)
