@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from nbsal.methods.gradient import GradCAM as GradCAM
     from nbsal.methods.gradient import GradientXActivation as GradientXActivation
     from nbsal.methods.gradient import Simple as Simple
+    from nbsal.methods.paths import DeepLiftShap as DeepLiftShap
+    from nbsal.methods.paths import GradientShap as GradientShap
+    from nbsal.methods.paths import Integrated as Integrated
+    from nbsal.methods.paths import Smooth as Smooth
+    from nbsal.methods.perturbation import LIME as LIME
+    from nbsal.methods.perturbation import Occlusion as Occlusion
+    from nbsal.methods.perturbation import Random as Random
+    from nbsal.methods.perturbation import Shapley as Shapley
     from nbsal.saliency import LayerSaliency as LayerSaliency
     from nbsal.saliency import Saliency as Saliency
     from nbsal.subject import Subject as Subject
@@ -35,6 +43,14 @@ _NAMES = {
     "GradCAM": "methods.gradient",
     "GradientXActivation": "methods.gradient",
     "Simple": "methods.gradient",
+    "Smooth": "methods.paths",
+    "Integrated": "methods.paths",
+    "GradientShap": "methods.paths",
+    "DeepLiftShap": "methods.paths",
+    "Occlusion": "methods.perturbation",
+    "LIME": "methods.perturbation",
+    "Shapley": "methods.perturbation",
+    "Random": "methods.perturbation",
     "LayerSaliency": "saliency",
     "Saliency": "saliency",
     "Subject": "subject",

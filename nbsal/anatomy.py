@@ -112,6 +112,34 @@ def listening(model: Any) -> Iterator[list[Tensor]]:
 
 
 @contextmanager
+def replacing(model: Any, layer: int, states: Tensor) -> Iterator[None]:
+    """The model running on with those states in place of a hidden layer's own."""
+    calls = 0
+    end = layer == model.config.num_hidden_layers
+
+    def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls != layer + 1:
+            return None
+        return ((states, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": states})
+
+    def leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+        if not end or calls != layer:
+            return None
+        return states if isinstance(output, Tensor) else (states, *output[1:])
+
+    modules = list(dict.fromkeys(blocks(model)))
+    handles = [module.register_forward_pre_hook(enter, with_kwargs=True) for module in modules]
+    handles += [module.register_forward_hook(leave) for module in modules]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """The model in evaluation mode; every module's own flag comes back afterwards."""
     training = [module for module in model.modules() if module.training]

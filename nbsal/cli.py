@@ -111,8 +111,9 @@ def _methods(options: argparse.Namespace) -> int:
 
     table = catalogue.table()
     for name, row in table.iterrows():
-        print(f"{name:18} {row['family']:10} {row['paper']}")
-        print(f"{'':18} reads {row['needs']}; settings {row['settings']}")
+        print(f"{name:34} {row['family']:13} {row['paper']}")
+        print(f"    forwards: {row['cost']}; promises: {row['promise']}")
+        print(f"    reads {row['needs'] or 'the output'}; settings {row['settings']}")
     return 0
 
 

@@ -18,7 +18,7 @@ from nbsal.methods import catalogue
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.progress import Meter, Progress, track
-from nbsal.saliency import Floats, LayerSaliency, Saliencies, Saliency
+from nbsal.saliency import Comparison, Floats, LayerSaliency, Saliencies, Saliency
 from nbsal.subject import Subject
 from nbsal.trace import Trace
 
@@ -94,7 +94,7 @@ class Explainer:
             scores = method.every(read, layers)[:, 0]
             inner = method.method if isinstance(method, Decoded) else method
             signed = torch.stack([replace(inner, layer=layer).signed(read)[0] for layer in layers])
-        found = self._saliency(read, 0, scores, signed)
+        found = self._saliency(read, 0, scores, signed, {})
         settings = found.provenance["parameters"] | {"layer": "every"}
         shared = {name: getattr(found, name) for name in found.__dataclass_fields__ if name != "provenance"}
         return LayerSaliency(**shared, provenance=found.provenance | {"parameters": settings})
@@ -124,10 +124,10 @@ class Explainer:
 
     def read(self, read: Trace) -> list[Saliency]:
         """What this method sees in a trace that is there already, a Saliency a text."""
-        scores = self.method.total(read)
-        signed = self.method.signed(read)
+        scores, signed, notes = self.method.total(read), self.method.signed(read), self.method.notes(read)
         return [
-            self._saliency(read, i, scores[i, : len(row)], signed[i, : len(row)]) for i, row in enumerate(read.encoded)
+            self._saliency(read, i, scores[i, : len(row)], signed[i, : len(row)], notes[i])
+            for i, row in enumerate(read.encoded)
         ]
 
     def _one(self, text: Text) -> Encoded:
@@ -139,7 +139,7 @@ class Explainer:
         with self.subject.lock:
             return self.read(_shared([self], encoded, targets))
 
-    def _saliency(self, read: Trace, i: int, scores: Tensor, signed: Tensor) -> Saliency:
+    def _saliency(self, read: Trace, i: int, scores: Tensor, signed: Tensor, note: dict[str, Any]) -> Saliency:
         row, decision = read.encoded[i], read.decisions[i]
         return Saliency(
             row=row,
@@ -147,7 +147,7 @@ class Explainer:
             prediction=decision.label,
             probabilities=_numbers(decision.probabilities),
             method=self.method.name,
-            provenance=self._provenance() | {"target": decision.target.label, "dropped": row.dropped},
+            provenance=self._provenance() | {"target": decision.target.label, "dropped": row.dropped} | note,
             scores=_numbers(scores),
             signed=_numbers(signed),
         )
@@ -185,15 +185,17 @@ def compare(
     batch_size: int = 32,
     progress: Progress = True,
     cancel: Event | None = None,
-) -> dict[str, Saliencies]:
+) -> Comparison:
     """Several methods on the same texts; each batch is run once and read by all of them.
 
-    `methods` are names or instances, or a dict that names them.
+    `methods` are names or instances, or a dict that names them. The result is a dict, and one frame of all.
 
     >>> import nbsal
     >>> many = compare(nbsal.load("demo/reviews"), ["gradcam", "simple"], ["A joy.", "A bore."])
     >>> {name: len(found) for name, found in many.items()}
     {'gradcam': 2, 'simple': 2}
+    >>> sorted(many.to_frame()["method"].unique())
+    ['gradcam', 'simple']
     """
     if not isinstance(methods, Mapping):
         made = [catalogue.create(method) if isinstance(method, str) else method for method in methods]
@@ -204,7 +206,7 @@ def compare(
         raise InputError("There is no method to compare: name at least one.")
     explainers = {name: Explainer(subject, method) for name, method in methods.items()}
     many = [texts] if isinstance(texts, str | tuple) else texts
-    return _explain_many(explainers, many, targets, batch_size, progress, cancel)
+    return Comparison(_explain_many(explainers, many, targets, batch_size, progress, cancel))
 
 
 def _explain_many(
@@ -230,23 +232,35 @@ def _explain_many(
             for places, encoded in _batches(subject, texts, 1 if subject.one_at_a_time else batch_size):
                 meter.check()
                 wanted = [_target(targets, place) for place in places]
-                for name, found in together(explainers, encoded, wanted).items():
+                done = meter.done + len(places)
+                part = meter.part(len(places), len(explainers))
+                for name, found in together(explainers, encoded, wanted, part).items():
                     results[name].update(zip(places, found, strict=True))
-                meter.step(len(places))
+                meter.reach(done)
         except NbsalError as stopped:
             stopped.partial = {name: _in_order(found) for name, found in results.items()}
             raise
     return {name: _in_order(found) for name, found in results.items()}
 
 
-def together(explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any]) -> dict[str, list[Saliency]]:
-    """What explainers of one subject see in one batch, from one shared trace for each precision."""
+def together(
+    explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], meter: Meter | None = None
+) -> dict[str, list[Saliency]]:
+    """What explainers of one subject see in one batch, from one shared trace for each precision.
+
+    `meter` counts explainers; those that take long tell it of parts of a step.
+    """
     groups = [[name for name, e in explainers.items() if e.method.exact is exact] for exact in (False, True)]
+    meter = meter or Meter(None)
     found: dict[str, list[Saliency]] = {}
     with next(iter(explainers.values())).subject.lock:
         for names in filter(None, groups):
             read = _shared([explainers[name] for name in names], encoded, targets)
-            found |= {name: explainers[name].read(read) for name in names}
+            read.meter = meter
+            for name in names:
+                meter.check()
+                found[name] = explainers[name].read(read)
+                meter.reach(len(found))
     return found
 
 

@@ -20,11 +20,13 @@ from nbsal.encoding import Encoded, Row
 from nbsal.errors import InputError, UnknownName
 from nbsal.progress import Meter
 from nbsal.subject import Subject
+from nbsal.target import Target
 
 WAYS = ("remove", "mask", "pad")
 TOKENS = 2048  # a batch: enough to fill a processor's vector units, little enough to stay in its caches
 Kept = NDArray[np.bool_]
-Key = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], bytes]
+Key = tuple[Any, ...]
+_Job = tuple[Row, Kept, Target | None]
 
 
 class Hiding:
@@ -58,28 +60,48 @@ class Hiding:
         `kept` holds a [subset, token] table a text, true where the token stays. `meter` counts subsets; a cancelled
         call keeps what it has read, and the next one goes on from there.
         """
+        return self._asked(rows, kept, [None] * len(rows), meter)
+
+    def values(
+        self, rows: Sequence[Row], kept: Sequence[Any], targets: Sequence[Target], meter: Meter | None = None
+    ) -> list[Tensor]:
+        """The explained number of every text under each of its subsets, [subset] a text; its logits are let go."""
+        return self._asked(rows, kept, targets, meter)
+
+    def inputs(self, rows: Sequence[Row], kept: Sequence[Any]) -> dict[str, Tensor]:
+        """What the model's forward takes for each text with one subset of its tokens, every position in place."""
+        with self.subject.lock, torch.inference_mode(), anatomy.evaluating(self.subject.model):
+            self._test(rows)
+        return self._inputs([self._shown(row, one, False) for row, one in zip(rows, kept, strict=True)])
+
+    def _asked(
+        self, rows: Sequence[Row], kept: Sequence[Any], targets: Sequence[Target | None], meter: Meter | None
+    ) -> list[Tensor]:
         tables = [_table(row, given) for row, given in zip(rows, kept, strict=True)]
-        keys = [[_key(row, one) for one in table] for row, table in zip(rows, tables, strict=True)]
-        wanted: dict[Key, tuple[Row, Kept]] = {}
-        for row, table, names in zip(rows, tables, keys, strict=True):
-            wanted |= {key: (row, one) for key, one in zip(names, table, strict=True) if key not in self._known}
+        asked = list(zip(rows, tables, targets, strict=True))
+        keys = [[_key(row, one, target) for one in table] for row, table, target in asked]
+        wanted: dict[Key, _Job] = {}
+        for (row, table, target), names in zip(asked, keys, strict=True):
+            new = zip(names, table, strict=True)
+            wanted |= {key: (row, one, target) for key, one in new if key not in self._known}
         if meter is not None:
             meter.step(sum(map(len, keys)) - len(wanted))
         with self.subject.lock, torch.inference_mode(), anatomy.evaluating(self.subject.model):
-            self._test([row for row, _ in wanted.values()])
+            self._test([row for row, *_ in wanted.values()])
             self._read(wanted, meter)
         return [torch.stack([self._known[key] for key in names]) for names in keys]
 
-    def _read(self, wanted: dict[Key, tuple[Row, Kept]], meter: Meter | None) -> None:
+    def _read(self, wanted: "dict[Key, _Job]", meter: Meter | None) -> None:
         """Run the model on every subset wanted, those of like lengths together."""
-        jobs = [(key, self._shown(row, one, self._droppable.holds(len(row)))) for key, (row, one) in wanted.items()]
+        jobs = [(key, self._shown(row, one, self._droppable.holds(len(row)))) for key, (row, one, _) in wanted.items()]
         jobs.sort(key=lambda job: len(job[1].row))
         for batch in _packed(jobs, self.subject.one_at_a_time):
             if meter is not None:
                 meter.check()
             for (key, shown), logits in zip(batch, self._run([shown for _, shown in batch]), strict=True):
                 # Positions beyond a text's own are padding of the batch; a copy lets go of the rest of the batch.
-                self._known[key] = (logits[: len(shown.row)] if logits.ndim > 1 else logits).clone()
+                own, target = logits[: len(shown.row)] if logits.ndim > 1 else logits, wanted[key][2]
+                self._known[key] = own.clone() if target is None else target.value(own)
             self.forwards += len(batch)
             if meter is not None:
                 meter.step(len(batch))
@@ -109,12 +131,15 @@ class Hiding:
         return 0, len(row)
 
     def _run(self, batch: "Sequence[_Shown]", placing: bool | None = None) -> Tensor:
+        return self.subject.logits(self._inputs(batch, placing)).cpu()
+
+    def _inputs(self, batch: "Sequence[_Shown]", placing: bool | None = None) -> dict[str, Tensor]:
         encoded = Encoded([shown.row for shown in batch], reading.pad_id(self.subject))
         inputs = self.subject.inputs(encoded)
         if self._placing if placing is None else placing:
             padded = [[*shown.positions, *[0] * (encoded.longest - len(shown.positions))] for shown in batch]
             inputs["position_ids"] = torch.as_tensor(padded, device=self.subject.device)
-        return self.subject.logits(inputs).cpu()
+        return inputs
 
     def _test(self, rows: Sequence[Row]) -> None:
         """Find out on these texts whether positions are what we take them for, and whether dropping is exact.
@@ -202,8 +227,8 @@ def _table(row: Row, kept: Any) -> Kept:
     return table
 
 
-def _key(row: Row, kept: Kept) -> Key:
-    return row.ids, row.types, row.mask, np.packbits(kept).tobytes()
+def _key(row: Row, kept: Kept, target: Target | None) -> Key:
+    return row.ids, row.types, row.mask, np.packbits(kept).tobytes(), target and target.terms
 
 
 def _filler(subject: Subject, way: str | int) -> int:

@@ -27,6 +27,7 @@ class Meter:
     def __init__(self, total: int | None, progress: Progress = False, cancel: Event | None = None) -> None:
         self.total = total
         self.done = 0
+        self._exact = 0.0
         self._cancel = cancel
         self._report = progress if callable(progress) else None
         self._bar: Any = None
@@ -36,13 +37,30 @@ class Meter:
 
             self._bar = tqdm(total=total, delay=1.0, leave=False)
 
-    def step(self, count: int = 1) -> None:
-        """Say that `count` more steps are done."""
-        self.done += count
+    def step(self, count: float = 1) -> None:
+        """Say that `count` more steps are done; only whole steps are reported."""
+        self._exact += count
+        whole = int(self._exact + 1e-6) - self.done
+        if whole <= 0:
+            return
+        self.done += whole
         if self._bar is not None:
-            self._bar.update(count)
+            self._bar.update(whole)
         if self._report:
             self._report(self.done, self.total)
+
+    def reach(self, count: float) -> None:
+        """Say that `count` steps are done in all."""
+        self.step(count - self._exact)
+
+    def part(self, worth: float, total: int) -> "Meter":
+        """A meter of `total` smaller steps that together are `worth` steps of this one, and stop with it.
+
+        >>> with Meter(4, progress=lambda done, total: print(done, total)) as meter:
+        ...     meter.part(worth=2, total=10).step(5)
+        1 4
+        """
+        return _Part(self, worth, total)
 
     def check(self) -> None:
         """Raise `Cancelled` if the caller asked to stop."""
@@ -58,6 +76,22 @@ class Meter:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+class _Part(Meter):
+    """Steps of a smaller kind, told to the meter that they are part of."""
+
+    def __init__(self, whole: Meter, worth: float, total: int) -> None:
+        super().__init__(total)
+        self._whole = whole
+        self._worth = worth / max(total, 1)
+
+    def step(self, count: float = 1) -> None:
+        super().step(count)
+        self._whole.step(count * self._worth)
+
+    def check(self) -> None:
+        self._whole.check()
 
 
 def track(items: Iterable[T], progress: Progress = False, cancel: Event | None = None) -> Iterator[T]:

@@ -76,6 +76,9 @@ class Reading:
             lines.append(f"Cut: {self.row.dropped} tokens beyond the model's length were not read.")
         if self.provenance.get("windows", 1) > 1:
             lines.append(f"Read in {self.provenance['windows']} overlapping windows; scores are averaged over them.")
+        if "gap" in self.provenance:
+            gap, change = self.provenance["gap"], self.provenance["change"]
+            lines.append(f"The scores sum to {change + gap:+.4g}; what they explain is a change of {change:+.4g}.")
         return lines
 
 
@@ -315,3 +318,15 @@ class Saliencies(Sequence[Saliency]):
         shown = "".join(saliency.to_html() for saliency in self.items[:20])
         rest = len(self.items) - 20
         return shown + (f"<p>and {rest} more</p>" if rest > 0 else "")
+
+
+class Comparison(dict[str, Saliencies]):
+    """What several methods say of the same texts, by name."""
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row a token of every text under every method."""
+        import pandas
+
+        frames = [found.to_frame().assign(method=name) for name, found in self.items()]
+        frame = pandas.concat(frames, ignore_index=True)
+        return frame[["method", *frame.columns.drop("method")]]

@@ -47,8 +47,8 @@ class Target:
         return [Target(self.label, (term,)) for term in self.terms]
 
     def value(self, logits: Tensor) -> Tensor:
-        """The explained number, from the logits of that text."""
-        return torch.stack([weight * logits[index] for index, weight in self.terms]).sum()
+        """The explained number, from the logits of that text; axes that follow them stay."""
+        return torch.stack([weight * logits[index] for index, weight in self.terms]).sum(0)
 
 
 @dataclass(frozen=True)

@@ -67,12 +67,14 @@ def join(windows: Windows, parts: Sequence[Saliency], subject: Subject) -> Salie
         prediction = subject.labels[int(probabilities.argmax())]
     else:
         prediction = f"{np.mean([float(part.prediction) for part in parts]):.4g}"
+    # A mean over windows completes to nothing: what one window's scores sum to is not said of it.
+    shared = {name: value for name, value in parts[0].provenance.items() if name not in ("gap", "change")}
     return replace(
         parts[0],
         row=windows.row,
         prediction=prediction,
         probabilities=probabilities,
-        provenance=parts[0].provenance | {"windows": len(parts)},
+        provenance=shared | {"windows": len(parts)},
         scores=scores,
         signed=signed,
     )

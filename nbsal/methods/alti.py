@@ -56,7 +56,14 @@ PARTS = {
 }
 
 
-@register("alti", family="attention", needs={"hidden", "attention"}, paper="Ferrando et al. 2022")
+@register(
+    "alti",
+    family="attention",
+    needs={"hidden", "attention"},
+    paper="Ferrando et al. 2022",
+    cost="1",
+    promise="0 or more; a text's scores sum to 1; not about the target",
+)
 @dataclass(frozen=True)
 class ALTI(Method):
     """Contributions of positions to positions, rolled out; `second_norm` follows them past the block's second norm."""

@@ -39,7 +39,14 @@ def deciding_rows(maps: Tensor, trace: Trace) -> Tensor:
     return torch.stack(found)
 
 
-@register("raw-attention", family="attention", needs={"attention"}, paper="Bahdanau et al. 2015")
+@register(
+    "raw-attention",
+    family="attention",
+    needs={"attention"},
+    paper="Bahdanau et al. 2015",
+    cost="1",
+    promise="0 or more; sums to 1 for each deciding position; not about the target",
+)
 @dataclass(frozen=True)
 class RawAttention(Method):
     """What the deciding position attends to in the last block, averaged over heads."""
@@ -48,7 +55,14 @@ class RawAttention(Method):
         return deciding_rows(trace.attention[trace.subject.depth - 1].mean(1), trace)
 
 
-@register("rollout", family="attention", needs={"attention"}, paper="Abnar and Zuidema 2020")
+@register(
+    "rollout",
+    family="attention",
+    needs={"attention"},
+    paper="Abnar and Zuidema 2020",
+    cost="1",
+    promise="0 or more; sums to 1 for each deciding position; not about the target",
+)
 @dataclass(frozen=True)
 class Rollout(Method):
     """Attention followed through all blocks, half of each block's information being what was there before."""
@@ -58,7 +72,14 @@ class Rollout(Method):
         return deciding_rows(rolled_out([row_normalised(m + identity(m)) for m in maps]), trace)
 
 
-@register("attention-cam", family="attention", needs={"attention_grad"}, paper="Song et al. 2024")
+@register(
+    "attention-cam",
+    family="attention",
+    needs={"attention_grad"},
+    paper="Song et al. 2024",
+    cost="1, and 1 backward",
+    promise="0 or more; about the target",
+)
 @dataclass(frozen=True)
 class AttentionCAM(Method):
     """Where more attention in the last block would speak for the target, over all heads and queries."""
@@ -70,7 +91,14 @@ class AttentionCAM(Method):
         return (gradient.mean(1) * _real_queries(trace)).sum(1).relu()
 
 
-@register("attention-gradcam", family="attention", needs={"attention", "attention_grad"}, paper="Chefer et al. 2021")
+@register(
+    "attention-gradcam",
+    family="attention",
+    needs={"attention", "attention_grad"},
+    paper="Chefer et al. 2021",
+    cost="1, and 1 backward",
+    promise="0 to 1 for each deciding position; about the target",
+)
 @dataclass(frozen=True)
 class AttentionGradCAM(Method):
     """The last block's attention, each head weighted by the mean gradient at it; scaled to 0..1."""
@@ -100,7 +128,14 @@ class AttentionGradCAM(Method):
         return deciding_rows(torch.stack(found), trace)
 
 
-@register("attcat", family="attention", needs={"attention", "hidden", "hidden_grad"}, paper="Qiang et al. 2022")
+@register(
+    "attcat",
+    family="attention",
+    needs={"attention", "hidden", "hidden_grad"},
+    paper="Qiang et al. 2022",
+    cost="1, and 1 backward",
+    promise="signed; about the target",
+)
 @dataclass(frozen=True)
 class AttCAT(Method):
     """Gradient times activation at every block's input, weighted by how much attention the position gets there."""
@@ -117,7 +152,14 @@ class AttCAT(Method):
         return found
 
 
-@register("gae", family="attention", needs={"attention", "attention_grad"}, paper="Chefer et al. 2021a")
+@register(
+    "gae",
+    family="attention",
+    needs={"attention", "attention_grad"},
+    paper="Chefer et al. 2021a",
+    cost="1, and 1 backward",
+    promise="0 or more; about the target; 0 at the deciding position itself",
+)
 @dataclass(frozen=True)
 class GAE(Method):
     """Attention that speaks for the target, added up through the blocks."""

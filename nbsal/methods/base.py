@@ -24,6 +24,14 @@ def whole(value: Any, name: str) -> int:
         raise InputError(f"{name} must be a whole number, not {value!r}.") from None
 
 
+def counted(value: Any, name: str) -> int:
+    """A setting that must be a whole number from 1."""
+    count = whole(value, name)
+    if count < 1:
+        raise InputError(f"{name} must be at least 1, not {count}.")
+    return count
+
+
 class Method(ABC):
     """Turns a Trace into one score a position."""
 
@@ -31,6 +39,8 @@ class Method(ABC):
     family: ClassVar[str]
     needs: ClassVar[frozenset[str]]
     paper: ClassVar[str]
+    cost: ClassVar[str]  # how often the model is run
+    promise: ClassVar[str]  # what its scores can be relied on for
     apart: ClassVar[bool] = False  # both ends of a span are explained each alone, and the scores added
 
     @property
@@ -58,6 +68,10 @@ class Method(ABC):
     def signed(self, trace: Trace) -> Tensor:
         """What orders positions of equal score, [batch, position]."""
         return self.total(trace)
+
+    def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
+        """What the provenance of each text's scores says beside the settings."""
+        return [{} for _ in trace.encoded]
 
     def parameters(self) -> dict[str, Any]:
         """Its settings, for the provenance of a result."""
@@ -108,11 +122,18 @@ REGISTER: dict[str, Callable[..., Method]] = {}
 M = TypeVar("M", bound=type[Method])
 
 
-def register(name: str, *, family: str, needs: set[str], paper: str) -> Callable[[M], M]:
-    """Enter a method class into the catalogue under its name."""
+def register(
+    name: str, *, family: str, needs: set[str], paper: str, cost: str | None = None, promise: str | None = None
+) -> Callable[[M], M]:
+    """Enter a method class into the catalogue under its name.
+
+    `cost` says how often the model is run for a text, `promise` what the scores can be relied on for; a variant that
+    names neither has those of the method it varies.
+    """
 
     def enter(method: M) -> M:
         method.name, method.family, method.needs, method.paper = name, family, frozenset(needs), paper
+        method.cost, method.promise = cost or method.cost, promise or method.promise
         REGISTER[name] = method
         return method
 

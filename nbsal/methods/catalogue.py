@@ -3,13 +3,22 @@
 from typing import TYPE_CHECKING, Any
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.methods import alti, attention, decoding, gradient, relevance, variants
+from nbsal.methods import alti, attention, decoding, gradient, paths, perturbation, relevance, variants
 from nbsal.methods.base import REGISTER, Method
 
 if TYPE_CHECKING:
     import pandas
 
-FAMILIES = (gradient, decoding, attention, alti, relevance, variants)  # importing a family enters its methods
+FAMILIES = (
+    gradient,
+    paths,
+    decoding,
+    attention,
+    alti,
+    relevance,
+    perturbation,
+    variants,
+)  # importing a family enters its methods
 
 
 def names() -> list[str]:
@@ -36,9 +45,13 @@ def create(name: str, **options: Any) -> Method:
 
 
 def table() -> "pandas.DataFrame":
-    """One row a method: its family, what it reads, the paper it is from, and its settings with their defaults."""
+    """One row a method: its family, what it reads, its paper, what it costs and promises, its settings' defaults."""
     import pandas
 
     made = {name: build() for name, build in REGISTER.items()}
-    rows = [(name, m.family, ", ".join(sorted(m.needs)), m.paper, str(m.parameters())) for name, m in made.items()]
-    return pandas.DataFrame(rows, columns=["method", "family", "needs", "paper", "settings"]).set_index("method")
+    rows = [
+        (name, m.family, ", ".join(sorted(m.needs)), m.paper, m.cost, m.promise, str(m.parameters()))
+        for name, m in made.items()
+    ]
+    columns = ["method", "family", "needs", "paper", "cost", "promise", "settings"]
+    return pandas.DataFrame(rows, columns=columns).set_index("method")

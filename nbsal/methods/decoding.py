@@ -54,6 +54,14 @@ class Decoded(Method):
     def paper(self) -> str:  # type: ignore[override]
         return f"Hou and Castanon 2023, around {self.method.paper}"
 
+    @property
+    def cost(self) -> str:  # type: ignore[override]
+        return f"{self.method.cost}, and the LM head's vocabulary once a scored position"
+
+    @property
+    def promise(self) -> str:  # type: ignore[override]
+        return "as the layer's own scores, given to the tokens they speak of; every position of a type has its score"
+
     def resolve(self, subject: Subject) -> Self:
         subject.language_head  # noqa: B018 - raises the sentence that says which checkpoint to pass
         if self.form not in FORMS:
@@ -85,6 +93,9 @@ class Decoded(Method):
 
     def signed(self, trace: Trace) -> Tensor:
         return self.method.signed(trace)
+
+    def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
+        return self.method.notes(trace)
 
     def every(self, trace: Trace, layers: Sequence[int]) -> Tensor:
         """Scores of several layers from one trace, [layer, batch, position], with one pass over the vocabulary."""

@@ -1,6 +1,7 @@
 """Gradient methods at any hidden layer: what the target would gain from each position's features."""
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -11,7 +12,14 @@ from nbsal.subject import Subject
 from nbsal.trace import Trace
 
 
-@register("gradcam", family="gradient", needs={"hidden", "hidden_grad"}, paper="Selvaraju et al. 2017")
+@register(
+    "gradcam",
+    family="gradient",
+    needs={"hidden", "hidden_grad"},
+    paper="Selvaraju et al. 2017",
+    cost="1, and 1 backward",
+    promise="0 or more; about the target, at one layer",
+)
 @dataclass(frozen=True)
 class GradCAM(LayerMethod):
     """Evidence for the target in each position's features; evidence against it is dropped."""
@@ -23,7 +31,14 @@ class GradCAM(LayerMethod):
         return features.sum(-1).relu()
 
 
-@register("gradxact", family="gradient", needs={"hidden", "hidden_grad"}, paper="Shrikumar et al. 2017")
+@register(
+    "gradxact",
+    family="gradient",
+    needs={"hidden", "hidden_grad"},
+    paper="Shrikumar et al. 2017",
+    cost="1, and 1 backward",
+    promise="signed; about the target, at one layer",
+)
 @dataclass(frozen=True)
 class GradientXActivation(LayerMethod):
     """Evidence for the target and against it, signed."""
@@ -35,14 +50,21 @@ class GradientXActivation(LayerMethod):
         return features.sum(-1)
 
 
-@register("simple", family="gradient", needs={"hidden_grad"}, paper="Simonyan et al. 2014")
+@register(
+    "simple",
+    family="gradient",
+    needs={"hidden_grad"},
+    paper="Simonyan et al. 2014",
+    cost="1, and 1 backward",
+    promise="0 or more; a text's scores sum to 1",
+)
 @dataclass(frozen=True)
 class Simple(LayerMethod):
     """How much the target would react to a change at each position; the scores of a text sum to 1."""
 
     norm: int = 1  # 1 as Hou and Castanon report it; 2 weighs large features more
 
-    def resolve(self, subject: Subject) -> "Simple":
+    def resolve(self, subject: Subject) -> Self:
         norm = whole(self.norm, "norm")
         if norm not in (1, 2):
             raise UnknownName("norm", norm, (1, 2))

@@ -34,7 +34,14 @@ class RelevanceMethod(Method):
         return straight
 
 
-@register("lrp", family="relevance", needs=set(), paper="Voita et al. 2019")
+@register(
+    "lrp",
+    family="relevance",
+    needs=set(),
+    paper="Voita et al. 2019",
+    cost="2, and 1 backward, in float64",
+    promise="signed; sums to 1 for each deciding position",
+)
 @dataclass(frozen=True)
 class LRP(RelevanceMethod):
     """Relevance of each position's embedding, signed."""
@@ -43,7 +50,14 @@ class LRP(RelevanceMethod):
         return trace.relevance_under(self.rules).hidden[0].sum(-1)
 
 
-@register("attn-lrp", family="relevance", needs=set(), paper="Achtibat et al. 2024")
+@register(
+    "attn-lrp",
+    family="relevance",
+    needs=set(),
+    paper="Achtibat et al. 2024",
+    cost="2, and 1 backward, in float64",
+    promise="signed; about the target",
+)
 @dataclass(frozen=True)
 class AttnLRP(LRP):
     """Relevance of each position's embedding under the rules of AttnLRP: all contributions, softmax expanded."""
@@ -51,7 +65,14 @@ class AttnLRP(LRP):
     rules = ATTN
 
 
-@register("partial-lrp", family="relevance", needs=set(), paper="Voita et al. 2019")
+@register(
+    "partial-lrp",
+    family="relevance",
+    needs=set(),
+    paper="Voita et al. 2019",
+    cost="2, and 1 backward, in float64",
+    promise="0 or more; about the target, in the last block",
+)
 @dataclass(frozen=True)
 class PartialLRP(RelevanceMethod):
     """Relevance of the last block's attention, followed no further down."""
@@ -61,7 +82,14 @@ class PartialLRP(RelevanceMethod):
         return deciding_rows(maps.relu().mean(1), trace)
 
 
-@register("transformer-attribution", family="relevance", needs={"attention_grad"}, paper="Chefer et al. 2021")
+@register(
+    "transformer-attribution",
+    family="relevance",
+    needs={"attention_grad"},
+    paper="Chefer et al. 2021",
+    cost="2, and 2 backwards, in float64",
+    promise="0 or more; about the target",
+)
 @dataclass(frozen=True)
 class TransformerAttribution(RelevanceMethod):
     """Relevance of attention where its gradient agrees, rolled out through the blocks."""
@@ -119,7 +147,14 @@ def _sum(relevance: Tensor) -> Tensor:
     return relevance.sum((1, 2, 3), keepdim=True)
 
 
-@register("mask-lrp", family="relevance", needs={"attention_grad"}, paper="Song et al. 2024")
+@register(
+    "mask-lrp",
+    family="relevance",
+    needs={"attention_grad"},
+    paper="Song et al. 2024",
+    cost="2, and 2 backwards, in float64",
+    promise="0 or more; about the target; relevance keeps its total under the mask",
+)
 @dataclass(frozen=True)
 class MaskLRP(TransformerAttribution):
     """Transformer attribution in which only heads that follow syntax or position pass relevance on.
