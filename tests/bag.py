@@ -1,0 +1,73 @@
+"""A bag of embeddings: a model that adds up one number a token, so that every attribution is known exactly."""
+
+import torch
+import transformers
+from torch import nn
+from transformers.modeling_outputs import SequenceClassifierOutput
+
+import nbsal
+from tests import zoo
+
+
+class Same(nn.Module):
+    """A block that does nothing."""
+
+    def forward(self, hidden_states):
+        return hidden_states * 1
+
+
+class BagPreTrainedModel(transformers.PreTrainedModel):
+    """What transformers asks of a family."""
+
+    config_class = transformers.BertConfig
+    base_model_prefix = "bag"
+
+
+class BagModel(BagPreTrainedModel):
+    """Embeddings, and a block."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layer = nn.ModuleList([Same()])
+        self.is_causal = False
+
+    def get_input_embeddings(self):
+        return self.embeddings
+
+    def forward(self, input_ids, attention_mask=None, **ignored):
+        return self.layer[0](self.embeddings(input_ids))
+
+
+class BagForSequenceClassification(BagPreTrainedModel):
+    """The sum over the tokens that are attended to, each weighed alike."""
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.bag = BagModel(config)
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+
+    def forward(self, input_ids, attention_mask=None, position_ids=None, token_type_ids=None, **ignored):
+        states = self.bag(input_ids)
+        seen = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        return SequenceClassifierOutput(logits=self.classifier((states * seen[..., None]).sum(1)))
+
+
+def subject(dtype: torch.dtype = torch.float64) -> nbsal.Subject:
+    """A subject around a random bag, and the tokenizer of the zoo."""
+    tokenizer = zoo.tokenizer("wordpiece")
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer), hidden_size=8, num_hidden_layers=1, num_labels=3, num_attention_heads=1
+    )
+    config.classifier_pooling = "mean"
+    torch.manual_seed(0)
+    model = BagForSequenceClassification(config).to(dtype).eval()
+    with torch.no_grad():
+        model.bag.embeddings.weight.normal_()
+    return nbsal.load(model, tokenizer=tokenizer)
+
+
+def worth(of: nbsal.Subject, row, label: int) -> torch.Tensor:
+    """What each token adds to a label's logit."""
+    model = of.model
+    return (model.bag.embeddings.weight[list(row.ids)] @ model.classifier.weight[label]).detach()
