@@ -58,7 +58,19 @@ _NAMES = {
     "contrast": "target",
     "Trace": "trace",
 }
-_MODULES = ("errors", "progress", "samples", "trace", "heads", "methods", "lrp", "evaluation", "widgets")
+_MODULES = (
+    "errors",
+    "progress",
+    "samples",
+    "trace",
+    "heads",
+    "methods",
+    "lrp",
+    "data",
+    "clouds",
+    "evaluation",
+    "widgets",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -65,6 +65,12 @@ class Row:
         chosen: dict[str, Any] = {name: tuple(getattr(self, name)[i] for i in places) for name in PER_TOKEN}
         return replace(self, **chosen)
 
+    def within(self, span: Span, segment: int = 0) -> list[int]:
+        """The content tokens that have a character in common with a span of that member of the text."""
+        start, end = span
+        offsets = ((i, *self.offsets[i]) for i in self.content if self.segments[i] == segment)
+        return [i for i, first, last in offsets if first < end and last > start]
+
     @cached_property
     def words(self) -> tuple[Word, ...]:
         """The words of the text that the model read, in reading order."""

@@ -1,0 +1,184 @@
+"""Clouds: which tokens a model takes for each of its classes, over many texts (Hou and Castanon 2023, section 4.3).
+
+The scores of a text's content tokens are credited to the class it is predicted to be, summed over texts, and weighted
+by how rare the token is in everyday text.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbsal import render
+from nbsal.encoding import Text
+from nbsal.errors import InputError, UnknownName
+from nbsal.saliency import Saliency
+from nbsal.samples import idf as sampled
+from nbsal.subject import Subject
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+UNITS = ("token", "word")
+MARKS = "Ġ▁"  # a leading space, as byte-level and sentence-piece tokenizers write it
+HUE = render.hexadecimal((0, 90, 160))
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """Weighted scores of tokens, or words, by class.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
+    >>> cloud = rank(explain.map(["A warm and funny film.", "A dull bore."], progress=False))
+    >>> cloud.labels, cloud.overlap(1)
+    (['negative', 'positive'], 0.0)
+    """
+
+    weights: Mapping[str, Mapping[str, float]]
+    unit: str = "token"
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes that were predicted."""
+        return list(self.weights)
+
+    def top(self, label: str, count: int = 50) -> "pandas.DataFrame":
+        """The tokens of most weight for a class, best first."""
+        import pandas
+
+        return pandas.DataFrame(self._best(label, count), columns=[self.unit, "weight"])
+
+    def shared(self, count: int = 50) -> "pandas.DataFrame":
+        """For every pair of classes, the tokens among the first `count` of both."""
+        import pandas
+
+        rows = []
+        for first, second in combinations(self.labels, 2):
+            theirs = {token for token, _ in self._best(second, count)}
+            both = [token for token, _ in self._best(first, count) if token in theirs]
+            rows.append((first, second, len(both), ", ".join(both)))
+        return pandas.DataFrame(rows, columns=["first", "second", "shared", f"{self.unit}s"])
+
+    def overlap(self, count: int = 50) -> float:
+        """The share of the first `count` tokens that two classes have in common, over all pairs of classes."""
+        if len(self.weights) < 2:
+            raise InputError(f"Only {self.labels} was predicted: an overlap needs texts of two classes.")
+        if count < 1:
+            raise InputError(f"The overlap is of a number of tokens from 1, not {count}.")
+        frame = self.shared(count)
+        return float(frame["shared"].sum() / (len(frame) * count))
+
+    def wordcloud(self, label: str, count: int = 50, size: tuple[int, int] = (600, 300), seed: int = 0) -> Any:
+        """The class's first tokens as an image, larger where they weigh more."""
+        from wordcloud import WordCloud
+
+        sizes: dict[str, float] = {}
+        for token, weight in self._best(label, count):
+            shown = render.visible(token).strip()
+            if weight > 0 and shown:
+                sizes[shown] = sizes.get(shown, 0.0) + weight
+        if not sizes:
+            raise InputError(f"No {self.unit} speaks for {label!r}: there is nothing to draw.")
+        drawn = WordCloud(
+            width=size[0], height=size[1], background_color="white", color_func=lambda *_, **__: HUE, random_state=seed
+        )
+        return drawn.generate_from_frequencies(sizes).to_image()
+
+    def plot(self, count: int = 50) -> "Figure":
+        """A cloud a class, side by side."""
+        from matplotlib import pyplot
+
+        size = (4.5 * len(self.labels), 2.8)
+        figure, axes = pyplot.subplots(1, len(self.labels), figsize=size, layout="constrained", squeeze=False)
+        for ax, label in zip(axes[0], self.labels, strict=True):
+            ax.imshow(np.asarray(self.wordcloud(label, count)), interpolation="bilinear")
+            ax.set_title(render.visible(label), parse_math=False)
+            ax.axis("off")
+        return figure
+
+    def _best(self, label: str, count: int) -> list[tuple[str, float]]:
+        if label not in self.weights:
+            raise UnknownName("predicted class", label, self.labels)
+        ordered = sorted(self.weights[label].items(), key=lambda item: (-item[1], item[0]))
+        return ordered[:count]
+
+
+def rank(
+    saliencies: Iterable[Saliency],
+    idf: Mapping[str, float] | None = None,
+    *,
+    unit: str = "token",
+    normalise: bool = True,
+) -> Cloud:
+    """Sum scores by predicted class and weigh them by rarity.
+
+    `idf` is a table such as `nbsal.clouds.rarity(texts, subject)` makes; without one that of WikiText is used. A token
+    that it does not hold counts as the rarest, a word as its rarest token. `normalise` divides the scores of a text by
+    the sum of their sizes, so that every text has one vote.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradxact", layer=5)
+    >>> rank([explain("A joy."), explain("What a joy!")], unit="word").top("positive", 1)["word"].item()
+    'joy'
+    """
+    if unit not in UNITS:
+        raise UnknownName("unit", unit, UNITS)
+    table = sampled.load() if idf is None else idf
+    rarest = max(table.values(), default=1.0)
+    found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    rare: dict[str, float] = {}
+    for saliency in saliencies:
+        for name, score, parts in credited(saliency, unit, normalise):
+            found[saliency.prediction][name].append(score)
+            if name not in rare:
+                rare[name] = table.get(plain(name)) or max(table.get(plain(part), rarest) for part in parts)
+    if not found:
+        raise InputError("There is no saliency to rank tokens by: the list is empty.")
+    # An exact sum does not depend on the order of texts.
+    summed = {label: {name: math.fsum(found[label][name]) * rare[name] for name in found[label]} for label in found}
+    return Cloud(dict(sorted(summed.items())), unit)
+
+
+def credited(saliency: Saliency, unit: str, normalise: bool) -> Iterator[tuple[str, float, tuple[str, ...]]]:
+    """What a text gives to each of its tokens, or words, and the tokens these consist of."""
+    scores, content = saliency.scores.astype(float), list(saliency.row.content)
+    if not np.isfinite(scores[content]).all():
+        raise InputError(f"A score of {saliency.text!r:.80} is NaN or infinite: leave the text out.")
+    size = np.abs(scores[content]).sum() if normalise else 1.0
+    scores = scores / size if size else scores
+    if unit == "token":
+        yield from ((saliency.tokens[i], float(scores[i]), (saliency.tokens[i],)) for i in content)
+    else:
+        for word in saliency.words:
+            yield (
+                word.text.lower(),
+                float(scores[list(word.tokens)].sum()),
+                tuple(saliency.tokens[i] for i in word.tokens),
+            )
+
+
+def rarity(texts: Sequence[Text], subject: Subject) -> dict[str, float]:
+    """How rare each token of a model, and each word, is in those texts: log((1 + texts) / (1 + texts that have it)).
+
+    >>> import nbsal
+    >>> table = rarity(["A joy.", "A bore."], nbsal.load("demo/reviews"))
+    >>> table["a"] < table["joy"]
+    True
+    """
+    if not texts:
+        raise InputError("There is no text to count tokens in: the list is empty.")
+    counts = Counter[str]()
+    for row in subject.encode(list(texts)):
+        counts.update({plain(row.tokens[i]) for i in row.content} | {word.text.lower() for word in row.words})
+    return {token: math.log((1 + len(texts)) / (1 + count)) for token, count in counts.items()}
+
+
+def plain(token: str) -> str:
+    """A token as tables of rarity name it: no mark of a leading space, no capitals."""
+    return token.lstrip(MARKS).lower() or token

@@ -1,0 +1,208 @@
+"""Memory: explainers asked about texts, and subjects about texts with tokens hidden, nothing of it twice.
+
+A long call that is cancelled leaves its memory in the error's `partial`; handed to the next call as `memory`, what was
+done is not done again. Calls that share a memory share what they have read.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from threading import Event
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nbsal.encoding import Encoded, Row, Text
+from nbsal.errors import InputError, NbsalError
+from nbsal.explainer import Explainer, by_length, together
+from nbsal.hiding import Hiding
+from nbsal.progress import Meter, Progress
+from nbsal.saliency import Saliency
+from nbsal.subject import Subject
+
+Explainers = Explainer | Sequence[Explainer] | Mapping[str, Explainer | Sequence[Explainer]]
+Table = NDArray[np.bool_]  # [subset, token], true where a token stays
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Content tokens of every text from the most to the least important, as one explainer has them."""
+
+    subject: Subject
+    rows: Encoded
+    orders: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """What explainers and subjects have said already.
+
+    >>> import nbsal
+    >>> explain, memory = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), Memory()
+    >>> _ = nbsal.evaluation.games(explain, ["A joy."], random=0, progress=False, memory=memory)
+    >>> len(memory.saliencies[explain])
+    1
+    """
+
+    saliencies: dict[Explainer, dict[tuple[Row, Any], Saliency]] = field(default_factory=dict)
+    hidings: dict[tuple[Subject, str | int], Hiding] = field(default_factory=dict)
+
+    def explain(
+        self,
+        explainers: Sequence[Explainer],
+        rows: Mapping[Subject, Encoded],
+        targets: Sequence[Any],
+        batch_size: int,
+        meter: Meter,
+    ) -> list[list[Saliency]]:
+        """Every explainer on every text of its subject; those of one subject share the trace of a batch.
+
+        `meter` counts texts, once a subject.
+        """
+        for subject, encoded in rows.items():
+            members = {str(at): e for at, e in enumerate(explainers) if e.subject is subject}
+            known = {name: self.saliencies.setdefault(explainer, {}) for name, explainer in members.items()}
+            keys = list(zip(encoded, targets, strict=True))
+            missing = [i for i, key in enumerate(keys) if any(key not in one for one in known.values())]
+            meter.step(len(encoded) - len(missing))
+            waiting = Encoded([encoded[i] for i in missing], encoded.pad_id)
+            for places, batch in by_length(waiting, 1 if subject.one_at_a_time else batch_size):
+                wanted = [targets[missing[place]] for place in places]
+                found = together(members, batch, wanted, meter.part(len(places), len(members)))
+                for name, saliencies in found.items():
+                    known[name].update(zip(zip(batch, wanted, strict=True), saliencies, strict=True))
+        return [[self.saliencies[e][key] for key in zip(rows[e.subject], targets, strict=True)] for e in explainers]
+
+    def read(
+        self, runs: Sequence[Run], tables: Sequence[Sequence[Table]], way: str | int, meter: Meter
+    ) -> list[list[Tensor]]:
+        """Logits of every text of every run under each of its subsets; `meter` counts subsets."""
+        found: dict[int, list[Tensor]] = {}
+        for subject in dict.fromkeys(run.subject for run in runs):
+            members = [at for at, run in enumerate(runs) if run.subject is subject]
+            rows = runs[members[0]].rows
+            hiding = self.hidings.setdefault((subject, way), Hiding(subject, way))
+            stacked = [np.concatenate([tables[at][i] for at in members]) for i in range(len(rows))]
+            logits = hiding.logits(list(rows), stacked, meter)
+            sizes = [[len(tables[at][i]) for at in members] for i in range(len(rows))]
+            parts = [torch.split(one, size) for one, size in zip(logits, sizes, strict=True)]
+            found |= {at: [part[place] for part in parts] for place, at in enumerate(members)}
+        return [found[at] for at in range(len(runs))]
+
+
+@contextmanager
+def keeping(memory: Memory) -> Iterator[None]:
+    """Leave the memory with the error that ends a call."""
+    try:
+        yield
+    except NbsalError as stopped:
+        stopped.partial = memory
+        raise
+
+
+def named(explainers: Explainers) -> dict[str, list[Explainer]]:
+    """Explainers by name; a name may stand for several runs of one that draws at random."""
+    if isinstance(explainers, Explainer):
+        explainers = [explainers]
+    if not isinstance(explainers, Mapping):
+        given = list(explainers)
+        explainers = {e.method.name: e for e in given if isinstance(e, Explainer)}
+        if len(explainers) < len(given):
+            raise InputError("Give explainers with methods of different names, or name them: {'layer 3': ..., ...}.")
+    found = {str(name): [one] if isinstance(one, Explainer) else list(one) for name, one in explainers.items()}
+    if not found or not all(found.values()):
+        raise InputError("There is no explainer to evaluate: give at least one.")
+    for name, runs in found.items():
+        if not all(isinstance(run, Explainer) for run in runs):
+            raise InputError(f"{name} is no nbsal.Explainer, nor a list of them.")
+        if len({run.subject for run in runs}) > 1:
+            raise InputError(f"The runs of {name} explain different models: name them apart.")
+    return found
+
+
+def encoded(explainers: Iterable[Explainer], texts: Iterable[Text]) -> dict[Subject, Encoded]:
+    """What each subject reads of the texts."""
+    if isinstance(texts, str | tuple):
+        raise InputError("Give a list of texts to evaluate explainers on.")
+    many = list(texts)
+    found = {}
+    for explainer in explainers:
+        if explainer.subject not in found:
+            found[explainer.subject] = explainer.subject.encode(many)
+        if explainer.long == "window" and any(row.dropped for row in found[explainer.subject]):
+            raise InputError(
+                "A text is longer than the model reads, and tokens are hidden in one reading only: "
+                'use explainers with long="truncate", or shorter texts.'
+            )
+    return found
+
+
+def ranked(found: Sequence[Saliency], name: str) -> list[Sequence[int]]:
+    """The orders of content tokens, or the sentence that says why there is none."""
+    for saliency in found:
+        if not np.isfinite(saliency.scores[list(saliency.row.content)]).all():
+            raise InputError(
+                f"{name} scored a token of {saliency.text!r:.80} with NaN or infinity: it cannot be ranked. Leave the "
+                "text or the explainer out."
+            )
+    return [saliency.order for saliency in found]
+
+
+def explained(
+    explainers: Explainers,
+    texts: Iterable[Text],
+    batch_size: int,
+    memory: Memory | None,
+    progress: Progress,
+    cancel: Event | None,
+) -> dict[str, list[list[Saliency]]]:
+    """What every run of every explainer says of the texts, by name."""
+    members = named(explainers)
+    flat = list(chain.from_iterable(members.values()))
+    rows = encoded(flat, texts)
+    size = len(next(iter(rows.values())))
+    memory = memory or Memory()
+    with keeping(memory), Meter(size * len(rows), progress, cancel) as meter:
+        found = iter(memory.explain(flat, rows, [None] * size, batch_size, meter))
+    each = {name: [next(found) for _ in runs] for name, runs in members.items()}
+    for name, runs in each.items():
+        for one in runs:
+            ranked(one, name)
+    return each
+
+
+def chances(explainers: Mapping[str, Sequence[Explainer]], count: int) -> dict[str, list[Explainer]]:
+    """Explainers that score by chance, `count` for each subject; none where one is given."""
+    subjects = list(dict.fromkeys(run.subject for runs in explainers.values() for run in runs))
+    names = ["random"] if len(subjects) == 1 else [f"random, {subject.name}" for subject in subjects]
+    return {
+        name: [Explainer(subject, "random", seed=seed) for seed in range(count)]
+        for name, subject in zip(names, subjects, strict=True)
+        if count and name not in explainers
+    }
+
+
+def rank(
+    explainers: Mapping[str, Sequence[Explainer]],
+    rows: Mapping[Subject, Encoded],
+    targets: Sequence[Any],
+    batch_size: int,
+    memory: Memory,
+    meter: Meter,
+) -> dict[str, list[Run]]:
+    """The runs of every explainer."""
+    found = iter(memory.explain(list(chain.from_iterable(explainers.values())), rows, targets, batch_size, meter))
+    return {
+        name: [Run(run.subject, rows[run.subject], ranked(next(found), name)) for run in members]
+        for name, members in explainers.items()
+    }
+
+
+def cuts(rows: Iterable[Row]) -> tuple[str, ...]:
+    """A note where texts were cut to the model's length."""
+    count = sum(1 for row in rows if row.dropped)
+    return (f"{count} cut to the model's length",) if count else ()
