@@ -1,6 +1,8 @@
 // @ts-check
 // DOM: elements from names, properties and children. Text goes in as text alone: no markup is ever parsed.
 
+const FOCUSED = ["button", "input", "select", "textarea"];
+
 /**
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag
@@ -15,6 +17,8 @@ export function h(tag, { signal, ...properties } = {}, ...children) {
     else if (value === true) made.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) made.setAttribute(name, String(value));
   }
+  // JupyterLab takes keys for its own unless the very element that has the focus says no.
+  if (FOCUSED.includes(tag) || "tabindex" in properties) made.setAttribute("data-lm-suppress-shortcuts", "true");
   made.append(...children.filter((child) => child !== null && child !== undefined && child !== false).map(visible));
   return made;
 }

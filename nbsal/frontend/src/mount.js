@@ -32,7 +32,6 @@ export const mount = (name, build) => ({
       class: `nbsal nbsal-${name}`,
       role: "group",
       "aria-label": `nbsal ${name}`,
-      "data-lm-suppress-shortcuts": "true", // JupyterLab would take keys typed in here for its own
     });
     const context = {
       model,

@@ -1,0 +1,69 @@
+"""A headless Chromium, pages that remember every problem, and a JupyterLab of this run alone."""
+
+import os
+import shutil
+
+import pytest
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"]
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "tests/browser" in item.path.as_posix():
+            item.add_marker(pytest.mark.browser)
+
+
+def missing(reason: str) -> None:
+    """Skip, saying why; where browser tests are required, fail."""
+    if "browser" in os.environ.get("NBSAL_REQUIRE", ""):
+        pytest.fail(f"NBSAL_REQUIRE=browser: {reason}")
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
+    if found is None:
+        missing("there is no Chromium on the PATH (apt-get install chromium)")
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, headless=True, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+def watched(chromium, **settings):
+    """A page that remembers errors, console errors and requests that leave this machine in `page.problems`."""
+    context = chromium.new_context(**{"viewport": {"width": 1100, "height": 900}} | settings)
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    problems = page.problems = []
+    page.on("pageerror", lambda error: problems.append(f"error: {error}\n{(error.stack or '')[:800]}"))
+    page.on("console", lambda said: problems.append(f"console: {said.text}") if said.type == "error" else None)
+    page.on("request", lambda request: None if is_here(request.url) else problems.append(f"off-site: {request.url}"))
+    return page
+
+
+def is_here(url: str) -> bool:
+    """Whether a request stays on this machine."""
+    return not url.startswith(("http", "ws")) or url.split("//")[1].startswith("127.0.0.1")
+
+
+@pytest.fixture
+def page(chromium):
+    made = watched(chromium)
+    yield made
+    made.context.close()
+    assert made.problems == []
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory):
+    from tests.browser.lab import Lab
+
+    made = Lab(tmp_path_factory.mktemp("lab"))
+    made.start()
+    yield made
+    made.stop()

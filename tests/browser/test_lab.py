@@ -1,0 +1,145 @@
+"""Views in a real JupyterLab: what is done in the page reaches Python, and the other way round."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import watched
+
+SETUP = """
+import time
+import nbsal
+explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
+"""
+TEXT = "A warm and unbelievably funny film."
+HIGHLIGHT = f"view = nbsal.widgets.Highlight(explain, text={TEXT!r})\nview"
+BUSY = """
+deadline = time.monotonic() + 20
+while view.result.provenance["parameters"]["layer"] != 2 and time.monotonic() < deadline:
+    time.sleep(0.02)
+print("answered", view.layer)
+"""
+
+
+@pytest.fixture(scope="module")
+def opened(lab, chromium):
+    page = watched(chromium)
+    notebook = lab.open(page, lab.write("views.ipynb", SETUP, HIGHLIGHT, BUSY, "view"))
+    notebook.run_cell(0)
+    yield notebook
+    page.context.close()
+
+
+@pytest.fixture
+def notebook(opened):
+    """The open notebook with a fresh Highlight in it; whatever went wrong in the page fails the test."""
+    opened.run_cell(1)
+    opened.page.problems.clear()
+    yield opened
+    assert opened.page.problems == []
+
+
+@pytest.fixture
+def view(notebook):
+    found = notebook.page.get_by_role("group", name="nbsal highlight").first
+    expect(token(found, "funny")).to_be_visible()
+    return found
+
+
+def token(view, name: str):
+    """The tokens, or words, of that text."""
+    return tokens(view).get_by_role("option", name=name, exact=True)
+
+
+def tokens(view):
+    """The list of tokens."""
+    return view.get_by_role("listbox", name="tokens")
+
+
+def test_a_view_shows_and_a_click_reaches_python(notebook, view):
+    shown = ["A", "warm", "and", "un", "bel", "ie", "va", "bly", "funny", "film", "."]
+    expect(tokens(view).get_by_role("option")).to_have_text(shown)
+    token(view, "funny").click()
+    expect(token(view, "funny")).to_have_attribute("aria-selected", "true")
+    notebook.until("[view.result.tokens[i] for i in view.selection]", "['funny']")
+
+
+def test_python_reaches_the_page(notebook, view):
+    notebook.python("view.selection = [2]; view.signed = False; view.layer = 1")
+    expect(token(view, "warm")).to_have_attribute("aria-selected", "true")
+    expect(view.get_by_label("signed")).not_to_be_checked()
+    expect(view.get_by_label("layer")).to_have_value("1")
+    expect(view.get_by_text("layer=1")).to_be_visible()
+
+
+def test_typed_text_is_explained(notebook, view):
+    view.get_by_label("text", exact=True).fill("An utter bore.")
+    expect(token(view, "bore")).to_be_visible()
+    expect(view.locator(".nbsal-predicted")).to_contain_text("negative")
+    notebook.until("view.result.text", "An utter bore.")
+
+
+def test_a_bad_text_says_so_and_the_next_one_works(notebook, view):
+    view.get_by_label("text", exact=True).fill("  ")
+    expect(view.get_by_role("alert")).to_contain_text("empty or blank")
+    view.get_by_label("text", exact=True).fill("Fine.")
+    expect(token(view, "Fine")).to_be_visible()
+    expect(view.get_by_role("alert")).to_be_hidden()
+
+
+def test_keys_stay_in_the_view(notebook, view):
+    cells = notebook.cells
+    view.get_by_label("text", exact=True).press_sequentially("bad")
+    tokens(view).focus()
+    for key in ["b", "a", "x", "d", "d", "ArrowRight", "ArrowRight", "Enter", "ArrowDown", "m", "0", "0"]:
+        notebook.page.keyboard.press(key)
+    expect(tokens(view)).to_be_focused()
+    assert notebook.cells == cells
+    notebook.until("len(view.selection)", "1")
+
+
+def test_a_busy_kernel_answers_the_view(notebook, view):
+    """The cell ends early only if the page's change was heard, computed and shown while it ran."""
+    notebook.run_cell(2, wait=False)
+    notebook.page.wait_for_function(
+        "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'busy'"
+    )
+    view.get_by_label("layer").fill("2")
+    expect(notebook.page.get_by_text("answered 2")).to_be_visible()
+    expect(view.get_by_text("layer=2")).to_be_visible()
+
+
+def test_two_views_of_one_widget_agree(notebook, view):
+    notebook.run_cell(3)
+    views = notebook.page.get_by_role("group", name="nbsal highlight")
+    expect(views).to_have_count(2)
+    token(views.nth(0), "film").click()
+    expect(token(views.nth(1), "film")).to_have_attribute("aria-selected", "true")
+    views.nth(1).get_by_label("words").check()
+    expect(token(views.nth(0), "unbelievably")).to_be_visible()
+
+
+def test_the_dark_theme_is_followed(notebook, view):
+    paper = "node => getComputedStyle(node).backgroundColor"
+    light = view.evaluate(paper)
+    notebook.theme("Dark")
+    try:
+        dark = view.evaluate(paper)
+        assert light == "rgb(255, 255, 255)" and max(map(int, re.findall(r"\d+", dark)[:3])) < 40
+    finally:
+        notebook.theme("Light")
+
+
+def test_a_restart_leaves_a_view_that_can_be_run_again(notebook, view):
+    notebook.restart()
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    token(view, "warm").click()
+    notebook.until("view.selection", "[2]")
+
+
+def test_a_save_is_downloaded(notebook, view):
+    with notebook.page.expect_download() as download:
+        view.get_by_role("button", name="csv").click()
+    assert download.value.suggested_filename == "highlight.csv"
