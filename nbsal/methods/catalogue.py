@@ -3,22 +3,25 @@
 from typing import TYPE_CHECKING, Any
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.methods import alti, attention, decoding, gradient, paths, perturbation, relevance, variants
+from nbsal.methods import (
+    allennlp,
+    alti,
+    attention,
+    decoding,
+    gradient,
+    paths,
+    perturbation,
+    relevance,
+    thermostat,
+    variants,
+)
 from nbsal.methods.base import REGISTER, Method
 
 if TYPE_CHECKING:
     import pandas
 
-FAMILIES = (
-    gradient,
-    paths,
-    decoding,
-    attention,
-    alti,
-    relevance,
-    perturbation,
-    variants,
-)  # importing a family enters its methods
+# Importing a family enters its methods.
+FAMILIES = (gradient, paths, decoding, attention, alti, relevance, perturbation, variants, allennlp, thermostat)
 
 
 def names() -> list[str]:

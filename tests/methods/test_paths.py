@@ -29,7 +29,7 @@ METHODS = [
     nbsal.DeepLiftShap(),
     nbsal.Smooth(samples=3),
 ]
-NAMES = dict(ids=lambda method: f"{method.name} {getattr(method, 'baseline', '')}".strip())
+NAMES = {"ids": lambda method: f"{method.name} {getattr(method, 'baseline', '')}".strip()}
 
 
 def exactly_the_worth(method):

@@ -259,7 +259,7 @@ def test_progress_and_cancel_reach_into_a_batch(load, monkeypatch):
     explain = nbsal.Explainer(load("bert", dtype="float32"), nbsal.Shapley(5))
     seen = []
     explain.map(axioms.TEXTS, progress=lambda *at: seen.append(at))
-    assert [done for done, _ in seen] == sorted(set(done for done, _ in seen))
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
     assert len(seen) > 1 and seen[-1] == (4, 4)  # one batch, told of in parts
     cancel = Event()
     with pytest.raises(Cancelled):
