@@ -6,7 +6,7 @@ by hand or by `--minutes`, goes on from there, and the cost of every group is pr
 
 import argparse
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,9 @@ from nbsal.subject import Subject, load
 
 TENTHS = tuple(step / 10 for step in range(11))
 SHORTEST = 14
-BASELINES = ("gradient", "attention", "relevance", "perturbation")
-Groups = dict[str, dict[str, Explainer | list[Explainer]]]
+RANDOM = 20
+Members = dict[str, Explainer | list[Explainer]]
+Groups = dict[str, Members]
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,7 @@ class Folder:
         self.end = time.monotonic() + 60 * minutes
         path.mkdir(parents=True, exist_ok=True)
 
-    def each(
-        self, groups: Groups, evaluate: Callable[[dict[str, Explainer | list[Explainer]]], Results]
-    ) -> Iterator[Results]:
+    def each(self, groups: Groups, evaluate: Callable[[Members], Results]) -> Iterator[Results]:
         """Results of every group: those of earlier runs, and new ones until the time is up."""
         for name, explainers in groups.items():
             stored = self.path / f"{name}.npz"
@@ -77,55 +76,49 @@ class Folder:
             yield Results.load(stored)
 
 
-def layer_groups(subject: Subject) -> Groups:
-    """Every layer of the decoded methods."""
-    names = {"decoded-gradcam": "decoded Grad-CAM", "decoded-simple": "decoded Simple"}
-    return {
-        method: {f"{name} l{layer}": e for layer, e in at_layers(Explainer(subject, method)).items()}
-        for method, name in names.items()
-    }
+def plain_names() -> list[str]:
+    """The catalogue's methods that are no variants and need no layer to be chosen."""
+    families = catalogue.table()["family"]
+    return [name for name in families.index[families != "decoding"] if "@" not in name and name != "random"]
 
 
-def baseline_groups(subject: Subject, layer: int) -> Groups:
-    """Layers undecoded, and every other method of the catalogue by family."""
-    methods = catalogue.table()
-    plain = {"Grad-CAM l0": ("gradcam", 0), "Simple l0": ("simple", 0), f"Grad-CAM l{layer}": ("gradcam", layer)}
-    plain |= {f"Simple l{layer}": ("simple", layer)}
-    found: Groups = {"undecoded": {name: Explainer(subject, m, layer=at) for name, (m, at) in plain.items()}}
-    for family in BASELINES:
-        names = [name for name in methods.index[methods["family"] == family] if "@" not in name]
-        names = [name for name in names if name not in ("gradcam", "simple", "random")]
-        if names:
-            found[family] = {name: Explainer(subject, name) for name in names}
-    return found
+def groups(subject: Subject, layer: int, baselines: Sequence[str]) -> Groups:
+    """Chance, every layer of the decoded methods, the chosen layer undecoded, and the baselines one by one."""
+    found: Groups = {f"random-{i}": {"random": chance(subject, range(i, i + 5))} for i in range(0, RANDOM, 5)}
+    for method, name in {"decoded-gradcam": "decoded Grad-CAM", "decoded-simple": "decoded Simple"}.items():
+        layers = at_layers(Explainer(subject, method))
+        found[method] = {f"{name} l{at}": one for at, one in layers.items()}
+    for method, name in {"gradcam": "Grad-CAM", "simple": "Simple"}.items():
+        found[f"{method}-{layer}"] = {f"{name} l{layer}": Explainer(subject, method, layer=layer)}
+    shown = {"gradcam": "Grad-CAM l0", "simple": "Simple l0", "gradxact": "gradxact l0"}
+    return found | {name: {shown.get(name, name): Explainer(subject, name)} for name in baselines}
 
 
-def report_games(task: Task, folder: Path, texts: int | None, choosing: int, minutes: float) -> None:
+def chance(subject: Subject, seeds: Iterable[int]) -> list[Explainer]:
+    """Explainers that score by chance."""
+    return [Explainer(subject, "random", seed=seed) for seed in seeds]
+
+
+def report_games(task: Task, options: argparse.Namespace) -> None:
     """Both games for every layer of the decoded methods and every baseline, and the margins of the chosen layer."""
-    subject = load(task.name)
-    rows, labels = task.rows(task.split, texts)
-    kept = Folder(folder / f"games-{task.table}-{len(rows)}", minutes)
-    layer = chosen_layer(subject, task, choosing, kept.path)
-    print(f"{task.name} on {task.table} ({task.split}), {len(rows)} texts, 11 points, gold labels", flush=True)
-    print(
-        f"layer {layer}, chosen by decoded Grad-CAM on {choosing} texts of {task.choosing}, {SHORTEST} tokens or more"
-    )
-    groups = layer_groups(subject) | baseline_groups(subject, layer)
+    subject, memory = load(task.name), Memory()
+    rows, labels = task.rows(task.split, options.texts)
+    kept = Folder(options.keep / f"games-{task.table}-{len(rows)}", options.minutes)
+    layer = chosen_layer(subject, task, options.choosing, kept.path)
+    print(f"{task.name} on {task.table} ({task.split}), {len(rows)} texts, 11 points, gold labels")
+    chosen_on = f"{options.choosing} texts of {task.choosing}, {SHORTEST} tokens or more"
+    print(f"layer {layer}, chosen by decoded Grad-CAM on {chosen_on}", flush=True)
 
-    def play(explainers: dict[str, Explainer | list[Explainer]], random: int = 0) -> Results:
-        memory = Memory()
-        return games(explainers, rows, labels, fractions=TENTHS, random=random, memory=memory, progress=False)
+    def play(explainers: Members) -> Results:
+        return games(explainers, rows, labels, fractions=TENTHS, random=0, memory=memory, progress=False)
 
-    first = dict(list(groups["undecoded"].items())[:1])
-    parts = list(kept.each({"random": first}, lambda explainers: play(explainers, random=20)))
-    parts += kept.each(groups, play)
-    found = joined(parts)
+    found = joined(list(kept.each(groups(subject, layer, options.baselines), play)))
     print(area_table(found).to_string())
     print(found.spread().round(3).to_string(index=False))
     ours = f"decoded Grad-CAM l{layer}"
     margins = [found.paired(ours, other) for other in found.explainers if other != ours]
     print("margins of the chosen layer with paired 95 % intervals, above 0 where it is better")
-    print(pandas.concat(margins).round(3).to_string(index=False))
+    print(pandas.concat(margins).drop(columns="first").round(3).to_string(index=False))
 
 
 def chosen_layer(subject: Subject, task: Task, count: int, folder: Path) -> int:
@@ -155,9 +148,10 @@ def main() -> None:
     parser.add_argument("--texts", type=int, help="evaluate on a sample of that many texts")
     parser.add_argument("--choosing", type=int, default=200, help="texts of the other split that choose the layer")
     parser.add_argument("--keep", type=Path, default=Path("nbsal-report"), help="the folder of what is done")
+    parser.add_argument("--baselines", nargs="*", choices=plain_names(), default=plain_names(), metavar="NAME")
     parser.add_argument("--minutes", type=float, default=np.inf, help="start no group after that time")
     options = parser.parse_args()
-    report_games(TASKS[options.task], options.keep, options.texts, options.choosing, options.minutes)
+    report_games(TASKS[options.task], options)
 
 
 if __name__ == "__main__":

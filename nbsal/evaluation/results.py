@@ -250,9 +250,18 @@ class Results:
 
 
 def joined(parts: Sequence[Results]) -> Results:
-    """Results on the same texts as one."""
-    curves = {key: curve for part in parts for key, curve in part.curves.items()}
-    return Results(parts[0].sheet, curves, parts[0].notes)
+    """Results on the same texts as one; parts of the same name are runs of one explainer."""
+    together: dict[tuple[str, str], list[Curve]] = {}
+    for part in parts:
+        for key, curve in part.curves.items():
+            together.setdefault(key, []).append(curve)
+    return Results(parts[0].sheet, {key: _merged(found) for key, found in together.items()}, parts[0].notes)
+
+
+def _merged(curves: Sequence[Curve]) -> Curve:
+    runs = np.concatenate([curve.runs for curve in curves])
+    draws = sum(len(curve.runs) * curve.draws for curve in curves) / len(runs)
+    return Curve(curves[0].points, runs, np.asarray(draws))
 
 
 def _spread(runs: Floats) -> Floats:
