@@ -50,11 +50,13 @@ from anywidget import AnyWidget
 
 from nbsal import render
 from nbsal.errors import Cancelled, InputError, NbsalError, UnknownName
+from nbsal.progress import Meter
 from nbsal.widgets import jobs, page
 
 if TYPE_CHECKING:
     import pandas
 
+STRIDE = 0.02  # a share of progress worth telling the page
 PATIENCE = 2.0  # seconds that showing a view waits for its first result, so that the static HTML holds it
 
 
@@ -109,6 +111,23 @@ class View(AnyWidget):
     def picture(self) -> bytes:
         """The result as PNG."""
         raise InputError(f"{type(self).__name__} has no picture.")
+
+    def partly(self, job: jobs.Job, found: Any) -> None:
+        """Show from within `compute` what is there so far, unless a newer request came meanwhile."""
+        with self._lock:
+            if self._job is job and not job.cancel.is_set():
+                self._show(found)
+
+    def meter(self, job: jobs.Job, total: int) -> Meter:
+        """Counts steps of the work in `progress`, and ends it where the job is told to stop."""
+
+        def told(done: int, _: int | None) -> None:
+            with self._lock:
+                share = done / total
+                if self._job is job and share - (self.progress or 0.0) >= STRIDE:
+                    self.progress = share
+
+        return Meter(total, told, job.cancel)
 
     def request(self) -> None:
         """Ask for a result of the inputs as they are now; the newest request wins."""
@@ -210,10 +229,7 @@ class View(AnyWidget):
                 return
             try:
                 if error is None:
-                    with self.hold_sync():
-                        self.result = found
-                        self.publish(found)
-                        self._rev += 1
+                    self._show(found)
             except Exception as raised:
                 error = raised
             if error is None:
@@ -222,6 +238,12 @@ class View(AnyWidget):
                 self._settle("cancelled")
             else:
                 self._fail(error)
+
+    def _show(self, found: Any) -> None:
+        with self.hold_sync():
+            self.result = found
+            self.publish(found)
+            self._rev += 1
 
     def _settle(self, status: str) -> None:
         self._job = None
