@@ -13,6 +13,7 @@ from importlib.util import find_spec
 import pytest
 
 from nbsal import cli
+from nbsal.methods import catalogue
 from nbsal.samples import base
 
 TEXT = "A warm and funny film."
@@ -64,6 +65,8 @@ def test_methods_are_listed(capsys):
     assert cli.main(["methods"]) == 0
     out = capsys.readouterr().out
     assert "decoded-gradcam" in out and "Hou and Castanon 2023" in out
+    assert all(name in out for name in catalogue.names())
+    assert "forwards: 3 + samples (25) x (content tokens - 1)" in out and "promises: signed" in out
 
 
 def test_doctor_finds_everything(capsys):

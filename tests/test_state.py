@@ -111,6 +111,29 @@ def test_methods_restore_everything(load, name, outcome):
         subject.model.eval()
 
 
+OWN = [name for name in catalogue.names() if "forward" in catalogue.create(name).needs]
+
+
+@pytest.mark.parametrize("error", [Broken(), KeyboardInterrupt()])
+@pytest.mark.parametrize("name", OWN)
+def test_forwards_of_a_methods_own_restore_everything(load, name, error):
+    """The model raises in its second forward: the trace is recorded by then, and the method at its work."""
+    for architecture in ("bert", "albert", "llama"):
+        subject, calls = load(architecture), []
+
+        def breaking(module, args, output, calls=calls):
+            calls.append(module)
+            if len(calls) == 2:
+                raise error
+
+        handle = subject.model.register_forward_hook(breaking)
+        before = state(subject)
+        with pytest.raises(type(error)):
+            nbsal.Explainer(subject, name)(axioms.TEXTS[0])
+        assert state(subject) == before, architecture
+        handle.remove()
+
+
 @pytest.mark.parametrize("outcome", ["success", "error in the model", "interrupt in the model"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_attention_traces_restore_everything(load, architecture, outcome):

@@ -25,12 +25,12 @@ FAMILIES = (gradient, paths, decoding, attention, alti, relevance, perturbation,
 
 
 def names() -> list[str]:
-    """Every name that `Explainer(subject, name)` takes.
+    """Every name that `Explainer(subject, name)` takes, published variants last.
 
     >>> "decoded-gradcam" in names()
     True
     """
-    return list(REGISTER)
+    return sorted(REGISTER, key=lambda name: "@" in name)
 
 
 def create(name: str, **options: Any) -> Method:
@@ -51,7 +51,7 @@ def table() -> "pandas.DataFrame":
     """One row a method: its family, what it reads, its paper, what it costs and promises, its settings' defaults."""
     import pandas
 
-    made = {name: build() for name, build in REGISTER.items()}
+    made = {name: create(name) for name in names()}
     rows = [
         (name, m.family, ", ".join(sorted(m.needs)), m.paper, m.cost, m.promise, str(m.parameters()))
         for name, m in made.items()

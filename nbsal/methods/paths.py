@@ -92,7 +92,7 @@ class PathMethod(LayerMethod):
     family="gradient",
     needs={"hidden", "forward"},
     paper="Sundararajan et al. 2017",
-    cost="3 + steps (25), and steps backwards",
+    cost="2 + steps (25), and steps backwards; 1 more for pad or mask",
     promise="signed; sums to the change from the baseline, the gap is in the provenance; 0 at special tokens (layer 0)",
 )
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class GradientShap(PathMethod):
     family="gradient",
     needs={"hidden", "forward"},
     paper="Lundberg and Lee 2017, as captum runs it",
-    cost="1 + 3 x baselines (2), and baselines backwards",
+    cost="2 + 3 x baselines (2), and baselines backwards",
     promise="signed; promises to sum to the mean change from the baselines and does not, the gap is in the provenance; "
     "0 at special tokens (layer 0)",
 )

@@ -24,6 +24,7 @@ from nbsal.subject import Subject
 from nbsal.trace import Trace
 
 LEVELS = ("token", "word")
+ONCE = ", no subset twice, and 6 to learn whether hidden tokens can be dropped"
 CELLS = 4_000_000  # entries of the tables of subsets that are held at once
 Kept = NDArray[np.bool_]  # [subset, unit], true where the unit stays
 Numbers = NDArray[np.float64]
@@ -130,7 +131,7 @@ def _over_positions(kept: Kept, parts: Sequence[Unit], row: Row) -> Kept:
     family="perturbation",
     needs={"forward"},
     paper="Zeiler and Fergus 2014",
-    cost="2 + content tokens",
+    cost=f"2 + content tokens{ONCE}",
     promise="signed; with window 1 exactly what hiding the token alone takes away; 0 at special tokens",
 )
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ class Occlusion(Perturbation):
     family="perturbation",
     needs={"forward"},
     paper="Ribeiro et al. 2016",
-    cost="1 + samples (100)",
+    cost=f"1 + samples (100){ONCE}",
     promise="signed; the slopes of a ridge fit to random subsets; 0 at special tokens; drawn from (seed, text)",
 )
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ def slopes(points: Numbers, values: Numbers, weights: Numbers, ridge: float) -> 
     family="perturbation",
     needs={"forward"},
     paper="Castro et al. 2009",
-    cost="3 + samples (25) x (content tokens - 1), each subset once",
+    cost=f"3 + samples (25) x (content tokens - 1){ONCE}",
     promise="signed; sums to what hiding everything takes away, the gap is in the provenance; 0 at special tokens; "
     "drawn from (seed, text)",
 )

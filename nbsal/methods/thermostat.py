@@ -95,7 +95,7 @@ class Published(Method):
     family="gradient",
     needs={"forward"},
     paper=PAPER,
-    cost="3, and 1 backward",
+    cost="2, and 1 backward",
     promise="signed; special tokens included",
 )
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class ThermoStatOcclusion(Published):
     family="perturbation",
     needs={"forward"},
     paper=PAPER,
-    cost="3 + samples (25) x (content tokens + 1)",
+    cost="2 + samples (25) x (content tokens + 1)",
     promise="signed; sums to the change from the padded baseline; drawn from (seed, text)",
 )
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ class ThermoStatGradientShap(Published):
     family="gradient",
     needs={"forward"},
     paper=PAPER,
-    cost="9, and 2 backwards",
+    cost="5, and 2 backwards",
     promise="signed; does not sum to the change from its baselines",
 )
 @dataclass(frozen=True)

@@ -40,7 +40,13 @@ def mean_rows(maps: Tensor, trace: Trace) -> Tensor:
     return torch.stack([maps[i, : len(row)].mean(0) for i, row in enumerate(trace.encoded)])
 
 
-@register("raw-attention@published", family="attention", needs={"attention"}, paper=SONG)
+@register(
+    "raw-attention@published",
+    family="attention",
+    needs={"attention"},
+    paper=SONG,
+    promise="0 or more; 0 at the first position; not about the target",
+)
 @dataclass(frozen=True)
 class PublishedRawAttention(RawAttention):
     """Row of the first position, which is zeroed; for spans the mean over all rows, once for each end."""
@@ -53,7 +59,13 @@ class PublishedRawAttention(RawAttention):
         return mean_rows(maps, trace) if trace.subject.task == "span" else maps[:, 0]
 
 
-@register("rollout@published", family="attention", needs={"attention"}, paper=SONG)
+@register(
+    "rollout@published",
+    family="attention",
+    needs={"attention"},
+    paper=SONG,
+    promise="0 or more; 0 at the first position; not about the target",
+)
 @dataclass(frozen=True)
 class PublishedRollout(Rollout):
     """Row of the first position, which is zeroed; for spans the mean over all rows, once for each end."""
@@ -95,7 +107,13 @@ class PublishedAttCAT(AttCAT):
     """The same as the default: its authors' code does what their paper says."""
 
 
-@register("lrp@published", family="relevance", needs=set(), paper=SONG)
+@register(
+    "lrp@published",
+    family="relevance",
+    needs=set(),
+    paper=SONG,
+    promise="signed; 0 at the first position",
+)
 @dataclass(frozen=True)
 class PublishedLRP(LRP):
     """Under the published rules, the first position zeroed."""
@@ -106,7 +124,13 @@ class PublishedLRP(LRP):
         return first_zeroed(super().scores(trace))
 
 
-@register("lrp@chefer", family="relevance", needs=set(), paper=CHEFER)
+@register(
+    "lrp@chefer",
+    family="relevance",
+    needs=set(),
+    paper=CHEFER,
+    promise="signed; 0 at the first position",
+)
 @dataclass(frozen=True)
 class CheferLRP(PublishedLRP):
     """Under the older rules, each sign with its own denominator."""
