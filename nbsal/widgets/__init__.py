@@ -7,4 +7,6 @@
 """
 
 from nbsal.widgets.base import View as View
+from nbsal.widgets.compare import Compare as Compare
 from nbsal.widgets.highlight import Highlight as Highlight
+from nbsal.widgets.layers import Layers as Layers

@@ -1,7 +1,7 @@
 """Bound: a view of one explainer: its text, method, layer, target and tau are traits, and any change is answered."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import traitlets
 
@@ -42,57 +42,45 @@ def _target_from_json(value: Any, _: Any = None) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+NOTHING: dict[str, Any] = {"methods": [], "labels": [], "depth": 0, "task": ""}  # to choose from: a plain result
+TARGET = {"to_json": _target_to_json, "from_json": _target_from_json}  # how a target crosses to the page
+
+
 class Bound(View):
     """A view of an explainer, or of a result that is there already."""
 
-    inputs = ("text", "method", "layer", "target", "tau")
-    gives: type[Reading] = Saliency  # the kind of plain result the view can show
+    inputs: ClassVar[tuple[str, ...]] = ("text", "method", "layer", "target", "tau")
+    gives: ClassVar[type[Reading]] = Saliency  # the kind of plain result the view can show
+    layered: ClassVar[bool] = False  # whether it only shows methods that read a layer
 
     text = TextTrait("").tag(sync=True)
     method = traitlets.Unicode().tag(sync=True)
     layer = traitlets.Int(None, allow_none=True).tag(sync=True)
-    target = traitlets.Any(None).tag(sync=True, to_json=_target_to_json, from_json=_target_from_json)
+    target = traitlets.Any(None).tag(sync=True, **TARGET)
     tau = traitlets.Int(None, allow_none=True).tag(sync=True)
-    _choices = traitlets.Dict({"methods": [], "labels": [], "depth": 0, "task": ""}).tag(sync=True)
+    _choices = traitlets.Dict(NOTHING).tag(sync=True)
     _tokens = traitlets.Dict().tag(sync=True)
     _scores = traitlets.Bytes().tag(sync=True)
     _result = traitlets.Dict().tag(sync=True)
 
     def __init__(self, source: Explainer | Subject | Reading, text: Any = None, **settings: Any) -> None:
-        if isinstance(source, Subject):
-            source = Explainer(source, _default_method(source))
-        subject, explainer = None, None
-        if isinstance(source, Explainer):
-            if text is None:
-                raise InputError(f'{type(self).__name__} needs a text to begin with: text="...".')
-            start = _settings(source.method)
-            self._given = None
-            settings = start | {"text": text, "_choices": choices(source)} | settings
-            _check_method(settings["method"], settings["_choices"])
-            subject, explainer = source.subject, source
-        elif isinstance(source, self.gives):
-            parameters = source.provenance.get("parameters", {})
-            start = {"method": source.method, "layer": parameters.get("layer"), "tau": parameters.get("tau")}
-            start["layer"] = start["layer"] if isinstance(start["layer"], int) else None
-            self._given = source
-            settings = start | {"text": source.text, "_live": False} | settings
-        else:
-            kinds = f"an Explainer, a Subject or a {self.gives.__name__}"
-            raise InputError(f"{type(self).__name__} shows {kinds}, not {type(source).__name__}.")
-        super().__init__(subject, explainer=explainer, **settings)
+        self._given = source if isinstance(source, self.gives) else None
+        if self._given is not None:
+            super().__init__(**plain_settings(self._given) | {"_live": False} | settings)
+            return
+        explainer = as_explainer(source, self)
+        if text is None:
+            raise InputError(f'{type(self).__name__} needs a text to begin with: text="...".')
+        start = settings_of(explainer.method) | {"text": text, "_choices": choices(explainer, self.layered)}
+        super().__init__(explainer.subject, explainer=explainer, **start | settings)
 
     @traitlets.validate("method")
     def _valid_method(self, proposal: Any) -> Any:
-        if self.explainer is not None:
-            _check_method(proposal["value"], self._choices)
-        return proposal["value"]
+        return check_method(proposal["value"], self._choices)
 
     @traitlets.validate("layer")
     def _valid_layer(self, proposal: Any) -> Any:
-        layer = proposal["value"]
-        if self.explainer is not None and layer is not None and layer not in range(self.subject.depth + 1):
-            raise UnknownName("layer", layer, range(self.subject.depth + 1))
-        return layer
+        return check_layer(proposal["value"], self._choices)
 
     def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
         if self._given is not None:
@@ -110,6 +98,29 @@ class Bound(View):
         self._result = wire.decision(found, self.subject) | {"scales": scales}
 
 
+class Shaded(Bound):
+    """A view that shades scores.
+
+    `level` sums tokens to words; `signed` False colours what speaks for the target alone; `clip` is the share of the
+    largest score that has full colour, and `gamma` below 1 brings out small scores. Numbers are never changed by them.
+    """
+
+    level = traitlets.Enum(("token", "word"), "token").tag(sync=True)
+    signed = traitlets.Bool(True).tag(sync=True)
+    gamma = traitlets.Float(1.0, min=0.2, max=3.0).tag(sync=True)
+    clip = traitlets.Float(1.0, min=0.05, max=1.0).tag(sync=True)
+
+
+def as_explainer(source: Any, view: Bound) -> Explainer:
+    """The explainer a view is bound to; a subject is explained by decoding, where it has an LM head."""
+    if isinstance(source, Subject):
+        return Explainer(source, _default_method(source))
+    if not isinstance(source, Explainer):
+        kinds = f"an Explainer, a Subject or a {view.gives.__name__}"
+        raise InputError(f"{type(view).__name__} shows {kinds}, not {type(source).__name__}.")
+    return source
+
+
 def adjusted(source: Explainer, wanted: dict[str, Any]) -> Explainer:
     """The explainer with another method, layer or tau; its own method keeps all its other settings.
 
@@ -120,13 +131,13 @@ def adjusted(source: Explainer, wanted: dict[str, Any]) -> Explainer:
     """
     method = source.method if wanted["method"] == source.method.name else catalogue.create(wanted["method"])
     if isinstance(method, Decoded):
-        method = replace(method, tau=wanted["tau"], method=replace(method.method, layer=wanted["layer"]))
+        method = replace(method, tau=wanted["tau"], method=replace(method.method, layer=wanted.get("layer")))
     elif isinstance(method, LayerMethod):
-        method = replace(method, layer=wanted["layer"])
+        method = replace(method, layer=wanted.get("layer"))
     return Explainer(source.subject, method, long=source.long)
 
 
-def choices(source: Explainer) -> dict[str, Any]:
+def choices(source: Explainer, layered: bool = False) -> dict[str, Any]:
     """What the page may choose from: methods with their families and whether they read a layer or a tau."""
     subject, own = source.subject, source.method
     made: dict[str, Method] = {name: catalogue.create(name) for name in catalogue.names()} | {own.name: own}
@@ -134,23 +145,44 @@ def choices(source: Explainer) -> dict[str, Any]:
     methods = [
         [name, method.family, isinstance(method, LayerMethod | Decoded), isinstance(method, Decoded)]
         for name, method in made.items()
-        if decodes or not isinstance(method, Decoded)
+        if (decodes or not isinstance(method, Decoded)) and (not layered or isinstance(method, LayerMethod | Decoded))
     ]
     labels = subject.labels if subject.task == "sequence" else []
     return {"methods": methods, "labels": labels, "depth": subject.depth, "task": subject.task}
+
+
+def settings_of(method: Method) -> dict[str, Any]:
+    """The traits that say the same as a resolved method."""
+    layer = method.layer if isinstance(method, LayerMethod | Decoded) else None
+    return {"method": method.name, "layer": layer, "tau": getattr(method, "tau", None)}
+
+
+def check_method(name: str, known: dict[str, Any]) -> str:
+    """The method's name, if the page offers it; a plain result's page offers none."""
+    valid = [entry[0] for entry in known["methods"]]
+    if valid and name not in valid:
+        raise UnknownName("method", name, valid)
+    return name
+
+
+def check_layer(layer: int | None, known: dict[str, Any]) -> int | None:
+    """The layer, if the model has it."""
+    if known["depth"] and layer is not None and layer not in range(known["depth"] + 1):
+        raise UnknownName("layer", layer, range(known["depth"] + 1))
+    return layer
 
 
 def _default_method(subject: Subject) -> str:
     return "decoded-gradcam" if subject._language_head is not None else "gradcam"
 
 
-def _settings(method: Method) -> dict[str, Any]:
-    """The traits that say the same as a resolved method."""
-    layer = method.layer if isinstance(method, LayerMethod | Decoded) else None
-    return {"method": method.name, "layer": layer, "tau": getattr(method, "tau", None)}
-
-
-def _check_method(name: str, known: dict[str, Any]) -> None:
-    valid = [entry[0] for entry in known["methods"]]
-    if name not in valid:
-        raise UnknownName("method", name, valid)
+def plain_settings(found: Reading) -> dict[str, Any]:
+    """The traits that say what a plain result was made with."""
+    parameters = found.provenance.get("parameters", {})
+    layer = parameters.get("layer")
+    return {
+        "text": found.text,
+        "method": found.method,
+        "layer": layer if isinstance(layer, int) else None,
+        "tau": parameters.get("tau"),
+    }

@@ -2,18 +2,13 @@
 
 from typing import Any
 
-import traitlets
-
 from nbsal.widgets import picture
-from nbsal.widgets.bound import Bound
+from nbsal.widgets.bound import Shaded
 from nbsal.widgets.page import asset
 
 
-class Highlight(Bound):
+class Highlight(Shaded):
     """A text, typed in the view or set from Python, explained at once.
-
-    `level` sums tokens to words; `signed` False colours what speaks for the target alone; `clip` is the share of the
-    largest score that has full colour, and `gamma` below 1 brings out small scores. Numbers are never changed by them.
 
     >>> import nbsal
     >>> view = Highlight(nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam"), text="A warm and funny film.")
@@ -23,11 +18,6 @@ class Highlight(Bound):
 
     _esm = asset("highlight.js")
     _css = asset("highlight.css")
-
-    level = traitlets.Enum(("token", "word"), "token").tag(sync=True)
-    signed = traitlets.Bool(True).tag(sync=True)
-    gamma = traitlets.Float(1.0, min=0.2, max=3.0).tag(sync=True)
-    clip = traitlets.Float(1.0, min=0.05, max=1.0).tag(sync=True)
 
     def picture(self) -> bytes:
         found: Any = self.result

@@ -50,6 +50,25 @@ class Sheet:
         """Begin a new line."""
         self.x, self.y = 0.0, self.y + LEADING
 
+    def shaded(self, title: str, parts: Sequence[Sequence[render.Stretch]], largest: float) -> None:
+        """A scored text, or pair, under its title, with its scale below."""
+        self.write(title, bold=True)
+        for part in parts:
+            self.feed()
+            for stretch in part:
+                self.write(stretch.text, shade=_shade(stretch.score, largest))
+        self.feed()
+        signed = any((stretch.score or 0) < 0 for part in parts for stretch in part)
+        for share in (-1.0, 0.0, 1.0) if signed else (0.0, 1.0):
+            self.write(f" {share * largest:+.3g} ", size=9, shade=_shade(share, 1.0))
+        self.feed()
+
+    def notes(self, notes: Sequence[str]) -> None:
+        """Small print, a line each."""
+        for note in notes:
+            self.write(note, size=8)
+            self.feed()
+
     def png(self) -> bytes:
         """The picture."""
         with warnings.catch_warnings():
@@ -104,18 +123,8 @@ def highlighted(
     b'\\x89PNG'
     """
     sheet = Sheet()
-    sheet.write(title, bold=True)
-    for part in parts:
-        sheet.feed()
-        for stretch in part:
-            sheet.write(stretch.text, shade=_shade(stretch.score, largest))
-    sheet.feed()
-    signed = any((stretch.score or 0) < 0 for part in parts for stretch in part)
-    for share in (-1.0, 0.0, 1.0) if signed else (0.0, 1.0):
-        sheet.write(f" {share * largest:+.3g} ", size=9, shade=_shade(share, 1.0))
-    for note in notes:
-        sheet.feed()
-        sheet.write(note, size=8)
+    sheet.shaded(title, parts, largest)
+    sheet.notes(notes)
     return sheet.png()
 
 

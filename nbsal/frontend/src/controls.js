@@ -15,12 +15,13 @@ const TYPING = 300; // ms without a key after which a typed text is explained
  * @param {string} trait
  * @param {string} label
  * @param {() => Option[]} options
+ * @param {boolean} [free] whether the page answers it alone
  */
-export function choice({ model, on, set, live, signal }, trait, label, options) {
+export function choice({ model, on, set, live, signal }, trait, label, options, free = false) {
   /** @type {Option[]} */
   let listed = [];
   const pick = () => set({ [trait]: listed[input.selectedIndex].value });
-  const input = h("select", { "data-trait": trait, disabled: !live, signal, change: pick });
+  const input = h("select", { "data-trait": trait, disabled: !live && !free, signal, change: pick });
   const draw = () => {
     const value = model.get(trait);
     const same = (/** @type {Option} */ o) => JSON.stringify(o.value) === JSON.stringify(value);
@@ -29,7 +30,7 @@ export function choice({ model, on, set, live, signal }, trait, label, options) 
     input.replaceChildren(...grouped(listed));
     input.selectedIndex = listed.findIndex(same);
   };
-  on([trait, "_choices"], draw);
+  on([trait], draw);
   draw();
   return h("label", {}, label, input);
 }
@@ -159,30 +160,48 @@ export function editor({ model, on, set, live, signal }, trait = "text") {
 }
 
 /**
- * The controls of a bound explainer: method, layer, target, tau.
+ * The controls of a bound explainer: method, layer, target, tau. `prefix` is that of a second explainer's traits.
  * @param {Context} context
+ * @param {{ prefix?: string, layer?: boolean }} [settings]
  */
-export function explaining(context) {
-  const { model, on } = context;
-  const { depth, labels } = model.get("_choices");
-  const named = () => model.get("_choices").methods.find((/** @type {any[]} */ m) => m[0] === model.get("method"));
-  const methods = () =>
-    model.get("_choices").methods.map((/** @type {any[]} */ [name, group]) => ({ value: name, name, group }));
+export function explaining(context, { prefix = "", layer: layered = true } = {}) {
+  const { model, on, live } = context;
+  const offered = () => model.get(`_${prefix}choices`);
   const targets = () => [
     { value: null, name: "predicted" },
-    ...labels.map((/** @type {string} */ name) => ({ value: name, name })),
+    ...offered().labels.map((/** @type {string} */ name) => ({ value: name, name })),
   ];
-  const layer = slider(context, "layer", "layer", { min: 0, max: depth, step: 1, python: true });
-  const tau = optional(context, "tau", "tau");
+  const methods = () => offered().methods.map((/** @type {any[]} */ [name, group]) => ({ value: name, name, group }));
+  const layer = slider(context, `${prefix}layer`, "layer", { min: 0, max: offered().depth, step: 1, python: true });
+  const tau = optional(context, `${prefix}tau`, "tau");
   const fit = () => {
-    const [, , reads, decodes] = named() ?? [];
-    layer.hidden = !reads && context.live;
-    tau.hidden = !decodes;
+    const [, , reads, decodes] =
+      offered().methods.find((/** @type {any[]} */ m) => m[0] === model.get(`${prefix}method`)) ?? [];
+    layer.hidden = !layered || !live || !reads;
+    tau.hidden = !live || !decodes;
   };
-  on(["method", "_choices"], fit);
+  on([`${prefix}method`], fit);
   fit();
-  return [choice(context, "method", "method", methods), layer, choice(context, "target", "explain", targets), tau];
+  const method = choice(context, `${prefix}method`, "method", methods);
+  return [method, layer, choice(context, `${prefix}target`, "explain", targets), tau];
 }
+
+/**
+ * How scores are shaded: words or tokens, signed or not, gamma and clip.
+ * @param {Context} context
+ */
+export const shading = (context) => [
+  toggle(context, "level", "words", ["token", "word"]),
+  toggle(context, "signed", "signed"),
+  slider(context, "gamma", "gamma", { min: 0.2, max: 3, step: 0.1 }),
+  slider(context, "clip", "clip", { min: 0.05, max: 1, step: 0.05 }),
+];
+
+/**
+ * The scale that these controls set.
+ * @param {import("./mount.js").Model} model
+ */
+export const colours = (model) => ({ signed: model.get("signed"), gamma: model.get("gamma"), clip: model.get("clip") });
 
 /** @param {Event} event */
 export const stopped = (event) => event.stopPropagation();

@@ -36,14 +36,16 @@ export function legend() {
 /**
  * What the model said: a bar for each outcome; a click explains that one.
  * @param {Context} context
+ * @param {string} [prefix] that of a second explainer's traits
  */
-export function outcomes({ model, set, live, signal }) {
+export function outcomes({ model, set, live, signal }, prefix = "") {
+  const trait = `${prefix}target`;
   const box = h("div", { class: "nbsal-outcomes", role: "group", "aria-label": "prediction" });
   return {
     node: box,
     /** @param {{ probabilities: [string, number][], prediction: string, target: string }} reading */
     draw({ probabilities, prediction, target }) {
-      const known = live ? model.get("_choices").labels : [];
+      const known = live ? model.get(`_${prefix}choices`).labels : [];
       const rows = probabilities.map(([name, share]) => {
         const bar = h("span", { class: "nbsal-bar" });
         bar.style.width = `${100 * share}%`;
@@ -51,7 +53,7 @@ export function outcomes({ model, set, live, signal }) {
         const inner = [label, h("span", { class: "nbsal-share" }, `${(100 * share).toFixed(1)}%`), bar];
         const said = name === prediction ? "nbsal-outcome nbsal-predicted" : "nbsal-outcome";
         if (!known.includes(name)) return h("div", { class: said }, ...inner);
-        const toggled = () => set({ target: model.get("target") === name ? null : name });
+        const toggled = () => set({ [trait]: model.get(trait) === name ? null : name });
         const pressed = { type: "button", title: `explain ${name}`, "aria-pressed": name === target, click: toggled };
         return h("button", { class: said, ...pressed, signal }, ...inner);
       });

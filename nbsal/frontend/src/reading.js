@@ -8,7 +8,7 @@ import { number } from "./layout.js";
 /** @typedef {import("./decode.js").Token} Token */
 /**
  * @typedef {{ tokens: Token[], parts: string[], rows: Float64Array[], answer: [number, number] | null,
- *   fresh: boolean, target: string, prediction: string, method: string, layer: any,
+ *   fresh: boolean, target: string, prediction: string, method: string, layer: any, caption: string, agreement: string,
  *   probabilities: [string, number][] }} Reading
  */
 

@@ -5,19 +5,23 @@ import { PLAIN, shade } from "./colour.js";
 import { h, shown, throttled } from "./dom.js";
 import { step } from "./keys.js";
 import { blocks, number, range } from "./layout.js";
-import { gapsOf, ranks, totals } from "./words.js";
+import { gapsOf, largestOf, ranks, totals } from "./words.js";
 
 /** @typedef {import("./mount.js").Context} Context */
 /** @typedef {import("./words.js").Mark} Mark */
 /** @typedef {import("./colour.js").Scale} Scale */
 
-const HOVER = 60; // ms between hovers told to Python
+export const HOVER = 60; // ms between hovers told to Python
+
+/** A line that is read out when it changes. */
+export const spoken = () => h("div", { class: "nbsal-said", "aria-live": "polite" });
 
 /**
  * @param {Context} context
  * @param {string} [label]
+ * @param {HTMLElement} [said] where the token under the pointer or the keys is spoken of
  */
-export function scoredText({ model, on, set, signal }, label = "tokens") {
+export function scoredText({ model, on, set, signal }, label = "tokens", said = spoken()) {
   const uid = Math.random().toString(36).slice(2, 8);
   /** @type {Mark[]} */ let marks = [];
   /** @type {HTMLElement[]} */ let spans = [];
@@ -36,7 +40,6 @@ export function scoredText({ model, on, set, signal }, label = "tokens") {
     "aria-multiselectable": "true",
     "aria-label": label,
   });
-  const said = h("div", { class: "nbsal-said", "aria-live": "polite" });
 
   const placesNow = () => (places ??= ranks(scores));
   const at = (/** @type {Event} */ event) => {
@@ -198,7 +201,7 @@ export function scoredText({ model, on, set, signal }, label = "tokens") {
     paint(values, scale = PLAIN, top) {
       scores = totals(marks, values);
       places = null;
-      const largest = top ?? scores.reduce((most, score) => Math.max(most, Math.abs(score)), 0);
+      const largest = top ?? largestOf(scores);
       spans.forEach((span, k) => {
         const { css, against } = shade(scores[k], largest, scale);
         if (span.dataset.css !== css) {

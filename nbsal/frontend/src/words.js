@@ -36,6 +36,12 @@ export function marksOf(tokens, level) {
 export const totals = (marks, scores) => marks.map((mark) => mark.tokens.reduce((sum, i) => sum + scores[i], 0));
 
 /**
+ * The largest size among scores: full colour.
+ * @param {ArrayLike<number>} scores
+ */
+export const largestOf = (scores) => Array.from(scores).reduce((most, score) => Math.max(most, Math.abs(score)), 0);
+
+/**
  * The place of each value from the largest, 1, to the smallest; the earlier of two equal ones first.
  * @param {ArrayLike<number>} values
  */

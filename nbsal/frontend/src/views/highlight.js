@@ -1,7 +1,7 @@
 // @ts-check
 // Highlight: a text with its tokens shaded by what they say for or against the decision.
 
-import { editor, explaining, slider, toggle } from "../controls.js";
+import { colours, editor, explaining, shading } from "../controls.js";
 import { h } from "../dom.js";
 import { mount } from "../mount.js";
 import { legend, minimap, outcomes, search } from "../parts.js";
@@ -31,17 +31,16 @@ export default mount("highlight", (context) => {
       text.lay(marks, found.parts, (k) => nameOf(found.tokens, found.parts, marks[k]), found.answer);
       finder.again();
     }
-    const colours = { signed: model.get("signed"), gamma: model.get("gamma"), clip: model.get("clip") };
-    const { scores, largest } = text.paint(found.rows[0], colours);
+    const { scores, largest } = text.paint(found.rows[0], colours(model));
     scale.draw(
       largest,
-      colours,
+      colours(model),
       scores.some((score) => score < 0),
       `not shown: ${hidden(found.tokens, found.rows[0])}`,
     );
     said.draw(found);
     map.node.hidden = marks.length < LONG;
-    if (!map.node.hidden) map.draw(scores, largest, colours);
+    if (!map.node.hidden) map.draw(scores, largest, colours(model));
   };
   on(["_rev", "level", "signed", "gamma", "clip"], draw);
 
@@ -49,15 +48,7 @@ export default mount("highlight", (context) => {
     editor(context),
     h("div", { class: "nbsal-controls" }, ...explaining(context)),
     said.node,
-    h(
-      "div",
-      { class: "nbsal-controls" },
-      toggle(context, "level", "words", ["token", "word"]),
-      toggle(context, "signed", "signed"),
-      slider(context, "gamma", "gamma", { min: 0.2, max: 3, step: 0.1 }),
-      slider(context, "clip", "clip", { min: 0.05, max: 1, step: 0.05 }),
-      finder.node,
-    ),
+    h("div", { class: "nbsal-controls" }, ...shading(context), finder.node),
     map.node,
     text.node,
     text.said,

@@ -1,0 +1,89 @@
+// @ts-check
+// Compare: two explanations of one text on one scale, and where they differ.
+
+import { choice, colours, editor, explaining, shading } from "../controls.js";
+import { h } from "../dom.js";
+import { number } from "../layout.js";
+import { mount } from "../mount.js";
+import { legend, outcomes } from "../parts.js";
+import { nameOf, reader } from "../reading.js";
+import { scoredText, spoken } from "../text.js";
+import { largestOf, marksOf, totals } from "../words.js";
+
+const SCALES = [
+  { value: "own", name: "each one's largest" },
+  { value: "shared", name: "the larger of both" },
+];
+
+export default mount("compare", (context) => {
+  const { model, root, on } = context;
+  const read = reader(model);
+  const headings = ["first", "second", "difference"];
+  const said = spoken();
+  const texts = headings.map((name) => scoredText(context, `tokens, ${name}`, said));
+  const titles = headings.map(() => h("h4", { class: "nbsal-title" }));
+  const agreement = h("p", { class: "nbsal-agreement" });
+  const [scale, first, second] = [legend(), outcomes(context), outcomes(context, "other_")];
+  /** @type {import("../words.js").Mark[]} */
+  let marks = [];
+  let level = "";
+
+  const draw = () => {
+    const found = read();
+    if (!found) return;
+    if (found.fresh || level !== model.get("level")) {
+      level = model.get("level");
+      marks = marksOf(found.tokens, model.get("level"));
+      for (const text of texts) text.lay(marks, found.parts, (k) => nameOf(found.tokens, found.parts, marks[k]));
+    }
+    const other = model.get("_other");
+    const tops = found.rows.map((row) => largestOf(totals(marks, row)) || 1);
+    const own = model.get("scale") === "own";
+    const shares = found.rows.map((row, i) => row.map((score) => score / (own ? tops[i] : Math.max(...tops))));
+    const difference = shares[0].map((share, i) => share - shares[1][i]);
+    const rows = [...shares, difference];
+    for (const [i, row] of rows.entries())
+      texts[i].paint(row, i < 2 ? colours(model) : { ...colours(model), signed: true }, 1);
+    titles[0].textContent = `first: ${found.caption}`;
+    titles[1].textContent = `second: ${other.caption}`;
+    titles[2].textContent = "difference: orange where the first gives more, blue and underlined where the second does";
+    const largest = `shares of ${own ? "each one's own" : "the larger"} largest score, ${tops.map(number).join(" and ")}`;
+    scale.draw(1, colours(model), true, largest);
+    agreement.textContent = found.agreement;
+    first.draw(found);
+    second.draw(other);
+  };
+  on(["_rev", "scale", "level", "signed", "gamma", "clip"], draw);
+
+  root.append(
+    editor(context),
+    side("first", first.node, explaining(context)),
+    side("second", second.node, explaining(context, { prefix: "other_" })),
+    h(
+      "div",
+      { class: "nbsal-controls" },
+      ...shading(context),
+      choice(context, "scale", "full colour at", () => SCALES, true),
+    ),
+    agreement,
+    ...texts.flatMap((text, i) => [titles[i], text.node]),
+    said,
+    scale.node,
+  );
+  draw();
+});
+
+/**
+ * What one of the two is made with, and what its model says.
+ * @param {string} name
+ * @param {HTMLElement} said
+ * @param {HTMLElement[]} controls
+ */
+const side = (name, said, controls) =>
+  h(
+    "fieldset",
+    { class: "nbsal-side" },
+    h("legend", {}, name),
+    h("div", { class: "nbsal-controls" }, ...controls),
+    said,
+  );

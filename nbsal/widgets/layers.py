@@ -1,0 +1,45 @@
+"""Layers: layers by tokens, shaded; choosing a row chooses the layer."""
+
+from typing import Any
+
+import traitlets
+
+from nbsal.explainer import Explainer
+from nbsal.saliency import LayerSaliency
+from nbsal.widgets import picture
+from nbsal.widgets.bound import Shaded
+from nbsal.widgets.page import asset
+
+
+class Layers(Shaded):
+    """One explanation at every layer, from one forward and one backward pass.
+
+    `layer` is the row that is chosen, and is shown as a text below; link it to a Highlight's. `scale` "own" shades each
+    layer beside its own largest score, "shared" beside the largest of all.
+
+    >>> import nbsal
+    >>> view = Layers(nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), text="A joy.")
+    >>> view.wait().to_frame().shape
+    (7, 5)
+    """
+
+    inputs = ("text", "method", "target", "tau")
+    gives = LayerSaliency
+    layered = True
+    _esm = asset("layers.js")
+    _css = asset("layers.css")
+
+    scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True)
+
+    def explain(self, explainer: Explainer, wanted: dict[str, Any]) -> LayerSaliency:
+        return explainer.every_layer(wanted["text"], wanted["target"])
+
+    def html(self) -> str:
+        return str(self.result._repr_html_())
+
+    def picture(self) -> bytes:
+        from matplotlib.figure import Figure
+
+        rows, columns = self.result.scores.shape
+        figure = Figure(figsize=(min(60.0, 0.3 * columns + 2), 0.3 * rows + 1.6), layout="constrained")
+        return picture.drawn(self.result.plot(figure.add_subplot()))

@@ -1,0 +1,74 @@
+"""The built front end: small, rebuilt from its sources to the byte, harmless, and whole in the wheel."""
+
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from nbsal import render
+from nbsal.widgets import View, page
+
+ROOT = Path(__file__).parents[2]
+FRONTEND = ROOT / "nbsal" / "frontend"
+SOURCES = sorted(FRONTEND.glob("src/**/*.*"))
+BUILT = sorted(page.STATIC.iterdir())
+VIEWS = sorted(path.stem for path in FRONTEND.glob("src/views/*.js"))
+LARGE = {"workbench": 40}
+KB = 1024
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_is_small(name):
+    script, style = (page.STATIC / f"{name}.{kind}" for kind in ("js", "css"))
+    print(f"{name}: {script.stat().st_size} bytes of script, {style.stat().st_size} of style")
+    assert script.stat().st_size <= LARGE.get(name, 20) * KB and style.stat().st_size <= 8 * KB
+
+
+def test_every_view_has_its_assets():
+    assert {path.name for path in BUILT} == {f"{name}.{kind}" for name in VIEWS for kind in ("js", "css")} | {
+        "offline.js"
+    }
+    classes = {kind.__name__.lower() for kind in vars(sys.modules["nbsal.widgets"]).values() if isinstance(kind, type)}
+    assert set(VIEWS) == classes - {View.__name__.lower()}
+
+
+def test_the_assets_are_what_the_sources_build(tmp_path):
+    if shutil.which("node") is None or not (FRONTEND / "node_modules" / "esbuild").is_dir():
+        pytest.skip("the front end's tools are not installed (npm ci in nbsal/frontend)")
+    subprocess.run(["node", "build.js", str(tmp_path)], cwd=FRONTEND, check=True)
+    built = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert built == {path.name: path.read_bytes() for path in BUILT}, "run `npm run build` in nbsal/frontend"
+
+
+def test_the_page_colours_as_python_does():
+    source = (FRONTEND / "src" / "colour.js").read_text()
+    for name in ("FOR", "AGAINST", "STRONGEST", "FAINT"):
+        value = re.search(rf"^export const {name} = (.*);", source, re.MULTILINE)[1]
+        assert value.strip("[]") == str(getattr(render, name)).strip("()")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_sources_are_short_typed_and_parse_no_markup(path):
+    source = path.read_text()
+    assert source.count("\n") < 400
+    if path.suffix == ".js":
+        assert source.startswith("// @ts-check\n// "), "a file is checked, and says what it is"
+        for banned in ("innerHTML", "outerHTML", "insertAdjacent", "document.querySelector", "eval(", "fetch(", "http"):
+            assert banned not in source
+    else:
+        assert not re.search(r"^(?!\.nbsal|@|}|\s)\S", source, re.MULTILINE), "every rule is the views' own"
+
+
+def test_the_wheel_holds_the_assets_and_no_sources(tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], cwd=ROOT, check=True
+    )
+    names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
+    assert {Path(name).name for name in names if name.startswith("nbsal/widgets/static/")} == {p.name for p in BUILT}
+    assert not [name for name in names if "frontend" in name or "node_modules" in name]
+    scripts = [name for name in names if name.endswith((".js", ".css", ".ts", ".mjs"))]
+    assert all(name.startswith("nbsal/widgets/static/") for name in scripts)

@@ -1,0 +1,91 @@
+"""Compare sets two explanations side by side, on a scale that is said, with the agreement Python reads back."""
+
+import numpy as np
+import pytest
+
+import nbsal
+from nbsal.errors import InputError, UnknownName
+from nbsal.evaluation.agreement import kendall
+from nbsal.widgets import Compare, wire
+from nbsal.widgets.compare import Comparison
+from tests.widgets.test_view import TEXT, from_page
+
+
+@pytest.fixture
+def view(reviews):
+    made = Compare(nbsal.Explainer(reviews, "gradxact", layer=3), text=TEXT, other_method="simple").wait()
+    yield made
+    made.close()
+
+
+def test_both_are_shown(view, reviews):
+    first = nbsal.Explainer(reviews, "gradxact", layer=3)(TEXT)
+    second = nbsal.Explainer(reviews, "simple", layer=3)(TEXT)
+    assert (view._scores, view._result["scales"]) == wire.scores([first.scores, second.scores])
+    assert view._other["caption"] == second.caption()
+    assert view.agreement["rank"] == kendall(first.order, second.order)
+
+
+def test_either_side_is_changed_alone(view):
+    from_page(view, other_layer=1, other_target="negative")
+    found = view.wait().result
+    assert found.first.provenance["parameters"]["layer"] == 3 and found.first.target == "positive"
+    assert found.second.provenance["parameters"]["layer"] == 1 and found.second.target == "negative"
+    for name, value in {"other_layer": 9, "other_method": "grad"}.items():
+        with pytest.raises(UnknownName):
+            setattr(view, name, value)
+
+
+def test_one_method_agrees_with_itself(reviews):
+    view = Compare(nbsal.Explainer(reviews, "gradxact", layer=3), text=TEXT).wait()
+    assert view.agreement == {"rank": 1.0, "overlap": 1.0}
+    assert np.abs(view.result.difference).max() == 0
+
+
+def test_two_models_are_compared(reviews):
+    explainers = (
+        nbsal.Explainer(reviews, "gradcam", layer=2),
+        nbsal.Explainer(nbsal.load("demo/news"), "gradcam", layer=2),
+    )
+    view = Compare(*explainers, text=TEXT).wait()
+    assert view._other["prediction"] in nbsal.load("demo/news").labels
+    assert view._other_choices["labels"] != view._choices["labels"]
+
+
+def test_the_scale_is_ones_own_or_the_larger_one(view):
+    first, second = view.result.first, view.result.second
+    content = list(first.row.content)
+    assert [np.abs(shares[content]).max() for shares in view.result.shares] == [1, 1]
+    before = view._rev
+    view.scale = "shared"
+    top = max(first.largest, second.largest)
+    assert view.result.shares[1].tolist() == (second.scores / top).tolist() and view._rev == before
+    assert "the larger of both" in view.html()
+
+
+def test_plain_results_are_compared(view, reviews):
+    first, second = view.result.first, view.result.second
+    plain = Compare(first, second).wait()
+    assert plain.agreement == view.agreement and plain.other_method == "simple" and not plain._live
+    with pytest.raises(InputError, match="two results"):
+        Compare(first, nbsal.Explainer(reviews, "simple"), text=TEXT)
+
+
+def test_what_was_not_read_alike_is_not_compared(reviews):
+    explain = nbsal.Explainer(reviews, "gradcam")
+    with pytest.raises(InputError, match="same text"):
+        Comparison(explain("A joy."), explain("A bore."))
+
+
+def test_many_tokens_are_ranked_by_the_first_of_each(view):
+    import dataclasses
+
+    long = nbsal.Explainer(view.subject, "gradxact", layer=3, long="window")(TEXT * 300)
+    other = dataclasses.replace(long, scores=-long.scores, signed=-long.signed)
+    assert Comparison(long, other).agreement["rank"] < -0.9
+
+
+def test_it_exports(view):
+    assert view.to_png().startswith(b"\x89PNG")
+    assert view.to_html().count("funny") >= 3
+    assert view.to_frame()["difference"].equals(view.to_frame()["first"] - view.to_frame()["second"])
