@@ -121,7 +121,8 @@ class Encoded(Sequence[Row]):
 
     def padded(self, field: str, fill: int) -> NDArray[np.int64]:
         """One field of every row, filled up on the right to the longest."""
-        return np.array([[*getattr(row, field), *[fill] * (self.longest - len(row))] for row in self.rows])
+        longest = self.longest
+        return np.array([[*getattr(row, field), *[fill] * (longest - len(row))] for row in self.rows])
 
     @property
     def input_ids(self) -> NDArray[np.int64]:

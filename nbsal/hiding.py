@@ -49,6 +49,7 @@ class Hiding:
         self.filler = _filler(subject, way)
         self.forwards = 0  # subsets that the model was run on
         self._known: dict[Key, Tensor] = {}
+        self._first = anatomy.first_position(subject.model)
         self._placing = "position_ids" in inspect.signature(subject.model.forward).parameters
         # A decision that is read at positions needs every position to be there.
         droppable = way == "remove" and self._placing and subject.task == "sequence"
@@ -108,7 +109,7 @@ class Hiding:
 
     def _shown(self, row: Row, kept: Kept, dropping: bool) -> "_Shown":
         """What the model is given of a text."""
-        first = anatomy.first_position(self.subject.model)
+        first = self._first
         emptied = tuple(token if stays else self.filler for token, stays in zip(row.ids, kept.tolist(), strict=True))
         if self.way != "remove":
             return _Shown(replace(row, ids=emptied), tuple(range(first, first + len(row))))
@@ -137,7 +138,8 @@ class Hiding:
         encoded = Encoded([shown.row for shown in batch], reading.pad_id(self.subject))
         inputs = self.subject.inputs(encoded)
         if self._placing if placing is None else placing:
-            padded = [[*shown.positions, *[0] * (encoded.longest - len(shown.positions))] for shown in batch]
+            longest = encoded.longest
+            padded = [[*shown.positions, *[0] * (longest - len(shown.positions))] for shown in batch]
             inputs["position_ids"] = torch.as_tensor(padded, device=self.subject.device)
         return inputs
 
