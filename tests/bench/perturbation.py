@@ -1,0 +1,194 @@
+"""What hiding methods cost beside captum with ThermoStat's settings: `python -m tests.bench.perturbation`.
+
+demo/news on 32 texts of AG News (from NBSAL_DATA; without it, those that come along), one thread, CPU time. Captum runs
+as ThermoStat ran it, one text and one perturbed row at a time, on texts padded to 512 and to the longest of the batch.
+It is timed on a few texts (Shapley at 512: one order of 25), and its total for all follows from the number of forwards,
+which is the same for every text. Ours is timed in full, every round beside captum's. Then the scores are compared: on
+the game that captum plays (tokens become padding in full view), ours must be draws from the same distribution.
+"""
+
+import argparse
+import json
+import math
+import os
+import statistics
+import warnings
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import torch
+from captum._utils.models.linear_model import SkLearnLinearModel
+from captum.attr import LimeBase, Occlusion, ShapleyValueSampling
+
+import nbsal
+from nbsal.methods import catalogue
+from tests.bench.decoding import cpu
+
+SAMPLES = 25
+
+
+def texts(count: int) -> list[str]:
+    """The first texts of AG News's test split, or the news that come along."""
+    folder = Path(os.environ.get("NBSAL_DATA", "nowhere")) / "ag_news" / "test.jsonl"
+    source = (
+        folder.read_text("utf-8") if folder.exists() else (files("nbsal.samples") / "news.jsonl").read_text("utf-8")
+    )
+    return [json.loads(line)["text"] for line in source.splitlines()[:count]]
+
+
+class ThermoStat:
+    """Captum on one padded text, and how often it ran the model."""
+
+    def __init__(self, subject, text: str, length: int) -> None:
+        self.model, self.forwards = subject.model, 0
+        row = subject.encode(text)[0]
+        extra = length - len(row)
+        self.ids = torch.tensor([[*row.ids, *[0] * extra]])
+        self.mask = torch.tensor([[1] * len(row) + [0] * extra])
+        self.special = torch.tensor([[*row.special, *[True] * extra]])
+        self.baseline = torch.where(self.special, self.ids, 0)
+        with torch.no_grad():
+            self.options = {
+                "target": int(self.forward(self.ids, self.mask).argmax()),
+                "additional_forward_args": (self.mask,),
+            }
+        self.forwards = 0
+
+    def forward(self, ids, mask):
+        self.forwards += 1
+        return self.model(input_ids=ids, attention_mask=mask).logits
+
+    def shapley(self, samples: int = SAMPLES):
+        method = ShapleyValueSampling(self.forward)
+        return method.attribute(self.ids, baselines=self.baseline, n_samples=samples, **self.options)[0]
+
+    def occlusion(self):
+        return Occlusion(self.forward).attribute(self.ids, sliding_window_shapes=(3,), **self.options)[0]
+
+    def lime(self):
+        def perturbed(ids, **ignored):
+            hidden = (torch.rand(ids.shape) < 0.3) & ~self.special
+            return torch.where(hidden, 0, ids)
+
+        def similarity(ids, other, interpretable, **ignored):
+            return 1 - torch.sum(ids[0] != other[0]) / 512  # what it is with all the padding
+
+        ridge = SkLearnLinearModel("linear_model.Ridge")
+        method = LimeBase(
+            self.forward, ridge, similarity, perturbed, False, None, lambda sample, ids, **ignored: sample
+        )
+        return method.attribute(self.ids, n_samples=SAMPLES, **self.options)[0]
+
+
+def captum_seconds(
+    subject, chosen: list[str], length: int, name: str, samples: int = SAMPLES
+) -> tuple[float, float, int]:
+    """CPU seconds a forward of captum's, its forwards a text with 25 samples, and how many were timed."""
+    cases = [ThermoStat(subject, text, length) for text in chosen]
+    with torch.no_grad():
+        if name == "shapley":
+            seconds = cpu(lambda: [case.shapley(samples) for case in cases])
+        else:
+            seconds = cpu(lambda: [getattr(case, name)() for case in cases])
+    timed = sum(case.forwards for case in cases)
+    each = timed / len(cases) if name != "shapley" else 2 + SAMPLES * length
+    return seconds / timed, each, timed
+
+
+def same_shapley(subject, chosen: list[str]) -> None:
+    """Captum's estimate of 25 orders among ours of 25 other orders, in standard errors of their difference."""
+    torch.manual_seed(0)
+    far = []
+    for text in chosen:
+        row = subject.encode(text)[0]
+        with torch.no_grad():
+            theirs = ThermoStat(subject, text, len(row)).shapley().numpy()
+        methods = {str(seed): nbsal.Shapley(1, seed=seed, way="pad") for seed in range(SAMPLES)}
+        single = np.stack(
+            [found[0].scores for found in nbsal.compare(subject, methods, [text], progress=False).values()]
+        )
+        error = single.std(0, ddof=1) * math.sqrt(2 / SAMPLES)
+        inside = list(row.content)
+        far.extend((single.mean(0) - theirs)[inside] / error[inside])
+    print(
+        f"  Shapley, {len(far)} tokens of {len(chosen)} texts: ours less captum's in standard errors: mean "
+        f"{np.mean(far):+.2f}, spread {np.std(far):.2f}, beyond two {np.mean(np.abs(far) > 2):.1%} (expected 0, 1, 5%)"
+    )
+
+
+def same_lime(subject, text: str, runs: int = 40) -> None:
+    """Many draws of captum's raw-id regression and of ours with the same settings."""
+    torch.manual_seed(0)
+    row = subject.encode(text)[0]
+    case = ThermoStat(subject, text, len(row))
+    with torch.no_grad():
+        theirs = np.stack([case.lime().numpy() for _ in range(runs)])
+    methods = {str(seed): catalogue.create("lime@thermostat", seed=seed) for seed in range(runs)}
+    ours = np.stack([found[0].scores for found in nbsal.compare(subject, methods, [text], progress=False).values()])
+    inside = list(row.content)
+    error = np.sqrt((ours.var(0, ddof=1) + theirs.var(0, ddof=1)) / runs)
+    far = (ours.mean(0) - theirs.mean(0))[inside] / error[inside]
+    print(
+        f"  LIME on raw ids, {len(far)} tokens, {runs} runs each: ours less captum's in standard errors: mean "
+        f"{far.mean():+.2f}, spread {far.std():.2f}, beyond two {np.mean(np.abs(far) > 2):.1%} (expected 0, 1, 5%)"
+    )
+
+
+def same_occlusion(subject, chosen: list[str]) -> None:
+    """Windows that lie within the content are the same windows."""
+    worst = 0.0
+    for text in chosen:
+        row = subject.encode(text)[0]
+        with torch.no_grad():
+            theirs = ThermoStat(subject, text, len(row)).occlusion().numpy()
+        ours = nbsal.Explainer(subject, nbsal.Occlusion(3, way="pad"))(text).scores
+        inner = list(row.content)[2:-2]
+        worst = max(worst, float(np.abs(ours - theirs)[inner].max() / np.abs(theirs).max()))
+    print(f"  Occlusion, tokens two and more from special ones: largest difference {worst:.1e} of the largest score")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.perturbation", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--texts", type=int, default=32)
+    parser.add_argument("--few", type=int, default=2, help="texts that captum is timed on, padded to the batch")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", module="sklearn")  # a ridge on raw ids is singular in float32
+    subject = nbsal.load("demo/news")
+    many = texts(options.texts)
+    lengths = [len(row) for row in subject.encode(many)]
+    few, batch = many[: options.few], max(lengths)
+    print(f"{len(many)} texts of {min(lengths)} to {batch} tokens, mean {statistics.mean(lengths):.0f}; CPU seconds")
+    ours = {"shapley": nbsal.Shapley(SAMPLES), "lime": nbsal.LIME(SAMPLES), "occlusion": nbsal.Occlusion(3)}
+    ratios: dict[tuple[str, int], list[float]] = {(name, length): [] for name in ours for length in (512, batch)}
+    for _ in range(options.rounds):
+        for name, method in ours.items():
+            explain = nbsal.Explainer(subject, method)
+            seconds = cpu(lambda explain=explain: explain.map(many, progress=False))
+            print(f"  {name:9} ours, all {len(many)} texts: {seconds:7.1f}")
+            for length in (512, batch):
+                chosen, orders = (many[:1], 1) if length == 512 else (few, 3)
+                each, forwards, timed = captum_seconds(subject, chosen, length, name, orders)
+                total = each * forwards * len(many)
+                ratios[name, length].append(total / seconds)
+                print(
+                    f"  {name:9} captum at {length:3}: {timed} forwards timed, {each * 1000:.1f} ms each; "
+                    f"{forwards:.0f} a text x {len(many)} texts = {total:8.1f}: {total / seconds:6.1f} x ours"
+                )
+    print("captum's CPU time over ours, median of the rounds (range):")
+    for (name, length), found in ratios.items():
+        goal = 20 if length == 512 else 3
+        print(
+            f"  {name:9} at {length:3}: {statistics.median(found):6.1f} ({min(found):.1f} to {max(found):.1f}), "
+            f"goal {goal}"
+        )
+    print("the same scores, where captum and we play the same game:")
+    same_shapley(subject, few)
+    same_lime(subject, few[0])
+    same_occlusion(subject, few)
+
+
+if __name__ == "__main__":
+    main()
