@@ -1,8 +1,10 @@
 """Relevance methods: propagation on stock models, and what Chefer et al. and Song et al. make of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -186,6 +188,13 @@ class MaskLRP(TransformerAttribution):
         if self.empty not in ("pass", "block"):
             raise UnknownName("way to treat empty blocks", self.empty, ("pass", "block"))
         return replace(super().resolve(subject), mask=mask)
+
+    def parameters(self) -> dict[str, Any]:
+        return super().parameters() | {"mask": self.mask and repr(self.mask)}
+
+    def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
+        assert self.mask is not None, "resolve the method first"
+        return [{"heads": np.argwhere(self.mask.selected).tolist()} for _ in trace.encoded]
 
     def passage(self, trace: Trace) -> Passage:
         assert self.mask is not None, "resolve the method first"

@@ -8,5 +8,6 @@
 
 from nbsal.widgets.base import View as View
 from nbsal.widgets.compare import Compare as Compare
+from nbsal.widgets.heads import Heads as Heads
 from nbsal.widgets.highlight import Highlight as Highlight
 from nbsal.widgets.layers import Layers as Layers

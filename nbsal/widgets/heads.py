@@ -21,7 +21,7 @@ from nbsal.widgets.base import View
 from nbsal.widgets.bound import Shaded, choices
 from nbsal.widgets.grid import CHOICES, KINDS, Grid, limited, switched
 from nbsal.widgets.page import asset
-from nbsal.widgets.parted import Found, Parted
+from nbsal.widgets.parted import Parted
 
 SYNT, POS = 0.1, 0.8  # the thresholds of a study's mask
 LONGEST = 512  # tokens up to which a head's attention is drawn: it is their number's square
@@ -54,8 +54,8 @@ class Heads(Parted):
     kind = traitlets.Enum(CHOICES, "both").tag(sync=True)
     synt = traitlets.Float(SYNT, min=0.0, max=1.0).tag(sync=True)
     pos = traitlets.Float(POS, min=0.0, max=1.0).tag(sync=True)
-    toggled = traitlets.List().tag(sync=True)
-    head = traitlets.List(default_value=None, allow_none=True).tag(sync=True)
+    toggled = traitlets.List(traitlets.Any()).tag(sync=True)
+    head = traitlets.List(traitlets.Any(), default_value=None, allow_none=True).tag(sync=True)
     _heads = traitlets.Dict().tag(sync=True)
     _attention = traitlets.Dict().tag(sync=True)
 
@@ -134,7 +134,7 @@ class Heads(Parted):
         if found is not None:
             self.grid = found
             on = found.before.selected.astype(int).tolist()
-            self._heads = {"kinds": found.kinds(), "about": found.about(), "on": on, "notes": found.notes()}
+            self._heads = {"kinds": found.kinds(), "about": found.about(), "on": on, "studied": found.study is not None}
 
     def publish(self, found: Any) -> None:
         if isinstance(found, Grid):

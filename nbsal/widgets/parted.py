@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 from nbsal.explainer import Explainer
@@ -49,8 +50,8 @@ class Parted(Shaded):
         for name in keys.keys() - parts.keys():
             if self.result is not reading:
                 self.partly(job, Found(reading, dict(parts)))
-            find = getattr(self, f"find_{name}")
-            parts[name] = self.once(name, keys[name], lambda find=find: find(reading, wanted, job))
+            find = partial(getattr(self, f"find_{name}"), reading, wanted, job)
+            parts[name] = self.once(name, keys[name], find)
         return Found(reading, parts)
 
     def once(self, name: str, key: Any, work: Callable[[], Any]) -> Any:
