@@ -169,7 +169,7 @@ class Results:
             if others:
                 styles.loc[self.best(m, others), (self._headed(m), head)] = "font-style: italic"
         styled = (
-            numbers.style.format(precision=3, escape="html").format_index(escape="html").apply(lambda _: styles, None)
+            numbers.style.format(precision=3, escape="html").format_index(render.escape).apply(lambda _: styles, None)
         )
         return styled.set_caption(render.escape(". ".join(self.notes)))
 
