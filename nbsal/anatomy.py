@@ -101,14 +101,8 @@ def listening(model: Any) -> Iterator[list[Tensor]]:
     def leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         heard.append(first_tensor(output))
 
-    modules = list(dict.fromkeys(blocks(model)))
-    handles = [module.register_forward_pre_hook(enter, with_kwargs=True) for module in modules]
-    handles += [module.register_forward_hook(leave) for module in modules]
-    try:
+    with _hooked(model, enter, leave):
         yield heard
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
@@ -129,6 +123,13 @@ def replacing(model: Any, layer: int, states: Tensor) -> Iterator[None]:
             return None
         return states if isinstance(output, Tensor) else (states, *output[1:])
 
+    with _hooked(model, enter, leave):
+        yield
+
+
+@contextmanager
+def _hooked(model: Any, enter: Any, leave: Any) -> Iterator[None]:
+    """The model with a hook before and one behind each of its blocks; they are gone afterwards."""
     modules = list(dict.fromkeys(blocks(model)))
     handles = [module.register_forward_pre_hook(enter, with_kwargs=True) for module in modules]
     handles += [module.register_forward_hook(leave) for module in modules]
