@@ -55,7 +55,7 @@ def test_parts_make_up_whole_steps():
 
 
 def test_parts_stop_with_the_whole():
-    cancel = Event()
+    cancel = threading.Event()
     part = Meter(4, cancel=cancel).part(2, 10)
     part.check()
     cancel.set()
