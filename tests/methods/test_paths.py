@@ -254,9 +254,9 @@ def test_points_are_packed_and_cancelled(load, monkeypatch):
     hook.remove()
 
 
-def test_windows_say_nothing_of_one_window(reviews):
-    explain = nbsal.Explainer(reviews, nbsal.Integrated(steps=2), long="window")
-    joined = explain("good " * 600)
+def test_windows_say_nothing_of_one_window(load):
+    explain = nbsal.Explainer(load("bert"), nbsal.Integrated(steps=2), long="window")
+    joined = explain("The film is a joy. " * 15)
     assert joined.provenance["windows"] > 1 and "gap" not in joined.provenance
 
 
