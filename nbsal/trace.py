@@ -6,7 +6,7 @@ on every architecture and nothing is registered, patched or left behind.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -18,15 +18,24 @@ from nbsal import anatomy
 from nbsal.encoding import Encoded
 from nbsal.errors import ModelError, UnknownName
 from nbsal.lrp import mode
-from nbsal.lrp.mode import Passage, Record, straight
+from nbsal.lrp.mode import Passage, Record, Relevance, straight
 from nbsal.lrp.rules import DEFAULT, Rules
 from nbsal.progress import Meter
 from nbsal.subject import Subject
 from nbsal.target import Decision, decide
 
 # "forward" costs nothing here: such a method runs the subject by itself.
-NEEDS = ("hidden", "hidden_grad", "attention", "attention_grad", "forward")
+NEEDS = ("hidden", "hidden_grad", "attention", "attention_grad", "relevance", "forward")
 Found = TypeVar("Found")
+
+
+@dataclass
+class Flow:
+    """A forward that relevance can flow back through, as often as it is asked to."""
+
+    mode: Relevance
+    layers: list[Tensor]
+    logits: Tensor
 
 
 @dataclass
@@ -42,6 +51,7 @@ class Trace:
     hidden_grad: dict[int, Tensor] = field(default_factory=dict)
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
     attention_grad: dict[int, Tensor] = field(default_factory=dict)
+    flow: Flow | None = None  # for relevance under the default rules, beside the same forward
     meter: Meter = field(default_factory=lambda: Meter(None))  # progress and cancel of a method that takes long
     known: dict[Any, Any] = field(default_factory=dict)  # what methods found out from it
 
@@ -108,13 +118,15 @@ def record(
     kept = range(subject.depth + 1) if keep is None else sorted(set(keep))
     wanted = list(targets) if targets is not None else [None] * len(encoded)
     grads = {need.removesuffix("_grad") for need in needs if need.endswith("_grad")}
-    attending = any(need.startswith("attention") for need in needs)
+    attending, flowing = any(need.startswith("attention") for need in needs), "relevance" in needs
     # Callers may sit inside no_grad or inference_mode; what is recorded here needs a graph all the same.
-    graph = torch.enable_grad() if grads else torch.no_grad()
+    graph = torch.enable_grad() if grads or flowing else torch.no_grad()
     with subject.lock, torch.inference_mode(False), graph, anatomy.evaluating(subject.model):
-        with anatomy.listening(subject.model) as heard, _attending(subject, attending) as seen:
-            logits = subject.logits(subject.inputs(encoded))
-        _complete("hidden states", len(heard), subject.depth + 1, subject)
+        with (
+            _attending(subject, attending) as seen,
+            _flowing(subject, DEFAULT) if flowing else nullcontext() as running,
+        ):
+            logits, heard = _heard(subject, subject.inputs(encoded))
         if attending:
             _complete("attention", len(seen), subject.depth, subject)
         decisions = [
@@ -125,7 +137,8 @@ def record(
         parts = {"hidden": {layer: heard[layer] for layer in kept}, "attention": dict(enumerate(seen))}
         gradients = _gradients(values, {name: parts[name] for name in grads})
         _finite(values, *(tensor for found in gradients.values() for tensor in found.values()))
-    trace = Trace(subject, encoded, decisions, logits.detach(), values.detach())
+    flow = None if running is None else _flow(subject, running, heard, logits)
+    trace = Trace(subject, encoded, decisions, logits.detach(), values.detach(), flow=flow)
     trace.hidden = {layer: tensor.detach() for layer, tensor in parts["hidden"].items()}
     trace.attention = {block: tensor.detach() for block, tensor in parts["attention"].items()}
     trace.hidden_grad, trace.attention_grad = gradients.get("hidden", {}), gradients.get("attention", {})
@@ -133,36 +146,67 @@ def record(
 
 
 def propagate(trace: Trace, rules: Rules, passage: Passage) -> Record:
-    """Run the model once more under relevance rules, and relevance back from the targets of a trace."""
-    subject, model = trace.subject, trace.subject.model
-    # In decoders the causal mask is part of the operation; elsewhere the published code adds masks as summands.
-    chosen = replace(rules, mask=rules.mask and not subject.causal)
-    with subject.lock, torch.inference_mode(False), torch.enable_grad(), anatomy.evaluating(model), _eager(model):
-        inputs = subject.inputs(trace.encoded)
-        if chosen.mask:  # stock models drop a mask that hides nothing; the published sum over it is not nothing
-            hidden = 1 - inputs["attention_mask"][:, None, None].to(subject.dtype)
-            size = (-1, -1, trace.encoded.longest, -1)
-            inputs["attention_mask"] = (hidden * torch.finfo(subject.dtype).min).expand(*size)
-        with anatomy.listening(model) as heard, mode.running(model, chosen, passage) as running:
-            logits = subject.logits(inputs)
-        _complete("hidden states", len(heard), subject.depth + 1, subject)
-        _complete("attention", running.softmaxes, subject.depth, subject)
+    """Relevance back from the targets of a trace; under other rules than the default the model runs once more."""
+    subject = trace.subject
+    with subject.lock, torch.inference_mode(False), torch.enable_grad(), anatomy.evaluating(subject.model):
+        flow = trace.flow if trace.flow is not None and rules == DEFAULT else _run(subject, trace.encoded, rules)
+        flow.mode.passage, flow.mode.found = passage, {}
         shortened = [
-            given[: len(row)] if given.ndim > 1 else given for row, given in zip(trace.encoded, logits, strict=True)
+            given[: len(row)] if given.ndim > 1 else given
+            for row, given in zip(trace.encoded, flow.logits, strict=True)
         ]
         values = [d.target.value(given) for d, given in zip(trace.decisions, shortened, strict=True)]
-        found = _backward(torch.stack(values).sum(), heard, chosen.spread and subject.task == "span")
-    reached = [torch.zeros_like(h) if r is None else r for h, r in zip(heard, found, strict=True)]
-    return Record(dict(enumerate(reached)), dict(running.found))
+        found = _backward(torch.stack(values).sum(), flow.layers, rules.spread and subject.task == "span")
+    reached = [torch.zeros_like(h) if r is None else r for h, r in zip(flow.layers, found, strict=True)]
+    return Record(dict(enumerate(reached)), flow.mode.found)
 
 
-def _backward(value: Tensor, heard: Sequence[Tensor], spread: bool) -> Sequence[Tensor | None]:
+def _run(subject: Subject, encoded: Encoded, rules: Rules) -> Flow:
+    """The model once more, for relevance alone."""
+    # In decoders the causal mask is part of the operation; elsewhere the published code adds masks as summands.
+    chosen = replace(rules, mask=rules.mask and not subject.causal)
+    inputs = subject.inputs(encoded)
+    if chosen.mask:  # stock models drop a mask that hides nothing; the published sum over it is not nothing
+        hidden = 1 - inputs["attention_mask"][:, None, None].to(subject.dtype)
+        size = (-1, -1, encoded.longest, -1)
+        inputs["attention_mask"] = (hidden * torch.finfo(subject.dtype).min).expand(*size)
+    with _flowing(subject, chosen) as running:
+        logits, heard = _heard(subject, inputs)
+    return _flow(subject, running, heard, logits)
+
+
+@contextmanager
+def _flowing(subject: Subject, rules: Rules) -> Iterator[Relevance]:
+    """The model with its plain attention, under those rules."""
+    with _eager(subject.model), mode.running(subject.model, subject.blocks[0], rules) as running:
+        yield running
+
+
+def _flow(subject: Subject, running: Relevance, heard: Sequence[Tensor], logits: Tensor) -> Flow:
+    """What a forward under the mode left for relevance to flow back through."""
+    _complete("attention", running.softmaxes, subject.depth, subject)
+    layers, beneath = [mode.shadow(hidden) for hidden in heard], mode.shadow(logits)
+    _complete("shadows", sum(layer is not None for layer in layers), subject.depth + 1, subject)
+    assert beneath is not None, "logits come of the last layer"
+    return Flow(running, [layer for layer in layers if layer is not None], beneath)
+
+
+def _heard(subject: Subject, inputs: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """Logits and the hidden states of every layer."""
+    with anatomy.listening(subject.model) as heard:
+        logits = subject.logits(inputs)
+    _complete("hidden states", len(heard), subject.depth + 1, subject)
+    return logits, heard
+
+
+def _backward(value: Tensor, layers: list[Tensor], spread: bool) -> Sequence[Tensor | None]:
     """Relevance at every layer; `spread` puts the mean over positions on every position of the last one."""
     if not spread:
-        return torch.autograd.grad(value, heard, allow_unused=True)
-    (last,) = torch.autograd.grad(value, heard[-1:], retain_graph=True)
+        return torch.autograd.grad(value, layers, retain_graph=True, allow_unused=True)
+    (last,) = torch.autograd.grad(value, layers[-1:], retain_graph=True)
     last = last.mean(1, keepdim=True).expand_as(last)
-    return (*torch.autograd.grad(heard[-1], heard[:-1], last, allow_unused=True), last)
+    found = torch.autograd.grad(layers[-1], layers[:-1], last, retain_graph=True, allow_unused=True)
+    return *found, last
 
 
 def _gradients(values: Tensor, parts: dict[str, dict[int, Tensor]]) -> dict[str, dict[int, Tensor]]:

@@ -139,7 +139,8 @@ def test_forwards_of_a_methods_own_restore_everything(load, name, error):
 def test_attention_traces_restore_everything(load, architecture, outcome):
     subject = load(architecture)
     before = state(subject)
-    attend = lambda text: trace.record(subject, subject.encode(text), needs=trace.NEEDS)  # noqa: E731
+    needs = set(trace.NEEDS) - ({"relevance"} if architecture == "deberta-v2" else set())  # which has no rules
+    attend = lambda text: trace.record(subject, subject.encode(text), needs=needs)  # noqa: E731
     OUTCOMES[outcome](subject, attend)
     assert state(subject) == before
 

@@ -1,8 +1,10 @@
-"""The mode: a stock model's forward under relevance rules, so that its backward is relevance propagation.
+"""The mode: a stock model's forward, and beside it the way that relevance takes back through it.
 
-Inside the mode every function that touches a live tensor (one that hangs on the embedding output) is replaced by its
-rule, or passes because it only moves numbers about, or raises and names itself: coverage is checked, not hoped for. The
-mode is a property of one thread; backward runs outside it.
+Inside the mode every tensor that comes of the embedding output has a shadow: the same number, but on a graph of its own
+whose backward is relevance propagation. A function that touches such a tensor gives its output a shadow by its rule, or
+moves the shadow with the number, or raises and names itself: coverage is checked, not hoped for. The model's own
+numbers and gradients stay what they are, so one forward serves both. The mode is a property of one thread; backward
+runs outside it.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,21 +32,6 @@ def straight(block: int, relevance: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @dataclass
-class Gate:
-    """One block's product of attention and values: where maps are read and masks act."""
-
-    block: int
-    passage: Passage
-    found: dict[int, Tensor]
-
-    def passes(self, relevance: Tensor) -> tuple[Tensor, Tensor]:
-        return self.passage(self.block, relevance)
-
-    def keep(self, share: Tensor) -> None:
-        self.found[self.block] = share
-
-
-@dataclass
 class Record:
     """What relevance propagation found for one batch."""
 
@@ -52,7 +39,8 @@ class Record:
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
 
 
-GATE = "_nbsal_gate"  # marks attention probabilities on their way to the values
+SHADOW = "_nbsal_shadow"
+BLOCK = "_nbsal_block"  # marks attention probabilities on their way to the values
 T = Tensor
 _LINEAR = {functional.linear}
 _TRANSPOSED = {torch.addmm, T.addmm}
@@ -67,52 +55,67 @@ _IDENTITY = {
 _MOVES = frozenset(
     "view reshape transpose permute contiguous __getitem__ split squeeze unsqueeze flatten cat chunk expand to type "
     "float double clone swapaxes t unbind stack narrow index_select __get__ size dim numel "
-    "is_floating_point data_ptr".split()
+    "is_floating_point data_ptr requires_grad_".split()
 )
 
 
 class Relevance(TorchFunctionMode):
-    """Replaces what the model calls by the rules; `found` fills with the maps while relevance flows back."""
+    """Gives the model's tensors their shadows; `found` fills with the maps while relevance flows back."""
 
-    def __init__(self, chosen: Rules, passage: Passage, sizes: dict[Any, Tensor]) -> None:
+    def __init__(self, chosen: Rules, sizes: dict[Any, Tensor]) -> None:
         super().__init__()
-        self.rules, self.passage, self.sizes = chosen, passage, sizes
+        self.rules, self.sizes = chosen, sizes
+        self.passage: Passage = straight
         self.found: dict[int, Tensor] = {}
         self.softmaxes = 0
         self.resting = 0  # inside a module that counts as one operation
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if self.resting or not any(live(value) for value in _tensors(args)):
+        if self.resting or not any(shadow(value) is not None for value in _tensors(args)):
             return func(*args, **kwargs)
+        if func in _SOFTMAX and args[0].dtype == torch.float64:
+            kwargs.pop("dtype", None)  # some models ask for float32 here
+        if func in _ADD:  # a sum in place would change what its summand's shadow remembers
+            func, args = torch.add, args[:2]
+        y = func(*args, **kwargs)
+        beneath = [_beneath(value) for value in args]
         if func in _LINEAR:
-            return self._linear(*args, **kwargs)
-        if func in _TRANSPOSED:
-            return self._transposed(*args)
-        if func in _PRODUCT:
-            gate = getattr(args[0], GATE, None)
-            return apply(rules.Product, args[0], args[1], self.rules, gate)
-        if func in _ADD:
-            return self._add(*args[:2])
-        if func in _TIMES:
-            if live(args[0]) and live(args[1]):
-                return apply(rules.Halves, args[0], args[1])
-            return apply(rules.Identity, args[0] if live(args[0]) else args[1], func(*args, **kwargs))
-        if func in _SOFTMAX:
-            return self._softmax(func, args, kwargs)
-        if func in _IDENTITY:
-            return self._tagged(apply(rules.Identity, args[0], func(*args, **kwargs)), args[0])
-        if getattr(func, "__name__", "") in _MOVES:
-            return self._tagged(func(*args, **kwargs), args[0])
-        raise ModelError(f"Relevance has no rule for {resolve_name(func) or func}, which this model calls.")
+            cast(y, self._linear(y, *beneath, **kwargs))
+        elif func in _TRANSPOSED:
+            cast(y, self._transposed(y, *beneath))
+        elif func in _PRODUCT:
+            gate = Gate(self, getattr(args[0], BLOCK)) if hasattr(args[0], BLOCK) else None
+            cast(y, apply(rules.Product, *beneath, y, self.rules, gate))
+        elif func in _ADD:
+            cast(y, self._add(y, *args))
+        elif func in _TIMES:
+            both = all(shadow(value) is not None for value in args[:2])
+            cast(y, apply(rules.Halves, *beneath, y) if both else _passed(y, *args[:2]))
+        elif func in _SOFTMAX:
+            taylor = self.rules.softmax == "taylor"
+            cast(y, apply(rules.Softmax if taylor else rules.Identity, beneath[0], y))
+            if y.ndim == 4:
+                setattr(y, BLOCK, self.softmaxes)
+                self.softmaxes += 1
+        elif func in _IDENTITY:
+            cast(y, _passed(y, args[0]))
+            _mark(y, args[0])
+        elif getattr(func, "__name__", "") in _MOVES:
+            if any(isinstance(value, Tensor) for value in _tensors([y])):
+                _cast_all(y, func(*beneath, **kwargs))
+                _mark(y, args[0])
+        else:
+            raise ModelError(f"Relevance has no rule for {resolve_name(func) or func}, which this model calls.")
+        return y
 
-    def _linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        return apply(rules.Linear, x, weight, bias, self.rules, self._size(weight))
+    def _linear(self, y: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        return apply(rules.Linear, x, weight, bias, y, self.rules, self._size(weight))
 
-    def _transposed(self, bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    def _transposed(self, y: Tensor, bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
         if not self.rules.transposed:
-            return apply(rules.Transposed, bias, x, weight, self.rules)
-        return apply(rules.Linear, x, weight.T, bias, self.rules, self._size(weight).T)
+            return apply(rules.Transposed, bias, x, weight, y, self.rules)
+        return apply(rules.Linear, x, weight.T, bias, y, self.rules, self._size(weight).T)
 
     def _size(self, weight: Tensor) -> Tensor:
         """|W|, computed once for each weight of the model."""
@@ -121,35 +124,63 @@ class Relevance(TorchFunctionMode):
             self.sizes[key] = weight.detach().abs()
         return self.sizes[key]
 
-    def _add(self, a: Any, b: Any) -> Tensor:
-        if (live(a) and live(b)) or (self.rules.mask and _is_mask(b)):
-            return apply(rules.Add, a, b, self.rules)
-        return apply(rules.Identity, a if live(a) else b, a + b)
+    def _add(self, y: Tensor, a: Any, b: Any) -> Tensor:
+        both = shadow(a) is not None and shadow(b) is not None
+        if both or (self.rules.mask and _is_mask(b)):
+            return apply(rules.Add, _beneath(a), _beneath(b), y, self.rules)
+        return _passed(y, a, b)
 
-    def _softmax(self, func: Any, args: Any, kwargs: Any) -> Tensor:
-        x = args[0]
-        if x.dtype == torch.float64:
-            kwargs.pop("dtype", None)  # some models ask for float32 here
-        y = func(*args, **kwargs)
-        y = apply(rules.Softmax if self.rules.softmax == "taylor" else rules.Identity, x, y)
-        if x.ndim == 4:
-            setattr(y, GATE, Gate(self.softmaxes, self.passage, self.found))
-            self.softmaxes += 1
-        return y
 
-    def _tagged(self, y: Any, x: Any) -> Any:
-        """Attention stays attention through dropout and changes of type."""
-        if isinstance(y, Tensor) and hasattr(x, GATE) and y.shape == x.shape:
-            setattr(y, GATE, getattr(x, GATE))
-        return y
+@dataclass
+class Gate:
+    """One block's product of attention and values: where maps are read and masks act."""
+
+    mode: Relevance
+    block: int
+
+    def passes(self, relevance: Tensor) -> tuple[Tensor, Tensor]:
+        return self.mode.passage(self.block, relevance)
+
+    def keep(self, share: Tensor) -> None:
+        self.mode.found[self.block] = share
+
+
+def shadow(value: Any) -> Tensor | None:
+    """The tensor through which relevance flows back beside a number, if it does."""
+    return getattr(value, SHADOW, None) if isinstance(value, Tensor) else None
+
+
+def cast(y: Tensor, beneath: Tensor) -> None:
+    """Give a tensor its shadow."""
+    setattr(y, SHADOW, beneath)
+
+
+def _cast_all(y: Any, beneath: Any) -> None:
+    for one, under in zip(_tensors([y]), _tensors([beneath]), strict=True):
+        cast(one, under)
+
+
+def _beneath(value: Any) -> Any:
+    """An argument as the shadows see it."""
+    if isinstance(value, list | tuple):
+        return type(value)(_beneath(one) for one in value)
+    under = shadow(value)
+    return value if under is None else under
+
+
+def _passed(y: Tensor, *inputs: Any) -> Tensor:
+    """The shadow of a tensor whose relevance passes unchanged to the one input that has a shadow."""
+    beneath = next(under for under in map(shadow, inputs) if under is not None)
+    return beneath if y is inputs[0] else apply(rules.Identity, beneath, y)
+
+
+def _mark(y: Any, x: Any) -> None:
+    """Attention stays attention through dropout and changes of type."""
+    if isinstance(y, Tensor) and hasattr(x, BLOCK) and y.shape == x.shape:
+        setattr(y, BLOCK, getattr(x, BLOCK))
 
 
 _SIZES: WeakKeyDictionary[nn.Module, dict[Any, Tensor]] = WeakKeyDictionary()
-
-
-def live(value: Any) -> bool:
-    """Whether relevance will flow through it; parameters are frozen meanwhile."""
-    return isinstance(value, Tensor) and value.is_floating_point() and value.requires_grad
 
 
 def _tensors(args: Any) -> Iterator[Any]:
@@ -165,11 +196,14 @@ def _is_mask(value: Any) -> bool:
 
 
 @contextmanager
-def running(model: nn.Module, chosen: Rules, passage: Passage) -> Iterator[Relevance]:
-    """The mode in force, the model's parameters frozen, and modules that are one operation treated as one."""
-    mode = Relevance(chosen, passage, _SIZES.setdefault(model, {}))
+def running(model: nn.Module, first: nn.Module, chosen: Rules) -> Iterator[Relevance]:
+    """The mode in force from a model's `first` block on, the model's parameters frozen.
+
+    Modules that are one operation are treated as one.
+    """
+    mode = Relevance(chosen, _SIZES.setdefault(model, {}))
     thawed = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    handles: list[Any] = []
+    handles: list[Any] = [first.register_forward_pre_hook(_begin, with_kwargs=True)]
     try:
         for parameter in thawed:
             parameter.requires_grad_(False)
@@ -185,6 +219,13 @@ def running(model: nn.Module, chosen: Rules, passage: Passage) -> Iterator[Relev
             parameter.requires_grad_(True)
 
 
+def _begin(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """The first shadow is that of the embedding output."""
+    hidden = args[0] if args else kwargs["hidden_states"]
+    if shadow(hidden) is None:
+        cast(hidden, hidden.detach().requires_grad_())
+
+
 def _is_one_operation(module: nn.Module) -> bool:
     """Activations and root-mean-square norms written out in Python; relevance passes them unchanged."""
     return type(module).__module__ == "transformers.activations" or type(module).__name__.endswith("RMSNorm")
@@ -197,10 +238,10 @@ def _rest(mode: Relevance) -> Callable[..., None]:
     return before
 
 
-def _wake(mode: Relevance) -> Callable[..., Any]:
-    def after(module: nn.Module, args: Any, output: Tensor) -> Any:
-        found = apply(rules.Identity, args[0], output) if live(args[0]) else output
+def _wake(mode: Relevance) -> Callable[..., None]:
+    def after(module: nn.Module, args: Any, output: Tensor) -> None:
         mode.resting -= 1
-        return found
+        if shadow(args[0]) is not None:
+            cast(output, _passed(output, args[0]))
 
     return after

@@ -1,8 +1,9 @@
-"""Relevance rules: autograd functions whose forward is the model's own and whose backward carries relevance.
+"""Relevance rules: autograd functions that are given what the model computed and whose backward carries relevance.
 
-Each is named after the operation it stands for. The relevance of an operation's output is handed to its inputs; totals
-are kept for each example of a batch alone, so that no example sees another. Formulas: Chefer et al. 2021, Song et al.
-2024 (positive contributions, products by halves, sums by totals), Achtibat et al. 2024 (epsilon, Taylor softmax).
+Each is named after the operation it stands for and takes its inputs and its output `y`. The relevance of the output is
+handed to the inputs; totals are kept for each example of a batch alone, so that no example sees another. Formulas:
+Chefer et al. 2021, Song et al. 2024 (positive contributions, products by halves, sums by totals), Achtibat et al. 2024
+(epsilon, Taylor softmax).
 """
 
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ ATTN = Rules(linear="epsilon", add="plain", softmax="taylor")
 
 
 def apply(rule: type[Function], *args: Any) -> Tensor:
-    """The operation that a rule stands for."""
+    """The output of the operation that a rule stands for, to which relevance can be handed."""
     found: Tensor = rule.apply(*args)  # type: ignore[no-untyped-call]
     return found
 
@@ -66,7 +67,7 @@ class Identity(Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
-        return y.detach().clone() if y is x else y.detach()
+        return y.detach()
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
@@ -77,21 +78,23 @@ class Linear(Function):
     """x W^T + b. By default contributions that push the output up share its relevance; the bias takes none."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, rules: Rules, size: Tensor | None) -> Tensor:
-        y = torch.nn.functional.linear(x, weight, bias)
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, y: Tensor, rules: Rules, size: Tensor | None
+    ) -> Tensor:
         ctx.save_for_backward(x, weight, bias, size, y)
         ctx.rules = rules
-        return y
+        return y.detach()
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
         x, weight, bias, size, y = ctx.saved_tensors
         if ctx.rules.linear == "epsilon":
-            return x * (share(relevance, y, ctx.rules) @ weight), None, None, None, None
-        if ctx.rules.linear == "twofold":
-            return _twofold(relevance, x, weight, ctx.rules), None, None, None, None
-        product = y.clone() if bias is None else y - bias
-        return _positive(relevance, x, weight, size, product), None, None, None, None
+            found = x * (share(relevance, y, ctx.rules) @ weight)
+        elif ctx.rules.linear == "twofold":
+            found = _twofold(relevance, x, weight, ctx.rules)
+        else:
+            found = _positive(relevance, x, weight, size, y.clone() if bias is None else y - bias)
+        return found, None, None, None, None, None
 
 
 def _positive(relevance: Tensor, x: Tensor, weight: Tensor, size: Tensor, product: Tensor) -> Tensor:
@@ -116,50 +119,49 @@ class Product(Function):
     """a @ b: each factor takes half. `gate` may record and change what arrives; it says what a's map is read from."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, rules: Rules, gate: Any) -> Tensor:
-        z = torch.matmul(a, b)
-        ctx.save_for_backward(a, b, z)
+    def forward(ctx: Any, a: Tensor, b: Tensor, y: Tensor, rules: Rules, gate: Any) -> Tensor:
+        ctx.save_for_backward(a, b, y)
         ctx.rules, ctx.gate = rules, gate
-        return z
+        return y.detach()
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
-        a, b, z = ctx.saved_tensors
+        a, b, y = ctx.saved_tensors
         read, flows = (relevance, relevance) if ctx.gate is None else ctx.gate.passes(relevance)
-        part = share(flows, z, ctx.rules)
+        part = share(flows, y, ctx.rules)
         ours = a * (part @ b.mT) / 2
         if ctx.gate is not None:
-            ctx.gate.keep(ours if read is flows else a * (share(read, z, ctx.rules) @ b.mT) / 2)
-        return ours, b * (a.mT @ part) / 2, None, None
+            ctx.gate.keep(ours if read is flows else a * (share(read, y, ctx.rules) @ b.mT) / 2)
+        return ours, b * (a.mT @ part) / 2, None, None, None
 
 
 class Halves(Function):
     """Elementwise a * b, as in gated units: each factor takes half."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+    def forward(ctx: Any, a: Tensor, b: Tensor, y: Tensor) -> Tensor:
         ctx.shapes = a.shape, b.shape
-        return a * b
+        return y.detach()
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
-        return tuple(unbroadcast(relevance / 2, shape) for shape in ctx.shapes)
+        return *(unbroadcast(relevance / 2, shape) for shape in ctx.shapes), None
 
 
 class Add(Function):
     """a + b: each summand takes its share; then both are scaled so that an example keeps its total."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, rules: Rules) -> Tensor:
+    def forward(ctx: Any, a: Tensor, b: Tensor, y: Tensor, rules: Rules) -> Tensor:
         ctx.save_for_backward(a, b)
         ctx.rules = rules
-        return a + b
+        return y.detach()
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
         a, b = ctx.saved_tensors
         parts = summands(relevance, a, b, ctx.rules)
-        return unbroadcast(parts[0], a.shape), unbroadcast(parts[1], b.shape), None
+        return unbroadcast(parts[0], a.shape), unbroadcast(parts[1], b.shape), None, None
 
 
 def summands(relevance: Tensor, a: Tensor, b: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
@@ -180,10 +182,10 @@ class Transposed(Function):
     """GPT-2's linear layer as published: bias and product are summands, and half goes to the weights."""
 
     @staticmethod
-    def forward(ctx: Any, bias: Tensor, x: Tensor, weight: Tensor, rules: Rules) -> Tensor:
+    def forward(ctx: Any, bias: Tensor, x: Tensor, weight: Tensor, y: Tensor, rules: Rules) -> Tensor:
         ctx.save_for_backward(bias, x, weight)
         ctx.rules = rules
-        return torch.addmm(bias, x, weight)
+        return y.detach()
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
@@ -191,7 +193,7 @@ class Transposed(Function):
         product = x @ weight
         # Rows of all examples stand in one matrix here: the published code only ever ran one.
         _, theirs = summands(relevance[None], bias.expand_as(product)[None], product[None], ctx.rules)
-        return None, x * (share(theirs[0], product, ctx.rules) @ weight.T) / 2, None, None
+        return None, x * (share(theirs[0], product, ctx.rules) @ weight.T) / 2, None, None, None
 
 
 class Softmax(Function):

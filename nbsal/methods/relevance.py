@@ -39,9 +39,9 @@ class RelevanceMethod(Method):
 @register(
     "lrp",
     family="relevance",
-    needs=set(),
+    needs={"relevance"},
     paper="Voita et al. 2019",
-    cost="2, and 1 backward, in float64",
+    cost="1, and 3 backwards, in float64",
     promise="signed; sums to 1 for each deciding position",
 )
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class AttnLRP(LRP):
 @register(
     "partial-lrp",
     family="relevance",
-    needs=set(),
+    needs={"relevance"},
     paper="Voita et al. 2019",
-    cost="2, and 1 backward, in float64",
+    cost="1, and 3 backwards, in float64",
     promise="0 or more; about the target, in the last block",
 )
 @dataclass(frozen=True)
@@ -87,9 +87,9 @@ class PartialLRP(RelevanceMethod):
 @register(
     "transformer-attribution",
     family="relevance",
-    needs={"attention_grad"},
+    needs={"attention_grad", "relevance"},
     paper="Chefer et al. 2021",
-    cost="2, and 2 backwards, in float64",
+    cost="1, and 4 backwards, in float64",
     promise="0 or more; about the target",
 )
 @dataclass(frozen=True)
@@ -152,9 +152,9 @@ def _sum(relevance: Tensor) -> Tensor:
 @register(
     "mask-lrp",
     family="relevance",
-    needs={"attention_grad"},
+    needs={"attention_grad", "relevance"},
     paper="Song et al. 2024",
-    cost="2, and 2 backwards, in float64",
+    cost="1, and 4 backwards, in float64",
     promise="0 or more; about the target; relevance keeps its total under the mask",
 )
 @dataclass(frozen=True)

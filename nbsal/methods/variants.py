@@ -210,7 +210,12 @@ class PublishedMaskLRP(MaskLRP):
         return PublishedTransformerAttribution.scores(self, trace)  # type: ignore[arg-type]
 
 
-@register("mask-lrp@equations", family="relevance", needs={"attention_grad"}, paper="Song et al. 2024, equations 9-10")
+@register(
+    "mask-lrp@equations",
+    family="relevance",
+    needs={"attention_grad", "relevance"},
+    paper="Song et al. 2024, equations 9-10",
+)
 @dataclass(frozen=True)
 class EquationsMaskLRP(MaskLRP):
     """The paper's equations to the letter: maps are read after the mask, and blocks without a head send nothing."""

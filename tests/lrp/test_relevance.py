@@ -116,7 +116,7 @@ def test_linear_rule():
     x, weight, bias = torch.randn(5, 7).double(), torch.randn(6, 7).double(), torch.randn(6).double()
     relevance = torch.randn(5, 6).double()
     x.requires_grad_(True)
-    y = rules.apply(rules.Linear, x, weight, bias, rules.DEFAULT, weight.abs())
+    y = rules.apply(rules.Linear, x, weight, bias, x.detach() @ weight.T + bias, rules.DEFAULT, weight.abs())
     assert torch.equal(y, torch.nn.functional.linear(x, weight, bias))
     (found,) = torch.autograd.grad(y, x, relevance)
     truth = torch.stack([positive_linear(r, row, weight) for r, row in zip(relevance, x.detach(), strict=True)])
@@ -125,7 +125,7 @@ def test_linear_rule():
 
 def test_linear_rule_gives_nothing_where_nothing_speaks_for_the_output():
     x, weight = torch.ones(1, 3).double().requires_grad_(True), -torch.rand(2, 3).double()
-    y = rules.apply(rules.Linear, x, weight, None, rules.DEFAULT, weight.abs())
+    y = rules.apply(rules.Linear, x, weight, None, x.detach() @ weight.T, rules.DEFAULT, weight.abs())
     assert not torch.autograd.grad(y, x, torch.ones(1, 2).double())[0].any()
 
 
@@ -133,7 +133,7 @@ def test_product_rule():
     torch.manual_seed(0)
     a, b = torch.rand(2, 3, 4).double().requires_grad_(True), torch.randn(2, 4, 5).double().requires_grad_(True)
     relevance = torch.randn(2, 3, 5).double()
-    y = rules.apply(rules.Product, a, b, rules.DEFAULT, None)
+    y = rules.apply(rules.Product, a, b, (a @ b).detach(), rules.DEFAULT, None)
     ours = torch.autograd.grad(y, (a, b), relevance)
     truth = torch.zeros_like(a), torch.zeros_like(b)
     for n, i, j, k in np.ndindex(2, 3, 5, 4):
@@ -151,7 +151,7 @@ def test_sum_rule_keeps_each_examples_total():
     assert axioms.relative((ours + theirs).sum((1, 2)).detach(), relevance.sum((1, 2))) < 1e-6
     alone = rules.summands(relevance[1:2], a[1:2], b[None], rules.DEFAULT)[0]
     assert axioms.relative(ours[1:2].detach(), alone.detach()) < 1e-12
-    y = rules.apply(rules.Add, a, b, rules.DEFAULT)
+    y = rules.apply(rules.Add, a, b, (a + b).detach(), rules.DEFAULT)
     assert torch.autograd.grad(y, b, relevance)[0].shape == b.shape
 
 
@@ -274,3 +274,14 @@ def test_mistakes_are_sentences(load):
         nbsal.Explainer(subject, "mask-lrp", mask=HeadMask.from_array(MASK), read="during")
     with pytest.raises(UnknownName, match="pass, block"):
         nbsal.Explainer(subject, "mask-lrp", mask=HeadMask.from_array(MASK), empty="skip")
+
+
+def test_relevance_flows_beside_the_forward_that_gradients_use(reviews, monkeypatch):
+    ran, plain = [], nbsal.Subject.logits
+    monkeypatch.setattr(nbsal.Subject, "logits", lambda self, inputs: ran.append(1) or plain(self, inputs))
+    names = ["transformer-attribution", "mask-lrp", "lrp", "partial-lrp"]
+    many = nbsal.compare(reviews, names, "A warm and funny film.")
+    assert len(ran) == 1
+    for name in names:
+        alone = nbsal.Explainer(reviews, name)("A warm and funny film.")
+        assert axioms.relative(many[name][0].scores, alone.scores) < 1e-12
