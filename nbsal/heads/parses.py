@@ -1,6 +1,6 @@
 """Parses: which word depends on which, from CoNLL-U, spaCy or plain lists, and where words lie among tokens."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,16 @@ class Parse:
         return cls(doc.text, tuple(parsed))
 
 
+@dataclass(frozen=True)
+class Link:
+    """A word that depends on another, among the tokens of a text."""
+
+    relation: str
+    origin: int | None  # the token that should look: the first of its word; None where no token covers a word
+    goal: tuple[int, ...]  # the tokens it should look at
+    distance: int  # how many words after the dependent its head stands
+
+
 def located(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     """Where the words stand in the text, one after the other."""
     found, at = [], 0
@@ -103,6 +113,18 @@ def aligned(row: Row, parse: Parse) -> list[tuple[int, ...]]:
     """The content tokens that overlap each word, by character offsets, so that any tokenizer will do."""
     places = [(i, *row.offsets[i]) for i in row.content if row.offsets[i][0] < row.offsets[i][1]]
     return [tuple(i for i, start, end in places if start < word.end and end > word.start) for word in parse.words]
+
+
+def links(row: Row, parse: Parse, direction: str) -> Iterator[Link]:
+    """Every dependency of a sentence, from the dependent to its "head", from the head to its "dependent", or "both"."""
+    tokens = aligned(row, parse)
+    for number, word in enumerate(parse.words):
+        if word.head == ROOT:
+            continue
+        ours, theirs = tokens[number], tokens[word.head]
+        for way, origin, goal in (("head", ours, theirs), ("dependent", theirs, ours)):
+            if direction in (way, "both"):
+                yield Link(word.relation, origin[0] if origin and goal else None, goal, word.head - number)
 
 
 def _from_doc(doc: Any) -> Parse:

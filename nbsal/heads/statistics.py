@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal import trace
-from nbsal.encoding import Row
+from nbsal.encoding import Encoded, Row
 from nbsal.errors import InputError, UnknownName
+from nbsal.heads import published
 from nbsal.heads.mask import HeadMask
-from nbsal.heads.parses import ROOT, Parse, aligned, read
+from nbsal.heads.parses import Link, links, read
 from nbsal.progress import Meter, Progress
 from nbsal.subject import Subject
 
@@ -42,7 +43,7 @@ class HeadStudy:
     distances: dict[str, Counter[int]]
     places: dict[int, Counts] = field(default_factory=dict)
     rows: int = 0
-    skipped: int = 0  # words that no token of the text covers
+    skipped: int = 0  # dependencies with a word that no token covers
 
     @classmethod
     def empty(cls, shape: tuple[int, int], relations: Sequence[str]) -> "HeadStudy":
@@ -154,39 +155,33 @@ class HeadStudy:
     def __repr__(self) -> str:
         return f"HeadStudy({', '.join(f'{name} {n}' for name, n in self.cases.items())}; {self.rows} positions)"
 
-    def count(
-        self, row: Row, attention: NDArray[np.floating[Any]], parse: Parse, direction: str, special: bool
-    ) -> None:
+    def count(self, row: Row, attention: NDArray[np.floating[Any]], links: Iterable[Link], special: bool) -> None:
         """Add one sentence: `attention` is [block, head, position, position] of its own tokens."""
         columns = list(range(len(row))) if special else list(row.content)
         hidden = np.full(len(row), -np.inf)
         hidden[columns] = 0
-        largest = (attention + hidden).argmax(-1)  # [block, head, position]
-        self._count_relations(largest, parse, aligned(row, parse), direction)
+        self._count_links((attention + hidden).argmax(-1), links)  # [block, head, position]
+        if len(columns) < 2:
+            return
         if not special:
             attention = attention.copy()
             attention[..., range(len(row)), range(len(row))] = -np.inf
-            largest = (attention + hidden).argmax(-1)
-        for i in columns if len(columns) > 1 else ():
+        largest = (attention + hidden).argmax(-1)
+        for i in columns:
             for offset in np.unique(found := largest[..., i] - i):
                 self.places.setdefault(int(offset), np.zeros(self.shape, np.int64))[...] += found == offset
-        self.rows += len(columns) if len(columns) > 1 else 0
+        self.rows += len(columns)
 
-    def _count_relations(
-        self, largest: NDArray[np.int64], parse: Parse, tokens: list[tuple[int, ...]], direction: str
-    ) -> None:
-        for number, word in enumerate(parse.words):
-            if word.relation not in self.hits or word.head == ROOT:
+    def _count_links(self, largest: NDArray[np.int64], links: Iterable[Link]) -> None:
+        for link in links:
+            if link.relation not in self.hits:
                 continue
-            ours, theirs = tokens[number], tokens[word.head]
-            if not ours or not theirs:
+            if link.origin is None:
                 self.skipped += 1
                 continue
-            pairs = {"head": [(ours, theirs)], "dependent": [(theirs, ours)], "both": [(ours, theirs), (theirs, ours)]}
-            for origin, goal in pairs[direction]:
-                self.hits[word.relation] += np.isin(largest[..., origin[0]], goal)
-                self.cases[word.relation] += 1
-                self.distances[word.relation][word.head - number] += 1
+            self.hits[link.relation] += np.isin(largest[..., link.origin], link.goal)
+            self.cases[link.relation] += 1
+            self.distances[link.relation][link.distance] += 1
 
 
 def study(
@@ -196,6 +191,7 @@ def study(
     relations: Sequence[str] = RELATIONS,
     direction: str = "head",
     special: bool = False,
+    variant: str | None = None,
     batch_size: int = 32,
     progress: Progress = True,
     cancel: Event | None = None,
@@ -204,15 +200,17 @@ def study(
 
     `parses` is a CoNLL-U path or text, a list of Parse, or spaCy docs. `direction` says whose attention is read: that
     of the dependent on its "head", of the head on its "dependent", or "both". `special` lets special tokens, and a
-    position itself, be the largest.
+    position itself, be the largest. `variant="published"` counts as the authors' code did.
 
     >>> import nbsal
-    >>> parse = Parse.from_lists(["good", "food"], [1, -1], ["amod", "root"])
+    >>> parse = nbsal.heads.Parse.from_lists(["good", "food"], [1, -1], ["amod", "root"])
     >>> study(nbsal.load("demo/reviews"), [parse], progress=False).cases["amod"]
     1
     """
     if direction not in DIRECTIONS:
         raise UnknownName("direction", direction, DIRECTIONS)
+    if variant not in (None, "published"):
+        raise UnknownName("variant", variant, (None, "published"))
     sentences = sorted(read(parses), key=lambda parse: len(parse.text))
     found = HeadStudy.empty((subject.depth, subject.heads), list(relations))
     with Meter(len(sentences), progress, cancel) as meter:
@@ -220,10 +218,13 @@ def study(
             meter.check()
             batch = sentences[start : start + batch_size]
             encoded = subject.encode([parse.text for parse in batch])
+            if variant:
+                encoded = Encoded([published.shown(subject, row) for row in encoded], encoded.pad_id)
             seen = trace.record(subject, encoded, needs={"attention"}).attention
             for i, (row, parse) in enumerate(zip(encoded, batch, strict=True)):
                 own = np.stack([seen[b][i, :, : len(row), : len(row)].cpu().numpy() for b in range(subject.depth)])
-                found.count(row, own, parse, direction, special)
+                linked = published.links(subject, row, parse) if variant else links(row, parse, direction)
+                found.count(row, own, linked, special or bool(variant))
             meter.step(len(batch))
     return found
 
