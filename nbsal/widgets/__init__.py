@@ -8,6 +8,7 @@
 
 from nbsal.widgets.base import View as View
 from nbsal.widgets.compare import Compare as Compare
+from nbsal.widgets.games import Games as Games
 from nbsal.widgets.heads import Heads as Heads
 from nbsal.widgets.highlight import Highlight as Highlight
 from nbsal.widgets.layers import Layers as Layers

@@ -158,11 +158,15 @@ class View(AnyWidget):
         return self
 
     def on_select(self, callback: Callable[["pandas.DataFrame"], object], remove: bool = False) -> None:
-        """Call back with the rows of `to_frame()` that are selected, whenever that changes."""
+        """Call back with `selected()`, whenever that changes."""
         if remove:
             self._callbacks.remove(callback)
         else:
             self._callbacks.append(callback)
+
+    def selected(self) -> "pandas.DataFrame":
+        """What is selected, a row each."""
+        return self.to_frame().iloc[self.selection]
 
     def to_frame(self) -> "pandas.DataFrame":
         """The numbers on screen."""
@@ -265,7 +269,7 @@ class View(AnyWidget):
     def _selected(self, change: Any) -> None:
         if not self._callbacks or self.result is None:
             return
-        rows = self.to_frame().iloc[self.selection]
+        rows = self.selected()
         for callback in list(self._callbacks):
             try:
                 callback(rows)

@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nbsal.explainer import Explainer
 from nbsal.saliency import Saliency
 from nbsal.widgets import jobs
 from nbsal.widgets.bound import Shaded, adjusted
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +56,9 @@ class Parted(Shaded):
             find = partial(getattr(self, f"find_{name}"), reading, wanted, job)
             parts[name] = self.once(name, keys[name], find)
         return Found(reading, parts)
+
+    def selected(self) -> "pandas.DataFrame":
+        return Shaded.to_frame(self).iloc[self.selection]
 
     def once(self, name: str, key: Any, work: Callable[[], Any]) -> Any:
         """What the work found for that key, if it was the last one asked for under the name; else what it finds now."""

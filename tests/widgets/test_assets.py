@@ -51,6 +51,9 @@ def test_the_page_colours_as_python_does():
         assert value.strip("[]") == str(getattr(render, name)).strip("()")
 
 
+SVG = "http://www.w3.org/2000/svg"  # a name that browsers know, not an address
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_sources_are_short_typed_and_parse_no_markup(path):
     source = path.read_text()
@@ -58,7 +61,7 @@ def test_sources_are_short_typed_and_parse_no_markup(path):
     if path.suffix == ".js":
         assert source.startswith("// @ts-check\n// "), "a file is checked, and says what it is"
         for banned in ("innerHTML", "outerHTML", "insertAdjacent", "document.querySelector", "eval(", "fetch(", "http"):
-            assert banned not in source
+            assert banned not in source.replace(SVG, "")
     else:
         assert not re.search(r"^(?!\.nbsal|@|}|\s)\S", source, re.MULTILINE), "every rule is the views' own"
 
