@@ -1,12 +1,13 @@
 """Prints how explanations of the embedded models fare on benchmark tables: `python -m nbsal.evaluation.report games`.
 
+Beside `games` there are `faithfulness`, `corruption` (of Mask-LRP's mask) and `overlap`.
 Rows come from NBSAL_DATA or the hub. What is done is kept in a folder, explainers by groups; a run that was stopped,
 by hand or by `--minutes`, goes on from there, and the cost of every group is printed.
 """
 
 import argparse
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ from typing import Any
 import numpy as np
 import pandas
 
-from nbsal import data
+from nbsal import data, samples
 from nbsal.encoding import Text
 from nbsal.evaluation.curves import at_layers, best_layer, games
+from nbsal.evaluation.deletion import faithfulness
 from nbsal.evaluation.memory import Memory
+from nbsal.evaluation.overlaps import overlap
 from nbsal.evaluation.results import Results, joined
 from nbsal.explainer import Explainer
 from nbsal.methods import catalogue
@@ -26,6 +29,7 @@ from nbsal.subject import Subject, load
 TENTHS = tuple(step / 10 for step in range(11))
 SHORTEST = 14
 RANDOM = 20
+READINGS = ("mask-lrp@published", "mask-lrp@equations")
 Members = dict[str, Explainer | list[Explainer]]
 Groups = dict[str, Members]
 
@@ -59,21 +63,27 @@ class Folder:
     def __init__(self, path: Path, minutes: float) -> None:
         self.path = path
         self.end = time.monotonic() + 60 * minutes
+        self.missing: list[str] = []
         path.mkdir(parents=True, exist_ok=True)
 
-    def each(self, groups: Groups, evaluate: Callable[[Members], Results]) -> Iterator[Results]:
+    def all(self, groups: Groups, evaluate: Callable[[Members], Results]) -> Results:
         """Results of every group: those of earlier runs, and new ones until the time is up."""
+        found = []
         for name, explainers in groups.items():
             stored = self.path / f"{name}.npz"
+            if not stored.exists() and time.monotonic() > self.end:
+                self.missing.append(name)
+                continue
             if not stored.exists():
-                if time.monotonic() > self.end:
-                    raise SystemExit(f"Time is up before {name}: run the same command again to go on.")
                 start, cpu = time.monotonic(), time.process_time()
                 evaluate(explainers).save(stored)
                 cost = f"{time.monotonic() - start:.0f} s, {time.process_time() - cpu:.0f} s of CPU"
                 stored.with_suffix(".txt").write_text(cost + "\n", encoding="utf-8")
             print(f"  {name}: {stored.with_suffix('.txt').read_text(encoding='utf-8').strip()}", flush=True)
-            yield Results.load(stored)
+            found.append(Results.load(stored))
+        if not found:
+            raise SystemExit("Time is up before anything was done: give it more minutes.")
+        return joined(found)
 
 
 def plain_names() -> list[str]:
@@ -82,16 +92,29 @@ def plain_names() -> list[str]:
     return [name for name in families.index[families != "decoding"] if "@" not in name and name != "random"]
 
 
-def groups(subject: Subject, layer: int, baselines: Sequence[str]) -> Groups:
-    """Chance, every layer of the decoded methods, the chosen layer undecoded, and the baselines one by one."""
-    found: Groups = {f"random-{i}": {"random": chance(subject, range(i, i + 5))} for i in range(0, RANDOM, 5)}
-    for method, name in {"decoded-gradcam": "decoded Grad-CAM", "decoded-simple": "decoded Simple"}.items():
-        layers = at_layers(Explainer(subject, method))
-        found[method] = {f"{name} l{at}": one for at, one in layers.items()}
-    for method, name in {"gradcam": "Grad-CAM", "simple": "Simple"}.items():
-        found[f"{method}-{layer}"] = {f"{name} l{layer}": Explainer(subject, method, layer=layer)}
+def game_groups(subject: Subject, layer: int, baselines: Sequence[str]) -> Groups:
+    """Every layer of the decoded methods, chance, the chosen layer undecoded, and the baselines one by one."""
+    methods = {"Grad-CAM": "decoded-gradcam", "Simple": "decoded-simple"}
+    layers = {name: at_layers(Explainer(subject, method)) for name, method in methods.items()}
+    found: Groups = {
+        f"decoded-{at}": {f"decoded {name} l{at}": every[at] for name, every in layers.items()}
+        for at in range(subject.depth + 1)
+    }
+    seeds = {f"random-{i}": range(i, i + 5) for i in range(0, RANDOM, 5)}
+    found |= {name: {"random": chance(subject, part)} for name, part in seeds.items()}
+    return found | undecoded(subject, layer) | single(subject, baselines)
+
+
+def undecoded(subject: Subject, layer: int) -> Groups:
+    """The layer that was chosen, every position scoring itself."""
+    names = {"gradcam": "Grad-CAM", "simple": "Simple"}
+    return {f"{m}-{layer}": {f"{name} l{layer}": Explainer(subject, m, layer=layer)} for m, name in names.items()}
+
+
+def single(subject: Subject, names: Iterable[str]) -> Groups:
+    """Methods of the catalogue as they are, each a group of its own."""
     shown = {"gradcam": "Grad-CAM l0", "simple": "Simple l0", "gradxact": "gradxact l0"}
-    return found | {name: {shown.get(name, name): Explainer(subject, name)} for name in baselines}
+    return {name: {shown.get(name, name): Explainer(subject, name)} for name in names}
 
 
 def chance(subject: Subject, seeds: Iterable[int]) -> list[Explainer]:
@@ -99,7 +122,7 @@ def chance(subject: Subject, seeds: Iterable[int]) -> list[Explainer]:
     return [Explainer(subject, "random", seed=seed) for seed in seeds]
 
 
-def report_games(task: Task, options: argparse.Namespace) -> None:
+def report_games(task: Task, options: argparse.Namespace) -> list[str]:
     """Both games for every layer of the decoded methods and every baseline, and the margins of the chosen layer."""
     subject, memory = load(task.name), Memory()
     rows, labels = task.rows(task.split, options.texts)
@@ -112,13 +135,66 @@ def report_games(task: Task, options: argparse.Namespace) -> None:
     def play(explainers: Members) -> Results:
         return games(explainers, rows, labels, fractions=TENTHS, random=0, memory=memory, progress=False)
 
-    found = joined(list(kept.each(groups(subject, layer, options.baselines), play)))
-    print(area_table(found).to_string())
+    found = kept.all(game_groups(subject, layer, options.baselines), play)
+    print(side_by_side(found.auc(), "auc", "revealing").to_string())
     print(found.spread().round(3).to_string(index=False))
-    ours = f"decoded Grad-CAM l{layer}"
-    margins = [found.paired(ours, other) for other in found.explainers if other != ours]
-    print("margins of the chosen layer with paired 95 % intervals, above 0 where it is better")
-    print(pandas.concat(margins).drop(columns="first").round(3).to_string(index=False))
+    print_margins(found, f"decoded Grad-CAM l{layer}")
+    return kept.missing
+
+
+def report_faithfulness(task: Task, options: argparse.Namespace) -> list[str]:
+    """AOPC and its kin for the baselines of Mask-LRP, its readings, five masks by chance, and chance."""
+    subject, memory = load(task.name), Memory()
+    rows, _ = task.rows(task.split, options.texts, shortest=SHORTEST, tokenizer=subject.tokenizer)
+    kept = Folder(options.keep / f"faithfulness-{task.table}-{len(rows)}", options.minutes)
+    print(
+        f"{task.name} on {task.table} ({task.split}), {len(rows)} texts of {SHORTEST} tokens or more, predicted class"
+    )
+    mask = subject.mask
+    masks = [Explainer(subject, "mask-lrp", mask=mask.matched_random(seed)) for seed in range(5)]
+    layers: Groups = {"decoded": {f"decoded Grad-CAM l{samples.DEFAULT_LAYER}": Explainer(subject, "decoded-gradcam")}}
+    groups: Groups = {"random": {"random": chance(subject, range(5))}, "random-mask": {"random mask": masks}}
+    groups |= layers | undecoded(subject, samples.DEFAULT_LAYER) | single(subject, [*options.baselines, *READINGS])
+    found = kept.all(groups, lambda some: faithfulness(some, rows, memory=memory, progress=False))
+    print(side_by_side(found.mean(), "mean", "aopc").to_string())
+    print(found.spread().round(4).to_string(index=False))
+    print_margins(found, "mask-lrp", measures=("aopc", "log-odds"))
+    return kept.missing
+
+
+def report_corruption(task: Task, options: argparse.Namespace) -> list[str]:
+    """AOPC and log-odds of Mask-LRP while ever more of the heads left out are let in, five times at random."""
+    subject, memory = load(task.name), Memory()
+    rows, _ = task.rows(task.split, options.texts, shortest=SHORTEST, tokenizer=subject.tokenizer)
+    kept = Folder(options.keep / f"corruption-{task.table}-{len(rows)}", options.minutes)
+    print(f"{task.name} on {task.table} ({task.split}), {len(rows)} texts of {SHORTEST} tokens or more")
+    groups: Groups = {}
+    for percent in range(0, 101, 20):
+        seeds = range(1 if percent in (0, 100) else 5)
+        masks = [subject.mask.corrupted(percent / 100, seed) for seed in seeds]
+        groups[f"{percent}"] = {f"{percent} %": [Explainer(subject, "mask-lrp", mask=mask) for mask in masks]}
+    found = kept.all(groups, lambda some: faithfulness(some, rows, memory=memory, progress=False))
+    print(side_by_side(found.mean(), "mean", None).to_string())
+    print(found.spread().query("measure in ('aopc', 'log-odds')").round(4).to_string(index=False))
+    return kept.missing
+
+
+def report_overlap(task: Task, options: argparse.Namespace) -> list[str]:
+    """How many of the first 10 to 100 tokens pairs of classes share."""
+    subject, memory = load(task.name), Memory()
+    rows, _ = task.rows(task.split, options.texts)
+    kept = Folder(options.keep / f"overlap-{task.table}-{len(rows)}", options.minutes)
+    print(f"{task.name} on {task.table} ({task.split}), {len(rows)} texts")
+    layers: Groups = {"decoded": {f"decoded Grad-CAM l{samples.DEFAULT_LAYER}": Explainer(subject, "decoded-gradcam")}}
+    layers |= {"decoded-simple": {f"decoded Simple l{samples.DEFAULT_LAYER}": Explainer(subject, "decoded-simple")}}
+    groups = layers | undecoded(subject, samples.DEFAULT_LAYER) | {"random": {"random": chance(subject, range(5))}}
+    groups |= single(subject, options.baselines)
+    found = kept.all(groups, lambda some: overlap(some, rows, memory=memory, progress=False))
+    frame = found.frame
+    frame["cell"] = [f"{v:.2f} [{low:.2f}, {high:.2f}]" for v, low, high in frame[["value", "low", "high"]].to_numpy()]
+    table = frame.pivot(index="explainer", columns="k", values="cell").loc[found.explainers]
+    print(table.rename(columns=int).to_string())
+    return kept.missing
 
 
 def chosen_layer(subject: Subject, task: Task, count: int, folder: Path) -> int:
@@ -132,18 +208,40 @@ def chosen_layer(subject: Subject, task: Task, count: int, folder: Path) -> int:
     return int(stored.read_text(encoding="utf-8"))
 
 
-def area_table(found: Results) -> pandas.DataFrame:
-    """Areas with their intervals, the games side by side, the best revealing first."""
-    area = found.auc()
-    area["cell"] = [f"{a:.3f} [{low:.3f}, {high:.3f}]" for a, low, high in area[["auc", "low", "high"]].to_numpy()]
-    sides = area.pivot(index="explainer", columns="game", values="cell")
-    order = area[area["game"] == "revealing"].set_index("explainer")["auc"].sort_values(ascending=False).index
-    return sides.loc[order, ["revealing", "hiding"]]
+def side_by_side(frame: pandas.DataFrame, value: str, first: str | None) -> pandas.DataFrame:
+    """Measures side by side with their intervals, sorted by the first one, the largest on top."""
+    measure = "game" if "game" in frame else "measure"
+    cells = [f"{v:.3f} [{low:.3f}, {high:.3f}]" for v, low, high in frame[[value, "low", "high"]].to_numpy()]
+    table = frame.assign(cell=cells).pivot(index="explainer", columns=measure, values="cell")
+    names = frame["explainer"].unique()
+    if first is not None:
+        names = (
+            frame[frame[measure] == first].sort_values(value, ascending=False, kind="stable")["explainer"].to_numpy()
+        )
+    return table.loc[names, frame[measure].unique()]
+
+
+def print_margins(found: Results, ours: str, measures: Sequence[str] | None = None) -> None:
+    """How much better one explainer is than every other."""
+    others = [name for name in found.explainers if name != ours]
+    if ours in found.explainers and others:
+        frame = pandas.concat([found.paired(ours, other) for other in others]).drop(columns="first")
+        shown = frame if measures is None else frame[frame[found.sheet.measure].isin(measures)]
+        print(f"margins of {ours} with paired 95 % intervals, above 0 where it is better")
+        print(shown.round(3).to_string(index=False))
+
+
+REPORTS = {
+    "games": report_games,
+    "faithfulness": report_faithfulness,
+    "corruption": report_corruption,
+    "overlap": report_overlap,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m nbsal.evaluation.report", description=__doc__)
-    parser.add_argument("what", choices=["games"])
+    parser.add_argument("what", choices=REPORTS)
     parser.add_argument("--task", choices=TASKS, default="reviews")
     parser.add_argument("--texts", type=int, help="evaluate on a sample of that many texts")
     parser.add_argument("--choosing", type=int, default=200, help="texts of the other split that choose the layer")
@@ -151,7 +249,9 @@ def main() -> None:
     parser.add_argument("--baselines", nargs="*", choices=plain_names(), default=plain_names(), metavar="NAME")
     parser.add_argument("--minutes", type=float, default=np.inf, help="start no group after that time")
     options = parser.parse_args()
-    report_games(TASKS[options.task], options)
+    missing = REPORTS[options.what](TASKS[options.task], options)
+    if missing:
+        raise SystemExit(f"Not yet there: {', '.join(missing)}. Run the same command again to go on.")
 
 
 if __name__ == "__main__":

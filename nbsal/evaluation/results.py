@@ -169,7 +169,9 @@ class Results:
             if others:
                 styles.loc[self.best(m, others), (self._headed(m), head)] = "font-style: italic"
         styled = (
-            numbers.style.format(precision=3, escape="html").format_index(render.escape).apply(lambda _: styles, None)
+            numbers.style.format(precision=3, escape="html")
+            .format_index(lambda name: render.escape(str(name)))
+            .apply(lambda _: styles, None)
         )
         return styled.set_caption(render.escape(". ".join(self.notes)))
 
