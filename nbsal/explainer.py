@@ -57,8 +57,8 @@ class Explainer:
 
     @property
     def reader(self) -> Subject:
-        """The subject as the method reads it: in float64 where it must be exact."""
-        return self.subject.double if self.method.exact else self.subject
+        """The subject as the method reads it."""
+        return self.method.reader(self.subject)
 
     def __call__(self, text: Text, target: Any = None) -> Saliency:
         """Explain one text, or a pair; `target` None is what the model predicts."""
@@ -246,15 +246,17 @@ def _explain_many(
 def together(
     explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], meter: Meter | None = None
 ) -> dict[str, list[Saliency]]:
-    """What explainers of one subject see in one batch, from one shared trace for each precision.
+    """What explainers of one subject see in one batch, from one trace for all who read it the same way.
 
     `meter` counts explainers; those that take long tell it of parts of a step.
     """
-    groups = [[name for name, e in explainers.items() if e.method.exact is exact] for exact in (False, True)]
+    groups: dict[Subject, list[str]] = {}
+    for name, explain in explainers.items():
+        groups.setdefault(explain.reader, []).append(name)
     meter = meter or Meter(None)
     found: dict[str, list[Saliency]] = {}
     with next(iter(explainers.values())).subject.lock:
-        for names in filter(None, groups):
+        for names in groups.values():
             read = _shared([explainers[name] for name in names], encoded, targets)
             read.meter = meter
             for name in names:

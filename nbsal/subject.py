@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -49,6 +50,7 @@ class Subject:
         self.mask = mask  # the HeadMask that Mask-LRP uses unless told otherwise
         self.lock = _lock(model)
         self._language_head = language_head
+        self._counting = False  # positions are given, from 0
 
     @property
     def depth(self) -> int:
@@ -106,6 +108,18 @@ class Subject:
                 mask=self.mask,
             )
 
+    @cached_property
+    def from_zero(self) -> "Subject":
+        """This subject with its positions counted from 0, where it counts from after its padding id.
+
+        Not what the model was trained on: only what a published program made of it.
+        """
+        if not anatomy.first_position(self.model):
+            return self
+        counted = copy.copy(self)
+        counted._counting = True
+        return counted
+
     @property
     def one_at_a_time(self) -> bool:
         """Whether the model refuses batches: a pooling decoder that does not know its padding id."""
@@ -127,6 +141,8 @@ class Subject:
         named = {"input_ids": encoded.input_ids, "attention_mask": encoded.attention_mask}
         if (getattr(self.model.config, "type_vocab_size", 0) or 0) > 1:
             named["token_type_ids"] = encoded.token_type_ids
+        if self._counting:
+            named["position_ids"] = np.broadcast_to(np.arange(encoded.longest), encoded.input_ids.shape).copy()
         return {name: torch.as_tensor(rows, device=self.device) for name, rows in named.items()}
 
     def logits(self, inputs: dict[str, Tensor]) -> Tensor:

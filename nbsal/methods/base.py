@@ -43,10 +43,9 @@ class Method(ABC):
     promise: ClassVar[str]  # what its scores can be relied on for
     apart: ClassVar[bool] = False  # both ends of a span are explained each alone, and the scores added
 
-    @property
-    def exact(self) -> bool:
-        """Whether it runs in float64 whatever the model's precision."""
-        return False
+    def reader(self, subject: Subject) -> Subject:
+        """The subject as it reads it: methods with one reader share a trace."""
+        return subject
 
     def resolve(self, subject: Subject) -> Self:
         """The same method with every default filled in for that subject, or the reason why it cannot be."""

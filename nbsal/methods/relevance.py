@@ -27,9 +27,8 @@ class RelevanceMethod(Method):
 
     dtype: str = "float64"  # "model": the model's own precision; below the top blocks float32 relevance is noisy
 
-    @property
-    def exact(self) -> bool:
-        return self.dtype == "float64"
+    def reader(self, subject: Subject) -> Subject:
+        return subject.double if self.dtype == "float64" else subject
 
     def passage(self, trace: Trace) -> Passage:
         """What happens where attention meets the values."""

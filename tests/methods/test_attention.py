@@ -125,3 +125,17 @@ def test_every_family_explains_spans_tokens_and_next_tokens(load, architecture):
         assert nbsal.Explainer(load(architecture, "token"), name)(TEXT, target=(3, 1)).scores.any()
         if architecture == "gpt2":
             assert nbsal.Explainer(load("gpt2", "causal"), name)(TEXT).scores.any()
+
+
+@pytest.mark.parametrize("head", ["sequence", "span"])
+@pytest.mark.parametrize("architecture", ["roberta", "bert"])
+def test_published_variants_count_robertas_positions_from_zero(load, architecture, head):
+    subject = load(architecture, head)
+    text = ("Who wrote it?", "The film is a joy.") if head == "span" else "A warm and funny joy."
+    inputs = subject.inputs(subject.encode(text))
+    counted = inputs | {"position_ids": torch.arange(inputs["input_ids"].shape[1])[None]}
+    for name, given in (("raw-attention@published", counted), ("raw-attention", inputs)):
+        with torch.no_grad():
+            logits = subject.logits(given)[0]
+        probabilities = nbsal.Explainer(subject, name)(text).probabilities
+        assert axioms.relative(probabilities, logits.softmax(0 if head == "span" else -1)) < 1e-12
