@@ -51,7 +51,7 @@ def overlap(
     points, curves = tuple(map(float, counts)), {}
     for name, runs in found.items():
         values = [[clouds.rank(one, idf, unit=unit, normalise=normalise).overlap(k) for k in counts] for one in runs]
-        draws = [_Votes.of(one, again, idf, unit, normalise).overlaps(again, counts) for one in runs]
+        draws = [_Votes.of(one, again, idf, unit, normalise).shared(again, counts) for one in runs]
         curves[name, "overlap"] = Curve(points, np.array(values), np.mean(draws, 0))
     notes = (f"{len(first)} texts", f"{unit}s, {'one vote a text' if normalise else 'raw sums'}")
     return Results(Sheet(point="k", better={"overlap": "low"}), curves, notes)
@@ -86,14 +86,14 @@ class _Votes:
             len(names),
         )
 
-    def overlaps(self, again: Resampling, counts: Sequence[int]) -> Floats:
+    def shared(self, again: Resampling, counts: Sequence[int]) -> Floats:
         """[draw, count]."""
         found = []
         for weights in again.weights:
             ranked = [self._ranked(weights, *votes) for votes in self.classes]
             pairs = list(combinations(ranked, 2))
-            shared = [[len(np.intersect1d(one[:k], other[:k])) for one, other in pairs] for k in counts]
-            found.append(np.mean(shared, 1) / counts)
+            common = [[len(np.intersect1d(one[:k], other[:k])) for one, other in pairs] for k in counts]
+            found.append(np.mean(common, 1) / counts)
         return np.array(found)
 
     def _ranked(

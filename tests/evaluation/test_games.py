@@ -8,7 +8,7 @@ import torch
 
 import nbsal
 from nbsal.errors import Cancelled, InputError, UnknownName
-from nbsal.evaluation import Memory, at_layers, best_layer, games
+from nbsal.evaluation import Memory, at_layers, best_layer, games, intervals
 from nbsal.evaluation.curves import steps
 from tests import axioms, zoo
 from tests.evaluation import known, naive
@@ -81,8 +81,7 @@ def test_a_text_of_one_token_is_played(reviews):
     assert found[found["game"] == "hiding"]["accuracy"].tolist()[:2] == [1.0, 1.0]  # half of one token is none
 
 
-def test_the_order_of_texts_changes_nothing(load):
-    subject = load("bert", decoding=False)
+def order_changes_nothing(subject):
     explainers = {name: nbsal.Explainer(subject, name) for name in ("gradcam", "simple")}
     texts, labels = [*axioms.TEXTS, "The plot hardly moves."], [0, 1, 2, 0, 1]
     order = [3, 0, 4, 2, 1]
@@ -90,6 +89,15 @@ def test_the_order_of_texts_changes_nothing(load):
     other = games(explainers, [texts[i] for i in order], [labels[i] for i in order], random=3, progress=False)
     assert one.frame.equals(other.frame)
     assert one.paired("gradcam", "random").equals(other.paired("gradcam", "random"))
+
+
+def test_the_order_of_texts_changes_nothing(load, monkeypatch):
+    subject = load("bert", decoding=False)
+    order_changes_nothing(subject)
+    # A mutant that draws texts by the places they were given at.
+    monkeypatch.setattr(intervals.Resampling, "_canonical", lambda self, values: np.asarray(values))
+    with pytest.raises(AssertionError):
+        order_changes_nothing(subject)
 
 
 def test_chance_is_the_mean_of_its_runs(load):
