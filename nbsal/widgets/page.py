@@ -34,14 +34,24 @@ def asset(name: str) -> str:
 
 def interactive(view: Any, title: str) -> str:
     """The view in a page that opens from disk: its script, its style, its state, and a stand-in for Python."""
-    state = {name: value for name, value in view.get_state().items() if name not in _CONTAINER and _own(name)}
-    state |= {"_live": False, "status": "ready", "error": ""}
     return render.page_html(
         title,
         f"<style>{_style(view._css)}</style><div id='nbsal'></div>"
         f"<script type='module'>{asset('offline.js')}\n"
-        f"nbsal.show({_script(str(view._esm))}, {_script(state)}, document.getElementById('nbsal'));</script>",
+        f"nbsal.show({literal(str(view._esm))}, {literal(state(view))}, document.getElementById('nbsal'));</script>",
     )
+
+
+def state(view: Any) -> dict[str, Any]:
+    """What the view shows, for a page that has no Python."""
+    kept = {name: value for name, value in view.get_state().items() if name not in _CONTAINER and _own(name)}
+    return kept | {"_live": False, "status": "ready", "error": ""}
+
+
+def literal(value: Any) -> str:
+    """A value as a literal in a script element, which no text in it can end."""
+    said = json.dumps(value, ensure_ascii=False, default=_bytes)
+    return said.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def iframe(document: str) -> str:
@@ -63,12 +73,6 @@ def _own(name: str) -> bool:
 def _style(css: Any) -> str:
     """A style sheet as it may stand in a page."""
     return str(css).replace("</", "<\\/")
-
-
-def _script(value: Any) -> str:
-    """A value as a literal in a script element, which no text in it can end."""
-    literal = json.dumps(value, ensure_ascii=False, default=_bytes)
-    return literal.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _bytes(value: Any) -> dict[str, str]:

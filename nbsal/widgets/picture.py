@@ -4,6 +4,7 @@ import io
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from nbsal import render
@@ -71,11 +72,6 @@ class Sheet:
 
     def png(self) -> bytes:
         """The picture."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing")  # a box stands for what the font lacks
-            return self._painted()
-
-    def _painted(self) -> bytes:
         from matplotlib.patches import Rectangle
         from matplotlib.text import Text
 
@@ -103,7 +99,8 @@ class Sheet:
             from matplotlib.font_manager import FontProperties
 
             font = FontProperties(size=size, weight="bold" if bold else "normal")
-            self._widths[key] = self._measure.get_text_width_height_descent(text, font, ismath=False)[0] / SCALE
+            with _boxes():
+                self._widths[key] = self._measure.get_text_width_height_descent(text, font, ismath=False)[0] / SCALE
         return self._widths[key]
 
     def _fitting(self, piece: str, size: float, bold: bool) -> Iterator[str]:
@@ -141,7 +138,16 @@ def _shade(score: float | None, largest: float) -> Any:
     return hue, alpha, score < 0 and alpha >= render.FAINT
 
 
+@contextmanager
+def _boxes() -> Iterator[None]:
+    """Boxes stand for what the font lacks, and nobody needs to be told."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        yield
+
+
 def _saved(figure: "Figure") -> bytes:
     found = io.BytesIO()
-    figure.savefig(found, format="png")
+    with _boxes():
+        figure.savefig(found, format="png")
     return found.getvalue()

@@ -73,6 +73,7 @@ export function scoredText({ model, on, set, signal }, label = "tokens", said = 
   const hover = throttled((/** @type {number | null} */ token) => set({ hover: token }), HOVER, signal);
   const clicked = (/** @type {MouseEvent} */ event) => {
     const k = at(event);
+    if (event.shiftKey) getSelection()?.removeAllRanges(); // the browser selects text too
     if (k >= 0 && (getSelection()?.isCollapsed ?? true)) pick(k, event);
   };
   const dragged = (/** @type {MouseEvent} */ event) => {

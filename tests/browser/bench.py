@@ -1,0 +1,92 @@
+"""Views in a bare page with a stand-in for Python; and texts made of nothing but trouble."""
+
+import json
+from typing import Any
+
+import numpy as np
+
+from nbsal.encoding import Row
+from nbsal.saliency import LayerSaliency, Saliency
+from nbsal.widgets import page as pages
+
+SHOW = """async ([script, style, state]) => {
+  const sheet = document.createElement('style');
+  sheet.textContent = style;
+  const el = document.createElement('div');
+  document.body.replaceChildren(sheet, el);
+  window.shown = await nbsal.show(script, state, el);
+}"""
+BLANK = (
+    '<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
+    "<title>bench</title><body style='background:Canvas'>"
+)
+# As the worker does it: all traits, then the counter.
+CHANGE = """(state) => {
+  for (const [name, value] of Object.entries(nbsal.revived(state))) window.shown.model.set(name, value);
+  window.shown.model.set('_rev', window.shown.model.get('_rev') + 1);
+}"""
+KINDS = [
+    "<script>window.pwned = 1</script>",
+    "<img src=x onerror=window.pwned=1>",
+    '"><svg onload=window.pwned=1>',
+    "</style><b>bold</b>",
+    "</script><script>window.pwned=1</script>",
+    "<!--",
+    "&lt;&amp;&#60;",
+    "$\\frac{$",
+    "cost $5 or $6",
+    "a_b^c\\n",
+    "javascript:window.pwned=1",
+    "'\"`${window.pwned=1}`",
+    "{{constructor}}",
+    "\u202eevil\u202c",
+    "\u2066\u2069",
+    "zero\u200bwidth\u200d\u2060",
+    "e\u0301\u0302\u0303",
+    "\U0001f469\u200d\U0001f467\U0001f3fd",
+    "\x1b[31m",
+    "\x00\x07",
+    "\u2028\u2029",
+    "مرحبا",
+    "日本語",
+    "%s %(x)s",
+    "x" * 10_000,
+]
+HOSTILE = [f"{kind}{i}" if i >= len(KINDS) else kind for i, kind in enumerate(KINDS * 4)]
+
+
+def row_of(tokens: list[str]) -> Row:
+    """A text of those tokens with a space between, as a model with two special tokens reads it."""
+    size, ends = len(tokens) + 2, np.cumsum([len(token) + 1 for token in tokens]).tolist()
+    spans = [(0, 0), *((end - 1 - len(token), end - 1) for token, end in zip(tokens, ends, strict=True)), (0, 0)]
+    special = (True, *[False] * len(tokens), True)
+    plain = (0,) * size
+    names = ("[CLS]", *tokens, "[SEP]")
+    return Row(" ".join(tokens), tuple(range(size)), names, tuple(spans), plain, special, plain, (1,) * size)
+
+
+def saliency_of(tokens: list[str], layers: int = 0) -> Any:
+    """A result with alternating scores, at one layer or several."""
+    row = row_of(tokens)
+    scores = np.cos(np.arange(max(layers, 1) * len(row))).reshape(-1, len(row)).astype("float32")
+    kind, values = (LayerSaliency, scores) if layers else (Saliency, scores[0])
+    provenance = {"model": tokens[0], "parameters": {"layer": 3}, "dtype": "float32"}
+    return kind(row, tokens[0], tokens[0], np.array([0.9, 0.1], "float32"), "gradcam", provenance, values, values)
+
+
+def show(page, view) -> None:
+    """The view in a bare page; `window.shown` holds its model and how to close it."""
+    if page.url == "about:blank" and not page.evaluate("() => 'nbsal' in window"):
+        page.set_content(BLANK)
+        page.add_script_tag(content=pages.asset("offline.js"))
+    page.evaluate(SHOW, [str(view._esm), str(view._css), plain(pages.state(view))])
+
+
+def change(page, **state: Any) -> None:
+    """Traits that Python sets."""
+    page.evaluate(CHANGE, plain(state))
+
+
+def plain(state: dict[str, Any]) -> dict[str, Any]:
+    """State as JSON has it."""
+    return json.loads(pages.literal(state))

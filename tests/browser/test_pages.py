@@ -1,0 +1,448 @@
+"""Views in a real browser: what they show, by mouse and by keys, in both themes, from disk, and fed with trouble."""
+
+import statistics
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+import nbsal
+from nbsal import render
+from nbsal.widgets import Compare, Highlight, Layers, wire
+from tests.browser import bench
+from tests.browser.conftest import watched
+
+REAL = "A warm and unbelievably funny film, though its ending drags on and on. I would not call it bad."
+SIGNED = "gradxact"
+
+
+@pytest.fixture(scope="module")
+def views(reviews):
+    """Each view of a real sentence."""
+    explain = nbsal.Explainer(reviews, SIGNED, layer=3)
+    made = {
+        "highlight": Highlight(explain, text=REAL),
+        "layers": Layers(explain, text=REAL),
+        "compare": Compare(explain, text=REAL, other_method="decoded-gradcam"),
+    }
+    return {name: view.wait() for name, view in made.items()}
+
+
+NAMES = ["highlight", "layers", "compare"]
+each_view = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture(scope="module")
+def sheet(chromium):
+    """One page for many tests."""
+    page = watched(chromium)
+    yield page
+    page.context.close()
+
+
+@pytest.fixture
+def show(sheet, views):
+    """show(name or view) -> the view's root in a bare page; its problems fail the test."""
+
+    def shown(view):
+        view = views[view] if isinstance(view, str) else view
+        bench.show(sheet, view)
+        return sheet.locator("section.nbsal")
+
+    sheet.problems.clear()
+    sheet.emulate_media(color_scheme="light")
+    yield shown
+    assert sheet.problems == []
+
+
+def tokens(root, label="tokens"):
+    return root.get_by_role("listbox", name=label, exact=True).get_by_role("option")
+
+
+def trait(page, name):
+    return page.evaluate("(name) => window.shown.model.get(name)", name)
+
+
+def test_tokens_are_shown_as_typed_and_special_ones_counted(show, views):
+    root = show("highlight")
+    row = views["highlight"].result.row
+    typed = [row.text[slice(*row.offsets[i])] for i in row.content]
+    expect(tokens(root)).to_have_text(typed)
+    expect(root.locator(".nbsal-text")).to_have_text(REAL)
+    expect(root.get_by_text("not shown: [CLS]")).to_be_visible()
+
+
+def test_words_sum_their_tokens(show, views):
+    root = show("highlight")
+    root.get_by_label("words").check()
+    frame = views["highlight"].result.by_word()
+    expect(tokens(root)).to_have_text(frame["word"].tolist())
+    place = frame["word"].tolist().index("unbelievably")
+    tokens(root).nth(place).hover()
+    shown = root.locator(".nbsal-said").inner_text().replace("\u2212", "-").split(", ")[1]
+    assert abs(float(shown) - frame["score"][place]) <= 0.005 * abs(frame["score"][place]) + 1e-4
+
+
+def test_colour_and_mark_tell_the_sign(show, views, sheet):
+    root = show("highlight")
+    result = views["highlight"].result
+    for k, i in enumerate(result.row.content):
+        (r, g, b), alpha = render.colour(float(result.scores[i]), result.largest)
+        style = tokens(root).nth(k).evaluate("node => getComputedStyle(node).backgroundColor")
+        if alpha >= 0.01:
+            assert style.startswith(f"rgba({r}, {g}, {b}, ") and abs(float(style[:-1].split(", ")[3]) - alpha) < 0.01
+        marked = "nbsal-against" in tokens(root).nth(k).get_attribute("class")
+        assert marked == (result.scores[i] < 0 and alpha >= render.FAINT)
+    root.get_by_label("signed").uncheck()
+    assert root.locator(".nbsal-text .nbsal-against").count() == 0
+
+
+def test_clip_and_gamma_change_colours_and_the_legend_says_so(show, sheet):
+    root = show("highlight")
+    first = root.locator(".nbsal-steps").inner_text()
+    faint = "node => Number((getComputedStyle(node).backgroundColor.match(/[\\d.]+/g) ?? [])[3] ?? 0)"
+    before = sum(tokens(root).nth(k).evaluate(faint) for k in range(8))
+    root.get_by_label("gamma").fill("0.4")
+    assert sum(tokens(root).nth(k).evaluate(faint) for k in range(8)) > before
+    assert root.locator(".nbsal-steps").inner_text() == first
+    root.get_by_label("clip").fill("0.5")
+    assert root.locator(".nbsal-steps").inner_text() != first
+
+
+def test_clicks_select_one_more_and_a_span(show, sheet):
+    root = show("highlight")
+    tokens(root).nth(1).click()
+    assert trait(sheet, "selection") == [2]
+    tokens(root).nth(4).click(modifiers=["Shift"])
+    assert trait(sheet, "selection") == [2, 3, 4, 5]
+    tokens(root).nth(6).click(modifiers=["Control"])
+    assert trait(sheet, "selection") == [2, 3, 4, 5, 7]
+    expect(root.locator("[aria-selected=true]")).to_have_count(5)
+    tokens(root).nth(1).click()
+    tokens(root).nth(1).click()
+    assert trait(sheet, "selection") == []
+
+
+def test_dragging_over_the_text_selects_it(show, sheet):
+    root = show("highlight")
+    start, end = tokens(root).nth(1).bounding_box(), tokens(root).nth(3).bounding_box()
+    sheet.mouse.move(start["x"] + 2, start["y"] + start["height"] / 2)
+    sheet.mouse.down()
+    sheet.mouse.move(end["x"] + end["width"] - 2, end["y"] + end["height"] / 2, steps=4)
+    sheet.mouse.up()
+    assert trait(sheet, "selection") == [2, 3, 4]
+
+
+def test_hovering_tells_python_and_python_may_point(show, sheet):
+    root = show("highlight")
+    tokens(root).nth(2).hover()
+    sheet.wait_for_function("() => window.shown.model.get('hover') === 3")
+    expect(root.locator(".nbsal-said")).to_contain_text("3 of 27: and")
+    bench.change(sheet, hover=5)
+    expect(tokens(root).nth(4)).to_have_class("nbsal-mark nbsal-hover")
+
+
+def test_every_action_of_the_text_has_its_key(show, sheet, views):
+    sheet.set_viewport_size({"width": 500, "height": 900})  # several lines
+    root = show("highlight")
+    listbox = root.get_by_role("listbox", name="tokens")
+    listbox.focus()
+    said = root.locator(".nbsal-said")
+    for key, wanted in [
+        ("ArrowRight", "2 of 27: warm"),
+        ("End", "27 of 27"),
+        ("Home", "1 of 27"),
+        ("PageDown", "21 of 27"),
+    ]:
+        listbox.press(key)
+        expect(said).to_contain_text(wanted)
+    listbox.press("Home")
+    listbox.press("ArrowDown")
+    second = listbox.get_attribute("aria-activedescendant")
+    assert not second.endswith("-0")
+    listbox.press("ArrowUp")
+    listbox.press("Home")
+    listbox.press("Enter")
+    assert trait(sheet, "selection") == [1]
+    listbox.press("Shift+ArrowRight")
+    listbox.press("Shift+ArrowRight")
+    assert trait(sheet, "selection") == [1, 2, 3]
+    listbox.press("Escape")
+    assert trait(sheet, "selection") == []
+    listbox.press("n")
+    for _ in range(27):
+        if said.inner_text().endswith("rank 1"):
+            break
+        listbox.press("n")
+    row, best = views["highlight"].result.row, views["highlight"].result.order[0]
+    expect(said).to_contain_text(f"{row.content.index(best) + 1} of 27")
+
+
+def test_search_goes_from_hit_to_hit(show):
+    root = show("highlight")
+    find = root.get_by_label("find in the text")
+    find.fill("ON")
+    expect(root.locator(".nbsal-found")).to_have_text(["on", "on"])
+    for wanted in ["1 of 2", "2 of 2", "1 of 2"]:
+        find.press("Enter")
+        expect(root.locator(".nbsal-search output")).to_have_text(wanted)
+    find.press("Escape")
+    expect(root.locator(".nbsal-found")).to_have_count(0)
+
+
+def test_a_long_text_has_a_map_that_leads_there(show, sheet):
+    root = show(Highlight(bench.saliency_of([f"word{i}" for i in range(3000)])).wait())
+    place = root.get_by_role("slider", name="place in the text")
+    expect(place).to_be_visible()
+    place.press("PageDown")
+    expect(root.locator(".nbsal-said")).to_contain_text("301 of 3000: word300")
+    expect(tokens(root).nth(300)).to_be_in_viewport()
+    box = place.bounding_box()
+    sheet.mouse.click(box["x"] + box["width"] / 2, box["y"] + 5)
+    expect(root.locator(".nbsal-said")).to_contain_text("150")
+
+
+def test_layers_are_chosen_by_click_and_by_key(show, sheet):
+    root = show("layers")
+    grid = root.get_by_role("grid")
+    root.get_by_role("rowheader", name="layer 5").click()
+    assert trait(sheet, "layer") == 5
+    expect(root.get_by_role("row", selected=True)).to_contain_text("layer 5")
+    expect(root.get_by_text("layer 5; not shown")).to_be_visible()
+    grid.focus()
+    for key in ["ArrowDown", "ArrowDown", "ArrowRight"]:
+        grid.press(key)
+    expect(root.locator(".nbsal-said").first).to_contain_text("layer 2, warm")
+    grid.press("Enter")
+    grid.press("Space")
+    assert (trait(sheet, "layer"), trait(sheet, "selection")) == (2, [2])
+
+
+def test_a_wide_grid_draws_what_is_in_sight(show, sheet):
+    root = show(Layers(bench.saliency_of([f"w{i}" for i in range(2000)], layers=7)).wait())
+    assert root.get_by_role("gridcell").count() < 7 * 120
+    root.get_by_role("grid").focus()
+    root.get_by_role("grid").press("End")
+    expect(root.locator(".nbsal-said").first).to_contain_text("w1999")
+    expect(root.get_by_role("columnheader", name="w1999")).to_be_in_viewport()
+
+
+def test_compare_shows_both_and_the_difference(show, sheet, views):
+    root = show("compare")
+    shown = views["compare"].result
+    for label, shares in [("first", shown.shares[0]), ("second", shown.shares[1]), ("difference", shown.difference)]:
+        box = tokens(root, f"tokens, {label}")
+        marked = [k for k, i in enumerate(shown.first.row.content) if shares[i] < -0.1]
+        assert {k for k in range(box.count()) if "nbsal-against" in box.nth(k).get_attribute("class")} >= set(marked)
+    tokens(root, "tokens, first").nth(3).click()
+    expect(tokens(root, "tokens, difference").nth(3)).to_have_attribute("aria-selected", "true")
+    expect(root.get_by_text("Kendall's tau")).to_be_visible()
+    root.get_by_label("full colour at").select_option("the larger of both")
+    assert trait(sheet, "scale") == "shared"
+
+
+CONTRASTS = """() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+  const paint = (colours) => {
+    canvas.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = (rgb) => {
+    const [r, g, b] = rgb.map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const found = [];
+  for (const node of document.querySelectorAll('.nbsal *')) {
+    const own = [...node.childNodes].some(child => child.nodeType === 3 && child.textContent.trim());
+    if (!own || !node.checkVisibility() || node.matches(':disabled, :disabled *, option')) continue;
+    const backgrounds = [];
+    for (let at = node; at; at = at.parentElement) backgrounds.unshift(getComputedStyle(at).backgroundColor);
+    const paper = paint(backgrounds);
+    const ink = paint([...backgrounds, getComputedStyle(node).color]);
+    const [dark, bright] = [light(paper), light(ink)].sort((a, b) => a - b);
+    found.push([(bright + 0.05) / (dark + 0.05), node.className || node.tagName, node.textContent.slice(0, 20)]);
+  }
+  return found.sort((a, b) => a[0] - b[0]);
+}"""
+
+
+@each_view
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everything_can_be_read_in_both_themes(show, sheet, name, theme):
+    show(name)
+    sheet.emulate_media(color_scheme=theme)
+    sheet.wait_for_timeout(200)  # colours fade over
+    found = sheet.evaluate(CONTRASTS)
+    assert len(found) > 20
+    assert [entry for entry in found if entry[0] < 4.5] == []
+
+
+UNNAMED = """() => [...document.querySelectorAll('.nbsal :is(button, input, select, textarea, [tabindex], [role])')]
+  .filter(node => node.checkVisibility())
+  .filter(node => !node.matches('[role=presentation], [role=option], [role=row], [role=status]'))
+  .filter(node => !(node.ariaLabel || node.labels?.length || node.textContent.trim() || node.title))
+  .filter(node => !node.matches('[role=gridcell], [role=rowheader], [role=columnheader], [role=alert]'))
+  .map(node => node.outerHTML.slice(0, 120))"""
+
+
+@each_view
+def test_everything_has_a_name_and_can_be_reached_by_tab(show, sheet, views, name):
+    root = show(name)
+    bench.change(sheet, _live=True)
+    assert sheet.evaluate(UNNAMED) == []
+    reachable = sheet.evaluate(
+        "() => [...document.querySelectorAll('.nbsal :is(button, input, select, textarea, [tabindex])')]"
+        ".filter(node => node.checkVisibility() && !node.disabled).length"
+    )
+    sheet.evaluate("() => document.activeElement?.blur()")
+    seen = set()
+    for _ in range(reachable + 2):
+        sheet.keyboard.press("Tab")
+        inside = sheet.evaluate("() => [...document.querySelectorAll('.nbsal *')].indexOf(document.activeElement)")
+        seen |= {inside} - {-1}
+    assert len(seen) == reachable > 3
+    tree = root.aria_snapshot()
+    assert f'group "nbsal {name}"' in tree and 'listbox "tokens' in tree
+
+
+@each_view
+def test_a_closed_view_leaves_no_listener(show, sheet, name):
+    show(name)
+    assert sheet.evaluate("() => window.shown.model.listeners()") > 5
+    sheet.evaluate("() => window.shown.close()")
+    assert sheet.evaluate("() => window.shown.model.listeners()") == 0
+    assert sheet.locator("section.nbsal").count() == 0
+
+
+def test_a_view_that_cannot_be_drawn_says_so(show, sheet):
+    broken = Highlight(bench.saliency_of(["a", "b"])).wait()
+    broken._scores = b"\x00"
+    root = show(broken)
+    expect(root.get_by_role("alert")).to_contain_text("cannot be drawn")
+    assert len(sheet.problems) == 1
+    sheet.problems.clear()
+
+
+def hostile(name):
+    if name == "layers":
+        return Layers(bench.saliency_of(bench.HOSTILE, layers=3)).wait()
+    found = bench.saliency_of(bench.HOSTILE)
+    return (Compare(found, found) if name == "compare" else Highlight(found)).wait()
+
+
+@each_view
+def test_hostile_tokens_are_only_shown(show, sheet, name):
+    view = hostile(name)
+    root = show(view)
+    assert len(bench.HOSTILE) == 100
+    expect(root.locator(".nbsal-text").first).to_have_text(render.visible(view.text), use_inner_text=False)
+    root.get_by_label("words").check()
+    shown = root.locator(".nbsal-text").first.evaluate("node => node.textContent")
+    assert shown == render.visible(view.text)
+    root.locator(".nbsal-mark").nth(1).hover()
+    assert root.locator("script, img, svg, b, style").count() == 0
+    assert sheet.evaluate("() => 'pwned' in window") is False
+
+
+@each_view
+@pytest.mark.parametrize("interactive", [False, True])
+def test_hostile_tokens_do_nothing_in_a_saved_page(chromium, tmp_path, name, interactive):
+    view, file = hostile(name), tmp_path / "page.html"
+    file.write_text(view.to_html(interactive=interactive), encoding="utf-8")
+    page = watched(chromium, offline=True)
+    page.goto(file.as_uri())
+    shown = page.locator("section.nbsal .nbsal-text" if interactive else "p").first
+    expect(shown).to_be_visible()
+    assert shown.evaluate("node => node.textContent") == render.visible(view.text)
+    assert page.locator("body").locator("img, svg").count() == 0
+    assert page.evaluate("() => 'pwned' in window") is False and page.problems == []
+    page.context.close()
+
+
+@each_view
+def test_hostile_tokens_are_drawn_as_they_are(name, monkeypatch):
+    from matplotlib.text import Text
+
+    drawn = []
+    create = Text.__init__
+
+    def noted(self, x=0, y=0, text="", **settings):
+        drawn.append((text, settings.get("parse_math")))
+        create(self, x, y, text, **settings)
+
+    monkeypatch.setattr(Text, "__init__", noted)
+    view = hostile(name)
+    assert view.to_png().startswith(b"\x89PNG")
+    if name != "layers":
+        joined = "".join(text for text, _ in drawn)
+        assert "".join(render.visible(view.text).split()) in "".join(joined.split())
+        assert {parse for text, parse in drawn if "$" in text} == {False}
+
+
+@each_view
+def test_a_saved_page_lives_without_python_or_network(chromium, tmp_path, views, name):
+    file = tmp_path / "page.html"
+    file.write_text(views[name].to_html(interactive=True), encoding="utf-8")
+    page = watched(chromium, offline=True)
+    page.goto(file.as_uri())
+    root = page.locator("section.nbsal")
+    count = root.get_by_role("option").count()
+    root.get_by_label("words").check()
+    expect(root.get_by_role("option", name="unbelievably").first).to_be_visible()
+    assert root.get_by_role("option").count() < count
+    expect(root.get_by_label("method").first).to_be_disabled()
+    assert page.problems == []
+    page.context.close()
+
+
+def test_a_frozen_view_lives_in_its_frame(chromium, tmp_path, views):
+    file = tmp_path / "page.html"
+    frozen = views["highlight"].freeze(interactive=True)._repr_html_()
+    file.write_text(f"<!doctype html><meta charset='utf-8'><body>{frozen}", encoding="utf-8")
+    page = watched(chromium, offline=True)
+    page.goto(file.as_uri())
+    inside = page.frame_locator("iframe")
+    inside.get_by_label("words").check()
+    expect(inside.get_by_role("option", name="unbelievably")).to_be_visible()
+    assert page.problems == []
+    page.context.close()
+
+
+SPANS = """(count) => {
+  const box = document.createElement('div');
+  for (let i = 0; i < count; i++) {
+    const span = document.createElement('span');
+    span.textContent = 'word' + i + ' ';
+    span.style.backgroundColor = 'rgba(230, 126, 16, 0.5)';
+    box.append(span);
+  }
+  document.body.replaceChildren(box);
+}"""
+PAINTED = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
+
+
+@pytest.mark.parametrize("count", [1_000, 10_000])
+def test_speed_is_printed(show, sheet, count):
+    """Goals: first paint 200 and 500 ms, update 50 and 150 ms, for 1,000 and 10,000 tokens."""
+    words = [f"word{i}" for i in range(count)]
+    view = Highlight(bench.saliency_of(words)).wait()
+    other = bench.saliency_of(words)
+    times: dict[str, list[float]] = {"plain spans": [], "first paint": [], "update": []}
+
+    def timed(name, work):
+        start = time.perf_counter()
+        work()
+        sheet.evaluate(PAINTED)
+        times[name].append(1000 * (time.perf_counter() - start))
+
+    show(view)
+    for turn in range(5):
+        scores = wire.scores([other.scores * (turn % 3 - 1.5)])
+        timed("first paint", lambda: bench.show(sheet, view))
+        result = view._result | {"scales": scores[1]}
+        timed("update", lambda scores=scores, result=result: bench.change(sheet, _scores=scores[0], _result=result))
+        timed("plain spans", lambda: sheet.evaluate(SPANS, count))
+    said = ", ".join(f"{name} {statistics.median(found):.0f} ms" for name, found in times.items())
+    print(f"\n{count} tokens, medians of 5: {said}")
+    assert len(times["update"]) == 5
