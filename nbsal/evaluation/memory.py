@@ -4,7 +4,7 @@ A long call that is cancelled leaves its memory in the error's `partial`; handed
 done is not done again. Calls that share a memory share what they have read.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -44,11 +44,11 @@ class Memory:
     >>> import nbsal
     >>> explain, memory = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), Memory()
     >>> _ = nbsal.evaluation.games(explain, ["A joy."], random=0, progress=False, memory=memory)
-    >>> len(memory.saliencies[explain])
+    >>> len(memory.saliencies[explain.subject, explain.method])
     1
     """
 
-    saliencies: dict[Explainer, dict[tuple[Row, Any], Saliency]] = field(default_factory=dict)
+    saliencies: dict[Hashable, dict[tuple[Row, Any], Saliency]] = field(default_factory=dict)
     hidings: dict[tuple[Subject, str | int], Hiding] = field(default_factory=dict)
 
     def explain(
@@ -63,19 +63,23 @@ class Memory:
 
         `meter` counts texts, once a subject.
         """
+        every = [self.saliencies.setdefault(_key(explainer), {}) for explainer in explainers]
         for subject, encoded in rows.items():
-            members = {str(at): e for at, e in enumerate(explainers) if e.subject is subject}
-            known = {name: self.saliencies.setdefault(explainer, {}) for name, explainer in members.items()}
             keys = list(zip(encoded, targets, strict=True))
-            missing = [i for i, key in enumerate(keys) if any(key not in one for one in known.values())]
+            lacking = [any(key not in known for key in keys) for known in every]
+            members = {str(at): e for at, e in enumerate(explainers) if e.subject is subject and lacking[at]}
+            missing = [i for i, key in enumerate(keys) if any(key not in every[int(at)] for at in members)]
             meter.step(len(encoded) - len(missing))
             waiting = Encoded([encoded[i] for i in missing], encoded.pad_id)
             for places, batch in by_length(waiting, 1 if subject.one_at_a_time else batch_size):
                 wanted = [targets[missing[place]] for place in places]
                 found = together(members, batch, wanted, meter.part(len(places), len(members)))
-                for name, saliencies in found.items():
-                    known[name].update(zip(zip(batch, wanted, strict=True), saliencies, strict=True))
-        return [[self.saliencies[e][key] for key in zip(rows[e.subject], targets, strict=True)] for e in explainers]
+                for at, saliencies in found.items():
+                    every[int(at)].update(zip(zip(batch, wanted, strict=True), saliencies, strict=True))
+        return [
+            [known[key] for key in zip(rows[explainer.subject], targets, strict=True)]
+            for explainer, known in zip(explainers, every, strict=True)
+        ]
 
     def read(
         self, runs: Sequence[Run], tables: Sequence[Sequence[Table]], way: str | int, meter: Meter
@@ -92,6 +96,15 @@ class Memory:
             parts = [torch.split(one, size) for one, size in zip(logits, sizes, strict=True)]
             found |= {at: [part[place] for part in parts] for place, at in enumerate(members)}
         return [found[at] for at in range(len(runs))]
+
+
+def _key(explainer: Explainer) -> Hashable:
+    """Explainers of one key say the same; settings that cannot be compared make an explainer its own key."""
+    try:
+        hash(explainer.method)
+    except TypeError:
+        return explainer
+    return explainer.subject, explainer.method
 
 
 @contextmanager
@@ -113,7 +126,7 @@ def named(explainers: Explainers) -> dict[str, list[Explainer]]:
         explainers = {e.method.name: e for e in given if isinstance(e, Explainer)}
         if len(explainers) < len(given):
             raise InputError("Give explainers with methods of different names, or name them: {'layer 3': ..., ...}.")
-    found = {str(name): [one] if isinstance(one, Explainer) else list(one) for name, one in explainers.items()}
+    found = {str(name): list(one) if isinstance(one, Sequence) else [one] for name, one in explainers.items()}
     if not found or not all(found.values()):
         raise InputError("There is no explainer to evaluate: give at least one.")
     for name, runs in found.items():

@@ -119,12 +119,30 @@ def test_explainers_of_one_subject_share_traces_and_subsets(load, monkeypatch):
     monkeypatch.setattr(nbsal.trace, "record", lambda *given, **named: recorded.append(1) or record(*given, **named))
     memory = Memory()
     explainers = {name: nbsal.Explainer(subject, name) for name in ("gradcam", "simple", "gradxact")}
-    games(explainers, axioms.TEXTS, random=0, memory=memory, progress=False)
+    games(explainers, axioms.TEXTS, random=3, memory=memory, progress=False)
     assert len(recorded) == 1
     forwards = memory.hidings[subject, "remove"].forwards
-    games(explainers | {"again": explainers["simple"]}, axioms.TEXTS, random=0, memory=memory, progress=False)
-    assert len(recorded) == 1
-    assert memory.hidings[subject, "remove"].forwards == forwards
+    again = explainers | {"again": nbsal.Explainer(subject, "simple")}
+    games(again, axioms.TEXTS, random=2, memory=memory, progress=False)
+    best_layer(explainers["gradcam"], axioms.TEXTS[:2], memory=memory, progress=False)
+    assert len(recorded) == 2  # of layers that were not asked before
+    best_layer(explainers["gradcam"], axioms.TEXTS[:2], memory=memory, progress=False)
+    assert len(recorded) == 2
+    games(again, axioms.TEXTS, random=0, memory=memory, progress=False)
+    assert memory.hidings[subject, "remove"].forwards - forwards < forwards
+
+
+def test_only_what_is_new_is_explained(load, monkeypatch):
+    subject, asked = load("bert", decoding=False), []
+    read = nbsal.Explainer.read
+    monkeypatch.setattr(nbsal.Explainer, "read", lambda self, trace: asked.append(self) or read(self, trace))
+    old, new = (nbsal.Explainer(subject, name) for name in ("gradcam", "simple"))
+    memory = Memory()
+    games({"old": old}, axioms.TEXTS, random=0, memory=memory, progress=False)
+    games({"old": old, "new": new}, axioms.TEXTS, random=0, memory=memory, progress=False)
+    assert asked == [old, new]
+    games({"old": old, "new": new}, [*axioms.TEXTS, "A warm film."], random=0, memory=memory, progress=False)
+    assert asked == [old, new, old, new]
 
 
 @pytest.mark.parametrize("at", [2, 150])
@@ -185,6 +203,7 @@ def test_errors_say_the_way_out(load, reviews):
     for given, error, sentence in [
         (({}, ["A joy."]), InputError, "at least one"),
         (({"x": "gradcam"}, ["A joy."]), InputError, "no nbsal.Explainer"),
+        (({"x": None}, ["A joy."]), InputError, "no nbsal.Explainer"),
         (([explain, explain], ["A joy."]), InputError, "different names"),
         ((explain, "A joy."), InputError, "list of texts"),
         ((explain, []), InputError, "list is empty"),
