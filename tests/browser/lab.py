@@ -175,6 +175,7 @@ class Notebook:
         )
         light = "true" if name == "Light" else "false"
         self.page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached")
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached")  # a switch meanwhile trips over it
 
     @property
     def cells(self) -> int:

@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from nbsal import render
 from tests.browser.conftest import watched
 
 SETUP = """
@@ -78,6 +79,14 @@ def test_typed_text_is_explained(notebook, view):
     expect(token(view, "bore")).to_be_visible()
     expect(view.locator(".nbsal-predicted")).to_contain_text("negative")
     notebook.until("view.result.text", "An utter bore.")
+
+
+def test_hostile_text_is_explained_as_typed(notebook, view):
+    text = "<img src=x onerror=window.pwned=1> </script><script>window.pwned=1</script> costs $5 or $6 \u202egood"
+    view.get_by_label("text", exact=True).fill(text)
+    expect(view.locator(".nbsal-text")).to_have_text(render.visible(text))
+    assert notebook.page.evaluate("() => 'pwned' in window") is False
+    notebook.until("view.result.text == view.text", "True")
 
 
 def test_a_bad_text_says_so_and_the_next_one_works(notebook, view):
