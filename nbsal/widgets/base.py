@@ -41,7 +41,8 @@ A page may also ask by message: `ask("name", {...})` is answered by `answer_name
 '''
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Condition, RLock
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -68,6 +69,8 @@ class View(AnyWidget):
     """
 
     inputs: ClassVar[tuple[str, ...]] = ()
+    # Over traits, which cells, pages and workers all set. One for all views: a link sets one's from another's change.
+    _lock: ClassVar[Condition] = Condition(RLock())
 
     selection = traitlets.List(traitlets.Int()).tag(sync=True)
     hover = traitlets.Int(None, allow_none=True).tag(sync=True)
@@ -85,7 +88,6 @@ class View(AnyWidget):
         self.subject = subject
         self.explainer = explainer
         self.result: Any = None
-        self._lock = Condition(RLock())  # over traits that the worker and the page both set
         self._worker = jobs.worker(subject if subject is not None else View)
         self._job: jobs.Job | None = None
         self._failure: BaseException | None = None
@@ -114,18 +116,19 @@ class View(AnyWidget):
 
     def partly(self, job: jobs.Job, found: Any) -> None:
         """Show from within `compute` what is there so far, unless a newer request came meanwhile."""
-        with self._lock:
-            if self._job is job and not job.cancel.is_set():
+        with self._soon() as free:
+            if free and self._job is job and not job.cancel.is_set():
                 self._show(found)
 
     def meter(self, job: jobs.Job, total: int) -> Meter:
         """Counts steps of the work in `progress`, and ends it where the job is told to stop."""
 
         def told(done: int, _: int | None) -> None:
-            with self._lock:
-                share = done / total
-                if self._job is job and share - (self.progress or 0.0) >= STRIDE:
-                    self.progress = share
+            share = done / total
+            if share - (self.progress or 0.0) >= STRIDE:
+                with self._soon() as free:
+                    if free and self._job is job:
+                        self.progress = share
 
         return Meter(total, told, job.cancel)
 
@@ -205,6 +208,10 @@ class View(AnyWidget):
         mime, make = makers[kind]
         return {"mime": mime, "name": f"{type(self).__name__.lower()}.{kind}", "content": page.text_or_base64(make())}
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        with self._lock:
+            super().__setattr__(name, value)
+
     def set_state(self, sync_data: dict[str, Any]) -> None:
         """What the page changed; not while the worker shows a result."""
         with self._lock:
@@ -248,6 +255,16 @@ class View(AnyWidget):
             self.result = found
             self.publish(found)
             self._rev += 1
+
+    @contextmanager
+    def _soon(self) -> Iterator[bool]:
+        """The lock, if it is free soon: work may hold the model, and a callback that has the lock may want the model."""
+        free = self._lock.acquire(timeout=0.1)
+        try:
+            yield free
+        finally:
+            if free:
+                self._lock.release()
 
     def _settle(self, status: str) -> None:
         self._job = None
