@@ -95,7 +95,7 @@ def main() -> None:
     of = subject()
     works = {
         "one method, 16 texts of 64 tokens": (explainers(of, 1), texts([64] * 16)),
-        "ten methods, 16 texts of 12 to 42 tokens": (explainers(of, 10), texts(range(12, 44, 2))),
+        "ten methods, 8 texts of 12 to 40 tokens": (explainers(of, 10), texts(range(12, 44, 4))),
     }
     for name, (members, many) in works.items():
         ratios = []
