@@ -258,7 +258,7 @@ class View(AnyWidget):
 
     @contextmanager
     def _soon(self) -> Iterator[bool]:
-        """The lock, if it is free soon: work may hold the model, and a callback that has the lock may want the model."""
+        """The lock, if it is free soon: work may hold the model while a callback that has the lock wants the model."""
         free = self._lock.acquire(timeout=0.1)
         try:
             yield free

@@ -52,7 +52,7 @@ KINDS = [
     "%s %(x)s",
     "x" * 10_000,
 ]
-HOSTILE = [f"{kind}{i}" if i >= len(KINDS) else kind for i, kind in enumerate(KINDS * 4)]
+HOSTILE = [*KINDS, *(f"{kind[:100]}{i}" for i, kind in enumerate(KINDS * 3))]
 
 
 def row_of(tokens: list[str]) -> Row:
@@ -74,12 +74,12 @@ def saliency_of(tokens: list[str], layers: int = 0) -> Any:
     return kind(row, tokens[0], tokens[0], np.array([0.9, 0.1], "float32"), "gradcam", provenance, values, values)
 
 
-def show(page, view) -> None:
-    """The view in a bare page; `window.shown` holds its model and how to close it."""
+def show(page, view, live: bool = False) -> None:
+    """The view in a bare page, as if Python were there or not; `window.shown` holds its model and how to close it."""
     if page.url == "about:blank" and not page.evaluate("() => 'nbsal' in window"):
         page.set_content(BLANK)
         page.add_script_tag(content=pages.asset("offline.js"))
-    page.evaluate(SHOW, [str(view._esm), str(view._css), plain(pages.state(view))])
+    page.evaluate(SHOW, [str(view._esm), str(view._css), plain(pages.state(view) | {"_live": live})])
 
 
 def change(page, **state: Any) -> None:

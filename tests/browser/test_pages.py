@@ -44,9 +44,9 @@ def sheet(chromium):
 def show(sheet, views):
     """show(name or view) -> the view's root in a bare page; its problems fail the test."""
 
-    def shown(view):
+    def shown(view, live=False):
         view = views[view] if isinstance(view, str) else view
-        bench.show(sheet, view)
+        bench.show(sheet, view, live)
         return sheet.locator("section.nbsal")
 
     sheet.problems.clear()
@@ -288,8 +288,7 @@ UNNAMED = """() => [...document.querySelectorAll('.nbsal :is(button, input, sele
 
 @each_view
 def test_everything_has_a_name_and_can_be_reached_by_tab(show, sheet, views, name):
-    root = show(name)
-    bench.change(sheet, _live=True)
+    root = show(name, live=True)
     assert sheet.evaluate(UNNAMED) == []
     reachable = sheet.evaluate(
         "() => [...document.querySelectorAll('.nbsal :is(button, input, select, textarea, [tabindex])')]"
@@ -446,3 +445,26 @@ def test_speed_is_printed(show, sheet, count):
     said = ", ".join(f"{name} {statistics.median(found):.0f} ms" for name, found in times.items())
     print(f"\n{count} tokens, medians of 5: {said}")
     assert len(times["update"]) == 5
+
+
+def test_a_selected_span_can_be_explained(show, sheet):
+    """What the page sends when Python is there; the answer is Python's, and is tested with it."""
+    answers = nbsal.Explainer(nbsal.load("demo/answers"), SIGNED, layer=3)
+    view = Highlight(answers, text=("Who ran?", "The old dog ran home.")).wait()
+    root = show(view, live=True)
+    expect(root.get_by_text("prediction: ")).to_be_visible()
+    explain = root.get_by_role("button", name="explain the selection")
+    expect(explain).to_be_disabled()
+    tokens(root).nth(4).click()
+    tokens(root).nth(5).click(modifiers=["Shift"])
+    explain.click()
+    assert trait(sheet, "target") == trait(sheet, "selection") == [6, 7]
+
+
+def test_an_outcome_is_explained_by_a_click_and_let_go_by_another(show, sheet):
+    root = show("highlight", live=True)
+    outcome = root.get_by_title("explain negative")
+    outcome.click()
+    assert trait(sheet, "target") == "negative"
+    outcome.press("Enter")
+    assert trait(sheet, "target") is None

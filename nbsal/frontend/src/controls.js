@@ -183,7 +183,29 @@ export function explaining(context, { prefix = "", layer: layered = true } = {})
   on([`${prefix}method`], fit);
   fit();
   const method = choice(context, `${prefix}method`, "method", methods);
-  return [method, layer, choice(context, `${prefix}target`, "explain", targets), tau];
+  const target = choice(context, `${prefix}target`, "explain", targets);
+  return [method, layer, target, ...selected(context, prefix), tau];
+}
+
+/**
+ * A button that explains the selected span, or the selected token's label, where the model decides about such.
+ * @param {Context} context
+ * @param {string} prefix
+ */
+function selected({ model, on, set, live, signal }, prefix) {
+  const task = model.get(`_${prefix}choices`).task;
+  if (!live || !["span", "token"].includes(task)) return [];
+  const send = () => {
+    const [first, last] = [model.get("selection")[0], model.get("selection").at(-1)];
+    set({ [`${prefix}target`]: task === "span" ? [first, last] : [first, null] });
+  };
+  const button = h("button", { type: "button", signal, click: send }, "explain the selection");
+  const fit = () => {
+    button.disabled = !model.get("selection").length;
+  };
+  on(["selection"], fit);
+  fit();
+  return [button];
 }
 
 /**

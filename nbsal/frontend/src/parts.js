@@ -40,27 +40,35 @@ export function legend() {
  */
 export function outcomes({ model, set, live, signal }, prefix = "") {
   const trait = `${prefix}target`;
-  const box = h("div", { class: "nbsal-outcomes", role: "group", "aria-label": "prediction" });
+  /** @type {string[]} */
+  let names = [];
+  const clicked = (/** @type {MouseEvent} */ event) => {
+    const outcome = /** @type {HTMLElement} */ (event.target).closest("button");
+    if (!outcome) return;
+    const name = names[Number(outcome.dataset.outcome)];
+    set({ [trait]: model.get(trait) === name ? null : name });
+  };
+  const label = { class: "nbsal-outcomes", role: "group", "aria-label": "prediction" };
+  const box = h("div", { ...label, signal, click: clicked });
   return {
     node: box,
     /** @param {{ probabilities: [string, number][], prediction: string, target: string }} reading */
     draw({ probabilities, prediction, target }) {
-      const known = live ? model.get(`_${prefix}choices`).labels : [];
-      const rows = probabilities.map(([name, share]) => {
+      const { labels, task } = model.get(`_${prefix}choices`);
+      names = probabilities.map(([name]) => name);
+      const rows = probabilities.map(([name, share], k) => {
         const bar = h("span", { class: "nbsal-bar" });
         bar.style.width = `${100 * share}%`;
-        const label = h("span", { class: "nbsal-name" }, name);
-        const inner = [label, h("span", { class: "nbsal-share" }, `${(100 * share).toFixed(1)}%`), bar];
-        const said = name === prediction ? "nbsal-outcome nbsal-predicted" : "nbsal-outcome";
-        if (!known.includes(name)) return h("div", { class: said }, ...inner);
-        const toggled = () => set({ [trait]: model.get(trait) === name ? null : name });
-        const pressed = { type: "button", title: `explain ${name}`, "aria-pressed": name === target, click: toggled };
-        return h("button", { class: said, ...pressed, signal }, ...inner);
+        const said = h("span", { class: "nbsal-name" }, name);
+        const inner = [said, h("span", { class: "nbsal-share" }, `${(100 * share).toFixed(1)}%`), bar];
+        const kind = name === prediction ? "nbsal-outcome nbsal-predicted" : "nbsal-outcome";
+        if (!live || !(labels.includes(name) || task === "next-token")) return h("div", { class: kind }, ...inner);
+        const pressed = { title: `explain ${name}`, "aria-pressed": name === target, "data-outcome": k };
+        return h("button", { type: "button", class: kind, ...pressed }, ...inner);
       });
-      const why = target === prediction ? "" : `explained: ${target}`;
-      const head =
-        rows.length && !why ? [] : [h("div", {}, [rows.length ? "" : prediction, why].filter(Boolean).join(" · "))];
-      box.replaceChildren(...rows, ...head);
+      const explained = target.startsWith(prediction) ? "" : `explained: ${target}`;
+      const said = [rows.length ? "" : `prediction: ${prediction}`, explained].filter(Boolean).join(", ");
+      box.replaceChildren(...rows, ...(said ? [h("span", {}, said)] : []));
     },
   };
 }

@@ -179,12 +179,14 @@ export function scoredText({ model, on, set, signal }, label = "tokens", said = 
         span.textContent = textOf(k);
         return span;
       });
+      const joins = (/** @type {number} */ k) => marks[k].part === marks[k - 1]?.part;
       const starts = blocks(marks, gaps, textOf);
       const made = starts.map((first, b) => {
         const block = h("div", { class: "nbsal-block", dir: "auto", role: "presentation" });
         const last = starts[b + 1] ?? marks.length;
-        for (let k = first; k < last; k++) block.append(shown(gaps[k]), spans[k]);
-        if (marks[last]?.part !== marks[first].part) block.append(shown(tails[marks[first].part]));
+        const { part } = marks[first];
+        for (let k = first; k < last; k++) block.append(k === first && joins(k) ? "" : shown(gaps[k]), spans[k]);
+        block.append(shown(marks[last]?.part === part ? gaps[last] : tails[part])); // no line begins with the space
         return block;
       });
       box.classList.toggle("nbsal-long", made.length > parts.length);
