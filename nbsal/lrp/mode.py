@@ -80,21 +80,22 @@ class Relevance(TorchFunctionMode):
             func, args = torch.add, args[:2]
         y = func(*args, **kwargs)
         beneath = [_beneath(value) for value in args]
+        bare = _bare(y)
         if func in _LINEAR:
-            cast(y, self._linear(y, *beneath, **kwargs))
+            cast(y, self._linear(bare, *beneath, **kwargs))
         elif func in _TRANSPOSED:
-            cast(y, self._transposed(y, *beneath))
+            cast(y, self._transposed(bare, *beneath))
         elif func in _PRODUCT:
             gate = Gate(self, getattr(args[0], BLOCK)) if hasattr(args[0], BLOCK) else None
-            cast(y, apply(rules.Product, *beneath, y, self.rules, gate))
+            cast(y, apply(rules.Product, *beneath, bare, self.rules, gate))
         elif func in _ADD:
             cast(y, self._add(y, *args))
         elif func in _TIMES:
             both = all(shadow(value) is not None for value in args[:2])
-            cast(y, apply(rules.Halves, *beneath, y) if both else _passed(y, *args[:2]))
+            cast(y, apply(rules.Halves, *beneath, bare) if both else _passed(y, *args[:2]))
         elif func in _SOFTMAX:
             taylor = self.rules.softmax == "taylor"
-            cast(y, apply(rules.Softmax if taylor else rules.Identity, beneath[0], y))
+            cast(y, apply(rules.Softmax if taylor else rules.Identity, beneath[0], bare))
             if y.ndim == 4:
                 setattr(y, BLOCK, self.softmaxes)
                 self.softmaxes += 1
@@ -127,7 +128,7 @@ class Relevance(TorchFunctionMode):
     def _add(self, y: Tensor, a: Any, b: Any) -> Tensor:
         both = shadow(a) is not None and shadow(b) is not None
         if both or (self.rules.mask and _is_mask(b)):
-            return apply(rules.Add, _beneath(a), _beneath(b), y, self.rules)
+            return apply(rules.Add, _beneath(a), _beneath(b), _bare(y), self.rules)
         return _passed(y, a, b)
 
 
@@ -155,6 +156,11 @@ def cast(y: Tensor, beneath: Tensor) -> None:
     setattr(y, SHADOW, beneath)
 
 
+def _bare(y: Any) -> Any:
+    """The number without its graph and its shadow: a shadow that held what holds it would never be let go."""
+    return y.detach() if isinstance(y, Tensor) else y
+
+
 def _cast_all(y: Any, beneath: Any) -> None:
     for one, under in zip(_tensors([y]), _tensors([beneath]), strict=True):
         cast(one, under)
@@ -171,7 +177,7 @@ def _beneath(value: Any) -> Any:
 def _passed(y: Tensor, *inputs: Any) -> Tensor:
     """The shadow of a tensor whose relevance passes unchanged to the one input that has a shadow."""
     beneath = next(under for under in map(shadow, inputs) if under is not None)
-    return beneath if y is inputs[0] else apply(rules.Identity, beneath, y)
+    return beneath if y is inputs[0] else apply(rules.Identity, beneath, _bare(y))
 
 
 def _mark(y: Any, x: Any) -> None:

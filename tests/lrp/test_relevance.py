@@ -1,6 +1,8 @@
 """Relevance propagation: conservation on stock models, strictness, replicas of rules and of Mask-LRP's readings."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -285,3 +287,15 @@ def test_relevance_flows_beside_the_forward_that_gradients_use(reviews, monkeypa
     for name in names:
         alone = nbsal.Explainer(reviews, name)("A warm and funny film.")
         assert axioms.relative(many[name][0].scores, alone.scores) < 1e-12
+
+
+def test_a_trace_is_let_go_with_all_that_relevance_flowed_through(reviews):
+    read = trace.record(reviews, reviews.encode("A joy."), needs={"relevance", "attention_grad"})
+    read.relevance_under()
+    left = [weakref.ref(tensor) for tensor in (*read.flow.layers, read.flow.logits)]
+    gc.disable()  # nothing may need the collector, which cannot see cycles through a graph
+    try:
+        del read
+        assert not any(one() is not None for one in left)
+    finally:
+        gc.enable()
