@@ -25,6 +25,31 @@ CHANGE = """(state) => {
   for (const [name, value] of Object.entries(nbsal.revived(state))) window.shown.model.set(name, value);
   window.shown.model.set('_rev', window.shown.model.get('_rev') + 1);
 }"""
+# The contrast of every text in sight with what lies under it, faintest first, as WCAG computes it.
+CONTRASTS = """() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+  const paint = (colours) => {
+    canvas.clearRect(0, 0, 1, 1);
+    for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = (rgb) => {
+    const [r, g, b] = rgb.map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const found = [];
+  for (const node of document.querySelectorAll('.nbsal *')) {
+    const own = [...node.childNodes].some(child => child.nodeType === 3 && child.textContent.trim());
+    if (!own || !node.checkVisibility() || node.matches(':disabled, :disabled *, option')) continue;
+    const backgrounds = [];
+    for (let at = node; at; at = at.parentElement) backgrounds.unshift(getComputedStyle(at).backgroundColor);
+    const paper = paint(backgrounds);
+    const ink = paint([...backgrounds, getComputedStyle(node).color]);
+    const [dark, bright] = [light(paper), light(ink)].sort((a, b) => a - b);
+    found.push([(bright + 0.05) / (dark + 0.05), node.className || node.tagName, node.textContent.slice(0, 20)]);
+  }
+  return found.sort((a, b) => a[0] - b[0]);
+}"""
 KINDS = [
     "<script>window.pwned = 1</script>",
     "<img src=x onerror=window.pwned=1>",

@@ -28,6 +28,7 @@ def chromium():
     if found is None:
         missing("there is no Chromium on the PATH (apt-get install chromium)")
     sync_api = pytest.importorskip("playwright.sync_api")
+    sync_api.expect.set_options(timeout=15_000)  # a loaded machine is slow, not wrong
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, headless=True, args=FLAGS)
         yield browser

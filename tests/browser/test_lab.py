@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from nbsal import render
+from tests.browser import bench
 from tests.browser.conftest import watched
 
 SETUP = """
@@ -15,6 +16,8 @@ explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
 """
 TEXT = "A warm and unbelievably funny film."
 HIGHLIGHT = f"view = nbsal.widgets.Highlight(explain, text={TEXT!r})\nview"
+LAYERS = f"layers = nbsal.widgets.Layers(explain, text={TEXT!r})\nlayers"
+COMPARE = f"both = nbsal.widgets.Compare(explain, text={TEXT!r}, other_method='gradxact')\nboth"
 BUSY = """
 deadline = time.monotonic() + 20
 while view.result.provenance["parameters"]["layer"] != 2 and time.monotonic() < deadline:
@@ -26,7 +29,7 @@ print("answered", view.layer)
 @pytest.fixture(scope="module")
 def opened(lab, chromium):
     page = watched(chromium)
-    notebook = lab.open(page, lab.write("views.ipynb", SETUP, HIGHLIGHT, BUSY, "view"))
+    notebook = lab.open(page, lab.write("views.ipynb", SETUP, HIGHLIGHT, BUSY, "view", LAYERS, COMPARE))
     notebook.run_cell(0)
     yield notebook
     page.context.close()
@@ -64,6 +67,24 @@ def test_a_view_shows_and_a_click_reaches_python(notebook, view):
     token(view, "funny").click()
     expect(token(view, "funny")).to_have_attribute("aria-selected", "true")
     notebook.until("[view.result.tokens[i] for i in view.selection]", "['funny']")
+
+
+def test_layers_shows_and_a_row_reaches_python(notebook):
+    notebook.run_cell(4)
+    grid = notebook.page.get_by_role("group", name="nbsal layers")
+    grid.get_by_role("rowheader", name="layer 2").click()
+    notebook.until("layers.layer", "2")
+    notebook.python("layers.layer = 4")
+    expect(grid.get_by_role("row", selected=True)).to_contain_text("layer 4")
+
+
+def test_compare_shows_and_either_side_is_changed(notebook):
+    notebook.run_cell(5)
+    both = notebook.page.get_by_role("group", name="nbsal compare")
+    expect(both.get_by_text("second: positive")).to_contain_text("gradxact")
+    both.get_by_role("group", name="second").get_by_label("method").select_option("attcat")
+    expect(both.get_by_text("second: positive")).to_contain_text("attcat")
+    notebook.until("both.result.second.method", "attcat")
 
 
 def test_python_reaches_the_page(notebook, view):
@@ -110,6 +131,8 @@ def test_keys_stay_in_the_view(notebook, view):
 
 def test_a_busy_kernel_answers_the_view(notebook, view):
     """The cell ends early only if the page's change was heard, computed and shown while it ran."""
+    view.get_by_label("gamma").fill("0.5")  # a widget's first message may come before Lab has a thread for it
+    notebook.until("view.gamma", "0.5")
     notebook.run_cell(2, wait=False)
     notebook.page.wait_for_function(
         "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'busy'"
@@ -136,6 +159,8 @@ def test_the_dark_theme_is_followed(notebook, view):
     try:
         dark = view.evaluate(paper)
         assert light == "rgb(255, 255, 255)" and max(map(int, re.findall(r"\d+", dark)[:3])) < 40
+        notebook.page.wait_for_timeout(200)  # colours fade over
+        assert notebook.page.evaluate(bench.CONTRASTS)[0][0] >= 4.5
     finally:
         notebook.theme("Light")
 
