@@ -66,7 +66,7 @@ def test_methods_are_listed(capsys):
     out = capsys.readouterr().out
     assert "decoded-gradcam" in out and "Hou and Castanon 2023" in out
     assert all(name in out for name in catalogue.names())
-    assert "forwards: 3 + samples (25) x (content tokens - 1)" in out and "promises: signed" in out
+    assert "forwards: 2 + samples (25) x (content tokens - 1)" in out and "promises: signed" in out
 
 
 def test_doctor_finds_everything(capsys):

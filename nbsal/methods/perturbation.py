@@ -85,14 +85,20 @@ class Perturbation(Method):
             rows = [trace.encoded[i] for i in texts]
             parts = [units(row, self.level) for row in rows]
             kept = [self.subsets(row, own) for row, own in zip(rows, parts, strict=True)]
-            places = [_over_positions(table, own, row) for table, own, row in zip(kept, parts, rows, strict=True)]
+            # What the model says of a whole text is in the trace already.
+            asked = [
+                _over_positions(table[~table.all(1)], own, row)
+                for table, own, row in zip(kept, parts, rows, strict=True)
+            ]
             targets = [trace.decisions[i].target for i in texts]
             share = len(texts) / len(trace.encoded)
-            values = hiding.values(rows, places, targets, trace.meter.part(share, sum(map(len, kept))))
-            for i, row, own, table, value in zip(texts, rows, parts, kept, values, strict=True):
-                found = self.weighed(table, value.double().numpy())
+            answers = hiding.values(rows, asked, targets, trace.meter.part(share, sum(map(len, asked))))
+            for i, row, own, table, answer in zip(texts, rows, parts, kept, answers, strict=True):
+                values = np.full(len(table), float(trace.values[i]))
+                values[~table.all(1)] = answer
+                found = self.weighed(table, values)
                 scores[i, : len(row)] = torch.from_numpy(shared_out(found, own, len(row))).to(scores)
-                notes.append(self._note(table, found, value.double().numpy()))
+                notes.append(self._note(table, found, values))
         return scores, notes
 
     def _note(self, kept: Kept, scores: Numbers, values: Numbers) -> dict[str, Any]:
@@ -131,7 +137,7 @@ def _over_positions(kept: Kept, parts: Sequence[Unit], row: Row) -> Kept:
     family="perturbation",
     needs={"forward"},
     paper="Zeiler and Fergus 2014",
-    cost=f"2 + content tokens{ONCE}",
+    cost=f"1 + content tokens{ONCE}",
     promise="signed; with window 1 exactly what hiding the token alone takes away; 0 at special tokens",
 )
 @dataclass(frozen=True)
@@ -167,7 +173,7 @@ class Occlusion(Perturbation):
     family="perturbation",
     needs={"forward"},
     paper="Ribeiro et al. 2016",
-    cost=f"1 + samples (100){ONCE}",
+    cost=f"samples (100){ONCE}",
     promise="signed; the slopes of a ridge fit to random subsets; 0 at special tokens; drawn from (seed, text)",
 )
 @dataclass(frozen=True)
@@ -219,7 +225,7 @@ def slopes(points: Numbers, values: Numbers, weights: Numbers, ridge: float) -> 
     family="perturbation",
     needs={"forward"},
     paper="Castro et al. 2009",
-    cost=f"3 + samples (25) x (content tokens - 1){ONCE}",
+    cost=f"2 + samples (25) x (content tokens - 1){ONCE}",
     promise="signed; sums to what hiding everything takes away, the gap is in the provenance; 0 at special tokens; "
     "drawn from (seed, text)",
 )

@@ -30,6 +30,8 @@ from nbsal.trace import Trace
 
 SONG = "Song et al. 2024, as published"
 CHEFER = "Chefer et al. 2021, as published"
+PASSES = "2, and 1 backward, in float64"
+GRADIENT = "2, and 2 backwards, in float64"
 
 
 class AsPublished(Method):
@@ -121,6 +123,7 @@ class PublishedAttCAT(AsPublished, AttCAT):
     family="relevance",
     needs=set(),
     paper=SONG,
+    cost=PASSES,
     promise="signed; 0 at the first position",
 )
 @dataclass(frozen=True)
@@ -138,6 +141,7 @@ class PublishedLRP(AsPublished, LRP):
     family="relevance",
     needs=set(),
     paper=CHEFER,
+    cost=PASSES,
     promise="signed; 0 at the first position",
 )
 @dataclass(frozen=True)
@@ -150,7 +154,13 @@ class CheferLRP(LRP):
         return first_zeroed(super().scores(trace))
 
 
-@register("partial-lrp@published", family="relevance", needs=set(), paper=SONG)
+@register(
+    "partial-lrp@published",
+    family="relevance",
+    needs=set(),
+    paper=SONG,
+    cost=PASSES,
+)
 @dataclass(frozen=True)
 class PublishedPartialLRP(AsPublished, PartialLRP):
     """Under the published rules, row of the first position, which is zeroed."""
@@ -161,7 +171,13 @@ class PublishedPartialLRP(AsPublished, PartialLRP):
         return first_zeroed(super().scores(trace))
 
 
-@register("partial-lrp@chefer", family="relevance", needs=set(), paper=CHEFER)
+@register(
+    "partial-lrp@chefer",
+    family="relevance",
+    needs=set(),
+    paper=CHEFER,
+    cost=PASSES,
+)
 @dataclass(frozen=True)
 class CheferPartialLRP(PartialLRP):
     """Under the older rules, each sign with its own denominator; the first position zeroed."""
@@ -172,7 +188,13 @@ class CheferPartialLRP(PartialLRP):
         return first_zeroed(super().scores(trace))
 
 
-@register("transformer-attribution@published", family="relevance", needs={"attention_grad"}, paper=SONG)
+@register(
+    "transformer-attribution@published",
+    family="relevance",
+    needs={"attention_grad"},
+    paper=SONG,
+    cost=GRADIENT,
+)
 @dataclass(frozen=True)
 class PublishedTransformerAttribution(AsPublished, TransformerAttribution):
     """Rows normalised, the first position's own entry zeroed before its row is read."""
@@ -186,7 +208,13 @@ class PublishedTransformerAttribution(AsPublished, TransformerAttribution):
         return deciding_rows(joined, trace)
 
 
-@register("transformer-attribution@chefer", family="relevance", needs={"attention_grad"}, paper=CHEFER)
+@register(
+    "transformer-attribution@chefer",
+    family="relevance",
+    needs={"attention_grad"},
+    paper=CHEFER,
+    cost=GRADIENT,
+)
 @dataclass(frozen=True)
 class CheferTransformerAttribution(TransformerAttribution):
     """Rows normalised, the first position's own entry replaced by the row's least."""
@@ -211,7 +239,13 @@ class Unscaled:
         return 2 * relevance, relevance * selected[None, :, None, None]
 
 
-@register("mask-lrp@published", family="relevance", needs={"attention_grad"}, paper=SONG)
+@register(
+    "mask-lrp@published",
+    family="relevance",
+    needs={"attention_grad"},
+    paper=SONG,
+    cost=GRADIENT,
+)
 @dataclass(frozen=True)
 class PublishedMaskLRP(AsPublished, MaskLRP):
     """As the authors' program runs it: no rescaling, maps read before the mask and not halved."""
