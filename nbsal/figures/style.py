@@ -1,0 +1,142 @@
+"""Style: sizes, type and colours that all figures share, and the small pieces they are drawn from.
+
+Colours are told apart by every kind of colour vision, and lines and hatches repeat what colours say. Figures are bare
+`matplotlib.figure.Figure`s: pyplot neither knows nor keeps them.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from io import BytesIO
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from nbsal import render
+from nbsal.evaluation.results import HUES, LINES, Results
+
+WIDTH = 7.0  # inches: a page of text
+SMALL, NORMAL, LARGE = 7.5, 9.0, 10.0  # points
+SHADES = ("#009e73", "#0072b2", "#cc79a7", "#999999")  # syntactic, positional, both, neither
+SYNTACTIC, POSITIONAL, BOTH, NEITHER = range(4)
+ROLES = ("syntactic", "positional", "both", "neither")
+HATCHES = ("//", "..", "xx", "")
+FACE, GRID = "white", "0.5"
+DOTS = 150  # an inch, in pictures
+TYPE = {
+    "font.size": NORMAL, "axes.titlesize": LARGE, "axes.labelsize": NORMAL, "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL, "legend.fontsize": SMALL, "legend.frameon": False, "axes.spines.top": False,
+    "axes.spines.right": False, "figure.facecolor": FACE, "savefig.facecolor": FACE, "lines.linewidth": 1.5,
+    "hatch.linewidth": 0.6, "text.usetex": False, "text.parse_math": False,
+}  # fmt: skip
+P = ParamSpec("P")
+Made = TypeVar("Made")
+Panels = NDArray[Any]
+
+
+def drawn(draw: Callable[P, Made]) -> Callable[P, Made]:
+    """Draw in this style; the user's own settings come back afterwards."""
+
+    @wraps(draw)
+    def styled(*args: P.args, **kwargs: P.kwargs) -> Made:
+        with matplotlib.rc_context(TYPE):  # type: ignore[arg-type]
+            return draw(*args, **kwargs)
+
+    return styled
+
+
+def panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure, Panels]:
+    """A figure with its panels [row, column]; sizes are those of one panel, in inches."""
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    axes: Panels = figure.subplots(rows, columns, squeeze=False)
+    for ax in axes.flat:
+        ax.tick_params(labelsize=SMALL)
+    return figure, axes
+
+
+def says(ax: Axes, title: str = "", x: str = "", y: str = "") -> None:
+    """Title and labels of a panel, taken as they are."""
+    ax.set_title(render.visible(title))
+    ax.set_xlabel(render.visible(x))
+    ax.set_ylabel(render.visible(y))
+
+
+def legend(figure: Figure, ax: Axes, columns: int = 1, at: Any = "outside right upper") -> None:
+    """The lines and bars of a panel, named beside the figure."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc=at, ncols=columns)
+
+
+def across(ax: Axes, names: Sequence[str], turned: bool = True) -> None:
+    """Names below the columns of a panel."""
+    way: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+    ax.set_xticks(range(len(names)), [shown(name) for name in names], parse_math=False, **way)
+
+
+def down(ax: Axes, names: Sequence[str]) -> None:
+    """Names beside the rows of a panel."""
+    ax.set_yticks(range(len(names)), [shown(name) for name in names], parse_math=False)
+
+
+def shown(name: str, longest: int = 24) -> str:
+    """A name as it stands in a figure: harmless, in one line, and not too long."""
+    flat = render.visible(" ".join(name.split()) or name)
+    return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"
+
+
+def hue(at: int) -> str:
+    """The colour of the line of that number."""
+    return HUES[at % len(HUES)]
+
+
+def dash(at: int) -> str:
+    """The line style of that number: it changes where colours begin anew."""
+    return LINES[at // len(HUES) % len(LINES)]
+
+
+def curve(ax: Axes, results: Results, measure: str, explainer: str, at: int) -> None:
+    """One explainer's line with its band: 95 % over texts, or the deviation between runs drawn at random."""
+    sheet, frame = results.sheet, results.frame
+    own = frame[(frame["explainer"] == explainer) & (frame[sheet.measure] == measure)]
+    x, y = own[sheet.point].to_numpy(), own[sheet.value].to_numpy()
+    spread = own["spread"].to_numpy()
+    runs = not np.isnan(spread).any()
+    low, high = (y - spread, y + spread) if runs else (own["low"].to_numpy(), own["high"].to_numpy())
+    ax.plot(x, y, dash(at), color=hue(at), label=render.visible(explainer), marker="o" if len(x) == 1 else "")
+    ax.fill_between(x, low, high, color=hue(at), alpha=0.12, linewidth=0)
+
+
+def headed(results: Results, measure: str) -> str:
+    """A measure with an arrow to where it is better."""
+    arrow = {"high": " ↑", "low": " ↓"}
+    return measure + arrow.get(results.sheet.better.get(measure, ""), "")
+
+
+def both_ways() -> LinearSegmentedColormap:
+    """From what speaks against the target, through white, to what speaks for it."""
+    stops = [render.hexadecimal(colour) for colour in (render.AGAINST, (255, 255, 255), render.FOR)]
+    return LinearSegmentedColormap.from_list("evidence", stops)
+
+
+def one_way() -> LinearSegmentedColormap:
+    """From white to what speaks for the target."""
+    return LinearSegmentedColormap.from_list("relevance", ["#ffffff", render.hexadecimal(render.FOR)])
+
+
+def bare(ax: Axes) -> None:
+    """A panel without frame and ticks."""
+    ax.set_xticks([])
+    ax.set_yticks([])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a picture; it says nothing of when it was made."""
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=DOTS, metadata={"Software": None})
+    return file.getvalue()
