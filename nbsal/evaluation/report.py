@@ -117,6 +117,22 @@ def single(subject: Subject, names: Iterable[str]) -> Groups:
     return {name: {shown.get(name, name): Explainer(subject, name)} for name in names}
 
 
+def masked_by_chance(subject: Subject) -> Groups:
+    """Scores by chance, and Mask-LRP with as many heads at random places; five of each."""
+    masks = [Explainer(subject, "mask-lrp", mask=subject.mask.matched_random(seed)) for seed in range(5)]
+    return {"random": {"random": chance(subject, range(5))}, "random-mask": {"random mask": masks}}
+
+
+def corrupted(subject: Subject) -> Groups:
+    """Mask-LRP while ever more of the heads left out are let in, five times at random, named after their share."""
+    groups: Groups = {}
+    for percent in range(0, 101, 20):
+        seeds = range(1 if percent in (0, 100) else 5)
+        masks = [subject.mask.corrupted(percent / 100, seed) for seed in seeds]
+        groups[f"{percent}"] = {f"{percent} %": [Explainer(subject, "mask-lrp", mask=mask) for mask in masks]}
+    return groups
+
+
 def chance(subject: Subject, seeds: Iterable[int]) -> list[Explainer]:
     """Explainers that score by chance."""
     return [Explainer(subject, "random", seed=seed) for seed in seeds]
@@ -150,11 +166,9 @@ def report_faithfulness(task: Task, options: argparse.Namespace) -> list[str]:
     print(
         f"{task.name} on {task.table} ({task.split}), {len(rows)} texts of {SHORTEST} tokens or more, predicted class"
     )
-    mask = subject.mask
-    masks = [Explainer(subject, "mask-lrp", mask=mask.matched_random(seed)) for seed in range(5)]
     layers: Groups = {"decoded": {f"decoded Grad-CAM l{samples.DEFAULT_LAYER}": Explainer(subject, "decoded-gradcam")}}
-    groups: Groups = {"random": {"random": chance(subject, range(5))}, "random-mask": {"random mask": masks}}
-    groups |= layers | undecoded(subject, samples.DEFAULT_LAYER) | single(subject, [*options.baselines, *READINGS])
+    groups = masked_by_chance(subject) | layers | undecoded(subject, samples.DEFAULT_LAYER)
+    groups |= single(subject, [*options.baselines, *READINGS])
     found = kept.all(groups, lambda some: faithfulness(some, rows, memory=memory, progress=False))
     print(side_by_side(found.mean(), "mean", "aopc").to_string())
     print(found.spread().round(4).to_string(index=False))
@@ -168,12 +182,7 @@ def report_corruption(task: Task, options: argparse.Namespace) -> list[str]:
     rows, _ = task.rows(task.split, options.texts, shortest=SHORTEST, tokenizer=subject.tokenizer)
     kept = Folder(options.keep / f"corruption-{task.table}-{len(rows)}", options.minutes)
     print(f"{task.name} on {task.table} ({task.split}), {len(rows)} texts of {SHORTEST} tokens or more")
-    groups: Groups = {}
-    for percent in range(0, 101, 20):
-        seeds = range(1 if percent in (0, 100) else 5)
-        masks = [subject.mask.corrupted(percent / 100, seed) for seed in seeds]
-        groups[f"{percent}"] = {f"{percent} %": [Explainer(subject, "mask-lrp", mask=mask) for mask in masks]}
-    found = kept.all(groups, lambda some: faithfulness(some, rows, memory=memory, progress=False))
+    found = kept.all(corrupted(subject), lambda some: faithfulness(some, rows, memory=memory, progress=False))
     print(side_by_side(found.mean(), "mean", None).to_string())
     print(found.spread().query("measure in ('aopc', 'log-odds')").round(4).to_string(index=False))
     return kept.missing
