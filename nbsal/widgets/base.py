@@ -169,7 +169,7 @@ class View(AnyWidget):
 
     def selected(self) -> "pandas.DataFrame":
         """What is selected, a row each."""
-        return self.to_frame().iloc[self.selection]
+        return self._chosen(self.to_frame())
 
     def to_frame(self) -> "pandas.DataFrame":
         """The numbers on screen."""
@@ -282,6 +282,10 @@ class View(AnyWidget):
             self.wait()
         if self.result is None:
             raise InputError(f"{type(self).__name__} has no result yet.")
+
+    def _chosen(self, tokens: "pandas.DataFrame") -> "pandas.DataFrame":
+        """The selected ones of a row a token; places beyond the text are none."""
+        return tokens.iloc[[place for place in self.selection if place in range(len(tokens))]]
 
     def _selected(self, change: Any) -> None:
         if not self._callbacks or self.result is None:

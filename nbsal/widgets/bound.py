@@ -82,6 +82,11 @@ class Bound(View):
     def _valid_layer(self, proposal: Any) -> Any:
         return check_layer(proposal["value"], self._choices)
 
+    @traitlets.observe("text")
+    def _forget(self, change: Any) -> None:
+        if self.result is not None:  # places in the text before mean nothing in this one
+            self.selection, self.hover = [], None
+
     def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
         if self._given is not None:
             return self._given

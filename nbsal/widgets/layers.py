@@ -1,6 +1,6 @@
 """Layers: layers by tokens, shaded; choosing a row chooses the layer."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import traitlets
 
@@ -9,6 +9,9 @@ from nbsal.saliency import LayerSaliency
 from nbsal.widgets import picture
 from nbsal.widgets.bound import Shaded
 from nbsal.widgets.page import asset
+
+if TYPE_CHECKING:
+    import pandas
 
 
 class Layers(Shaded):
@@ -33,6 +36,10 @@ class Layers(Shaded):
 
     def explain(self, explainer: Explainer, wanted: dict[str, Any]) -> LayerSaliency:
         return explainer.every_layer(wanted["text"], wanted["target"])
+
+    def selected(self) -> "pandas.DataFrame":
+        layer = len(self.result.scores) - 1 if self.layer is None else self.layer
+        return self._chosen(self.result.at(layer).to_frame())
 
     def html(self) -> str:
         return str(self.result._repr_html_())

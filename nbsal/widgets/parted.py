@@ -58,7 +58,7 @@ class Parted(Shaded):
         return Found(reading, parts)
 
     def selected(self) -> "pandas.DataFrame":
-        return Shaded.to_frame(self).iloc[self.selection]
+        return self._chosen(Shaded.to_frame(self))
 
     def once(self, name: str, key: Any, work: Callable[[], Any]) -> Any:
         """What the work found for that key, if it was the last one asked for under the name; else what it finds now."""

@@ -442,3 +442,10 @@ def test_an_outcome_is_explained_by_a_click_and_let_go_by_another(show, sheet):
     assert trait(sheet, "target") == "negative"
     outcome.press("Enter")
     assert trait(sheet, "target") is None
+
+
+def test_what_is_explained_is_said_where_it_is_not_the_prediction(show, reviews):
+    explain = nbsal.Explainer(reviews, SIGNED, layer=3)
+    root = show(Highlight(explain, text=REAL, target=nbsal.contrast("positive", "negative")).wait())
+    expect(root.get_by_text("explained: positive - negative")).to_be_visible()
+    expect(root.locator("[data-trait=target]")).to_have_value("positive \u2212 negative")

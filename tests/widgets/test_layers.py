@@ -37,6 +37,13 @@ def test_the_layer_leads_a_highlight(view, reviews):
     assert (other.wait().result.scores == view.result.scores[5]).all()
 
 
+def test_selected_tokens_are_those_of_the_chosen_layer(view):
+    seen = []
+    view.on_select(seen.append)
+    from_page(view, selection=[2])
+    assert seen[0]["score"].tolist() == [view.result.scores[3, 2]]
+
+
 def test_only_methods_with_layers_are_offered(view, reviews):
     names = [name for name, *_ in view._choices["methods"]]
     assert "decoded-gradcam" in names and "lrp" not in names

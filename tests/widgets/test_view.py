@@ -226,6 +226,24 @@ def test_selection_calls_back_with_its_rows(view):
     assert seen == [["warm", "funny"], ["and"]]
 
 
+def test_a_selection_ends_with_its_text(view, explain):
+    view.selection, view.hover = [2, 5], 3
+    view.layer = 2
+    assert view.wait().selection == [2, 5]
+    from_page(view, text="Fine.")
+    assert (view.selection, view.hover) == ([], None)
+    view.selection = [1]
+    assert view.wait().selection == [1]
+    assert Highlight(explain, text=TEXT, selection=[2]).wait().selection == [2]
+
+
+def test_places_that_are_not_there_are_not_called_back(view):
+    seen = []
+    view.on_select(lambda rows: seen.append(rows["token"].tolist()))
+    view.selection = [2, 99]
+    assert seen == [["warm"]]
+
+
 def test_a_callback_that_fails_is_shown(view, capsys):
     view.on_select(lambda rows: 1 / 0)
     from_page(view, selection=[2])

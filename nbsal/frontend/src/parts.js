@@ -66,7 +66,8 @@ export function outcomes({ model, set, live, signal }, prefix = "") {
         const pressed = { title: `explain ${name}`, "aria-pressed": name === target, "data-outcome": k };
         return h("button", { type: "button", class: kind, ...pressed }, ...inner);
       });
-      const explained = target.startsWith(prediction) ? "" : `explained: ${target}`;
+      const same = target === prediction || (!rows.length && target.startsWith(`${prediction} [`)); // a span with its place
+      const explained = same ? "" : `explained: ${target}`;
       const said = [rows.length ? "" : `prediction: ${prediction}`, explained].filter(Boolean).join(", ");
       box.replaceChildren(...rows, ...(said ? [h("span", {}, said)] : []));
     },

@@ -191,6 +191,7 @@ export function scoredText({ model, on, set, signal }, label = "tokens", said = 
       });
       box.classList.toggle("nbsal-long", made.length > parts.length);
       box.replaceChildren(...made);
+      said.textContent = "";
       chosen = new Set();
       active = Math.min(active, Math.max(0, marks.length - 1));
       showSelection();
