@@ -1,5 +1,6 @@
 """A headless Chromium, pages that remember every problem, and a JupyterLab of this run alone."""
 
+import importlib.util
 import os
 import shutil
 
@@ -27,7 +28,10 @@ def chromium():
     found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     if found is None:
         missing("there is no Chromium on the PATH (apt-get install chromium)")
-    sync_api = pytest.importorskip("playwright.sync_api")
+    try:
+        from playwright import sync_api
+    except ImportError:
+        missing("playwright is not installed (pip install nbsal[test])")
     sync_api.expect.set_options(timeout=15_000)  # a loaded machine is slow, not wrong
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, headless=True, args=FLAGS)
@@ -62,6 +66,8 @@ def page(chromium):
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory):
+    if importlib.util.find_spec("jupyterlab") is None:
+        missing("JupyterLab is not installed (pip install nbsal[lab])")
     from tests.browser.lab import Lab
 
     made = Lab(tmp_path_factory.mktemp("lab"))

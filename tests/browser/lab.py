@@ -151,6 +151,10 @@ class Notebook:
             self.page.wait_for_function(IDLE)
             assert self.page.evaluate(ERRORS) == []
 
+    def clear(self) -> None:
+        """Take every output away, and the views in them."""
+        self._command("notebook:clear-all-cell-outputs")
+
     def python(self, code: str) -> str:
         """What that code prints."""
         return self.page.evaluate(EXECUTE, code).strip()

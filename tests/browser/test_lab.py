@@ -18,6 +18,12 @@ TEXT = "A warm and unbelievably funny film."
 HIGHLIGHT = f"view = nbsal.widgets.Highlight(explain, text={TEXT!r})\nview"
 LAYERS = f"layers = nbsal.widgets.Layers(explain, text={TEXT!r})\nlayers"
 COMPARE = f"both = nbsal.widgets.Compare(explain, text={TEXT!r}, other_method='gradxact')\nboth"
+LINKED = f"""
+import ipywidgets
+pair = nbsal.widgets.Layers(explain, text={TEXT!r}), nbsal.widgets.Highlight(explain, text={TEXT!r})
+ipywidgets.jslink((pair[0], "layer"), (pair[1], "layer"))
+ipywidgets.HBox(pair)
+"""
 BUSY = """
 deadline = time.monotonic() + 20
 while view.result.provenance["parameters"]["layer"] != 2 and time.monotonic() < deadline:
@@ -29,7 +35,7 @@ print("answered", view.layer)
 @pytest.fixture(scope="module")
 def opened(lab, chromium):
     page = watched(chromium)
-    notebook = lab.open(page, lab.write("views.ipynb", SETUP, HIGHLIGHT, BUSY, "view", LAYERS, COMPARE))
+    notebook = lab.open(page, lab.write("views.ipynb", SETUP, HIGHLIGHT, BUSY, "view", LAYERS, COMPARE, LINKED))
     notebook.run_cell(0)
     yield notebook
     page.context.close()
@@ -37,7 +43,8 @@ def opened(lab, chromium):
 
 @pytest.fixture
 def notebook(opened):
-    """The open notebook with a fresh Highlight in it; whatever went wrong in the page fails the test."""
+    """The open notebook with a fresh Highlight in it alone; whatever went wrong in the page fails the test."""
+    opened.clear()
     opened.run_cell(1)
     opened.page.problems.clear()
     yield opened
@@ -85,6 +92,17 @@ def test_compare_shows_and_either_side_is_changed(notebook):
     both.get_by_role("group", name="second").get_by_label("method").select_option("attcat")
     expect(both.get_by_text("second: positive")).to_contain_text("attcat")
     notebook.until("both.result.second.method", "attcat")
+
+
+def test_a_jslink_leads_one_view_by_another_in_a_box(notebook):
+    notebook.run_cell(6)
+    layers = notebook.page.get_by_role("group", name="nbsal layers")
+    view = notebook.page.get_by_role("group", name="nbsal highlight").last
+    layers.last.get_by_role("rowheader", name="layer 1").click()
+    expect(view.get_by_label("layer")).to_have_value("1")
+    expect(view.get_by_text("layer=1")).to_be_visible()
+    view.get_by_label("layer").fill("3")
+    expect(layers.last.get_by_role("row", selected=True)).to_contain_text("layer 3")
 
 
 def test_python_reaches_the_page(notebook, view):
