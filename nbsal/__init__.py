@@ -69,6 +69,7 @@ _MODULES = (
     "data",
     "clouds",
     "evaluation",
+    "corpus",
     "widgets",
 )
 

@@ -147,7 +147,7 @@ class Explainer:
             prediction=decision.label,
             probabilities=_numbers(decision.probabilities),
             method=self.method.name,
-            provenance=self._provenance() | {"target": decision.target.label, "dropped": row.dropped} | note,
+            provenance=self.provenance | {"target": decision.target.label, "dropped": row.dropped} | note,
             scores=_numbers(scores),
             signed=_numbers(signed),
         )
@@ -160,7 +160,9 @@ class Explainer:
         parts = [self._explain(piece, [target])[0] for piece in _singly(pieces.encoded)]
         return windows.join(pieces, parts, self.subject)
 
-    def _provenance(self) -> dict[str, Any]:
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What is said of every explanation it gives: model, method and settings, precision, versions."""
         found = {
             "model": self.subject.name,
             "method": self.method.name,

@@ -1,0 +1,16 @@
+"""A whole corpus: explained in shards that survive anything, kept as an ordinary Parquet dataset, opened again later.
+
+>>> import tempfile, nbsal
+>>> from nbsal import corpus
+>>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
+>>> with tempfile.TemporaryDirectory() as out:
+...     found = corpus.explain(explainer, ["A joy.", "", "A dull bore."], out, progress=False)
+...     found, found.saliency(2).prediction
+(Corpus(3 texts, 1 failed, gradcam), 'negative')
+"""
+
+from nbsal.corpus.opened import Corpus as Corpus
+from nbsal.corpus.opened import reopen as reopen
+from nbsal.corpus.runs import explain as explain
+
+open = reopen  # noqa: A001 - read as nbsal.corpus.open
