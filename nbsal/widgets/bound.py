@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import traitlets
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.explainer import Explainer
+from nbsal.explainer import Explainer, together
 from nbsal.methods import catalogue
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
@@ -15,6 +15,8 @@ from nbsal.subject import Subject
 from nbsal.target import Contrast
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.base import View
+
+STEPS = 1000  # a single text's work is told of in so many
 
 
 class TextTrait(traitlets.TraitType[Any, Any]):
@@ -90,11 +92,16 @@ class Bound(View):
     def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
         if self._given is not None:
             return self._given
-        return self.explain(adjusted(self.explainer, wanted), wanted)
+        return self.explain(adjusted(self.explainer, wanted), wanted, job)
 
-    def explain(self, explainer: Explainer, wanted: dict[str, Any]) -> Any:
-        """What the view shows of that explainer."""
-        return explainer(wanted["text"], wanted["target"])
+    def explain(self, explainer: Explainer, wanted: dict[str, Any], job: jobs.Job) -> Any:
+        """What the view shows of that explainer; methods that take long tell how far they are, and can be stopped."""
+        text, target = wanted["text"], wanted["target"]
+        encoded = explainer.subject.encode(text)
+        if encoded[0].dropped and explainer.long == "window":
+            return explainer(text, target)
+        meter = self.meter(job, STEPS).part(STEPS, 1)
+        return together({"": explainer}, encoded, [target], meter)[""][0]
 
     def publish(self, found: Any) -> None:
         rows = found.scores if found.scores.ndim == 2 else [found.scores]

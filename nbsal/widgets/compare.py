@@ -166,7 +166,7 @@ class Compare(Shaded):
         if self.other is None:
             return Comparison(first, self._given_other)
         own = {name: wanted[f"other_{name}"] for name in OTHER} | {"text": wanted["text"]}
-        return Comparison(first, self.explain(adjusted(self.other, own), own))
+        return Comparison(first, self.explain(adjusted(self.other, own), own, job))
 
     def publish(self, found: Comparison) -> None:
         self.result = found = replace(found, scale=self.scale)

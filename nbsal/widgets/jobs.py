@@ -4,6 +4,7 @@ Nothing computes where comm messages arrive: handlers submit a job and return. A
 is dropped; one that runs is told so through its `cancel`, ends at its next step, and its result is not shown.
 """
 
+import atexit
 import weakref
 from collections.abc import Callable, Hashable
 from threading import Condition, Event, Thread, current_thread
@@ -60,11 +61,18 @@ class Worker:
             return True
 
     def close(self) -> None:
-        """Let the thread end."""
+        """Let the thread end, as soon as its job stops."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
+            if self._running is not None:
+                self._running.cancel.set()
             self._changed.notify()
+
+    def join(self, seconds: float) -> None:
+        """Wait for the thread to end."""
+        if self._thread is not None:
+            self._thread.join(seconds)
 
     @property
     def here(self) -> bool:
@@ -83,6 +91,8 @@ class Worker:
             del job
 
 
+LAST = 5.0  # seconds that the end of Python waits for a job that stops: torch aborts the process under a running one
+
 _WORKERS: weakref.WeakKeyDictionary[Any, Worker] = weakref.WeakKeyDictionary()
 
 
@@ -92,3 +102,12 @@ def worker(subject: Any) -> Worker:
         made = _WORKERS.setdefault(subject, Worker())
         weakref.finalize(subject, made.close)
     return _WORKERS[subject]
+
+
+@atexit.register
+def _end() -> None:
+    workers = list(_WORKERS.values())
+    for each in workers:
+        each.close()
+    for each in workers:
+        each.join(LAST)

@@ -6,7 +6,7 @@ import traitlets
 
 from nbsal.explainer import Explainer
 from nbsal.saliency import LayerSaliency
-from nbsal.widgets import picture
+from nbsal.widgets import jobs, picture
 from nbsal.widgets.bound import Shaded
 from nbsal.widgets.page import asset
 
@@ -34,7 +34,7 @@ class Layers(Shaded):
 
     scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True)
 
-    def explain(self, explainer: Explainer, wanted: dict[str, Any]) -> LayerSaliency:
+    def explain(self, explainer: Explainer, wanted: dict[str, Any], job: jobs.Job) -> LayerSaliency:
         return explainer.every_layer(wanted["text"], wanted["target"])
 
     def selected(self) -> "pandas.DataFrame":

@@ -46,7 +46,7 @@ class Parted(Shaded):
         return adjusted(self.explainer, wanted)
 
     def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
-        reading = self.once("reading", [wanted[name] for name in self.reads], lambda: self._read(wanted))
+        reading = self.once("reading", [wanted[name] for name in self.reads], lambda: self._read(wanted, job))
         asked = {name: self.rests[name] for name in self.asked(wanted)}
         keys = {name: reading if on is None else [wanted[one] for one in on] for name, on in asked.items()}
         parts = {name: self._known[name][1] for name, key in keys.items() if self._has(name, key)}
@@ -75,5 +75,5 @@ class Parted(Shaded):
     def _has(self, name: str, key: Any) -> bool:
         return name in self._known and bool(self._known[name][0] == key)
 
-    def _read(self, wanted: dict[str, Any]) -> Any:
-        return self._given if self._given is not None else self.explain(self.adjusted(wanted), wanted)
+    def _read(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
+        return self._given if self._given is not None else self.explain(self.adjusted(wanted), wanted, job)

@@ -1,6 +1,8 @@
 """One worker: nothing overlaps, the newest request wins, cancel is honest, and threads end."""
 
 import gc
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -79,3 +81,14 @@ def test_a_worker_ends_with_its_subject():
     gc.collect()
     thread.join(5)
     assert not thread.is_alive()
+
+
+def test_python_ends_under_a_running_job():
+    """Left running, the job's thread would have torch abort the process."""
+    code = (
+        "import nbsal, time; explain = nbsal.Explainer(nbsal.load('demo/reviews'), 'shapley', samples=2000);"
+        "view = nbsal.widgets.Highlight(explain, text='a film ' * 20);"
+        "exec('while view.progress is None: time.sleep(0.05)'); print(view.status)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, "computing", "")

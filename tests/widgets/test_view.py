@@ -190,6 +190,16 @@ def test_the_page_can_cancel():
     assert view.wait(5).status == "cancelled"
 
 
+def test_a_method_that_takes_long_tells_how_far_it_is_and_can_be_stopped(reviews):
+    view = Highlight(nbsal.Explainer(reviews, "shapley", samples=2000), text=" ".join([TEXT] * 5))
+    told, seen = threading.Event(), []
+    view.observe(lambda change: change["new"] and (seen.append(change["new"]), told.set()), "progress")
+    assert told.wait(60), "nothing was told of the work"
+    view.cancel()
+    assert view.wait(20).status == "cancelled" and view.result is None
+    assert 0 < seen[0] < 0.5, "it was stopped long before its end"
+
+
 def test_an_error_is_shown_and_raised_and_the_next_request_works():
     view = Slow(number=-1)
     view.gate.release(2)
