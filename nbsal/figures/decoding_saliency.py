@@ -2,7 +2,7 @@
 
 Figure 1 `toy_geometry`; 2, 3, 7, 8 `game_curves`; 4 `overlap_shares`; 5, 6 `layer_curves`; 9-11 `word_clouds`; 12
 `overlap_counts` and the examples `highlights`; Tables 1, 2 `area_table`; 3-9 `shared_tokens`. The whole-dataset
-supplement is `nbsal.figures.supplement`.
+supplement is `nbsal.figures.pages.supplement`.
 """
 
 import re

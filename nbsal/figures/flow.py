@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import ConnectionPatch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -91,7 +92,8 @@ def relevance_flow(flow: Flow) -> Figure:
     >>> [ax.get_title().split(":")[0] for ax in figure.axes]
     ["block 2's output", 'attention heads', "block 2's input"]
     """
-    figure = Figure(figsize=(style.WIDTH, 6.4), layout="constrained")
+    room = ConstrainedLayoutEngine(rect=(0, 0, 0.95, 1))  # beside it go the arrows
+    figure = Figure(figsize=(style.WIDTH, 6.4), layout=room)
     top, middle, bottom = figure.subplots(3, 1, height_ratios=(1, 1.3, 1.3))
     top.bar(range(len(flow.tokens)), flow.above, color=style.SHADES[style.NEITHER])
     style.says(
@@ -108,8 +110,8 @@ def relevance_flow(flow: Flow) -> Figure:
     for upper, lower in ((top, middle), (middle, bottom)):
         upper.axhline(0, color=style.GRID, linewidth=0.6)
         arrow = ConnectionPatch(
-            (1.015, 0.0), (1.015, 1.0), "axes fraction", "axes fraction", axesA=upper, axesB=lower,
-            arrowstyle="-|>", mutation_scale=14, color="0.3", linewidth=1.5,
+            (1.02, 0.5), (1.02, 0.5), "axes fraction", "axes fraction", axesA=upper, axesB=lower,
+            connectionstyle="arc3,rad=-0.15", arrowstyle="-|>", mutation_scale=14, color="0.3", linewidth=1.5,
         )  # fmt: skip
         figure.add_artist(arrow)
     bottom.axhline(0, color=style.GRID, linewidth=0.6)
@@ -129,7 +131,8 @@ def _heads(ax: Axes, flow: Flow) -> None:
     total = f"{flow.arriving.sum():.2f} arrive, {flow.leaving.sum():.2f} go on; {flow.beside:.2f} go round"
     style.says(ax, f"attention heads: {total}", "head", "relevance")
     ax.set_xticks([*range(count), count + 0.5], [*map(str, range(count)), "residual"])
-    ax.legend(loc="best", ncols=2)
+    ax.set_ylim(top=1.6 * ax.get_ylim()[1])  # room for the legend
+    ax.legend(loc="upper left", ncols=3)
 
 
 def _kind(mask: HeadMask, block: int, head: int) -> int:

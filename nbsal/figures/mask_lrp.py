@@ -76,11 +76,19 @@ def deletion_curves(
 
 
 @style.drawn
-def corruption_curves(results: Results, beside: Results | None = None, measures: Sequence[str] = DELETION) -> Figure:
+def corruption_curves(results: Results, measures: Sequence[str] = DELETION) -> Figure:
     """Figure 4: what becomes of Mask-LRP as heads that its mask leaves out are let in at random.
 
     Explainers are named after the share let in: "0 %", "20 %" and so on, each of several runs, whose deviation is the
-    band. Explainers in `beside` are drawn as level lines.
+    band. Any others are drawn as level lines.
+
+    >>> import nbsal
+    >>> subject = nbsal.load("demo/reviews")
+    >>> masks = {f"{percent} %": subject.mask.corrupted(percent / 100, 0) for percent in (0, 50)}
+    >>> some = {name: nbsal.Explainer(subject, "mask-lrp", mask=mask) for name, mask in masks.items()}
+    >>> found = nbsal.evaluation.faithfulness(some, ["A joy.", "A bore."], progress=False)
+    >>> corruption_curves(found).axes[0].lines[0].get_xdata().tolist()
+    [0.0, 50.0]
     """
     rates = {name: float(name.removesuffix("%")) for name in results.explainers if name.endswith("%")}
     if not rates:
@@ -94,11 +102,8 @@ def corruption_curves(results: Results, beside: Results | None = None, measures:
         sd = np.array([spreads.get((name, measure), 0.0) for name in rates])
         ax.plot(x, y, "o-", color=style.hue(0), label="mask-lrp, corrupted mask", markersize=4)
         ax.fill_between(x, y - sd, y + sd, color=style.hue(0), alpha=0.2, linewidth=0)
-        others = [] if beside is None else beside.explainers
-        for at, name in enumerate(others, 1):
-            assert beside is not None
-            level = beside.mean().set_index(["explainer", "measure"])["mean"][name, measure]
-            ax.axhline(level, color=style.hue(at), linestyle="--", label=style.shown(name, 30))
+        for at, name in enumerate([name for name in results.explainers if name not in rates], 1):
+            ax.axhline(means[name, measure], color=style.hue(at), linestyle="--", label=style.shown(name, 30))
         style.says(ax, style.headed(results, measure), "heads let in, % of those left out", f"mean {measure}")
     style.legend(figure, axes[0][0], 3, "outside lower center")
     return figure

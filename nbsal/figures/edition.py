@@ -1,0 +1,241 @@
+"""Edition: what a run of `python -m nbsal.figures` rests on, its models, its texts, and what is done already.
+
+Without benchmark tables the shipped samples stand in for them, and every figure says so.
+"""
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import nbsal
+from nbsal import clouds, data, heads
+from nbsal.clouds import Cloud
+from nbsal.encoding import Text
+from nbsal.errors import InputError
+from nbsal.evaluation.memory import Memory
+from nbsal.evaluation.report import SHORTEST, Folder, Groups, Members
+from nbsal.evaluation.results import Results
+from nbsal.explainer import Explainer
+from nbsal.figures.checkpoints import CHECKPOINTS
+from nbsal.heads.statistics import HeadStudy
+from nbsal.saliency import Saliencies
+from nbsal.subject import Subject
+
+PARSES = "ud_ewt/dev.conllu"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A benchmark table: the embedded model and the samples that stand in, and how many texts a quick run takes."""
+
+    shown: str
+    demo: str
+    sample: str
+    texts: int
+    few: int
+
+
+BENCHES = {
+    "sst2": Bench("SST-2", "demo/reviews", "samples/reviews", 300, 16),
+    "ag_news": Bench("AG News", "demo/news", "samples/news", 200, 16),
+    "imdb": Bench("IMDB", "demo/reviews", "samples/reviews", 40, 8),
+    "yelp_polarity": Bench("Yelp", "demo/reviews", "samples/reviews", 60, 8),
+    "mnli": Bench("MNLI", "demo/nli", "samples/pairs", 120, 8),
+    "squad": Bench("SQuAD v1.1", "demo/answers", "samples/answers", 120, 12),
+    "qqp": Bench("QQP", "", "", 120, 0),
+    "squad_v2": Bench("SQuAD v2", "", "", 120, 0),
+}
+ZERO_SHOT = {"mnli": "zero-shot from SNLI", "imdb": "trained on SST-2", "yelp_polarity": "trained on SST-2"}
+WEAK = {"squad": "trained on 600 questions only: weak"}
+
+
+class OutOfTime(Exception):
+    """The minutes given are over; what is done is kept."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A model of the user's own, and the checkpoint whose LM head decodes it."""
+
+    model: str
+    lm: str | None = None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Texts of a table with what is known of them, and what the figure says they are."""
+
+    texts: list[Text]
+    labels: list[int] | None
+    answers: list[Any] | None
+    said: str
+
+
+@dataclass
+class Edition:
+    """One run: where it writes, what it reads, and when it stops."""
+
+    out: Path
+    full: bool = False
+    minutes: float = float("inf")
+    models: Mapping[str, Named] = field(default_factory=dict)  # by table
+    started: float = field(default_factory=time.monotonic)
+    subjects: dict[Any, Subject] = field(default_factory=dict)
+    memories: dict[Any, Memory] = field(default_factory=dict)
+
+    @property
+    def real(self) -> bool:
+        """Whether there are benchmark tables to read."""
+        return bool(os.environ.get(data.FOLDER))
+
+    @property
+    def left(self) -> float:
+        """The minutes that are left."""
+        return self.minutes - (time.monotonic() - self.started) / 60
+
+    def name(self, table: str) -> str:
+        """A table's heading."""
+        bench = BENCHES[table]
+        return bench.shown if self.real else f"{bench.sample} for {bench.shown}"
+
+    def has(self, table: str) -> bool:
+        """Whether a table can be shown: with a model for it, and rows of its own or samples that no other table has."""
+        if table not in self.models and not BENCHES[table].demo:
+            return False
+        return self.real or (bool(BENCHES[table].sample) and table not in ("imdb", "yelp_polarity"))
+
+    def subject(self, table: str) -> Subject:
+        """The model for a table: the user's own, or the embedded one; with a head mask."""
+        named = self.models.get(table) or Named(BENCHES[table].demo)
+        if not named.model:
+            raise InputError(f"{BENCHES[table].shown} has no embedded model: give one with --model {table}=ID.")
+        if named not in self.subjects:
+            self.subjects[named] = nbsal.load(named.model, lm=named.lm)
+            if self.subjects[named].mask is None:
+                self.subjects[named].mask = self.study(table).mask()
+        return self.subjects[named]
+
+    def rows(self, table: str, least: bool = False, most: int | None = None) -> Rows:
+        """A table's texts: a sample of them drawn once for all, or all in a full run; `least` leaves out short ones."""
+        bench = BENCHES[table]
+        filters: dict[str, Any] = {"shortest": SHORTEST, "tokenizer": self.subject(table).tokenizer} if least else {}
+        if table == "qqp":
+            filters["duplicates_only"] = True
+        frame = data.load(table if self.real else bench.sample, **filters)
+        count = most or (None if self.full else bench.texts if self.real else bench.few)
+        whole = len(frame)
+        if count and count < whole:
+            frame = frame.sample(count, random_state=0)
+        labels = frame["label"].tolist() if "label" in frame else None
+        answers = frame["answers"].tolist() if "answers" in frame else None
+        kind = f" of {SHORTEST} tokens or more" if least else ""
+        source = data.TABLES[table].split if self.real else "shipped samples"
+        return Rows(
+            data.texts(frame), labels, answers, f"{self.name(table)} ({source}), {len(frame)} of {whole} texts{kind}"
+        )
+
+    def footing(self, table: str, said: str) -> str:
+        """What a figure rests on: model and texts."""
+        own = self.models.get(table)
+        model = own.model if own else f"embedded {BENCHES[table].demo}"
+        notes = [] if own or not self.real else [n[table] for n in (ZERO_SHOT, WEAK) if table in n]
+        return f"{model} on {said}{''.join(f'; {note}' for note in notes)}"
+
+    def results(
+        self, what: str, table: str, count: int, groups: Groups, evaluate: Callable[[Members], Results]
+    ) -> Results:
+        """Results by groups of explainers; those of an earlier run are read, new ones kept as they come."""
+        self.check()
+        kept = Folder(self.folder(table) / f"{what}-{table}-{count}", self.left)
+        found = kept.all(groups, evaluate)
+        if kept.missing:
+            raise OutOfTime
+        return found
+
+    def clouds(self, table: str, explainers: Mapping[str, Explainer], rows: Rows) -> dict[str, Cloud]:
+        """Class clouds by explainer, kept as they come."""
+        folder = self.folder(table) / f"clouds-{table}-{len(rows.texts)}"
+        folder.mkdir(parents=True, exist_ok=True)
+        found = {}
+        for name, explain in explainers.items():
+            stored = folder / f"{_slug(name)}.json"
+            if not stored.exists():
+                self.check()
+                cloud = clouds.rank(self.explained(table, {name: explain}, rows)[name])
+                stored.write_text(json.dumps(cloud.weights), encoding="utf-8")
+            found[name] = Cloud(json.loads(stored.read_text(encoding="utf-8")))
+        return found
+
+    def explained(self, table: str, explainers: Mapping[str, Explainer], rows: Rows) -> dict[str, Saliencies]:
+        """Explanations of all texts; what games or clouds of this run explained is not explained again."""
+        subject = self.subject(table)
+        memory = self.memory(table)
+        known = [memory.saliencies.get(explain, {}) for explain in explainers.values()]
+        keys = [(row, None) for row in subject.encode(rows.texts)]
+        if all(key in one for one in known for key in keys):
+            return {name: Saliencies([one[key] for key in keys]) for name, one in zip(explainers, known, strict=True)}
+        return {name: explain.map(rows.texts, progress=False) for name, explain in explainers.items()}
+
+    def study(self, table: str) -> HeadStudy:
+        """What the heads of a table's model look at, on annotated parses; kept."""
+        named = self.models.get(table) or Named(BENCHES[table].demo)
+        stored = self.folder(table) / f"study-{'ewt' if self.real else 'samples'}.json"
+        if not stored.exists():
+            self.check()
+            stored.parent.mkdir(parents=True, exist_ok=True)
+            subject = self.subjects.get(named) or nbsal.load(named.model, lm=named.lm)
+            heads.study(subject, self.parses, progress=False).save(stored)
+        return HeadStudy.load(stored)
+
+    @cached_property
+    def parses(self) -> Path:
+        """The parses at hand: English Web Treebank among the tables, or those shipped."""
+        folder = os.environ.get(data.FOLDER)
+        ours = Path(folder) / PARSES if folder else Path()
+        return ours if ours.is_file() else Path(nbsal.samples.__file__).parent / "parses.conllu"
+
+    def memory(self, table: str) -> Memory:
+        """What explainers of a table's model have said in this run."""
+        return self.memories.setdefault(self.models.get(table) or BENCHES[table].demo, Memory())
+
+    def folder(self, table: str) -> Path:
+        """Where results of a table's model are kept."""
+        own = self.models.get(table)
+        return self.out / "kept" / _slug(own.model if own else BENCHES[table].demo)
+
+    def check(self) -> None:
+        """Stop where the time is up."""
+        if self.left <= 0:
+            raise OutOfTime
+
+
+def chosen(models: list[str], lms: list[str]) -> dict[str, Named]:
+    """Models by table: "sst2=folder", or the name of a checkpoint of Table 6, which knows its table.
+
+    >>> chosen(["textattack/bert-base-uncased-SST-2"], ["bert-base-uncased"])["sst2"].lm
+    'bert-base-uncased'
+    """
+    if len(lms) not in (0, 1, len(models)):
+        raise InputError(f"Give --lm once, or once for each of the {len(models)} models.")
+    found: dict[str, Named] = {}
+    for at, given in enumerate(models):
+        table, sign, source = given.partition("=")
+        tables = [table] if sign and table in BENCHES else [one.table for one in CHECKPOINTS if one.repository == given]
+        if not tables:
+            raise InputError(
+                f"--model {given} does not say which table it is for: write --model TABLE={given} with a TABLE among "
+                f"{', '.join(BENCHES)}."
+            )
+        lm = None if not lms else lms[at % len(lms)]
+        found |= dict.fromkeys(tables, Named(source if sign and table in BENCHES else given, lm))
+    return found
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^\w.@-]+", "-", name).strip("-.") or "model"

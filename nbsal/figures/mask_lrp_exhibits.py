@@ -1,0 +1,243 @@
+"""How the figures and tables of "Better Explain Transformers by Illuminating Important Information" are made."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nbsal import data
+from nbsal.errors import InputError
+from nbsal.evaluation.answers import answer_recall_at, precision_at
+from nbsal.evaluation.deletion import faithfulness
+from nbsal.evaluation.report import Groups, corrupted, masked_by_chance, single
+from nbsal.evaluation.results import Results
+from nbsal.explainer import Explainer
+from nbsal.figures import checkpoints, flow
+from nbsal.figures import mask_lrp as drawing
+from nbsal.figures.checkpoints import DATASETS
+from nbsal.figures.edition import BENCHES, Edition
+from nbsal.figures.exhibits import Exhibit, Made, example, footing
+from nbsal.heads.mask import HeadMask
+
+OURS = "mask-lrp"
+BASELINES = (
+    "raw-attention", "rollout", "lrp", "partial-lrp", "gae", "attention-cam", "attention-gradcam", "attcat",
+)  # fmt: skip
+CLASSIFIED = ("sst2", "imdb", "yelp_polarity", "mnli", "qqp")
+ANSWERED = ("squad", "squad_v2")
+POINTING = ("rollout", "raw-attention", "attcat", OURS)
+CORRUPTED = 100  # texts: 22 masks are run on each
+NEED = "the paper's rows: --model with a checkpoint of Table 6"
+
+
+def faithful(edition: Edition, table: str) -> tuple[Results, str]:
+    """AOPC and its kin for all methods on a table, and on what."""
+    subject, rows, memory = edition.subject(table), edition.rows(table, least=True), edition.memory(table)
+    groups = single(subject, [*BASELINES, "alti", OURS]) | masked_by_chance(subject)
+    evaluate = partial(faithfulness, texts=rows.texts, memory=memory, progress=False)
+    return edition.results("faithfulness", table, len(rows.texts), groups, evaluate), rows.said
+
+
+def distances(edition: Edition) -> Made:
+    """Figure 1."""
+    study = edition.study("sst2")
+    return Made([("", drawing.relation_distances(study))], _parsed(edition, study.rows))
+
+
+def through(edition: Edition) -> Made:
+    """Figure 2, at the block with the most selected heads."""
+    subject = edition.subject("sst2")
+    text = example(edition, "sst2", 1, most=16)
+    block = int(subject.mask.selected.sum(1).argmax())
+    drawn = flow.relevance_flow(flow.through_block(subject, text, block))
+    return Made([(str(text), drawn)], footing(edition, ("sst2", "one text rightly taken for positive")))
+
+
+def curves(edition: Edition) -> Made:
+    """Figure 3."""
+    found, said = faithful(edition, "sst2")
+    names = [OURS, *BASELINES, "random mask"]
+    return Made([("", drawing.deletion_curves(found, names))], footing(edition, ("sst2", said)))
+
+
+def corruption(edition: Edition) -> Made:
+    """Figure 4; beside the paper's curve the level of GAE, which it says to end at."""
+    subject, memory = edition.subject("sst2"), edition.memory("sst2")
+    rows = edition.rows("sst2", least=True, most=None if edition.full or not edition.real else CORRUPTED)
+    evaluate = partial(faithfulness, texts=rows.texts, memory=memory, progress=False)
+    groups = corrupted(subject) | single(subject, ["gae"])
+    found = edition.results("corruption", "sst2", len(rows.texts), groups, evaluate)
+    return Made([("", drawing.corruption_curves(found))], footing(edition, ("sst2", rows.said)))
+
+
+def head_figure(edition: Edition) -> Made:
+    """Figure 5."""
+    subjects = {edition.subject(table): table for table in BENCHES if edition.has(table)}
+    masks: dict[str, HeadMask] = {subject.name: subject.mask for subject in subjects}
+    said = "; ".join(f"{name}: {mask!r}" for name, mask in masks.items())
+    return Made([(said, drawing.head_maps(masks))], "Masks of the models' own, found on the English Web Treebank.")
+
+
+def difference(table: str, label: int, edition: Edition) -> Made:
+    """Figures 6 to 13."""
+    subject = edition.subject(table)
+    text = example(edition, table, label, most=120)
+    found = {name: Explainer(subject, name)(text) for name in (OURS, *BASELINES)}
+    drawn = drawing.attribution_differences(found.pop(OURS), found)
+    said = (
+        f"one text rightly taken for {subject.labels[label]}, the first of 8 to 120 words, from {edition.name(table)}"
+    )
+    return Made([("", drawn)], footing(edition, (table, said)))
+
+
+def deletion_table(edition: Edition, tables: Sequence[str], names: Sequence[str]) -> Made:
+    """Tables 1 and 4: the tables that can be shown."""
+    both = {table: faithful(edition, table) for table in tables if edition.has(table)}
+    panels = {edition.name(table): found for table, (found, _) in both.items()}
+    left = [BENCHES[table].shown for table in tables if table not in both]
+    note = f"Not shown without --model, or without tables: {', '.join(left)}." if left else ""
+    rested = [(table, said) for table, (_, said) in both.items()]
+    return Made([(note, drawing.faithfulness_table(panels, explainers=names))], footing(edition, *rested))
+
+
+def scores(edition: Edition) -> Made:
+    """Table 1; with orders by chance, which the paper does not print."""
+    return deletion_table(edition, CLASSIFIED, [*BASELINES, "random mask", OURS, "random"])
+
+
+def decomposition(edition: Edition) -> Made:
+    """Table 4: ALTI, which the paper calls ALTC."""
+    return deletion_table(edition, CLASSIFIED[:3], ["alti", OURS])
+
+
+def parts(edition: Edition) -> Made:
+    """Table 3: one kind of heads at a time."""
+    panels, rested = {}, []
+    for table in ("sst2", "qqp"):
+        if not edition.has(table):
+            continue
+        subject, rows, memory = edition.subject(table), edition.rows(table, least=True), edition.memory(table)
+        nothing = np.zeros_like(subject.mask.positional)
+        masks = {
+            OURS: subject.mask,
+            f"{OURS} without positional heads": HeadMask(nothing, subject.mask.relations),
+            f"{OURS} without syntactic heads": HeadMask(subject.mask.positional),
+        }
+        groups: Groups = {name: {name: Explainer(subject, OURS, mask=mask)} for name, mask in masks.items()}
+        evaluate = partial(faithfulness, texts=rows.texts, memory=memory, progress=False)
+        panels[edition.name(table)] = edition.results("parts", table, len(rows.texts), groups, evaluate)
+        rested.append((table, rows.said))
+    return Made([("", drawing.faithfulness_table(panels, ()))], footing(edition, *rested))
+
+
+def answers(edition: Edition) -> Made:
+    """Table 2, as the paper's program counts and in the word's own sense."""
+    recalls, precisions, rested = {}, {}, []
+    for table in ANSWERED:
+        if not edition.has(table):
+            continue
+        subject, rows, memory = edition.subject(table), edition.rows(table), edition.memory(table)
+        whole = [at for at, row in enumerate(subject.encode(rows.texts)) if not row.dropped]
+        texts = [rows.texts[at] for at in whole]
+        gold = [(rows.answers or [])[at] for at in whole]
+        shared: dict[str, Any] = {"texts": texts, "answers": gold, "memory": memory, "progress": False}
+        groups, name = single(subject, POINTING), f"{edition.name(table)}, {subject.name}"
+        as_published = partial(answer_recall_at, variant="published", **shared)
+        recalls[name] = edition.results("answers", table, len(texts), groups, as_published)
+        precisions[name] = edition.results("precision", table, len(texts), groups, partial(precision_at, **shared))
+        rested.append((table, f"{rows.said}, {len(texts)} of them within the model's length"))
+    return Made(
+        [
+            (
+                "What the paper's program calls Precision@20: a share of the answer's tokens",
+                drawing.answer_table(recalls),
+            ),
+            ("The share of the 20 best context tokens that lie in the answer", drawing.answer_table(precisions)),
+        ],
+        footing(edition, *rested),
+    )
+
+
+def datasets(edition: Edition) -> Made:
+    """Table 5."""
+    here: dict[str, int] = {}
+    for table in DATASETS:
+        try:
+            here |= {table: len(data.load(table))} if edition.real else {}
+        except InputError:
+            continue  # not in the folder, and no hub at hand
+    return Made([("", checkpoints.dataset_table(here))], "The paper's own numbers, and what is at hand.")
+
+
+def registry(edition: Edition) -> Made:
+    """Table 6."""
+    used = {table: named.model for table, named in edition.models.items()}
+    used |= {table: bench.demo for table, bench in BENCHES.items() if bench.demo and table not in used}
+    return Made([("", checkpoints.checkpoint_table(used))], "The paper's registry; --model takes these names.")
+
+
+def _parsed(edition: Edition, rows: int) -> str:
+    name = "the English Web Treebank's development part" if edition.real else "the shipped parses"
+    return f"Gold parses of {name}, {rows} positions; the paper parses SST-2 by machine."
+
+
+def _differences() -> list[Exhibit]:
+    shown = (
+        (6, "sst2", 1, "positive, SST-2"), (7, "mnli", 0, "entailment, MNLI"), (8, "mnli", 1, "neutral, MNLI"),
+        (9, "mnli", 2, "contradiction, MNLI"), (10, "imdb", 0, "negative, IMDB"), (11, "imdb", 1, "positive, IMDB"),
+        (12, "yelp_polarity", 0, "negative, Yelp"), (13, "yelp_polarity", 1, "positive, Yelp"),
+    )  # fmt: skip
+    return [
+        Exhibit(f"Figure {number}", f"Mask-LRP less every baseline: {said}", "more on words that are linked by syntax",
+                partial(difference, table, label), NEED)
+        for number, table, label, said in shown
+    ]  # fmt: skip
+
+
+EXHIBITS = [
+    Exhibit(
+        "Figure 1",
+        "How far from a dependent its head stands",
+        "each relation has a commonest place",
+        distances,
+        "SST-2, parsed",
+    ),
+    Exhibit("Figure 2", "Relevance on its way through a block", "a sketch", through, "nothing"),
+    Exhibit("Figure 3", "AOPC and log-odds as tokens are hidden, SST-2", "Mask-LRP leads at every share", curves, NEED),
+    Exhibit(
+        "Figure 4", "Mask-LRP with a corrupted mask, SST-2", "falls with corruption, down to GAE", corruption, NEED
+    ),
+    Exhibit(
+        "Figure 5",
+        "Syntactic and positional heads by model",
+        "positional heads below, syntactic ones above",
+        head_figure,
+        NEED,
+    ),
+    *_differences(),
+    Exhibit(
+        "Table 1",
+        "Mean AOPC and log-odds",
+        "SST-2: Mask-LRP .438 / -1.208, random mask .432 / -1.205, GAE .423 / -1.171, LRP .336 / -.888",
+        scores,
+        NEED,
+    ),
+    Exhibit(
+        "Table 2",
+        "Precision@20 on SQuAD",
+        "v1, BERT: Mask-LRP 52.97, raw attention 36.33, AttCAT 31.44, rollout 4.62",
+        answers,
+        NEED,
+    ),
+    Exhibit(
+        "Table 3",
+        "One part of the mask alone",
+        "SST-2: .438 / -1.208 whole; leaving out a part changes little",
+        parts,
+        NEED,
+    ),
+    Exhibit("Table 4", "Mask-LRP and ALTI", "SST-2: .438 against .369", decomposition, NEED),
+    Exhibit("Table 5", "Data sets", "", datasets, "nothing"),
+    Exhibit("Table 6", "Checkpoints", "", registry, "nothing"),
+]
