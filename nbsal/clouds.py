@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,6 +77,21 @@ class Cloud:
 
     def wordcloud(self, label: str, count: int = 50, size: tuple[int, int] = (600, 300), seed: int = 0) -> Any:
         """The class's first tokens as an image, larger where they weigh more."""
+        return self._drawn(label, count, size, seed).to_image()
+
+    def layout(
+        self, label: str, count: int = 50, size: tuple[int, int] = (600, 300), seed: int = 0
+    ) -> list[tuple[str, float, int, int, int]]:
+        """Where each of these tokens stands in that image: the token, its share of the largest weight, its font size
+        in pixels, and the left and upper corner of its line.
+
+        >>> Cloud({"positive": {"joy": 2.0, "film": 1.0}}).layout("positive")[0][:2]
+        ('joy', 1.0)
+        """
+        placed = self._drawn(label, count, size, seed).layout_
+        return [(token, float(share), font, int(x), int(y)) for (token, share), font, (y, x), _, _ in placed]
+
+    def _drawn(self, label: str, count: int, size: tuple[int, int], seed: int) -> Any:
         from wordcloud import WordCloud
 
         sizes: dict[str, float] = {}
@@ -85,10 +101,10 @@ class Cloud:
                 sizes[shown] = sizes.get(shown, 0.0) + weight
         if not sizes:
             raise InputError(f"No {self.unit} speaks for {label!r}: there is nothing to draw.")
-        drawn = WordCloud(
-            width=size[0], height=size[1], background_color="white", color_func=lambda *_, **__: HUE, random_state=seed
-        )
-        return drawn.generate_from_frequencies(sizes).to_image()
+        settings = {"font_path": font(), "prefer_horizontal": 1, "random_state": seed, "max_words": count}
+        colours = {"background_color": "white", "color_func": lambda *_, **__: HUE}
+        drawn = WordCloud(width=size[0], height=size[1], **settings, **colours)
+        return drawn.generate_from_frequencies(sizes)
 
     def plot(self, count: int = 50) -> "Figure":
         """A cloud a class, side by side."""
@@ -177,6 +193,13 @@ def rarity(texts: Sequence[Text], subject: Subject) -> dict[str, float]:
     for row in subject.encode(list(texts)):
         counts.update({plain(row.tokens[i]) for i in row.content} | {word.text.lower() for word in row.words})
     return {token: math.log((1 + len(texts)) / (1 + count)) for token, count in counts.items()}
+
+
+def font() -> str:
+    """The font that clouds are laid out in; it comes with matplotlib."""
+    import matplotlib
+
+    return str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf")
 
 
 def plain(token: str) -> str:

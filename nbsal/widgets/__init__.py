@@ -7,6 +7,7 @@
 """
 
 from nbsal.widgets.base import View as View
+from nbsal.widgets.clouds import Clouds as Clouds
 from nbsal.widgets.compare import Compare as Compare
 from nbsal.widgets.games import Games as Games
 from nbsal.widgets.heads import Heads as Heads
