@@ -70,6 +70,7 @@ _MODULES = (
     "clouds",
     "evaluation",
     "corpus",
+    "figures",
     "widgets",
 )
 
