@@ -293,7 +293,12 @@ def test_a_view_that_cannot_be_drawn_says_so(show, sheet):
     broken._scores = b"\x00"
     root = show(broken)
     expect(root.get_by_role("alert")).to_contain_text("cannot be drawn")
-    assert len(sheet.problems) == 1
+    whole = Highlight(bench.saliency_of(["a", "b"])).wait()
+    bench.change(sheet, _scores=whole._scores)
+    expect(root.get_by_role("alert")).to_be_hidden()
+    bench.change(sheet, _scores=b"\x00")
+    expect(root.get_by_role("alert")).to_contain_text("cannot be drawn")
+    assert len(sheet.problems) == 2
     sheet.problems.clear()
 
 

@@ -33,23 +33,29 @@ export const mount = (name, build) => ({
       role: "group",
       "aria-label": `nbsal ${name}`,
     });
+    const broken = h("p", { class: "nbsal-error", role: "alert", hidden: true });
+    const guarded = (/** @type {() => void} */ draw) => {
+      try {
+        draw();
+      } catch (error) {
+        broken.textContent = `This view cannot be drawn: ${error}`; // else only the console would know
+        broken.hidden = false;
+        console.error(error);
+      }
+    };
     const context = {
       model,
       root,
       signal,
-      on: listener(model, signal),
+      on: listener(model, signal, guarded),
       set: setter(model),
       ask: requests(model, signal),
       live: model.get("_live"),
     };
+    context.on(["_rev"], () => (broken.hidden = true)); // before what draws it anew
     el.append(root);
-    try {
-      build(context);
-      root.append(status(context), foot(context));
-    } catch (error) {
-      root.replaceChildren(h("p", { class: "nbsal-error", role: "alert" }, `This view cannot be drawn: ${error}`));
-      console.error(error);
-    }
+    guarded(() => build(context));
+    root.append(status(context), foot(context), broken);
     return () => {
       closing.abort();
       root.remove();
@@ -60,10 +66,12 @@ export const mount = (name, build) => ({
 /**
  * @param {Model} model
  * @param {AbortSignal} signal
+ * @param {(draw: () => void) => void} guarded
  * @returns {Context["on"]}
  */
-const listener = (model, signal) => (names, call) => {
+const listener = (model, signal, guarded) => (names, draw) => {
   const events = names.map((name) => `change:${name}`);
+  const call = () => guarded(draw);
   for (const event of events) model.on(event, call);
   signal.addEventListener("abort", () => {
     for (const event of events) model.off(event, call);

@@ -3,6 +3,7 @@
 
 import { rowsOf, tokensOf } from "./decode.js";
 import { number } from "./layout.js";
+import { marksOf } from "./words.js";
 
 /** @typedef {import("./mount.js").Model} Model */
 /** @typedef {import("./decode.js").Token} Token */
@@ -27,6 +28,27 @@ export function reader(model) {
     const fresh = now !== wired;
     if (fresh) [wired, tokens] = [now, tokensOf(now)];
     return { tokens, parts: now.parts, rows: rowsOf(model.get("_scores"), result.scales), fresh, ...result };
+  };
+}
+
+/**
+ * Lays texts out whenever there are new tokens or another level, and answers with the marks.
+ * @param {Model} model
+ * @param {{ lay: (marks: import("./words.js").Mark[], parts: string[], nameOf: (k: number) => string,
+ *   answer: [number, number] | null) => void }[]} texts
+ */
+export function laid(model, texts) {
+  /** @type {import("./words.js").Mark[]} */
+  let marks = [];
+  let level = "";
+  return (/** @type {Reading} */ found) => {
+    if (found.fresh || level !== model.get("level")) {
+      level = model.get("level");
+      marks = marksOf(found.tokens, model.get("level"));
+      for (const text of texts)
+        text.lay(marks, found.parts, (k) => nameOf(found.tokens, found.parts, marks[k]), found.answer);
+    }
+    return marks;
   };
 }
 

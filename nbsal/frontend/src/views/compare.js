@@ -6,9 +6,9 @@ import { h } from "../dom.js";
 import { number } from "../layout.js";
 import { mount } from "../mount.js";
 import { legend, outcomes } from "../parts.js";
-import { nameOf, reader } from "../reading.js";
+import { laid, reader } from "../reading.js";
 import { scoredText, spoken } from "../text.js";
-import { largestOf, marksOf, totals } from "../words.js";
+import { largestOf, totals } from "../words.js";
 
 const SCALES = [
   { value: "own", name: "each one's largest" },
@@ -21,21 +21,15 @@ export default mount("compare", (context) => {
   const headings = ["first", "second", "difference"];
   const said = spoken();
   const texts = headings.map((name) => scoredText(context, `tokens, ${name}`, said));
+  const lay = laid(model, texts);
   const titles = headings.map(() => h("h4", { class: "nbsal-title" }));
   const agreement = h("p", { class: "nbsal-agreement" });
   const [scale, first, second] = [legend(), outcomes(context), outcomes(context, "other_")];
-  /** @type {import("../words.js").Mark[]} */
-  let marks = [];
-  let level = "";
 
   const draw = () => {
     const found = read();
     if (!found) return;
-    if (found.fresh || level !== model.get("level")) {
-      level = model.get("level");
-      marks = marksOf(found.tokens, model.get("level"));
-      for (const text of texts) text.lay(marks, found.parts, (k) => nameOf(found.tokens, found.parts, marks[k]));
-    }
+    const marks = lay(found);
     const other = model.get("_other");
     const tops = found.rows.map((row) => largestOf(totals(marks, row)) || 1);
     const own = model.get("scale") === "own";

@@ -5,9 +5,8 @@ import { colours, editor, explaining, shading } from "../controls.js";
 import { h } from "../dom.js";
 import { mount } from "../mount.js";
 import { legend, minimap, outcomes, search } from "../parts.js";
-import { hidden, nameOf, reader } from "../reading.js";
+import { hidden, laid, reader } from "../reading.js";
 import { scoredText } from "../text.js";
-import { marksOf } from "../words.js";
 
 const LONG = 400; // marks from which a map of the text helps
 
@@ -15,22 +14,19 @@ export default mount("highlight", (context) => {
   const { model, root, on } = context;
   const read = reader(model);
   const text = scoredText(context);
+  const lay = laid(model, [text]);
   const [scale, said] = [legend(), outcomes(context)];
   /** @type {import("../words.js").Mark[]} */
   let marks = [];
-  let level = "";
   const map = minimap(context, (share) => text.reveal(Math.round(share * (marks.length - 1))));
   const finder = search(context, text);
 
   const draw = () => {
     const found = read();
     if (!found) return;
-    if (found.fresh || level !== model.get("level")) {
-      level = model.get("level");
-      marks = marksOf(found.tokens, model.get("level"));
-      text.lay(marks, found.parts, (k) => nameOf(found.tokens, found.parts, marks[k]), found.answer);
-      finder.again();
-    }
+    const before = marks;
+    marks = lay(found);
+    if (marks !== before) finder.again();
     const { scores, largest } = text.paint(found.rows[0], colours(model));
     scale.draw(
       largest,

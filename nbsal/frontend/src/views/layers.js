@@ -8,9 +8,9 @@ import { heat } from "../heat.js";
 import { number } from "../layout.js";
 import { mount } from "../mount.js";
 import { legend, outcomes } from "../parts.js";
-import { hidden, nameOf, reader } from "../reading.js";
+import { hidden, laid, reader } from "../reading.js";
 import { HOVER, scoredText } from "../text.js";
-import { largestOf, marksOf, totals } from "../words.js";
+import { largestOf, totals } from "../words.js";
 
 const SCALES = [
   { value: "own", name: "each layer's largest" },
@@ -21,10 +21,10 @@ export default mount("layers", (context) => {
   const { model, root, on, set, signal } = context;
   const read = reader(model);
   const text = scoredText(context);
+  const lay = laid(model, [text]);
   const [scale, said] = [legend(), outcomes(context)];
   /** @type {import("../words.js").Mark[]} */
   let marks = [];
-  let level = "";
   const over = throttled((/** @type {number | null} */ token) => set({ hover: token }), HOVER, signal);
   const grid = heat(context, "layers by tokens", {
     row: (layer) => set({ layer }),
@@ -35,11 +35,7 @@ export default mount("layers", (context) => {
   const draw = () => {
     const found = read();
     if (!found) return;
-    if (found.fresh || level !== model.get("level")) {
-      level = model.get("level");
-      marks = marksOf(found.tokens, model.get("level"));
-      text.lay(marks, found.parts, (k) => nameOf(found.tokens, found.parts, marks[k]), found.answer);
-    }
+    marks = lay(found);
     const layer = Math.min(model.get("layer") ?? found.rows.length - 1, found.rows.length - 1);
     const rows = found.rows.map((row) => totals(marks, row));
     const tops = rows.map(largestOf);
