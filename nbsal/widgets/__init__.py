@@ -7,6 +7,7 @@
 """
 
 from nbsal.widgets.base import View as View
+from nbsal.widgets.browse import Browse as Browse
 from nbsal.widgets.clouds import Clouds as Clouds
 from nbsal.widgets.compare import Compare as Compare
 from nbsal.widgets.games import Games as Games

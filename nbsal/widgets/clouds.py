@@ -132,9 +132,9 @@ class Clouds(Many):
         return pandas.DataFrame(rows, columns=["number", "text", "prediction", "score"])
 
     def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
-        return self.seen([], wanted) if self._plain else super().compute(wanted, job)
+        return self.seen([], wanted, job) if self._plain else super().compute(wanted, job)
 
-    def seen(self, found: Sequence[Saliency], wanted: dict[str, Any]) -> Ranked:
+    def seen(self, found: Sequence[Saliency], wanted: dict[str, Any], job: jobs.Job) -> Ranked:
         cloud: Any = self.cloud
         if not self._plain:
             of, unit, cloud = self._ranked

@@ -65,15 +65,15 @@ class Many(View):
                 if texts is self._texts:
                     self._found = Saliencies(found)
                 if len(found) < len(texts):
-                    self.partly(job, self.seen(self._found, wanted))
+                    self.partly(job, self.seen(self._found, wanted, job))
         return self._found
 
-    def seen(self, found: Sequence[Saliency], wanted: dict[str, Any]) -> Any:
+    def seen(self, found: Sequence[Saliency], wanted: dict[str, Any], job: jobs.Job) -> Any:
         """What the view shows of these."""
         raise NotImplementedError
 
     def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
-        return self.seen(self.gather(wanted, job), wanted)
+        return self.seen(self.gather(wanted, job), wanted, job)
 
 
 def excerpt(saliency: Saliency, places: Sequence[int]) -> list[list[Any]]:

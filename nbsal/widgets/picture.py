@@ -3,7 +3,7 @@
 import io
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -51,14 +51,18 @@ class Sheet:
         """Begin a new line."""
         self.x, self.y = 0.0, self.y + LEADING
 
+    def line(self, stretches: Iterable[render.Stretch], largest: float) -> None:
+        """A scored stretch of text, and then a new line."""
+        for stretch in stretches:
+            self.write(stretch.text, shade=_shade(stretch.score, largest))
+        self.feed()
+
     def shaded(self, title: str, parts: Sequence[Sequence[render.Stretch]], largest: float) -> None:
         """A scored text, or pair, under its title, with its scale below."""
         self.write(title, bold=True)
-        for part in parts:
-            self.feed()
-            for stretch in part:
-                self.write(stretch.text, shade=_shade(stretch.score, largest))
         self.feed()
+        for part in parts:
+            self.line(part, largest)
         signed = any((stretch.score or 0) < 0 for part in parts for stretch in part)
         for share in (-1.0, 0.0, 1.0) if signed else (0.0, 1.0):
             self.write(f" {share * largest:+.3g} ", size=9, shade=_shade(share, 1.0))
