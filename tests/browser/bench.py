@@ -4,10 +4,16 @@ import json
 from typing import Any
 
 import numpy as np
+import pytest
 
 from nbsal.encoding import Row
 from nbsal.saliency import LayerSaliency, Saliency
 from nbsal.widgets import page as pages
+
+REAL = "A warm and unbelievably funny film, though its ending drags on and on. I would not call it bad."
+SIGNED = "gradxact"
+NAMES = ["highlight", "layers", "compare"]
+each_view = pytest.mark.parametrize("name", NAMES)
 
 SHOW = """async ([script, style, state]) => {
   const sheet = document.createElement('style');
@@ -115,3 +121,13 @@ def change(page, **state: Any) -> None:
 def plain(state: dict[str, Any]) -> dict[str, Any]:
     """State as JSON has it."""
     return json.loads(pages.literal(state))
+
+
+def tokens(root, label: str = "tokens"):
+    """The tokens of a text in a view."""
+    return root.get_by_role("listbox", name=label, exact=True).get_by_role("option")
+
+
+def trait(page, name: str):
+    """What a trait of the view in a bare page is."""
+    return page.evaluate("(name) => window.shown.model.get(name)", name)

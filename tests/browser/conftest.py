@@ -6,6 +6,10 @@ import shutil
 
 import pytest
 
+import nbsal
+from nbsal.widgets import Compare, Highlight, Layers
+from tests.browser import bench
+
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"]
 
@@ -74,3 +78,38 @@ def lab(tmp_path_factory):
     made.start()
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="module")
+def views(reviews):
+    """Each view of a real sentence."""
+    explain = nbsal.Explainer(reviews, bench.SIGNED, layer=3)
+    made = {
+        "highlight": Highlight(explain, text=bench.REAL),
+        "layers": Layers(explain, text=bench.REAL),
+        "compare": Compare(explain, text=bench.REAL, other_method="decoded-gradcam"),
+    }
+    return {name: view.wait() for name, view in made.items()}
+
+
+@pytest.fixture(scope="module")
+def sheet(chromium):
+    """One page for many tests."""
+    page = watched(chromium)
+    yield page
+    page.context.close()
+
+
+@pytest.fixture
+def show(sheet, views):
+    """show(name or view) -> the view's root in a bare page; its problems fail the test."""
+
+    def shown(view, live=False):
+        view = views[view] if isinstance(view, str) else view
+        bench.show(sheet, view, live)
+        return sheet.locator("section.nbsal")
+
+    sheet.problems.clear()
+    sheet.emulate_media(color_scheme="light")
+    yield shown
+    assert sheet.problems == []
