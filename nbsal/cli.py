@@ -1,4 +1,4 @@
-"""The command line: `nbsal explain | methods | lab | doctor`."""
+"""The command line: `nbsal explain | corpus | methods | lab | doctor`."""
 
 import argparse
 import importlib.util
@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--target", help="label, or token to come next (default: what the model predicts)")
     explain.add_argument("--html", type=Path, metavar="F", help="write the highlighted text as a page")
     explain.add_argument("--json", action="store_true", help="print tokens and scores as JSON")
+    _corpus_parser(commands.add_parser("corpus", help="explain every text of a file into a folder of Parquet"))
     commands.add_parser("methods", help="list every method").set_defaults(run=_methods)
     lab = commands.add_parser("lab", help="open JupyterLab on the tutorial notebooks")
     lab.set_defaults(run=_lab)
@@ -94,6 +96,53 @@ def _explain(options: argparse.Namespace) -> int:
             "most important: " + ", ".join(f"{w} {s:+.3g}" for w, s in zip(words["word"], words["score"], strict=True))
         )
     return 0
+
+
+def _corpus_parser(corpus: argparse.ArgumentParser) -> None:
+    corpus.set_defaults(run=_corpus)
+    corpus.add_argument("source", metavar="SOURCE", help="a .parquet, .csv or .jsonl file")
+    corpus.add_argument("out", metavar="OUT", help="a folder; a run that was stopped goes on when it is called again")
+    corpus.add_argument("--text", default="text", metavar="COLUMN", help="column of texts (default %(default)s)")
+    corpus.add_argument("--pair", metavar="COLUMN", help="column of the second texts of pairs")
+    corpus.add_argument("--model", default="demo/reviews", help="as in `nbsal explain` (default %(default)s)")
+    corpus.add_argument("--lm", help="as in `nbsal explain`")
+    corpus.add_argument("--method", action="append", help="may be given several times (default decoded-gradcam)")
+    corpus.add_argument("--layer", type=int, help="hidden layer of every method (default: the model's)")
+    corpus.add_argument("--target", help="one label for all texts (default: what the model predicts)")
+    corpus.add_argument("--shard-rows", type=int, default=1000, metavar="N", help="texts a file (default %(default)s)")
+    corpus.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster (default: this process alone)")
+
+
+def _corpus(options: argparse.Namespace) -> int:
+    subject = nbsal.load(options.model, lm=options.lm)
+    settings = {} if options.layer is None else {"layer": options.layer}
+    explainers = [nbsal.Explainer(subject, name, **settings) for name in options.method or ["decoded-gradcam"]]
+    text = options.text if options.pair is None else (options.text, options.pair)
+    asked = {"target": _target(options.target, subject), "shard_rows": options.shard_rows}
+    try:
+        with _client(options.scheduler) as client:
+            found = nbsal.corpus.explain(explainers, options.source, options.out, text, client, **asked)
+    except KeyboardInterrupt:
+        print(f"What is done is kept in {options.out}: the same command goes on from there.", file=sys.stderr)
+        raise
+    print(f"{options.out}: {found.rows:,} texts, {found.tokens:,} tokens, {found.size:,} bytes")
+    print(f"{found.failed:,} could not be explained, {found.cut:,} were cut to the model's length")
+    if found.failed:
+        first = found.failures().iloc[0]
+        print(f"the first of them is row {first['text_id']}: {first['error']}")
+    return 0
+
+
+def _client(address: str | None) -> AbstractContextManager[Any]:
+    """A client of the cluster at that address; without one, none."""
+    if address is None:
+        return nullcontext()
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtra("Explaining on a cluster", "scale") from None
+    client: AbstractContextManager[Any] = Client(address, timeout=10)
+    return client
 
 
 def _target(given: str | None, subject: nbsal.Subject) -> Any:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from nbsal.corpus.manifest import Shard
 from nbsal.corpus.shards import Work
 from nbsal.corpus.storage import Storage
-from nbsal.errors import MissingExtra
 from nbsal.progress import Meter
 
 if TYPE_CHECKING:
@@ -22,26 +21,22 @@ def shards(
     work: Work, storage: Storage, jobs: Iterable[tuple[int, list[Any]]], meter: Meter, client: "Client"
 ) -> Iterator[tuple[int, Shard]]:
     """Shards in the order they are done, a few for each thread under way at a time."""
-    try:
-        from distributed import FIRST_COMPLETED, wait
+    from distributed import wait
 
-        from nbsal.corpus.plugin import Loaded
-    except ImportError:
-        raise MissingExtra("Explaining on a cluster", "scale") from None
+    from nbsal.corpus.plugin import Loaded
+
     name = f"nbsal-{storage.place}"
     client.register_plugin(Loaded(name, work))
     waiting, running = iter(jobs), dict[Any, int]()
     try:
         while True:
             for number, values in islice(waiting, max(0, _width(client) - len(running))):
-                task = client.submit(
-                    _shard, name, storage.place, number, values, retries=RETRIES, pure=False, key=f"{name}-{number}"
-                )
+                task = client.submit(_shard, name, storage.place, number, values, retries=RETRIES, pure=False)
                 running[task] = len(values)
             if not running:
                 return
             try:
-                done = wait(list(running), timeout=PATIENCE, return_when=FIRST_COMPLETED).done
+                done = wait(list(running), timeout=PATIENCE, return_when="FIRST_COMPLETED").done
             except TimeoutError:
                 done = set()
             meter.check()

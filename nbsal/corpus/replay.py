@@ -20,6 +20,8 @@ from nbsal.trace import Trace
 class Stored(Method):
     """Scores that were computed before; asked for others it has none."""
 
+    method: str  # the name under which they were stored
+
     name, family, needs, paper = "stored", "stored", frozenset(), ""
     cost, promise = "0", "those of the method that was stored"
 
@@ -37,6 +39,6 @@ def remembered(
         raise InputError(f"{subject.name} has other weights than the model that was explained, {plan.model}.")
     members, memory = {}, Memory()
     for name, saliencies in each.items():
-        members[name] = Explainer(subject, Stored())
-        memory.saliencies[members[name]] = {(saliency.row, None): saliency for saliency in saliencies}
+        members[name] = Explainer(subject, Stored(name))
+        memory.saliencies[subject, members[name].method] = {(saliency.row, None): saliency for saliency in saliencies}
     return members, [saliency.text for saliency in next(iter(each.values()))], memory

@@ -31,7 +31,7 @@ class Work:
         Nothing of it depends on other shards, so that it can be done again, anywhere.
         """
         first = number * self.plan.shard_rows
-        found = self.explained(values, meter)
+        found = self.explained(first, values, meter)
         data = packed(self.plan, first, values, found)
         name = f"part-{number:06}.parquet"
         storage.write(name, data)
@@ -48,13 +48,13 @@ class Work:
             source=source_digest(values),
         )
 
-    def explained(self, values: Sequence[Any], meter: Meter) -> list[Found]:
+    def explained(self, first: int, values: Sequence[Any], meter: Meter) -> list[Found]:
         """What every explainer says of each row, or the sentence why it says nothing."""
         subject = next(iter(self.explainers.values())).subject
         found: dict[int, Found] = {}
         rows: dict[int, Row] = {}
         for place, value in enumerate(values):
-            read = self._read(value)
+            read = self._read(value, first + place)
             if isinstance(read, Row):
                 rows[place] = read
             else:
@@ -66,11 +66,11 @@ class Work:
             meter.step(len(places))
         return [found[place] for place in range(len(values))]
 
-    def _read(self, value: Any) -> Row | str:
+    def _read(self, value: Any, number: int) -> Row | str:
         if isinstance(value, Unreadable):
             return value.reason
         try:
-            return next(iter(self.explainers.values())).subject.encode(value)[0]
+            return next(iter(self.explainers.values())).subject.encode([value], first=number)[0]
         except InputError as error:
             return str(error)
 

@@ -107,37 +107,38 @@ class Storage:
         """One run at a time: a second one is refused; the lock of a dead process is taken over, and that is said."""
         own = json.dumps(_owner()).encode()
         while not self.create(LOCK, own):
-            self._take_over()
+            held = self.read(LOCK)  # none if it was released just now
+            if held is not None and self._taken_over(held, own):
+                break
         try:
             yield
         finally:
             if self.read(LOCK) == own:
                 self.remove(LOCK)
 
-    def _take_over(self) -> None:
-        """Take the lock away if its owner is dead; refuse if not."""
-        held = self.read(LOCK)
-        if held is None:  # released just now
-            return
+    def _taken_over(self, held: bytes, own: bytes) -> bool:
+        """Put one's own lock in the place of a dead process's; refuse if it lives."""
         owner = _parsed(held)
         if _alive(owner):
             raise InputError(
                 f"{self.place} is being written by process {owner.get('pid')} on {owner.get('host')}: wait for it, or "
                 f"choose another folder. If that process is gone, remove {LOCK} there and run this again."
             )
-        aside = f"{UNFINISHED[0]}lock.{uuid.uuid4().hex}{UNFINISHED[1]}"
-        try:
-            self.files.mv(self.where(LOCK), self.where(aside))
-        except FileNotFoundError:  # another run was faster
-            return
-        if (moved := self.read(aside)) != held and moved is not None:
-            self.create(LOCK, moved)  # it was the faster one's own
-        else:
+        # Of several that find it dead, only the one that makes this file may touch the lock.
+        right = f"{UNFINISHED[0]}lock.{digest(held)[:16]}{UNFINISHED[1]}"
+        if not self.create(right, own):
+            raise InputError(
+                f"{self.place} is being taken over by another run. If there is none, remove {right} there."
+            )
+        same = self.read(LOCK) == held
+        if same:
+            self.write(LOCK, own)
             warnings.warn(
                 f"{self.place} was left by process {owner.get('pid')}, which is gone: this run goes on from there.",
                 stacklevel=4,
             )
-        self.remove(aside)
+        self.remove(right)
+        return same
 
     def _temporary(self, name: str, data: bytes) -> Path:
         """The data on disk under a name that nobody reads."""

@@ -8,6 +8,7 @@ so that ranks come back as they were.
 import io
 import json
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,14 @@ ABOUT = ("text_id", TEXT, PAIR, ERROR, "prediction", "target", "probabilities", 
 PER_TOKEN = {
     "token_ids": "int32",
     "starts": "int32",
-    "ends": "int32",
+    "lengths": "int32",
     "special": "bool_",
     "segments": "int8",
     "types": "int8",
 }
 PER_METHOD = ("", "_scale", "_ties", "_notes")
 KEY = b"nbsal"
+LEVEL = 12  # of zstd: beyond it packing takes longer than a GPU takes to explain
 ORDINARY = {"target", "dropped"}  # parts of a provenance that have columns of their own
 
 
@@ -46,13 +48,13 @@ def packed(plan: Plan, first: int, values: Sequence[Any], found: Sequence[Found]
     about = json.dumps({"schema": plan.schema, "model": plan.model, "task": plan.task, "methods": dict(plan.methods)})
     table = pyarrow.table(columns).replace_schema_metadata({KEY: about.encode()})
     buffer = io.BytesIO()
-    # Positions grow by little, so that their differences are small; other columns repeat themselves.
-    lists = {f"{name}.list.element": "DELTA_BINARY_PACKED" for name in ("starts", "ends")}
-    repeating = [n for n in table.column_names if n not in ("starts", "ends")]
-    plain = [n for n in repeating if not str(table.schema.field(n).type).startswith("list")]
-    paths = [n if n in plain else f"{n}.list.element" for n in repeating]
+    # Numbers that hardly repeat are packed best byte by byte, though not half precision; other columns have few values.
+    apart = ["token_ids", "starts", *(f"{name}_ties" for name in plan.methods)]
+    lists = {f"{name}.list.element": "BYTE_STREAM_SPLIT" for name in apart}
+    others = [name for name in table.column_names if name not in (*apart, *plan.methods, TEXT, PAIR)]
+    few = [f"{name}.list.element" if name in PER_TOKEN else name for name in others]
     parquet.write_table(
-        table, buffer, compression="zstd", compression_level=9, use_dictionary=paths, column_encoding=lists
+        table, buffer, compression="zstd", compression_level=LEVEL, use_dictionary=few, column_encoding=lists
     )
     return buffer.getvalue()
 
@@ -64,11 +66,12 @@ def unpacked(table: Any, at: int, name: str, plan: Plan, vocabulary: Sequence[st
     if stored[ERROR] is not None:
         raise InputError(f"Row {stored['text_id']} was not explained: {stored[ERROR]}")
     about = json.loads(table.schema.metadata[KEY])["methods"][name]
-    scale, scores = stored[f"{name}_scale"], np.array(stored[name], np.float32)
-    ties = stored[f"{name}_ties"]
+    row, scores = _row(stored, vocabulary), np.array(stored[name], np.float32)
+    places = stored[f"{name}_ties"]
+    exact = scores * np.float32(stored[f"{name}_scale"])
     probabilities = np.array(stored["probabilities"], np.float32)
     return Saliency(
-        row=_row(stored, vocabulary),
+        row=row,
         target=stored["target"],
         prediction=stored["prediction"],
         probabilities=probabilities.reshape(-1, 2) if plan.task == "span" else probabilities,
@@ -76,25 +79,29 @@ def unpacked(table: Any, at: int, name: str, plan: Plan, vocabulary: Sequence[st
         provenance=about
         | {"target": stored["target"], "dropped": stored["dropped"]}
         | json.loads(stored[f"{name}_notes"] or "{}"),
-        scores=scores * np.float32(scale),
-        signed=scores * np.float32(scale) if ties is None else -np.array(ties, np.float32),
+        scores=exact,
+        signed=exact if places is None else untied(scores, row.content, places),
     )
 
 
 def ties(stored: NDArray[Any], order: Sequence[int]) -> list[int] | None:
-    """Each token's place among those of equal stored score; None where that is the order of reading."""
-    places, differs = [0] * len(stored), False
-    start = 0
-    for end in range(1, len(order) + 1):
-        if end < len(order) and stored[order[end]] == stored[order[start]]:
-            continue
-        group = order[start:end]
-        if list(group) != sorted(group):
-            differs = True
-            for place, token in enumerate(group):
-                places[token] = place
-        start = end
-    return places if differs else None
+    """Places of tokens within those of equal stored score, for such tokens alone, in the order of reading.
+
+    `order` is that of content tokens; None where tokens of equal score stand in the order of reading.
+    """
+    groups = [list(group) for _, group in groupby(order, lambda token: stored[token])]
+    if all(group == sorted(group) for group in groups):
+        return None
+    places = {token: place for group in groups if len(group) > 1 for place, token in enumerate(group)}
+    return [places[token] for token in sorted(places)]
+
+
+def untied(stored: NDArray[Any], content: Sequence[int], places: Sequence[int]) -> NDArray[np.float32]:
+    """What orders tokens of equal stored score, from what `ties` made of it."""
+    _, group, sizes = np.unique(stored[list(content)], return_inverse=True, return_counts=True)
+    signed = np.zeros(len(stored), np.float32)
+    signed[np.array(content)[sizes[group] > 1]] = -np.array(places, np.float32)
+    return signed
 
 
 def scaled(scores: NDArray[Any], dtype: str) -> tuple[NDArray[Any], float]:
@@ -132,7 +139,7 @@ def _tokens(readings: Sequence[Saliency | None]) -> dict[str, Any]:
     parts = {
         "token_ids": [row and row.ids for row in rows],
         "starts": [row and [start for start, _ in row.offsets] for row in rows],
-        "ends": [row and [end for _, end in row.offsets] for row in rows],
+        "lengths": [row and [end - start for start, end in row.offsets] for row in rows],
         "special": [row and row.special for row in rows],
         "segments": [row and row.segments for row in rows],
         "types": [row and row.types for row in rows],
@@ -179,7 +186,7 @@ def _row(stored: Mapping[str, Any], vocabulary: Sequence[str]) -> Row:
         text=stored[TEXT] if stored[PAIR] is None else (stored[TEXT], stored[PAIR]),
         ids=tuple(ids),
         tokens=tuple(vocabulary[i] for i in ids),
-        offsets=tuple(zip(stored["starts"], stored["ends"], strict=True)),
+        offsets=tuple((at, at + size) for at, size in zip(stored["starts"], stored["lengths"], strict=True)),
         segments=tuple(stored["segments"]),
         special=tuple(stored["special"]),
         types=tuple(stored["types"]),

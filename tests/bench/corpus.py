@@ -1,0 +1,164 @@
+"""What a corpus costs: `python -m tests.bench.corpus [--texts 10000] [--most 600] [--cluster]`.
+
+Texts of random words (drawn as often as words are: the k-th with weight 1/k) are explained by Grad-CAM of the embedded
+review model. Printed are tokens a second; the share of that in what the arithmetic alone would take (forward, and backward to
+the explained layer, as matrix products at the rate at which this machine multiplies matrices of the model's sizes);
+the same beside a plain loop of `explain(text)` over a sample; the peak of resident memory after the first 500 texts and
+after all; and bytes a token in the files. `--cluster` explains them on a LocalCluster of one and of two processes.
+"""
+
+import argparse
+import random
+import shutil
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import torch
+from pyarrow import parquet
+
+import nbsal
+from nbsal import corpus
+from nbsal.samples import base
+
+SHORT = (8, 40)
+
+
+def texts(count, shortest, longest, seed=0):
+    """Random words of one token each; two tokens of a text are special."""
+    known = base.tokenizer().get_vocab()
+    words = sorted((w for w in known if w.isascii() and w.isalpha() and len(w) > 2), key=known.get)
+    weights = 1 / np.arange(1, len(words) + 1)
+    generator = np.random.default_rng(seed)
+    drawn = generator.choice(words, size=count * longest, p=weights / weights.sum())
+    lengths = generator.integers(shortest - 2, longest - 1, count)
+    starts = np.concatenate([[0], lengths.cumsum()])
+    return [" ".join(drawn[a:b]) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+
+
+def products(subject, lengths, layer):
+    """Multiply-adds, twice: of linear maps and of attention, forward and back to the layer, by kind of product."""
+    config, depth = subject.model.config, subject.depth
+    width, inner = config.hidden_size, config.intermediate_size
+    passes = depth + (depth - layer)
+    tokens, pairs = sum(lengths), sum(length**2 for length in lengths)
+    linear = 2 * tokens * (4 * width**2 + 2 * width * inner) * passes
+    attention = 2 * pairs * 2 * width * (depth + 2 * (depth - layer))  # each product has two gradients here
+    return linear, attention
+
+
+def rate(size, seconds=2.0):
+    """Floating-point operations a second of a matrix product [2048, width] x [width, inner]."""
+    left, right = torch.randn(2048, size[0]), torch.randn(size)
+    times, end = [], time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        torch.mm(left, right)
+        times.append(time.perf_counter() - start)
+    return 2 * left.numel() * size[1] / statistics.median(times)
+
+
+class Peak:
+    """The most memory that this process held, looked at ten times a second."""
+
+    def __init__(self):
+        self.most, self.first, self._done = 0, 0, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self):
+        process = psutil.Process()
+        while not self._done.wait(0.1):
+            self.most = max(self.most, process.memory_info().rss)
+
+    def progress(self, done, total):
+        if done >= 500 and not self.first:
+            self.first = self.most
+
+    def stop(self):
+        self._done.set()
+        self._thread.join()
+
+
+def timed(work):
+    """Seconds on the clock, seconds of this process's CPU, and what came of it."""
+    start, cpu = time.perf_counter(), time.process_time()
+    found = work()
+    return time.perf_counter() - start, time.process_time() - cpu, found
+
+
+def one(explain, many, looped, flops, out):
+    """Everything about texts of one kind of lengths."""
+    explain.map(many[:50], progress=False)
+    peak = Peak()
+    seconds, cpu, opened = timed(lambda: corpus.explain(explain, iter(many), out, progress=peak.progress))
+    peak.stop()
+    some = random.Random(0).sample(many, looped)
+    loop, loop_cpu, found = timed(lambda: [explain(text) for text in some])
+    size = sum(len(s.row) for s in found)
+    lengths = [len(ids) for ids in opened.to_frame(["token_ids"])["token_ids"]]
+    linear, attention = products(explain.subject, lengths, explain.method.layer)
+    floor = (linear + attention) / flops
+    speed = opened.tokens / cpu
+    print(f"  {opened}: {opened.tokens:,} tokens in {seconds:.0f} s, {cpu:.0f} s of CPU")
+    print(f"  {speed:,.0f} tokens a second of CPU; a loop of explain(text): {size / loop_cpu:,.0f}; ratio", end=" ")
+    print(f"{speed * loop_cpu / size:.2f}, on the clock {opened.tokens / seconds * loop / size:.2f}")
+    print(f"  arithmetic alone {floor:.0f} s ({flops / 1e9:.0f} GFLOP/s): {floor / cpu:.0%} of the CPU time")
+    print(f"  peak memory {peak.first / 2**20:.0f} MB after 500 texts, {peak.most / 2**20:.0f} MB after all")
+    columns = "text", "pair"
+    row_groups = [parquet.ParquetFile(path).metadata.row_group(0) for path in Path(out).glob("*.parquet")]
+    chunks = [group.column(i) for group in row_groups for i in range(group.num_columns)]
+    texts = sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in columns)
+    print(
+        f"  {opened.size / opened.tokens:.2f} bytes a token, {(opened.size - texts) / opened.tokens:.2f} without the texts"
+    )
+
+
+def clustered(explain, many, folder):
+    """The same texts on one and on two processes."""
+    from distributed import Client, LocalCluster
+
+    seconds = {}
+    for workers in (1, 2):
+        options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+        with LocalCluster(**options) as cluster, Client(cluster) as client:
+            corpus.explain(explain, many[:100], folder / "warm", client=client, shard_rows=20, progress=False)
+            shutil.rmtree(folder / "warm")
+            out = folder / str(workers)
+            seconds[workers] = timed(
+                lambda out=out, client=client: corpus.explain(
+                    explain, many, out, client=client, shard_rows=100, progress=False
+                )
+            )[0]
+    same = all(
+        (folder / "2" / path.name).read_bytes() == path.read_bytes() for path in (folder / "1").glob("*.parquet")
+    )
+    print(f"cluster: 1 process {seconds[1]:.1f} s, 2 processes {seconds[2]:.1f} s,", end=" ")
+    print(f"efficiency {seconds[1] / seconds[2] / 2:.0%}; same files: {same}")
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--texts", type=int, default=10_000)
+    options.add_argument("--most", type=int, default=600)
+    options.add_argument("--cluster", action="store_true")
+    given = options.parse_args()
+    torch.set_num_threads(1)
+    explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
+    config = explain.subject.model.config
+    flops = rate((config.hidden_size, config.intermediate_size))
+    with tempfile.TemporaryDirectory() as folder:
+        if given.cluster:
+            clustered(explain, texts(given.texts, *SHORT), Path(folder))
+            return
+        for shortest, longest, looped in ((*SHORT, 200), (5, given.most, 60)):
+            print(f"{shortest} to {longest} tokens")
+            one(explain, texts(given.texts, shortest, longest), looped, flops, f"{folder}/{longest}")
+
+
+if __name__ == "__main__":
+    main()
