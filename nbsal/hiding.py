@@ -209,10 +209,15 @@ def _same(one: Tensor, other: Tensor) -> bool:
 
 
 def _packed(jobs: "Sequence[tuple[Key, _Shown]]", singly: bool) -> "Iterator[list[tuple[Key, _Shown]]]":
-    """Batches of jobs that come sorted by length, each of at most `TOKENS` tokens."""
+    """Batches of jobs that come sorted by length, each of at most `TOKENS` tokens.
+
+    A longer text begins a new batch once the old one is worth running, since all others would be padded to it.
+    """
     batch: list[tuple[Key, _Shown]] = []
     for job in jobs:
-        if batch and (singly or (len(batch) + 1) * len(job[1].row) > TOKENS):
+        length = len(job[1].row)
+        padded = batch and length > len(batch[0][1].row) and len(batch) * length > TOKENS // 4
+        if batch and (singly or padded or (len(batch) + 1) * length > TOKENS):
             yield batch
             batch = []
         batch.append(job)
