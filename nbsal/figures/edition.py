@@ -42,14 +42,14 @@ class Bench:
 
 
 BENCHES = {
-    "sst2": Bench("SST-2", "demo/reviews", "samples/reviews", 300, 16),
-    "ag_news": Bench("AG News", "demo/news", "samples/news", 200, 16),
-    "imdb": Bench("IMDB", "demo/reviews", "samples/reviews", 40, 8),
-    "yelp_polarity": Bench("Yelp", "demo/reviews", "samples/reviews", 60, 8),
-    "mnli": Bench("MNLI", "demo/nli", "samples/pairs", 120, 8),
-    "squad": Bench("SQuAD v1.1", "demo/answers", "samples/answers", 120, 12),
-    "qqp": Bench("QQP", "", "", 120, 0),
-    "squad_v2": Bench("SQuAD v2", "", "", 120, 0),
+    "sst2": Bench("SST-2", "demo/reviews", "samples/reviews", 200, 16),
+    "ag_news": Bench("AG News", "demo/news", "samples/news", 80, 12),
+    "imdb": Bench("IMDB", "demo/reviews", "samples/reviews", 16, 8),
+    "yelp_polarity": Bench("Yelp", "demo/reviews", "samples/reviews", 30, 8),
+    "mnli": Bench("MNLI", "demo/nli", "samples/pairs", 80, 8),
+    "squad": Bench("SQuAD v1.1", "demo/answers", "samples/answers", 80, 12),
+    "qqp": Bench("QQP", "", "", 80, 0),
+    "squad_v2": Bench("SQuAD v2", "", "", 80, 0),
 }
 ZERO_SHOT = {"mnli": "zero-shot from SNLI", "imdb": "trained on SST-2", "yelp_polarity": "trained on SST-2"}
 WEAK = {"squad": "trained on 600 questions only: weak"}

@@ -9,11 +9,11 @@ from functools import wraps
 from io import BytesIO
 from typing import Any, ParamSpec, TypeVar
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.style import context
 from numpy.typing import NDArray
 
 from nbsal import render
@@ -43,7 +43,7 @@ def drawn(draw: Callable[P, Made]) -> Callable[P, Made]:
 
     @wraps(draw)
     def styled(*args: P.args, **kwargs: P.kwargs) -> Made:
-        with matplotlib.rc_context(TYPE):  # type: ignore[arg-type]
+        with context(["default", TYPE]):
             return draw(*args, **kwargs)
 
     return styled
