@@ -14,3 +14,4 @@ from nbsal.widgets.games import Games as Games
 from nbsal.widgets.heads import Heads as Heads
 from nbsal.widgets.highlight import Highlight as Highlight
 from nbsal.widgets.layers import Layers as Layers
+from nbsal.widgets.workbench import Workbench as Workbench

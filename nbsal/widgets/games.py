@@ -95,8 +95,8 @@ class Games(Parted):
 
     def html(self) -> str:
         if self._curves is not None:
-            return _image(self.picture()) + self._curves._repr_html_()
-        return str(self.result.to_html()) + (_image(self.picture()) if self.played is not None else "")
+            return image(self.picture()) + self._curves._repr_html_()
+        return str(self.result.to_html()) + (image(self.picture()) if self.played is not None else "")
 
     def picture(self) -> bytes:
         from matplotlib.figure import Figure
@@ -155,7 +155,7 @@ def _rounded(values: Any) -> Any:
     return np.round(np.asarray(values, float), DIGITS).tolist()
 
 
-def _image(png: bytes) -> str:
+def image(png: bytes) -> str:
     """A picture that a notebook's sanitiser keeps; the curves are told in words by the table or the frame."""
     source = base64.b64encode(png).decode("ascii")
     style = "max-width:60em;width:100%;background:white"

@@ -45,8 +45,13 @@ class Layers(Shaded):
         return str(self.result._repr_html_())
 
     def picture(self) -> bytes:
-        from matplotlib.figure import Figure
+        return heated(self.result)
 
-        rows, columns = self.result.scores.shape
-        figure = Figure(figsize=(min(60.0, 0.3 * columns + 2), 0.3 * rows + 1.6), layout="constrained")
-        return picture.drawn(self.result.plot(figure.add_subplot()))
+
+def heated(found: LayerSaliency) -> bytes:
+    """Layers by tokens as PNG."""
+    from matplotlib.figure import Figure
+
+    rows, columns = found.scores.shape
+    figure = Figure(figsize=(min(60.0, 0.3 * columns + 2), 0.3 * rows + 1.6), layout="constrained")
+    return picture.drawn(found.plot(figure.add_subplot()))

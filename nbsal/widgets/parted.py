@@ -38,7 +38,7 @@ class Parted(Shaded):
         super().__init__(*source, **settings)
 
     def asked(self, wanted: dict[str, Any]) -> list[str]:
-        """The parts to be shown."""
+        """The parts that are looked for; others are shown if they are known."""
         return list(self.rests)
 
     def adjusted(self, wanted: dict[str, Any]) -> Explainer:
@@ -47,10 +47,11 @@ class Parted(Shaded):
 
     def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
         reading = self.once("reading", [wanted[name] for name in self.reads], lambda: self._read(wanted, job))
-        asked = {name: self.rests[name] for name in self.asked(wanted)}
-        keys = {name: reading if on is None else [wanted[one] for one in on] for name, on in asked.items()}
+        keys = {name: reading if on is None else [wanted[one] for one in on] for name, on in self.rests.items()}
         parts = {name: self._known[name][1] for name, key in keys.items() if self._has(name, key)}
-        for name in keys.keys() - parts.keys():
+        for name in self.asked(wanted):
+            if name in parts:
+                continue
             if self.result is not reading:
                 self.partly(job, Found(reading, dict(parts)))
             find = partial(getattr(self, f"find_{name}"), reading, wanted, job)

@@ -9,7 +9,7 @@ import { marksOf } from "./words.js";
 /** @typedef {import("./decode.js").Token} Token */
 /**
  * @typedef {{ tokens: Token[], parts: string[], rows: Float64Array[], answer: [number, number] | null,
- *   fresh: boolean, target: string, prediction: string, method: string, layer: any, caption: string, agreement: string,
+ *   target: string, prediction: string, method: string, layer: any, caption: string, agreement: string,
  *   probabilities: [string, number][] }} Reading
  */
 
@@ -25,9 +25,8 @@ export function reader(model) {
   return () => {
     const [now, result] = [model.get("_tokens"), model.get("_result")];
     if (!now?.parts) return null;
-    const fresh = now !== wired;
-    if (fresh) [wired, tokens] = [now, tokensOf(now)];
-    return { tokens, parts: now.parts, rows: rowsOf(model.get("_scores"), result.scales), fresh, ...result };
+    if (now !== wired) [wired, tokens] = [now, tokensOf(now)];
+    return { tokens, parts: now.parts, rows: rowsOf(model.get("_scores"), result.scales), ...result };
   };
 }
 
@@ -41,9 +40,11 @@ export function laid(model, texts) {
   /** @type {import("./words.js").Mark[]} */
   let marks = [];
   let level = "";
+  /** @type {Token[] | null} */
+  let tokens = null;
   return (/** @type {Reading} */ found) => {
-    if (found.fresh || level !== model.get("level")) {
-      level = model.get("level");
+    if (found.tokens !== tokens || level !== model.get("level")) {
+      [tokens, level] = [found.tokens, model.get("level")];
       marks = marksOf(found.tokens, model.get("level"));
       for (const text of texts)
         text.lay(marks, found.parts, (k) => nameOf(found.tokens, found.parts, marks[k]), found.answer);

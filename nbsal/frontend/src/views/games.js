@@ -8,9 +8,9 @@ import { nearest, valueAt } from "../curve.js";
 import { h } from "../dom.js";
 import { mount } from "../mount.js";
 import { outcomes } from "../parts.js";
-import { nameOf, reader } from "../reading.js";
+import { laid, reader } from "../reading.js";
 import { scoredText } from "../text.js";
-import { largestOf, marksOf, totals } from "../words.js";
+import { largestOf, totals } from "../words.js";
 
 /** @typedef {import("../mount.js").Context} Context */
 /** @typedef {import("../reading.js").Reading} Reading */
@@ -31,8 +31,7 @@ export function games(context) {
   const said = outcomes(context);
   const curves = chart(context, (place) => set({ at: steps()[place] }));
   /** @type {Reading | null} */ let found = null;
-  /** @type {any} */ let laid = null;
-  /** @type {import("../words.js").Mark[]} */ let marks = [];
+  const lay = laid(model, [text]);
 
   const steps = () => {
     const { points, lines } = model.get("_game");
@@ -75,12 +74,8 @@ export function games(context) {
   };
   /** @param {number} count @param {number[]} order @param {string} game */
   const follow = (count, order, game) => {
-    const { tokens, parts, rows } = /** @type {Reading} */ (found);
-    if (laid !== tokens) {
-      laid = tokens;
-      marks = marksOf(tokens, "token");
-      text.lay(marks, parts, (k) => nameOf(tokens, parts, marks[k]));
-    }
+    const { rows } = /** @type {Reading} */ (found);
+    const marks = lay(/** @type {Reading} */ (found));
     const moved = new Set(order.slice(0, count));
     const gone = (/** @type {number} */ i) => moved.has(i) === (game === "hiding");
     const left = rows[0].map((score, i) => (gone(i) ? 0 : score));
@@ -93,7 +88,7 @@ export function games(context) {
       else span.removeAttribute("aria-description");
     }
   };
-  on(["_rev", "game", "at"], draw);
+  on(["game", "at", "level"], draw);
   const node = h(
     "div",
     {},

@@ -7,9 +7,8 @@ import { h, settled, shown } from "../dom.js";
 import { step } from "../keys.js";
 import { mount } from "../mount.js";
 import { legend, outcomes } from "../parts.js";
-import { hidden, nameOf, reader } from "../reading.js";
+import { hidden, laid, reader } from "../reading.js";
 import { scoredText } from "../text.js";
-import { marksOf } from "../words.js";
 
 /** @typedef {import("../mount.js").Context} Context */
 /** @typedef {import("../reading.js").Reading} Reading */
@@ -40,7 +39,7 @@ export function heads(context) {
     again.disabled = !live || !model.get("toggled").length;
     grid.draw();
   };
-  on(["_rev", "toggled"], draw);
+  on(["toggled"], draw);
   on(["head"], grid.draw);
   const kinds = choice(context, "kind", "on", () => KINDS.map((value) => ({ value, name: value })));
   const letters = "S follows syntax, P position, B both, U no named reason; shaded: on";
@@ -189,18 +188,13 @@ function attention(context) {
   const node = h("div", {}, title, h("div", { class: "nbsal-looks" }, map, side));
   /** @type {Reading | null} */
   let found = null;
-  /** @type {any} */
-  let laid = null;
+  const lay = laid(model, [text]);
   const draw = () => {
     const { head, size, top, map: bytes } = model.get("_attention");
     node.hidden = !head || !found || size !== found.tokens.length;
     if (!found || node.hidden) return;
-    const { tokens, parts } = found;
-    const marks = marksOf(tokens, "token");
-    if (laid !== tokens) {
-      text.lay(marks, parts, (k) => nameOf(tokens, parts, marks[k]));
-      laid = tokens;
-    }
+    const { tokens } = found;
+    lay(found);
     const picked = model.get("selection").filter((/** @type {number} */ i) => i < size);
     const content = tokens.flatMap((token, i) => (token.special ? [] : [i]));
     const from = picked.length ? picked : content;
@@ -220,7 +214,7 @@ function attention(context) {
     map.setAttribute("aria-label", `attention of head ${head.join(".")}: a row for each token that looks`);
     paint(map, bytes, size);
   };
-  on(["_rev", "selection"], draw);
+  on(["selection", "level"], draw);
   return {
     node,
     /** @param {Reading | null} given */
@@ -249,6 +243,7 @@ export default /* @__PURE__ */ mount("heads", (context) => {
   const { model, root, on } = context;
   const read = reader(model);
   const text = scoredText(context);
+  const lay = laid(model, [text]);
   const [scale, said, pane] = [legend(), outcomes(context), heads(context)];
   const top = model.get("method")
     ? [editor(context), controls(context), said.node, text.node, text.said, scale.node]
@@ -257,8 +252,7 @@ export default /* @__PURE__ */ mount("heads", (context) => {
     const found = read();
     pane.draw(found);
     if (!found) return;
-    const marks = marksOf(found.tokens, "token");
-    if (found.fresh) text.lay(marks, found.parts, (k) => nameOf(found.tokens, found.parts, marks[k]), found.answer);
+    lay(found);
     const { largest } = text.paint(found.rows[0]);
     scale.draw(largest, PLAIN, false, `not shown: ${hidden(found.tokens, found.rows[0])}`);
     said.draw(found);

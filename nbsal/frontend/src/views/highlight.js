@@ -8,10 +8,16 @@ import { legend, minimap, outcomes, search } from "../parts.js";
 import { hidden, laid, reader } from "../reading.js";
 import { scoredText } from "../text.js";
 
+/** @typedef {import("../mount.js").Context} Context */
+
 const LONG = 400; // marks from which a map of the text helps
 
-export default mount("highlight", (context) => {
-  const { model, root, on } = context;
+/**
+ * The text with everything that explains and shades it.
+ * @param {Context} context
+ */
+export function highlight(context) {
+  const { model, on } = context;
   const read = reader(model);
   const text = scoredText(context);
   const lay = laid(model, [text]);
@@ -40,7 +46,7 @@ export default mount("highlight", (context) => {
   };
   on(["_rev", "level", "signed", "gamma", "clip"], draw);
 
-  root.append(
+  const nodes = [
     editor(context),
     h("div", { class: "nbsal-controls" }, ...explaining(context)),
     said.node,
@@ -49,6 +55,12 @@ export default mount("highlight", (context) => {
     text.node,
     text.said,
     scale.node,
-  );
+  ];
+  return { nodes, draw };
+}
+
+export default /* @__PURE__ */ mount("highlight", (context) => {
+  const { nodes, draw } = highlight(context);
+  context.root.append(...nodes);
   draw();
 });
