@@ -53,6 +53,16 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda match: chr(0x2400 + ord(match[0])) if ord(match[0]) < 0x20 else "\ufffd", text)
 
 
+def label(text: str, longest: int = 24) -> str:
+    """A token or word as a figure names it: harmless, in one line, and not too long.
+
+    >>> label("pneumonoultramicroscopic", longest=8)
+    'pneumon…'
+    """
+    shown = visible(" ".join(text.split()) or text)
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+
+
 def escape(text: str) -> str:
     """The text as it may stand in a page, in an attribute too."""
     return html.escape(visible(text), quote=True)

@@ -168,7 +168,7 @@ class Saliency(Reading):
         hues = [render.hexadecimal(render.FOR if s >= 0 else render.AGAINST) for s in frame["score"]]
         hatches = ["" if s >= 0 else "///" for s in frame["score"]]
         ax.bar(range(len(frame)), frame["score"], color=hues, hatch=hatches)
-        names = [render.visible(word) for word in frame["word"]]
+        names = [render.label(word) for word in frame["word"]]
         ax.set_xticks(range(len(frame)), names, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
         ax.axhline(0, color="0.5", linewidth=0.8)
         ax.set_ylabel("score")
@@ -269,7 +269,7 @@ class LayerSaliency(Reading):
         stops = [render.hexadecimal(hue) for hue in (render.AGAINST, (255, 255, 255), render.FOR)]
         colours = LinearSegmentedColormap.from_list("evidence", stops)
         image = ax.imshow(shown, aspect="auto", cmap=colours, vmin=-1, vmax=1)
-        names = [render.visible(self.tokens[i]) for i in places]
+        names = [render.label(self.tokens[i]) for i in places]
         ax.set_xticks(range(len(places)), names, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
         ax.set_yticks(range(len(shown)))
         ax.set_ylabel("layer")

@@ -225,3 +225,12 @@ def test_provenance_says_what_was_run(load):
         "layer": 1, "form": "per_position", "tau": 3, "renormalise": False, "coarse": False,
     }  # fmt: skip
     assert found.provenance["dtype"] == "float64" and "torch" in found.provenance["versions"]
+
+
+def test_figures_cut_names_that_would_leave_them_no_room(load):
+    long = "pneumo" * 20
+    bars = made(tokens=(long, "x"), scores=(1.0, 0.0), signed=(0, 0)).plot()
+    layers = nbsal.Explainer(load("bert"), "gradxact").every_layer(f"good {long}").plot()
+    for axes in (bars, layers):
+        assert max(len(tick.get_text()) for tick in axes.get_xticklabels()) <= 24
+        matplotlib.pyplot.close(axes.figure)

@@ -80,7 +80,7 @@ def toy_geometry(path: "pandas.DataFrame") -> Figure:
         own = path[path["token"] == token]
         points = own[names].to_numpy()
         pure = np.eye(3)[at]
-        label = style.shown(token)
+        label = render.label(token)
         ax.plot(*points.T, "o-", color=style.hue(at), markersize=4, label=f"{label}, decoded layer by layer")
         ax.plot(*pure[:, None], "D", color=style.hue(at), markersize=8, label=f"{label}, the token itself")
         spots: dict[tuple[float, ...], list[int]] = {}
@@ -90,8 +90,8 @@ def toy_geometry(path: "pandas.DataFrame") -> Figure:
         for spot, layers in spots.items():
             said = f"  l{layers[0]}" + (f"-{layers[-1]}" if len(layers) > 1 else "")
             ax.text(*spot, said, fontsize=style.SMALL)
-    ax.set_xlabel(style.shown(names[0]))
-    ax.set_ylabel(style.shown(names[1]))
+    ax.set_xlabel(render.label(names[0]))
+    ax.set_ylabel(render.label(names[1]))
     ax.set_zlabel("all other tokens")
     ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1), xticks=(0, 1), yticks=(0, 1), zticks=(0, 1))
     ax.view_init(**VIEW)
@@ -111,8 +111,7 @@ def game_curves(results: Results, explainers: Sequence[str] | None = None) -> Fi
     """
     figure, axes = style.panels(1, len(results.measures), 3.1, 3.0)
     for ax, measure in zip(axes[0], results.measures, strict=True):
-        for at, name in enumerate(results.explainers if explainers is None else explainers):
-            style.curve(ax, results, measure, name, at)
+        style.curves(ax, results, measure, results.explainers if explainers is None else explainers)
         style.says(ax, style.headed(results, measure), results.sheet.point, results.sheet.value)
     style.legend(figure, axes[0][0])
     return figure
@@ -131,11 +130,13 @@ def layer_curves(results: Results, method: str = "decoded Grad-CAM") -> Figure:
     figure, axes = style.panels(2, 2, 3.1, 2.6)
     for row, measure in zip(axes, results.measures, strict=True):
         for side, ax in enumerate(row):
-            for at, name in enumerate([name for name, layer in layers if layer % 2 == side] + chance):
-                style.curve(ax, results, measure, name, at)
+            for name, layer in layers:
+                if layer % 2 == side:
+                    style.curves(ax, results, measure, [name], first=layer)
+            style.curves(ax, results, measure, chance)
             title = f"{'odd' if side else 'even'} layers, {style.headed(results, measure)}"
             style.says(ax, title, results.sheet.point, results.sheet.value)
-            ax.legend(loc="best")
+    style.legend(figure, list(axes[0]))
     return figure
 
 
@@ -147,8 +148,7 @@ def overlap_shares(panels: Mapping[str, Results]) -> Figure:
     """
     figure, axes = style.panels(1, len(panels), 3.4, 3.0)
     for ax, (name, results) in zip(axes[0], panels.items(), strict=True):
-        for at, explainer in enumerate(results.explainers):
-            style.curve(ax, results, "overlap", explainer, at)
+        style.curves(ax, results, "overlap", results.explainers)
         style.says(ax, name, "top k tokens", "share in more than one class")
         ax.legend(loc="best")
     return figure
@@ -193,7 +193,7 @@ def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP) -> Figure:
             if label in cloud.labels and any(weight > 0 for weight in cloud.weights[label].values()):
                 ax.imshow(np.asarray(cloud.wordcloud(label, count)), interpolation="bilinear", aspect="auto")
             style.says(ax, "" if at else f"predicted {label}")
-        axes[at][0].set_ylabel(style.shown(explainer, 30), fontsize=style.SMALL)
+        axes[at][0].set_ylabel(render.label(explainer, 30), fontsize=style.SMALL)
     return figure
 
 

@@ -14,6 +14,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from nbsal import render
 from nbsal.errors import InputError
 from nbsal.evaluation.results import Results
 from nbsal.figures import flowing, style
@@ -68,8 +69,7 @@ def deletion_curves(
     """
     figure, axes = style.panels(1, len(measures), 3.1, 3.2)
     for ax, measure in zip(axes[0], measures, strict=True):
-        for at, name in enumerate(results.explainers if explainers is None else explainers):
-            style.curve(ax, results, measure, name, at)
+        style.curves(ax, results, measure, results.explainers if explainers is None else explainers)
         style.says(ax, style.headed(results, measure), "share of tokens hidden", measure)
     style.legend(figure, axes[0][0])
     return figure
@@ -103,7 +103,7 @@ def corruption_curves(results: Results, measures: Sequence[str] = DELETION) -> F
         ax.plot(x, y, "o-", color=style.hue(0), label="mask-lrp, corrupted mask", markersize=4)
         ax.fill_between(x, y - sd, y + sd, color=style.hue(0), alpha=0.2, linewidth=0)
         for at, name in enumerate([name for name in results.explainers if name not in rates], 1):
-            ax.axhline(means[name, measure], color=style.hue(at), linestyle="--", label=style.shown(name, 30))
+            ax.axhline(means[name, measure], color=style.hue(at), linestyle="--", label=render.label(name, 30))
         style.says(ax, style.headed(results, measure), "heads let in, % of those left out", f"mean {measure}")
     style.legend(figure, axes[0][0], 3, "outside lower center")
     return figure

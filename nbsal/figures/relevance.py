@@ -90,7 +90,7 @@ def rollout_maps(found: Maps) -> Figure:
     """Attention rollout, which knows no target, beside relevance rolled out for one."""
     figure, axes = style.panels(1, 2, 3.4, 3.6)
     _map(axes[0][0], _without_identity(found.attention), found.row, "attention rollout", named=True)
-    title = f"relevance for {style.shown(found.target)}, rolled out"
+    title = f"relevance for {render.label(found.target)}, rolled out"
     _map(axes[0][1], _without_identity(found.joined), found.row, title, named=False)
     return figure
 

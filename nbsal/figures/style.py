@@ -17,6 +17,7 @@ from matplotlib.style import context
 from numpy.typing import NDArray
 
 from nbsal import render
+from nbsal.errors import UnknownName
 from nbsal.evaluation.results import HUES, LINES, Results
 
 WIDTH = 7.0  # inches: a page of text
@@ -25,7 +26,8 @@ SHADES = ("#009e73", "#0072b2", "#cc79a7", "#999999")  # syntactic, positional, 
 SYNTACTIC, POSITIONAL, BOTH, NEITHER = range(4)
 ROLES = ("syntactic", "positional", "both", "neither")
 HATCHES = ("//", "..", "xx", "")
-FACE, GRID = "white", "0.5"
+FACE, GRID, CHANCE = "white", "0.5", "0.35"
+FEW = 4  # lines whose bands can be told apart
 DOTS = 150  # an inch, in pictures
 TYPE = {
     "font.size": NORMAL, "axes.titlesize": LARGE, "axes.labelsize": NORMAL, "xtick.labelsize": SMALL,
@@ -65,27 +67,22 @@ def says(ax: Axes, title: str = "", x: str = "", y: str = "") -> None:
     ax.set_ylabel(render.visible(y))
 
 
-def legend(figure: Figure, ax: Axes, columns: int = 1, at: Any = "outside right upper") -> None:
-    """The lines and bars of a panel, named beside the figure."""
-    handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc=at, ncols=columns)
+def legend(figure: Figure, axes: Axes | Sequence[Axes], columns: int = 1, at: Any = "outside right upper") -> None:
+    """The lines and bars of panels, each named once, beside the figure."""
+    panels = [axes] if isinstance(axes, Axes) else axes
+    named = {n: h for ax in panels for h, n in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(list(named.values()), list(named), loc=at, ncols=columns)
 
 
 def across(ax: Axes, names: Sequence[str], turned: bool = True) -> None:
     """Names below the columns of a panel."""
     way: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if turned else {}
-    ax.set_xticks(range(len(names)), [shown(name) for name in names], parse_math=False, **way)
+    ax.set_xticks(range(len(names)), [render.label(name) for name in names], parse_math=False, **way)
 
 
 def down(ax: Axes, names: Sequence[str]) -> None:
     """Names beside the rows of a panel."""
-    ax.set_yticks(range(len(names)), [shown(name) for name in names], parse_math=False)
-
-
-def shown(name: str, longest: int = 24) -> str:
-    """A name as it stands in a figure: harmless, in one line, and not too long."""
-    flat = render.visible(" ".join(name.split()) or name)
-    return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"
+    ax.set_yticks(range(len(names)), [render.label(name) for name in names], parse_math=False)
 
 
 def hue(at: int) -> str:
@@ -98,16 +95,24 @@ def dash(at: int) -> str:
     return LINES[at // len(HUES) % len(LINES)]
 
 
-def curve(ax: Axes, results: Results, measure: str, explainer: str, at: int) -> None:
-    """One explainer's line with its band: 95 % over texts, or the deviation between runs drawn at random."""
+def curves(ax: Axes, results: Results, measure: str, explainers: Sequence[str], first: int = 0) -> None:
+    """A line an explainer; chance is grey.
+
+    Where few lines are drawn each has its band, 95 % over texts; explainers that draw at random always have one, the
+    deviation between their runs. `first` is the number of the first line's colour.
+    """
     sheet, frame = results.sheet, results.frame
-    own = frame[(frame["explainer"] == explainer) & (frame[sheet.measure] == measure)]
-    x, y = own[sheet.point].to_numpy(), own[sheet.value].to_numpy()
-    spread = own["spread"].to_numpy()
-    runs = not np.isnan(spread).any()
-    low, high = (y - spread, y + spread) if runs else (own["low"].to_numpy(), own["high"].to_numpy())
-    ax.plot(x, y, dash(at), color=hue(at), label=render.visible(explainer), marker="o" if len(x) == 1 else "")
-    ax.fill_between(x, low, high, color=hue(at), alpha=0.12, linewidth=0)
+    for at, name in enumerate(explainers, first):
+        own = frame[(frame["explainer"] == name) & (frame[sheet.measure] == measure)]
+        if own.empty:
+            raise UnknownName("explainer in these results", name, results.explainers)
+        x, y, low, high, spread = (own[c].to_numpy() for c in (sheet.point, sheet.value, "low", "high", "spread"))
+        colour, line = (CHANCE, ":") if name == "random" else (hue(at), dash(at))
+        ax.plot(x, y, line, color=colour, label=render.visible(name), marker="o" if len(x) == 1 else "")
+        if runs := not np.isnan(spread).any():
+            low, high = y - spread, y + spread
+        if runs or len(explainers) <= FEW:
+            ax.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
 
 
 def headed(results: Results, measure: str) -> str:
