@@ -78,6 +78,20 @@ def test_game_curves_draw_every_value(played):
 def test_game_curves_draw_those_asked_for(played):
     figure = decoding_saliency.game_curves(played, ["random"])
     assert [list(lines(ax)) for ax in figure.axes] == [["random"]] * 2
+    with pytest.raises(nbsal.errors.UnknownName, match="gradcom"):
+        decoding_saliency.game_curves(played, ["gradcom"])
+
+
+def test_bands_are_intervals_where_few_and_deviations_where_random(played):
+    frame = played.frame.query("game == 'hiding'").set_index("explainer")
+    ax = decoding_saliency.game_curves(played).axes[1]
+    edges = [band.get_paths()[0].vertices[:, 1] for band in ax.collections]
+    assert len(edges) == 4
+    ours, chance = frame.loc["decoded Grad-CAM l5"], frame.loc["random"]
+    assert {*ours["low"], *ours["high"]} <= set(edges[2])
+    assert edges[3].max() == pytest.approx((chance["accuracy"] + chance["spread"]).max())
+    many = decoding_saliency.game_curves(played, [*played.explainers, "random"]).axes[1]
+    assert len(many.collections) == 2  # chance alone
 
 
 def test_layer_curves_part_even_from_odd(played):
