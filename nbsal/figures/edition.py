@@ -18,9 +18,10 @@ from nbsal import clouds, data, heads
 from nbsal.clouds import Cloud
 from nbsal.encoding import Text
 from nbsal.errors import InputError
+from nbsal.evaluation import memory as remembering
 from nbsal.evaluation.memory import Memory
 from nbsal.evaluation.report import SHORTEST, Folder, Groups, Members
-from nbsal.evaluation.results import Results
+from nbsal.evaluation.results import Results, joined
 from nbsal.explainer import Explainer
 from nbsal.figures.checkpoints import CHECKPOINTS
 from nbsal.heads.statistics import HeadStudy
@@ -28,6 +29,7 @@ from nbsal.saliency import Saliencies
 from nbsal.subject import Subject
 
 PARSES = "ud_ewt/dev.conllu"
+BATCH = 32  # texts
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Bench:
 
 
 BENCHES = {
-    "sst2": Bench("SST-2", "demo/reviews", "samples/reviews", 200, 16),
-    "ag_news": Bench("AG News", "demo/news", "samples/news", 80, 12),
+    "sst2": Bench("SST-2", "demo/reviews", "samples/reviews", 200, 12),
+    "ag_news": Bench("AG News", "demo/news", "samples/news", 80, 6),
     "imdb": Bench("IMDB", "demo/reviews", "samples/reviews", 16, 8),
     "yelp_polarity": Bench("Yelp", "demo/reviews", "samples/reviews", 30, 8),
     "mnli": Bench("MNLI", "demo/nli", "samples/pairs", 80, 8),
@@ -151,8 +153,12 @@ class Edition:
         self, what: str, table: str, count: int, groups: Groups, evaluate: Callable[[Members], Results]
     ) -> Results:
         """Results by groups of explainers; those of an earlier run are read, new ones kept as they come."""
+        folder = self.folder(table) / f"{what}-{table}-{count}"
+        stored = [folder / f"{name}.npz" for name in groups]
+        if all(path.exists() for path in stored):
+            return joined([Results.load(path) for path in stored])
         self.check()
-        kept = Folder(self.folder(table) / f"{what}-{table}-{count}", self.left)
+        kept = Folder(folder, self.left)
         found = kept.all(groups, evaluate)
         if kept.missing:
             raise OutOfTime
@@ -174,13 +180,9 @@ class Edition:
 
     def explained(self, table: str, explainers: Mapping[str, Explainer], rows: Rows) -> dict[str, Saliencies]:
         """Explanations of all texts; what games or clouds of this run explained is not explained again."""
-        subject = self.subject(table)
         memory = self.memory(table)
-        known = [memory.saliencies.get(explain, {}) for explain in explainers.values()]
-        keys = [(row, None) for row in subject.encode(rows.texts)]
-        if all(key in one for one in known for key in keys):
-            return {name: Saliencies([one[key] for key in keys]) for name, one in zip(explainers, known, strict=True)}
-        return {name: explain.map(rows.texts, progress=False) for name, explain in explainers.items()}
+        found = remembering.explained(explainers, rows.texts, BATCH, memory, False, None)
+        return {name: Saliencies(runs[0]) for name, runs in found.items()}
 
     def study(self, table: str) -> HeadStudy:
         """What the heads of a table's model look at, on annotated parses; kept."""

@@ -86,6 +86,7 @@ def test_games_are_of_every_layer_and_baseline(tmp_path, tables, monkeypatch):
 def test_mask_lrp_on_samples(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(mask_lrp_exhibits, "BASELINES", ("gae", "rollout"))
     monkeypatch.setattr(mask_lrp_exhibits, "CLASSIFIED", ("sst2", "qqp"))
+    monkeypatch.setattr(mask_lrp_exhibits, "POINTING", ("rollout", "gae"))
     wanted = ("figure-2", "figure-3", "figure-6", "table-1", "table-2", "table-5", "table-6")
     assert ask(tmp_path, "--paper", "mask-lrp", "--only", *wanted) == 0
     out = tmp_path / "out" / "mask-lrp"
@@ -98,7 +99,7 @@ def test_mask_lrp_on_samples(tmp_path, capsys, monkeypatch):
 
 
 def test_time_that_is_up_is_gone_on_with(tmp_path, capsys):
-    arguments = ("--paper", "decoding", "--only", "table-9")
+    arguments = ("--paper", "decoding", "--only", "figure-10")
     assert ask(tmp_path, *arguments, "--minutes", "0") == 1
     assert "Run the same command again" in capsys.readouterr().out
     assert ask(tmp_path, *arguments) == 0
