@@ -102,7 +102,7 @@ class Subject:
                 copy.deepcopy(self.model).double(),
                 self.tokenizer,
                 name=self.name,
-                labels=self.labels,
+                labels=self.labels or None,  # causal models have none
                 language_head=self._language_head,
                 default_layer=self.default_layer,
                 mask=self.mask,

@@ -73,6 +73,11 @@ def test_double_is_a_copy_made_once(load):
     assert abs(exact - nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores).max() < 1e-5 * abs(exact).max()
 
 
+def test_double_needs_no_labels(load):
+    subject = load("gpt2", "causal", dtype="float32")
+    assert subject.double.task == "next-token" and subject.double.labels == subject.labels == []
+
+
 def test_roberta_reads_two_tokens_fewer_than_it_has_positions(load):
     assert load("roberta").longest == 63  # the padding id is 0 here; the real one is 1 and leaves 512 of 514
 
