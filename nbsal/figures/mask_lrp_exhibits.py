@@ -226,7 +226,7 @@ EXHIBITS = [
     Exhibit(
         "Table 2",
         "Precision@20 on SQuAD",
-        "v1, BERT: Mask-LRP 52.97, raw attention 36.33, AttCAT 31.44, rollout 4.62",
+        "v1, BERT, in percent: Mask-LRP 52.97, raw attention 36.33, AttCAT 31.44, rollout 4.62",
         answers,
         NEED,
     ),

@@ -14,7 +14,7 @@ PLAIN = (
     "body{font-family:sans-serif;max-width:64em;margin:1.5em auto;padding:0 1em;line-height:1.5}"
     "section{margin:1.6em 0;content-visibility:auto;contain-intrinsic-size:auto 14em}"
     "h2{font-size:1.05em;margin:0 0 .3em}p{margin:.2em 0;overflow-wrap:anywhere;white-space:pre-wrap}"
-    "small{opacity:.8}img{max-width:100%;background:#fff;padding:.4em;border-radius:4px}"
+    "small{opacity:.8}img{max-width:100%;box-sizing:border-box;background:#fff;padding:.4em;border-radius:4px}"
     ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:.85em}caption{text-align:left;opacity:.8}"
     "th,td{border-bottom:1px solid #8886}"
 )
