@@ -71,6 +71,8 @@ def legend(figure: Figure, axes: Axes | Sequence[Axes], columns: int = 1, at: An
     """The lines and bars of panels, each named once, beside the figure."""
     panels = [axes] if isinstance(axes, Axes) else axes
     named = {n: h for ax in panels for h, n in zip(*ax.get_legend_handles_labels(), strict=True)}
+    if "random" in named:
+        named["random"] = named.pop("random")  # chance comes last
     figure.legend(list(named.values()), list(named), loc=at, ncols=columns)
 
 
