@@ -16,55 +16,79 @@
 # %% [markdown]
 # # Quickstart: why was this review called positive?
 #
-# A small fine-tuned transformer comes with nbsal, so that everything below runs without a network. Load it, ask it
-# about a sentence, and see which words it went by.
+# A small fine-tuned transformer comes with nbsal, so everything below runs without a network. Five cells: the
+# workbench, its numbers, why not the other class, many texts at once, and a text of yours.
+#
+# **1. The workbench.** Type a text, and the words light up that the decision rests on. Below it, switch between
+# layers, heads and games. Click or drag over words to select them; the selection is a Python list. *If you read this
+# without a running kernel, you see the workbench as it stood when the notebook was published.*
 
 # %%
+import os
+
 import nbsal
+
+DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
+SIZE = 40  # texts for cell 4; None: all
 
 subject = nbsal.load("demo/reviews")
 explain = nbsal.Explainer(subject, "decoded-gradcam")
-explain("A slow start, but the second half is warm, funny and beautifully played.")
+bench = nbsal.widgets.Workbench(
+    explain, text="A slow start, but the second half is warm, funny and beautifully played."
+)
+bench.wait()
 
 # %% [markdown]
-# The scores come from a hidden layer (layer 5 of 6 here), where the model has left word order behind and works on the
-# decision; the model's own pretrained language head gives them back to the words of the text. Orange words speak for
-# the decision. Everything on screen is a plain object:
+# Orange words speak for the decision. The scores come from a hidden layer above the middle, where the model works on
+# the decision rather than on word order; its own pretrained language head gives them back to the words of the text.
+# Below are all the layers, from one pass through the model.
+#
+# **2. The numbers.** Everything on screen is a view of a plain object. `bench.result` is what is shown now; it has
+# frames, pictures and files, and says how it was made.
 
 # %%
-s = explain("A slow start, but the second half is warm, funny and beautifully played.")
+s = bench.result
+print(s.prediction, "|", *s.notes())
 s.top(5)
 
 # %% [markdown]
-# Ask why *not*: explain the other class, or the difference between the two.
+# **3. Why not?** Ask about the other class, or about the difference of the two. Gradient times activation is signed:
+# what speaks against the target is blue and underlined.
 
 # %%
 signed = nbsal.Explainer(subject, "decoded-gradxact")
 signed(s.text, target=nbsal.contrast("positive", "negative"))
 
 # %% [markdown]
-# The layer matters more than anything else. One pass through the model gives all of them; each row is scaled to its own
-# largest score.
+# **4. Many texts.** `map` explains a whole list in batches. Added up by class and weighted by how rare a word is, the
+# scores show what a class is made of for this model.
 
-# %%
-layers = explain.every_layer(s.text)
-layers.plot()
-# %% [markdown]
-# Several methods share one pass, too. Undecoded Grad-CAM at the same layer is an honest rival: it ranks words about as
-# well, and it speaks of positions where decoding speaks of words.
-
-# %%
-methods = {
-    "decoded, layer 5": nbsal.Decoded(nbsal.GradCAM(layer=5)),
-    "undecoded, layer 5": nbsal.GradCAM(layer=5),
-    "layer 0": nbsal.GradCAM(layer=0),
-}
-many = nbsal.compare(subject, methods, [s.text])
-for name, found in many.items():
-    print(f"{name:20}", ", ".join(found[0].top(5)["token"]))
+# %% tags=["gallery-classes"]
+# %matplotlib inline
+frame = nbsal.data.load("sst2" if DATA else "samples/reviews")
+frame = frame.sample(min(SIZE or len(frame), len(frame)), random_state=0)
+many = explain.map(nbsal.data.texts(frame), progress=False)
+cloud = nbsal.clouds.rank(many, unit="word")
+figure = cloud.plot(25)
 
 # %% [markdown]
-# Now with a text of yours, or with your own model: `nbsal.load("path/or/hub-id", lm="its pretrained checkpoint")`.
+# **5. Your turn.** Change the text. Or load your own model: `nbsal.load("path/or/hub-id", lm="its pretrained
+# checkpoint")`.
 
 # %%
 explain("Nobody will call this film boring.")
+
+# %% [markdown]
+# The explanation says what the model went by. Whether the model is right, and whether the method is, are other
+# questions.
+#
+# ## Where to go next
+#
+# | notebook | about |
+# |---|---|
+# | `02_gradcam_decoding` | what a hidden layer says, from the first equation to the games |
+# | `03_head_mask_discovery` | which attention heads follow syntax or position, and Mask-LRP |
+# | `04_relevance_propagation` | relevance, followed block by block |
+# | `05_decoding_paper`, `06_mask_lrp_paper` | every figure and table of both papers |
+# | `07_your_own_model` | folders, pairs, spans, next tokens, a method of your own |
+# | `08_judging_explanations` | when to believe a map, and when not |

@@ -1,0 +1,326 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     notebook_metadata_filter: kernelspec,jupytext,-jupytext.text_representation.jupytext_version
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Your own model
+#
+# nbsal explains stock Hugging Face models as they are: a hub id, a folder, or a model object. This notebook goes
+# through the ways to load one and through the kinds of decisions it can explain: classes, pairs, spans and next
+# tokens. At the end it adds a method of its own in twenty lines.
+#
+# So that it runs without a network, it trains two tiny models itself, in a few seconds, on tasks whose **reason is
+# known**. That is also the cheapest honest test of an explanation: plant a reason and see who finds it.
+#
+# ## From the hub, or from a folder
+#
+# ```python
+# nbsal.load("textattack/bert-base-uncased-SST-2", lm="bert-base-uncased")  # a hub id
+# nbsal.load("path/to/my-roberta-classifier", lm="roberta-base")            # a folder that save_pretrained wrote
+# nbsal.load(model, tokenizer=tokenizer, lm="tied")                          # objects you have at hand
+# ```
+#
+# `lm` names the **pretrained** checkpoint that the model was fine-tuned from, because that one has the language head
+# which decodes hidden layers. Only the decoded methods need it. Where there is none, `lm="tied"` decodes with the
+# model's own input embeddings, which works at low layers and fades above. Only safetensors are read and no code from
+# the hub is run.
+#
+# Here is a folder. The task: say `flagged` if the text holds the word *indigo* anywhere. First a word-level tokenizer
+# and the texts:
+
+# %%
+# %matplotlib inline
+import os
+import random
+import tempfile
+from dataclasses import dataclass
+
+import pandas
+import torch
+import transformers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+import nbsal
+from nbsal.methods.base import LayerMethod, register
+
+DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
+SIZE = 40  # texts that the last comparison is made on; None: all
+transformers.logging.disable_progress_bar()
+transformers.logging.set_verbosity_error()
+os.chdir(tempfile.mkdtemp())  # what this notebook writes goes away with it
+
+
+def words_of(texts, *extra):
+    """A tokenizer that knows those texts' words, one token each."""
+    split = pre_tokenizers.BertPreTokenizer()
+    known = sorted({word for text in texts for word, _ in split.pre_tokenize_str(text.lower())} | set(extra))
+    vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *known])}
+    made = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    made.normalizer, made.pre_tokenizer = normalizers.Lowercase(), split
+    return made, {"unk_token": "[UNK]", "pad_token": "[PAD]"}
+
+
+def train(model, batches, rate=3e-3):
+    """A few steps of AdamW; prints the last loss."""
+    steps = torch.optim.AdamW(model.parameters(), rate)
+    model.train()
+    for batch in batches:
+        loss = model(**batch).loss
+        loss.backward()
+        steps.step()
+        steps.zero_grad()
+    print(f"{type(model).__name__}: loss {loss.item():.4f} after {len(batches)} steps")
+    return model.eval()
+
+
+# %%
+torch.manual_seed(0)
+draw = random.Random(0)
+sentences = [row["text"] for row in nbsal.samples.texts("reviews") if len(row["text"]) < 110]
+raw, special = words_of(sentences, "indigo")
+raw.post_processor = processors.TemplateProcessing(
+    single="[CLS] $A [SEP]",
+    pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+    special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+)
+tokenizer = transformers.PreTrainedTokenizerFast(
+    tokenizer_object=raw, cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]", **special
+)
+
+
+def planted(text, flagged):
+    """The text, with the word put in at a random place or not."""
+    words = text.split()
+    words.insert(draw.randrange(len(words) + 1), "indigo") if flagged else None
+    return " ".join(words)
+
+
+def batch(size=32):
+    labels = [draw.random() < 0.5 for _ in range(size)]
+    texts = [planted(draw.choice(sentences), label) for label in labels]
+    return {**tokenizer(texts, padding=True, return_tensors="pt"), "labels": torch.tensor(labels).long()}
+
+
+config = transformers.BertConfig(
+    vocab_size=len(tokenizer),
+    hidden_size=48,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    intermediate_size=96,
+    id2label={0: "fine", 1: "flagged"},
+    label2id={"fine": 0, "flagged": 1},
+)
+model = train(transformers.BertForSequenceClassification(config), [batch() for _ in range(150)])
+model.save_pretrained("flagger")
+saved = tokenizer.save_pretrained("flagger")
+
+# %% [markdown]
+# From here on there is only the folder, as it would be with a model of yours.
+
+# %%
+mine = nbsal.load("flagger", lm="tied")
+print(type(mine.model).__name__, mine.task, mine.labels, f"{mine.depth} blocks, layer {mine.default_layer} by default")
+text = "A warm and funny film with an indigo sky, and far too long."
+nbsal.Explainer(mine, "gradcam")(text)
+
+# %% [markdown]
+# ### Who finds the planted reason?
+#
+# We know the reason, so we can count: on how many flagged texts is *indigo* the most important token?
+
+# %%
+flagged = [planted(one, True) for one in sentences[:40]]
+names = ["decoded-gradcam", "gradcam", "simple", "integrated", "occlusion", "gae", "transformer-attribution"]
+names += ["lrp", "raw-attention", "rollout", "random"]
+hits = {}
+for name in names:
+    said = nbsal.Explainer(mine, name).map(flagged, progress=False)
+    hits[name] = sum(one.top(1)["token"].item() == "indigo" for one in said) / len(said)
+pandas.Series(hits, name="share of texts with indigo on top").sort_values(ascending=False).to_frame().round(2)
+
+# %% [markdown]
+# Not every method passes, and a method that misses a planted reason in a model this simple needs an excuse.
+# Integrated gradients has one: its path starts from an input of zeros, which this model has never seen. Rollout
+# passes without knowing the class, because attention really does go to that word here. So a test like this is passed
+# by a method *on a model*, not by a method as such.
+#
+# What is missing is said in a sentence, with the way out:
+
+# %%
+try:
+    nbsal.Explainer(nbsal.load("flagger"), "decoded-gradcam")
+except nbsal.errors.NbsalError as error:
+    print(error)
+
+# %% [markdown]
+# ## Pairs
+#
+# A pair is a tuple of two texts. Scores know which text they belong to. Ask for the decision, for another class, or
+# for the difference of two.
+
+# %%
+nli = nbsal.load("demo/nli")
+pair = ("A woman in a red coat is walking her dog along a snowy street.", "Nobody is outside.")
+nbsal.Explainer(nli, "decoded-gradxact")(pair)
+
+# %%
+why_not = nbsal.Explainer(nli, "decoded-gradxact")(pair, target=nbsal.contrast("contradiction", "neutral"))
+why_not.by_word().assign(text=lambda frame: frame["segment"].map({0: "premise", 1: "hypothesis"})).nlargest(4, "score")
+
+# %% [markdown]
+# ## Spans
+#
+# A question-answering model points at the first and the last token of an answer. The pair is (question, context), the
+# target the span it chose, or any other one by its token numbers. `demo/answers` learnt from a few hundred questions;
+# look at it as an example of the mechanics, not of reading skill.
+
+# %%
+answers = nbsal.load("demo/answers")
+question = (
+    "Where was the barque built?",
+    "The Marguerite Vane was a barque built at Aberdeen in 1869 for the tea trade.",
+)
+explain = nbsal.Explainer(answers, "mask-lrp")
+predicted = explain(question)
+start = predicted.tokens.index("aberdeen")
+correct = explain(question, target=(start, start))
+print("it answers:", predicted.prediction)
+correct
+
+# %% [markdown]
+# ## Next tokens
+#
+# A causal model decides at every position what comes next. This one is trained on a world in which everybody eats one
+# kind of fruit. Given *anna* early in the sentence, the fruit at the end is certain, and *anna* is the only reason.
+
+# %%
+FRUIT = {"anna": "apples", "ben": "pears", "cara": "figs", "dan": "plums"}
+DAYS = ("monday", "tuesday", "friday", "sunday")
+PLACES = ("home", "work", "school", "lunch")
+
+
+def told():
+    name = draw.choice(list(FRUIT))
+    return f"on {draw.choice(DAYS)} {name} was late and at {draw.choice(PLACES)} there were only {FRUIT[name]}"
+
+
+raw, special = words_of([told() for _ in range(300)])
+speller = transformers.PreTrainedTokenizerFast(tokenizer_object=raw, **special)
+config = transformers.GPT2Config(
+    vocab_size=len(speller), n_embd=48, n_layer=2, n_head=4, n_positions=32, bos_token_id=0, eos_token_id=0
+)
+
+
+def lines(size=32):
+    ids = speller([told() for _ in range(size)], return_tensors="pt")["input_ids"]
+    labels = ids.clone()
+    labels[:, :-1] = -100  # only the fruit counts
+    return {"input_ids": ids, "labels": labels}
+
+
+speaker = train(transformers.GPT2LMHeadModel(config), [lines() for _ in range(200)])
+writer = nbsal.load(speaker, tokenizer=speller)  # a causal model brings its own language head
+nbsal.Explainer(writer, "occlusion")("on monday ben was late and at school there were only")
+
+# %% [markdown]
+# Why *pears* rather than *figs*? A contrast removes what both have in common, such as the words that call for a fruit
+# at all. And since the reason is known again, we can see who finds it. Scores are shares of the sum of their sizes:
+
+# %%
+sentence = "on monday ben was late and at school there were only"
+rivals = ("occlusion", "shapley", "integrated", "simple", "gae", "transformer-attribution", "lrp", "gradxact")
+shares = {}
+for name in rivals:
+    said = nbsal.Explainer(writer, name)(sentence, target=nbsal.contrast("pears", "figs"))
+    shares[name] = said.scores / abs(said.scores).sum()
+pandas.DataFrame(shares, index=said.tokens).T.round(2)
+
+# %% [markdown]
+# Nearly all methods point at *ben*, and the days and places get nothing, as they should. Beware of the last word: the
+# decision is read at its position, so it always matters in a way. Transformer attribution adds the identity for that
+# position, which dwarfs everything else here; gradient times activation stays on the direct path through it. Leave
+# the last position out before you rank the others.
+#
+# ## A method of your own, in twenty lines
+#
+# A method is a small frozen dataclass. This one asks what a position adds *beyond the average position of its text*:
+# it centres the hidden states before it multiplies them with the gradient. It reads one hidden layer, so it says only
+# what it does with features; batching, targets, pairs, decoding, all layers at once, games and views come by
+# themselves.
+
+
+# %%
+@register(
+    "centred",
+    family="gradient",
+    needs={"hidden", "hidden_grad"},
+    paper="this notebook",
+    cost="1, and 1 backward",
+    promise="signed; sums to about 0 where the gradient is the same everywhere",
+)
+@dataclass(frozen=True)
+class Centred(LayerMethod):
+    """Gradient times what a position has beyond the average of its text."""
+
+    def features(self, trace):
+        lengths = trace.lengths()[:, None, None]
+        hidden = trace.hidden[self.chosen]
+        own = torch.arange(hidden.shape[1], device=hidden.device)[None, :, None] < lengths  # no padding
+        return trace.hidden_grad[self.chosen] * (hidden - (hidden * own).sum(1, keepdim=True) / lengths)
+
+    def aggregate(self, features):
+        return features.sum(-1)
+
+
+reviews = nbsal.load("demo/reviews")
+nbsal.Explainer(reviews, "centred", layer=5)("A slow start, but the second half is warm and funny.")
+
+# %%
+nbsal.Explainer(reviews, nbsal.Decoded(Centred(layer=5))).every_layer("A slow start, but a warm and funny end.")
+
+# %% [markdown]
+# Before you believe your own method, let it play against the ones that are there. A batch must equal its singles
+# (that is why padding is left out of the mean above), and the games say whether it found anything:
+
+# %%
+sample = nbsal.data.load("sst2" if DATA else "samples/reviews")
+sample = sample.sample(min(SIZE or len(sample), len(sample)), random_state=0)
+texts = nbsal.data.texts(sample)
+method = nbsal.Explainer(reviews, "centred", layer=5)
+together, alone = method.map(texts[:8], progress=False), [method(one) for one in texts[:8]]
+print("batch and singles:", f"{max(abs(a.scores - b.scores).max() for a, b in zip(together, alone, strict=True)):.1e}")
+games = nbsal.evaluation.games(
+    {"centred l5": method, "gradxact l5": nbsal.Explainer(reviews, "gradxact", layer=5)},
+    texts,
+    sample["label"].tolist(),
+    fractions=[step / 10 for step in range(11)],
+    random=3,
+    progress=False,
+)
+games
+
+# %%
+games.paired("centred l5", "gradxact l5").round(3)
+
+# %% [markdown]
+# A tie, by the last table: the simpler method stays. The levels are those of `demo/reviews` on the
+# texts named in the caption; there is no paper to compare with.
+#
+# ## Worth knowing
+#
+# * Texts beyond the model's length are cut, and the result says so; `Explainer(..., long="window")` reads overlapping
+#   windows instead.
+# * Relevance methods compute in float64 on a copy of the model; yours is never converted or changed.
+# * `nbsal.heads.discover(subject, parses)` finds a head mask for your model; Mask-LRP then takes it as `mask=`.
+# * `nbsal methods` in a shell lists every method with what it costs and promises.
