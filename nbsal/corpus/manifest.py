@@ -20,7 +20,7 @@ NAME = "_manifest.json"
 VOCABULARY = "_vocabulary.json"
 # Tokens of a batch, padding included: on a processor enough to fill its vector units and little enough to stay in its
 # caches, on a GPU enough to fill it.
-TOKENS = {"cpu": 2048, "cuda": 16384}
+TOKENS = {"cpu": 1024, "cuda": 16384}
 
 
 @dataclass(frozen=True)

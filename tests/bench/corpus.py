@@ -1,16 +1,16 @@
-"""What a corpus costs: `python -m tests.bench.corpus [--texts 10000] [--most 600] [--cluster]`.
+"""What a corpus costs: `python -m tests.bench.corpus [--texts 10000] [--most 600] [--base] [--cluster]`.
 
 Texts of random words (drawn as often as words are: the k-th with weight 1/k) are explained by Grad-CAM of the embedded
-review model. Printed are tokens a second; the share of that in what the arithmetic alone would take (forward, and backward to
-the explained layer, as matrix products at the rate at which this machine multiplies matrices of the model's sizes);
+review model. Printed are tokens a second; what the arithmetic alone would take, of the forward and of the backward to
+the explained layer, as matrix products at the rate at which this machine multiplies matrices of the model's sizes;
 the same beside a plain loop of `explain(text)` over a sample; the peak of resident memory after the first 500 texts and
-after all; and bytes a token in the files. `--cluster` explains them on a LocalCluster of one and of two processes.
+after all; and bytes a token in the files. `--base` takes a random bert-base.
+`--cluster` explains them on a LocalCluster of one and of two processes.
 """
 
 import argparse
 import random
 import shutil
-import statistics
 import tempfile
 import threading
 import time
@@ -24,6 +24,7 @@ from pyarrow import parquet
 import nbsal
 from nbsal import corpus
 from nbsal.samples import base
+from tests.bench.games import subject as random_base
 
 SHORT = (8, 40)
 
@@ -36,30 +37,28 @@ def texts(count, shortest, longest, seed=0):
     generator = np.random.default_rng(seed)
     drawn = generator.choice(words, size=count * longest, p=weights / weights.sum())
     lengths = generator.integers(shortest - 2, longest - 1, count)
-    starts = np.concatenate([[0], lengths.cumsum()])
-    return [" ".join(drawn[a:b]) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    ends = lengths.cumsum()
+    return [" ".join(drawn[end - length : end]) for end, length in zip(ends, lengths, strict=True)]
 
 
 def products(subject, lengths, layer):
-    """Multiply-adds, twice: of linear maps and of attention, forward and back to the layer, by kind of product."""
+    """Floating-point operations of the forward, and of the backward to the layer: linear maps and attention."""
     config, depth = subject.model.config, subject.depth
     width, inner = config.hidden_size, config.intermediate_size
-    passes = depth + (depth - layer)
-    tokens, pairs = sum(lengths), sum(length**2 for length in lengths)
-    linear = 2 * tokens * (4 * width**2 + 2 * width * inner) * passes
-    attention = 2 * pairs * 2 * width * (depth + 2 * (depth - layer))  # each product has two gradients here
-    return linear, attention
+    linear = 2 * sum(lengths) * (4 * width**2 + 2 * width * inner)
+    attention = 2 * sum(length**2 for length in lengths) * 2 * width
+    return depth * (linear + attention), (depth - layer) * (linear + 2 * attention)  # an attention has two gradients
 
 
 def rate(size, seconds=2.0):
-    """Floating-point operations a second of a matrix product [2048, width] x [width, inner]."""
+    """Floating-point operations a second of CPU of a matrix product [2048, width] x [width, inner]."""
     left, right = torch.randn(2048, size[0]), torch.randn(size)
-    times, end = [], time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        start = time.perf_counter()
+    torch.mm(left, right)
+    start, count = time.process_time(), 0
+    while time.process_time() < start + seconds:
         torch.mm(left, right)
-        times.append(time.perf_counter() - start)
-    return 2 * left.numel() * size[1] / statistics.median(times)
+        count += 1
+    return count * 2 * left.numel() * size[1] / (time.process_time() - start)
 
 
 class Peak:
@@ -91,31 +90,33 @@ def timed(work):
     return time.perf_counter() - start, time.process_time() - cpu, found
 
 
-def one(explain, many, looped, flops, out):
+def one(explain, many, looped, out):
     """Everything about texts of one kind of lengths."""
     explain.map(many[:50], progress=False)
     peak = Peak()
     seconds, cpu, opened = timed(lambda: corpus.explain(explain, iter(many), out, progress=peak.progress))
     peak.stop()
-    some = random.Random(0).sample(many, looped)
+    some = random.Random(0).sample(many, min(looped, len(many)))
     loop, loop_cpu, found = timed(lambda: [explain(text) for text in some])
     size = sum(len(s.row) for s in found)
     lengths = [len(ids) for ids in opened.to_frame(["token_ids"])["token_ids"]]
-    linear, attention = products(explain.subject, lengths, explain.method.layer)
-    floor = (linear + attention) / flops
+    config = explain.subject.model.config
+    flops = rate((config.hidden_size, config.intermediate_size))  # right after, since others use the machine too
+    forward, backward = (work / flops for work in products(explain.subject, lengths, explain.method.layer))
     speed = opened.tokens / cpu
     print(f"  {opened}: {opened.tokens:,} tokens in {seconds:.0f} s, {cpu:.0f} s of CPU")
     print(f"  {speed:,.0f} tokens a second of CPU; a loop of explain(text): {size / loop_cpu:,.0f}; ratio", end=" ")
     print(f"{speed * loop_cpu / size:.2f}, on the clock {opened.tokens / seconds * loop / size:.2f}")
-    print(f"  arithmetic alone {floor:.0f} s ({flops / 1e9:.0f} GFLOP/s): {floor / cpu:.0%} of the CPU time")
+    shares = f"forward {forward:.1f} s, {forward / cpu:.0%} of the CPU time"
+    print(f"  arithmetic alone at {flops / 1e9:.0f} GFLOP/s: {shares};", end=" ")
+    print(f"with the backward {forward + backward:.1f} s, {(forward + backward) / cpu:.0%}")
     print(f"  peak memory {peak.first / 2**20:.0f} MB after 500 texts, {peak.most / 2**20:.0f} MB after all")
     columns = "text", "pair"
-    row_groups = [parquet.ParquetFile(path).metadata.row_group(0) for path in Path(out).glob("*.parquet")]
-    chunks = [group.column(i) for group in row_groups for i in range(group.num_columns)]
-    texts = sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in columns)
-    print(
-        f"  {opened.size / opened.tokens:.2f} bytes a token, {(opened.size - texts) / opened.tokens:.2f} without the texts"
-    )
+    groups = [parquet.ParquetFile(path).metadata.row_group(0) for path in Path(out).glob("*.parquet")]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    written = sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in columns)
+    print(f"  {opened.size / opened.tokens:.2f} bytes a token,", end=" ")
+    print(f"{(opened.size - written) / opened.tokens:.2f} without the texts")
 
 
 def clustered(explain, many, folder):
@@ -146,18 +147,18 @@ def main():
     options.add_argument("--texts", type=int, default=10_000)
     options.add_argument("--most", type=int, default=600)
     options.add_argument("--cluster", action="store_true")
+    options.add_argument("--base", action="store_true")
     given = options.parse_args()
     torch.set_num_threads(1)
-    explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
-    config = explain.subject.model.config
-    flops = rate((config.hidden_size, config.intermediate_size))
+    subject = random_base() if given.base else nbsal.load("demo/reviews")
+    explain = nbsal.Explainer(subject, "gradcam", layer=None)
     with tempfile.TemporaryDirectory() as folder:
         if given.cluster:
             clustered(explain, texts(given.texts, *SHORT), Path(folder))
             return
-        for shortest, longest, looped in ((*SHORT, 200), (5, given.most, 60)):
+        for shortest, longest, looped in ((*SHORT, 200), (5, given.most, 100)):
             print(f"{shortest} to {longest} tokens")
-            one(explain, texts(given.texts, shortest, longest), looped, flops, f"{folder}/{longest}")
+            one(explain, texts(given.texts, shortest, longest), looped, f"{folder}/{longest}")
 
 
 if __name__ == "__main__":

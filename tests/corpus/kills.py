@@ -52,7 +52,9 @@ class Runs:
 
     def __init__(self, checkpoint: Path) -> None:
         self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["torch", "transformers", "pyarrow.parquet", "nbsal.corpus", "tests.zoo"])
+        self.context.set_forkserver_preload(
+            ["transformers.models.bert.modeling_bert", "nbsal.corpus", "pandas", "dask.system", "tests.zoo"]
+        )
         self.checkpoint = checkpoint
 
     def begin(self, out: Path):

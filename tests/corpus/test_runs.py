@@ -186,6 +186,7 @@ def test_the_lock_of_a_dead_process_is_taken_over_and_that_is_said(explain, text
     assert files(tmp_path) == files(whole)
 
 
+@pytest.mark.filterwarnings("ignore:.*which is gone")
 def test_one_of_many_takes_a_dead_lock_over(tmp_path):
     (tmp_path / LOCK).write_text(json.dumps({"host": socket.gethostname(), "pid": 1, "began": 0}))
     outcomes, start, end = [], threading.Barrier(8), threading.Barrier(8)
