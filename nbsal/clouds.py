@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 UNITS = ("token", "word")
 MARKS = "Ġ▁"  # a leading space, as byte-level and sentence-piece tokenizers write it
+LONGEST = 30  # characters of a token in a picture
 HUE = render.hexadecimal((0, 90, 160))
 
 
@@ -96,7 +97,7 @@ class Cloud:
 
         sizes: dict[str, float] = {}
         for token, weight in self._best(label, count):
-            shown = render.visible(token).strip()
+            shown = drawn_as(token)
             if weight > 0 and shown:
                 sizes[shown] = sizes.get(shown, 0.0) + weight
         if not sizes:
@@ -193,6 +194,12 @@ def rarity(texts: Sequence[Text], subject: Subject) -> dict[str, float]:
     for row in subject.encode(list(texts)):
         counts.update({plain(row.tokens[i]) for i in row.content} | {word.text.lower() for word in row.words})
     return {token: math.log((1 + len(texts)) / (1 + count)) for token, count in counts.items()}
+
+
+def drawn_as(token: str) -> str:
+    """A token as its cloud shows it: wordcloud gives up at one that is too long for the picture."""
+    shown = render.visible(token).strip()
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def font() -> str:

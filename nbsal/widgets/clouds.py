@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from nbsal import render
-from nbsal.clouds import Cloud, font, rank
+from nbsal.clouds import Cloud, drawn_as, font, rank
 from nbsal.encoding import Text
 from nbsal.errors import InputError, UnknownName
 from nbsal.saliency import Saliency
@@ -40,7 +40,7 @@ class Ranked:
         classes: dict[str, list[str]] = {}
         for label in self.cloud.labels:
             for word in self.cloud.top(label, self.count)[self.cloud.unit]:
-                classes.setdefault(_shown(word), []).append(label)
+                classes.setdefault(drawn_as(word), []).append(label)
         return {word: labels for word, labels in classes.items() if len(labels) > 1}
 
     def caption(self) -> str:
@@ -60,7 +60,7 @@ class Ranked:
 
         tops = {label: self.cloud.top(label, self.count) for label in self.cloud.labels}
         frame = pandas.concat(tops, names=["class", "place"]).reset_index()
-        return frame.assign(place=frame["place"] + 1, shared=frame[self.cloud.unit].map(_shown).isin(self.shared))
+        return frame.assign(place=frame["place"] + 1, shared=frame[self.cloud.unit].map(drawn_as).isin(self.shared))
 
 
 class Clouds(Many):
@@ -214,18 +214,13 @@ def _having(found: Sequence[Saliency], unit: str, label: str, word: str) -> list
         if saliency.prediction != label:
             continue
         if unit == "word":
-            places = [i for one in saliency.words if _shown(one.text.lower()) == word for i in one.tokens]
+            places = [i for one in saliency.words if drawn_as(one.text.lower()) == word for i in one.tokens]
         else:
-            places = [i for i in saliency.row.content if _shown(saliency.tokens[i]) == word]
+            places = [i for i in saliency.row.content if drawn_as(saliency.tokens[i]) == word]
         if places:
             rows.append((float(sum(saliency.scores[i] for i in places)), number, saliency, places))
     rows.sort(key=lambda row: (-row[0], row[1]))
     return [row[1:] for row in rows]
-
-
-def _shown(word: str) -> str:
-    """A word as its cloud shows it."""
-    return render.visible(word).strip()
 
 
 def _speaks(cloud: Cloud, label: str) -> bool:

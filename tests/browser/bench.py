@@ -11,9 +11,11 @@ from nbsal.saliency import LayerSaliency, Saliency
 from nbsal.widgets import page as pages
 
 REAL = "A warm and unbelievably funny film, though its ending drags on and on. I would not call it bad."
+MANY = [REAL, "A dull, endless bore.", "Warm, warm, warm: a joy.", "Nothing warm here, only a dull mess of a film."]
 SIGNED = "gradxact"
 NAMES = ["highlight", "layers", "compare"]
-each_view = pytest.mark.parametrize("name", NAMES)
+each_view = pytest.mark.parametrize("name", NAMES)  # those that show plain results of one text
+every_view = pytest.mark.parametrize("name", [*NAMES, "heads", "games", "clouds", "browse", "workbench"])
 
 SHOW = """async ([script, style, state]) => {
   const sheet = document.createElement('style');

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 import nbsal
-from nbsal.widgets import Compare, Highlight, Layers
+from nbsal.widgets import Browse, Clouds, Compare, Games, Heads, Highlight, Layers, Workbench
 from tests.browser import bench
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -88,6 +88,11 @@ def views(reviews):
         "highlight": Highlight(explain, text=bench.REAL),
         "layers": Layers(explain, text=bench.REAL),
         "compare": Compare(explain, text=bench.REAL, other_method="decoded-gradcam"),
+        "heads": Heads(reviews, text=bench.REAL, head=[2, 1]),
+        "games": Games(explain, text=bench.REAL, at=2),
+        "clouds": Clouds(explain, bench.MANY, unit="word", picked=["negative", "dull"]),
+        "browse": Browse(explain, bench.MANY, labels=["positive", "negative", "negative", "negative"], opened=1),
+        "workbench": Workbench(explain, text=bench.REAL, pane="games"),
     }
     return {name: view.wait() for name, view in made.items()}
 

@@ -10,7 +10,7 @@ import nbsal
 from nbsal import render
 from nbsal.widgets import Highlight, Layers, wire
 from tests.browser import bench
-from tests.browser.bench import REAL, SIGNED, each_view, tokens, trait
+from tests.browser.bench import REAL, SIGNED, every_view, tokens, trait
 
 
 def test_tokens_are_shown_as_typed_and_special_ones_counted(show, views):
@@ -191,7 +191,7 @@ def test_compare_shows_both_and_the_difference(show, sheet, views):
     assert trait(sheet, "scale") == "shared"
 
 
-@each_view
+@every_view
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_everything_can_be_read_in_both_themes(show, sheet, name, theme):
     show(name)
@@ -210,13 +210,13 @@ UNNAMED = """() => [...document.querySelectorAll('.nbsal :is(button, input, sele
   .map(node => node.outerHTML.slice(0, 120))"""
 
 
-@each_view
+@every_view
 def test_everything_has_a_name_and_can_be_reached_by_tab(show, sheet, views, name):
     root = show(name, live=True)
     assert sheet.evaluate(UNNAMED) == []
     reachable = sheet.evaluate(
         "() => [...document.querySelectorAll('.nbsal :is(button, input, select, textarea, [tabindex])')]"
-        ".filter(node => node.checkVisibility() && !node.disabled).length"
+        ".filter(node => node.checkVisibility() && !node.disabled && node.tabIndex >= 0).length"
     )
     sheet.evaluate("() => document.activeElement?.blur()")
     seen = set()
@@ -226,10 +226,10 @@ def test_everything_has_a_name_and_can_be_reached_by_tab(show, sheet, views, nam
         seen |= {inside} - {-1}
     assert len(seen) == reachable > 3
     tree = root.aria_snapshot()
-    assert f'group "nbsal {name}"' in tree and 'listbox "tokens' in tree
+    assert f'group "nbsal {name}"' in tree and f'listbox "{"words of" if name == "clouds" else "tokens"}' in tree
 
 
-@each_view
+@every_view
 def test_a_closed_view_leaves_no_listener(show, sheet, name):
     show(name)
     assert sheet.evaluate("() => window.shown.model.listeners()") > 5

@@ -161,3 +161,9 @@ def test_an_excerpt_holds_its_place_and_no_more(explain):
     text = "".join(piece for piece, *_ in pieces)
     assert "warm and lovely" in text and len(text) < 200 and text[0] == text[-1] == "\N{HORIZONTAL ELLIPSIS}"
     assert [piece for piece, _, marked in pieces if marked] == ["warm"]
+
+
+def test_a_word_that_fits_no_picture_is_shortened_and_takes_no_other_along():
+    cloud = nbsal.clouds.Cloud({"a": {"x" * 500: 3.0, "joy": 2.0, "film": 1.0}})
+    shown = [word["word"] for word in Clouds(cloud).wait()._clouds[0]["words"]]
+    assert shown[1:] == ["joy", "film"] and shown[0].startswith("xxx") and len(shown[0]) == 30
