@@ -45,11 +45,11 @@ class Bench:
 
 BENCHES = {
     "sst2": Bench("SST-2", "demo/reviews", "samples/reviews", 200, 12),
-    "ag_news": Bench("AG News", "demo/news", "samples/news", 80, 6),
+    "ag_news": Bench("AG News", "demo/news", "samples/news", 40, 6),
     "imdb": Bench("IMDB", "demo/reviews", "samples/reviews", 16, 8),
     "yelp_polarity": Bench("Yelp", "demo/reviews", "samples/reviews", 30, 8),
-    "mnli": Bench("MNLI", "demo/nli", "samples/pairs", 80, 8),
-    "squad": Bench("SQuAD v1.1", "demo/answers", "samples/answers", 80, 12),
+    "mnli": Bench("MNLI", "demo/nli", "samples/pairs", 60, 8),
+    "squad": Bench("SQuAD v1.1", "demo/answers", "samples/answers", 60, 12),
     "qqp": Bench("QQP", "", "", 80, 0),
     "squad_v2": Bench("SQuAD v2", "", "", 80, 0),
 }
