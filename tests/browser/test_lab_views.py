@@ -1,0 +1,112 @@
+"""Heads, Games, Clouds, Browse and Workbench in a real JupyterLab: each shows, tells Python, and is told by it."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.bench import MANY
+from tests.browser.conftest import watched
+
+SETUP = """
+import nbsal
+subject = nbsal.load("demo/reviews")
+explain = nbsal.Explainer(subject, "decoded-gradcam")
+"""
+TEXT = "A warm and unbelievably funny film."
+HEADS = f"heads = nbsal.widgets.Heads(subject, text={TEXT!r})\nheads"
+GAMES = f"games = nbsal.widgets.Games(explain, text={TEXT!r})\ngames"
+CLOUDS = f"clouds = nbsal.widgets.Clouds(explain, {MANY!r}, unit='word')\nclouds"
+BROWSE = f"table = nbsal.widgets.Browse(explain, {MANY!r})\ntable"
+WORKBENCH = f"bench = nbsal.widgets.Workbench(explain, text={TEXT!r})\nbench"
+
+
+@pytest.fixture(scope="module")
+def opened(lab, chromium):
+    page = watched(chromium)
+    notebook = lab.open(page, lab.write("others.ipynb", SETUP, HEADS, GAMES, CLOUDS, BROWSE, WORKBENCH))
+    notebook.run_cell(0)
+    yield notebook
+    page.context.close()
+
+
+@pytest.fixture
+def notebook(opened):
+    """The open notebook without outputs; whatever went wrong in the page fails the test."""
+    opened.clear()
+    opened.page.problems.clear()
+    yield opened
+    assert opened.page.problems == []
+
+
+def shown(notebook, cell, name):
+    """The view of that cell."""
+    notebook.run_cell(cell)
+    return notebook.page.get_by_role("group", name=f"nbsal {name}")
+
+
+def test_heads_are_switched_from_both_sides(notebook):
+    view = shown(notebook, 1, "heads")
+    switch = view.get_by_role("gridcell", name="head 5.11,")
+    expect(switch).to_have_attribute("aria-selected", "false")
+    notebook.python("before = heads.result.scores")
+    switch.click()
+    expect(switch).to_have_attribute("aria-selected", "true")
+    notebook.until("heads.toggled, bool(heads.mask.selected[5, 11])", "[[5, 11]] True")
+    expect(view.get_by_text("head 5.11 on this text")).to_be_visible()
+    notebook.until("bool((heads.result.scores != before).any())", "True")
+    notebook.python("heads.kind, heads.toggled = 'none', []")
+    expect(view.get_by_role("gridcell", selected=True)).to_have_count(0)
+
+
+def test_a_curve_is_walked_from_both_sides(notebook):
+    view = shown(notebook, 2, "games")
+    curve = view.get_by_role("slider", name="positive")
+    expect(view.get_by_text("by chance, area")).to_be_visible()
+    curve.focus()
+    for key in ["ArrowRight", "ArrowRight", "b"]:
+        curve.press(key)
+    notebook.until("games.at, len(games.standing)", "2 9")
+    expect(view.locator(".nbsal-gone")).to_have_count(2)
+    assert notebook.cells == 6, "keys stay in the view"
+    notebook.python("games.game = 'revealing'")
+    expect(view.locator(".nbsal-gone")).to_have_count(9)
+
+
+def test_a_word_is_picked_from_both_sides(notebook):
+    view = shown(notebook, 3, "clouds")
+    cloud = view.get_by_role("listbox", name="words of positive")
+    cloud.get_by_role("option", name="funny", exact=True).click()
+    expect(view.locator("li .nbsal-sought")).to_have_text("funny")
+    notebook.until("clouds.texts_with(*clouds.picked)", "[0]")
+    notebook.python("clouds.picked = ['negative', 'bore']")
+    expect(view.locator("li .nbsal-sought")).to_have_text("bore")
+    assert view.locator("svg text").first.evaluate("node => node.namespaceURI").endswith("svg")
+
+
+def test_a_table_is_sorted_and_a_text_opened_from_both_sides(notebook):
+    view = shown(notebook, 4, "browse")
+    view.get_by_role("button", name="sure").click()
+    expect(view.get_by_role("columnheader", name="sure")).to_have_attribute("aria-sort", "ascending")
+    view.get_by_label("with the word").fill("dull")
+    expect(view.locator("tbody tr")).to_have_count(2)
+    view.locator("tbody tr").first.locator("td").nth(1).click()
+    tokens = view.get_by_role("listbox", name="tokens").get_by_role("option")
+    expect(tokens.get_by_text("dull", exact=True)).to_be_visible()
+    notebook.until("table.opened == table.to_frame()['number'][0]", "True")
+    notebook.python("table.opened = 0")
+    expect(tokens.get_by_text("warm", exact=True)).to_be_visible()
+
+
+def test_a_workbench_is_worked_from_both_sides(notebook):
+    view = shown(notebook, 5, "workbench")
+    view.get_by_role("rowheader", name="layer 2").click()
+    notebook.until("bench.result.provenance['parameters']['layer']", "2")
+    view.get_by_role("listbox", name="tokens", exact=True).get_by_role("option", name="funny", exact=True).click()
+    view.get_by_role("tab", name="games").click()
+    left = view.get_by_role("listbox", name="tokens that are left")
+    expect(left.get_by_role("option", name="funny", exact=True)).to_have_attribute("aria-selected", "true")
+    notebook.python("bench.pane, bench.method, bench.head = 'heads', 'mask-lrp', [2, 1]")
+    expect(view.get_by_text("head 2.1 on this text, from funny")).to_be_visible()
+    view.get_by_role("gridcell", name="head 2.0,").click()
+    notebook.until("bench.toggled", "[[2, 0]]")
+    view.get_by_label("text", exact=True).fill("A bore.")
+    notebook.until("bench.result.text, bench.selection", "A bore. []")
