@@ -16,6 +16,7 @@ from nbsal.render import Stretch
 
 POINTS = 72.0  # an inch
 LINE, GAP, MARGIN = 14.0, 10.0, 8.0  # points
+WIDER = 1.35  # spaces: hinting makes words a little wider than they are measured
 LONGEST = 60  # characters of a piece that cannot be broken
 
 
@@ -67,7 +68,7 @@ def broken(parts: Sequence[Sequence[Stretch]], room: float) -> Iterator[Piece]:
         line += bool(number)
         left = 0.0
         for unit in _units(part):
-            widths = [measured(text) for text, _ in unit]
+            widths = [measured(text) * (WIDER if text.isspace() else 1) for text, _ in unit]
             if unit[0][0] == "\n" or (left and left + sum(widths) > room):
                 line, left = line + 1, 0.0
             for (text, score), own in zip(unit, widths, strict=True):
