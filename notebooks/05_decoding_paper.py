@@ -193,7 +193,8 @@ pandas.concat(tables, axis=1).astype(object).fillna("")
 # * The **undecoded** layer does as well as the decoded one. The paper's gain comes from the layer; decoding gives the
 #   scores a meaning in words, not a better area.
 # * On topics the paper's own method *loses* to Shapley, which is built to find tokens whose absence changes the
-#   prediction; so does ours. Shapley values cost hundreds of forwards a text.
+#   prediction, at the price of hundreds of forwards a text. So does ours. On these few texts it is no better than
+#   plain Grad-CAM at layer 0 either, and several ThermoStat methods hide better.
 
 # %%
 against = {reviews: ["Grad-CAM l0", *rival[:1], *ALLEN], news: ["Grad-CAM l0", *rival[:1], "shapley@thermostat"]}

@@ -69,9 +69,11 @@ def table(name, sample, subject, shortest=14):
 
 panels = {"SST-2" if DATA else "samples for SST-2": (reviews, table("sst2", "reviews", reviews))}
 panels["MNLI" if DATA else "samples for MNLI"] = (nli, table("mnli", "pairs", nli))
-if DATA:
-    panels["IMDB"] = (reviews, table("imdb", "reviews", reviews))
-    panels["Yelp"] = (reviews, table("yelp_polarity", "reviews", reviews))
+for name, shown in {"imdb": "IMDB", "yelp_polarity": "Yelp"}.items() if DATA else ():
+    comments = nbsal.data.load(name)
+    if SIZE:  # a few that are short for their kind: long ones take minutes
+        comments = sampled(comments[comments["text"].str.len() < 500], SIZE // 4)
+    panels[shown] = (reviews, nbsal.data.texts(comments))
 first = next(iter(panels))
 for name, (subject, texts) in panels.items():
     print(f"{name}: {subject.name} on {len(texts)} texts of 14 tokens or more")
