@@ -30,6 +30,7 @@ TRACES = re.compile(
     r"/(?:home|root|tmp|usr|var|work|Users)/|[A-Z]:\\\\|site-packages|0x[0-9a-f]{6,}|\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d"
 )
 COLOURS = 128
+LASTING = ("tags", "lines_to_next_cell")  # the latter is jupytext's, about the .py
 
 
 def twin(script: Path) -> Any:
@@ -56,7 +57,7 @@ def clean(notebook: Any) -> None:
     kept = {name: notebook.metadata[name] for name in ("jupytext", "kernelspec") if name in notebook.metadata}
     notebook.metadata = nbformat.from_dict(kept | {"language_info": LANGUAGE})
     for cell in notebook.cells:
-        cell.metadata = nbformat.from_dict({"tags": cell.metadata.tags} if cell.metadata.get("tags") else {})
+        cell.metadata = nbformat.from_dict({name: cell.metadata[name] for name in LASTING if cell.metadata.get(name)})
         if cell.cell_type == "code":
             cell.outputs = [output for output in map(_cleaned, cell.outputs) if output is not None]
 
