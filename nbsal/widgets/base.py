@@ -254,7 +254,7 @@ class View(AnyWidget):
         with self.hold_sync():
             self.result = found
             self.publish(found)
-            self._rev += 1
+        self._rev += 1  # a message of its own: some hosts tell of the traits in one as they come to them, in any order
 
     @contextmanager
     def _soon(self) -> Iterator[bool]:

@@ -348,3 +348,15 @@ def test_the_view_of_the_documentation_works(explain):
     view = namespace["Bars"](explain, text=TEXT).wait()
     assert [word for word, _ in view.bars][1] == "warm" and max(share for _, share in view.bars) == 1
     assert "funny" in view._repr_mimebundle_()[0]["text/html"]
+
+
+def test_the_counter_is_told_after_all_it_counts(view, monkeypatch):
+    """Some hosts tell of the traits in one message as they come to them; a page must not draw in between."""
+    told, send = [], view.send_state
+    monkeypatch.setattr(
+        view, "send_state", lambda key=None: (told.append({key} if isinstance(key, str) else set(key)), send(key))
+    )
+    view.layer = 1
+    view.wait()
+    counted = told.index({"_rev"})
+    assert {"_scores", "_result"} <= told[counted - 1] and "_rev" not in told[counted - 1]
