@@ -1,0 +1,85 @@
+"""Two views in marimo, where each trait arrives alone, elements stand in a shadow tree, and Python has no comms."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import watched
+from tests.browser.lab import ROOT
+
+NOTEBOOK = """
+import marimo
+
+app = marimo.App()
+
+
+@app.cell
+def _():
+    import nbsal
+
+    explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
+    view = nbsal.widgets.Highlight(explain, text="A warm and funny film.")
+    view
+    return explain, nbsal
+
+
+@app.cell
+def _(explain, nbsal):
+    bench = nbsal.widgets.Workbench(explain, text="A warm and funny film.")
+    bench
+    return
+"""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The address of that notebook, run as an app."""
+    pytest.importorskip("marimo", reason="marimo is no dependency of the tests: pip install marimo")
+    folder = tmp_path_factory.mktemp("marimo")
+    (folder / "views.py").write_text(NOTEBOOK)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    own = {"HOME": str(folder), "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}", "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-m", "marimo", "run", "views.py", "--headless", "--no-token", "--port", str(port)]
+    server = subprocess.Popen([*command, "--host", "127.0.0.1"], cwd=folder, env=os.environ | own)
+    url, deadline = f"http://127.0.0.1:{port}/", time.monotonic() + 60
+    while True:
+        assert server.poll() is None and time.monotonic() < deadline
+        try:
+            urllib.request.urlopen(url, timeout=2).close()
+            break
+        except OSError:
+            time.sleep(0.1)
+    yield url
+    server.terminate()
+    server.wait(10)
+
+
+def test_two_views_live_in_marimo(served, chromium):
+    page = watched(chromium)
+    page.goto(served)
+    view = page.get_by_role("group", name="nbsal highlight")
+    token = view.get_by_role("option", name="funny", exact=True)
+    token.click()
+    expect(token).to_have_attribute("aria-selected", "true")
+    view.get_by_label("text", exact=True).fill("An utter bore.")
+    expect(view.get_by_role("option", name="bore", exact=True)).to_be_visible()
+    bench = page.get_by_role("group", name="nbsal workbench")
+    bench.get_by_role("tab", name="games").click()
+    expect(bench.get_by_text("by chance, area")).to_be_visible()
+    bench.get_by_role("slider", name="positive").press("End")
+    expect(bench.locator(".nbsal-gone")).to_have_count(6)
+    bench.get_by_role("tab", name="heads").click()
+    expect(bench.get_by_role("gridcell").first).to_be_visible()
+    bench.get_by_role("tab", name="layers").click()
+    bench.get_by_role("rowheader", name="layer 2").click()
+    expect(bench.get_by_text("layer=2")).to_be_visible()
+    assert page.problems == []
+    page.context.close()
