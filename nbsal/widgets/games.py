@@ -16,7 +16,7 @@ from nbsal.widgets import jobs, picture
 from nbsal.widgets.base import View
 from nbsal.widgets.page import asset
 from nbsal.widgets.parted import Found, Parted
-from nbsal.widgets.play import Line, Played, play, work
+from nbsal.widgets.playing import Line, Played, play, work
 
 if TYPE_CHECKING:
     import pandas

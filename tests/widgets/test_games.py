@@ -10,7 +10,7 @@ from nbsal.errors import InputError
 from nbsal.hiding import Hiding
 from nbsal.progress import Meter
 from nbsal.widgets import Games
-from nbsal.widgets.play import MOST, play, work
+from nbsal.widgets.playing import MOST, play, work
 from tests.widgets.test_view import from_page
 
 TEXT = "A warm and oddly funny film."

@@ -14,7 +14,7 @@ import nbsal
 from nbsal.errors import InputError
 from nbsal.methods.base import Method
 from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench
-from nbsal.widgets.play import Played
+from nbsal.widgets.playing import Played
 from tests.widgets.test_stress import alive, changes, from_page_cancel, settled
 from tests.widgets.test_view import TEXT, from_page
 

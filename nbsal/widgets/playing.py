@@ -1,4 +1,4 @@
-"""Play: the Hiding and the Revealing game on one text, step by step, beside orders by chance."""
+"""Playing: the Hiding and the Revealing game on one text, step by step, beside orders by chance."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
