@@ -1,6 +1,8 @@
 """Fixtures shared by all tests; a laptop's two cores are enough."""
 
+import gc
 import os
+import sys
 import warnings
 from pathlib import Path
 
@@ -21,6 +23,15 @@ torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 warnings.filterwarnings("ignore", module="transformers")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def let_go():
+    """Models are large and lie in cycles, and ipywidgets keeps every view: both go after each file of tests."""
+    yield
+    if "ipywidgets" in sys.modules:
+        sys.modules["ipywidgets"].Widget.close_all()
+    gc.collect()
 
 
 @pytest.fixture(scope="session")
