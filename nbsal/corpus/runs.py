@@ -76,6 +76,7 @@ def explain(
             manifest.write(storage)
         manifest.plan.check(plan)
         _run(Work(members, target, plan), rows, storage, manifest, client, progress, cancel)
+        storage.sweep()  # of workers that were killed meanwhile
     return reopen(out)
 
 

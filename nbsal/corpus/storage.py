@@ -7,7 +7,7 @@ import socket
 import uuid
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,8 @@ class Storage:
         for path in self.files.ls(self.path, detail=False) if self.files.exists(self.path) else []:
             name = path.rsplit("/", 1)[-1]
             if name.startswith(start) and name.endswith(end):
-                self.remove(name)
+                with suppress(FileNotFoundError):  # its writer lives, and has just finished
+                    self.remove(name)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

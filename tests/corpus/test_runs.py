@@ -170,6 +170,12 @@ def test_what_a_killed_writer_left_is_swept(explain, texts, whole, tmp_path):
     assert files(tmp_path) == files(whole)
 
 
+def test_what_a_worker_left_that_was_killed_during_the_run_is_swept(explain, texts, whole, tmp_path):
+    left = tmp_path / "_part-000001.parquet.abc.tmp"
+    corpus.explain(explain, texts, tmp_path, shard_rows=8, progress=lambda done, total: left.write_bytes(b"half"))
+    assert files(tmp_path) == files(whole)
+
+
 def test_a_second_run_on_one_folder_is_refused(explain, texts, tmp_path):
     with Storage(tmp_path).locked(), pytest.raises(InputError, match="is being written by process"):
         kept(explain, texts, tmp_path)
