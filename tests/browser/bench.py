@@ -112,7 +112,12 @@ def show(page, view, live: bool = False) -> None:
     if page.url == "about:blank" and not page.evaluate("() => 'nbsal' in window"):
         page.set_content(BLANK)
         page.add_script_tag(content=pages.asset("offline.js"))
-    page.evaluate(SHOW, [str(view._esm), str(view._css), plain(pages.state(view) | {"_live": live})])
+    page.evaluate(SHOW, given(view, live))
+
+
+def given(view, live: bool = False) -> list[Any]:
+    """What a bare page is given of a view: its script, style and state."""
+    return [str(view._esm), str(view._css), plain(pages.state(view) | {"_live": live})]
 
 
 def change(page, **state: Any) -> None:

@@ -177,7 +177,6 @@ def test_the_dark_theme_is_followed(notebook, view):
     try:
         dark = view.evaluate(paper)
         assert light == "rgb(255, 255, 255)" and max(map(int, re.findall(r"\d+", dark)[:3])) < 40
-        notebook.page.wait_for_timeout(200)  # colours fade over
         assert notebook.page.evaluate(bench.CONTRASTS)[0][0] >= 4.5
     finally:
         notebook.theme("Light")

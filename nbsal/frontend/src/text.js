@@ -12,6 +12,7 @@ import { gapsOf, largestOf, ranks, totals } from "./words.js";
 /** @typedef {import("./colour.js").Scale} Scale */
 
 export const HOVER = 60; // ms between hovers told to Python
+const UNSHADED = { css: "", against: false };
 
 /** A line that is read out when it changes. */
 export const spoken = () => h("div", { class: "nbsal-said", "aria-live": "polite" });
@@ -27,6 +28,7 @@ export function scoredText({ model, on, set, signal }, label = "tokens", said = 
   /** @type {HTMLElement[]} */ let spans = [];
   /** @type {string[]} */ let names = [];
   /** @type {number[]} */ let scores = [];
+  /** @type {{ css: string, against: boolean }[]} */ let shades = []; // what the spans have now
   /** @type {number[] | null} */ let places = null;
   /** @type {Map<number, number>} */ let markOf = new Map(); // token -> mark
   /** @type {Set<number>} */ let chosen = new Set();
@@ -163,6 +165,7 @@ export function scoredText({ model, on, set, signal }, label = "tokens", said = 
     lay(given, parts, nameOf, answer = null) {
       marks = given;
       places = null;
+      shades = [];
       markOf = new Map(marks.flatMap((mark, k) => mark.tokens.map((i) => [i, k])));
       const { gaps, tails } = gapsOf(marks, parts);
       const textOf = (/** @type {number} */ k) => shown(parts[marks[k].part].slice(marks[k].start, marks[k].end));
@@ -206,13 +209,12 @@ export function scoredText({ model, on, set, signal }, label = "tokens", said = 
       scores = totals(marks, values);
       places = null;
       const largest = top ?? largestOf(scores);
-      spans.forEach((span, k) => {
-        const { css, against } = shade(scores[k], largest, scale);
-        if (span.dataset.css !== css) {
-          span.dataset.css = css;
-          span.style.backgroundColor = css;
-        }
-        span.classList.toggle("nbsal-against", against);
+      shades = spans.map((span, k) => {
+        const before = shades[k] ?? UNSHADED;
+        const now = shade(scores[k], largest, scale);
+        if (now.css !== before.css) span.style.backgroundColor = now.css;
+        if (now.against !== before.against) span.classList.toggle("nbsal-against", now.against);
+        return now;
       });
       return { scores, largest };
     },
