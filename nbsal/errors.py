@@ -37,6 +37,10 @@ class WeightsError(NbsalError):
     """The embedded default's weights are missing, or are not the published ones."""
 
 
+class OutOfMemory(NbsalError, MemoryError):
+    """There is not enough memory for even one text at a time."""
+
+
 class MissingExtra(NbsalError, ImportError):
     """An optional dependency is not installed."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nbsal import __version__, trace, windows
+from nbsal import __version__, room, trace, windows
 from nbsal.encoding import Encoded, Text
 from nbsal.errors import InputError, NbsalError, UnknownName
 from nbsal.methods import catalogue
@@ -89,7 +89,7 @@ class Explainer:
         if encoded[0].dropped and self.long == "window":
             raise InputError('every_layer reads one window only: explain a shorter text, or use long="truncate".')
         layers = range(self.subject.depth + 1)
-        with self.subject.lock:
+        with self.subject.lock, room.needed():
             read = trace.record(self.reader, encoded, [target], method.needs)
             scores = method.every(read, layers)[:, 0]
             inner = method.method if isinstance(method, Decoded) else method
@@ -136,8 +136,7 @@ class Explainer:
         return self.subject.encode(text)
 
     def _explain(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
-        with self.subject.lock:
-            return self.read(_shared([self], encoded, targets))
+        return together({"": self}, encoded, targets)[""]
 
     def _saliency(self, read: Trace, i: int, scores: Tensor, signed: Tensor, note: dict[str, Any]) -> Saliency:
         row, decision = read.encoded[i], read.decisions[i]
@@ -250,12 +249,27 @@ def together(
 ) -> dict[str, list[Saliency]]:
     """What explainers of one subject see in one batch, from one trace for all who read it the same way.
 
-    `meter` counts explainers; those that take long tell it of parts of a step.
+    `meter` counts explainers; those that take long tell it of parts of a step. A batch that does not fit into memory
+    goes in parts.
     """
+    meter = meter or Meter(None)
+
+    def some(places: Sequence[int]) -> dict[str, list[Saliency]]:
+        worth = len(explainers) * len(places) / len(encoded)
+        meter.reach(places[0] * len(explainers) / len(encoded))
+        part = Encoded([encoded[i] for i in places], encoded.pad_id)
+        return _at_once(explainers, part, [targets[i] for i in places], meter.part(worth, len(explainers)))
+
+    parts = room.in_parts(range(len(encoded)), some)
+    return {name: [saliency for part in parts for saliency in part[name]] for name in explainers}
+
+
+def _at_once(
+    explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], meter: Meter
+) -> dict[str, list[Saliency]]:
     groups: dict[Subject, list[str]] = {}
     for name, explain in explainers.items():
         groups.setdefault(explain.reader, []).append(name)
-    meter = meter or Meter(None)
     found: dict[str, list[Saliency]] = {}
     with next(iter(explainers.values())).subject.lock:
         for names in groups.values():

@@ -8,6 +8,7 @@ hand notices, and tokens are masked in place.
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nbsal import anatomy, reading
+from nbsal import anatomy, reading, room
 from nbsal.encoding import Encoded, Row
 from nbsal.errors import InputError, UnknownName
 from nbsal.progress import Meter
@@ -87,7 +88,7 @@ class Hiding:
             wanted |= {key: (row, one, target) for key, one in new if key not in self._known}
         if meter is not None:
             meter.step(sum(map(len, keys)) - len(wanted))
-        with self.subject.lock, torch.inference_mode(), anatomy.evaluating(self.subject.model):
+        with self.subject.lock, room.needed(), torch.inference_mode(), anatomy.evaluating(self.subject.model):
             self._test([row for row, *_ in wanted.values()])
             self._read(wanted, meter)
         return [torch.stack([self._known[key] for key in names]) for names in keys]
@@ -99,7 +100,8 @@ class Hiding:
         for batch in _packed(jobs, self.subject.one_at_a_time):
             if meter is not None:
                 meter.check()
-            for (key, shown), logits in zip(batch, self._run([shown for _, shown in batch]), strict=True):
+            said = chain.from_iterable(room.in_parts([shown for _, shown in batch], self._run))
+            for (key, shown), logits in zip(batch, said, strict=True):
                 # Positions beyond a text's own are padding of the batch; a copy lets go of the rest of the batch.
                 own, target = logits[: len(shown.row)] if logits.ndim > 1 else logits, wanted[key][2]
                 self._known[key] = own.clone() if target is None else target.value(own)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from nbsal import anatomy
+from nbsal import anatomy, room
 from nbsal.encoding import Encoded
 from nbsal.errors import ModelError, UnknownName
 from nbsal.lrp import mode
@@ -121,7 +121,7 @@ def record(
     attending, flowing = any(need.startswith("attention") for need in needs), "relevance" in needs
     # Callers may sit inside no_grad or inference_mode; what is recorded here needs a graph all the same.
     graph = torch.enable_grad() if grads or flowing else torch.no_grad()
-    with subject.lock, torch.inference_mode(False), graph, anatomy.evaluating(subject.model):
+    with subject.lock, room.needed(), torch.inference_mode(False), graph, anatomy.evaluating(subject.model):
         with (
             _attending(subject, attending) as seen,
             _flowing(subject, DEFAULT) if flowing else nullcontext() as running,

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal import trace
+from nbsal import room, trace
 from nbsal.encoding import Encoded, Row
 from nbsal.errors import InputError, UnknownName
 from nbsal.heads import published
 from nbsal.heads.mask import HeadMask
-from nbsal.heads.parses import Link, links, read
+from nbsal.heads.parses import Link, Parse, links, read
 from nbsal.progress import Meter, Progress
 from nbsal.subject import Subject
 
@@ -213,18 +213,24 @@ def study(
         raise UnknownName("variant", variant, (None, "published"))
     sentences = sorted(read(parses), key=lambda parse: len(parse.text))
     found = HeadStudy.empty((subject.depth, subject.heads), list(relations))
+
+    def counted(batch: Sequence[Parse]) -> HeadStudy:
+        own = HeadStudy.empty(found.shape, list(relations))
+        encoded = subject.encode([parse.text for parse in batch])
+        if variant:
+            encoded = Encoded([published.shown(subject, row) for row in encoded], encoded.pad_id)
+        seen = trace.record(subject, encoded, needs={"attention"}).attention
+        for i, (row, parse) in enumerate(zip(encoded, batch, strict=True)):
+            attention = np.stack([seen[b][i, :, : len(row), : len(row)].cpu().numpy() for b in range(subject.depth)])
+            linked = published.links(subject, row, parse) if variant else links(row, parse, direction)
+            own.count(row, attention, linked, special or bool(variant))
+        return own
+
     with Meter(len(sentences), progress, cancel) as meter:
         for start in range(0, len(sentences), batch_size):
             meter.check()
             batch = sentences[start : start + batch_size]
-            encoded = subject.encode([parse.text for parse in batch])
-            if variant:
-                encoded = Encoded([published.shown(subject, row) for row in encoded], encoded.pad_id)
-            seen = trace.record(subject, encoded, needs={"attention"}).attention
-            for i, (row, parse) in enumerate(zip(encoded, batch, strict=True)):
-                own = np.stack([seen[b][i, :, : len(row), : len(row)].cpu().numpy() for b in range(subject.depth)])
-                linked = published.links(subject, row, parse) if variant else links(row, parse, direction)
-                found.count(row, own, linked, special or bool(variant))
+            found = sum(room.in_parts(batch, counted), found)
             meter.step(len(batch))
     return found
 

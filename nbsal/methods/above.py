@@ -1,13 +1,13 @@
 """Above: a model from one of its hidden layers on, run with other states there than its own."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal import anatomy
+from nbsal import anatomy, room
 from nbsal.errors import UnknownName
 from nbsal.hiding import TOKENS, Hiding
 from nbsal.subject import Subject
@@ -45,17 +45,25 @@ class Above:
         with subject.lock, torch.inference_mode(False), torch.no_grad(), anatomy.evaluating(subject.model):
             return self.values(states, torch.arange(len(states)))
 
-    def gradient(self, points: Iterable[Tensor], count: int) -> Tensor:
-        """The mean gradient at `count` points, each [text, position, width] like the states themselves."""
-        subject, meter = self.trace.subject, self.trace.meter.part(1, count)
+    def gradient(self, points: Iterable[Tensor], count: int, worth: float = 1) -> Tensor:
+        """The mean gradient at `count` points, each [text, position, width] like the states themselves.
+
+        All of them are `worth` steps of the trace's meter.
+        """
+        subject, meter = self.trace.subject, self.trace.meter.part(worth, count)
         total, source, size = torch.zeros_like(self.states), iter(points), at_once(self.trace)
+
+        def summed(some: Sequence[Tensor]) -> Tensor:
+            states = torch.cat(list(some)).detach().requires_grad_(True)
+            texts = torch.arange(len(self.states)).repeat(len(some))
+            (found,) = torch.autograd.grad(self.values(states, texts).sum(), states)
+            return found.view(len(some), *total.shape).sum(0)
+
         with subject.lock, torch.inference_mode(False), torch.enable_grad(), anatomy.evaluating(subject.model):
             while some := list(islice(source, size)):
                 meter.check()
-                states = torch.cat(some).detach().requires_grad_(True)
-                texts = torch.arange(len(self.states)).repeat(len(some))
-                (found,) = torch.autograd.grad(self.values(states, texts).sum(), states)
-                total += found.view(len(some), *total.shape).sum(0)
+                for found in room.in_parts(some, summed):
+                    total += found
                 meter.step(len(some))
         return total / count
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nbsal import anatomy
+from nbsal import anatomy, room
 from nbsal.errors import InputError
 from nbsal.methods.above import Above, at_once, check_baseline
 from nbsal.methods.base import LayerMethod, counted, register
@@ -117,6 +117,17 @@ class Integrated(PathMethod):
         base, texts = above.baseline(self.baseline), torch.arange(len(above.states))
         meter = trace.meter.part(1, self.steps * len(texts))
 
+        def followed(at_a_time: int) -> Tensor:
+            meter.reach(0)
+            found: Tensor = IntegratedGradients(value).attribute(
+                above.states,
+                baselines=base,
+                additional_forward_args=(texts,),
+                n_steps=self.steps,
+                internal_batch_size=at_a_time * len(texts),
+            )
+            return found
+
         def value(states: Tensor, texts: Tensor) -> Tensor:
             meter.check()
             found = above.values(states, texts)
@@ -124,13 +135,7 @@ class Integrated(PathMethod):
             return found
 
         with subject.lock, torch.inference_mode(False), torch.enable_grad(), anatomy.evaluating(subject.model):
-            features = IntegratedGradients(value).attribute(
-                above.states,
-                baselines=base,
-                additional_forward_args=(texts,),
-                n_steps=self.steps,
-                internal_batch_size=at_once(trace) * len(texts),
-            )
+            features = room.at_a_time(at_once(trace), followed)
         return features.detach(), trace.values - above.plain(base)
 
 
@@ -170,7 +175,7 @@ class GradientShap(PathMethod):
                 along = torch.tensor(np.array([chance.random(share) for chance in drawings])).to(above.states)
                 points = (base + one[:, None, None] * (above.states - base) for one in along.T)
                 weight = share / self.samples
-                features += weight * above.gradient(points, share) * (above.states - base)
+                features += weight * above.gradient(points, share, weight) * (above.states - base)
                 change += weight * (trace.values - above.plain(base))
         return features, change
 

@@ -1,0 +1,87 @@
+"""Room: work on a batch that does not fit into memory goes on with its halves.
+
+That a batch was halved is no part of a result: texts do not see each other, so their scores are those of the whole
+batch. It is told in a warning.
+"""
+
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+import torch
+
+from nbsal.errors import OutOfMemory
+
+T = TypeVar("T")
+Found = TypeVar("Found")
+
+# What allocators say that raise plain RuntimeErrors: Apple's, the CPU's under Linux and under Windows, cuBLAS's.
+_SAID = ("out of memory", "can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
+
+
+def in_parts(items: Sequence[T], run: Callable[[Sequence[T]], Found]) -> list[Found]:
+    """What `run` finds of all items, or else of as large parts of them as there is memory for, in order.
+
+    >>> in_parts([1, 2, 3], sum)
+    [6]
+    """
+    try:
+        with needed():
+            return [run(items)]
+    except OutOfMemory:
+        if len(items) < 2:
+            raise
+    _tell()
+    half = len(items) // 2
+    return [found for part in (items[:half], items[half:]) for found in in_parts(part, run)]
+
+
+def at_a_time(most: int, run: Callable[[int], Found]) -> Found:
+    """What `run` finds when it takes so many at a time, or else as many as there is memory for.
+
+    >>> at_a_time(4, lambda count: [[1, 2, 3, 4][at : at + count] for at in range(0, 4, count)])
+    [[1, 2, 3, 4]]
+    """
+    try:
+        with needed():
+            return run(most)
+    except OutOfMemory:
+        if most < 2:
+            raise
+    _tell()
+    return at_a_time(most // 2, run)
+
+
+@contextmanager
+def needed() -> Iterator[None]:
+    """A sentence in place of what an allocator says; what the failed work held is let go."""
+    try:
+        yield
+    except Exception as error:
+        if not lacking(error):
+            raise
+        traceback.clear_frames(error.__traceback__)  # else its tensors live as long as somebody keeps the error
+        if isinstance(error, OutOfMemory):
+            raise
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise OutOfMemory(
+            f"There is not enough memory for one text at a time ({said:.200}). Explain a "
+            "shorter text, choose a method that keeps less (see `nbsal methods`), or load the model where there is "
+            'more memory: nbsal.load(..., device="cpu").'
+        ) from error
+
+
+def lacking(error: Exception) -> bool:
+    """Whether an error is an allocator's."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(said.lower() in str(error).lower() for said in _SAID)
+
+
+def _tell() -> None:
+    warnings.warn(
+        "A batch did not fit into memory: it is halved, and the work goes on. A smaller batch_size saves the attempts.",
+        stacklevel=3,
+    )
