@@ -223,15 +223,30 @@ def causal(model: Any) -> bool:
     return bool(torch.allclose(first[0], other[0], rtol=1e-4, atol=1e-6))
 
 
+def stamp(model: nn.Module) -> tuple[Any, ...]:
+    """What differs once a weight does: where each lies, and how often it has been written."""
+    return tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in model.parameters())
+
+
 def check_weights(model: nn.Module) -> None:
     """Refuse a model that holds NaN or infinite weights."""
     for name, parameter in model.named_parameters():
+        if parameter.is_meta:
+            raise ModelError(f"The model's weight {name} {_NOWHERE}")
         if not torch.isfinite(parameter).all():
             raise ModelError(f"The model's weight {name} holds NaN or infinite values: it cannot be explained.")
 
 
-def check_precision(model: Any) -> None:
-    """Refuse half precision on the CPU: its gradients are too coarse to rank tokens by."""
+_NOWHERE = (
+    "lies on the meta device, where there are no numbers: load the model whole, without device_map or offloading, or "
+    "call nbsal.load again with the name it has."
+)
+
+
+def check_place(model: Any) -> None:
+    """Refuse a model without numbers, and half precision on the CPU: its gradients are too coarse to rank tokens by."""
+    if model.device.type == "meta":
+        raise ModelError(f"{type(model).__name__} {_NOWHERE}")
     if model.device.type == "cpu" and model.dtype in (torch.float16, torch.bfloat16):
         raise ModelError(
             f"The model is in {str(model.dtype).removeprefix('torch.')} on the CPU, too coarse for gradients there: "

@@ -51,6 +51,7 @@ class Subject:
         self.lock = _lock(model)
         self._language_head = language_head
         self._counting = False  # positions are given, from 0
+        self._double: tuple[Any, Subject] | None = None  # in float64, and the stamp of the weights it has
 
     @property
     def depth(self) -> int:
@@ -92,21 +93,16 @@ class Subject:
             head = self._language_head = head.to(self.device, self.dtype)
         return head
 
-    @cached_property
+    @property
     def double(self) -> "Subject":
-        """This subject in float64: a copy made once; the model itself is never converted."""
+        """This subject in float64: a copy, made anew once weights have changed; the model itself is never converted."""
         if self.dtype == torch.float64:
             return self
         with self.lock:
-            return Subject(
-                copy.deepcopy(self.model).double(),
-                self.tokenizer,
-                name=self.name,
-                labels=self.labels or None,  # causal models have none
-                language_head=self._language_head,
-                default_layer=self.default_layer,
-                mask=self.mask,
-            )
+            now = anatomy.stamp(self.model)
+            if self._double is None or self._double[0] != now:
+                self._double = now, self._copied()
+            return self._double[1]
 
     @cached_property
     def from_zero(self) -> "Subject":
@@ -147,6 +143,7 @@ class Subject:
 
     def logits(self, inputs: dict[str, Tensor]) -> Tensor:
         """One forward: [batch, label]; spans [batch, position, 2]; otherwise [batch, position, label or token]."""
+        anatomy.check_place(self.model)  # the user may have moved or converted it meanwhile
         plain = {"return_dict": True, "output_hidden_states": False, "output_attentions": False}
         if self.causal:
             plain["use_cache"] = False
@@ -168,6 +165,19 @@ class Subject:
         return (
             f"Subject({self.name!r}, task={self.task!r}, depth={self.depth}, heads={self.heads}, "
             f"labels={self.labels[:8]}, lm={decoder!r})"
+        )
+
+    def _copied(self) -> "Subject":
+        """The same in float64; devices without it (MPS) leave the work to the CPU."""
+        copied = copy.deepcopy(self.model)
+        return Subject(
+            (copied.cpu() if self.device.type == "mps" else copied).double(),
+            self.tokenizer,
+            name=self.name,
+            labels=self.labels or None,  # causal models have none
+            language_head=self._language_head,
+            default_layer=self.default_layer,
+            mask=self.mask,
         )
 
     def _own_labels(self) -> list[str]:
@@ -216,7 +226,7 @@ def load(
     elif Path(model.config.name_or_path or "?").is_dir():
         own = _own_tokenizer(model.config.name_or_path)
     model = _placed(model, device, own=name is None)
-    anatomy.check_precision(model)
+    anatomy.check_place(model)
     anatomy.check_weights(model)
     tokenizer = _named_tokenizer(str(tokenizer)) if isinstance(tokenizer, str | Path) else tokenizer
     reading.check_tokenizer(model, tokenizer, own)

@@ -65,12 +65,27 @@ def test_the_pooled_position_is_the_one_with_a_gradient(load, architecture):
     assert scores.nonzero()[0].tolist() == subject.pooled(subject.encode(TEXT))
 
 
-def test_double_is_a_copy_made_once(load):
+def test_double_is_a_copy_kept_while_weights_stay(load):
     subject = load("bert", dtype="float32")
     assert subject.double is subject.double and subject.double.dtype == torch.float64
     assert subject.dtype == torch.float32
     exact = nbsal.Explainer(subject.double, "decoded-gradcam")(TEXT).scores
     assert abs(exact - nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores).max() < 1e-5 * abs(exact).max()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "model"])
+def test_a_model_that_learns_is_explained_as_it_is_now(load, dtype):
+    """Whoever trains between two explanations gets the second one of the trained model."""
+    subject = load("bert", dtype="float32")
+    explain = nbsal.Explainer(subject, "lrp", dtype=dtype)
+    before = explain(TEXT).scores
+    with torch.no_grad():
+        for parameter in subject.model.base_model.encoder.layer[1].parameters():
+            parameter.mul_(-0.5)
+    fresh = nbsal.Explainer(nbsal.load(subject.model, tokenizer=subject.tokenizer), "lrp", dtype=dtype)(TEXT)
+    now = explain(TEXT)
+    assert abs(now.scores - fresh.scores).max() == 0 and (now.probabilities == fresh.probabilities).all()
+    assert abs(now.scores - before).max() > 1e-3
 
 
 def test_double_needs_no_labels(load):

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode, resolve_name
 
+from nbsal import anatomy
 from nbsal.errors import ModelError
 from nbsal.lrp import rules
 from nbsal.lrp.rules import Rules, apply
@@ -119,8 +120,10 @@ class Relevance(TorchFunctionMode):
         return apply(rules.Linear, x, weight.T, bias, y, self.rules, self._size(weight).T)
 
     def _size(self, weight: Tensor) -> Tensor:
-        """|W|, computed once for each weight of the model."""
-        key = (weight.data_ptr(), weight._version)
+        """|W|, computed once for each weight of the model, or part of one."""
+        if not isinstance(weight if weight._base is None else weight._base, nn.Parameter):
+            return weight.detach().abs()  # made for this call: another may lie there in the next
+        key = (weight.data_ptr(), weight.shape)
         if key not in self.sizes:
             self.sizes[key] = weight.detach().abs()
         return self.sizes[key]
@@ -186,7 +189,16 @@ def _mark(y: Any, x: Any) -> None:
         setattr(y, BLOCK, getattr(x, BLOCK))
 
 
-_SIZES: WeakKeyDictionary[nn.Module, dict[Any, Tensor]] = WeakKeyDictionary()
+# By model: the stamp of its weights, and the sizes of these.
+_SIZES: WeakKeyDictionary[nn.Module, tuple[Any, dict[Any, Tensor]]] = WeakKeyDictionary()
+
+
+def _sizes(model: nn.Module) -> dict[Any, Tensor]:
+    """What is known of the weights as they are now."""
+    now = anatomy.stamp(model)
+    if model not in _SIZES or _SIZES[model][0] != now:
+        _SIZES[model] = now, {}
+    return _SIZES[model][1]
 
 
 def _tensors(args: Any) -> Iterator[Any]:
@@ -207,7 +219,7 @@ def running(model: nn.Module, first: nn.Module, chosen: Rules) -> Iterator[Relev
 
     Modules that are one operation are treated as one.
     """
-    mode = Relevance(chosen, _SIZES.setdefault(model, {}))
+    mode = Relevance(chosen, _sizes(model))
     thawed = [parameter for parameter in model.parameters() if parameter.requires_grad]
     handles: list[Any] = [first.register_forward_pre_hook(_begin, with_kwargs=True)]
     try:

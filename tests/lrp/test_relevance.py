@@ -299,3 +299,15 @@ def test_a_trace_is_let_go_with_all_that_relevance_flowed_through(reviews):
         assert not any(one() is not None for one in left)
     finally:
         gc.enable()
+
+
+def test_nothing_is_kept_of_weights_that_have_changed(load):
+    subject = load("bert")
+    explain = nbsal.Explainer(subject, "lrp")
+    explain(axioms.TEXTS[0])
+    known = mode._SIZES[subject.model][1]
+    with torch.no_grad():
+        subject.model.base_model.encoder.layer[0].output.dense.weight.mul_(2)
+    explain(axioms.TEXTS[0])
+    after = mode._SIZES[subject.model][1]
+    assert len(after) == len(known) > 0 and not {*map(id, after.values())} & {*map(id, known.values())}
