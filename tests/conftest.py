@@ -57,3 +57,12 @@ def load(checkpoints):
 def reviews():
     """The embedded review classifier."""
     return nbsal.load("demo/reviews")
+
+
+@pytest.fixture
+def forwards(monkeypatch):
+    """How often a model ran."""
+    seen = []
+    plain = nbsal.Subject.logits
+    monkeypatch.setattr(nbsal.Subject, "logits", lambda self, inputs: seen.append(1) or plain(self, inputs))
+    return seen

@@ -62,15 +62,6 @@ def test_the_layer_axiom_catches_shifted_layers(load):
         axioms.every_layer_equals_each(shifted)
 
 
-@pytest.fixture
-def forwards(monkeypatch):
-    """How often a model ran."""
-    seen = []
-    plain = nbsal.Subject.logits
-    monkeypatch.setattr(nbsal.Subject, "logits", lambda self, inputs: seen.append(1) or plain(self, inputs))
-    return seen
-
-
 def test_compare_runs_the_model_once_a_batch(load, forwards):
     subject = load("bert")
     many = nbsal.compare(subject, list(NAMES), axioms.TEXTS, progress=False)

@@ -1,5 +1,6 @@
 """Bound: a view of one explainer: its text, method, layer, target and tau are traits, and any change is answered."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -95,13 +96,18 @@ class Bound(View):
         return self.explain(adjusted(self.explainer, wanted), wanted, job)
 
     def explain(self, explainer: Explainer, wanted: dict[str, Any], job: jobs.Job) -> Any:
-        """What the view shows of that explainer; methods that take long tell how far they are, and can be stopped."""
+        """What the view shows of that explainer."""
+        return self.explain_each([explainer], wanted, job)[0]
+
+    def explain_each(self, explainers: Sequence[Explainer], wanted: dict[str, Any], job: jobs.Job) -> list[Saliency]:
+        """What explainers of one subject see in one text, from one run of it; those that take long can be stopped."""
         text, target = wanted["text"], wanted["target"]
-        encoded = explainer.subject.encode(text)
-        if encoded[0].dropped and explainer.long == "window":
-            return explainer(text, target)
-        meter = self.meter(job, STEPS).part(STEPS, 1)
-        return together({"": explainer}, encoded, [target], meter)[""][0]
+        encoded = explainers[0].subject.encode(text)
+        if encoded[0].dropped and any(explainer.long == "window" for explainer in explainers):
+            return [explainer(text, target) for explainer in explainers]
+        meter = self.meter(job, STEPS).part(STEPS, len(explainers))
+        named = {str(i): explainer for i, explainer in enumerate(explainers)}
+        return [found[0] for found in together(named, encoded, [target], meter).values()]
 
     def publish(self, found: Any) -> None:
         rows = found.scores if found.scores.ndim == 2 else [found.scores]

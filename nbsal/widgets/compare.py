@@ -1,6 +1,7 @@
 """Compare: two explanations of one text on one scale, where they differ, and how far their rankings agree."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import traitlets
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     import pandas
 
 FIRST = 5  # tokens whose overlap is counted
-RANKED = 500  # first tokens of either ranking whose order is compared: the cost is their number's square
 OTHER = ("method", "layer", "target", "tau")
 
 
@@ -64,14 +64,12 @@ class Comparison:
         first, second = self.shares
         return first - second
 
-    @property
+    @cached_property
     def agreement(self) -> dict[str, float | None]:
-        """Kendall's tau of both rankings, and the share of common tokens among the five first of each."""
-        orders = self.first.order, self.second.order
-        kept = set(orders[0][:RANKED]) | set(orders[1][:RANKED])
-        first, second = ([i for i in order if i in kept] for order in orders)
-        rank = kendall(first, second) if len(kept) > 1 else None
-        return {"rank": rank, "overlap": jaccard(orders[0][:FIRST], orders[1][:FIRST])}
+        """Kendall's tau of both rankings, of all tokens, and the share of common ones among the five first of each."""
+        first, second = self.first.order, self.second.order
+        rank = kendall(first, second) if len(first) > 1 else None
+        return {"rank": rank, "overlap": jaccard(first[:FIRST], second[:FIRST])}
 
     def caption(self) -> str:
         """Both decisions in a line."""
@@ -112,8 +110,9 @@ class Compare(Shaded):
     """Two methods, layers, targets or models on one text.
 
     `method`, `layer`, `target` and `tau` are the first's; `other_method` and so on the second's, which begins as the
-    first where no `other` is given. `scale` "own" shades each beside its own largest score, "shared" both beside the
-    larger one. `agreement` is what Python reads back.
+    first where no `other` is given; one run of the model serves both where they explain one target of one subject.
+    `scale` "own" shades each beside its own largest score, "shared" both beside the larger one. `agreement` is what
+    Python reads back: Kendall's tau of the rankings of all tokens, and the common share of the five first.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -162,11 +161,15 @@ class Compare(Shaded):
             self.result = replace(self.result, scale=change["new"])
 
     def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
-        first = super().compute(wanted, job)
         if self.other is None:
-            return Comparison(first, self._given_other)
+            return Comparison(super().compute(wanted, job), self._given_other)
         own = {name: wanted[f"other_{name}"] for name in OTHER} | {"text": wanted["text"]}
-        return Comparison(first, self.explain(adjusted(self.other, own), own, job))
+        explainers = adjusted(self.explainer, wanted), adjusted(self.other, own)
+        if self.other.subject is self.explainer.subject and own["target"] == wanted["target"]:
+            first, second = self.explain_each(explainers, wanted, job)
+        else:
+            first, second = self.explain(explainers[0], wanted, job), self.explain(explainers[1], own, job)
+        return Comparison(first, second)
 
     def publish(self, found: Comparison) -> None:
         self.result = found = replace(found, scale=self.scale)
