@@ -158,7 +158,8 @@ def validated(texts: Any, first: int = 0) -> list[Text]:
 
 def _validate(text: Any, name: str) -> None:
     parts = (text,) if isinstance(text, str) else text
-    if not isinstance(parts, tuple) or len(parts) not in (1, 2) or not all(isinstance(part, str) for part in parts):
+    pair = isinstance(text, tuple) and len(text) == 2 and all(isinstance(part, str) for part in text)
+    if not isinstance(text, str) and not pair:
         raise InputError(f"{name} must be a str or a pair (str, str), not {text!r:.80}.")
     for part in parts:
         if not part.strip():

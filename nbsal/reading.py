@@ -44,8 +44,9 @@ def encode_ids(subject: "Subject", input_ids: Any, attention_mask: Any, token_ty
     _within("token_type_ids", types, max(2, getattr(subject.model.config, "type_vocab_size", 0) or 0))
     if ids.shape[1] > subject.longest:
         raise InputError(f"input_ids has {ids.shape[1]} tokens, the model reads {subject.longest} at most: shorten it.")
-    rows = [_scorable(_spelt(subject, *map(np.ndarray.tolist, parts))) for parts in zip(ids, masks, types, strict=True)]
-    return Encoded(rows, pad_id(subject))
+    pad = pad_id(subject)
+    given = [_unpadded(pad, *map(np.ndarray.tolist, parts)) for parts in zip(ids, masks, types, strict=True)]
+    return Encoded([_scorable(_spelt(subject, *parts)) for parts in given], pad)
 
 
 def pad_id(subject: "Subject") -> int:
@@ -143,6 +144,14 @@ def _rectangle(name: str, values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
 def _within(name: str, values: np.ndarray[Any, np.dtype[np.int64]], size: int) -> None:
     if values.min() < 0 or values.max() >= size:
         raise InputError(f"{name} holds a number outside 0 to {size - 1}.")
+
+
+def _unpadded(pad: int, ids: list[int], mask: list[int], types: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """Without the padding at the end, which is hidden and no part of the text; the first token stays in any case."""
+    size = len(ids)
+    while size > 1 and ids[size - 1] == pad and not mask[size - 1]:
+        size -= 1
+    return ids[:size], mask[:size], types[:size]
 
 
 def _spelt(subject: "Subject", ids: list[int], mask: list[int], types: list[int]) -> Row:

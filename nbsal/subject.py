@@ -129,7 +129,10 @@ class Subject:
         return reading.encode(self, text, first)
 
     def encode_ids(self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None) -> Encoded:
-        """The same for token ids made elsewhere: one sequence, or a batch of equal length."""
+        """The same for token ids made elsewhere: one sequence, or a batch of equal length.
+
+        Padding at the end (the padding id, hidden by `attention_mask`) is left out.
+        """
         return reading.encode_ids(self, input_ids, attention_mask, token_type_ids)
 
     def inputs(self, encoded: Encoded) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import nbsal
 from nbsal import encoding, reading
 from nbsal.errors import InputError, NbsalError
+from nbsal.methods import catalogue
 from tests import zoo
 
 UGLY = [
@@ -171,6 +172,7 @@ BAD = [
     (["a", ("b", "c")], "mixes"),
     (5, "must be a str or a pair"),
     (("a", "b", "c"), "must be a str or a pair"),
+    (("a",), "must be a str or a pair"),
     (["good", 7], "Text 1"),
     ("\ud800 lone", "surrogate"),
     ("[SEP]", "only special tokens"),
@@ -220,14 +222,30 @@ def test_ids_of_any_make_and_their_segments(load):
         subject.encode_ids(pair.ids, token_type_ids=[7] * len(pair.ids))
 
 
+@pytest.mark.parametrize("name", [name for name in catalogue.names() if not name.startswith("mask-lrp")])
+def test_padding_that_comes_with_ids_is_invisible(load, name):
+    """Nothing of it is drawn, averaged over or scored: the scores are those of the same ids without it."""
+    explain = nbsal.Explainer(load("bert"), name)
+    ids = list(explain.subject.encode("The film is a joy.").ids)
+    plain, padded = explain.ids(ids), explain.ids([*ids, 0, 0, 0], attention_mask=[1] * len(ids) + [0] * 3)
+    assert padded.tokens == plain.tokens
+    assert np.array_equal(padded.scores, plain.scores, equal_nan=True)  # as published, 0/0 and all
+
+
+def test_hidden_tokens_that_are_no_padding_stay(load):
+    ids = [2, 9, 10, 3]
+    assert load("bert").encode_ids(ids, attention_mask=[1, 1, 1, 0]).ids == tuple(ids)
+    assert load("bert").encode_ids([*ids, 0]).ids == (*ids, 0)
+
+
 def test_hidden_ends_of_ids_are_not_the_last_position(load):
     explain = nbsal.Explainer(load("gpt2", "causal"), "gradxact")
     plain = explain("The film is a joy")
     n = len(plain.tokens)
-    padded = explain.ids([*plain.row.ids, *[0] * 5], attention_mask=[1] * n + [0] * 5)
+    padded = explain.ids([*plain.row.ids, *[9] * 5], attention_mask=[1] * n + [0] * 5)
     assert padded.prediction == plain.prediction
     assert abs(padded.scores[:n] - plain.scores).max() < 1e-10 * abs(plain.scores).max()
-    encoded = load("gpt2").encode_ids([*plain.row.ids, *[0] * 5], attention_mask=[1] * n + [0] * 5)
+    encoded = load("gpt2").encode_ids([*plain.row.ids, *[9] * 5], attention_mask=[1] * n + [0] * 5)
     assert load("gpt2").pooled(encoded) == [n - 1]
 
 
