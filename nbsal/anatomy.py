@@ -18,6 +18,9 @@ TASKS = {
     "ForCausalLM": "next-token",
     "LMHeadModel": "next-token",
 }
+_NOWHERE = (
+    "lies on the meta device, where there are no numbers: load the model whole, with neither device_map nor offloading."
+)
 
 
 def configuration(source: str) -> Any:
@@ -235,12 +238,6 @@ def check_weights(model: nn.Module) -> None:
             raise ModelError(f"The model's weight {name} {_NOWHERE}")
         if not torch.isfinite(parameter).all():
             raise ModelError(f"The model's weight {name} holds NaN or infinite values: it cannot be explained.")
-
-
-_NOWHERE = (
-    "lies on the meta device, where there are no numbers: load the model whole, without device_map or offloading, or "
-    "call nbsal.load again with the name it has."
-)
 
 
 def check_place(model: Any) -> None:

@@ -9,6 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from nbsal import room, trace
@@ -221,7 +222,8 @@ def study(
             encoded = Encoded([published.shown(subject, row) for row in encoded], encoded.pad_id)
         seen = trace.record(subject, encoded, needs={"attention"}).attention
         for i, (row, parse) in enumerate(zip(encoded, batch, strict=True)):
-            attention = np.stack([seen[b][i, :, : len(row), : len(row)].cpu().numpy() for b in range(subject.depth)])
+            read = [seen[b][i, :, : len(row), : len(row)].cpu() for b in range(subject.depth)]
+            attention = np.stack([one.to(torch.promote_types(one.dtype, torch.float32)).numpy() for one in read])
             linked = published.links(subject, row, parse) if variant else links(row, parse, direction)
             own.count(row, attention, linked, special or bool(variant))
         return own

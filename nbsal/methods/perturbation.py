@@ -95,7 +95,7 @@ class Perturbation(Method):
             answers = hiding.values(rows, asked, targets, trace.meter.part(share, sum(map(len, asked))))
             for i, row, own, table, answer in zip(texts, rows, parts, kept, answers, strict=True):
                 values = np.full(len(table), float(trace.values[i]))
-                values[~table.all(1)] = answer
+                values[~table.all(1)] = answer.double()
                 found = self.weighed(table, values)
                 scores[i, : len(row)] = torch.from_numpy(shared_out(found, own, len(row))).to(scores)
                 notes.append(self._note(table, found, values))

@@ -1,0 +1,277 @@
+"""What befalls long work: interrupts in every kind of call, models that were moved, threads at once, a new kernel."""
+
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+from jupyter_client.manager import start_new_kernel
+
+import nbsal
+from nbsal import corpus, evaluation
+from nbsal.corpus.storage import LOCK
+from nbsal.errors import ModelError
+from nbsal.heads import HeadMask, Parse, study
+from nbsal.lrp.mode import shadow
+from nbsal.widgets import Highlight
+from tests import axioms, zoo
+from tests.axioms import TEXTS
+from tests.corpus import kills
+from tests.corpus.kills import files
+from tests.test_state import state
+
+MASK = HeadMask.from_array(np.eye(3, 4))
+PARSES = [Parse.from_lists(text.rstrip(".?").split(), [-1, 0], ["root", "obj"]) for text in ("A bore.", "Who wrote?")]
+
+
+def raising(*_):
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def interrupted(subject, forward=1, backward=False):
+    """A model whose user interrupts in the middle of that forward, or of the way back from it."""
+    calls = []
+
+    def press(module, args, output):
+        calls.append(module)
+        hidden = output if isinstance(output, torch.Tensor) else output[0]
+        if len(calls) == forward and backward:
+            beneath = shadow(hidden)  # the way that relevance takes
+            (hidden if beneath is None else beneath).register_hook(raising)
+        elif len(calls) == forward:
+            raise KeyboardInterrupt
+
+    handle = subject.blocks[1].register_forward_hook(press)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def free(lock):
+    """Whether another thread could take it."""
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(lambda: lock.acquire(blocking=False) and (lock.release() or True)).result()
+
+
+def scores(found):
+    return [one.scores for one in found]
+
+
+CALLS = {
+    "one text": lambda s: nbsal.Explainer(s, "decoded-gradcam")(TEXTS[0]).scores,
+    "every layer": lambda s: nbsal.Explainer(s, "gradxact").every_layer(TEXTS[0]).scores,
+    "token ids": lambda s: nbsal.Explainer(s, "gradcam").ids([5, 6, 7]).scores,
+    "many texts": lambda s: scores(nbsal.Explainer(s, "gradcam").map(TEXTS, batch_size=2, progress=False)),
+    "compare": lambda s: scores(nbsal.compare(s, ["attcat", "gradcam"], TEXTS, batch_size=2, progress=False)["attcat"]),
+    "relevance": lambda s: nbsal.Explainer(s, "mask-lrp", mask=MASK)(TEXTS[0]).scores,
+    "rules of its own": lambda s: nbsal.Explainer(s, "mask-lrp@published", mask=MASK)(TEXTS[0]).scores,
+    "perturbation": lambda s: nbsal.Explainer(s, "occlusion")(TEXTS[0]).scores,
+    "path": lambda s: nbsal.Explainer(s, "smooth")(TEXTS[0]).scores,
+    "games": lambda s: evaluation.games(nbsal.Explainer(s, "gradcam"), TEXTS, random=1, progress=False).frame["low"],
+    "faithfulness": lambda s: evaluation.faithfulness(nbsal.Explainer(s, "gradcam"), TEXTS, progress=False).frame[
+        "low"
+    ],
+    "study": lambda s: study(s, PARSES, progress=False).positions["alpha"],
+    "double": lambda s: nbsal.Explainer(s.double, "gradxact")(TEXTS[0]).scores,
+}
+FORWARDS = {"games": 4, "faithfulness": 4, "many texts": 2, "compare": 2, "perturbation": 3, "path": 2}
+NO_WAY_BACK = {"perturbation", "study"}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_interrupt_leaves_everything_as_it_was_and_the_next_call_works(load, call):
+    subject, run = load("bert"), CALLS[call]
+    truth = run(subject)
+    before = state(subject)
+    later = FORWARDS.get(call, 1)
+    moments = [{"forward": 1}, {"forward": later}]
+    moments += [] if call in NO_WAY_BACK else [{"forward": 2 if call == "path" else 1, "backward": True}]
+    for moment in moments:
+        with interrupted(subject, **moment), pytest.raises(KeyboardInterrupt):
+            run(subject)
+        assert state(subject) == before and free(subject.lock), moment
+    again = run(subject)
+    assert all(axioms.relative(one, other) < 1e-9 for one, other in zip(again, truth, strict=True))
+
+
+def test_the_interrupts_are_noticed_where_something_is_left(load, monkeypatch):
+    """A mutant whose evaluation mode does not come back."""
+    subject = load("bert")
+    subject.model.train()
+    before = state(subject)
+
+    @contextmanager
+    def careless(model):
+        model.eval()
+        yield
+
+    monkeypatch.setattr(nbsal.anatomy, "evaluating", careless)
+    with interrupted(subject), pytest.raises(KeyboardInterrupt):
+        CALLS["one text"](subject)
+    assert state(subject) != before
+
+
+def test_an_interrupted_evaluation_goes_on_from_its_memory(load):
+    subject, asked = load("bert"), []
+    explain, memory = nbsal.Explainer(subject, "gradcam"), evaluation.memory.Memory()
+    truth = evaluation.games(explain, TEXTS, random=0, progress=False)
+    with interrupted(subject, forward=4), pytest.raises(KeyboardInterrupt):
+        evaluation.games(explain, TEXTS, random=0, progress=False, memory=memory)
+    known = memory.saliencies[subject, explain.method]
+    assert len(known) == len(TEXTS)
+    handle = subject.model.register_forward_hook(lambda module, args, output: asked.append(output.logits.requires_grad))
+    found = evaluation.games(explain, TEXTS, random=0, progress=False, memory=memory)
+    handle.remove()
+    assert found.frame.equals(truth.frame) and asked and not any(asked), "explained again"
+
+
+def test_an_interrupted_corpus_releases_its_folder_and_goes_on(load, tmp_path):
+    explain = nbsal.Explainer(load("bert"), "gradcam")
+    texts, threads = [*TEXTS, "", *TEXTS], torch.get_num_threads()
+    run = {"shard_rows": 2, "progress": False}
+    corpus.explain(explain, texts, tmp_path / "whole", **run)
+    for moment in ({"forward": 3}, {"forward": 2, "backward": True}):
+        with interrupted(explain.subject, **moment), pytest.raises(KeyboardInterrupt):
+            corpus.explain(explain, texts, tmp_path / "broken", **run)
+        assert not (tmp_path / "broken" / LOCK).exists() and torch.get_num_threads() == threads
+        assert 0 < len(corpus.open(tmp_path / "broken").shards) < 5
+    corpus.explain(explain, texts, tmp_path / "broken", **run)
+    assert files(tmp_path / "broken") == files(tmp_path / "whole")
+
+
+def test_a_cell_that_waits_for_a_view_can_be_interrupted(reviews):
+    go = threading.Event()
+
+    class Long(Highlight):
+        def compute(self, wanted, job):
+            if not go.is_set():
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                go.wait(10)
+            return super().compute(wanted, job)
+
+    view = Long(nbsal.Explainer(reviews, "gradcam"), text=TEXTS[0])
+    with pytest.raises(KeyboardInterrupt):
+        view.wait(10)
+        threading.Event().wait(10)  # if the interrupt came between the two
+    go.set()
+    assert view.wait(10).status == "ready" and view.result.text == TEXTS[0]
+    view.close()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("name", ["decoded-gradcam", "mask-lrp", "occlusion", "smooth", "attcat"])
+def test_a_model_converted_after_loading_is_explained_in_its_new_precision(load, name, dtype):
+    other = torch.float32 if dtype == torch.float64 else torch.float64
+    settings = {"mask": MASK} if name == "mask-lrp" else {}
+    model = zoo.model("bert", "sequence").to(other)
+    subject = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), lm="tied")
+    explain = nbsal.Explainer(subject, name, **settings)
+    before = explain(TEXTS[0])
+    model.to(dtype)
+    found = explain(TEXTS[0])
+    assert found.provenance["dtype"] == str(explain.reader.dtype).removeprefix("torch.")
+    assert explain.reader.dtype in (dtype, torch.float64) and axioms.relative(found.scores, before.scores) < 1e-4
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_model_halved_after_loading_says_so(load, dtype):
+    model = zoo.model("bert", "sequence")
+    subject = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), lm="tied")
+    model.to(dtype)
+    for name in ("decoded-gradcam", "occlusion", "smooth", "attcat"):
+        with pytest.raises(ModelError, match=r"on the CPU, too coarse.*model\.float\(\)"):
+            nbsal.Explainer(subject, name)(TEXTS[0])
+    model.float()
+    assert nbsal.Explainer(subject, "decoded-gradcam")(TEXTS[0]).scores.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_where_half_precision_is_fine_every_method_takes_it(load, dtype, monkeypatch):
+    """As on a GPU."""
+    monkeypatch.setattr(nbsal.anatomy, "check_place", lambda model: None)
+    subject = nbsal.load(zoo.model("bert", "sequence").to(dtype), tokenizer=zoo.tokenizer("wordpiece"), lm="tied")
+    for name in ("decoded-gradcam", "mask-lrp", "occlusion", "lime", "smooth", "integrated", "attcat", "rollout"):
+        settings = {"mask": MASK} if name == "mask-lrp" else {}
+        assert np.isfinite(nbsal.Explainer(subject, name, **settings)(TEXTS[0]).scores).all()
+    assert study(subject, PARSES, progress=False).cases["obj"] == 2
+
+
+def test_models_without_numbers_are_a_sentence():
+    with pytest.raises(ModelError, match=r"Bert.* meta device.*neither device_map"):
+        nbsal.load(zoo.model("bert", "sequence").to("meta"))
+    offloaded = zoo.model("bert", "sequence")
+    offloaded.bert.encoder.layer[1].to("meta")
+    with pytest.raises(ModelError, match=r"encoder\.layer\.1\.attention.* meta device"):
+        nbsal.load(offloaded)
+    model = zoo.model("bert", "sequence")
+    subject = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), lm="tied")
+    explainers = [nbsal.Explainer(subject, name) for name in ("decoded-gradcam", "lrp", "occlusion")]
+    model.to("meta")
+    for explain in explainers:
+        with pytest.raises(ModelError, match="meta device"):
+            explain(TEXTS[0])
+
+
+def test_threads_that_share_a_model_disturb_nobody(load):
+    """Some switch its attention, some freeze its weights, some hang hooks on its blocks."""
+    subject = load("bert")
+    subjects = [subject, nbsal.load(subject.model, tokenizer=subject.tokenizer, lm="tied")]
+    names = ("mask-lrp", "attcat", "gradcam", "smooth", "occlusion", "mask-lrp@published")
+    explainers = [
+        nbsal.Explainer(subjects[i % 2], name, **({"mask": MASK} if name.startswith("mask") else {}))
+        for i, name in enumerate(names)
+    ]
+    alone, before = [explain(TEXTS[0]).scores for explain in explainers], state(subject)
+    start = threading.Barrier(len(explainers))
+
+    def work(explain):
+        start.wait(10)
+        return [explain(TEXTS[0]).scores for _ in range(4)]
+
+    with ThreadPoolExecutor(len(explainers)) as pool:
+        found = list(pool.map(work, explainers))
+    for truth, rounds in zip(alone, found, strict=True):
+        assert all(axioms.relative(one, truth) < 1e-9 for one in rounds)
+    assert state(subject) == before
+
+
+CELL = """
+import warnings; warnings.filterwarnings("ignore")
+import torch, nbsal, threading
+from tests.corpus import kills
+torch.set_num_threads(1)
+explain = nbsal.Explainer(nbsal.load({checkpoint!r}), "gradcam")
+told = lambda done, total: print(done, flush=True)
+nbsal.corpus.explain(explain, kills.texts(), {out!r}, shard_rows=kills.SHARD, progress=told)
+"""
+
+
+def test_a_notebook_restarted_in_mid_run_goes_on(checkpoints, tmp_path):
+    """The first kernel dies in the middle of the corpus; the next one runs the same cell."""
+    checkpoint, out = zoo.save(checkpoints, "bert", "sequence"), tmp_path / "broken"
+    cell = CELL.format(checkpoint=str(checkpoint), out=str(out))
+    manager, client = start_new_kernel(kernel_name="python3")
+    try:
+        client.execute(cell)
+        while True:
+            message = client.get_iopub_msg(timeout=60)
+            assert message["msg_type"] != "error", message["content"]["traceback"]
+            if any(int(done) >= 40 for done in message["content"].get("text", "").split()):
+                break
+        manager.restart_kernel(now=True)
+        listed = len(corpus.open(out).shards)
+        client.wait_for_ready(timeout=60)
+        reply = client.execute_interactive(cell, timeout=60, output_hook=lambda message: None)
+        assert reply["content"]["status"] == "ok", reply["content"]
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert 0 < listed < kills.ROWS // kills.SHARD
+    explain = nbsal.Explainer(nbsal.load(checkpoint), "gradcam")
+    corpus.explain(explain, kills.texts(), tmp_path / "whole", shard_rows=kills.SHARD, progress=False)
+    assert files(out) == files(tmp_path / "whole")
