@@ -63,7 +63,8 @@ def games(
     for subject in rows:
         classifying(subject)
     size = len(next(iter(rows.values())))
-    gold = {subject: None if labels is None else indices(subject, labels, size) for subject in rows}
+    given = None if labels is None else list(labels)
+    gold = {subject: None if given is None else indices(subject, given, size) for subject in rows}
     memory = memory or Memory()
     count = sum(map(len, members.values()))
     with remembering.keeping(memory), Meter(size * (len(rows) + 2 * count * len(points)), progress, cancel) as meter:

@@ -22,6 +22,7 @@ from nbsal.evaluation.intervals import Floats, Resampling
 from nbsal.evaluation.memory import Explainers, Memory, Run, Table
 from nbsal.evaluation.results import Curve, Results, Sheet
 from nbsal.progress import Meter, Progress
+from nbsal.subject import Subject
 
 MEASURES = {"aopc": "high", "log-odds": "low", "comprehensiveness": "high", "sufficiency": "low"}
 FRACTIONS = tuple(step / 10 for step in range(1, 10))
@@ -69,28 +70,39 @@ def faithfulness(
     rows = remembering.encoded([run for runs in members.values() for run in runs], texts)
     for subject in rows:
         classifying(subject)
-    first, size = next(iter(rows)), len(next(iter(rows.values())))
-    gold = None if labels is None else indices(first, labels, size)
+    size = len(next(iter(rows.values())))
+    wanted = [None] * size if labels is None else list(labels)
+    gold = {subject: None if labels is None else indices(subject, wanted, size) for subject in rows}
     memory = memory or Memory()
     count = sum(map(len, members.values()))
     total = size * (len(rows) + count * (1 + len(points) + 2 * len(SHARES)))
     with remembering.keeping(memory), Meter(total, progress, cancel) as meter:
-        runs = remembering.rank(members, rows, gold or [None] * size, batch_size, memory, meter)
-        flat = [run for found in runs.values() for run in found]
-        tables = [
-            [deletions(row, order, points) for row, order in zip(run.rows, run.orders, strict=True)] for run in flat
-        ]
-        logits = memory.read(flat, tables, way, meter)
-    losses = {id(run): _losses(run, found, gold, len(points)) for run, found in zip(flat, logits, strict=True)}
-    again = Resampling([(row.text, gold and gold[i]) for i, row in enumerate(rows[first])])
+        runs = remembering.rank(members, rows, wanted, batch_size, memory, meter)
+        return _measured(runs, gold, points, way, memory, meter)
+
+
+def _measured(
+    runs: dict[str, list[Run]],
+    gold: dict[Subject, list[int] | None],
+    points: Sequence[float],
+    way: str | int,
+    memory: Memory,
+    meter: Meter,
+) -> Results:
+    flat = [run for members in runs.values() for run in members]
+    tables = [[deletions(row, order, points) for row, order in zip(run.rows, run.orders, strict=True)] for run in flat]
+    logits = memory.read(flat, tables, way, meter)
+    losses = {id(run): _losses(run, one, gold[run.subject], len(points)) for run, one in zip(flat, logits, strict=True)}
+    rows, truth = flat[0].rows, gold[flat[0].subject]
+    again = Resampling([(row.text, truth and truth[i]) for i, row in enumerate(rows)])
     grids = [points, points, SHARES, SHARES]
     curves = {
-        (name, measure): Curve.of(grid, np.stack([losses[id(run)][at] for run in found]), again)
-        for name, found in runs.items()
+        (name, measure): Curve.of(grid, np.stack([losses[id(run)][at] for run in members]), again)
+        for name, members in runs.items()
         for at, (measure, grid) in enumerate(zip(MEASURES, grids, strict=True))
     }
-    followed = "the predicted class" if gold is None else "the gold label"
-    notes = (f"{size} texts, {followed}", f"hidden by {way!r}", *remembering.cuts(rows[first]))
+    followed = "the predicted class" if truth is None else "the gold label"
+    notes = (f"{len(rows)} texts, {followed}", f"hidden by {way!r}", *remembering.cuts(rows))
     return Results(Sheet(better=MEASURES), curves, notes)
 
 

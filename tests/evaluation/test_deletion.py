@@ -53,6 +53,22 @@ def test_gold_labels_are_explained_and_followed(load):
     assert np.allclose(means(found), naive.deletion(subject, saliencies, labels, "pad", FRACTIONS), atol=1e-10)
 
 
+def test_labels_by_name_are_each_models_own(load):
+    """Two models that number the same labels otherwise: each is explained and followed by its own number."""
+    subject = load("bert", decoding=False)
+    named = [nbsal.load(subject.model, tokenizer=subject.tokenizer, labels=list(names)) for names in ("abc", "cab")]
+    one, other = (nbsal.Explainer(each, "gradxact") for each in named)
+    found = faithfulness({"one": one, "other": other}, TEXTS, iter(["a", "b", "c"]), progress=False)
+    alone = faithfulness({"other": other}, TEXTS, [1, 2, 0], progress=False)
+    assert np.array_equal(means(found, "other"), means(alone, "other"))
+    assert not np.allclose(means(found, "other"), means(found, "one"))
+    played = nbsal.evaluation.games({"one": one, "other": other}, TEXTS, iter("abc"), random=0, progress=False)
+    whole = played.frame.query("game == 'hiding' and fraction == 0").set_index("explainer")["accuracy"]
+    said = subject.logits(subject.inputs(subject.encode(TEXTS))).argmax(-1).tolist()
+    assert whole["one"] == np.mean([a == b for a, b in zip(said, [0, 1, 2], strict=True)])
+    assert whole["other"] == np.mean([a == b for a, b in zip(said, [1, 2, 0], strict=True)])
+
+
 def test_a_model_that_counts_loses_what_it_must():
     subject = known.counting({"end": 2.0})
     explain = known.scoring(subject, end=1)
