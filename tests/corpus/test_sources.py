@@ -155,12 +155,12 @@ def test_a_text_that_a_model_chokes_on_harms_no_other_of_its_batch(explain, tmp_
 
     def choking(inputs):
         if inputs["input_ids"].eq(explain.subject.encode("bore")[0].ids[1]).any():
-            raise RuntimeError("out of memory")
+            raise RuntimeError("choked")
         return logits(inputs)
 
     monkeypatch.setattr(explain.subject, "logits", choking)
     opened = corpus.explain(explain, ["A joy.", "bore", "A film."], tmp_path, progress=False)
-    assert opened.failures()["error"].tolist() == ["RuntimeError: out of memory"]
+    assert opened.failures()["error"].tolist() == ["RuntimeError: choked"]
     assert [s.text for s in opened] == ["A joy.", "A film."]
 
 
