@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from nbsal import render
+from nbsal.widgets import fonts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from matplotlib.font_manager import FontProperties
 
 WIDE = 720  # pixels of a line, at SCALE 1
 SIZE = 11  # points
@@ -92,17 +94,14 @@ class Sheet:
                 if against:
                     line = ((MARGIN + x) / wide, (base - 4) / high), width / wide, 1 / high
                     figure.add_artist(Rectangle(*line, facecolor="0.25", linewidth=0))
-            weight = "bold" if bold else "normal"
             place = (MARGIN + x) / wide, base / high
-            figure.add_artist(Text(*place, text, fontsize=size, fontweight=weight, parse_math=False))
+            figure.add_artist(Text(*place, text, fontproperties=_font(text, size, bold), parse_math=False))
         return _saved(figure)
 
     def _width(self, text: str, size: float, bold: bool) -> float:
         key = (text, size, bold)
         if key not in self._widths:
-            from matplotlib.font_manager import FontProperties
-
-            font = FontProperties(size=size, weight="bold" if bold else "normal")
+            font = _font(text, size, bold)
             with _boxes():
                 self._widths[key] = self._measure.get_text_width_height_descent(text, font, ismath=False)[0] / SCALE
         return self._widths[key]
@@ -142,15 +141,27 @@ def _shade(score: float | None, largest: float) -> Any:
     return hue, alpha, score < 0 and alpha >= render.FAINT
 
 
+def _font(text: str, size: float, bold: bool) -> "FontProperties":
+    from matplotlib.font_manager import FontProperties
+
+    return FontProperties(family=fonts.families(text), size=size, weight="bold" if bold else "normal")
+
+
 @contextmanager
 def _boxes() -> Iterator[None]:
-    """Boxes stand for what the font lacks, and nobody needs to be told."""
+    """Boxes stand for what no font has, and `fonts` says so once for all of them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")
         yield
 
 
 def _saved(figure: "Figure") -> bytes:
+    from matplotlib.text import Text
+
+    written = [artist for artist in figure.findobj(Text) if isinstance(artist, Text) and artist.get_text()]
+    for artist in written:
+        artist.set_fontfamily(fonts.families(artist.get_text()))
+    fonts.warn_of(artist.get_text() for artist in written)
     found = io.BytesIO()
     with _boxes():
         figure.savefig(found, format="png")

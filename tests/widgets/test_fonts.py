@@ -1,0 +1,56 @@
+"""Pictures draw what any installed font has, and say once what none has."""
+
+import re
+import warnings
+from contextlib import nullcontext
+
+import pytest
+from matplotlib import font_manager
+
+import nbsal
+from nbsal import render
+from nbsal.widgets import Layers, fonts, picture
+
+BOLD = "\U0001d404"  # matplotlib's usual font lacks it, another one that comes with it has it
+NOWHERE = [chr(0xE000 + place) for place in range(12)]  # of private use: no font's
+
+
+def drawn(text):
+    return picture.highlighted(text, [[render.Stretch(text, 0.5)]], 0.5)
+
+
+def test_a_family_is_added_for_what_the_usual_one_lacks():
+    usual, *others = fonts.families(f"plain {BOLD}\u200b\t")
+    assert [usual] == fonts.families("plain \u200b\t") and len(others) == 1
+    file = font_manager.findfont(font_manager.FontProperties(family=others))
+    assert font_manager.get_font(file).get_char_index(ord(BOLD))
+
+
+@pytest.mark.parametrize("helped", [True, False])
+def test_pictures_lack_no_glyph_that_a_font_has(monkeypatch, helped):
+    monkeypatch.setattr(picture, "_boxes", nullcontext)
+    if not helped:
+        monkeypatch.setattr(fonts, "families", lambda text: ["sans-serif"])
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        drawn(BOLD)
+    assert any("Glyph" in str(warning.message) for warning in said) != helped
+
+
+def test_one_warning_names_what_no_font_has(reviews):
+    with pytest.warns(UserWarning, match=re.escape("(U+E000)")) as said:
+        drawn("".join(NOWHERE))
+    assert len(said) == 1 and " (U+E009) and 2 more: boxes" in str(said[0].message)
+    with pytest.warns(UserWarning, match=re.escape("U+E001")) as said:
+        layers = nbsal.Explainer(reviews, "gradcam").every_layer("A joy.")
+        axes = layers.plot()
+        axes.set_title("".join(NOWHERE[1:3]))
+        picture.drawn(axes)
+    assert len(said) == 1
+
+
+def test_nothing_is_said_of_what_is_drawn_or_invisible(reviews):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn(f"plain {BOLD} \u200d\u00a0\t\n e\u0301 \x1b")
+        assert Layers(nbsal.Explainer(reviews, "gradcam"), text="A joy.").to_png()[:4] == b"\x89PNG"
