@@ -60,9 +60,14 @@ class Method(ABC):
         """[batch, position]."""
 
     def total(self, trace: Trace) -> Tensor:
-        """Scores of the whole target, [batch, position]."""
-        parts = trace.ends(self.needs) if self.apart else [trace]
-        return torch.stack([self.scores(part) for part in parts]).sum(0)
+        """Scores of the whole target, [batch, position]; worked out once for a trace."""
+
+        def summed() -> tuple[object, Tensor]:
+            parts = trace.ends(self.needs) if self.apart else [trace]
+            return self, torch.stack([self.scores(part) for part in parts]).sum(0)
+
+        # Some methods have no hash; one that is kept beside its scores shares its id with no other.
+        return trace.once(("total", id(self)), summed)[1]
 
     def signed(self, trace: Trace) -> Tensor:
         """What orders positions of equal score, [batch, position]."""

@@ -139,3 +139,13 @@ def test_published_variants_count_robertas_positions_from_zero(load, architectur
             logits = subject.logits(given)[0]
         probabilities = nbsal.Explainer(subject, name)(text).probabilities
         assert axioms.relative(probabilities, logits.softmax(0 if head == "span" else -1)) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["alti", "rollout", "gae"])
+def test_scores_are_worked_out_once(load, monkeypatch, name):
+    """They also order tokens of equal score, which costs nothing more."""
+    explain, worked = nbsal.Explainer(load("bert"), name), []
+    own = type(explain.method).scores
+    monkeypatch.setattr(type(explain.method), "scores", lambda self, read: worked.append(read) or own(self, read))
+    explain(TEXT)
+    assert len(worked) == 1
