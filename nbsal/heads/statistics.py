@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from nbsal.heads import published
 from nbsal.heads.mask import HeadMask
 from nbsal.heads.parses import Link, Parse, links, read
 from nbsal.progress import Meter, Progress
+from nbsal.saved import restored
 from nbsal.subject import Subject
 
 if TYPE_CHECKING:
@@ -137,7 +139,7 @@ class HeadStudy:
     @classmethod
     def load(cls, path: str | Path) -> "HeadStudy":
         """Read what `save` wrote."""
-        try:
+        with restored(path, "head study"):
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content.pop("nbsal-head-study") != 1:
                 raise InputError(f"{path} holds a head study in a format this nbsal does not read.")
@@ -147,11 +149,9 @@ class HeadStudy:
             content["distances"] = {
                 name: Counter({int(o): n for o, n in found.items()}) for name, found in content["distances"].items()
             }
-            return cls(**content)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{path} is not a saved head study, or is damaged: {error!r}.") from error
+            found = cls(**content)
+            found._check()
+            return found
 
     def __repr__(self) -> str:
         return f"HeadStudy({', '.join(f'{name} {n}' for name, n in self.cases.items())}; {self.rows} positions)"
@@ -172,6 +172,16 @@ class HeadStudy:
             for offset in np.unique(found := largest[..., i] - i):
                 self.places.setdefault(int(offset), np.zeros(self.shape, np.int64))[...] += found == offset
         self.rows += len(columns)
+
+    def _check(self) -> None:
+        """Refuse counts that do not belong together."""
+        named = (self.hits, self.cases, self.distances)
+        totals = (*self.cases.values(), *chain.from_iterable(found.values() for found in self.distances.values()))
+        shapes = {counts.shape for counts in (*self.hits.values(), *self.places.values())}
+        if len({frozenset(one) for one in named}) > 1 or shapes != {self.shape}:
+            raise ValueError("counts of different relations or heads")
+        if not all(type(count) is int and count >= 0 for count in (self.rows, self.skipped, *totals)):
+            raise ValueError("counts that are no whole numbers")
 
     def _count_links(self, largest: NDArray[np.int64], links: Iterable[Link]) -> None:
         for link in links:
@@ -214,6 +224,7 @@ def study(
         raise UnknownName("variant", variant, (None, "published"))
     sentences = sorted(read(parses), key=lambda parse: len(parse.text))
     found = HeadStudy.empty((subject.depth, subject.heads), list(relations))
+    size = 1 if subject.one_at_a_time else batch_size
 
     def counted(batch: Sequence[Parse]) -> HeadStudy:
         own = HeadStudy.empty(found.shape, list(relations))
@@ -229,9 +240,9 @@ def study(
         return own
 
     with Meter(len(sentences), progress, cancel) as meter:
-        for start in range(0, len(sentences), batch_size):
+        for start in range(0, len(sentences), size):
             meter.check()
-            batch = sentences[start : start + batch_size]
+            batch = sentences[start : start + size]
             found = sum(room.in_parts(batch, counted), found)
             meter.step(len(batch))
     return found

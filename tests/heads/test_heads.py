@@ -273,3 +273,12 @@ def test_masks_survive_a_file_and_say_when_they_did_not(tmp_path):
 def test_masks_are_zeros_and_ones(array):
     with pytest.raises(InputError, match="0 and 1"):
         HeadMask.from_array(array)
+
+
+def test_a_decoder_without_padding_id_is_studied_one_by_one(load, monkeypatch):
+    subject = load("gpt2", decoding=False)
+    parses = [Parse.from_lists(["big", "dog"], [1, -1], ["amod", "root"]), Parse.from_lists(["so"], [-1], ["root"])]
+    together = study(subject, parses, progress=False)
+    monkeypatch.setattr(subject.model.config, "pad_token_id", None)
+    assert subject.one_at_a_time
+    assert study(subject, parses, progress=False).positions.equals(together.positions)
