@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal import render
-from nbsal.encoding import PER_TOKEN, Row, Span, Text, Word
+from nbsal.encoding import Row, Span, Text, Word
 from nbsal.errors import InputError
+from nbsal.saved import restored
 
 if TYPE_CHECKING:
     import pandas
@@ -196,25 +197,21 @@ class Saliency(Reading):
     @classmethod
     def load(cls, path: str | Path) -> "Saliency":
         """Read what `save` wrote."""
-        try:
+        with restored(path, "Saliency"):
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content["nbsal"] != FORMAT:
                 raise InputError(f"{path} was written in format {content['nbsal']}; this nbsal reads format {FORMAT}.")
-            fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in content["row"].items()}
-            fields["offsets"] = tuple((start, end) for start, end in fields["offsets"])
-            row, dtype = Row(**fields), np.dtype(content["dtype"])
+            row = Row.restored(content["row"])
+            dtype = np.dtype({"float32": np.float32, "float64": np.float64}[content["dtype"]])
             arrays: dict[str, Any] = {k: np.array(content[k], dtype) for k in ("probabilities", "scores", "signed")}
-            each = [getattr(row, name) for name in PER_TOKEN] + [arrays["scores"], arrays["signed"]]
-            if any(len(values) != len(row) for values in each) or arrays["scores"].ndim != 1:
+            if any(arrays[name].shape != (len(row),) for name in ("scores", "signed")):
                 raise InputError(f"{path} does not hold one entry a token: it is damaged.")
             plain = {k: content[k] for k in ("target", "prediction", "method", "provenance")}
             if [type(value) for value in plain.values()] != [str, str, str, dict]:
                 raise InputError(f"{path} does not say what was explained and how: it is damaged.")
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{path} is not a saved Saliency, or is damaged: {error!r}.") from error
-        return cls(row=row, **plain, **arrays)
+            found = cls(row=row, **plain, **arrays)
+            found.caption(), found.notes()  # what they say is read off the provenance
+            return found
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -310,7 +307,8 @@ class Saliencies(Sequence[Saliency]):
         import pandas
 
         if not self.items:
-            return pandas.DataFrame(columns=["text", "position", "token", "score", "rank", "special", "prediction"])
+            names = "text position token score rank special start end segment prediction"
+            return pandas.DataFrame(columns=names.split())
         frames = [saliency.to_frame().assign(prediction=saliency.prediction) for saliency in self.items]
         return pandas.concat(frames, keys=range(len(frames)), names=["text", "position"]).reset_index()
 

@@ -271,5 +271,7 @@ def test_scores_that_are_not_numbers_are_refused(load):
 
 
 def test_nothing_gives_nothing(load):
-    found = nbsal.Explainer(load("bert"), "gradcam").map([], progress=False)
+    explain = nbsal.Explainer(load("bert"), "gradcam")
+    found = explain.map([], progress=False)
     assert len(found) == 0 and found.to_frame().empty
+    assert list(found.to_frame()) == list(explain.map(["A joy."], progress=False).to_frame())
