@@ -154,7 +154,8 @@ def rank(
         for name, score, parts in credited(saliency, unit, normalise):
             found[saliency.prediction][name].append(score)
             if name not in rare:
-                rare[name] = table.get(plain(name)) or max(table.get(plain(part), rarest) for part in parts)
+                known = table.get(plain(name))
+                rare[name] = max(table.get(plain(part), rarest) for part in parts) if known is None else known
     if not found:
         raise InputError("There is no saliency to rank tokens by: the list is empty.")
     # An exact sum does not depend on the order of texts.

@@ -79,6 +79,13 @@ def test_a_word_is_as_rare_as_its_rarest_token(reviews):
     assert weights["whimsy"] == pytest.approx(len(pieces))
 
 
+def test_a_word_that_is_everywhere_weighs_nothing(reviews):
+    """Rarity 0 is known, and no reason to look at the rarer pieces that the word consists of."""
+    saliency = nbsal.Explainer(reviews, "simple")("whimsy")
+    weights = clouds.rank([saliency], {"whimsy": 0.0, "zebra": 99.0}, unit="word").weights[saliency.prediction]
+    assert weights["whimsy"] == 0
+
+
 def test_a_table_of_rarity_from_any_texts(load):
     for architecture in ("bert", "roberta", "xlm-roberta"):
         subject = load(architecture, decoding=False)
