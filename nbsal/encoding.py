@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import index
 from typing import Any, overload
 
 import numpy as np
@@ -44,6 +45,22 @@ class Row:
     types: tuple[int, ...]
     mask: tuple[int, ...]
     dropped: int = 0  # content tokens cut off because the text is longer than the model reads
+
+    @classmethod
+    def restored(cls, stored: dict[str, Any]) -> "Row":
+        """A row from its fields as JSON keeps them; ValueError or TypeError where they are none."""
+        fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()}
+        fields["offsets"] = tuple((index(start), index(end)) for start, end in fields["offsets"])
+        row = cls(**fields)
+        kinds = {"ids": int, "tokens": str, "segments": int, "special": bool, "types": int, "mask": int}
+        sound = len(row.parts) in (1, 2) and all(type(part) is str for part in row.parts)
+        sound &= all(len(getattr(row, name)) == len(row.ids) for name in PER_TOKEN) and type(row.dropped) is int
+        sound &= all(type(one) is kind for name, kind in kinds.items() for one in getattr(row, name))
+        places = zip(row.segments, row.offsets, strict=True)
+        sound = sound and all(0 <= start <= end <= len(row.parts[part]) for part, (start, end) in places)
+        if not sound or not row.content:
+            raise ValueError("tokens and text do not fit each other")
+        return row
 
     @cached_property
     def parts(self) -> tuple[str, ...]:

@@ -3,15 +3,16 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from nbsal import render
 from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation.intervals import Floats, Resampling, difference, interval
+from nbsal.saved import restored
 
 if TYPE_CHECKING:
     import pandas
@@ -235,8 +236,8 @@ class Results:
     @classmethod
     def load(cls, path: str | Path) -> "Results":
         """Read what `save` wrote."""
-        try:
-            with np.load(path, allow_pickle=False) as stored:
+        with restored(path, "Results"):
+            with np.load(BytesIO(Path(path).read_bytes()), allow_pickle=False) as stored:
                 head = json.loads(str(stored["head"]))
                 if head["nbsal"] != FORMAT:
                     raise InputError(f"{path} was written in format {head['nbsal']}; this nbsal reads format {FORMAT}.")
@@ -245,10 +246,6 @@ class Results:
                     for at, (name, measure) in enumerate(head["curves"])
                 }
             return cls(Sheet(**head["sheet"]), curves, tuple(head["notes"]))
-        except (ValueError, KeyError, TypeError, BadZipFile, EOFError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{path} does not hold saved results, or is damaged: {error!r}.") from error
 
 
 def joined(parts: Sequence[Results]) -> Results:

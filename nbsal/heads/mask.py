@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nbsal.errors import InputError
+from nbsal.saved import restored
 
 Heads = NDArray[np.bool_]  # [block, head]
 
@@ -91,15 +92,11 @@ class HeadMask:
     @classmethod
     def load(cls, path: str | Path) -> "HeadMask":
         """Read what `save` wrote."""
-        try:
+        with restored(path, "head mask"):
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content["nbsal-head-mask"] != 1:
                 raise InputError(f"{path} holds a head mask in a format this nbsal does not read.")
             return cls(content["positional"], content["relations"], content["unnamed"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{path} is not a saved head mask, or is damaged: {error!r}.") from error
 
     def __or__(self, other: "HeadMask") -> "HeadMask":
         return self._join(other, np.logical_or)
