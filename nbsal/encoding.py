@@ -1,9 +1,9 @@
 """Encoded: what a model reads of a text: tokens, character offsets, words, segments, and which tokens may be scored."""
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import index
 from typing import Any, overload
 
 import numpy as np
@@ -50,7 +50,7 @@ class Row:
     def restored(cls, stored: dict[str, Any]) -> "Row":
         """A row from its fields as JSON keeps them; ValueError or TypeError where they are none."""
         fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()}
-        fields["offsets"] = tuple((index(start), index(end)) for start, end in fields["offsets"])
+        fields["offsets"] = tuple((operator.index(start), operator.index(end)) for start, end in fields["offsets"])
         row = cls(**fields)
         kinds = {"ids": int, "tokens": str, "segments": int, "special": bool, "types": int, "mask": int}
         sound = len(row.parts) in (1, 2) and all(type(part) is str for part in row.parts)
