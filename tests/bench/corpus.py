@@ -1,14 +1,13 @@
-"""What a corpus costs: `python -m tests.bench.corpus [--texts 10000] [--most 600] [--base] [--cluster]`.
+"""What a corpus costs: `python -m tests.bench.corpus [--texts 10000] [--most 600] [--base]`.
 
 Texts of random words (drawn as often as words are: the k-th with weight 1/k) are explained by Grad-CAM of the embedded
 review model. Printed are tokens a second; what the arithmetic alone would take, of the forward and of the backward to
 the explained layer, as matrix products at the rate at which this machine multiplies matrices of the model's sizes;
 the same beside a plain loop of `explain(text)` over a sample; the peak of resident memory after the first 500 texts and
-after all; and bytes a token in the files. `--base` takes a random bert-base.
-`--cluster` explains them on a LocalCluster of one and of two processes.
+after all; bytes a token in the files; and the short ones again on a LocalCluster of one and of two processes.
+`--base` takes a random bert-base. All of it runs once, however many rounds are asked for: it is long enough.
 """
 
-import argparse
 import random
 import shutil
 import tempfile
@@ -25,6 +24,8 @@ import nbsal
 from nbsal import corpus
 from nbsal.samples import base
 from tests.bench.games import subject as random_base
+from tests.bench.measure import products
+from tests.bench.table import Row, at_least, at_most, markdown, parser, spread
 
 SHORT = (8, 40)
 
@@ -39,15 +40,6 @@ def texts(count, shortest, longest, seed=0):
     lengths = generator.integers(shortest - 2, longest - 1, count)
     ends = lengths.cumsum()
     return [" ".join(drawn[end - length : end]) for end, length in zip(ends, lengths, strict=True)]
-
-
-def products(subject, lengths, layer):
-    """Floating-point operations of the forward, and of the backward to the layer: linear maps and attention."""
-    config, depth = subject.model.config, subject.depth
-    width, inner = config.hidden_size, config.intermediate_size
-    linear = 2 * sum(lengths) * (4 * width**2 + 2 * width * inner)
-    attention = 2 * sum(length**2 for length in lengths) * 2 * width
-    return depth * (linear + attention), (depth - layer) * (linear + 2 * attention)  # an attention has two gradients
 
 
 def rate(size, seconds=2.0):
@@ -90,8 +82,8 @@ def timed(work):
     return time.perf_counter() - start, time.process_time() - cpu, found
 
 
-def one(explain, many, looped, out):
-    """Everything about texts of one kind of lengths."""
+def one(explain, many, looped, out, name, goals) -> list[Row]:
+    """Everything about texts of one kind of lengths; `goals` are the least ratio to the loop and to arithmetic."""
     explain.map(many[:50], progress=False)
     peak = Peak()
     seconds, cpu, opened = timed(lambda: corpus.explain(explain, iter(many), out, progress=peak.progress))
@@ -103,23 +95,42 @@ def one(explain, many, looped, out):
     config = explain.subject.model.config
     flops = rate((config.hidden_size, config.intermediate_size))  # right after, since others use the machine too
     forward, backward = (work / flops for work in products(explain.subject, lengths, explain.method.layer))
-    speed = opened.tokens / cpu
+    speed, looping, least = opened.tokens / cpu, size / loop_cpu, forward + backward
     print(f"  {opened}: {opened.tokens:,} tokens in {seconds:.0f} s, {cpu:.0f} s of CPU")
-    print(f"  {speed:,.0f} tokens a second of CPU; a loop of explain(text): {size / loop_cpu:,.0f}; ratio", end=" ")
-    print(f"{speed * loop_cpu / size:.2f}, on the clock {opened.tokens / seconds * loop / size:.2f}")
+    print(f"  {speed:,.0f} tokens a second of CPU; a loop of explain(text): {looping:,.0f}; ratio", end=" ")
+    print(f"{speed / looping:.2f}, on the clock {opened.tokens / seconds * loop / size:.2f}")
     shares = f"forward {forward:.1f} s, {forward / cpu:.0%} of the CPU time"
     print(f"  arithmetic alone at {flops / 1e9:.0f} GFLOP/s: {shares};", end=" ")
-    print(f"with the backward {forward + backward:.1f} s, {(forward + backward) / cpu:.0%}")
+    print(f"with the backward {least:.1f} s, {least / cpu:.0%}")
     print(f"  peak memory {peak.first / 2**20:.0f} MB after 500 texts, {peak.most / 2**20:.0f} MB after all")
     columns = "text", "pair"
     groups = [parquet.ParquetFile(path).metadata.row_group(0) for path in Path(out).glob("*.parquet")]
     chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
     written = sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in columns)
-    print(f"  {opened.size / opened.tokens:.2f} bytes a token,", end=" ")
-    print(f"{(opened.size - written) / opened.tokens:.2f} without the texts")
+    full, bare = opened.size / opened.tokens, (opened.size - written) / opened.tokens
+    print(f"  {full:.2f} bytes a token, {bare:.2f} without the texts")
+    growth = (peak.most - (peak.first or peak.most)) / 2**20
+    share = f"{forward / cpu:.0%} of the forward's; with the backward {least / cpu:.0%}"
+    return [
+        Row(
+            f"a corpus of {len(many):,} texts of {name} tokens, tokens a second of CPU",
+            ours=f"{speed:,.0f}",
+            peer=f"a loop of explain(text): {looping:,.0f}",
+            floor=f"{opened.tokens / least:,.0f} (arithmetic)",
+            ratio=spread(speed / looping),
+            **at_least(goals[0], speed / looping),
+        ),
+        *(
+            [Row("  beside arithmetic", ratio=share, **at_least(goals[1], 100 * forward / cpu, " %"))]
+            if goals[1]
+            else []
+        ),
+        Row("  memory beyond the first 500 texts", f"{growth:.0f} MB", **at_most(300, growth, " MB")),
+        Row("  bytes a token in the files", f"{full:.2f}; {bare:.2f} without the texts", **at_most(6, full)),
+    ]
 
 
-def clustered(explain, many, folder):
+def clustered(explain, many, folder) -> Row:
     """The same texts on one and on two processes."""
     from distributed import Client, LocalCluster
 
@@ -138,27 +149,39 @@ def clustered(explain, many, folder):
     same = all(
         (folder / "2" / path.name).read_bytes() == path.read_bytes() for path in (folder / "1").glob("*.parquet")
     )
-    print(f"cluster: 1 process {seconds[1]:.1f} s, 2 processes {seconds[2]:.1f} s,", end=" ")
-    print(f"efficiency {seconds[1] / seconds[2] / 2:.0%}; same files: {same}")
+    print(f"cluster: 1 process {seconds[1]:.1f} s, 2 processes {seconds[2]:.1f} s; same files: {same}")
+    return Row(
+        f"the same {len(many):,} short texts by two Dask processes, on the clock",
+        ours=f"{seconds[2]:.1f} s",
+        peer=f"one process: {seconds[1]:.1f} s",
+        floor=f"{seconds[1] / 2:.1f} s",
+        ratio=f"{seconds[1] / seconds[2]:.2f}",
+    )
+
+
+def results(
+    rounds: int = 1, quick: bool = False, count: int = 10_000, most: int = 600, base: bool = False
+) -> list[Row]:
+    """Everything about short and about all texts, once, and short ones on two processes."""
+    torch.set_num_threads(1)
+    count, most = (60, 100) if quick else (count, most)
+    explain = nbsal.Explainer(random_base() if base else nbsal.load("demo/reviews"), "gradcam", layer=None)
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for shortest, longest, looped, goals in ((*SHORT, 200, (2.5, None)), (5, most, 100, (1, 70))):
+            print(f"{shortest} to {longest} tokens")
+            name, out = f"{shortest} to {longest}", f"{folder}/{longest}"
+            found += one(explain, texts(count, shortest, longest), looped, out, name, goals)
+        return [*found, clustered(explain, texts(count, *SHORT), Path(folder))]
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__)
+    options = parser(".corpus", __doc__)
     options.add_argument("--texts", type=int, default=10_000)
     options.add_argument("--most", type=int, default=600)
-    options.add_argument("--cluster", action="store_true")
     options.add_argument("--base", action="store_true")
     given = options.parse_args()
-    torch.set_num_threads(1)
-    subject = random_base() if given.base else nbsal.load("demo/reviews")
-    explain = nbsal.Explainer(subject, "gradcam", layer=None)
-    with tempfile.TemporaryDirectory() as folder:
-        if given.cluster:
-            clustered(explain, texts(given.texts, *SHORT), Path(folder))
-            return
-        for shortest, longest, looped in ((*SHORT, 200), (5, given.most, 100)):
-            print(f"{shortest} to {longest} tokens")
-            one(explain, texts(given.texts, shortest, longest), looped, f"{folder}/{longest}")
+    print(markdown(results(given.rounds, given.quick, given.texts, given.most, given.base)))
 
 
 if __name__ == "__main__":

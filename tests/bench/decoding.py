@@ -4,7 +4,6 @@ A random bert-base on 16 texts of 64 tokens, one thread, CPU time; ours beside c
 softmax of the LM head, as its users do. The two run in turn and the ratio of each round is printed.
 """
 
-import argparse
 import statistics
 import subprocess
 import sys
@@ -17,7 +16,12 @@ import transformers
 from captum.attr import LayerGradientXActivation
 
 import nbsal
-from nbsal.encoding import Encoded, Row
+from nbsal import encoding
+from nbsal.encoding import Encoded
+from tests.bench.measure import cpu, head_products, products
+from tests.bench.table import Row, at_most, markdown, parser, spread
+
+CAPTUM = "captum per layer, full softmax"
 
 
 def rows(batch: int, length: int, size: int) -> Encoded:
@@ -25,7 +29,7 @@ def rows(batch: int, length: int, size: int) -> Encoded:
     ids = torch.randint(1000, size, (batch, length), generator=torch.Generator().manual_seed(0)).tolist()
     flags = {"types": (0,) * length, "segments": (0,) * length, "special": (False,) * length, "mask": (1,) * length}
     tokens, offsets = tuple(map(str, range(length))), tuple((i, i + 1) for i in range(length))
-    return Encoded([Row("x" * length, tuple(row), tokens, offsets, **flags) for row in ids], 0)
+    return Encoded([encoding.Row("x" * length, tuple(row), tokens, offsets, **flags) for row in ids], 0)
 
 
 def captum_layers(model, lm, ids):
@@ -50,12 +54,6 @@ def our_layers(subject, encoded, **settings):
     """The same from one trace."""
     method = nbsal.Decoded(nbsal.GradCAM(), **settings).resolve(subject)
     return method.every(nbsal.trace.record(subject, encoded), range(subject.depth + 1))
-
-
-def cpu(work):
-    start = time.process_time()
-    work()
-    return time.process_time() - start
 
 
 def peak(work) -> float:
@@ -88,17 +86,21 @@ def import_times(rounds: int) -> tuple[float, float]:
     return statistics.median(seconds["pass"]), statistics.median(seconds["import nbsal"])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.decoding", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+def needed(read, depth) -> int:
+    """Hidden states that line 9 has to decode: those with a score above zero."""
+    return sum(int((nbsal.GradCAM(layer=layer).scores(read) > 0).sum()) for layer in range(depth + 1))
+
+
+def results(rounds: int = 3, quick: bool = False) -> list[Row]:
+    """Forwards that all layers take, by captum and by us."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    batch, length = (2, 16) if quick else (16, 64)
     config = transformers.BertConfig()
     model = transformers.BertForSequenceClassification(config).eval()
     lm = transformers.BertForMaskedLM(config).eval()
     subject = nbsal.load(model, lm=lm)
-    encoded = rows(16, 64, config.vocab_size)
+    encoded = rows(batch, length, config.vocab_size)
     inputs = subject.inputs(encoded)
     ids = inputs["input_ids"]
 
@@ -107,29 +109,56 @@ def main() -> None:
             model(**inputs)
 
     works = {
-        "captum per layer, full softmax": lambda: captum_layers(model, lm, ids),
+        CAPTUM: lambda: captum_layers(model, lm, ids),
         "ours, line 9": lambda: our_layers(subject, encoded),
         "ours, eq. 6": lambda: our_layers(subject, encoded, form="per_token"),
         "ours, line 9, coarse": lambda: our_layers(subject, encoded, coarse=True),
         "ours, trace alone": lambda: nbsal.trace.record(subject, encoded),
     }
     forward()
-    truth, ours = works["captum per layer, full softmax"](), works["ours, line 9"]()
+    truth, ours = works[CAPTUM](), works["ours, line 9"]()
     difference = float((truth - ours).abs().max() / truth.abs().max())
     print(f"largest difference between ours and captum: {difference:.1e} of the largest score")
     forwards = {name: [] for name in works}
-    for _ in range(options.rounds):
+    for _ in range(rounds):
         for name, work in works.items():
             unit = min(cpu(forward), cpu(forward))
             forwards[name].append(cpu(work) / unit)
-    print(
-        f"all {subject.depth + 1} layers of 16 x 64 tokens, in forwards: median of {options.rounds} rounds, range, peak"
-    )
+    work = f"all {subject.depth + 1} layers of {batch} x {length} tokens"
+    print(f"{work}, in forwards: median of {rounds} rounds, range, peak")
+    peaks = {name: peak(work) for name, work in works.items()}
     for name, found in forwards.items():
-        middle = statistics.median(found)
-        print(f"  {name:32} {middle:6.2f}  ({min(found):.2f} to {max(found):.2f})  {peak(works[name]):7.0f} MB")
+        print(f"  {name:32} {spread(found):24} {peaks[name]:7.0f} MB")
     bare, ours = import_times(7)
     print(f"python -c pass {bare:.3f} s, python -c 'import nbsal' {ours:.3f} s, {ours - bare:+.3f} s")
+    one, back = products(subject, [length] * batch, 0)
+    states = {
+        "line 9": needed(nbsal.trace.record(subject, encoded), subject.depth),
+        "eq. 6": (subject.depth + 1) * batch * length,
+    }
+    return [
+        Row(
+            f"decoded Grad-CAM, {work}, {form}; peak memory",
+            ours=f"{spread(forwards[name])} forwards; {peaks[name]:.0f} MB",
+            peer=f"captum, full softmax: {spread(forwards[CAPTUM])} forwards; {peaks[CAPTUM]:.0f} MB",
+            floor=f"{(one + back + head_products(subject, states[form])) / one:.2f} forwards",
+            ratio=spread([theirs / here for theirs, here in zip(forwards[CAPTUM], forwards[name], strict=True)]),
+            **(at_most(4.5, forwards[name], " forwards") if form == "line 9" else {}),
+        )
+        for form, name in (("line 9", "ours, line 9"), ("eq. 6", "ours, eq. 6"))
+    ] + [
+        Row(
+            "import nbsal, seconds beyond `python -c pass`",
+            ours=f"{ours - bare:.3f} s",
+            floor=f"0 s ({bare:.3f} s for `pass`)",
+            **at_most(0.15, ours - bare, " s"),
+        )
+    ]
+
+
+def main() -> None:
+    options = parser(".decoding", __doc__).parse_args()
+    print(markdown(results(options.rounds, options.quick)))
 
 
 if __name__ == "__main__":

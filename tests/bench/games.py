@@ -6,7 +6,6 @@ one length, explained beforehand; ten methods on texts of several lengths, expla
 Printed are the ratios, and the largest difference of any logit between the two ways.
 """
 
-import argparse
 import statistics
 from dataclasses import replace
 
@@ -19,7 +18,8 @@ from nbsal.encoding import Encoded
 from nbsal.evaluation import Memory, games
 from nbsal.evaluation.curves import steps
 from nbsal.samples import base
-from tests.bench.decoding import cpu
+from tests.bench.measure import cpu
+from tests.bench.table import Row, at_least, at_most, markdown, parser, spread
 
 FRACTIONS = [step / 10 for step in range(1, 11)]
 BATCH = 8
@@ -86,42 +86,65 @@ def difference(explain, saliencies, memory) -> float:
     return max(float(one.abs().max()) for one in found)
 
 
-def one_method(of: nbsal.Subject) -> tuple[float, float]:
+def least(saliencies) -> float:
+    """The share of tokens that stay, no subset of a text twice: all that has to be read."""
+    tables = [np.array(steps(s.row, s.order, FRACTIONS), bool) for s in saliencies]
+    return sum(np.unique(table, axis=0).sum() for table in tables) / sum(table.size for table in tables)
+
+
+def one_method(of: nbsal.Subject, lengths) -> tuple[float, float]:
     """Seconds of both games there and here, the explanations being at hand."""
-    members, many = explainers(of, 1), texts([64] * 16)
+    members, many = explainers(of, 1), texts(lengths)
     (explain,) = members.values()
     saliencies, known = told(explain, many), ours(members, many).saliencies
     return cpu(lambda: in_place(explain, saliencies)), cpu(lambda: ours(members, many, known))
 
 
-def ten_methods(of: nbsal.Subject) -> tuple[float, float]:
+def ten_methods(of: nbsal.Subject, lengths) -> tuple[float, float]:
     """Seconds of explanations and games, one by one there and together here."""
-    members, many = explainers(of, 10), texts(range(12, 44, 4))
+    members, many = explainers(of, 10), texts(lengths)
     theirs = cpu(lambda: [in_place(explain, told(explain, many)) for explain in members.values()])
     return theirs, cpu(lambda: ours(members, many))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.games", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+def results(rounds: int = 3, quick: bool = False) -> list[Row]:
+    """Seconds of games, in place and ours."""
     torch.set_num_threads(1)
-    of, many = subject(), texts(range(12, 44, 4))
-    for work, name in {
-        one_method: "one method, both games, 16 texts of 64 tokens",
-        ten_methods: "ten methods with their explanations, 8 texts of 12 to 40 tokens",
-    }.items():
-        seconds = [work(of) for _ in range(options.rounds)]
-        ratios = [theirs / here for theirs, here in seconds]
+    of, found = subject(), []
+    equal, mixed = ([16] * 2, [12, 16]) if quick else ([64] * 16, list(range(12, 44, 4)))
+    works = (
+        (one_method, equal, 1.7, f"one method, both games, {len(equal)} texts of {equal[0]} tokens"),
+        (
+            ten_methods,
+            mixed,
+            2.2,
+            f"ten methods with their explanations, {len(mixed)} texts of 12 to {mixed[-1]} tokens",
+        ),
+    )
+    for work, lengths, goal, name in works:
+        seconds = [work(of, lengths) for _ in range(rounds)]
+        theirs, here = zip(*seconds, strict=True)
+        ratios = [one / other for one, other in seconds]
         print(
-            f"{name}: in place {seconds[-1][0]:.1f} s, ours {seconds[-1][1]:.1f} s; ratio, median of {options.rounds} "
-            f"rounds {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})",
-            flush=True,
+            f"{name}: in place {spread(theirs)} s, ours {spread(here)} s; ratio, median of {rounds}: {spread(ratios)}"
         )
-    members = explainers(of, 2)
+        floor = ""
+        if work is one_method:
+            share = least(told(explainers(of, 1)["l0"], texts(lengths)))
+            floor = f"{share * statistics.median(theirs):.2f} s"
+        peer = f"masked in place: {spread(theirs)} s"
+        found.append(Row(name, f"{spread(here)} s", peer, floor, spread(ratios), **at_least(goal, ratios)))
+    members, many = explainers(of, 2), texts(mixed)
     memory = ours(members, many)
     largest = max(difference(explain, told(explain, many), memory) for explain in members.values())
     print(f"largest difference of a logit between the two ways: {largest:.1e}")
+    work = "  largest difference of a logit between the two ways"
+    return [*found, Row(work, ours=f"{largest:.1e}", **at_most(1e-5, largest))]
+
+
+def main() -> None:
+    options = parser(".games", __doc__).parse_args()
+    print(markdown(results(options.rounds, options.quick)))
 
 
 if __name__ == "__main__":

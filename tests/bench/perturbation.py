@@ -7,12 +7,12 @@ which is the same for every text. Ours is timed in full, every round beside capt
 the game that captum plays (tokens become padding in full view), ours must be draws from the same distribution.
 """
 
-import argparse
 import json
 import math
 import os
 import statistics
 import warnings
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -23,9 +23,14 @@ from captum.attr import LimeBase, Occlusion, ShapleyValueSampling
 
 import nbsal
 from nbsal.methods import catalogue
-from tests.bench.decoding import cpu
+from tests.bench.measure import cpu
+from tests.bench.table import Row, at_least, markdown, parser, spread
 
 SAMPLES = 25
+METHODS = {"shapley": nbsal.Shapley(SAMPLES), "lime": nbsal.LIME(SAMPLES), "occlusion": nbsal.Occlusion(3)}
+SLOW = ("shapley", "occlusion")  # as many forwards as there are tokens, and more
+PADDED = "512"
+GOALS = {PADDED: 20, "the longest": 3}
 
 
 def texts(count: int) -> list[str]:
@@ -148,49 +153,62 @@ def same_occlusion(subject, chosen: list[str]) -> None:
     print(f"  Occlusion, tokens two and more from special ones: largest difference {worst:.1e} of the largest score")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.perturbation", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--texts", type=int, default=32)
-    parser.add_argument("--few", type=int, default=2, help="texts that captum is timed on (one where that is slow)")
-    parser.add_argument("--only", nargs="*", default=["shapley", "lime", "occlusion"], help="methods to time")
-    options = parser.parse_args()
+def results(
+    rounds: int = 3, quick: bool = False, count: int = 32, few: int = 2, only: Sequence[str] = tuple(METHODS)
+) -> list[Row]:
+    """Seconds of hiding methods, captum's and ours."""
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", module="sklearn")  # a ridge on raw ids is singular in float32
+    count, few = (2, 1) if quick else (count, few)
     subject = nbsal.load("demo/news")
-    many = texts(options.texts)
+    many = texts(count)
     lengths = [len(row) for row in subject.encode(many)]
-    few, batch = many[: options.few], max(lengths)
+    chosen, batch = many[:few], max(lengths)
     print(f"{len(many)} texts of {min(lengths)} to {batch} tokens, mean {statistics.mean(lengths):.0f}; CPU seconds")
-    known = {"shapley": nbsal.Shapley(SAMPLES), "lime": nbsal.LIME(SAMPLES), "occlusion": nbsal.Occlusion(3)}
-    ours = {name: known[name] for name in options.only}
-    ratios: dict[tuple[str, int], list[float]] = {(name, length): [] for name in ours for length in (512, batch)}
-    for _ in range(options.rounds):
-        for name, method in ours.items():
-            explain = nbsal.Explainer(subject, method)
-            seconds = cpu(lambda explain=explain: explain.map(many, progress=False))
-            print(f"  {name:9} ours, all {len(many)} texts: {seconds:7.1f}")
-            for length in (512, batch):
-                slow = length == 512 and name != "lime"
-                chosen, orders = (many[:1], 1) if slow else (few, 3)
-                each, forwards, timed = captum_seconds(subject, chosen, length, name, orders)
-                total = each * forwards * len(many)
-                ratios[name, length].append(total / seconds)
+    pairs = [(name, length) for name in only for length in GOALS if not (quick and length == PADDED and name in SLOW)]
+    ours: dict[str, list[float]] = {name: [] for name in only}
+    theirs: dict[tuple[str, str], list[float]] = {pair: [] for pair in pairs}
+    for _ in range(rounds):
+        for name in only:
+            explain = nbsal.Explainer(subject, METHODS[name])
+            ours[name].append(cpu(lambda explain=explain: explain.map(many, progress=False)))
+            print(f"  {name:9} ours, all {len(many)} texts: {ours[name][-1]:7.1f}")
+            for length in (length for of, length in pairs if of == name):
+                slow = length == PADDED and name in SLOW
+                some, orders = (many[:1], 1) if slow else (chosen, 3)
+                size = 512 if length == PADDED else batch
+                each, forwards, timed = captum_seconds(subject, some, size, name, orders)
+                theirs[name, length].append(each * forwards * len(many))
                 print(
-                    f"  {name:9} captum at {length:3}: {timed} forwards timed, {each * 1000:.1f} ms each; "
-                    f"{forwards:.0f} a text x {len(many)} texts = {total:8.1f}: {total / seconds:6.1f} x ours"
+                    f"  {name:9} captum at {size:3}: {timed} forwards timed, {each * 1000:.1f} ms each; "
+                    f"{forwards:.0f} a text x {len(many)} texts = {theirs[name, length][-1]:8.1f}"
                 )
-    print("captum's CPU time over ours, median of the rounds (range):")
-    for (name, length), found in ratios.items():
-        goal = 20 if length == 512 else 3
-        print(
-            f"  {name:9} at {length:3}: {statistics.median(found):6.1f} ({min(found):.1f} to {max(found):.1f}), "
-            f"goal {goal}"
-        )
-    print("the same scores, where captum and we play the same game:")
-    same_shapley(subject, few)
-    same_lime(subject, few[0])
-    same_occlusion(subject, few)
+    if not quick:
+        print("the same scores, where captum and we play the same game:")
+        same_shapley(subject, chosen)
+        same_lime(subject, chosen[0])
+        same_occlusion(subject, chosen)
+    return [_row(f"{name}, {len(many)} news", length, ours[name], theirs[name, length]) for name, length in pairs]
+
+
+def _row(work: str, length: str, ours: Sequence[float], theirs: Sequence[float]) -> Row:
+    ratios = [there / here for there, here in zip(theirs, ours, strict=True)]
+    return Row(
+        f"{work}, captum's padded to {length}",
+        ours=f"{spread(ours, 1)} s",
+        peer=f"captum: {spread(theirs, 0)} s",
+        ratio=spread(ratios, 1),
+        **at_least(GOALS[length], ratios),
+    )
+
+
+def main() -> None:
+    options = parser(".perturbation", __doc__)
+    options.add_argument("--texts", type=int, default=32)
+    options.add_argument("--few", type=int, default=2, help="texts that captum is timed on (one where that is slow)")
+    options.add_argument("--only", nargs="*", default=list(METHODS), choices=METHODS, help="methods to time")
+    given = options.parse_args()
+    print(markdown(results(given.rounds, given.quick, given.texts, given.few, given.only)))
 
 
 if __name__ == "__main__":

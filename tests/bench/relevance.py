@@ -4,9 +4,6 @@ A random bert-base, 16 texts of 64 tokens, one thread, CPU time. Transformer att
 by one; in the model's precision and in float64; and a dozen methods on one shared trace beside each on its own.
 """
 
-import argparse
-import statistics
-
 import torch
 import transformers
 
@@ -14,7 +11,9 @@ import nbsal
 from nbsal import trace
 from nbsal.encoding import Encoded
 from nbsal.methods import catalogue
-from tests.bench.decoding import cpu, rows
+from tests.bench.decoding import rows
+from tests.bench.measure import cpu, head_products, products
+from tests.bench.table import Row, at_least, at_most, markdown, parser, spread
 
 SHARED = {
     "gradcam 0": ("gradcam", {"layer": 0}),
@@ -41,16 +40,15 @@ def attribute(subject, encoded, dtype):
     return explain.read(trace.record(explain.reader, encoded, None, explain.method.needs, set()))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.relevance", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    options = parser.parse_args()
+def results(rounds: int = 3, quick: bool = False) -> list[Row]:
+    """Forwards that attribution takes in a batch and one by one, and many methods together and apart."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    batch, length = (2, 16) if quick else (16, 64)
     config = transformers.BertConfig()
     model = transformers.BertForSequenceClassification(config).eval()
     subject = nbsal.load(model, lm=transformers.BertForMaskedLM(config).eval())
-    encoded = rows(16, 64, config.vocab_size)
+    encoded = rows(batch, length, config.vocab_size)
     singles = [Encoded([row], 0) for row in encoded]
     methods = {name: catalogue.create(kind, **settings) for name, (kind, settings) in SHARED.items()}
     explainers = {name: nbsal.Explainer(subject, method) for name, method in methods.items()}
@@ -72,24 +70,54 @@ def main() -> None:
             explain.read(trace.record(subject, encoded, None, explain.method.needs, layers))
 
     works = {
-        "attribution, batch, float32": lambda: attribute(subject, encoded, "model"),
-        "attribution, one by one, float32": lambda: [attribute(subject, one, "model") for one in singles],
-        "attribution, batch, float64": lambda: attribute(subject, encoded, "float64"),
-        f"{len(SHARED)} methods, one trace": together,
-        f"{len(SHARED)} methods, each its own": apart,
+        "batch": lambda: attribute(subject, encoded, "model"),
+        "one by one": lambda: [attribute(subject, one, "model") for one in singles],
+        "batch, float64": lambda: attribute(subject, encoded, "float64"),
+        "one trace": together,
+        "each its own": apart,
     }
     forward()
     forwards = {name: [] for name in works}
-    for _ in range(options.rounds):
+    for _ in range(rounds):
         for name, work in works.items():
             unit = min(cpu(forward), cpu(forward))
             forwards[name].append(cpu(work) / unit)
-    print(f"16 x 64 tokens, in float32 forwards: median of {options.rounds} rounds, range")
+    size = f"{batch} x {length} tokens"
+    print(f"{size}, in float32 forwards: median of {rounds} rounds, range")
     for name, found in forwards.items():
-        print(f"  {name:34} {statistics.median(found):6.2f}  ({min(found):.2f} to {max(found):.2f})")
-    batch, single = (forwards[f"attribution, {kind}, float32"] for kind in ("batch", "one by one"))
-    ratios = [b / a for a, b in zip(batch, single, strict=True)]
-    print(f"  one by one / batch: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
+        kind = f"{len(SHARED)} methods" if name in ("one trace", "each its own") else "attribution"
+        print(f"  {kind + ', ' + name:34} {spread(found)}")
+    one, back = products(subject, [length] * batch, 0)
+    decoded = head_products(subject, batch * length)  # three methods decode one layer, and share its states
+    return [
+        Row(
+            f"transformer attribution, {size}, float32",
+            ours=f"{spread(forwards['batch'])} forwards",
+            peer=f"the same one by one: {spread(forwards['one by one'])} forwards",
+            ratio=spread(_ratios(forwards, "one by one", "batch")),
+            **at_least(1.4, _ratios(forwards, "one by one", "batch")),
+        ),
+        Row("  in all", ours=f"{spread(forwards['batch'])} forwards", **at_most(6.5, forwards["batch"], " forwards")),
+        Row("  in float64", ours=f"{spread(forwards['batch, float64'])} forwards"),
+        Row(
+            f"{len(SHARED)} methods on one trace, {size}",
+            ours=f"{spread(forwards['one trace'])} forwards",
+            peer=f"each its own: {spread(forwards['each its own'])} forwards",
+            floor=f"{(one + back + decoded) / one:.2f} forwards",
+            ratio=spread(_ratios(forwards, "each its own", "one trace")),
+            **at_most(2.6, forwards["one trace"], " forwards"),
+        ),
+    ]
+
+
+def _ratios(forwards, theirs, ours):
+    """How many times ours theirs is, round by round."""
+    return [a / b for a, b in zip(forwards[theirs], forwards[ours], strict=True)]
+
+
+def main() -> None:
+    options = parser(".relevance", __doc__).parse_args()
+    print(markdown(results(options.rounds, options.quick)))
 
 
 if __name__ == "__main__":

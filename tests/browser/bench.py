@@ -1,11 +1,13 @@
 """Views in a bare page with a stand-in for Python; and texts made of nothing but trouble."""
 
 import json
+import shutil
 from typing import Any
 
 import numpy as np
 import pytest
 
+from nbsal.cli import CHROMIUM
 from nbsal.encoding import Row
 from nbsal.saliency import LayerSaliency, Saliency
 from nbsal.widgets import page as pages
@@ -17,6 +19,7 @@ NAMES = ["highlight", "layers", "compare"]
 each_view = pytest.mark.parametrize("name", NAMES)  # those that show plain results of one text
 every_view = pytest.mark.parametrize("name", [*NAMES, "heads", "games", "clouds", "browse", "workbench"])
 
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"]
 SHOW = """async ([script, style, state]) => {
   const sheet = document.createElement('style');
   sheet.textContent = style;
@@ -86,6 +89,11 @@ KINDS = [
     "x" * 10_000,
 ]
 HOSTILE = [*KINDS, *(f"{kind[:100]}{i}" for i, kind in enumerate(KINDS * 3))]
+
+
+def executable() -> str | None:
+    """Where a Chromium is, if there is one."""
+    return next((path for name in CHROMIUM if (path := shutil.which(name))), None)
 
 
 def row_of(tokens: list[str]) -> Row:

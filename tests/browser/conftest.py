@@ -2,16 +2,12 @@
 
 import importlib.util
 import os
-import shutil
 
 import pytest
 
 import nbsal
 from nbsal.widgets import Browse, Clouds, Compare, Games, Heads, Highlight, Layers, Workbench
 from tests.browser import bench
-
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"]
 
 
 def pytest_collection_modifyitems(items):
@@ -29,8 +25,7 @@ def missing(reason: str) -> None:
 
 @pytest.fixture(scope="session")
 def chromium():
-    found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
-    if found is None:
+    if (found := bench.executable()) is None:
         missing("there is no Chromium on the PATH (apt-get install chromium)")
     try:
         from playwright import sync_api
@@ -38,7 +33,7 @@ def chromium():
         missing("playwright is not installed (pip install nbsal[test])")
     sync_api.expect.set_options(timeout=15_000)  # a loaded machine is slow, not wrong
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, headless=True, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=found, headless=True, args=bench.FLAGS)
         yield browser
         browser.close()
 
@@ -75,9 +70,11 @@ def lab(tmp_path_factory):
     from tests.browser.lab import Lab
 
     made = Lab(tmp_path_factory.mktemp("lab"))
-    made.start()
-    yield made
-    made.stop()
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
 
 
 @pytest.fixture(scope="module")

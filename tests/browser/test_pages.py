@@ -2,13 +2,13 @@
 
 import statistics
 
-import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 import nbsal
 from nbsal import render
-from nbsal.widgets import Highlight, Layers, wire
+from nbsal.widgets import Highlight, Layers
+from tests.bench import pages as speed
 from tests.browser import bench
 from tests.browser.bench import REAL, SIGNED, every_view, tokens, trait
 
@@ -237,52 +237,12 @@ def test_a_closed_view_leaves_no_listener(show, sheet, name):
     assert sheet.locator("section.nbsal").count() == 0
 
 
-# Milliseconds by the page's own clock, until the frame is painted; "nothing" is what waiting for a frame costs alone.
-TIMED = f"""async ([given, update, count]) => {{
-  const painted = () => new Promise(done => requestAnimationFrame(() => setTimeout(done)));
-  const timed = async (work) => {{
-    await new Promise(rested => setTimeout(rested, 100));
-    const start = performance.now();
-    await work();
-    await painted();
-    return performance.now() - start;
-  }};
-  const plain = () => {{
-    const box = document.createElement('div');
-    for (let i = 0; i < count; i++) {{
-      const span = document.createElement('span');
-      span.textContent = 'word' + i + ' ';
-      span.style.backgroundColor = 'rgba(230, 126, 16, 0.5)';
-      box.append(span);
-    }}
-    document.body.replaceChildren(box);
-  }};
-  const colours = () => [...document.querySelectorAll('.nbsal-mark')].map(mark => mark.style.backgroundColor);
-  const times = {{ nothing: await timed(() => {{}}) }};
-  times['first paint'] = await timed(() => ({bench.SHOW})(given));
-  const before = colours();
-  times.update = await timed(() => ({bench.CHANGE})(update));
-  const changed = colours().filter((colour, k) => colour !== before[k]).length;
-  times['plain spans'] = await timed(plain);
-  return [times, changed];
-}}"""
-
-
 @pytest.mark.parametrize("count", [1_000, 10_000])
 def test_speed_is_printed(show, sheet, count):
-    """Goals: first paint 200 and 500 ms, update 50 and 150 ms, for 1,000 and 10,000 tokens of new colours."""
-    view = Highlight(bench.saliency_of([f"word{i}" for i in range(count)])).wait()
-    show(view)
-    given, shown = bench.given(view), view.result.scores
-    turns = []
-    for turn in range(7):
-        scores, scales = wire.scores([np.roll(shown, turn + 1)])
-        update = bench.plain({"_scores": scores, "_result": view._result | {"scales": scales}})
-        times, changed = sheet.evaluate(TIMED, [given, update, count])
-        assert changed > 0.9 * count
-        turns.append(times)
-    said = ", ".join(f"{name} {statistics.median(turn[name] for turn in turns):.0f} ms" for name in turns[0])
-    print(f"\n{count} tokens, medians of {len(turns)}: {said}")
+    """The goals are in `python -m tests.bench.pages`, which measures the same."""
+    turns = speed.paints(sheet, count, 7)
+    said = ", ".join(f"{name} {statistics.median(found):.0f} ms" for name, found in turns.items())
+    print(f"\n{count} tokens, medians of 7: {said}")
 
 
 def test_a_selected_span_can_be_explained(show, sheet):

@@ -1,0 +1,99 @@
+"""What a page costs: Highlight in headless Chromium beside as many plain spans: `python -m tests.bench.pages`.
+
+A fake result of 1,000 and of 10,000 tokens, with no Python behind it. Medians of milliseconds by the page's own clock.
+"""
+
+import numpy as np
+
+from nbsal.widgets import Highlight, wire
+from tests.bench.table import Row, at_most, markdown, missing, parser, spread
+from tests.browser import bench
+
+GOALS = {1_000: {"first paint": 200, "update": 50}, 10_000: {"first paint": 500, "update": 150}}
+# Milliseconds until the frame is painted; "nothing" is what waiting for a frame costs alone.
+TIMED = f"""async ([given, update, count]) => {{
+  const painted = () => new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+  const timed = async (work) => {{
+    await new Promise(rested => setTimeout(rested, 100));
+    const start = performance.now();
+    await work();
+    await painted();
+    return performance.now() - start;
+  }};
+  const plain = () => {{
+    const box = document.createElement('div');
+    for (let i = 0; i < count; i++) {{
+      const span = document.createElement('span');
+      span.textContent = 'word' + i + ' ';
+      span.style.backgroundColor = 'rgba(230, 126, 16, 0.5)';
+      box.append(span);
+    }}
+    document.body.replaceChildren(box);
+  }};
+  const colours = () => [...document.querySelectorAll('.nbsal-mark')].map(mark => mark.style.backgroundColor);
+  const times = {{ nothing: await timed(() => {{}}) }};
+  times['first paint'] = await timed(() => ({bench.SHOW})(given));
+  const before = colours();
+  times.update = await timed(() => ({bench.CHANGE})(update));
+  const changed = colours().filter((colour, k) => colour !== before[k]).length;
+  times['plain spans'] = await timed(plain);
+  return [times, changed];
+}}"""
+
+
+def paints(page, count: int, turns: int) -> dict[str, list[float]]:
+    """Milliseconds of each work, turn by turn; every update gives nearly every token another colour."""
+    view = Highlight(bench.saliency_of([f"word{i}" for i in range(count)])).wait()
+    bench.show(page, view)
+    given, shown = bench.given(view), view.result.scores
+    found: dict[str, list[float]] = {}
+    for turn in range(turns):
+        scores, scales = wire.scores([np.roll(shown, turn + 1)])
+        update = bench.plain({"_scores": scores, "_result": view._result | {"scales": scales}})
+        times, changed = page.evaluate(TIMED, [given, update, count])
+        assert changed > 0.9 * count
+        for name, milliseconds in times.items():
+            found.setdefault(name, []).append(milliseconds)
+    return found
+
+
+def results(rounds: int = 3, quick: bool = False) -> list[Row]:
+    """Milliseconds of paints and updates; two turns a round."""
+    work = "Highlight in Chromium"
+    if (chromium := bench.executable()) is None:
+        return [missing(work, "there is no Chromium on the PATH (apt-get install chromium)")]
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        return [missing(work, "playwright is not installed (pip install nbsal[test])")]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=bench.FLAGS)
+        found = {}
+        for count in [1_000] if quick else GOALS:
+            page = browser.new_page()
+            found[count] = paints(page, count, 2 * rounds)
+            said = ", ".join(f"{name} {spread(some, 0)} ms" for name, some in found[count].items())
+            print(f"{count} tokens: {said}")
+            page.close()
+        browser.close()
+    return [_row(count, name, times) for count, times in found.items() for name in GOALS[count]]
+
+
+def _row(count: int, name: str, times: dict[str, list[float]]) -> Row:
+    return Row(
+        f"{name} of {count:,} tokens in Chromium",
+        ours=f"{spread(times[name], 0)} ms",
+        peer=f"plain spans: {spread(times['plain spans'], 0)} ms",
+        floor=f"{spread(times['nothing'], 0)} ms (an empty frame)",
+        ratio=spread([plain / ours for plain, ours in zip(times["plain spans"], times[name], strict=True)]),
+        **at_most(GOALS[count][name], times[name], " ms"),
+    )
+
+
+def main() -> None:
+    options = parser(".pages", __doc__).parse_args()
+    print(markdown(results(options.rounds, options.quick)))
+
+
+if __name__ == "__main__":
+    main()
