@@ -197,7 +197,7 @@ class Saliency(Reading):
     @classmethod
     def load(cls, path: str | Path) -> "Saliency":
         """Read what `save` wrote."""
-        with restored(path, "Saliency"):
+        with restored(path, "saved Saliency"):
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content["nbsal"] != FORMAT:
                 raise InputError(f"{path} was written in format {content['nbsal']}; this nbsal reads format {FORMAT}.")
@@ -223,7 +223,13 @@ class Saliency(Reading):
 
 @dataclass(frozen=True, eq=False)
 class LayerSaliency(Reading):
-    """One score a layer and token: layer 0 is the embedding output, the last one the last block's output."""
+    """One score a layer and token: layer 0 is the embedding output, the last one the last block's output.
+
+    >>> import nbsal
+    >>> found = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam").every_layer("A joy.")
+    >>> found.at(5).top(1)["token"].item()
+    'joy'
+    """
 
     scores: Floats = field(default_factory=lambda: np.empty((0, 0)))
     signed: Floats = field(default_factory=lambda: np.empty((0, 0)))

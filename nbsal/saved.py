@@ -1,33 +1,36 @@
-"""Saved: files that nbsal wrote, read back; what is damaged is a sentence, whatever its bytes lead to."""
+"""Saved: files read back; what is damaged is a sentence, whatever its bytes lead to."""
 
+import csv
 import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from zipfile import BadZipFile
 
-from nbsal.errors import InputError
+from nbsal.errors import InputError, NbsalError
 
-# What Python, numpy and zip make of bytes that are not what they should be.
+# What Python, numpy, pyarrow and zip make of bytes that are not what they should be.
 _DAMAGE = (
     ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError,
-    EOFError, BadZipFile, zlib.error, struct.error,
+    EOFError, BadZipFile, zlib.error, struct.error, csv.Error,
 )  # fmt: skip
 
 
 @contextmanager
 def restored(path: object, what: str) -> Iterator[None]:
-    """A sentence in place of what goes wrong while `what` is read from a path.
+    """A sentence in place of what goes wrong while something is read that ought to be `what`.
 
     >>> import json
-    >>> with restored("mask.json", "head mask"):  # doctest: +ELLIPSIS
+    >>> with restored("mask.json", "saved head mask"):  # doctest: +ELLIPSIS
     ...     json.loads("{")
     Traceback (most recent call last):
-    nbsal.errors.InputError: mask.json is not a saved head mask, or is damaged: ...
+    nbsal.errors.InputError: mask.json is no saved head mask, or is damaged: ...
     """
     try:
         yield
-    except InputError:
+    except NbsalError:
         raise
-    except _DAMAGE as error:
-        raise InputError(f"{path} is not a saved {what}, or is damaged: {error!r:.200}.") from error
+    except (*_DAMAGE, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk's word, not that of the content
+            raise
+        raise InputError(f"{path} is no {what}, or is damaged: {error!r:.200}.") from error

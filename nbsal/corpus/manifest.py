@@ -9,15 +9,16 @@ from typing import Any, Self
 import torch
 
 from nbsal.corpus.sources import Columns, Unreadable
-from nbsal.corpus.storage import Storage
+from nbsal.corpus.storage import Storage, digest
+from nbsal.corpus.vocabulary import spelling
 from nbsal.errors import InputError
 from nbsal.explainer import Explainer
 from nbsal.heads import HeadMask
+from nbsal.saved import restored
 from nbsal.subject import Subject
 
 SCHEMA = 1
 NAME = "_manifest.json"
-VOCABULARY = "_vocabulary.json"
 # Tokens of a batch, padding included: on a processor enough to fill its vector units and little enough to stay in its
 # caches, on a GPU enough to fill it.
 TOKENS = {"cpu": 1024, "cuda": 16384}
@@ -36,6 +37,7 @@ class Plan:
     task: str
     labels: tuple[str, ...]
     weights: str  # checksum of the model's
+    vocabulary: str  # checksum of the names of its tokens
     masks: str  # checksum of the head masks that methods use
     methods: Mapping[str, Mapping[str, Any]]  # name -> provenance
     schema: int = SCHEMA
@@ -62,6 +64,7 @@ class Plan:
             task=subject.task,
             labels=tuple(subject.labels),
             weights=weights_digest(subject),
+            vocabulary=digest(spelling(subject)),
             masks=_masks_digest(explainers.values()),
             methods={name: explainer.provenance for name, explainer in explainers.items()},
         )
@@ -118,17 +121,15 @@ class Manifest:
         data = storage.read(NAME)
         if data is None:
             return None
-        try:
+        with restored(f"{storage.place}/{NAME}", "manifest of a corpus"):
             stored = json.loads(data)
             schema = stored["plan"]["schema"]
             if schema != SCHEMA:
                 raise InputError(f"{storage.place} was written in schema {schema}; this nbsal reads schema {SCHEMA}.")
+            if stored.pop("checksum") != digest(_written(stored)):
+                raise ValueError("its checksum is another")
             shards = {int(number): Shard(**shard) for number, shard in stored["shards"].items()}
             return cls(Plan.parsed(stored["plan"]), shards, stored["complete"])
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{storage.place}/{NAME} is damaged: {error!r}. Choose another folder.") from error
 
     def write(self, storage: Storage) -> None:
         """Replace the one in the folder."""
@@ -137,7 +138,11 @@ class Manifest:
             "complete": self.complete,
             "shards": {str(number): asdict(self.shards[number]) for number in sorted(self.shards)},
         }
-        storage.write(NAME, json.dumps(content, ensure_ascii=False, indent=1).encode())
+        storage.write(NAME, _written(content | {"checksum": digest(_written(content))}))
+
+
+def _written(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, ensure_ascii=False, indent=1).encode()
 
 
 def weights_digest(subject: Subject) -> str:

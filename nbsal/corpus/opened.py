@@ -15,6 +15,7 @@ from nbsal.corpus.table import ERROR, unpacked
 from nbsal.corpus.vocabulary import spelt
 from nbsal.errors import InputError, UnknownName
 from nbsal.saliency import Saliencies, Saliency
+from nbsal.saved import restored
 from nbsal.subject import Subject
 
 if TYPE_CHECKING:
@@ -25,6 +26,13 @@ class Corpus(Sequence[Saliency]):
     """The texts that were explained, in the order of the source, as the first method sees them.
 
     `dataset` is all rows and columns, lazily; `saliency(i)` is row i of the source under any method.
+
+    >>> import tempfile, nbsal
+    >>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     found = nbsal.corpus.explain(explainer, ["A joy.", " "], out, progress=False)
+    ...     found.methods, len(found), found.failures()["error"].item()
+    (['gradcam'], 1, 'Text 1 is empty or blank: there is nothing to explain.')
     """
 
     def __init__(self, storage: Storage, manifest: Manifest) -> None:
@@ -77,16 +85,13 @@ class Corpus(Sequence[Saliency]):
 
     def to_frame(self, columns: Sequence[str] | None = None) -> "pandas.DataFrame":
         """One row a text; name the columns that are wanted of a large corpus."""
-        frame: pandas.DataFrame = self.dataset.to_table(columns=columns).to_pandas()
-        return frame
+        return self._frame(columns)
 
     def failures(self) -> "pandas.DataFrame":
         """The rows that could not be explained, each with its error."""
         from pyarrow import dataset
 
-        wanted = {"columns": ["text_id", "text", ERROR], "filter": dataset.field(ERROR).is_valid()}
-        frame: pandas.DataFrame = self.dataset.to_table(**wanted).to_pandas()
-        return frame
+        return self._frame(["text_id", "text", ERROR], dataset.field(ERROR).is_valid())
 
     def saliency(self, i: int, method: str | None = None) -> Saliency:
         """What was found for row `i` of the source."""
@@ -147,6 +152,13 @@ class Corpus(Sequence[Saliency]):
     def __iter__(self) -> Iterator[Saliency]:
         return self.saliencies()
 
+    def _frame(self, columns: Sequence[str] | None, rows: Any = None) -> "pandas.DataFrame":
+        with restored(self.place, "folder of sound Parquet files: explain the corpus again, which redoes others alone"):
+            for name in set(columns or ()) - set(self.dataset.schema.names):
+                raise UnknownName("column of this corpus", name, self.dataset.schema.names)
+            frame: pandas.DataFrame = self.dataset.to_table(columns=columns, filter=rows).to_pandas()
+        return frame
+
     def _method(self, name: str | None) -> str:
         if name is not None and name not in self.methods:
             raise UnknownName("method in this corpus", name, self.methods)
@@ -154,7 +166,7 @@ class Corpus(Sequence[Saliency]):
 
     @cached_property
     def _vocabulary(self) -> list[str]:
-        return spelt(self._storage)
+        return spelt(self._storage, self.plan.vocabulary)
 
     def _read(self, at: int) -> Any:
         """A shard, if it is as it was written."""

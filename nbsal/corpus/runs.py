@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from nbsal.corpus import cluster
-from nbsal.corpus.manifest import VOCABULARY, Manifest, Plan, Shard, source_digest
+from nbsal.corpus import cluster, vocabulary
+from nbsal.corpus.manifest import Manifest, Plan, Shard, source_digest
 from nbsal.corpus.opened import Corpus, reopen
 from nbsal.corpus.shards import Work
 from nbsal.corpus.sources import Columns, Source, source_of
 from nbsal.corpus.storage import Storage
-from nbsal.corpus.vocabulary import spelling
 from nbsal.errors import Cancelled, InputError, UnknownName
 from nbsal.evaluation.memory import Explainers, named
 from nbsal.explainer import Explainer
@@ -72,9 +71,10 @@ def explain(
         plan = Plan.of(members, counted(shard_rows, "shard_rows"), text, target, dtype, tokens)
         if manifest is None:
             manifest = Manifest(plan)
-            storage.write(VOCABULARY, spelling(next(iter(members.values())).subject))
             manifest.write(storage)
         manifest.plan.check(plan)
+        if not storage.sound(vocabulary.NAME, plan.vocabulary):
+            storage.write(vocabulary.NAME, vocabulary.spelling(next(iter(members.values())).subject))
         _run(Work(members, target, plan), rows, storage, manifest, client, progress, cancel)
         storage.sweep()  # of workers that were killed meanwhile
     return reopen(out)

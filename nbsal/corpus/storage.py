@@ -179,7 +179,7 @@ def _owner() -> dict[str, Any]:
 def _parsed(held: bytes) -> dict[str, Any]:
     try:
         found = json.loads(held)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -197,5 +197,5 @@ def _alive(owner: dict[str, Any]) -> bool:
         # A number that was given to another process since.
         same: bool = abs(process.create_time() - owner["began"]) < 2
         return same and process.status() != psutil.STATUS_ZOMBIE
-    except (psutil.NoSuchProcess, KeyError, TypeError):
+    except (psutil.NoSuchProcess, LookupError, TypeError, ValueError, OverflowError):
         return False

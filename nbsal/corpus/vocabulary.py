@@ -1,12 +1,12 @@
 """Vocabulary: how the tokens of a model are called, kept beside a corpus so that it can be read without the model."""
 
 import json
-from typing import Any
 
-from nbsal.corpus.manifest import VOCABULARY
 from nbsal.corpus.storage import Storage
 from nbsal.errors import InputError
 from nbsal.subject import Subject
+
+NAME = "_vocabulary.json"
 
 
 def spelling(subject: Subject) -> bytes:
@@ -16,13 +16,13 @@ def spelling(subject: Subject) -> bytes:
     return json.dumps([name or f"#{i}" for i, name in enumerate(names)], ensure_ascii=False).encode()
 
 
-def spelt(storage: Storage) -> list[str]:
+def spelt(storage: Storage, checksum: str) -> list[str]:
     """The names that were kept."""
-    data = storage.read(VOCABULARY)
-    try:
-        found: Any = json.loads(data or b"")
-    except ValueError:
+    data = storage.sound(NAME, checksum)
+    if data is None:
         raise InputError(
-            f"{storage.place}/{VOCABULARY} is missing or damaged: tokens have no names without it."
-        ) from None
-    return list(found)
+            f"{storage.place}/{NAME} is missing or damaged, and tokens have no names without it: explain the corpus "
+            "again, which redoes it alone."
+        )
+    found: list[str] = json.loads(data)
+    return found

@@ -236,7 +236,7 @@ class Results:
     @classmethod
     def load(cls, path: str | Path) -> "Results":
         """Read what `save` wrote."""
-        with restored(path, "Results"):
+        with restored(path, "saved Results"):
             with np.load(BytesIO(Path(path).read_bytes()), allow_pickle=False) as stored:
                 head = json.loads(str(stored["head"]))
                 if head["nbsal"] != FORMAT:

@@ -92,7 +92,7 @@ class HeadMask:
     @classmethod
     def load(cls, path: str | Path) -> "HeadMask":
         """Read what `save` wrote."""
-        with restored(path, "head mask"):
+        with restored(path, "saved head mask"):
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content["nbsal-head-mask"] != 1:
                 raise InputError(f"{path} holds a head mask in a format this nbsal does not read.")

@@ -38,6 +38,12 @@ class HeadStudy:
 
     `hits` and `cases` are by relation; `places` counts, for every head, where its largest attention lies relative to
     the position that attends; `distances` counts how many words after the dependent its head stands.
+
+    >>> import nbsal
+    >>> parse = nbsal.heads.Parse.from_lists(["good", "food"], [1, -1], ["amod", "root"])
+    >>> found = study(nbsal.load("demo/reviews"), [parse], progress=False)
+    >>> (found + found).cases["amod"], found.mask().shape
+    (2, (6, 12))
     """
 
     shape: tuple[int, int]  # blocks, heads
@@ -139,7 +145,7 @@ class HeadStudy:
     @classmethod
     def load(cls, path: str | Path) -> "HeadStudy":
         """Read what `save` wrote."""
-        with restored(path, "head study"):
+        with restored(path, "saved head study"):
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content.pop("nbsal-head-study") != 1:
                 raise InputError(f"{path} holds a head study in a format this nbsal does not read.")
@@ -249,5 +255,11 @@ def study(
 
 
 def discover(subject: Subject, parses: Any, synt: float = 0.1, pos: float = 0.8, **options: Any) -> HeadMask:
-    """Study and mask in one: the heads that follow syntax or position."""
+    """Study and mask in one: the heads that follow syntax or position.
+
+    >>> import nbsal
+    >>> parse = nbsal.heads.Parse.from_lists(["good", "food"], [1, -1], ["amod", "root"])
+    >>> discover(nbsal.load("demo/reviews"), [parse], progress=False).shape
+    (6, 12)
+    """
     return study(subject, parses, **options).mask(synt=synt, pos=pos)

@@ -103,7 +103,7 @@ def test_what_is_saved_comes_back(tmp_path):
     (tmp_path / "other").write_text("{}")
     np.savez(tmp_path / "bare.npz", x=1)
     for name in ("broken", "other", "bare.npz"):
-        with pytest.raises(InputError, match="is not a saved Results, or is damaged"):
+        with pytest.raises(InputError, match="is no saved Results, or is damaged"):
             Results.load(tmp_path / name)
 
 
