@@ -3,15 +3,14 @@
 import json
 import os
 import secrets
-import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
 
 import nbformat
+
+from tests.browser import servers
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = {
@@ -84,31 +83,25 @@ class Lab:
             "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
             "LabApp.extension_manager": "readonly",
         }
-        command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
-        command += [f"--{name}={value}" for name, value in options.items()]
+        given = ["--no-browser", "--allow-root", *(f"--{name}={value}" for name, value in options.items())]
         folders = {name: str(self.base / folder) for name, folder in FOLDERS.items()}
         own = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         self.log = (self.base / "lab.log").open("wb")
-        self.process = subprocess.Popen(
-            command, env=os.environ | folders | own, stdout=self.log, stderr=self.log, start_new_session=True
-        )
+        environment = os.environ | folders | own
+        self.server = servers.start("jupyterlab", *given, env=environment, stdout=self.log, stderr=self.log)
         status = urllib.request.Request(f"{self.url}/api/status", headers={"Authorization": f"token {self.token}"})
         deadline = time.monotonic() + 60
         while True:
-            assert self.process.poll() is None and time.monotonic() < deadline, (self.base / "lab.log").read_text()
+            assert self.server.poll() is None and time.monotonic() < deadline, (self.base / "lab.log").read_text()
             try:
                 with urllib.request.urlopen(status, timeout=2):
                     return
             except OSError:
                 time.sleep(0.05)
 
-    def stop(self) -> None:
-        """The server stops its kernels itself when asked kindly."""
-        self.process.send_signal(signal.SIGTERM)
-        try:
-            self.process.wait(15)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
+    def stop(self, patience: float = servers.PATIENCE) -> None:
+        """End the server and its kernels."""
+        servers.stop(self.server, patience)
         self.log.close()
 
     def write(self, name: str, *cells: str) -> str:

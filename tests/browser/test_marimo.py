@@ -2,14 +2,13 @@
 
 import os
 import socket
-import subprocess
-import sys
 import time
 import urllib.request
 
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser import servers
 from tests.browser.conftest import watched
 from tests.browser.lab import ROOT
 
@@ -47,19 +46,20 @@ def served(tmp_path_factory):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     own = {"HOME": str(folder), "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}", "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-m", "marimo", "run", "views.py", "--headless", "--no-token", "--port", str(port)]
-    server = subprocess.Popen([*command, "--host", "127.0.0.1"], cwd=folder, env=os.environ | own)
+    options = ["--headless", "--no-token", "--host", "127.0.0.1", "--port", str(port)]
+    server = servers.start("marimo", "run", "views.py", *options, cwd=folder, env=os.environ | own)
     url, deadline = f"http://127.0.0.1:{port}/", time.monotonic() + 60
-    while True:
-        assert server.poll() is None and time.monotonic() < deadline
-        try:
-            urllib.request.urlopen(url, timeout=2).close()
-            break
-        except OSError:
-            time.sleep(0.1)
-    yield url
-    server.terminate()
-    server.wait(10)
+    try:
+        while True:
+            assert server.poll() is None and time.monotonic() < deadline
+            try:
+                urllib.request.urlopen(url, timeout=2).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield url
+    finally:
+        servers.stop(server)
 
 
 def test_two_views_live_in_marimo(served, chromium):
