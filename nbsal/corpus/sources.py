@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbsal.errors import InputError, UnknownName
+from nbsal.saved import restored
 
 FORMATS = (".parquet", ".csv", ".jsonl")
+PARQUET = "Parquet file, nor a folder of such"
 Columns = str | tuple[str, str]
 
 
@@ -63,7 +65,10 @@ def source_of(given: Any, text: Columns) -> Source:
 def _file(path: str, names: Sequence[str]) -> Source:
     import fsspec
 
-    files, inside = fsspec.core.url_to_fs(path)
+    try:
+        files, inside = fsspec.core.url_to_fs(path)
+    except (ImportError, ValueError) as error:
+        raise InputError(f"{path} is no file that can be reached here: {error}.") from error
     if not files.exists(inside):
         raise InputError(f"There is no {path} to explain.")
     if files.isdir(inside):
@@ -81,10 +86,16 @@ def _file(path: str, names: Sequence[str]) -> Source:
 def _parquet(files: Any, path: str, names: Sequence[str]) -> Source:
     from pyarrow import dataset
 
-    found = dataset.dataset(path, filesystem=files, format="parquet")
-    _check(names, found.schema.names)
-    batches = found.to_batches(columns=list(names), batch_size=1024, batch_readahead=2, fragment_readahead=1)
-    return Source((row for batch in batches for row in _batch(batch, names)), found.count_rows())
+    with restored(path, PARQUET):
+        found = dataset.dataset(path, filesystem=files, format="parquet")
+        _check(names, found.schema.names)
+        return Source(_scanned(found, path, names), found.count_rows())
+
+
+def _scanned(found: Any, path: str, names: Sequence[str]) -> Iterator[Any]:
+    with restored(path, PARQUET):
+        for batch in found.to_batches(columns=list(names), batch_size=1024, batch_readahead=2, fragment_readahead=1):
+            yield from _batch(batch, names)
 
 
 def _streamed(given: Any, names: Sequence[str]) -> Iterator[Any]:
@@ -126,9 +137,8 @@ def _csv(path: str, names: Sequence[str]) -> Iterator[Any]:
 
     before = csv.field_size_limit(sys.maxsize)  # a text may be longer than the 128 KB of its default
     try:
-        with fsspec.open(
-            path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="", compression="infer"
-        ) as f:
+        opened = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": "", "compression": "infer"}
+        with restored(path, "CSV file"), fsspec.open(path, "rt", **opened) as f:
             lines = csv.DictReader(f)
             _check(names, lines.fieldnames or ())
             for row in lines:
@@ -145,7 +155,7 @@ def _escaped(value: str | None) -> Any:
 def _jsonl(path: str, names: Sequence[str]) -> Iterator[Any]:
     import fsspec
 
-    with fsspec.open(path, "rb", compression="infer") as file:
+    with restored(path, "JSONL file"), fsspec.open(path, "rb", compression="infer") as file:
         for line in file:
             yield _line(line, names) if names else None
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from nbsal.encoding import Row
 from nbsal.errors import InputError
+from nbsal.saved import restored
 
 ROOT = -1
 ALIASES = {"dobj": "obj"}  # what older schemes, spaCy's English pipelines among them, call the object
@@ -88,14 +89,15 @@ def from_conllu(source: str | Path) -> list[Parse]:
     from conllu.exceptions import ParseException
 
     is_text = isinstance(source, str) and ("\t" in source or "\n" in source)
-    text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-    try:
-        sentences = conllu.parse(text)
-    except (ParseException, ValueError, KeyError) as error:
-        raise InputError(f"This is not CoNLL-U: {error}.") from error
-    if not sentences:
-        raise InputError("This CoNLL-U holds no sentence.")
-    return [_from_sentence(sentence) for sentence in sentences]
+    with restored("This" if is_text else source, "CoNLL-U"):
+        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
+        try:
+            sentences = conllu.parse(text)
+        except ParseException as error:
+            raise ValueError(error) from error
+        if not sentences:
+            raise InputError("This CoNLL-U holds no sentence.")
+        return [_from_sentence(sentence) for sentence in sentences]
 
 
 def read(parses: Any) -> list[Parse]:
