@@ -8,9 +8,6 @@ from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
-SHARED = Path(__file__).parents[2] / "shared" / "data"
-if SHARED.is_dir():
-    os.environ.setdefault("NBSAL_DATA", str(SHARED))
 
 import pytest
 import torch
