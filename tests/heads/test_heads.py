@@ -211,7 +211,7 @@ BAD = [
     ([], "no parses"),
     (5, "no parses"),
     (["a text"], "Parse or a spaCy Doc"),
-    ("1\tword\tbroken", "no CoNLL-U"),
+    ("1\tword\tbroken", "not CoNLL-U"),
     ("\n\n", "no sentence"),
     ("# text = other\n1\tword\t_\tX\t_\t_\t0\troot\t_\t_\n\n", "does not match its text"),
     ("# text = word\n1\tword\t_\tX\t_\t_\t9\tobj\t_\t_\n\n", "beyond its last word"),
