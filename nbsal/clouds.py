@@ -164,7 +164,13 @@ def rank(
 
 
 def credited(saliency: Saliency, unit: str, normalise: bool) -> Iterator[tuple[str, float, tuple[str, ...]]]:
-    """What a text gives to each of its tokens, or words, and the tokens these consist of."""
+    """What a text gives to each of its tokens, or words, and the tokens these consist of.
+
+    >>> import nbsal
+    >>> found = nbsal.Explainer(nbsal.load("demo/reviews"), "simple")("A joy.")
+    >>> [name for name, *_ in credited(found, "word", normalise=True)]
+    ['a', 'joy', '.']
+    """
     scores, content = saliency.scores.astype(float), list(saliency.row.content)
     if not np.isfinite(scores[content]).all():
         raise InputError(f"A score of {saliency.text!r:.80} is NaN or infinite: leave the text out.")
@@ -198,18 +204,30 @@ def rarity(texts: Sequence[Text], subject: Subject) -> dict[str, float]:
 
 
 def drawn_as(token: str) -> str:
-    """A token as its cloud shows it: wordcloud gives up at one that is too long for the picture."""
+    """A token as its cloud shows it: wordcloud gives up at one that is too long for the picture.
+
+    >>> len(drawn_as("o" * 200))
+    30
+    """
     shown = render.visible(token).strip()
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def font() -> str:
-    """The font that clouds are laid out in; it comes with matplotlib."""
+    """The font that clouds are laid out in; it comes with matplotlib.
+
+    >>> Path(font()).name
+    'DejaVuSans.ttf'
+    """
     import matplotlib
 
     return str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf")
 
 
 def plain(token: str) -> str:
-    """A token as tables of rarity name it: no mark of a leading space, no capitals."""
+    """A token as tables of rarity name it: no mark of a leading space, no capitals.
+
+    >>> plain("ĠFilm"), plain("▁a"), plain("##ing")
+    ('film', 'a', '##ing')
+    """
     return token.lstrip(MARKS).lower() or token

@@ -26,7 +26,11 @@ PARTS = ("sentence", "text", "premise", "hypothesis", "question1", "question2", 
 
 @dataclass(frozen=True)
 class Table:
-    """Where a table lies on the hub, its columns, the split that is evaluated, and what its labels are called."""
+    """Where a table lies on the hub, its columns, the split that is evaluated, and what its labels are called.
+
+    >>> TABLES["sst2"].split, TABLES["sst2"].labels
+    ('validation', ('negative', 'positive'))
+    """
 
     hub: tuple[str, ...]
     columns: tuple[str, ...]

@@ -1,10 +1,14 @@
 """The house: floors, style, types, and what `import nbsal` may load."""
 
 import ast
+import doctest
+import importlib
+import inspect
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,6 +73,37 @@ def test_explaining_loads_no_widgets():
 @pytest.mark.parametrize("name", nbsal.__dir__())
 def test_public_names_are_there(name):
     assert getattr(nbsal, name) is not None
+
+
+DOORS = ("nbsal", "nbsal.heads", "nbsal.evaluation", "nbsal.corpus", "nbsal.widgets")  # they name what lies within
+ROOMS = (
+    *("nbsal.data", "nbsal.clouds", "nbsal.samples", "nbsal.lrp.rules", "nbsal.lrp.mode", "nbsal.methods.catalogue"),
+    *(f"nbsal.figures.{name}" for name in "decoding_saliency relevance mask_lrp flow checkpoints pages tables".split()),
+)
+
+
+def public() -> dict[str, Any]:
+    """Every class and function that a reader of the documentation meets, by its full name."""
+    found = {}
+    for place in (*DOORS, *ROOMS):
+        home = importlib.import_module(place)
+        for name in {*dir(home), *getattr(home, "_NAMES", ())}:
+            one = getattr(home, name)
+            known = inspect.isclass(one) or inspect.isfunction(one)
+            if (
+                name[0] != "_"
+                and known
+                and (one.__module__ == place or (place in DOORS and "nbsal." in one.__module__))
+            ):
+                found[f"{one.__module__}.{one.__qualname__}"] = one
+    return found
+
+
+def test_every_public_name_has_an_example_that_runs():
+    """Doctests of the package are run beside these tests, so an example that stands there holds."""
+    examples = {name: doctest.DocTestParser().get_examples(one.__doc__ or "") for name, one in public().items()}
+    assert {"nbsal.subject.load", "nbsal.heads.statistics.study", "nbsal.lrp.rules.Linear"} <= set(examples)
+    assert not [name for name, found in examples.items() if not any(example.want for example in found)]
 
 
 def test_unknown_names_are_refused():

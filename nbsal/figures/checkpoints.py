@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A fine-tuned model on the hub; `table` is its data set as `nbsal.data` names it."""
+    """A fine-tuned model on the hub; `table` is its data set as `nbsal.data` names it.
+
+    >>> CHECKPOINTS[0].repository
+    'textattack/bert-base-uncased-SST-2'
+    """
 
     table: str
     model: str
@@ -23,7 +27,11 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set's task and the sizes the paper gives; None where it has no such part."""
+    """A data set's task and the sizes the paper gives; None where it has no such part.
+
+    >>> DATASETS["sst2"].validation
+    872
+    """
 
     task: str
     train: int

@@ -122,6 +122,13 @@ def layer_curves(results: Results, method: str = "decoded Grad-CAM") -> Figure:
     """Figures 5 and 6: both games at every layer of a method, even layers left and odd ones right.
 
     Explainers are those named after the method and the layer: "decoded Grad-CAM l0" and so on; chance is drawn beside.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
+    >>> some = {f"Grad-CAM l{layer}": one for layer, one in nbsal.evaluation.at_layers(explain).items()}
+    >>> found = nbsal.evaluation.games(some, ["A joy.", "A bore."], random=0, progress=False)
+    >>> [ax.get_title() for ax in layer_curves(found, "Grad-CAM").axes[:2]]
+    ['even layers, revealing ↑', 'odd layers, revealing ↑']
     """
     layers = [(name, int(found[1])) for name in results.explainers if (found := _layer(method, name))]
     if not layers:
@@ -145,6 +152,12 @@ def overlap_shares(panels: Mapping[str, Results]) -> Figure:
     """Figure 4: the share of the k most important tokens that classes have in common, by data set.
 
     Results are those of `nbsal.evaluation.overlap`.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
+    >>> found = nbsal.evaluation.overlap(explain, ["A warm film.", "A dull bore."], [1, 2], progress=False)
+    >>> [ax.get_title() for ax in overlap_shares({"two texts": found}).axes]
+    ['two texts']
     """
     figure, axes = style.panels(1, len(panels), 3.4, 3.0)
     for ax, (name, results) in zip(axes[0], panels.items(), strict=True):
@@ -226,6 +239,12 @@ def area_table(
     """Tables 1 and 2: areas under the curves of both games; the best bold, its best competitor italic.
 
     `ours` are the explainers that the competitor is not looked for among.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
+    >>> found = nbsal.evaluation.games(explain, ["A joy.", "A bore."], random=0, progress=False)
+    >>> area_table({"two texts": found}).data.columns[0]
+    'revealing ↑'
     """
     return score_table(panels, ours, explainers)
 

@@ -25,7 +25,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """Relevance at a block's output and input, a token; and at its heads, before and after the mask."""
+    """Relevance at a block's output and input, a token; and at its heads, before and after the mask.
+
+    >>> import nbsal
+    >>> len(through_block(nbsal.load("demo/reviews"), "A joy.", 2).arriving)
+    12
+    """
 
     block: int
     tokens: tuple[str, ...]

@@ -166,7 +166,13 @@ def attribution_differences(ours: Saliency, others: Mapping[str, Saliency]) -> F
 
 
 def shares(saliency: Saliency) -> Saliency:
-    """The same explanation with scores as shares of the sum of the sizes of its content tokens' scores."""
+    """The same explanation with scores as shares of the sum of the sizes of its content tokens' scores.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
+    >>> float(abs(shares(explain("A joy.")).scores[1:-1]).sum().round(4))
+    1.0
+    """
     size = np.abs(saliency.scores[list(saliency.row.content)]).sum()
     return replace(saliency, scores=saliency.scores / size) if size else saliency
 
@@ -174,7 +180,14 @@ def shares(saliency: Saliency) -> Saliency:
 def faithfulness_table(
     panels: Mapping[str, Results], ours: Collection[str] = ("mask-lrp",), explainers: Sequence[str] | None = None
 ) -> "Styler":
-    """Tables 1, 3 and 4: mean AOPC and log-odds by data set; the best bold, its best competitor italic."""
+    """Tables 1, 3 and 4: mean AOPC and log-odds by data set; the best bold, its best competitor italic.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
+    >>> found = nbsal.evaluation.faithfulness(explain, ["A joy.", "A bore."], progress=False)
+    >>> faithfulness_table({"two texts": found}).data.columns[0]
+    ('two texts', 'aopc ↑')
+    """
     return score_table(panels, ours, explainers, DELETION, beside=True)
 
 
@@ -182,5 +195,11 @@ def answer_table(panels: Mapping[str, Results], ours: Collection[str] = ("mask-l
     """Table 2: how explanations of spans meet the gold answer, by data set and model.
 
     Results are those of `nbsal.evaluation.answer_recall_at` or `precision_at`.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/answers"), "gradcam")
+    >>> found = nbsal.evaluation.answer_recall_at(explain, [("Who wrote it?", "Ada did.")], [(0, 3)], progress=False)
+    >>> answer_table({"one question": found}).data.columns[0]
+    ('one question', 'answer recall ↑')
     """
     return score_table(panels, ours, beside=True)

@@ -22,7 +22,11 @@ PLAIN = (
 
 @dataclass(frozen=True)
 class Page:
-    """A page of HTML; `body` is HTML already, `title` is plain text."""
+    """A page of HTML; `body` is HTML already, `title` is plain text.
+
+    >>> "<title>a &lt; b</title>" in Page("a < b", "<p>body</p>").to_html()
+    True
+    """
 
     title: str
     body: str
@@ -70,18 +74,30 @@ def supplement(
 
 
 def picture(png: bytes, alternative: str) -> str:
-    """A picture as it stands in a page that needs no other file."""
+    """A picture as it stands in a page that needs no other file.
+
+    >>> picture(b"", "nothing")
+    '<img alt="nothing" src="data:image/png;base64,">'
+    """
     return f'<img alt="{render.escape(alternative)}" src="data:image/png;base64,{b64encode(png).decode()}">'
 
 
 def section(number: str, title: str, footing: str, body: str) -> str:
-    """A figure or table with its number, what it shows, and what it rests on; `body` is HTML."""
+    """A figure or table with its number, what it shows, and what it rests on; `body` is HTML.
+
+    >>> section("Table 1", "Areas", "two texts", "").startswith('<section><h2 id="Table-1">Table 1. Areas</h2>')
+    True
+    """
     head = f'<h2 id="{render.escape(number.replace(" ", "-"))}">{render.escape(number)}. {render.escape(title)}</h2>'
     return f'<section>{head}<div class="wide">{body}</div><p><small>{render.escape(footing)}</small></p></section>'
 
 
 def contents(numbers: Iterable[str]) -> str:
-    """Links to the sections of a page."""
+    """Links to the sections of a page.
+
+    >>> contents(["Figure 1"])
+    '<nav><a href="#Figure-1">Figure 1</a></nav>'
+    """
     links = (f'<a href="#{render.escape(n.replace(" ", "-"))}">{render.escape(n)}</a>' for n in numbers)
     return f"<nav>{' · '.join(links)}</nav>"
 

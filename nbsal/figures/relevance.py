@@ -28,7 +28,12 @@ MOST = 40  # tokens whose names fit below a panel
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """Maps [query, key] of one text: the evidence in every block, what it rolls out to, and attention rollout."""
+    """Maps [query, key] of one text: the evidence in every block, what it rolls out to, and attention rollout.
+
+    >>> import nbsal
+    >>> maps(nbsal.load("demo/reviews"), "A joy.").target
+    'positive'
+    """
 
     row: Row
     target: str
@@ -87,7 +92,12 @@ def relevance_maps(found: Maps) -> Figure:
 
 @style.drawn
 def rollout_maps(found: Maps) -> Figure:
-    """Attention rollout, which knows no target, beside relevance rolled out for one."""
+    """Attention rollout, which knows no target, beside relevance rolled out for one.
+
+    >>> import nbsal
+    >>> [ax.get_title() for ax in rollout_maps(maps(nbsal.load("demo/reviews"), "A joy.")).axes]
+    ['attention rollout', 'relevance for positive, rolled out']
+    """
     figure, axes = style.panels(1, 2, 3.4, 3.6)
     _map(axes[0][0], _without_identity(found.attention), found.row, "attention rollout", named=True)
     title = f"relevance for {render.label(found.target)}, rolled out"
@@ -113,7 +123,12 @@ def class_maps(saliencies: Mapping[str, Saliency]) -> Figure:
 
 @style.drawn
 def conservation(found: Maps) -> Figure:
-    """How much relevance reaches every layer: the rules lose none of it."""
+    """How much relevance reaches every layer: the rules lose none of it.
+
+    >>> import nbsal
+    >>> conservation(maps(nbsal.load("demo/reviews"), "A joy.")).axes[0].get_title()
+    'relevance for positive'
+    """
     figure, axes = style.panels(1, 1, style.WIDTH * 0.7, 2.4)
     (ax,) = axes[0]
     ax.plot(range(len(found.totals)), found.totals, "o-", color=style.hue(0))

@@ -28,13 +28,24 @@ Passage = Callable[[int, Tensor], tuple[Tensor, Tensor]]
 
 
 def straight(block: int, relevance: Tensor) -> tuple[Tensor, Tensor]:
-    """The map is read from what flows on, and all of it does."""
+    """The map is read from what flows on, and all of it does.
+
+    >>> straight(0, torch.ones(1))
+    (tensor([1.]), tensor([1.]))
+    """
     return relevance, relevance
 
 
 @dataclass
 class Record:
-    """What relevance propagation found for one batch."""
+    """What relevance propagation found for one batch.
+
+    >>> import nbsal
+    >>> subject = nbsal.load("demo/reviews")
+    >>> read = nbsal.trace.record(subject, subject.encode("A joy."), needs={"relevance"})
+    >>> sorted(read.relevance_under().attention)
+    [0, 1, 2, 3, 4, 5]
+    """
 
     hidden: dict[int, Tensor] = field(default_factory=dict)  # layer -> [batch, position, width]
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
@@ -61,7 +72,15 @@ _MOVES = frozenset(
 
 
 class Relevance(TorchFunctionMode):
-    """Gives the model's tensors their shadows; `found` fills with the maps while relevance flows back."""
+    """Gives the model's tensors their shadows; `found` fills with the maps while relevance flows back.
+
+    >>> x = torch.ones(1)
+    >>> cast(x, torch.ones(1, requires_grad=True))
+    >>> with Relevance(rules.DEFAULT, {}):
+    ...     y = 3 * x
+    >>> y, shadow(y).grad_fn.name()
+    (tensor([3.]), 'IdentityBackward')
+    """
 
     def __init__(self, chosen: Rules, sizes: dict[Any, Tensor]) -> None:
         super().__init__()
@@ -137,7 +156,11 @@ class Relevance(TorchFunctionMode):
 
 @dataclass
 class Gate:
-    """One block's product of attention and values: where maps are read and masks act."""
+    """One block's product of attention and values: where maps are read and masks act.
+
+    >>> Gate(Relevance(rules.DEFAULT, {}), block=0).passes(torch.ones(1))
+    (tensor([1.]), tensor([1.]))
+    """
 
     mode: Relevance
     block: int
@@ -150,12 +173,24 @@ class Gate:
 
 
 def shadow(value: Any) -> Tensor | None:
-    """The tensor through which relevance flows back beside a number, if it does."""
+    """The tensor through which relevance flows back beside a number, if it does.
+
+    >>> x = torch.ones(1)
+    >>> cast(x, torch.zeros(1))
+    >>> shadow(x), shadow(torch.ones(1))
+    (tensor([0.]), None)
+    """
     return getattr(value, SHADOW, None) if isinstance(value, Tensor) else None
 
 
 def cast(y: Tensor, beneath: Tensor) -> None:
-    """Give a tensor its shadow."""
+    """Give a tensor its shadow.
+
+    >>> x = torch.ones(1)
+    >>> cast(x, 2 * x)
+    >>> shadow(x)
+    tensor([2.])
+    """
     setattr(y, SHADOW, beneath)
 
 
@@ -218,6 +253,12 @@ def running(model: nn.Module, first: nn.Module, chosen: Rules) -> Iterator[Relev
     """The mode in force from a model's `first` block on, the model's parameters frozen.
 
     Modules that are one operation are treated as one.
+
+    >>> layer = nn.Linear(2, 1)
+    >>> with running(layer, layer, rules.DEFAULT):
+    ...     y = layer(torch.ones(1, 2))
+    >>> shadow(y).grad_fn.name()
+    'LinearBackward'
     """
     mode = Relevance(chosen, _sizes(model))
     thawed = [parameter for parameter in model.parameters() if parameter.requires_grad]

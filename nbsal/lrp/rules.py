@@ -19,7 +19,11 @@ ROUNDING = 1e-14
 
 @dataclass(frozen=True)
 class Rules:
-    """Which reading of each rule is in force; the published quirks live here and nowhere else."""
+    """Which reading of each rule is in force; the published quirks live here and nowhere else.
+
+    >>> Rules(linear="epsilon") == DEFAULT
+    False
+    """
 
     linear: str = "positive"  # "twofold": each sign its own denominator; "epsilon": all contributions, bias included
     add: str = "totals"  # "plain": each summand its share, totals as they fall
@@ -37,13 +41,22 @@ ATTN = Rules(linear="epsilon", add="plain", softmax="taylor")
 
 
 def apply(rule: type[Function], *args: Any) -> Tensor:
-    """The output of the operation that a rule stands for, to which relevance can be handed."""
+    """The output of the operation that a rule stands for, to which relevance can be handed.
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> apply(Identity, x, torch.tensor([5.0, 7.0]))
+    tensor([5., 7.], grad_fn=<IdentityBackward>)
+    """
     found: Tensor = rule.apply(*args)  # type: ignore[no-untyped-call]
     return found
 
 
 def share(relevance: Tensor, total: Tensor, rules: Rules) -> Tensor:
-    """relevance / total, kept finite near zero and zero at zero."""
+    """relevance / total, kept finite near zero and zero at zero.
+
+    >>> share(torch.tensor([1.0, 1.0]), torch.tensor([2.0, 0.0]), DEFAULT)
+    tensor([0.5000, 0.0000])
+    """
     if rules.signed:
         nudged = total + torch.copysign(total.new_tensor(TINY), total)
     else:
@@ -53,7 +66,11 @@ def share(relevance: Tensor, total: Tensor, rules: Rules) -> Tensor:
 
 
 def unbroadcast(tensor: Tensor, shape: torch.Size) -> Tensor:
-    """Summed back to the shape it was broadcast from."""
+    """Summed back to the shape it was broadcast from.
+
+    >>> unbroadcast(torch.ones(3, 2), torch.Size([2]))
+    tensor([3., 3.])
+    """
     while tensor.dim() > len(shape):
         tensor = tensor.sum(0)
     for axis, size in enumerate(shape):
@@ -63,7 +80,12 @@ def unbroadcast(tensor: Tensor, shape: torch.Size) -> Tensor:
 
 
 class Identity(Function):
-    """Relevance passes unchanged: norms, activations, dropout, scaling by a constant."""
+    """Relevance passes unchanged: norms, activations, dropout, scaling by a constant.
+
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> torch.autograd.grad(apply(Identity, x, 2 * x).sum(), x)[0]
+    tensor([1., 1.])
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
@@ -75,7 +97,13 @@ class Identity(Function):
 
 
 class Linear(Function):
-    """x W^T + b. By default contributions that push the output up share its relevance; the bias takes none."""
+    """x W^T + b. By default contributions that push the output up share its relevance; the bias takes none.
+
+    >>> x, weight = torch.tensor([[1.0, 1.0]], requires_grad=True), torch.tensor([[3.0, -1.0]])
+    >>> y = apply(Linear, x, weight, None, x @ weight.T, DEFAULT, weight.abs())
+    >>> torch.autograd.grad(y.sum(), x)[0].round(decimals=4)
+    tensor([[1., 0.]])
+    """
 
     @staticmethod
     def forward(
@@ -116,7 +144,13 @@ def _twofold(relevance: Tensor, x: Tensor, weight: Tensor, rules: Rules) -> Tens
 
 
 class Product(Function):
-    """a @ b: each factor takes half. `gate` may record and change what arrives; it says what a's map is read from."""
+    """a @ b: each factor takes half. `gate` may record and change what arrives; it says what a's map is read from.
+
+    >>> a, b = torch.tensor([[1.0, 3.0]], requires_grad=True), torch.tensor([[2.0], [1.0]], requires_grad=True)
+    >>> y = apply(Product, a, b, a @ b, DEFAULT, None)
+    >>> [part.sum().item() for part in torch.autograd.grad(y.sum(), (a, b))]
+    [0.5, 0.5]
+    """
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, y: Tensor, rules: Rules, gate: Any) -> Tensor:
@@ -136,7 +170,12 @@ class Product(Function):
 
 
 class Halves(Function):
-    """Elementwise a * b, as in gated units: each factor takes half."""
+    """Elementwise a * b, as in gated units: each factor takes half.
+
+    >>> a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    >>> torch.autograd.grad(apply(Halves, a, b, a * b).sum(), (a, b))[0]
+    tensor([0.5000, 0.5000])
+    """
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, y: Tensor) -> Tensor:
@@ -149,7 +188,12 @@ class Halves(Function):
 
 
 class Add(Function):
-    """a + b: each summand takes its share; then both are scaled so that an example keeps its total."""
+    """a + b: each summand takes its share; then both are scaled so that an example keeps its total.
+
+    >>> a, b = torch.tensor([[1.0]], requires_grad=True), torch.tensor([[3.0]], requires_grad=True)
+    >>> [round(part.item(), 4) for part in torch.autograd.grad(apply(Add, a, b, a + b, DEFAULT).sum(), (a, b))]
+    [0.25, 0.75]
+    """
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, y: Tensor, rules: Rules) -> Tensor:
@@ -165,7 +209,11 @@ class Add(Function):
 
 
 def summands(relevance: Tensor, a: Tensor, b: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
-    """The relevance of both summands of a sum."""
+    """The relevance of both summands of a sum.
+
+    >>> summands(torch.ones(1, 2), torch.tensor([[1.0, 1.0]]), torch.tensor([[3.0, 3.0]]), DEFAULT)[0]
+    tensor([[0.2500, 0.2500]])
+    """
     part = share(relevance, a + b, rules)
     ours, theirs = a * part, b * part
     if rules.add == "plain":
@@ -179,7 +227,13 @@ def summands(relevance: Tensor, a: Tensor, b: Tensor, rules: Rules) -> tuple[Ten
 
 
 class Transposed(Function):
-    """GPT-2's linear layer as published: bias and product are summands, and half goes to the weights."""
+    """GPT-2's linear layer as published: bias and product are summands, and half goes to the weights.
+
+    >>> x, weight = torch.tensor([[1.0]], requires_grad=True), torch.tensor([[3.0]])
+    >>> y = apply(Transposed, torch.tensor([1.0]), x, weight, 1 + x @ weight, PUBLISHED)
+    >>> round(torch.autograd.grad(y.sum(), x)[0].item(), 4)
+    0.375
+    """
 
     @staticmethod
     def forward(ctx: Any, bias: Tensor, x: Tensor, weight: Tensor, y: Tensor, rules: Rules) -> Tensor:
@@ -197,7 +251,13 @@ class Transposed(Function):
 
 
 class Softmax(Function):
-    """Softmax by its first-order expansion: x * (R - y * sum R)."""
+    """Softmax by its first-order expansion: x * (R - y * sum R).
+
+    >>> x = torch.tensor([[1.0, 1.0]], requires_grad=True)
+    >>> y = apply(Softmax, x, x.softmax(-1))
+    >>> torch.autograd.grad(y[0, 0], x)[0]
+    tensor([[ 0.5000, -0.5000]])
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:

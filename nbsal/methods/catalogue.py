@@ -48,7 +48,11 @@ def create(name: str, **options: Any) -> Method:
 
 
 def table() -> "pandas.DataFrame":
-    """One row a method: its family, what it reads, its paper, what it costs and promises, its settings' defaults."""
+    """One row a method: its family, what it reads, its paper, what it costs and promises, its settings' defaults.
+
+    >>> table().loc["gradcam", "paper"]
+    'Selvaraju et al. 2017'
+    """
     import pandas
 
     made = {name: create(name) for name in names()}

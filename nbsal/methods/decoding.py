@@ -30,6 +30,11 @@ class Decoded(Method):
     aggregates afterwards (eq. 6). `tau` lets a token count only where it is among the tau likeliest of a position.
     `renormalise` spreads each position's influence over the input's own tokens alone. `coarse` multiplies the softmax's
     denominator in bfloat16: half the time, log-denominators off by about 5e-4.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Decoded(nbsal.GradCAM(layer=4), tau=3))
+    >>> explain.method.name, explain("A warm and funny film.").top(1)["token"].item()
+    ('decoded-gradcam', 'funny')
     """
 
     method: LayerMethod = field(default_factory=lambda: GradCAM(layer=None))

@@ -22,7 +22,13 @@ from nbsal.trace import Trace
 )
 @dataclass(frozen=True)
 class GradCAM(LayerMethod):
-    """Evidence for the target in each position's features; evidence against it is dropped."""
+    """Evidence for the target in each position's features; evidence against it is dropped.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.GradCAM(layer=4))
+    >>> bool((explain("A warm and funny film.").scores >= 0).all())
+    True
+    """
 
     def features(self, trace: Trace) -> Tensor:
         return trace.hidden_grad[self.chosen] * trace.hidden[self.chosen]
@@ -41,7 +47,13 @@ class GradCAM(LayerMethod):
 )
 @dataclass(frozen=True)
 class GradientXActivation(LayerMethod):
-    """Evidence for the target and against it, signed."""
+    """Evidence for the target and against it, signed.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.GradientXActivation(layer=5))
+    >>> explain("Not funny.", "positive").by_word()["score"].gt(0).tolist()
+    [False, True, False]
+    """
 
     def features(self, trace: Trace) -> Tensor:
         return trace.hidden_grad[self.chosen] * trace.hidden[self.chosen]
@@ -60,7 +72,13 @@ class GradientXActivation(LayerMethod):
 )
 @dataclass(frozen=True)
 class Simple(LayerMethod):
-    """How much the target would react to a change at each position; the scores of a text sum to 1."""
+    """How much the target would react to a change at each position; the scores of a text sum to 1.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Simple(layer=3))
+    >>> round(float(explain("A warm and funny film.").scores.sum()), 4)
+    1.0
+    """
 
     norm: int = 1  # 1 as Hou and Castanon report it; 2 weighs large features more
 

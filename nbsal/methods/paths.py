@@ -37,6 +37,11 @@ class Smooth(Simple):
     """How much the target would react to a change at each position, averaged over noisy copies of the text's states.
 
     `noise` is the standard deviation as a share of the spread (largest less smallest feature) of that text's states.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Smooth(samples=3))
+    >>> round(float(explain("A joy.").scores.sum()), 4)
+    1.0
     """
 
     samples: int = 10
@@ -101,6 +106,11 @@ class Integrated(PathMethod):
 
     `baseline` is "zero", or the states with "pad" or "mask" tokens in the text's place. At layer 0 special tokens stay
     as they are; above it every position carries something of the whole text, and all of them move.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Integrated(steps=50))
+    >>> bool(abs(explain("A joy.").provenance["gap"]) < 1e-3)
+    True
     """
 
     steps: int = 25
@@ -153,6 +163,11 @@ class GradientShap(PathMethod):
     """Gradients at random points on the ways from several baselines, times the ways; every text has its own baselines.
 
     Points and ways are of hidden states, never of token ids. The baselines take turns.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.GradientShap(samples=5, baselines=("zero", "mask")))
+    >>> sorted({"change", "gap"} & set(explain("A joy.").provenance))
+    ['change', 'gap']
     """
 
     samples: int = 25
@@ -197,6 +212,11 @@ class DeepLiftShap(PathMethod):
     activations of transformers, attention's softmax and the norms are none of these and keep their plain gradient. On
     most models (RoBERTa, DistilBERT, decoders) this is the gradient times the way from the baseline; on BERT the
     pooler's tanh is the one thing that differs. Its sums are off accordingly, and the provenance says by how much.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.DeepLiftShap(layer=2))
+    >>> explain("A joy.").scores.shape
+    (5,)
     """
 
     baselines: tuple[str, ...] = ("zero", "pad")

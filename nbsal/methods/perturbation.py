@@ -142,7 +142,13 @@ def _over_positions(kept: Kept, parts: Sequence[Unit], row: Row) -> Kept:
 )
 @dataclass(frozen=True)
 class Occlusion(Perturbation):
-    """What hiding a window of neighbours takes from the target: the mean over all windows that a unit lies in."""
+    """What hiding a window of neighbours takes from the target: the mean over all windows that a unit lies in.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Occlusion(level="word", way="mask"))
+    >>> explain("A warm and funny film.").by_word().nlargest(1, "score")["word"].item()
+    'funny'
+    """
 
     window: int = 1
 
@@ -182,6 +188,11 @@ class LIME(Perturbation):
 
     As in Ribeiro et al.: the whole text, and subsets that lose a random number of units; one that lost more counts
     less, exp(-distance^2 / (2 width^2)) with the cosine distance of presence; a ridge of 1, the intercept free.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.LIME(samples=50))
+    >>> explain("A warm and funny film.").top(1)["token"].item()
+    'funny'
     """
 
     samples: int = 100
@@ -234,6 +245,11 @@ class Shapley(Perturbation):
     """What a unit adds to those that came before it, averaged over random orders.
 
     `antithetic` follows every order by its reverse, which evens out early and late.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Shapley(samples=3))
+    >>> bool(abs(explain("A joy.").provenance["gap"]) < 1e-6)
+    True
     """
 
     complete = True
@@ -277,7 +293,13 @@ class Shapley(Perturbation):
 )
 @dataclass(frozen=True)
 class Random(Method):
-    """Scores drawn by chance: what any method must beat."""
+    """Scores drawn by chance: what any method must beat.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Random(seed=1))
+    >>> bool((explain("A joy.").scores == explain("A joy.").scores).all())
+    True
+    """
 
     seed: int = 0
     level: str = "token"

@@ -38,7 +38,11 @@ def texts(name: str) -> list[dict[str, Any]]:
 
 
 def delta(name: str) -> Any:
-    """The shipped low-rank weights of that name."""
+    """The shipped low-rank weights of that name.
+
+    >>> "classifier.weight" in delta("reviews")
+    True
+    """
     from safetensors.torch import load_file
 
     with as_file(files(__package__) / "weights" / f"{name}.safetensors") as path:
@@ -46,13 +50,21 @@ def delta(name: str) -> Any:
 
 
 def mask(name: str) -> HeadMask | None:
-    """The heads of an embedded model that follow syntax or position, once `nbsal.samples.masks` has found them."""
+    """The heads of an embedded model that follow syntax or position, once `nbsal.samples.masks` has found them.
+
+    >>> mask("demo/reviews").shape
+    (6, 12)
+    """
     path = MASKS / f"{name.removeprefix('demo/')}.json"
     return HeadMask.load(path) if path.exists() else None
 
 
 def build(name: str) -> Any:
-    """An embedded model such as "demo/reviews": the base weights, the adapted body, the task's own delta."""
+    """An embedded model such as "demo/reviews": the base weights, the adapted body, the task's own delta.
+
+    >>> build("demo/news").config.num_labels
+    4
+    """
     from nbsal.samples import low_rank, models
 
     task = name.removeprefix("demo/")
@@ -66,7 +78,11 @@ def build(name: str) -> Any:
 
 
 def build_lm() -> Any:
-    """The adapted body with its LM head: the pretrained model that the embedded models were fine-tuned from."""
+    """The adapted body with its LM head: the pretrained model that the embedded models were fine-tuned from.
+
+    >>> type(build_lm()).__name__
+    'BertForMaskedLM'
+    """
     from nbsal.samples import low_rank, models
 
     model = models.blank("MaskedLM")

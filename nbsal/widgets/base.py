@@ -66,6 +66,15 @@ class View(AnyWidget):
 
     `selection` holds token positions, `hover` one or None. `status` is ready, computing, cancelling, cancelled or
     error, and `error` the sentence that goes with the last.
+
+    >>> class Length(View):
+    ...     inputs = ("text",)
+    ...     text = traitlets.Unicode("A joy.").tag(sync=True)
+    ...
+    ...     def compute(self, wanted, job):
+    ...         return len(wanted["text"])
+    >>> Length().wait().result
+    6
     """
 
     inputs: ClassVar[tuple[str, ...]] = ()
