@@ -40,7 +40,14 @@ class Flow:
 
 @dataclass
 class Trace:
-    """What one batch left behind: every tensor is [batch, ...], padded on the right, zero gradient at padding."""
+    """What one batch left behind: every tensor is [batch, ...], padded on the right, zero gradient at padding.
+
+    >>> import nbsal
+    >>> subject = nbsal.load("demo/reviews")
+    >>> read = record(subject, subject.encode(["A joy.", "A bore."]), needs={"attention"})
+    >>> tuple(read.attention[0].shape), [decision.label for decision in read.decisions]
+    ((2, 12, 5, 5), ['positive', 'negative'])
+    """
 
     subject: Subject
     encoded: Encoded
