@@ -24,7 +24,7 @@ from captum.attr import LimeBase, Occlusion, ShapleyValueSampling
 import nbsal
 from nbsal.methods import catalogue
 from tests.bench.measure import cpu
-from tests.bench.table import Row, at_least, markdown, parser, spread
+from tests.bench.table import Row, at_least, markdown, missing, parser, spread
 
 SAMPLES = 25
 METHODS = {"shapley": nbsal.Shapley(SAMPLES), "lime": nbsal.LIME(SAMPLES), "occlusion": nbsal.Occlusion(3)}
@@ -188,7 +188,11 @@ def results(
         same_shapley(subject, chosen)
         same_lime(subject, chosen[0])
         same_occlusion(subject, chosen)
-    return [_row(f"{name}, {len(many)} news", length, ours[name], theirs[name, length]) for name, length in pairs]
+    found = [_row(f"{name}, {len(many)} news", length, ours[name], theirs[name, length]) for name, length in pairs]
+    return [
+        *found,
+        *([missing(f"{' and '.join(SLOW)} padded to {PADDED}", "too long for a quick run")] if quick else []),
+    ]
 
 
 def _row(work: str, length: str, ours: Sequence[float], theirs: Sequence[float]) -> Row:

@@ -1,0 +1,58 @@
+"""The benchmarks' table: goals, what could not be run, and snippets that are counted."""
+
+from importlib import import_module
+
+import pytest
+
+from tests.bench import peers, snippets, table
+from tests.bench.__main__ import BENCHES, alone
+
+
+def test_goals_are_judged_by_the_median():
+    assert table.at_least(3, [1.0, 3.5, 4.0]) == {"goal": ">= 3", "met": "yes"}
+    assert table.at_least(3, [1.0, 2.5, 4.0])["met"] == "no"
+    assert table.at_most(50, 50.0, " ms") == {"goal": "<= 50 ms", "met": "yes"}
+    assert table.at_most(50, [10.0, 51.0, 99.0])["met"] == "no"
+
+
+def test_a_row_is_a_line_of_the_table():
+    lines = table.markdown([table.Row("a | b", "1", ratio=table.spread([1.0, 3.0, 2.5]), **table.at_least(2, 2.5))])
+    assert lines.splitlines()[0] == "| work | ours | peer | floor | ratio | goal | met |"
+    assert lines.splitlines()[2] == "| a / b | 1 |  |  | 2.50 (1.00 to 3.00) | >= 2 | yes |"
+
+
+@pytest.mark.parametrize("name", BENCHES)
+def test_every_benchmark_gives_rows(name):
+    assert callable(import_module(f"tests.bench.{name}").results)
+
+
+def test_what_fails_is_a_row_that_says_why():
+    (row,) = alone("nothing", 1, True)
+    assert row.work == "nothing" and "No module named" in row.ours and not row.met
+
+
+def test_a_tool_that_is_not_there_is_a_row_that_says_so(monkeypatch):
+    monkeypatch.setattr(peers, "CASES", peers.CASES[:1])
+    monkeypatch.setattr(peers, "PACKAGES", {"captum": "nowhere_to_be_found"})
+    (row,) = peers.results(1, True)
+    assert row.work == "captum" and "does not import" in row.ours
+
+
+def test_a_tool_that_fails_is_a_row_with_its_error():
+    def broken(model, tokenizer, texts):
+        raise RuntimeError("no such model")
+
+    case = peers.Case("captum", "nothing", broken, peers.GRADIENT)
+    assert "captum raises RuntimeError: no such model" in peers.compared(case, 1, 1).ours
+
+
+def test_captum_agrees_and_a_method_of_another_meaning_does_not():
+    model, tokenizer, texts = peers.material("demo/reviews", 2)
+    same, other = (peers.Case("captum", "", snippets.captum_gradxact, m) for m in (peers.GRADIENT, peers.LIME))
+    assert float(peers.agreement(same, model, tokenizer, texts).split()[-1]) < 1e-4
+    assert float(peers.agreement(other, model, tokenizer, texts).split()[-1]) > 0.1
+
+
+def test_lines_are_those_of_the_body():
+    assert peers.lines(snippets.captum_gradxact) == 8
+    assert peers.lines(snippets.ours(peers.GRADIENT)) == 3
