@@ -25,10 +25,8 @@ def hidden_and_gradient(name, model, inputs, layer, pick):
     """h_l and d pick(logits) / d h_l of one text, [position, width]."""
     model = copy.deepcopy(model)
     last = []
-    blocks = (
-        model.base_model.layers if name in ("modernbert", "llama", "qwen3") else getattr(model.base_model, "h", None)
-    )
     if name in PRE_NORM:
+        blocks = model.base_model.h if name == "gpt2" else model.base_model.layers
         blocks[-1].register_forward_hook(lambda module, args, output: last.append(output))
     output = model(**inputs, output_hidden_states=True)
     hidden = last[0] if name in PRE_NORM and layer == model.config.num_hidden_layers else output.hidden_states[layer]
