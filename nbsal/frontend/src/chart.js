@@ -2,7 +2,7 @@
 // Chart: curves with bands on one scale, and a place on them that is dragged or moved by keys.
 
 import { band, EDGE, frame, HIGH, path } from "./curve.js";
-import { h } from "./dom.js";
+import { h, taken } from "./dom.js";
 import { step } from "./keys.js";
 import { s } from "./svg.js";
 
@@ -41,8 +41,7 @@ export function chart({ signal }, go) {
     const next = step(event, drawn.place, drawn.steps.length, { line });
     if (next === null) return;
     go(next);
-    event.preventDefault();
-    event.stopPropagation();
+    taken(event);
   };
   const box = h("div", {
     class: "nbsal-chart",

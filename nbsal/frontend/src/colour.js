@@ -7,6 +7,7 @@ export const STRONGEST = 0.72;
 export const FAINT = 0.05;
 
 /** @typedef {{ signed: boolean, gamma: number, clip: number }} Scale */
+export const UNSHADED = { css: "", against: false };
 export const PLAIN = { signed: true, gamma: 1, clip: 1 };
 
 /**

@@ -6,6 +6,7 @@ import { h, settled, throttled } from "./dom.js";
 /** @typedef {import("./mount.js").Context} Context */
 /** @typedef {{ value: any, name: string, group?: string }} Option */
 
+export const SHADED = ["level", "signed", "gamma", "clip"]; // the traits of `shading`
 const RATE = 50; // ms between messages of one control
 const TYPING = 300; // ms without a key after which a typed text is explained
 
@@ -17,7 +18,7 @@ const TYPING = 300; // ms without a key after which a typed text is explained
  * @param {() => Option[]} options
  * @param {boolean} [free] whether the page answers it alone
  */
-export function choice({ model, on, set, live, signal }, trait, label, options, free = false) {
+export function choice({ model, mirror, set, live, signal }, trait, label, options, free = false) {
   /** @type {Option[]} */
   let listed = [];
   const pick = () => set({ [trait]: listed[input.selectedIndex].value });
@@ -26,12 +27,11 @@ export function choice({ model, on, set, live, signal }, trait, label, options, 
     const value = model.get(trait);
     const same = (/** @type {Option} */ o) => JSON.stringify(o.value) === JSON.stringify(value);
     listed = options();
-    if (!listed.some(same)) listed = [...listed, { value, name: spoken(value) }];
+    if (!listed.some(same)) listed = [...listed, { value, name: worded(value) }];
     input.replaceChildren(...grouped(listed));
     input.selectedIndex = listed.findIndex(same);
   };
-  on([trait], draw);
-  draw();
+  mirror([trait], draw);
   return h("label", {}, label, input);
 }
 
@@ -53,7 +53,7 @@ function grouped(options) {
  * A target as people say it.
  * @param {any} value
  */
-export const spoken = (value) =>
+const worded = (value) =>
   value?.contrast ? value.contrast.join(" \u2212 ") : Array.isArray(value) ? value.join(", ") : String(value);
 
 /**
@@ -63,7 +63,7 @@ export const spoken = (value) =>
  * @param {string} label
  * @param {{ min: number, max: number, step: number, python?: boolean }} settings `python`: only Python can answer
  */
-export function slider({ model, on, set, live, signal }, trait, label, { min, max, step, python = false }) {
+export function slider({ model, mirror, set, live, signal }, trait, label, { min, max, step, python = false }) {
   const value = h("output", {});
   const send = throttled((/** @type {number} */ chosen) => set({ [trait]: chosen }), RATE, signal);
   const moved = () => {
@@ -77,8 +77,7 @@ export function slider({ model, on, set, live, signal }, trait, label, { min, ma
     input.value = String(now ?? min);
     value.textContent = now === null || now === undefined ? "" : String(now);
   };
-  on([trait], draw);
-  draw();
+  mirror([trait], draw);
   return h("label", {}, label, input, value);
 }
 
@@ -88,15 +87,14 @@ export function slider({ model, on, set, live, signal }, trait, label, { min, ma
  * @param {string} trait
  * @param {string} label
  */
-export function optional({ model, on, set, live, signal }, trait, label) {
+export function optional({ model, mirror, set, live, signal }, trait, label) {
   const send = () => set({ [trait]: input.value && input.valueAsNumber >= 1 ? Math.round(input.valueAsNumber) : null });
   const properties = { type: "number", min: 1, placeholder: "all", "data-trait": trait, disabled: !live };
   const input = h("input", { ...properties, signal, change: send, keydown: stopped });
   const draw = () => {
     input.value = model.get(trait) ?? "";
   };
-  on([trait], draw);
-  draw();
+  mirror([trait], draw);
   return h("label", {}, label, input);
 }
 
@@ -107,14 +105,13 @@ export function optional({ model, on, set, live, signal }, trait, label) {
  * @param {string} label
  * @param {[any, any]} values what off and on stand for
  */
-export function toggle({ model, on, set, signal }, trait, label, values = [false, true]) {
+export function toggle({ model, mirror, set, signal }, trait, label, values = [false, true]) {
   const send = () => set({ [trait]: values[Number(input.checked)] });
   const input = h("input", { type: "checkbox", "data-trait": trait, signal, change: send });
   const draw = () => {
     input.checked = model.get(trait) === values[1];
   };
-  on([trait], draw);
-  draw();
+  mirror([trait], draw);
   return h("label", {}, input, label);
 }
 
@@ -123,7 +120,7 @@ export function toggle({ model, on, set, signal }, trait, label, values = [false
  * @param {Context} context
  * @param {string} trait
  */
-export function editor({ model, on, set, live, signal }, trait = "text") {
+export function editor({ model, mirror, set, live, signal }, trait = "text") {
   const box = h("div", { class: "nbsal-editor" });
   const send = () => set({ [trait]: areas().length > 1 ? areas().map((a) => a.value) : areas()[0].value });
   const later = settled(send, TYPING, signal);
@@ -150,12 +147,10 @@ export function editor({ model, on, set, live, signal }, trait = "text") {
       box.replaceChildren(...made);
     }
     areas().forEach((area, i) => {
-      if (area.value !== parts[i] && area.getRootNode() instanceof Node && !area.matches(":focus"))
-        area.value = parts[i];
+      if (area.value !== parts[i] && !area.matches(":focus")) area.value = parts[i];
     });
   };
-  on([trait], draw);
-  draw();
+  mirror([trait], draw);
   return box;
 }
 
@@ -165,7 +160,7 @@ export function editor({ model, on, set, live, signal }, trait = "text") {
  * @param {{ prefix?: string, layer?: boolean }} [settings]
  */
 export function explaining(context, { prefix = "", layer: layered = true } = {}) {
-  const { model, on, live } = context;
+  const { model, mirror, live } = context;
   const offered = () => model.get(`_${prefix}choices`);
   const targets = () => [
     { value: null, name: "predicted" },
@@ -180,8 +175,7 @@ export function explaining(context, { prefix = "", layer: layered = true } = {})
     layer.hidden = !layered || !live || !reads;
     tau.hidden = !live || !decodes;
   };
-  on([`${prefix}method`], fit);
-  fit();
+  mirror([`${prefix}method`], fit);
   const method = choice(context, `${prefix}method`, "method", methods);
   const target = choice(context, `${prefix}target`, "explain", targets);
   return [method, layer, target, ...selected(context, prefix), tau];
@@ -192,7 +186,7 @@ export function explaining(context, { prefix = "", layer: layered = true } = {})
  * @param {Context} context
  * @param {string} prefix
  */
-function selected({ model, on, set, live, signal }, prefix) {
+function selected({ model, mirror, set, live, signal }, prefix) {
   const task = model.get(`_${prefix}choices`).task;
   if (!live || !["span", "token"].includes(task)) return [];
   const send = () => {
@@ -203,8 +197,7 @@ function selected({ model, on, set, live, signal }, prefix) {
   const fit = () => {
     button.disabled = !model.get("selection").length;
   };
-  on(["selection"], fit);
-  fit();
+  mirror(["selection"], fit);
   return [button];
 }
 
@@ -218,6 +211,20 @@ export const shading = (context) => [
   slider(context, "gamma", "gamma", { min: 0.2, max: 3, step: 0.1 }),
   slider(context, "clip", "clip", { min: 0.05, max: 1, step: 0.05 }),
 ];
+
+/**
+ * What has full colour: the largest of each row by itself, or of all.
+ * @param {Context} context
+ * @param {string} own
+ * @param {string} shared
+ */
+export function fullAt(context, own, shared) {
+  const options = [
+    { value: "own", name: own },
+    { value: "shared", name: shared },
+  ];
+  return choice(context, "scale", "full colour at", () => options, true);
+}
 
 /**
  * The scale that these controls set.

@@ -23,6 +23,21 @@ export function h(tag, { signal, ...properties } = {}, ...children) {
   return made;
 }
 
+/** A line that is read out when it changes. */
+export const spoken = () => h("div", { class: "nbsal-said", "aria-live": "polite" });
+
+/** A name for elements of one view that no other view's have. */
+export const unique = () => Math.random().toString(36).slice(2, 8);
+
+/**
+ * Let nothing else answer to a key.
+ * @param {Event} event
+ */
+export function taken(event) {
+  event.preventDefault();
+  event.stopPropagation();
+}
+
 /** @param {Node | string | boolean} child */
 const visible = (child) => (typeof child === "string" ? shown(child) : /** @type {Node} */ (child));
 

@@ -1,8 +1,9 @@
 // @ts-check
 // Heat: a grid of shaded cells that scrolls sideways; only the columns in sight are in the page.
 
-import { h, shown } from "./dom.js";
-import { spoken } from "./text.js";
+import { UNSHADED } from "./colour.js";
+import { h, shown, spoken, taken, unique } from "./dom.js";
+import { step } from "./keys.js";
 
 /** @typedef {import("./mount.js").Context} Context */
 /**
@@ -20,8 +21,8 @@ const AHEAD = 12; // columns drawn beyond the edge
  *   over: (column: number | null) => void }} act what choosing a row, choosing a column and pointing at one do
  */
 export function heat({ signal }, label, act) {
-  const uid = Math.random().toString(36).slice(2, 8);
-  /** @type {Sheet} */ let sheet = { rows: [], columns: [], shade: () => ({ css: "", against: false }), say: () => "" };
+  const uid = unique();
+  /** @type {Sheet} */ let sheet = { rows: [], columns: [], shade: () => UNSHADED, say: () => "" };
   let [first, last] = [0, 0];
   let active = { row: 0, column: 0 };
   let chosen = -1;
@@ -44,16 +45,20 @@ export function heat({ signal }, label, act) {
     cells.style.paddingLeft = `${first * WIDE}px`;
     cells.style.width = `${sheet.columns.length * WIDE}px`;
     for (let column = first; column < last; column++) {
-      const cell = document.createElement("span");
-      const { css, against } = row < 0 ? { css: "", against: false } : sheet.shade(row, column);
-      cell.className = `nbsal-${row < 0 ? "column" : "cell"}${against ? " nbsal-against" : ""}`;
-      cell.dataset.row = String(row);
-      cell.dataset.column = String(column);
-      cell.setAttribute("role", row < 0 ? "columnheader" : "gridcell");
-      if (row < 0) cell.append(h("span", {}, sheet.columns[column]));
-      else cell.id = id(row, column);
+      const { css, against } = row < 0 ? UNSHADED : sheet.shade(row, column);
+      const cell = h(
+        "span",
+        {
+          class: `nbsal-${row < 0 ? "column" : "cell"}${against ? " nbsal-against" : ""}`,
+          role: row < 0 ? "columnheader" : "gridcell",
+          id: row < 0 ? null : id(row, column),
+          "data-row": row,
+          "data-column": column,
+          "aria-selected": marked.has(column) ? "true" : null,
+        },
+        row < 0 && h("span", {}, sheet.columns[column]),
+      );
       cell.style.backgroundColor = css;
-      if (marked.has(column)) cell.setAttribute("aria-selected", "true");
       cells.append(cell);
     }
     const name = h("span", { class: "nbsal-head", role: "rowheader", "data-row": row }, row < 0 ? "" : sheet.rows[row]);
@@ -109,28 +114,16 @@ export function heat({ signal }, label, act) {
     if (place.row >= 0) said.textContent = shown(sheet.say(place.row, place.column));
   };
   const pressed = (/** @type {KeyboardEvent} */ event) => {
-    const ways = /** @type {Record<string, [number, number]>} */ ({
-      ArrowUp: [-1, 0],
-      ArrowDown: [1, 0],
-      ArrowLeft: [0, -1],
-      ArrowRight: [0, 1],
-      Home: [0, -sheet.columns.length],
-      End: [0, sheet.columns.length],
-      PageUp: [0, -20],
-      PageDown: [0, 20],
-    });
-    const held = (/** @type {number} */ value, /** @type {number} */ size) => Math.max(0, Math.min(size - 1, value));
-    if (event.key in ways) {
-      const [down, right] = ways[event.key];
-      activate({
-        row: held(active.row + down, sheet.rows.length),
-        column: held(active.column + right, sheet.columns.length),
-      });
+    const next = step(event, active.column, sheet.columns.length);
+    const down = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (next !== null) activate({ row: active.row, column: next });
+    else if (down) {
+      const row = Math.max(0, Math.min(sheet.rows.length - 1, active.row + down));
+      activate({ row, column: active.column });
     } else if (event.key === "Enter") act.row(active.row);
     else if (event.key === " ") act.column(active.column, event);
     else return;
-    event.preventDefault();
-    event.stopPropagation();
+    taken(event);
   };
   /** @type {[string, any][]} */
   const listeners = [

@@ -6,12 +6,14 @@ import { requests } from "./request.js";
 
 /** @typedef {import("@anywidget/types").AnyModel<any>} Model */
 /**
- * What a view builds with. `on` listens to traits, `set` changes them for Python to hear, `ask` asks Python by message.
+ * What a view builds with. `on` listens to traits, and `mirror` calls at once too; `set` changes them for Python to hear,
+ * `ask` asks Python by message.
  * @typedef {object} Context
  * @property {Model} model
  * @property {HTMLElement} root
  * @property {AbortSignal} signal
  * @property {(names: string[], call: () => void) => void} on
+ * @property {(names: string[], call: () => void) => void} mirror
  * @property {(traits: Record<string, any>) => void} set
  * @property {(name: string, settings?: Record<string, any>) => Promise<any>} ask
  * @property {boolean} live whether Python answers
@@ -43,16 +45,21 @@ export const mount = (name, build) => ({
         console.error(error);
       }
     };
+    const on = listener(model, signal, guarded);
     const context = {
       model,
       root,
       signal,
-      on: listener(model, signal, guarded),
+      on,
+      mirror(/** @type {string[]} */ names, /** @type {() => void} */ call) {
+        on(names, call);
+        call();
+      },
       set: setter(model),
       ask: requests(model, signal),
       live: model.get("_live"),
     };
-    context.on(["_rev"], () => (broken.hidden = true)); // before what draws it anew
+    on(["_rev"], () => (broken.hidden = true)); // before what draws it anew
     el.append(root);
     guarded(() => build(context));
     root.append(status(context), foot(context), broken);
@@ -88,7 +95,7 @@ const setter = (model) => (traits) => {
 };
 
 /** @param {Context} context */
-function status({ model, on, ask, signal }) {
+function status({ model, mirror, ask, signal }) {
   const said = h("span");
   const bar = h("progress", { "aria-label": "progress" });
   const stop = h("button", { type: "button", signal, click: () => ask("cancel").catch(() => {}) }, "Cancel");
@@ -111,14 +118,13 @@ function status({ model, on, ask, signal }) {
     error.hidden = !model.get("error");
   };
   working.hidden = true;
-  on(["status", "progress", "error"], draw);
+  mirror(["status", "progress", "error"], draw);
   signal.addEventListener("abort", () => clearTimeout(timer));
-  draw();
   return h("div", {}, working, error);
 }
 
 /** @param {Context} context */
-function foot({ model, on, ask, live, signal }) {
+function foot({ model, mirror, ask, live, signal }) {
   const notes = h("div", { class: "nbsal-notes" });
   const draw = () =>
     notes.replaceChildren(...(model.get("_result")?.notes ?? []).map((/** @type {string} */ n) => h("div", {}, n)));
@@ -132,8 +138,7 @@ function foot({ model, on, ask, live, signal }) {
   const buttons = ["html", "png", "csv"].map((kind) =>
     h("button", { type: "button", title: `Save as ${kind.toUpperCase()}`, signal, click: () => save(kind) }, kind),
   );
-  on(["_rev"], draw);
-  draw();
+  mirror(["_rev"], draw);
   const saves = live && h("div", { class: "nbsal-saves", role: "group", "aria-label": "Save as" }, "save ", ...buttons);
   return h("footer", { class: "nbsal-foot" }, notes, saves);
 }

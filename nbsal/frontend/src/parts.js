@@ -3,7 +3,7 @@
 
 import { PLAIN, shade } from "./colour.js";
 import { stopped } from "./controls.js";
-import { h } from "./dom.js";
+import { h, taken } from "./dom.js";
 import { bins, number } from "./layout.js";
 
 /** @typedef {import("./mount.js").Context} Context */
@@ -99,8 +99,7 @@ export function minimap({ signal }, go) {
     });
     if (!(event.key in way)) return;
     move(share + way[event.key]);
-    event.preventDefault();
-    event.stopPropagation();
+    taken(event);
   };
   const range = { role: "slider", tabindex: 0, "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": 0 };
   const label = { "aria-label": "place in the text", class: "nbsal-map" };

@@ -1,8 +1,8 @@
 // @ts-check
 // Text: scored tokens as shaded text that is read, searched and selected by mouse and keys.
 
-import { PLAIN, shade } from "./colour.js";
-import { h, shown, throttled } from "./dom.js";
+import { PLAIN, shade, UNSHADED } from "./colour.js";
+import { h, shown, spoken, taken, throttled, unique } from "./dom.js";
 import { step } from "./keys.js";
 import { blocks, number, range } from "./layout.js";
 import { gapsOf, largestOf, ranks, totals } from "./words.js";
@@ -11,19 +11,23 @@ import { gapsOf, largestOf, ranks, totals } from "./words.js";
 /** @typedef {import("./words.js").Mark} Mark */
 /** @typedef {import("./colour.js").Scale} Scale */
 
-export const HOVER = 60; // ms between hovers told to Python
-const UNSHADED = { css: "", against: false };
+const HOVER = 60; // ms between hovers told to Python
 
-/** A line that is read out when it changes. */
-export const spoken = () => h("div", { class: "nbsal-said", "aria-live": "polite" });
+/**
+ * Tells Python, not too often, which token is pointed at.
+ * @param {Context} context
+ */
+export const hovering = ({ set, signal }) =>
+  throttled((/** @type {number | null} */ token) => set({ hover: token }), HOVER, signal);
 
 /**
  * @param {Context} context
  * @param {string} [label]
  * @param {HTMLElement} [said] where the token under the pointer or the keys is spoken of
  */
-export function scoredText({ model, on, set, signal }, label = "tokens", said = spoken()) {
-  const uid = Math.random().toString(36).slice(2, 8);
+export function scoredText(context, label = "tokens", said = spoken()) {
+  const { model, on, set, signal } = context;
+  const uid = unique();
   /** @type {Mark[]} */ let marks = [];
   /** @type {HTMLElement[]} */ let spans = [];
   /** @type {string[]} */ let names = [];
@@ -72,7 +76,7 @@ export function scoredText({ model, on, set, signal }, label = "tokens", said = 
     activate(k);
   };
 
-  const hover = throttled((/** @type {number | null} */ token) => set({ hover: token }), HOVER, signal);
+  const hover = hovering(context);
   const clicked = (/** @type {MouseEvent} */ event) => {
     const k = at(event);
     if (event.shiftKey) getSelection()?.removeAllRanges(); // the browser selects text too
@@ -123,8 +127,7 @@ export function scoredText({ model, on, set, signal }, label = "tokens", said = 
       if (marks[active]) pick(active, event);
     } else if (event.key === "Escape") select([]);
     else return;
-    event.preventDefault();
-    event.stopPropagation();
+    taken(event);
   };
   /** @type {[string, any][]} */
   const listeners = [

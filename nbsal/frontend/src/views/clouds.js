@@ -2,7 +2,7 @@
 // Clouds: a cloud of words for each class; a click on a word shows its texts.
 
 import { choice, slider } from "../controls.js";
-import { h, shown } from "../dom.js";
+import { h, shown, spoken, taken, unique } from "../dom.js";
 import { excerpt } from "../excerpt.js";
 import { step } from "../keys.js";
 import { mount } from "../mount.js";
@@ -75,9 +75,9 @@ const line = ({ number, caption, pieces }) =>
  * @param {AbortSignal} signal
  */
 function cloud({ model, set, live }, { label, words, size: [wide, high] }, signal) {
-  const uid = Math.random().toString(36).slice(2, 8);
+  const uid = unique();
   let active = 0;
-  const said = h("div", { class: "nbsal-said", "aria-live": "polite" });
+  const said = spoken();
   const tell = (/** @type {Word} */ { word, share, also }) =>
     `${word}, ${(100 * share).toFixed(0)}% of the largest${also ? `, also in ${also.join(", ")}` : ""}`;
   const drawn = words.map(({ word, size, x, y, width, also }, k) =>
@@ -124,8 +124,7 @@ function cloud({ model, set, live }, { label, words, size: [wide, high] }, signa
     if (next !== null) activate(next);
     else if ((event.key === "Enter" || event.key === " ") && words[active]) pick(active);
     else return;
-    event.preventDefault();
-    event.stopPropagation();
+    taken(event);
   };
   const node = h(
     "div",

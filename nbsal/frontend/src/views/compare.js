@@ -1,19 +1,14 @@
 // @ts-check
 // Compare: two explanations of one text on one scale, and where they differ.
 
-import { choice, colours, editor, explaining, shading } from "../controls.js";
-import { h } from "../dom.js";
+import { colours, editor, explaining, fullAt, SHADED, shading } from "../controls.js";
+import { h, spoken } from "../dom.js";
 import { number } from "../layout.js";
 import { mount } from "../mount.js";
 import { legend, outcomes } from "../parts.js";
 import { laid, reader } from "../reading.js";
-import { scoredText, spoken } from "../text.js";
+import { scoredText } from "../text.js";
 import { largestOf, totals } from "../words.js";
-
-const SCALES = [
-  { value: "own", name: "each one's largest" },
-  { value: "shared", name: "the larger of both" },
-];
 
 export default mount("compare", (context) => {
   const { model, root, on } = context;
@@ -47,7 +42,7 @@ export default mount("compare", (context) => {
     first.draw(found);
     second.draw(other);
   };
-  on(["_rev", "scale", "level", "signed", "gamma", "clip"], draw);
+  on(["_rev", "scale", ...SHADED], draw);
 
   root.append(
     editor(context),
@@ -57,7 +52,7 @@ export default mount("compare", (context) => {
       "div",
       { class: "nbsal-controls" },
       ...shading(context),
-      choice(context, "scale", "full colour at", () => SCALES, true),
+      fullAt(context, "each one's largest", "the larger of both"),
     ),
     agreement,
     ...texts.flatMap((text, i) => [titles[i], text.node]),

@@ -3,7 +3,7 @@
 
 import { FOR, PLAIN, STRONGEST } from "../colour.js";
 import { choice, editor, explaining, slider } from "../controls.js";
-import { h, settled, shown } from "../dom.js";
+import { h, settled, shown, spoken, taken, unique } from "../dom.js";
 import { step } from "../keys.js";
 import { mount } from "../mount.js";
 import { legend, outcomes } from "../parts.js";
@@ -67,12 +67,12 @@ export function heads(context) {
  * @param {Context} context
  */
 function switches({ model, set, live, signal }) {
-  const uid = Math.random().toString(36).slice(2, 8);
+  const uid = unique();
   let wide = 1;
   let active = 0;
   let shape = "";
   /** @type {HTMLElement[]} */ let cells = [];
-  const said = h("div", { class: "nbsal-said", "aria-live": "polite" });
+  const said = spoken();
   const isOn = (/** @type {number} */ i) => {
     const [block, head] = [Math.floor(i / wide), i % wide];
     const turned = model.get("toggled").filter((/** @type {number[]} */ t) => t[0] === block && t[1] === head).length;
@@ -111,8 +111,7 @@ function switches({ model, set, live, signal }) {
     if (next !== null) activate(next);
     else if (event.key === " " || event.key === "Enter") turn(active);
     else return;
-    event.preventDefault();
-    event.stopPropagation();
+    taken(event);
   };
   const pointed = (/** @type {Event} */ event) => {
     const i = at(event);

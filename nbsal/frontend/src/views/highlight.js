@@ -1,7 +1,7 @@
 // @ts-check
 // Highlight: a text with its tokens shaded by what they say for or against the decision.
 
-import { colours, editor, explaining, shading } from "../controls.js";
+import { colours, editor, explaining, SHADED, shading } from "../controls.js";
 import { h } from "../dom.js";
 import { mount } from "../mount.js";
 import { legend, minimap, outcomes, search } from "../parts.js";
@@ -44,7 +44,7 @@ export function highlight(context) {
     map.node.hidden = marks.length < LONG;
     if (!map.node.hidden) map.draw(scores, largest, colours(model));
   };
-  on(["_rev", "level", "signed", "gamma", "clip"], draw);
+  on(["_rev", ...SHADED], draw);
 
   const nodes = [
     editor(context),

@@ -2,33 +2,28 @@
 // Layers: layers by tokens, shaded; choosing a row chooses the layer, whose text is shown below.
 
 import { shade } from "../colour.js";
-import { choice, colours, editor, explaining, shading } from "../controls.js";
-import { h, throttled } from "../dom.js";
+import { colours, editor, explaining, fullAt, SHADED, shading } from "../controls.js";
+import { h } from "../dom.js";
 import { heat } from "../heat.js";
 import { number } from "../layout.js";
 import { mount } from "../mount.js";
 import { legend, outcomes } from "../parts.js";
 import { hidden, laid, reader } from "../reading.js";
-import { HOVER, scoredText } from "../text.js";
+import { hovering, scoredText } from "../text.js";
 import { largestOf, marksOf, totals } from "../words.js";
 
 /** @typedef {import("../mount.js").Context} Context */
 /** @typedef {import("../reading.js").Reading} Reading */
-
-const SCALES = [
-  { value: "own", name: "each layer's largest" },
-  { value: "shared", name: "the largest of all" },
-];
 
 /**
  * Layers by tokens, and on what scale they are shaded.
  * @param {Context} context
  */
 export function layers(context) {
-  const { model, set, signal } = context;
+  const { model, set } = context;
   /** @type {import("../words.js").Mark[]} */
   let marks = [];
-  const over = throttled((/** @type {number | null} */ token) => set({ hover: token }), HOVER, signal);
+  const over = hovering(context);
   const grid = heat(context, "layers by tokens", {
     row: (layer) => set({ layer }),
     column: (k) => set({ selection: marks[k].tokens }),
@@ -36,7 +31,7 @@ export function layers(context) {
   });
   return {
     grid,
-    scale: choice(context, "scale", "full colour at", () => SCALES, true),
+    scale: fullAt(context, "each layer's largest", "the largest of all"),
     /**
      * @param {Reading} found
      * @param {Float64Array[]} layered scores of each layer
@@ -83,7 +78,7 @@ export default /* @__PURE__ */ mount("layers", (context) => {
     scale.draw(top, colours(model), negative, `layer ${layer}; not shown: ${unseen}`);
     said.draw(found);
   };
-  on(["_rev", "layer", "selection", "scale", "level", "signed", "gamma", "clip"], draw);
+  on(["_rev", "layer", "selection", "scale", ...SHADED], draw);
 
   root.append(
     editor(context),

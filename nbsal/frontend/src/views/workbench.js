@@ -1,8 +1,9 @@
 // @ts-check
 // Workbench: the text, and below it its layers, its heads or its games, all of one selection.
 
+import { SHADED } from "../controls.js";
 import { rowsOf } from "../decode.js";
-import { h } from "../dom.js";
+import { h, taken, unique } from "../dom.js";
 import { mount } from "../mount.js";
 import { reader } from "../reading.js";
 import { games } from "./games.js";
@@ -25,7 +26,7 @@ export default mount("workbench", (context) => {
     panes[/** @type {keyof typeof panes} */ (model.get("pane"))].draw(read());
   };
   on(["_rev", "pane"], draw);
-  on(["layer", "selection", "scale", "level", "signed", "gamma", "clip"], () => {
+  on(["layer", "selection", "scale", ...SHADED], () => {
     if (model.get("pane") === "layers") panes.layers.draw(read());
   });
   root.append(...top.nodes, box.node, ...box.panels);
@@ -79,7 +80,7 @@ function headed(context) {
  * @param {Record<string, Pane>} panes
  */
 function tabs({ model, set, signal }, panes) {
-  const uid = Math.random().toString(36).slice(2, 8);
+  const uid = unique();
   const names = Object.keys(panes);
   const panels = names.map((name) => {
     const known = { role: "tabpanel", id: `${uid}-${name}-pane`, "aria-labelledby": `${uid}-${name}` };
@@ -95,8 +96,7 @@ function tabs({ model, set, signal }, panes) {
     const next = (names.indexOf(model.get("pane")) + way + names.length) % names.length;
     set({ pane: names[next] });
     buttons[next].focus();
-    event.preventDefault();
-    event.stopPropagation();
+    taken(event);
   };
   return {
     panels,
