@@ -5,8 +5,10 @@ import doctest
 import importlib
 import inspect
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,26 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 def test_floors():
     found = run("-c", "from importlinter.cli import lint_imports_command; lint_imports_command(['--no-cache'])")
     assert found.returncode == 0, found.stdout
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_shows_the_floors_that_are_held():
+    shown = re.search(r"^```text\ncli .*?^```$", README, re.DOTALL | re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    held = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    floors = [re.split(r"  +", line)[0] for line in shown[0].splitlines()[1:-1]]
+    assert floors == [layer.replace("nbsal.", "").replace(" : ", " | ") for layer in held]
+
+
+def test_the_readme_shows_lines_that_are_there():
+    """What is said to have come with a method, a view, an architecture stands in those files, in that order."""
+    shown = re.findall(r"^\+\+\+ (.*)\n((?:\+(?!\+\+).*\n)+)", README, re.MULTILINE)
+    assert len(shown) == 7
+    for path, lines in shown:
+        there = iter((ROOT / path).read_text(encoding="utf-8").splitlines())
+        assert not [line for line in lines.splitlines() if line[1:] not in there], path
 
 
 def test_floors_catch_an_import_from_above(tmp_path):
