@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -78,8 +79,9 @@ class Method(ABC):
         return [{} for _ in trace.encoded]
 
     def parameters(self) -> dict[str, Any]:
-        """Its settings, for the provenance of a result."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
+        """Its settings, for the provenance of a result: what numpy counts with as plain numbers."""
+        settings: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
 
 
 @dataclass(frozen=True)

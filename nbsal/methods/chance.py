@@ -5,6 +5,7 @@ import hashlib
 import numpy as np
 
 from nbsal.encoding import Row
+from nbsal.methods.base import whole
 
 
 def drawing(seed: int, row: Row) -> np.random.Generator:
@@ -15,5 +16,5 @@ def drawing(seed: int, row: Row) -> np.random.Generator:
     >>> drawing(0, row).random() == drawing(0, row).random()
     True
     """
-    read = repr((seed, row.ids, row.types, row.mask)).encode()
+    read = repr((whole(seed, "seed"), row.ids, row.types, row.mask)).encode()
     return np.random.default_rng(int.from_bytes(hashlib.blake2b(read, digest_size=16).digest()))

@@ -6,7 +6,7 @@ scores, weighted by that influence. Every position of a type carries its type's 
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import torch
@@ -119,9 +119,9 @@ class Decoded(Method):
         return scores
 
     def parameters(self) -> dict[str, Any]:
-        own = asdict(self)
-        inner: dict[str, Any] = own.pop("method")
-        return inner | own
+        own = super().parameters()
+        del own["method"]
+        return self.method.parameters() | own
 
 
 class _Influence:

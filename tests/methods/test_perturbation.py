@@ -194,6 +194,18 @@ def test_the_axioms_catch_a_shared_generator(load, monkeypatch):
             axioms.batch_equals_singles(nbsal.Explainer(load("bert"), method))
 
 
+def test_a_seed_of_numpy_is_the_same_seed(load, tmp_path):
+    """Whoever loops over np.arange gets the numbers of range, and may save them."""
+    subject = load("bert", decoding=False)
+    for name in ("lime", "smooth", "random"):
+        plain, counted = (nbsal.Explainer(subject, name, seed=seed)(TEXT) for seed in (3, np.arange(4)[3]))
+        assert np.array_equal(plain.scores, counted.scores)
+        counted.save(tmp_path / "s.json")
+        assert nbsal.Saliency.load(tmp_path / "s.json").provenance == plain.provenance
+    with pytest.raises(InputError, match="seed must be a whole number"):
+        nbsal.Explainer(subject, "random", seed="three")(TEXT)
+
+
 def test_draws_depend_on_seed_and_text_alone(load):
     subject = load("bert", dtype="float32")
     torch.manual_seed(1)
