@@ -77,9 +77,9 @@ class Comparison:
 
     def said(self) -> str:
         """The agreement in a line."""
-        rank, overlap = self.agreement["rank"], self.agreement["overlap"]
+        rank, (first, second) = self.agreement["rank"], (found.order[:FIRST] for found in (self.first, self.second))
         ranked = "one token has no ranking" if rank is None else f"Kendall's tau of the rankings {rank:+.2f}"
-        return f"{ranked}; common share of the {FIRST} first tokens {overlap:.0%}."
+        return f"{ranked}; of the {len(first)} first tokens of each, {len({*first} & {*second})} are the same."
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row a token."""
@@ -103,7 +103,10 @@ class Comparison:
         largest = f"{self.first.largest:.3g} and {self.second.largest:.3g}"
         full = "each one's own" if self.scale == "own" else "the larger of both"
         scale = f"Largest scores: {largest}; shaded as shares of {full}."
-        return [self.said(), scale, *dict.fromkeys(self.first.notes() + self.second.notes())]
+        first, second = self.first.notes(), self.second.notes()
+        shared = [note for note in first if note in second]
+        own = [f"first: {note}" for note in first if note not in shared]
+        return [self.said(), scale, *shared, *own, *(f"second: {note}" for note in second if note not in shared)]
 
 
 class Compare(Shaded):

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 import nbsal
 from nbsal import render
-from nbsal.widgets import Highlight, Layers
+from nbsal.widgets import Compare, Highlight, Layers
 from tests.bench import pages as speed
 from tests.browser import bench
 from tests.browser.bench import REAL, SIGNED, every_view, tokens, trait
@@ -189,6 +189,19 @@ def test_compare_shows_both_and_the_difference(show, sheet, views):
     expect(root.get_by_text("Kendall's tau")).to_be_visible()
     root.get_by_label("full colour at").select_option("the larger of both")
     assert trait(sheet, "scale") == "shared"
+
+
+def test_long_texts_that_are_compared_scroll_together(show, sheet):
+    found = bench.saliency_of([f"word{i}" for i in range(500)])
+    root = show(Compare(found, found).wait())
+    first, *others = (root.get_by_role("listbox", name=f"tokens, {name}") for name in ("first", "second", "difference"))
+    first.hover()
+    sheet.mouse.wheel(0, 150)
+    for other in others:
+        sheet.wait_for_function("node => node.scrollTop === 150", arg=other.element_handle())
+    others[0].evaluate("node => { node.scrollTop = 0; }")  # as a box does that is not laid out as far yet
+    sheet.wait_for_timeout(50)
+    assert first.evaluate("node => node.scrollTop") == 150
 
 
 @every_view

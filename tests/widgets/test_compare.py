@@ -116,6 +116,18 @@ def test_the_rankings_of_all_tokens_are_compared(view):
     assert found == kendall(long.order, dataclasses.replace(long, scores=half).order) < 0.999
 
 
+def test_the_agreement_and_what_either_is_made_with_are_said(view):
+    first, second = view.result.first, view.result.second
+    common = len(set(first.order[:5]) & set(second.order[:5]))
+    assert f"of the 5 first tokens of each, {common} are the same" in view._result["agreement"]
+    view.other_layer = 1
+    notes = view.wait()._result["notes"]
+    assert any(note.startswith("first: ") and "layer=3" in note for note in notes)
+    assert any(note.startswith("second: ") and "layer=1" in note for note in notes)
+    alike = Comparison(first, first).notes()
+    assert alike[2:] == first.notes()
+
+
 def test_it_exports(view):
     assert view.to_png().startswith(b"\x89PNG")
     assert view.to_html().count("funny") >= 3

@@ -11,6 +11,7 @@ import { gapsOf, largestOf, ranks, totals } from "./words.js";
 /** @typedef {import("./words.js").Mark} Mark */
 /** @typedef {import("./colour.js").Scale} Scale */
 
+export const LONG = 400; // marks from which a text scrolls by itself, and a map of it helps
 const HOVER = 60; // ms between hovers told to Python
 
 /**
@@ -195,7 +196,8 @@ export function scoredText(context, label = "tokens", said = spoken()) {
         block.append(shown(marks[last]?.part === part ? gaps[last] : tails[part])); // no line begins with the space
         return block;
       });
-      box.classList.toggle("nbsal-long", made.length > parts.length);
+      box.classList.toggle("nbsal-long", marks.length >= LONG);
+      box.classList.toggle("nbsal-cut", made.length > parts.length);
       box.replaceChildren(...made);
       said.textContent = "";
       chosen = new Set();

@@ -11,12 +11,19 @@ import { scoredText } from "../text.js";
 import { largestOf, totals } from "../words.js";
 
 export default mount("compare", (context) => {
-  const { model, root, on } = context;
+  const { model, root, on, signal } = context;
   const read = reader(model);
   const headings = ["first", "second", "difference"];
   const said = spoken();
   const texts = headings.map((name) => scoredText(context, `tokens, ${name}`, said));
   const lay = laid(model, texts);
+  for (const { node } of texts) {
+    const follow = () => {
+      if (!node.matches(":hover, :focus")) return; // it follows itself, or is not laid out as far yet
+      for (const text of texts) text.node.scrollTop = node.scrollTop;
+    };
+    node.addEventListener("scroll", follow, { signal });
+  }
   const titles = headings.map(() => h("h4", { class: "nbsal-title" }));
   const agreement = h("p", { class: "nbsal-agreement" });
   const [scale, first, second] = [legend(), outcomes(context), outcomes(context, "other_")];

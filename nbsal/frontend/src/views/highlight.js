@@ -6,11 +6,9 @@ import { h } from "../dom.js";
 import { mount } from "../mount.js";
 import { legend, minimap, outcomes, search } from "../parts.js";
 import { hidden, laid, reader } from "../reading.js";
-import { scoredText } from "../text.js";
+import { LONG, scoredText } from "../text.js";
 
 /** @typedef {import("../mount.js").Context} Context */
-
-const LONG = 400; // marks from which a map of the text helps
 
 /**
  * The text with everything that explains and shades it.
