@@ -2,6 +2,8 @@
 
 import copy
 import json
+import subprocess
+import sys
 from base64 import b64encode
 from io import BytesIO
 from pathlib import Path
@@ -18,6 +20,12 @@ NOTEBOOKS = sorted(publish.FOLDER.glob("*.ipynb"))
 KERNEL = {"name": "python3", "display_name": "Python 3"}
 LARGEST, LARGEST_PICTURE = 1_500_000, 300_000
 by_name = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def test_collecting_tests_runs_no_notebook():
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", publish.FOLDER.name]
+    found = subprocess.run(command, cwd=publish.FOLDER.parent, capture_output=True, text=True, check=False)
+    assert "no tests collected" in found.stdout, found.stdout
 
 
 def cells(path):
