@@ -91,8 +91,19 @@ def needed(read, depth) -> int:
     return sum(int((nbsal.GradCAM(layer=layer).scores(read) > 0).sum()) for layer in range(depth + 1))
 
 
+def in_turn(works, forward, rounds: int) -> dict[str, list[float]]:
+    """What each work costs in forwards, round by round."""
+    forward()
+    found = {name: [] for name in works}
+    for _ in range(rounds):
+        for name, work in works.items():
+            unit = min(cpu(forward), cpu(forward))
+            found[name].append(cpu(work) / unit)
+    return found
+
+
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:
-    """Forwards that all layers take, by captum and by us."""
+    """Forwards that all layers take, by captum and by us, and what the import adds."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     batch, length = (2, 16) if quick else (16, 64)
@@ -110,50 +121,46 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
 
     works = {
         CAPTUM: lambda: captum_layers(model, lm, ids),
-        "ours, line 9": lambda: our_layers(subject, encoded),
-        "ours, eq. 6": lambda: our_layers(subject, encoded, form="per_token"),
-        "ours, line 9, coarse": lambda: our_layers(subject, encoded, coarse=True),
-        "ours, trace alone": lambda: nbsal.trace.record(subject, encoded),
+        "line 9": lambda: our_layers(subject, encoded),
+        "eq. 6": lambda: our_layers(subject, encoded, form="per_token"),
+        "line 9, coarse": lambda: our_layers(subject, encoded, coarse=True),
+        "trace alone": lambda: nbsal.trace.record(subject, encoded),
     }
-    forward()
-    truth, ours = works[CAPTUM](), works["ours, line 9"]()
+    truth, ours = works[CAPTUM](), works["line 9"]()
     difference = float((truth - ours).abs().max() / truth.abs().max())
     print(f"largest difference between ours and captum: {difference:.1e} of the largest score")
-    forwards = {name: [] for name in works}
-    for _ in range(rounds):
-        for name, work in works.items():
-            unit = min(cpu(forward), cpu(forward))
-            forwards[name].append(cpu(work) / unit)
-    work = f"all {subject.depth + 1} layers of {batch} x {length} tokens"
-    print(f"{work}, in forwards: median of {rounds} rounds, range, peak")
+    forwards = in_turn(works, forward, rounds)
     peaks = {name: peak(work) for name, work in works.items()}
+    size = f"all {subject.depth + 1} layers of {batch} x {length} tokens"
+    print(f"{size}, in forwards: median of {rounds} rounds, range, peak")
     for name, found in forwards.items():
         print(f"  {name:32} {spread(found):24} {peaks[name]:7.0f} MB")
-    bare, ours = import_times(7)
-    print(f"python -c pass {bare:.3f} s, python -c 'import nbsal' {ours:.3f} s, {ours - bare:+.3f} s")
+    costs = {name: f"{spread(found)} forwards, {peaks[name]:.0f} MB more" for name, found in forwards.items()}
     one, back = products(subject, [length] * batch, 0)
     states = {
         "line 9": needed(nbsal.trace.record(subject, encoded), subject.depth),
         "eq. 6": (subject.depth + 1) * batch * length,
     }
-    return [
+    found = [
         Row(
-            f"decoded Grad-CAM, {work}, {form}; peak memory",
-            ours=f"{spread(forwards[name])} forwards; {peaks[name]:.0f} MB",
-            peer=f"captum, full softmax: {spread(forwards[CAPTUM])} forwards; {peaks[CAPTUM]:.0f} MB",
-            floor=f"{(one + back + head_products(subject, states[form])) / one:.2f} forwards",
-            ratio=spread([theirs / here for theirs, here in zip(forwards[CAPTUM], forwards[name], strict=True)]),
-            **(at_most(4.5, forwards[name], " forwards") if form == "line 9" else {}),
+            f"decoded Grad-CAM, {size}, {form}",
+            ours=costs[form],
+            peer=f"{CAPTUM}: {costs[CAPTUM]}",
+            floor=f"{(one + back + head_products(subject, count)) / one:.2f} forwards",
+            ratio=spread([theirs / here for theirs, here in zip(forwards[CAPTUM], forwards[form], strict=True)]),
+            **(at_most(4.5, forwards[form], " forwards") if form == "line 9" else {}),
         )
-        for form, name in (("line 9", "ours, line 9"), ("eq. 6", "ours, eq. 6"))
-    ] + [
-        Row(
-            "import nbsal, seconds beyond `python -c pass`",
-            ours=f"{ours - bare:.3f} s",
-            floor=f"0 s ({bare:.3f} s for `pass`)",
-            **at_most(0.15, ours - bare, " s"),
-        )
+        for form, count in states.items()
     ]
+    return [*found, imported()]
+
+
+def imported() -> Row:
+    """What `import nbsal` adds to the start of Python."""
+    bare, whole = import_times(7)
+    print(f"python -c pass {bare:.3f} s, python -c 'import nbsal' {whole:.3f} s, {whole - bare:+.3f} s")
+    added = at_most(0.15, whole - bare, " s")
+    return Row("import nbsal, beyond python -c pass", f"{whole - bare:.3f} s", floor="0 s", **added)
 
 
 def main() -> None:

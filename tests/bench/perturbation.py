@@ -101,7 +101,7 @@ def captum_seconds(
     return seconds / timed, each, timed
 
 
-def same_shapley(subject, chosen: list[str]) -> None:
+def same_shapley(subject, chosen: list[str]) -> Row:
     """Captum's estimate of 25 orders among ours of 25 other orders, in standard errors of their difference."""
     torch.manual_seed(0)
     far = []
@@ -116,13 +116,17 @@ def same_shapley(subject, chosen: list[str]) -> None:
         error = single.std(0, ddof=1) * math.sqrt(2 / SAMPLES)
         inside = list(row.content)
         far.extend((single.mean(0) - theirs)[inside] / error[inside])
-    print(
-        f"  Shapley, {len(far)} tokens of {len(chosen)} texts: ours less captum's in standard errors: mean "
-        f"{np.mean(far):+.2f}, spread {np.std(far):.2f}, beyond two {np.mean(np.abs(far) > 2):.1%} (expected 0, 1, 5%)"
-    )
+    return drawn_alike(f"Shapley, {len(far)} tokens of {len(chosen)} texts", np.array(far))
 
 
-def same_lime(subject, text: str, runs: int = 40) -> None:
+def drawn_alike(work: str, far) -> Row:
+    """How far means of draws are apart, in standard errors of their difference."""
+    said = f"mean {far.mean():+.2f}, spread {far.std():.2f}, beyond two {np.mean(np.abs(far) > 2):.1%}"
+    print(f"  {work}: ours less captum's in standard errors: {said} (expected 0, 1, 5%)")
+    return Row(f"  {work}: ours less captum's, in standard errors", said, goal="about 0, 1 and 5%")
+
+
+def same_lime(subject, text: str, runs: int = 40) -> Row:
     """Many draws of captum's raw-id regression and of ours with the same settings."""
     torch.manual_seed(0)
     row = subject.encode(text)[0]
@@ -134,13 +138,10 @@ def same_lime(subject, text: str, runs: int = 40) -> None:
     inside = list(row.content)
     error = np.sqrt((ours.var(0, ddof=1) + theirs.var(0, ddof=1)) / runs)
     far = (ours.mean(0) - theirs.mean(0))[inside] / error[inside]
-    print(
-        f"  LIME on raw ids, {len(far)} tokens, {runs} runs each: ours less captum's in standard errors: mean "
-        f"{far.mean():+.2f}, spread {far.std():.2f}, beyond two {np.mean(np.abs(far) > 2):.1%} (expected 0, 1, 5%)"
-    )
+    return drawn_alike(f"LIME on raw ids, {len(far)} tokens, {runs} runs each", far)
 
 
-def same_occlusion(subject, chosen: list[str]) -> None:
+def same_occlusion(subject, chosen: list[str]) -> Row:
     """Windows that lie within the content are the same windows."""
     worst = 0.0
     for text in chosen:
@@ -150,7 +151,9 @@ def same_occlusion(subject, chosen: list[str]) -> None:
         ours = nbsal.Explainer(subject, nbsal.Occlusion(3, way="pad"))(text).scores
         inner = list(row.content)[2:-2]
         worst = max(worst, float(np.abs(ours - theirs)[inner].max() / np.abs(theirs).max()))
-    print(f"  Occlusion, tokens two and more from special ones: largest difference {worst:.1e} of the largest score")
+    work = "Occlusion, tokens two and more from special ones: largest difference, of the largest score"
+    print(f"  {work} {worst:.1e}")
+    return Row(f"  {work}", f"{worst:.1e}")
 
 
 def results(
@@ -176,23 +179,18 @@ def results(
             for length in (length for of, length in pairs if of == name):
                 slow = length == PADDED and name in SLOW
                 some, orders = (many[:1], 1) if slow else (chosen, 3)
-                size = 512 if length == PADDED else batch
+                size = int(PADDED) if length == PADDED else batch
                 each, forwards, timed = captum_seconds(subject, some, size, name, orders)
                 theirs[name, length].append(each * forwards * len(many))
                 print(
                     f"  {name:9} captum at {size:3}: {timed} forwards timed, {each * 1000:.1f} ms each; "
                     f"{forwards:.0f} a text x {len(many)} texts = {theirs[name, length][-1]:8.1f}"
                 )
-    if not quick:
-        print("the same scores, where captum and we play the same game:")
-        same_shapley(subject, chosen)
-        same_lime(subject, chosen[0])
-        same_occlusion(subject, chosen)
     found = [_row(f"{name}, {len(many)} news", length, ours[name], theirs[name, length]) for name, length in pairs]
-    return [
-        *found,
-        *([missing(f"{' and '.join(SLOW)} padded to {PADDED}", "too long for a quick run")] if quick else []),
-    ]
+    if quick:
+        return [*found, missing(f"{' and '.join(SLOW)} padded to {PADDED}", "too long for a quick run")]
+    print("the same scores, where captum and we play the same game:")
+    return [*found, same_shapley(subject, chosen), same_lime(subject, chosen[0]), same_occlusion(subject, chosen)]
 
 
 def _row(work: str, length: str, ours: Sequence[float], theirs: Sequence[float]) -> Row:

@@ -11,8 +11,8 @@ import nbsal
 from nbsal import trace
 from nbsal.encoding import Encoded
 from nbsal.methods import catalogue
-from tests.bench.decoding import rows
-from tests.bench.measure import cpu, head_products, products
+from tests.bench.decoding import in_turn, rows
+from tests.bench.measure import head_products, products
 from tests.bench.table import Row, at_least, at_most, markdown, parser, spread
 
 SHARED = {
@@ -76,12 +76,7 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
         "one trace": together,
         "each its own": apart,
     }
-    forward()
-    forwards = {name: [] for name in works}
-    for _ in range(rounds):
-        for name, work in works.items():
-            unit = min(cpu(forward), cpu(forward))
-            forwards[name].append(cpu(work) / unit)
+    forwards = in_turn(works, forward, rounds)
     size = f"{batch} x {length} tokens"
     print(f"{size}, in float32 forwards: median of {rounds} rounds, range")
     for name, found in forwards.items():
