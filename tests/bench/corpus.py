@@ -3,8 +3,9 @@
 Texts of random words (drawn as often as words are: the k-th with weight 1/k) are explained by Grad-CAM of the embedded
 review model. Printed are tokens a second; what the arithmetic alone would take, of the forward and of the backward to
 the explained layer, as matrix products at the rate at which this machine multiplies matrices of the model's sizes;
-the same beside a plain loop of `explain(text)` over a sample; the peak of resident memory after the first 500 texts and
-after all; bytes a token in the files; and the short ones again on a LocalCluster of one and of two processes.
+what the model's forward takes alone and what a plain loop of `explain(text)` takes, both on a sample; the peak of
+resident memory after the first 500 texts and after all; bytes a token in the files; and the short ones again on a
+LocalCluster of one and of two processes.
 `--base` takes a random bert-base. All of it runs once, however many rounds are asked for: it is long enough.
 """
 
@@ -21,7 +22,10 @@ import torch
 from pyarrow import parquet
 
 import nbsal
-from nbsal import corpus
+from nbsal import corpus, reading
+from nbsal.corpus.manifest import TOKENS
+from nbsal.corpus.shards import batches
+from nbsal.encoding import Encoded
 from nbsal.samples import base
 from tests.bench.games import subject as random_base
 from tests.bench.measure import products
@@ -82,6 +86,18 @@ def timed(work):
     return time.perf_counter() - start, time.process_time() - cpu, found
 
 
+@torch.inference_mode()
+def forwards(explain, many) -> float:
+    """Tokens a second of CPU of the model's forward alone, in the batches of a corpus."""
+    subject = explain.subject
+    rows = dict(enumerate(subject.encode(many)))
+    inputs = [
+        subject.inputs(Encoded([rows[i] for i in places], reading.pad_id(subject)))
+        for places in batches(rows, TOKENS["cpu"])
+    ]
+    return sum(map(len, rows.values())) / timed(lambda: [subject.model(**batch) for batch in inputs])[1]
+
+
 def one(explain, many, looped, out, name, goals) -> list[Row]:
     """Everything about texts of one kind of lengths; `goals` are the least ratio to the loop and to arithmetic."""
     explain.map(many[:50], progress=False)
@@ -102,6 +118,10 @@ def one(explain, many, looped, out, name, goals) -> list[Row]:
     shares = f"forward {forward:.1f} s, {forward / cpu:.0%} of the CPU time"
     print(f"  arithmetic alone at {flops / 1e9:.0f} GFLOP/s: {shares};", end=" ")
     print(f"with the backward {least:.1f} s, {least / cpu:.0%}")
+    alone = bare(explain, some)
+    print(
+        f"  the model's forward alone, in such batches: {alone:,.0f} tokens a second of CPU; ours {speed / alone:.0%}"
+    )
     print(f"  peak memory {peak.first / 2**20:.0f} MB after 500 texts, {peak.most / 2**20:.0f} MB after all")
     columns = "text", "pair"
     groups = [parquet.ParquetFile(path).metadata.row_group(0) for path in Path(out).glob("*.parquet")]
@@ -125,6 +145,7 @@ def one(explain, many, looped, out, name, goals) -> list[Row]:
             if goals[1]
             else []
         ),
+        Row("  beside the model's forward alone", floor=f"{alone:,.0f}", ratio=f"{speed / alone:.0%} of its speed"),
         Row("  memory beyond the first 500 texts", f"{growth:.0f} MB", **at_most(300, growth, " MB")),
         Row("  bytes a token in the files", f"{full:.2f}; {bare:.2f} without the texts", **at_most(6, full)),
     ]
