@@ -118,10 +118,8 @@ def one(explain, many, looped, out, name, goals) -> list[Row]:
     shares = f"forward {forward:.1f} s, {forward / cpu:.0%} of the CPU time"
     print(f"  arithmetic alone at {flops / 1e9:.0f} GFLOP/s: {shares};", end=" ")
     print(f"with the backward {least:.1f} s, {least / cpu:.0%}")
-    alone = bare(explain, some)
-    print(
-        f"  the model's forward alone, in such batches: {alone:,.0f} tokens a second of CPU; ours {speed / alone:.0%}"
-    )
+    alone = forwards(explain, some)
+    print(f"  the model's forward alone, in such batches: {alone:,.0f} tokens a second; ours {speed / alone:.0%}")
     print(f"  peak memory {peak.first / 2**20:.0f} MB after 500 texts, {peak.most / 2**20:.0f} MB after all")
     columns = "text", "pair"
     groups = [parquet.ParquetFile(path).metadata.row_group(0) for path in Path(out).glob("*.parquet")]
