@@ -1,11 +1,17 @@
 """The benchmarks' table: goals, what could not be run, and snippets that are counted."""
 
+import os
+import subprocess
+import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
-from tests.bench import peers, snippets, table
-from tests.bench.__main__ import BENCHES, alone
+from tests.bench import measure, peers, snippets, table
+from tests.bench.__main__ import BENCHES
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_goals_are_judged_by_the_median():
@@ -27,8 +33,16 @@ def test_every_benchmark_gives_rows(name):
 
 
 def test_what_fails_is_a_row_that_says_why():
-    (row,) = alone("nothing", 1, True)
-    assert row.work == "nothing" and "No module named" in row.ours and not row.met
+    (row,) = measure.alone("nothing", 1, True)
+    assert row.work == "nothing" and "No module named 'tests.bench.nothing'" in row.ours and not row.met
+
+
+def test_a_benchmark_runs_from_the_command(tmp_path):
+    """Without a Chromium on the PATH there is nothing to measure, and a row of the table says so."""
+    command = [sys.executable, "-m", "tests.bench", "--quick", "--rounds", "1", "--only", "pages"]
+    environment = os.environ | {"PATH": str(tmp_path)}
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
+    assert "not run: there is no Chromium on the PATH" in found.stdout.splitlines()[2]
 
 
 def test_a_tool_that_is_not_there_is_a_row_that_says_so(monkeypatch):

@@ -33,7 +33,7 @@ from nbsal.samples import base
 from tests.bench import snippets
 from tests.bench.measure import cpu
 from tests.bench.snippets import ferret, inseq, interpreto
-from tests.bench.table import Row, markdown, missing, parser, spread
+from tests.bench.table import Row, line, markdown, missing, parser, spread
 
 PACKAGES = {"transformers-interpret": "transformers_interpret", "ferret-xai": "ferret"}  # where the names differ
 MODELS = ("demo/reviews", "a Llama classifier", "a Llama")
@@ -187,7 +187,7 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
             continue
         for case in cases:
             found.append(compared(case, rounds, 2 if quick else 16))
-            print(markdown(found[-1:]).splitlines()[-1], flush=True)
+            print(line(found[-1]), flush=True)
     return found
 
 

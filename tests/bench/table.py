@@ -3,7 +3,7 @@
 import argparse
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 
 Found = float | Sequence[float]
 
@@ -46,9 +46,13 @@ def missing(work: str, reason: str) -> Row:
 def markdown(rows: Iterable[Row]) -> str:
     """The table."""
     names = [field.name for field in fields(Row)]
-    lines = [names, ["---"] * len(names)]
-    lines += [[getattr(row, name).replace("|", "/").replace("\n", " ") for name in names] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    head = f"| {' | '.join(names)} |\n| {' | '.join('---' for _ in names)} |"
+    return "\n".join([head, *map(line, rows)])
+
+
+def line(row: Row) -> str:
+    """A row of the table, its bars and line breaks made harmless."""
+    return f"| {' | '.join(cell.replace('|', '/').replace(chr(10), ' ') for cell in astuple(row))} |"
 
 
 def parser(name: str, doc: str | None) -> argparse.ArgumentParser:
