@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 HUES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # told apart by every eye
 LINES = ("-", "--", "-.", ":")
+BEST, RIVAL = "font-weight: bold", "font-style: italic"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,18 +143,26 @@ class Results:
         sign = -1 if self.sheet.better.get(measure) == "low" else 1
         return max(names, key=lambda name: sign * self._sum(name, measure))
 
-    def table(self, ours: Collection[str] = ()) -> "Styler":
-        """Explainers by measures as the papers print them: the best bold, the best competitor italic.
+    def marks(self, measure: str, ours: Collection[str] = (), among: Collection[str] | None = None) -> dict[str, str]:
+        """The style of each explainer's cell as the papers print it: the best bold, the best competitor italic.
 
         A competitor is any explainer but the best, or any but `ours` where they are named.
         """
+        names = [name for name in self.explainers if among is None or name in among]
+        best = self.best(measure, names)
+        others = [name for name in names if name != best and name not in ours]
+        rival = {self.best(measure, others): RIVAL} if others else {}
+        return dict.fromkeys(names, "") | rival | {best: BEST}
+
+    def table(self, ours: Collection[str] = ()) -> "Styler":
+        """Explainers by measures as the papers print them, with their `marks`."""
         import pandas
 
         head = self.sheet.summary
         summed = self._summed(head).set_index(["explainer", self.sheet.measure])
         ends = {key: f"{low:.3f} to {high:.3f}" for key, low, high in summed[["low", "high"]].itertuples()}
         cells = {
-            (self._headed(m), part): {
+            (self.headed(m), part): {
                 name: summed.at[(name, m), head] if part == head else ends[name, m]
                 for name in self.explainers
                 if (name, m) in self.curves
@@ -164,11 +173,7 @@ class Results:
         numbers = pandas.DataFrame(cells).reindex(self.explainers)
         styles = pandas.DataFrame("", index=numbers.index, columns=numbers.columns)
         for m in self.measures:
-            best = self.best(m)
-            others = [name for name in self.explainers if name != best and name not in ours]
-            styles.loc[best, (self._headed(m), head)] = "font-weight: bold"
-            if others:
-                styles.loc[self.best(m, others), (self._headed(m), head)] = "font-style: italic"
+            styles[self.headed(m), head] = self.marks(m, ours)
         styled = (
             numbers.style.format(precision=3, escape="html")
             .format_index(lambda name: render.escape(str(name)))
@@ -186,7 +191,7 @@ class Results:
         for ax, measure in zip(axes[0], self.measures, strict=True):
             for at, name in enumerate(names):
                 _draw(ax, self._curve(name, measure), render.visible(name), at)
-            ax.set_title(self._headed(measure), parse_math=False)
+            ax.set_title(self.headed(measure), parse_math=False)
             ax.set_xlabel(self.sheet.point)
             ax.set_ylabel(self.sheet.value)
             ax.spines[["top", "right"]].set_visible(False)
@@ -195,7 +200,8 @@ class Results:
             text.set_parse_math(False)
         return figure
 
-    def _headed(self, measure: str) -> str:
+    def headed(self, measure: str) -> str:
+        """A measure with an arrow to where it is better."""
         arrow = {"high": " \N{UPWARDS ARROW}", "low": " \N{DOWNWARDS ARROW}"}
         return measure + arrow.get(self.sheet.better.get(measure, ""), "")
 

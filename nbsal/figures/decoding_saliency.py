@@ -112,7 +112,7 @@ def game_curves(results: Results, explainers: Sequence[str] | None = None) -> Fi
     figure, axes = style.panels(1, len(results.measures), 3.1, 3.0)
     for ax, measure in zip(axes[0], results.measures, strict=True):
         style.curves(ax, results, measure, results.explainers if explainers is None else explainers)
-        style.says(ax, style.headed(results, measure), results.sheet.point, results.sheet.value)
+        style.says(ax, results.headed(measure), results.sheet.point, results.sheet.value)
     style.legend(figure, axes[0][0])
     return figure
 
@@ -141,7 +141,7 @@ def layer_curves(results: Results, method: str = "decoded Grad-CAM") -> Figure:
                 if layer % 2 == side:
                     style.curves(ax, results, measure, [name], first=layer)
             style.curves(ax, results, measure, chance)
-            title = f"{'odd' if side else 'even'} layers, {style.headed(results, measure)}"
+            title = f"{'odd' if side else 'even'} layers, {results.headed(measure)}"
             style.says(ax, title, results.sheet.point, results.sheet.value)
     style.legend(figure, list(axes[0]))
     return figure

@@ -70,7 +70,7 @@ def deletion_curves(
     figure, axes = style.panels(1, len(measures), 3.1, 3.2)
     for ax, measure in zip(axes[0], measures, strict=True):
         style.curves(ax, results, measure, results.explainers if explainers is None else explainers)
-        style.says(ax, style.headed(results, measure), "share of tokens hidden", measure)
+        style.says(ax, results.headed(measure), "share of tokens hidden", measure)
     style.legend(figure, axes[0][0])
     return figure
 
@@ -104,7 +104,7 @@ def corruption_curves(results: Results, measures: Sequence[str] = DELETION) -> F
         ax.fill_between(x, y - sd, y + sd, color=style.hue(0), alpha=0.2, linewidth=0)
         for at, name in enumerate([name for name in results.explainers if name not in rates], 1):
             ax.axhline(means[name, measure], color=style.hue(at), linestyle="--", label=render.label(name, 30))
-        style.says(ax, style.headed(results, measure), "heads let in, % of those left out", f"mean {measure}")
+        style.says(ax, results.headed(measure), "heads let in, % of those left out", f"mean {measure}")
     style.legend(figure, axes[0][0], 3, "outside lower center")
     return figure
 

@@ -117,18 +117,6 @@ def curves(ax: Axes, results: Results, measure: str, explainers: Sequence[str], 
             ax.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
 
 
-def headed(results: Results, measure: str) -> str:
-    """A measure with an arrow to where it is better."""
-    arrow = {"high": " ↑", "low": " ↓"}
-    return measure + arrow.get(results.sheet.better.get(measure, ""), "")
-
-
-def both_ways() -> LinearSegmentedColormap:
-    """From what speaks against the target, through white, to what speaks for it."""
-    stops = [render.hexadecimal(colour) for colour in (render.AGAINST, (255, 255, 255), render.FOR)]
-    return LinearSegmentedColormap.from_list("evidence", stops)
-
-
 def one_way() -> LinearSegmentedColormap:
     """From white to what speaks for the target."""
     return LinearSegmentedColormap.from_list("relevance", ["#ffffff", render.hexadecimal(render.FOR)])

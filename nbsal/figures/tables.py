@@ -8,12 +8,10 @@ import pandas
 from nbsal import render
 from nbsal.errors import InputError
 from nbsal.evaluation.results import Results
-from nbsal.figures import style
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
-BEST, RIVAL = "font-weight: bold", "font-style: italic"
 CELLS = [{"selector": "td, th", "props": "text-align: right; padding: 1px 8px; white-space: nowrap"}]
 
 
@@ -72,7 +70,7 @@ def _part(
     columns, styles = {}, {}
     for measure in wanted:
         own = summed.xs(measure, level=1).reindex(names)
-        headed = style.headed(found, measure)
+        headed = found.headed(measure)
         columns[headed] = own[head]
         columns[f"95 % {measure}"] = pandas.Series(
             {
@@ -80,8 +78,5 @@ def _part(
                 for n, low, high in own[["low", "high"]].itertuples()
             }
         )
-        best = found.best(measure, names)
-        others = [name for name in names if name != best and name not in ours]
-        marks = dict.fromkeys(names, "") | ({found.best(measure, others): RIVAL} if others else {}) | {best: BEST}
-        styles[headed], styles[f"95 % {measure}"] = marks, dict.fromkeys(names, "")
+        styles[headed], styles[f"95 % {measure}"] = found.marks(measure, ours, names), dict.fromkeys(names, "")
     return pandas.DataFrame(columns, index=names), pandas.DataFrame(styles, index=names)

@@ -9,9 +9,8 @@ import pytest
 import nbsal
 from nbsal.errors import InputError
 from nbsal.evaluation.intervals import Resampling
-from nbsal.evaluation.results import Curve, Results, Sheet
+from nbsal.evaluation.results import BEST, RIVAL, Curve, Results, Sheet
 from nbsal.figures import checkpoints, decoding_saliency, mask_lrp, pages
-from nbsal.figures.tables import BEST, RIVAL
 
 NAMES = {"ours": 0.9, "other": 0.5, "<b>third</b>": 0.7}
 
