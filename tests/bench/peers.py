@@ -131,7 +131,7 @@ def lines(work: Callable[..., Any]) -> int:
         part for part in ast.parse(source).body[0].body if not isinstance(getattr(part, "value", None), ast.Constant)
     ]
     found = source.splitlines()[body[0].lineno - 1 : body[-1].end_lineno]
-    return sum(bool(line.strip()) for line in found)
+    return sum(bool(one.strip()) for one in found)
 
 
 def agreement(case: Case, model, tokenizer, texts: Sequence[str]) -> str:
