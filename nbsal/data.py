@@ -139,7 +139,14 @@ def _rows(name: str, split: str) -> list[dict[str, Any]]:
             f"{name} ({split}) is not at hand: {where}, and the hub needs pip install 'nbsal[hub]'. Set {FOLDER}, "
             f"install that, or take one of {', '.join(SAMPLES)}."
         ) from missing
-    table = read(*TABLES[name].hub, split=split)
+    try:
+        table = read(*TABLES[name].hub, split=split)
+    except Exception as error:  # whatever a network, a proxy or the hub makes of it
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(
+            f"{name} ({split}) could not be read from the hub: {said} Set {FOLDER} to a folder of tables, or take "
+            f"one of {', '.join(SAMPLES)}."
+        ) from error
     return [{column: row[column] for column in TABLES[name].columns} for row in table]
 
 

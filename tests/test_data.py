@@ -125,3 +125,13 @@ def test_errors_say_the_way_out(tmp_path, monkeypatch):
         data.load("samples/reviews", shortest=3)
     with pytest.raises(InputError, match="no column of texts"):
         data.texts(data.load("samples/reviews")[["label"]])
+
+
+def test_a_hub_out_of_reach_is_a_sentence(monkeypatch, tmp_path):
+    def unreachable(*_, **__):
+        raise ConnectionError("no route to the hub")
+
+    monkeypatch.setenv(data.FOLDER, str(tmp_path))
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=unreachable))
+    with pytest.raises(InputError, match=r"sst2 \(test\) could not be read from the hub: no route"):
+        data.load("sst2", "test")

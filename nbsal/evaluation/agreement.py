@@ -44,6 +44,10 @@ def rank_agreement(
         raise InputError(f"k is a number of tokens from 1, not {k!r}.")
     orders = {name: [s.order for s in runs[0]] for name, runs in found.items()}
     rows = [s.row for s in next(iter(found.values()))[0]]
+    if any([s.row.ids for s in runs[0]] != [row.ids for row in rows] for runs in found.values()):
+        raise InputError(
+            "Rankings can be compared where explainers read texts as the same tokens: give models of one kind."
+        )
     counted = [i for i, row in enumerate(rows) if len(row.content) > 1]
     if not counted:
         raise InputError("Every text has one token alone: there is no ranking to compare.")

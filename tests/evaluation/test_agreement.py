@@ -166,3 +166,9 @@ def test_overlap_needs_counts_and_classes(reviews):
         overlap(explain, ["A joy."], [0], progress=False)
     with pytest.raises(InputError, match="texts of two classes"):
         overlap(explain, ["A joy."], progress=False)
+
+
+def test_rankings_of_other_tokens_are_refused(load):
+    explainers = {name: nbsal.Explainer(load(name, decoding=False), "gradxact") for name in ("bert", "roberta")}
+    with pytest.raises(InputError, match="the same tokens"):
+        rank_agreement(explainers, axioms.TEXTS[:1], progress=False)
