@@ -178,7 +178,15 @@ def _run(subject: Subject, encoded: Encoded, rules: Rules) -> Flow:
         size = (-1, -1, encoded.longest, -1)
         inputs["attention_mask"] = (hidden * torch.finfo(subject.dtype).min).expand(*size)
     with _flowing(subject, chosen) as running:
-        logits, heard = _heard(subject, inputs)
+        try:
+            logits, heard = _heard(subject, inputs)
+        except (RuntimeError, ValueError) as error:
+            if room.lacking(error) or not chosen.mask or running.softmaxes:
+                raise
+            raise ModelError(
+                f"The published rules count the attention mask as a summand, which {type(subject.model).__name__} does "
+                "not add to its scores: explain with a method of another family."
+            ) from error
     return _flow(subject, running, heard, logits)
 
 

@@ -12,6 +12,7 @@ import nbsal
 from nbsal import trace
 from nbsal.heads import HeadMask
 from nbsal.methods import alti, catalogue
+from nbsal.methods.variants import FirstRow
 from tests import axioms
 
 ARCHITECTURES = ("bert", "deberta-v2", "mpnet", "albert", "llama")
@@ -101,6 +102,8 @@ def test_methods_restore_everything(load, name, outcome):
             continue  # relevance has no rule for its gathers, and says so
         if name == "alti" and architecture not in alti.PARTS:
             continue
+        if isinstance(made, FirstRow) and architecture == "llama":
+            continue  # its first position sees nothing but itself
         subject = load(architecture)
         explain = nbsal.Explainer(subject, made)
         for training in (False, True):

@@ -6,10 +6,12 @@ They stand beside the defaults and never in one table with them unmarked.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
+from nbsal.errors import ModelError
 from nbsal.lrp.mode import Passage, straight
 from nbsal.lrp.rules import PUBLISHED, TWOFOLD
 from nbsal.methods.attention import (
@@ -41,6 +43,20 @@ class AsPublished(Method):
         return super().reader(subject).from_zero
 
 
+class FirstRow(AsPublished):
+    """One of them that reads what the first position attends to, its own entry being zeroed."""
+
+    spans: ClassVar[bool] = True  # for spans too: the others then read the mean over all rows
+
+    def resolve(self, subject: Subject) -> Self:
+        if subject.causal and (self.spans or subject.task != "span"):
+            raise ModelError(
+                f"{self.name} reads what the first position attends to beside itself, which is nothing in causal "
+                f"models such as {subject.name}: explain with {self.name.partition('@')[0]}."
+            )
+        return super().resolve(subject)
+
+
 def first_zeroed(scores: Tensor) -> Tensor:
     """The scores with nothing at the first position."""
     return torch.cat((torch.zeros_like(scores[:, :1]), scores[:, 1:]), 1)
@@ -59,10 +75,11 @@ def mean_rows(maps: Tensor, trace: Trace) -> Tensor:
     promise="0 or more; 0 at the first position; not about the target",
 )
 @dataclass(frozen=True)
-class PublishedRawAttention(AsPublished, RawAttention):
+class PublishedRawAttention(FirstRow, RawAttention):
     """Row of the first position, which is zeroed; for spans the mean over all rows, once for each end."""
 
     apart = True
+    spans = False
 
     def scores(self, trace: Trace) -> Tensor:
         maps = trace.attention[trace.subject.depth - 1].mean(1).clone()
@@ -78,10 +95,11 @@ class PublishedRawAttention(AsPublished, RawAttention):
     promise="0 or more; 0 at the first position; not about the target",
 )
 @dataclass(frozen=True)
-class PublishedRollout(AsPublished, Rollout):
+class PublishedRollout(FirstRow, Rollout):
     """Row of the first position, which is zeroed; for spans the mean over all rows, once for each end."""
 
     apart = True
+    spans = False
 
     def scores(self, trace: Trace) -> Tensor:
         maps = [trace.attention[block].mean(1) for block in range(trace.subject.depth)]
@@ -101,7 +119,7 @@ class PublishedAttentionCAM(AsPublished, AttentionCAM):
 
 @register("attention-gradcam@published", family="attention", needs={"attention", "attention_grad"}, paper=SONG)
 @dataclass(frozen=True)
-class PublishedAttentionGradCAM(AsPublished, AttentionGradCAM):
+class PublishedAttentionGradCAM(FirstRow, AttentionGradCAM):
     """Scaled to 0..1 over the whole map, 0/0 and all; the first position is zeroed."""
 
     def scores(self, trace: Trace) -> Tensor:
