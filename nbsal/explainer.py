@@ -1,6 +1,6 @@
 """Explainer: a subject and a method, asked about one text, many, or every layer at once."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
@@ -23,6 +23,8 @@ from nbsal.subject import Subject
 from nbsal.trace import Trace
 
 LONG = ("truncate", "window")
+USUAL = 128  # tokens; longer texts count for several in a batch
+PADDED = 0.25  # of a batch's own tokens, at most, unless it is less than a usual text
 SORTED_AHEAD = 32  # batches that are read ahead and sorted by length, so that little is padded
 
 
@@ -226,11 +228,10 @@ def _explain_many(
     targets = targets.tolist() if hasattr(targets, "tolist") else targets
     if isinstance(targets, list) and isinstance(texts, Sequence) and len(targets) != len(texts):
         raise InputError(f"There are {len(targets)} targets for {len(texts)} texts.")
-    subject = next(iter(explainers.values())).subject
     results: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
     with Meter(len(texts) if isinstance(texts, Sequence) else None, progress, cancel) as meter:
         try:
-            for places, encoded in _batches(subject, texts, 1 if subject.one_at_a_time else batch_size):
+            for places, encoded in _batches(explainers.values(), texts, batch_size):
                 meter.check()
                 wanted = [_target(targets, place) for place in places]
                 done = meter.done + len(places)
@@ -289,21 +290,37 @@ def _shared(explainers: Sequence[Explainer], encoded: Encoded, targets: Sequence
     return trace.record(explainers[0].reader, encoded, targets, needs, layers)
 
 
-def _batches(subject: Subject, texts: Iterable[Text], size: int) -> Iterator[tuple[list[int], Encoded]]:
+def _batches(
+    explainers: Collection[Explainer], texts: Iterable[Text], size: int
+) -> Iterator[tuple[list[int], Encoded]]:
     """Batches of texts of like lengths, with their places in the order given."""
-    source, first = iter(texts), 0
+    source, first, subject = iter(texts), 0, next(iter(explainers)).subject
     while ahead := list(islice(source, size * SORTED_AHEAD)):
         encoded = subject.encode(ahead, first=first)
-        for places, batch in by_length(encoded, size):
+        for places, batch in by_length(explainers, encoded, size):
             yield [first + place for place in places], batch
         first += len(ahead)
 
 
-def by_length(encoded: Encoded, size: int) -> Iterator[tuple[list[int], Encoded]]:
-    """Batches of texts of like lengths, with their places."""
-    order = sorted(range(len(encoded)), key=lambda i: len(encoded[i]))
-    for start in range(0, len(order), size):
-        members = order[start : start + size]
+def by_length(explainers: Collection[Explainer], encoded: Encoded, size: int) -> Iterator[tuple[list[int], Encoded]]:
+    """Batches of texts of like lengths, with their places, for explainers of one subject.
+
+    Long texts count for several, since a batch of them would fill the memory of a laptop: by their length, or by its
+    square where somebody reads pairs of positions. A batch ends, too, where the next text would have much of it padded.
+    """
+    one_at_a_time = next(iter(explainers)).subject.one_at_a_time
+    power = 2 if any(explainer.method.pairwise for explainer in explainers) else 1
+    members, tokens = list[int](), 0
+    for place in sorted(range(len(encoded)), key=lambda i: len(encoded[i])):
+        longest, count = len(encoded[place]), len(members) + 1
+        full = count * max(1.0, longest / USUAL) ** power > size
+        padding = count * longest - (tokens + longest)
+        if members and (one_at_a_time or full or padding > max(USUAL, PADDED * tokens)):
+            yield members, Encoded([encoded[i] for i in members], encoded.pad_id)
+            members, tokens = [], 0
+        members.append(place)
+        tokens += longest
+    if members:
         yield members, Encoded([encoded[i] for i in members], encoded.pad_id)
 
 

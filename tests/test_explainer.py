@@ -9,6 +9,7 @@ import torch
 import nbsal
 from nbsal import trace, windows
 from nbsal.errors import Cancelled, InputError, ModelError, UnknownName
+from nbsal.explainer import by_length
 from tests import axioms, zoo
 
 NAMES = ("gradcam", "simple", "gradxact", "decoded-gradcam", "decoded-simple", "decoded-gradxact")
@@ -105,6 +106,28 @@ def test_map_with_a_target_for_each_text(load):
     with pytest.raises(InputError, match="fewer"):
         explain.map(iter(axioms.TEXTS), targets=[0], progress=False)
     assert explain.map(axioms.TEXTS, targets=np.array([0, 1, 2, 0]), progress=False)[2].target == "LABEL_2"
+
+
+def test_long_texts_count_for_several_in_a_batch(load):
+    subject = load("bert", decoding=False, max_position_embeddings=300)
+    subject.tokenizer.model_max_length = 300
+    encoded = subject.encode(["a " * 254] * 20 + ["A joy."] * 40)
+    assert encoded.longest == 256
+
+    def sizes(*names):
+        explainers = [nbsal.Explainer(subject, name) for name in names]
+        return [len(batch) for _, batch in by_length(explainers, encoded, 32)]
+
+    assert sizes("gradcam") == [32, 8, 16, 4] and sizes("gradcam", "lrp") == [32, 8, 8, 8, 4]
+
+
+def test_no_batch_is_mostly_padding(load):
+    subject = load("bert", decoding=False)
+    encoded = subject.encode(["joy " * length for length in range(1, 60, 2)])
+    batches = [batch for _, batch in by_length([nbsal.Explainer(subject, "gradcam")], encoded, 32)]
+    assert 1 < len(batches) < 8 and sum(map(len, batches)) == 30
+    for batch in batches[1:]:
+        assert len(batch) * batch.longest <= 1.5 * sum(map(len, batch))
 
 
 def test_progress_counts_texts(load):

@@ -71,7 +71,7 @@ class Memory:
             missing = [i for i, key in enumerate(keys) if any(key not in every[int(at)] for at in members)]
             meter.step(len(encoded) - len(missing))
             waiting = Encoded([encoded[i] for i in missing], encoded.pad_id)
-            for places, batch in by_length(waiting, 1 if subject.one_at_a_time else batch_size):
+            for places, batch in by_length(members.values(), waiting, batch_size) if members else ():
                 wanted = [targets[missing[place]] for place in places]
                 found = together(members, batch, wanted, meter.part(len(places), len(members)))
                 for at, saliencies in found.items():

@@ -56,6 +56,11 @@ class Method(ABC):
         """The hidden layers it reads."""
         return set()
 
+    @property
+    def pairwise(self) -> bool:
+        """Whether it reads something of every pair of positions, which takes the square of a text's length."""
+        return any(need.startswith("attention") or need == "relevance" for need in self.needs)
+
     @abstractmethod
     def scores(self, trace: Trace) -> Tensor:
         """[batch, position]."""
