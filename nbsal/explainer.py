@@ -24,7 +24,7 @@ from nbsal.trace import Trace
 
 LONG = ("truncate", "window")
 USUAL = 128  # tokens; longer texts count for several in a batch
-PADDED = 0.25  # of a batch's own tokens, at most, unless it is less than a usual text
+PADDING = 512  # tokens that are worth no batch of their own
 SORTED_AHEAD = 32  # batches that are read ahead and sorted by length, so that little is padded
 
 
@@ -306,7 +306,7 @@ def by_length(explainers: Collection[Explainer], encoded: Encoded, size: int) ->
     """Batches of texts of like lengths, with their places, for explainers of one subject.
 
     Long texts count for several, since a batch of them would fill the memory of a laptop: by their length, or by its
-    square where somebody reads pairs of positions. A batch ends, too, where the next text would have much of it padded.
+    square where somebody reads pairs of positions. A batch ends, too, where the next text would have most of it padded.
     """
     one_at_a_time = next(iter(explainers)).subject.one_at_a_time
     power = 2 if any(explainer.method.pairwise for explainer in explainers) else 1
@@ -315,7 +315,7 @@ def by_length(explainers: Collection[Explainer], encoded: Encoded, size: int) ->
         longest, count = len(encoded[place]), len(members) + 1
         full = count * max(1.0, longest / USUAL) ** power > size
         padding = count * longest - (tokens + longest)
-        if members and (one_at_a_time or full or padding > max(USUAL, PADDED * tokens)):
+        if members and (one_at_a_time or full or padding > max(PADDING, tokens)):
             yield members, Encoded([encoded[i] for i in members], encoded.pad_id)
             members, tokens = [], 0
         members.append(place)

@@ -37,7 +37,7 @@ def narrow(subject, most, error=FULL):
 
 def many(count=8):
     """Texts of many lengths."""
-    return [TEXTS[i % 3] + " joy" * i for i in range(count)]
+    return [" ".join([TEXTS[i % 3]] * (1 + i % 3)) + " joy" * i for i in range(count)]
 
 
 ERRORS = [
