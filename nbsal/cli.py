@@ -1,7 +1,8 @@
-"""The command line: `nbsal explain | corpus | methods | lab | doctor`."""
+"""The command line: `nbsal explain | corpus | methods | licences | lab | doctor`."""
 
 import argparse
 import importlib.util
+import io
 import json
 import os
 import platform
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import nbsal
+from nbsal import licences
 from nbsal.errors import MissingExtra, NbsalError, WeightsError
 
 CORE = ("torch", "transformers", "anywidget", "ipywidgets", "matplotlib", "wordcloud", "pandas", "numpy", "captum")
@@ -33,8 +35,15 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; what a user got wrong is a sentence and exit status 2."""
     options = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for consoles that know few characters
     try:
-        return int(options.run(options))
+        status = int(options.run(options))
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # `head` and its like have had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except NbsalError as error:
         print(f"nbsal: {error}", file=sys.stderr)
         return 2
@@ -65,6 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--html", type=Path, metavar="F", help="write the highlighted text as a page")
     explain.add_argument("--json", action="store_true", help="print tokens and scores as JSON")
     _corpus_parser(commands.add_parser("corpus", help="explain every text of a file into a folder of Parquet"))
+    commands.add_parser("licences", help="every package that nbsal brings in, and its licence").set_defaults(
+        run=_licences
+    )
     commands.add_parser("methods", help="list every method").set_defaults(run=_methods)
     lab = commands.add_parser("lab", help="open JupyterLab on the tutorial notebooks")
     lab.set_defaults(run=_lab)
@@ -153,6 +165,12 @@ def _target(given: str | None, subject: nbsal.Subject) -> Any:
     if subject.task == "next-token":
         return given if not isinstance(parts[0], int) else tuple(parts) if len(parts) > 1 else parts[0]
     return tuple(parts) if len(parts) > 1 else parts[0]
+
+
+def _licences(options: argparse.Namespace) -> int:
+    for package in licences.brought_in():
+        print(f"{package.name:32} {package.version:16} {package.licence}")
+    return 0
 
 
 def _methods(options: argparse.Namespace) -> int:
