@@ -1,7 +1,9 @@
 """The command line, run as a user runs it."""
 
+import io
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -12,6 +14,7 @@ from importlib.util import find_spec
 
 import pytest
 
+import nbsal
 from nbsal import cli
 from nbsal.methods import catalogue
 from nbsal.samples import base
@@ -59,6 +62,58 @@ def test_mistakes_are_a_sentence_and_status_2(capsys, arguments, sentence):
     assert cli.main(arguments) == 2
     error = capsys.readouterr().err
     assert sentence in error and error.startswith("nbsal: ") and "Traceback" not in error
+
+
+def test_a_console_that_knows_few_characters_is_served(monkeypatch):
+    console = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", console)
+    assert cli.main(["explain", "A caf\u00e9 \U0001f600 film."]) == 0
+    assert rb"caf\xe9" in console.buffer.getvalue()
+
+
+def test_a_reader_that_has_enough_is_no_mistake():
+    reads, writes = os.pipe()
+    os.close(reads)
+    run = subprocess.run([sys.executable, "-m", "nbsal.cli", "methods"], stdout=writes, stderr=subprocess.PIPE)
+    os.close(writes)
+    assert (run.returncode, run.stderr) == (1, b"")
+
+
+STRANGE = [
+    "", "-", "--", "0", "-1", "99", "1e9", "nan", "\u00e9\U0001f600", "\udcff", "\x1b[31m", "a" * 3000, "demo/answers",
+    "demo/nli",
+    "gradcam", "mask-lrp", "none", "positive", "1,positive", "\uff19", "\u00b2", "1,2,3,4", "tied", "page.html", ".",
+    "0,1", "/dev/null/x", "foo://x", "none.parquet", "no/such", TEXT,
+]  # fmt: skip
+OPTIONS = {
+    "explain": ["--pair", "--model", "--lm", "--method", "--layer", "--target", "--html"],
+    "corpus": ["--text", "--pair", "--model", "--method", "--layer", "--target", "--shard-rows"],
+}
+
+
+def test_strange_arguments_are_a_sentence(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    load, known, chance, told = nbsal.load, {}, random.Random(0), 0
+
+    def once(model, lm=None):
+        if (model, lm) not in known:
+            known[model, lm] = load(model, lm=lm)
+        return known[model, lm]
+
+    monkeypatch.setattr(nbsal, "load", once)
+    for _ in range(80):
+        command = chance.choice(list(OPTIONS))
+        given = [chance.choice([TEXT, *STRANGE])] if command == "explain" else [chance.choice(STRANGE), "out"]
+        for option in chance.sample(OPTIONS[command], chance.randrange(3)):
+            given += [option, chance.choice(STRANGE)]
+        try:
+            status = cli.main([command, *given])
+        except SystemExit as refused:  # by argparse, with its own sentence
+            status = refused.code
+        assert status in (0, 2), given
+        if status:
+            told += 1
+    assert 20 < told < 80 and "Traceback" not in capsys.readouterr().out
 
 
 def test_methods_are_listed(capsys):

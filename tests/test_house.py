@@ -147,9 +147,3 @@ def test_files_are_short_documented_and_say_one_thing(path):
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_") and node.name != "main":
             assert ast.get_docstring(node), node.name
-
-
-def test_nothing_is_unpickled_or_evaluated():
-    for path in SOURCES:
-        calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
-        assert not calls & {"eval", "exec", "torch.load", "pickle.load", "pickle.loads"}, path
