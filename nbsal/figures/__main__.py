@@ -85,7 +85,7 @@ def _keep(edition: Edition, exhibit: Exhibit, made: Made) -> None:
             part.save(edition.out / f"{name}.html")
             body += f'<p><a href="{name}.html">{render.escape(part.title)}</a></p>'
         else:
-            part.data.to_csv(edition.out / f"{name}.csv")  # type: ignore[attr-defined]
+            part.data.to_csv(edition.out / f"{name}.csv", float_format="%.6g")  # type: ignore[attr-defined]
             body += part.to_html(table_uuid=name)
     _write(edition, exhibit, {"body": body, "footing": made.footing})
 
