@@ -144,6 +144,15 @@ def test_an_interrupted_corpus_releases_its_folder_and_goes_on(load, tmp_path):
     assert files(tmp_path / "broken") == files(tmp_path / "whole")
 
 
+@pytest.fixture
+def interruptible():
+    """Interrupts as a kernel takes them; processes that share tests among them may ignore them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_cell_that_waits_for_a_view_can_be_interrupted(reviews):
     go = threading.Event()
 

@@ -114,7 +114,7 @@ def kendall(first: Sequence[int], second: Sequence[int]) -> float:
     """
     place = {one: at for at, one in enumerate(second)}
     at = np.array([place[one] for one in first])
-    crossed = sum(np.count_nonzero(at[i + 1 :] < one) for i, one in enumerate(at))  # row by row: no table of all pairs
+    crossed = sum(int((at[i + 1 :] < one).sum()) for i, one in enumerate(at))  # row by row: no table of all pairs
     return 1 - 4 * crossed / (len(at) * (len(at) - 1))
 
 
