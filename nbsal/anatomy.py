@@ -1,5 +1,6 @@
 """Anatomy: where a stock model keeps its blocks and its final norm, what its head decides, how much text it reads."""
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -191,6 +192,19 @@ def longest(model: Any, tokenizer: Any) -> int:
 def first_position(model: Any) -> int:
     """The position of a text's first token."""
     return next((int(table.padding_idx) + 1 for table in _offset_positions(model)), 0)
+
+
+def with_exact_gelu(model: Any) -> Any:
+    """The model with exact GELU in the place of its approximation; the weights are the same ones, not copies."""
+    from transformers.activations import NewGELUActivation
+
+    shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    found = copy.deepcopy(model, shared)
+    for module in list(found.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, NewGELUActivation):
+                setattr(module, name, nn.GELU())
+    return found
 
 
 def _offset_positions(model: Any) -> list[Any]:

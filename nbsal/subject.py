@@ -105,16 +105,21 @@ class Subject:
             return self._double[1]
 
     @cached_property
-    def from_zero(self) -> "Subject":
-        """This subject with its positions counted from 0, where it counts from after its padding id.
+    def as_published(self) -> "Subject":
+        """This subject as the Mask-LRP authors' program runs it.
 
-        Not what the model was trained on: only what a published program made of it.
+        RoBERTa's positions count from 0, not from after its padding id, and GPT-2 has the exact GELU. That is not what
+        these models were trained on.
         """
-        if not anatomy.first_position(self.model):
+        counting, exact = bool(anatomy.first_position(self.model)), self.model.config.model_type == "gpt2"
+        if not counting and not exact:
             return self
-        counted = copy.copy(self)
-        counted._counting = True
-        return counted
+        published = copy.copy(self)
+        published._counting = counting
+        if exact:
+            published.model = anatomy.with_exact_gelu(self.model)
+            published.blocks = anatomy.blocks(published.model)
+        return published
 
     @property
     def one_at_a_time(self) -> bool:

@@ -40,7 +40,7 @@ class AsPublished(Method):
     """A method that reads models as the Mask-LRP authors' program did."""
 
     def reader(self, subject: Subject) -> Subject:
-        return super().reader(subject).from_zero
+        return super().reader(subject).as_published
 
 
 class FirstRow(AsPublished):

@@ -141,6 +141,20 @@ def test_published_variants_count_robertas_positions_from_zero(load, architectur
         assert axioms.relative(probabilities, logits.softmax(0 if head == "span" else -1)) < 1e-12
 
 
+@pytest.mark.parametrize("name", ["attcat@published", "lrp@published"])
+@pytest.mark.parametrize("head", ["sequence", "span"])
+def test_published_variants_give_gpt2_the_exact_gelu(load, name, head):
+    subject, exact = load("gpt2", head), load("gpt2", head, activation_function="gelu")
+    text = ("Who wrote it?", "The film is a joy.") if head == "span" else TEXT
+    published, truth = (nbsal.Explainer(one, name)(text) for one in (subject, exact))
+    assert axioms.relative(published.probabilities, truth.probabilities) < 1e-12
+    assert axioms.relative(published.scores, truth.scores) < 1e-9
+    own = nbsal.Explainer(subject, name.partition("@")[0])(text)
+    assert axioms.relative(own.probabilities, truth.probabilities) > 1e-6, "the model itself was changed"
+    weights = zip(nbsal.Explainer(subject, name).reader.model.parameters(), subject.model.parameters(), strict=True)
+    assert all(one is other for one, other in weights)
+
+
 @pytest.mark.parametrize("name", ["alti", "rollout", "gae"])
 def test_scores_are_worked_out_once(load, monkeypatch, name):
     """They also order tokens of equal score, which costs nothing more."""
