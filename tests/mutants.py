@@ -74,12 +74,14 @@ def _turn(node: ast.AST) -> bool:
 
 
 def _idle(tree: ast.Module) -> set[int]:
-    """Nodes whose change nobody need notice: annotations, decorators, and what messages of errors are made of."""
+    """Nodes whose change nobody need notice: annotations, decorators, messages of errors, `strict=`."""
     asleep: set[int] = set()
     for node in ast.walk(tree):
         parts = [getattr(node, name, None) for name in ("annotation", "returns")] + getattr(node, "decorator_list", [])
         if isinstance(node, ast.Raise):
             parts.append(node.exc)
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            parts.append(node.value)
         asleep |= {id(inner) for part in parts if part is not None for inner in ast.walk(part)}
     return {place for place, node in enumerate(ast.walk(tree)) if id(node) in asleep}
 

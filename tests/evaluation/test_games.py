@@ -167,6 +167,13 @@ def test_a_cancelled_call_goes_on_where_it_stopped(load, monkeypatch, at):
     assert memory.hidings[subject, "remove"].forwards == whole.hidings[subject, "remove"].forwards
 
 
+def test_points_are_twentieths_and_two_are_enough(load):
+    explain = nbsal.Explainer(load("bert", decoding=False), "gradcam")
+    found = games(explain, axioms.TEXTS, random=0, progress=False).frame["fraction"].unique()
+    assert found.tolist() == [step / 20 for step in range(21)]
+    assert len(games(explain, axioms.TEXTS, fractions=[0, 1], random=0, progress=False).frame) == 4
+
+
 def test_two_models_are_played_side_by_side(load):
     one, other = load("bert", decoding=False), load("roberta", decoding=False)
     both = {"bert": nbsal.Explainer(one, "gradcam"), "roberta": nbsal.Explainer(other, "gradcam")}
