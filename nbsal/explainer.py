@@ -310,17 +310,15 @@ def by_length(explainers: Collection[Explainer], encoded: Encoded, size: int) ->
     """
     one_at_a_time = next(iter(explainers)).subject.one_at_a_time
     power = 2 if any(explainer.method.pairwise for explainer in explainers) else 1
-    members, tokens = list[int](), 0
-    for place in sorted(range(len(encoded)), key=lambda i: len(encoded[i])):
+
+    def full(members: list[int], place: int) -> bool:
         longest, count = len(encoded[place]), len(members) + 1
-        full = count * max(1.0, longest / USUAL) ** power > size
+        tokens = sum(len(encoded[i]) for i in members)
         padding = count * longest - (tokens + longest)
-        if members and (one_at_a_time or full or padding > max(PADDING, tokens)):
-            yield members, Encoded([encoded[i] for i in members], encoded.pad_id)
-            members, tokens = [], 0
-        members.append(place)
-        tokens += longest
-    if members:
+        crowded = count * max(1.0, longest / USUAL) ** power > size
+        return one_at_a_time or crowded or padding > max(PADDING, tokens)
+
+    for members in room.packed(sorted(range(len(encoded)), key=lambda i: len(encoded[i])), full):
         yield members, Encoded([encoded[i] for i in members], encoded.pad_id)
 
 

@@ -215,16 +215,13 @@ def _packed(jobs: "Sequence[tuple[Key, _Shown]]", singly: bool) -> "Iterator[lis
 
     A longer text begins a new batch once the old one is worth running, since all others would be padded to it.
     """
-    batch: list[tuple[Key, _Shown]] = []
-    for job in jobs:
+
+    def full(batch: "list[tuple[Key, _Shown]]", job: "tuple[Key, _Shown]") -> bool:
         length = len(job[1].row)
-        padded = batch and length > len(batch[0][1].row) and len(batch) * length > TOKENS // 4
-        if batch and (singly or padded or (len(batch) + 1) * length > TOKENS):
-            yield batch
-            batch = []
-        batch.append(job)
-    if batch:
-        yield batch
+        padded = length > len(batch[0][1].row) and len(batch) * length > TOKENS // 4
+        return singly or padded or (len(batch) + 1) * length > TOKENS
+
+    return room.packed(jobs, full)
 
 
 def _table(row: Row, kept: Any) -> Kept:

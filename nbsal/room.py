@@ -1,4 +1,4 @@
-"""Room: work on a batch that does not fit into memory goes on with its halves.
+"""Room: batches that are packed as full as they may be; work on one that does not fit into memory goes on by halves.
 
 That a batch was halved is no part of a result: texts do not see each other, so their scores are those of the whole
 batch. It is told in a warning.
@@ -6,7 +6,7 @@ batch. It is told in a warning.
 
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -19,6 +19,22 @@ Found = TypeVar("Found")
 
 # What allocators say that raise plain RuntimeErrors: Apple's, the CPU's under Linux and under Windows, cuBLAS's.
 _SAID = ("out of memory", "can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
+
+
+def packed(items: Iterable[T], full: Callable[[list[T], T], bool]) -> Iterator[list[T]]:
+    """Items in batches, in order; `full` says whether a batch has no room for the next one.
+
+    >>> list(packed([1, 2, 3, 4], lambda batch, item: sum(batch) + item > 5))
+    [[1, 2], [3], [4]]
+    """
+    batch: list[T] = []
+    for item in items:
+        if batch and full(batch, item):
+            yield batch
+            batch = []
+        batch.append(item)
+    if batch:
+        yield batch
 
 
 def in_parts(items: Sequence[T], run: Callable[[Sequence[T]], Found]) -> list[Found]:

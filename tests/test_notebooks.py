@@ -22,10 +22,18 @@ LARGEST, LARGEST_PICTURE = 1_500_000, 300_000
 by_name = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 
 
-def test_collecting_tests_runs_no_notebook():
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", publish.FOLDER.name]
-    found = subprocess.run(command, cwd=publish.FOLDER.parent, capture_output=True, text=True, check=False)
-    assert "no tests collected" in found.stdout, found.stdout
+@pytest.mark.parametrize("settings, ran", [("", False), ("--ignore-glob=notebooks/*.py", True)])
+def test_collecting_tests_runs_no_notebook(tmp_path, settings, ran):
+    """Unless the settings lose the part that keeps their sources from being imported for doctests."""
+    project = (publish.FOLDER.parent / "pyproject.toml").read_text(encoding="utf-8")
+    assert settings in project
+    (tmp_path / "pyproject.toml").write_text(project.replace(settings, ""), encoding="utf-8")
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "one.py").write_text("raise RuntimeError('a notebook ran')", encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "notebooks"]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ("a notebook ran" in found.stdout) == ran, found.stdout
+    assert ran or "no tests collected" in found.stdout, found.stdout
 
 
 def cells(path):

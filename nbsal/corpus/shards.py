@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nbsal import reading
+from nbsal import reading, room
 from nbsal.corpus.manifest import Plan, Shard, source_digest
 from nbsal.corpus.sources import Unreadable
 from nbsal.corpus.storage import Storage, digest
@@ -109,14 +109,8 @@ class Work:
 
 def batches(rows: Mapping[int, Row], tokens: int) -> Iterator[list[int]]:
     """Places of rows of like lengths, as many as fit into so many tokens, padding included, and at least one."""
-    batch: list[int] = []
-    for place in sorted(rows, key=lambda place: len(rows[place])):
-        if batch and len(rows[place]) * (len(batch) + 1) > tokens:
-            yield batch
-            batch = []
-        batch.append(place)
-    if batch:
-        yield batch
+    places = sorted(rows, key=lambda place: len(rows[place]))
+    return room.packed(places, lambda batch, place: len(rows[place]) * (len(batch) + 1) > tokens)
 
 
 def _sentence(error: Exception) -> str:
