@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from nbsal import __version__, room, trace, windows
-from nbsal.encoding import Encoded, Text
+from nbsal.encoding import Encoded, Row, Text
 from nbsal.errors import InputError, NbsalError, UnknownName
 from nbsal.methods import catalogue
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
-from nbsal.progress import Meter, Progress, track
+from nbsal.progress import Meter, Progress
 from nbsal.saliency import Comparison, Floats, LayerSaliency, Saliencies, Saliency
 from nbsal.subject import Subject
 from nbsal.trace import Trace
@@ -64,10 +64,7 @@ class Explainer:
 
     def __call__(self, text: Text, target: Any = None) -> Saliency:
         """Explain one text, or a pair; `target` None is what the model predicts."""
-        encoded = self._one(text)
-        if encoded[0].dropped and self.long == "window":
-            return self._windowed(text, target)
-        return self._explain(encoded, [target])[0]
+        return together({"": self}, self._one(text), [target])[""][0]
 
     def ids(
         self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None, target: Any = None
@@ -76,7 +73,7 @@ class Explainer:
         encoded = self.subject.encode_ids(input_ids, attention_mask, token_type_ids)
         if len(encoded) != 1:
             raise InputError(f"explain.ids takes one sequence, not {len(encoded)}.")
-        return self._explain(encoded, [target])[0]
+        return together({"": self}, encoded, [target])[""][0]
 
     def every_layer(self, text: Text, target: Any = None) -> LayerSaliency:
         """The same explanation at every layer, from one forward and one backward.
@@ -88,7 +85,7 @@ class Explainer:
         method, encoded = self.method, self._one(text)
         if not isinstance(method, LayerMethod | Decoded):
             raise InputError(f"{method.name} does not read one hidden layer: it has no layers to go through.")
-        if encoded[0].dropped and self.long == "window":
+        if self.windowed(encoded[0]):
             raise InputError('every_layer reads one window only: explain a shorter text, or use long="truncate".')
         layers = range(self.subject.depth + 1)
         with self.subject.lock, room.needed():
@@ -115,14 +112,10 @@ class Explainer:
         """
         name = self.method.name
         try:
-            found = _explain_many({name: self}, texts, targets, batch_size, progress, cancel)[name]
+            return _explain_many({name: self}, texts, targets, batch_size, progress, cancel)[name]
         except NbsalError as stopped:
             stopped.partial = stopped.partial and stopped.partial[name]
             raise
-        cut = [i for i, saliency in enumerate(found) if saliency.row.dropped] if self.long == "window" else []
-        for i in track(cut, progress, cancel):
-            found.items[i] = self(found[i].text, _target(targets, i))
-        return found
 
     def read(self, read: Trace) -> list[Saliency]:
         """What this method sees in a trace that is there already, a Saliency a text."""
@@ -132,13 +125,27 @@ class Explainer:
             for i, row in enumerate(read.encoded)
         ]
 
+    def windowed(self, row: Row) -> bool:
+        """Whether it reads that text by windows."""
+        return bool(row.dropped) and self.long == "window"
+
+    def whole(self, text: Encoded, target: Any, meter: Meter) -> Saliency:
+        """One text, by windows if it is so read."""
+        if not self.windowed(text[0]):
+            return together({"": self}, text, [target], meter)[""][0]
+        pieces = windows.over(self.subject, text[0].text)
+        assert pieces is not None, "only texts beyond the model's length come here"
+        alone = [pieces.encoded[i : i + 1] for i in range(len(pieces.places))]
+        if target is None:
+            read = [trace.record(self.reader, piece, needs=()).decisions[0] for piece in alone]
+            target = windows.decide([_numbers(decision.probabilities) for decision in read])
+        parts = [together({"": self}, piece, [target], meter.part(1 / len(alone), 1))[""][0] for piece in alone]
+        return windows.join(pieces, parts, self.subject)
+
     def _one(self, text: Text) -> Encoded:
         if isinstance(text, list):
             raise InputError("Explain one text at a time, or many with explain.map(texts).")
         return self.subject.encode(text)
-
-    def _explain(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
-        return together({"": self}, encoded, targets)[""]
 
     def _saliency(self, read: Trace, i: int, scores: Tensor, signed: Tensor, note: dict[str, Any]) -> Saliency:
         row, decision = read.encoded[i], read.decisions[i]
@@ -152,14 +159,6 @@ class Explainer:
             scores=_numbers(scores),
             signed=_numbers(signed),
         )
-
-    def _windowed(self, text: Text, target: Any) -> Saliency:
-        pieces = windows.over(self.subject, text)
-        assert pieces is not None, "only texts beyond the model's length come here"
-        if target is None:
-            target = windows.decide([self._explain(piece, [None])[0] for piece in _singly(pieces.encoded)])
-        parts = [self._explain(piece, [target])[0] for piece in _singly(pieces.encoded)]
-        return windows.join(pieces, parts, self.subject)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -251,9 +250,11 @@ def together(
     """What explainers of one subject see in one batch, from one trace for all who read it the same way.
 
     `meter` counts explainers; those that take long tell it of parts of a step. A batch that does not fit into memory
-    goes in parts.
+    goes in parts, one that holds texts to be read by windows text by text.
     """
     meter = meter or Meter(None)
+    if any(explainer.windowed(row) for explainer in explainers.values() for row in encoded):
+        return _singly(explainers, encoded, targets, meter)
 
     def some(places: Sequence[int]) -> dict[str, list[Saliency]]:
         worth = len(explainers) * len(places) / len(encoded)
@@ -263,6 +264,16 @@ def together(
 
     parts = room.in_parts(range(len(encoded)), some)
     return {name: [saliency for part in parts for saliency in part[name]] for name in explainers}
+
+
+def _singly(
+    explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], meter: Meter
+) -> dict[str, list[Saliency]]:
+    found: dict[str, list[Saliency]] = {name: [] for name in explainers}
+    for i, target in enumerate(targets):
+        for name, explain in explainers.items():
+            found[name].append(explain.whole(encoded[i : i + 1], target, meter.part(1 / len(encoded), 1)))
+    return found
 
 
 def _at_once(
@@ -306,17 +317,21 @@ def by_length(explainers: Collection[Explainer], encoded: Encoded, size: int) ->
     """Batches of texts of like lengths, with their places, for explainers of one subject.
 
     Long texts count for several, since a batch of them would fill the memory of a laptop: by their length, or by its
-    square where somebody reads pairs of positions. A batch ends, too, where the next text would have most of it padded.
+    square where somebody reads pairs of positions. A batch ends, too, where the next text would have most of it padded;
+    texts that are read by windows are batches of their own.
     """
     one_at_a_time = next(iter(explainers)).subject.one_at_a_time
     power = 2 if any(explainer.method.pairwise for explainer in explainers) else 1
+
+    def apart(place: int) -> bool:
+        return one_at_a_time or any(explainer.windowed(encoded[place]) for explainer in explainers)
 
     def full(members: list[int], place: int) -> bool:
         longest, count = len(encoded[place]), len(members) + 1
         tokens = sum(len(encoded[i]) for i in members)
         padding = count * longest - (tokens + longest)
         crowded = count * max(1.0, longest / USUAL) ** power > size
-        return one_at_a_time or crowded or padding > max(PADDING, tokens)
+        return apart(place) or apart(members[-1]) or crowded or padding > max(PADDING, tokens)
 
     for members in room.packed(sorted(range(len(encoded)), key=lambda i: len(encoded[i])), full):
         yield members, Encoded([encoded[i] for i in members], encoded.pad_id)
@@ -328,11 +343,6 @@ def _target(targets: Any, place: int) -> Any:
     if place >= len(targets):
         raise InputError(f"targets has {len(targets)} entries, fewer than there are texts.")
     return targets[place]
-
-
-def _singly(encoded: Encoded) -> Iterator[Encoded]:
-    for i in range(len(encoded)):
-        yield encoded[i : i + 1]
 
 
 def _in_order(found: dict[int, Saliency]) -> Saliencies:

@@ -5,15 +5,14 @@
 before its next step.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable
 from threading import Event
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from nbsal.errors import Cancelled
 
 Progress = bool | Callable[[int, int | None], object]
-T = TypeVar("T")
 
 
 class Meter:
@@ -92,19 +91,3 @@ class _Part(Meter):
 
     def check(self) -> None:
         self._whole.check()
-
-
-def track(items: Iterable[T], progress: Progress = False, cancel: Event | None = None) -> Iterator[T]:
-    """The items one by one, counted as they are used up.
-
-    >>> list(track("ab", progress=lambda done, total: print(done, total)))
-    1 2
-    2 2
-    ['a', 'b']
-    """
-    total = len(items) if isinstance(items, Sized) else None
-    with Meter(total, progress, cancel) as meter:
-        for item in items:
-            meter.check()
-            yield item
-            meter.step()

@@ -8,7 +8,7 @@ import numpy as np
 from nbsal import reading
 from nbsal.encoding import Encoded, Row, Text
 from nbsal.errors import InputError
-from nbsal.saliency import Saliency
+from nbsal.saliency import Floats, Saliency
 from nbsal.subject import Subject
 
 OVERLAP = 0.5  # share of a window that its neighbour reads again
@@ -47,11 +47,9 @@ def over(subject: Subject, text: Text) -> Windows | None:
     return Windows(row, places, reading.pad_id(subject))
 
 
-def decide(parts: Sequence[Saliency]) -> int:
+def decide(probabilities: Sequence[Floats]) -> int:
     """The label that the windows find likeliest on average; a one-logit head has but one."""
-    if not parts[0].probabilities.size:
-        return 0
-    return int(np.mean([part.probabilities for part in parts], axis=0).argmax())
+    return int(np.mean(probabilities, axis=0).argmax()) if probabilities[0].size else 0
 
 
 def join(windows: Windows, parts: Sequence[Saliency], subject: Subject) -> Saliency:

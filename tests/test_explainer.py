@@ -216,6 +216,45 @@ def test_long_texts_by_windows(load):
     assert explain("A bore.").provenance.get("windows") is None
 
 
+def reading(monkeypatch):
+    """The texts that explainers read, by their tokens' number."""
+    seen, read = [], nbsal.Explainer.read
+    monkeypatch.setattr(nbsal.Explainer, "read", lambda s, t: seen.append([len(r) for r in t.encoded]) or read(s, t))
+    return seen
+
+
+def test_long_texts_are_never_read_cut_first(load, monkeypatch):
+    """Among others they go by windows at once, counted once each."""
+    explain = nbsal.Explainer(load("bert"), "gradxact", long="window")
+    pieces = [[len(piece)] for piece in windows.over(explain.subject, LONG_TEXT).encoded]
+    alone, seen, counts = explain(LONG_TEXT), reading(monkeypatch), []
+    report = lambda *step: counts.append(step)  # noqa: E731
+    found = explain.map(["A bore.", LONG_TEXT, "A joy."], progress=report)
+    assert [len(one) for one in seen] == [2] + [1] * len(pieces) and seen[1:] == pieces
+    assert [one.provenance.get("windows", 1) for one in found] == [1, len(pieces), 1]
+    assert axioms.relative(found[1].scores, alone.scores) < 1e-12
+    assert counts == [(2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize("done", [1, 2])
+def test_cancel_within_a_long_text_keeps_what_is_done(load, monkeypatch, done):
+    cancel, read, seen = threading.Event(), nbsal.Explainer.read, []
+    explain = nbsal.Explainer(load("bert"), "gradxact", long="window")
+    last = 2 + (done - 1) * len(windows.over(explain.subject, LONG_TEXT).places)  # the first window of a text
+
+    def reads(explainer, trace):
+        seen.append(trace)
+        if len(seen) == last:
+            cancel.set()
+        return read(explainer, trace)
+
+    monkeypatch.setattr(nbsal.Explainer, "read", reads)
+    with pytest.raises(Cancelled, match=f"after {done} of 3") as caught:
+        explain.map(["A bore.", LONG_TEXT, LONG_TEXT], progress=False, cancel=cancel)
+    assert [one.provenance.get("windows", 1) > 1 for one in caught.value.partial] == [False, True][:done]
+    assert len(seen) == last
+
+
 def test_windows_begin_behind_what_the_tokenizer_added(load):
     """Special tokens that were typed are part of the text, wherever they stand."""
     subject = load("bert")

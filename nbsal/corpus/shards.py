@@ -83,22 +83,13 @@ class Work:
             each = {
                 place: {name: saliencies[at] for name, saliencies in found.items()} for at, place in enumerate(rows)
             }
-            return {place: self._checked(self._whole(rows[place], one)) for place, one in each.items()}
+            return {place: self._checked(one) for place, one in each.items()}
         except Cancelled:
             raise
         except Exception as error:  # whatever a model makes of a text: it is written down, and the run goes on
             if len(rows) == 1:
                 return {place: _sentence(error) for place in rows}
         return {at: one for place, row in rows.items() for at, one in self._batch({place: row}).items()}
-
-    def _whole(self, row: Row, found: dict[str, Any]) -> dict[str, Any]:
-        """Texts beyond the model's length are read again in windows by explainers that were told so."""
-        if not row.dropped:
-            return found
-        return {
-            name: explain(row.text, self.target) if explain.long == "window" else found[name]
-            for name, explain in self.explainers.items()
-        }
 
     def _checked(self, found: dict[str, Any]) -> Found:
         for name, saliency in found.items():
