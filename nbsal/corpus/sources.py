@@ -116,11 +116,12 @@ def _raw(column: Any) -> list[Any]:
     import pyarrow
 
     kinds = pyarrow.types
-    if kinds.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    if kinds.is_dictionary(column.type):  # Arrow itself cannot decode those of views, as polars gives them
+        values = _raw(column.dictionary)
+        return [None if at is None else values[at] for at in column.indices.to_pylist()]
     text = kinds.is_string(column.type) or kinds.is_large_string(column.type) or kinds.is_string_view(column.type)
-    values: list[Any] = column.cast(pyarrow.large_binary()).to_pylist() if text else column.to_pylist()
-    return values
+    found: list[Any] = column.cast(pyarrow.large_binary()).to_pylist() if text else column.to_pylist()
+    return found
 
 
 def _decoded(value: Any) -> Any:

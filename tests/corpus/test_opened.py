@@ -8,7 +8,7 @@ from pandas.testing import assert_frame_equal
 
 import nbsal
 from nbsal import clouds, corpus, evaluation
-from nbsal.errors import InputError
+from nbsal.errors import InputError, UnknownName
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,15 @@ def test_columns_are_read_lazily(opened):
     table = opened.dataset.to_table(columns=["text_id", "prediction"])
     assert table.column_names == ["text_id", "prediction"] and len(table) == opened.rows
     assert opened.to_frame(["prediction"]).columns.tolist() == ["prediction"]
+    with pytest.raises(UnknownName, match=r"'predicted'.*text_id.*gradcam"):
+        opened.to_frame(["predicted"])
+
+
+def test_a_corpus_of_no_text_is_one(explainers, tmp_path):
+    opened = corpus.explain(explainers, [], tmp_path, progress=False)
+    assert opened.complete and list(opened) == [] and opened.rows == 0
+    with pytest.raises(InputError, match="no finished shard"):
+        opened.to_frame()
 
 
 def test_clouds_are_those_of_the_explanations(opened, explainers, texts):
@@ -75,3 +84,12 @@ def test_games_of_some_rows_with_labels(opened, explainers, texts):
 def test_games_with_another_model_are_refused(opened, load):
     with pytest.raises(InputError, match="other weights"):
         opened.games(load("bert", seed=9))
+
+
+def test_games_of_texts_that_were_read_by_windows_say_so(load, tmp_path):
+    """The model reads less of such a text than was scored, and tokens are hidden in one reading only."""
+    explain = nbsal.Explainer(load("bert", max_position_embeddings=32), "gradcam", long="window")
+    opened = corpus.explain(explain, ["A joy.", "joy " * 60], tmp_path, progress=False)
+    with pytest.raises(InputError, match=r"other tokens than the model reads in 'joy joy.*leave such rows out"):
+        opened.games(explain.subject, random=0, progress=False)
+    assert opened.games(explain.subject, rows=[0], random=0, progress=False).explainers == ["gradcam"]

@@ -8,6 +8,7 @@ import sys
 import threading
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import nbsal
@@ -223,6 +224,10 @@ def test_only_the_same_run_is_gone_on_with(load, explain, texts, tmp_path):
         kept(other, texts, tmp_path)
     with pytest.raises(InputError, match="begun with methods"):
         kept(nbsal.Explainer(explain.subject, "gradcam", layer=1), texts, tmp_path)
+    mask = nbsal.heads.HeadMask.from_array(np.eye(3, 4))
+    kept(nbsal.Explainer(explain.subject, "mask-lrp", mask=mask), texts[:8], tmp_path / "masked")
+    with pytest.raises(InputError, match="begun with masks"):
+        kept(nbsal.Explainer(explain.subject, "mask-lrp", mask=~mask), texts[:8], tmp_path / "masked")
     with pytest.raises(InputError, match=r"begun with target='None', not .*LABEL_1"):
         kept(explain, texts, tmp_path, target="LABEL_1")
     with pytest.raises(InputError, match=r"source has changed.*rows 0 to 7"):
@@ -231,6 +236,21 @@ def test_only_the_same_run_is_gone_on_with(load, explain, texts, tmp_path):
         kept(explain, texts[:8], tmp_path)
     with pytest.raises(InputError, match="holds a corpus already"):
         kept(explain, texts, tmp_path, resume=False)
+
+
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        ('{"plan": {"schema": 0}}', "was written in schema 0; this nbsal reads schema 1"),
+        ('{"plan": {"schema": 1}, "checksum": ""}', "no manifest of a corpus, or is damaged: .*checksum"),
+        ("{", "no manifest of a corpus, or is damaged"),
+    ],
+)
+def test_manifests_of_other_versions_and_damaged_ones_are_told(explain, texts, tmp_path, written, sentence):
+    (tmp_path / "_manifest.json").write_text(written)
+    for use in (corpus.open, lambda out: kept(explain, texts, out)):
+        with pytest.raises(InputError, match=sentence):
+            use(tmp_path)
 
 
 def test_generators_and_object_stores_serve_as_well(explain, texts, whole):
@@ -248,6 +268,10 @@ def test_mistakes_are_sentences(load, explain, texts, tmp_path, monkeypatch):
         kept(explain, texts, tmp_path, dtype="int8")
     with pytest.raises(InputError, match="one model"):
         kept({"a": explain, "b": nbsal.Explainer(load("bert", seed=3), "gradcam")}, texts, tmp_path)
+    with pytest.raises(InputError, match="long texts in one way"):
+        kept({"a": explain, "b": nbsal.Explainer(explain.subject, "gradcam", long="window")}, texts, tmp_path)
+    with pytest.raises(InputError, match="name the runs apart"):
+        kept({"a": [explain, explain]}, texts, tmp_path)
     with pytest.raises(InputError, match="holds no corpus"):
         corpus.open(tmp_path)
     with pytest.raises(InputError, match="shard_rows must be at least 1"):

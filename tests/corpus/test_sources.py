@@ -52,6 +52,20 @@ def test_every_kind_of_source_gives_its_texts(tmp_path, kind):
     assert list(source.rows) == TEXTS and source.total == len(TEXTS)
 
 
+def categories(kind, folder):
+    """The texts as categories, as dictionaries of Arrow, one of them missing."""
+    frame = pandas.DataFrame({"text": pandas.Categorical([*TEXTS, None, TEXTS[0]])})
+    if kind == "parquet":
+        frame.to_parquet(folder / "corpus.parquet")
+        return folder / "corpus.parquet"
+    return pyarrow.Table.from_pandas(frame) if kind == "arrow" else polars.from_pandas(frame)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "polars"])
+def test_categories_are_texts(tmp_path, kind):
+    assert list(source_of(categories(kind, tmp_path), "text").rows) == [*TEXTS, None, TEXTS[0]]
+
+
 def test_datasets_are_rows_with_named_columns():
     class Split(list):
         column_names = ("text", "label")
@@ -72,6 +86,12 @@ def test_pairs_are_two_columns():
     frame = pandas.DataFrame({"a": ["One.", None], "b": ["Two.", "Three."]})
     first, second = source_of(frame, ("a", "b")).rows
     assert first == ("One.", "Two.") and second[1] == "Three."
+
+
+@pytest.mark.parametrize("columns", [("a",), ["a", "b"], ("a", "b", "c"), 3])
+def test_columns_are_a_name_or_a_pair_of_them(columns):
+    with pytest.raises(InputError, match="the two columns of a pair"):
+        source_of(TEXTS, columns)
 
 
 @pytest.mark.parametrize("wrong", [7, {"text": TEXTS}, "no/such.jsonl", b"bytes"[0]])
