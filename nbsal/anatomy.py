@@ -194,12 +194,16 @@ def first_position(model: Any) -> int:
     return next((int(table.padding_idx) + 1 for table in _offset_positions(model)), 0)
 
 
+def shared(model: nn.Module) -> dict[int, Any]:
+    """What lets deepcopy copy a model's modules and not its weights, so that the copy learns with the model."""
+    return {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+
+
 def with_exact_gelu(model: Any) -> Any:
     """The model with exact GELU in the place of its approximation; the weights are the same ones, not copies."""
     from transformers.activations import NewGELUActivation
 
-    shared = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    found = copy.deepcopy(model, shared)
+    found = copy.deepcopy(model, shared(model))
     for module in list(found.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, NewGELUActivation):

@@ -41,7 +41,8 @@ class _Passage(nn.Module):
 class LanguageHead:
     """What turns hidden states [rows, width] into logits over the vocabulary.
 
-    `transform` is all the head does before its last linear map; `weight` and `bias` are that map.
+    `transform` is all the head does before its last linear map; `weight` and `bias` are that map. They are the model's
+    own weights, and change with it.
     """
 
     transform: nn.Module
@@ -57,8 +58,8 @@ class LanguageHead:
     def to(self, device: torch.device, dtype: torch.dtype) -> "LanguageHead":
         """The same head on another device or in another precision."""
         transform = copy.deepcopy(self.transform).to(device=device, dtype=dtype)
-        bias = None if self.bias is None else self.bias.to(device, dtype)
-        return LanguageHead(transform, self.weight.to(device, dtype), bias, self.source)
+        bias = None if self.bias is None else self.bias.detach().to(device, dtype)
+        return LanguageHead(transform, self.weight.detach().to(device, dtype), bias, self.source)
 
     @torch.no_grad()
     def features(self, hidden: Tensor) -> Tensor:
@@ -95,7 +96,7 @@ class LanguageHead:
 
 
 def from_model(lm: Any, source: str) -> LanguageHead:
-    """The head of a model with an LM head; its body is neither copied nor touched."""
+    """The head of a model with an LM head, which is neither copied nor touched."""
     decoder = lm.get_output_embeddings()
     if decoder is None or not _decides_tokens(lm):
         raise LanguageHeadError(f"{source} ({type(lm).__name__}) has no LM head. {HINT}")
@@ -109,26 +110,26 @@ def from_model(lm: Any, source: str) -> LanguageHead:
 
 def _taken_from(lm: Any, decoder: Any, source: str) -> LanguageHead:
     norm = anatomy.final_norm(lm)
-    passage = _Passage(copy.deepcopy(norm))
+    passage = _Passage(copy.deepcopy(norm, anatomy.shared(lm)))
     # The memo puts a stand-in where deepcopy would enter the body, or the last linear map.
-    stock = copy.deepcopy(lm, {id(lm.base_model): passage, id(decoder): decoder}).eval()
-    bare = copy.deepcopy(lm, {id(lm.base_model): passage, id(decoder): nn.Identity()}).eval()
-    bias = getattr(decoder, "bias", None)
-    head = LanguageHead(_Logits(bare), decoder.weight.detach(), None if bias is None else bias.detach(), source)
+    stock = copy.deepcopy(lm, anatomy.shared(lm) | {id(lm.base_model): passage, id(decoder): decoder}).eval()
+    bare = copy.deepcopy(lm, anatomy.shared(lm) | {id(lm.base_model): passage, id(decoder): nn.Identity()}).eval()
+    head = LanguageHead(_Logits(bare), decoder.weight, getattr(decoder, "bias", None), source)
     _check_linear(head, stock, anatomy.width(lm))
     return head
 
 
 def tied(model: Any) -> LanguageHead:
     """The model's own input embeddings as a decoder, h E^T: nothing to download, weaker at late layers."""
-    weight = model.get_input_embeddings().weight.detach()
+    weight = model.get_input_embeddings().weight
     if weight.shape[1] != anatomy.width(model):
         raise LanguageHeadError(
             f'lm="tied" needs input embeddings as wide as the hidden states: {type(model).__name__} has '
             f"{weight.shape[1]} and {anatomy.width(model)}. Pass the pretrained checkpoint with its LM head instead."
         )
     norm = anatomy.final_norm(model)
-    return LanguageHead(nn.Identity() if norm is None else copy.deepcopy(norm), weight, None, "tied")
+    transform = nn.Identity() if norm is None else copy.deepcopy(norm, anatomy.shared(norm))
+    return LanguageHead(transform, weight, None, "tied")
 
 
 def load(source: str) -> Any:

@@ -4,6 +4,7 @@ import pytest
 import torch
 import transformers
 
+import nbsal
 from nbsal import language_head
 from nbsal.errors import LanguageHeadError
 from tests import axioms, replicas, zoo
@@ -68,3 +69,35 @@ def test_a_head_that_caps_its_logits_is_refused():
     torch.manual_seed(0)
     with pytest.raises(LanguageHeadError, match="after its last linear map"):
         language_head.from_model(transformers.Gemma2ForCausalLM(config).eval(), "a capped model")
+
+
+OWN = [
+    ("gpt2", "sequence"),
+    ("llama", "sequence"),
+    ("modernbert", "sequence"),
+    ("bert", "sequence"),
+    ("gpt2", "causal"),
+]
+
+
+@pytest.mark.parametrize(("architecture", "head"), OWN)
+def test_a_models_own_head_learns_with_it(architecture, head):
+    """Embeddings, final norm and bias are those of the model as it is now, in whatever precision."""
+    model = zoo.model(architecture, head).train()
+    settings = {"tokenizer": zoo.tokenizer(zoo.ARCHITECTURES[architecture][2])}
+    settings |= {} if head == "causal" else {"lm": "tied"}
+    subject = nbsal.load(model, **settings)
+    hidden, columns = torch.randn(6, subject.width, generator=torch.Generator().manual_seed(0)), torch.tensor([4, 9])
+    before = subject.language_head.probabilities(hidden, columns)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1 + 0.5 * torch.rand(parameter.shape, generator=torch.Generator().manual_seed(1)))
+    now = subject.language_head.probabilities(hidden, columns)
+    assert torch.equal(now, nbsal.load(model, **settings).language_head.probabilities(hidden, columns))
+    assert axioms.relative(now, before) > 0.01 and model.training
+    model.double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(0.7)
+    now = subject.language_head.probabilities(hidden.double(), columns)
+    assert torch.equal(now, nbsal.load(model, **settings).language_head.probabilities(hidden.double(), columns))
