@@ -62,7 +62,7 @@ class Work:
         meter.step(len(found))
         for places in batches(rows, 0 if subject.one_at_a_time else self.plan.tokens):
             meter.check()
-            found |= self._batch({place: rows[place] for place in places})
+            found |= self._batch({place: rows[place] for place in places}, meter)
             meter.step(len(places))
         return [found[place] for place in range(len(values))]
 
@@ -74,12 +74,12 @@ class Work:
         except InputError as error:
             return str(error)
 
-    def _batch(self, rows: Mapping[int, Row]) -> dict[int, Found]:
-        """A batch; if it fails, text by text, since one of them may be the cause."""
+    def _batch(self, rows: Mapping[int, Row], meter: Meter) -> dict[int, Found]:
+        """A batch, until `meter` stops it; if it fails, text by text, since one of them may be the cause."""
         subject = next(iter(self.explainers.values())).subject
         encoded = Encoded(list(rows.values()), reading.pad_id(subject))
         try:
-            found = together(self.explainers, encoded, [self.target] * len(rows))
+            found = together(self.explainers, encoded, [self.target] * len(rows), meter.part(worth=0, total=1))
             each = {
                 place: {name: saliencies[at] for name, saliencies in found.items()} for at, place in enumerate(rows)
             }
@@ -89,7 +89,7 @@ class Work:
         except Exception as error:  # whatever a model makes of a text: it is written down, and the run goes on
             if len(rows) == 1:
                 return {place: _sentence(error) for place in rows}
-        return {at: one for place, row in rows.items() for at, one in self._batch({place: row}).items()}
+        return {at: one for place, row in rows.items() for at, one in self._batch({place: row}, meter).items()}
 
     def _checked(self, found: dict[str, Any]) -> Found:
         for name, saliency in found.items():

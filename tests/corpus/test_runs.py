@@ -134,6 +134,18 @@ def test_a_cancelled_run_goes_on(explain, texts, whole, tmp_path):
     assert before == {name: (tmp_path / name).stat().st_mtime_ns for name in before}, "done again"
 
 
+def test_a_cancel_stops_a_slow_method_within_its_batch(explain, forwards, tmp_path):
+    cancel = threading.Event()
+    slow = nbsal.Explainer(explain.subject, "occlusion")
+    whole = kept(slow, ["A joy.", "A bore."], tmp_path / "whole")
+    needed = len(forwards)
+    handle = explain.subject.blocks[0].register_forward_hook(lambda *_: len(forwards) > needed + 1 and cancel.set())
+    with pytest.raises(Cancelled):
+        kept(slow, ["A joy.", "A bore."], tmp_path / "stopped", cancel=cancel)
+    handle.remove()
+    assert whole.complete and needed < len(forwards) < 2 * needed
+
+
 def test_a_damaged_shard_is_noticed_and_redone(explain, texts, whole, tmp_path):
     kept(explain, texts, tmp_path)
     shard = tmp_path / "part-000002.parquet"
