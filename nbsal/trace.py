@@ -163,7 +163,8 @@ def propagate(trace: Trace, rules: Rules, passage: Passage) -> Record:
             for row, given in zip(trace.encoded, flow.logits, strict=True)
         ]
         values = [d.target.value(given) for d, given in zip(trace.decisions, shortened, strict=True)]
-        found = _backward(torch.stack(values).sum(), flow.layers, rules.spread and subject.task == "span")
+        spread = trace.lengths() if rules.spread and subject.task == "span" else None
+        found = _backward(torch.stack(values).sum(), flow.layers, spread)
     reached = [torch.zeros_like(h) if r is None else r for h, r in zip(flow.layers, found, strict=True)]
     return Record(dict(enumerate(reached)), flow.mode.found)
 
@@ -214,12 +215,13 @@ def _heard(subject: Subject, inputs: dict[str, Tensor]) -> tuple[Tensor, list[Te
     return logits, heard
 
 
-def _backward(value: Tensor, layers: list[Tensor], spread: bool) -> Sequence[Tensor | None]:
-    """Relevance at every layer; `spread` puts the mean over positions on every position of the last one."""
-    if not spread:
+def _backward(value: Tensor, layers: list[Tensor], spread: Tensor | None) -> Sequence[Tensor | None]:
+    """Relevance at every layer; with `spread`, the texts' lengths, the last one's mean on each position of a text."""
+    if spread is None:
         return torch.autograd.grad(value, layers, retain_graph=True, allow_unused=True)
     (last,) = torch.autograd.grad(value, layers[-1:], retain_graph=True)
-    last = last.mean(1, keepdim=True).expand_as(last)
+    read = torch.arange(last.shape[1], device=last.device) < spread[:, None]
+    last = (last.sum(1) / spread[:, None])[:, None] * read[..., None]
     found = torch.autograd.grad(layers[-1], layers[:-1], last, retain_graph=True, allow_unused=True)
     return *found, last
 

@@ -102,3 +102,12 @@ def test_a_model_without_attention_probabilities_is_refused():
     subject = nbsal.load(transformers.FNetForSequenceClassification(config).eval())
     with pytest.raises(ModelError, match="0 of 2 attention"):
         nbsal.Explainer(subject, "rollout").ids([5, 6, 7])
+
+
+@pytest.mark.parametrize("name", ["lrp@published", "transformer-attribution@published"])
+def test_published_spans_spread_their_relevance_over_their_own_text(load, name):
+    """As published, a span's end goes to all positions in equal parts; those of padding are not the text's."""
+    pairs = [("Who wrote the book?", text) for text in axioms.TEXTS]
+    explain = nbsal.Explainer(load("bert", "span"), name)
+    for pair, one in zip(pairs, axioms.in_one_batch(explain, pairs), strict=True):
+        assert axioms.relative(one.scores, explain(pair).scores) < 1e-6
