@@ -1,4 +1,4 @@
-"""Hiding: a subject read with any of a text's tokens hidden, no subset of them twice.
+"""Hiding: a subject read with any of a text's tokens hidden, no subset of them twice while its weights stay.
 
 A token is removed by dropping it while everyone else keeps its position, which costs only the tokens that stay. Where
 that is not the same as a token nobody attends to (models that measure distances by index), a self-test on the texts at
@@ -50,6 +50,7 @@ class Hiding:
         self.filler = _filler(subject, way)
         self.forwards = 0  # subsets that the model was run on
         self._known: dict[Key, Tensor] = {}
+        self._weights = anatomy.stamp(subject.model)  # what is known is known of these
         self._first = anatomy.first_position(subject.model)
         self._placing = "position_ids" in inspect.signature(subject.model.forward).parameters
         # A decision that is read at positions needs every position to be there.
@@ -79,6 +80,9 @@ class Hiding:
     def _asked(
         self, rows: Sequence[Row], kept: Sequence[Any], targets: Sequence[Target | None], meter: Meter | None
     ) -> list[Tensor]:
+        now = anatomy.stamp(self.subject.model)
+        if self._weights != now:
+            self._weights, self._known = now, {}
         tables = [_table(row, given) for row, given in zip(rows, kept, strict=True)]
         asked = list(zip(rows, tables, targets, strict=True))
         keys = [[_key(row, one, target) for one in table] for row, table, target in asked]

@@ -25,6 +25,13 @@ def tolerance(subject) -> float:
     return 1e-10 if subject.dtype == torch.float64 else 1e-5
 
 
+def learn(model):
+    """A step that every weight takes."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1 + 0.5 * torch.rand(parameter.shape, generator=torch.Generator().manual_seed(1)))
+
+
 def in_one_batch(explain, texts):
     """What an explainer says of texts that are read at once, however much of them is padded."""
     return together({"": explain}, explain.subject.encode(texts), [None] * len(texts))[""]

@@ -135,6 +135,17 @@ def test_a_cancelled_call_goes_on_where_it_stopped(load, monkeypatch):
     assert hiding.forwards == distinct
 
 
+def test_what_was_read_is_forgotten_once_the_model_learns():
+    subject = nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece"))
+    row = subject.encode(axioms.TEXTS[0])[0]
+    hiding = Hiding(subject)
+    (before,) = hiding.logits([row], [subsets(row)])
+    axioms.learn(subject.model)
+    (now,) = hiding.logits([row], [subsets(row)])
+    assert torch.equal(now, Hiding(subject).logits([row], [subsets(row)])[0])
+    assert not torch.allclose(now, before, atol=1e-2)
+
+
 def test_errors_say_the_way_out(load):
     subject = load("bert", dtype="float32")
     row = subject.encode("A bore.")[0]

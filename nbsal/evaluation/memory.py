@@ -1,7 +1,8 @@
 """Memory: explainers asked about texts, and subjects about texts with tokens hidden, nothing of it twice.
 
 A long call that is cancelled leaves its memory in the error's `partial`; handed to the next call as `memory`, what was
-done is not done again. Calls that share a memory share what they have read.
+done is not done again. Calls that share a memory share what they have read, while the weights of their models stay:
+what was said before a model learnt is forgotten.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nbsal import anatomy
 from nbsal.encoding import Encoded, Row, Text
 from nbsal.errors import InputError, NbsalError
 from nbsal.explainer import Explainer, by_length, together
@@ -25,6 +27,7 @@ from nbsal.saliency import Saliency
 from nbsal.subject import Subject
 
 Explainers = Explainer | Sequence[Explainer] | Mapping[str, Explainer | Sequence[Explainer]]
+Key = tuple[Subject, Hashable]
 Table = NDArray[np.bool_]  # [subset, token], true where a token stays
 
 
@@ -48,8 +51,9 @@ class Memory:
     1
     """
 
-    saliencies: dict[Hashable, dict[tuple[Row, Any], Saliency]] = field(default_factory=dict)
+    saliencies: dict[Key, dict[tuple[Row, Any], Saliency]] = field(default_factory=dict)
     hidings: dict[tuple[Subject, str | int], Hiding] = field(default_factory=dict)
+    weights: dict[Subject, Any] = field(default_factory=dict)  # their stamps, when a subject was last explained
 
     def explain(
         self,
@@ -63,6 +67,8 @@ class Memory:
 
         `meter` counts texts, once a subject.
         """
+        for subject in rows:
+            self._renew(subject)
         every = [self.saliencies.setdefault(_key(explainer), {}) for explainer in explainers]
         for subject, encoded in rows.items():
             keys = list(zip(encoded, targets, strict=True))
@@ -97,13 +103,21 @@ class Memory:
             found |= {at: [part[place] for part in parts] for place, at in enumerate(members)}
         return [found[at] for at in range(len(runs))]
 
+    def _renew(self, subject: Subject) -> None:
+        """Forget what is no longer so."""
+        now = anatomy.stamp(subject.model)
+        if self.weights.setdefault(subject, now) != now:
+            self.weights[subject] = now
+            for key in [key for key in self.saliencies if key[0] is subject]:
+                del self.saliencies[key]
 
-def _key(explainer: Explainer) -> Hashable:
+
+def _key(explainer: Explainer) -> Key:
     """Explainers of one key say the same; settings that cannot be compared make an explainer its own key."""
     try:
         hash(explainer.method)
     except TypeError:
-        return explainer
+        return explainer.subject, explainer
     return explainer.subject, explainer.method
 
 

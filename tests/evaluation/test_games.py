@@ -145,6 +145,25 @@ def test_only_what_is_new_is_explained(load, monkeypatch):
     assert asked == [old, new, old, new]
 
 
+def test_a_memory_is_of_the_weights_it_was_filled_with():
+    """Whoever trains between two calls gets the second one of the trained model; other models are not forgotten."""
+    models = [zoo.model("bert", "sequence", seed=seed) for seed in range(2)]
+    subjects = [nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece")) for model in models]
+    explainers = {name: nbsal.Explainer(subject, "gradxact") for name, subject in zip("ab", subjects, strict=True)}
+    memory = Memory()
+    before = games(explainers, axioms.TEXTS, random=0, memory=memory, progress=False)
+    kept = [dict(known) for known in memory.saliencies.values()]
+    axioms.learn(models[0])
+    now = games(explainers, axioms.TEXTS, random=0, memory=memory, progress=False)
+    assert now.frame.equals(games(explainers, axioms.TEXTS, random=0, progress=False).frame)
+    assert not now.frame.equals(before.frame)
+    again = [memory.saliencies[explain.subject, explain.method] for explain in explainers.values()]
+    assert [all(new[key] is one for key, one in old.items()) for old, new in zip(kept, again, strict=True)] == [
+        False,
+        True,
+    ]
+
+
 @pytest.mark.parametrize("at", [2, 150])
 def test_a_cancelled_call_goes_on_where_it_stopped(load, monkeypatch, at):
     monkeypatch.setattr("nbsal.hiding.TOKENS", 16)
