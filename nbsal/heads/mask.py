@@ -70,12 +70,12 @@ class HeadMask:
         return self._map(lambda part: part.ravel()[order].reshape(part.shape))
 
     def corrupted(self, rate: float, seed: int) -> "HeadMask":
-        """This mask and, at random, the share `rate` of the heads it leaves out."""
+        """This mask and, at random, the share `rate` of the heads it leaves out, to the nearest whole head."""
         if not 0 <= rate <= 1:
             raise InputError(f"rate is a share from 0 to 1, not {rate}.")
         free = np.flatnonzero(~self.selected)
         added = self.unnamed.copy()
-        chosen = np.random.default_rng(seed).permutation(free)[: int(len(free) * rate)]
+        chosen = np.random.default_rng(seed).permutation(free)[: round(len(free) * rate)]
         added.ravel()[chosen] = True
         return HeadMask(self.positional, self.relations, added)
 

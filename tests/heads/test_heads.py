@@ -254,6 +254,21 @@ def test_random_masks_match_and_corruption_adds():
     assert random == MASK.matched_random(seed=3) != MASK.matched_random(seed=4)
     corrupted = MASK.corrupted(0.67, seed=1)
     assert (corrupted.selected & MASK.selected).sum() == 3 and corrupted.selected.sum() == 5
+    bare = HeadMask.from_array(np.zeros((10, 10), int))
+    assert [bare.corrupted(percent / 100, 0).selected.sum() for percent in range(101)] == list(range(101))
+    assert [MASK.corrupted(tenth / 10, 0).selected.sum() - 3 for tenth in range(11)] == [
+        0,
+        0,
+        1,
+        1,
+        1,
+        2,
+        2,
+        2,
+        2,
+        3,
+        3,
+    ]
     assert MASK.corrupted(1.0, 0).selected.all() and MASK.corrupted(0.0, 0) == MASK
     with pytest.raises(InputError, match="0 to 1"):
         MASK.corrupted(1.5, 0)
@@ -273,6 +288,11 @@ def test_masks_survive_a_file_and_say_when_they_did_not(tmp_path):
 def test_masks_are_zeros_and_ones(array):
     with pytest.raises(InputError, match="0 and 1"):
         HeadMask.from_array(array)
+
+
+def test_mask_lrp_says_how_an_array_becomes_its_mask(load):
+    with pytest.raises(InputError, match=r"not ndarray: .*HeadMask\.from_array"):
+        nbsal.Explainer(load("bert"), "mask-lrp", mask=np.ones((3, 4)))
 
 
 def test_a_decoder_without_padding_id_is_studied_one_by_one(load, monkeypatch):
