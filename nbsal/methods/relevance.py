@@ -174,11 +174,16 @@ class MaskLRP(TransformerAttribution):
     joint: bool = False
 
     def resolve(self, subject: Subject) -> Self:
-        mask = self.mask or subject.mask
+        mask = subject.mask if self.mask is None else self.mask
         if mask is None:
             raise InputError(
                 f"{self.name} needs a head mask: nbsal.Explainer(subject, {self.name!r}, mask=...), found by "
                 f"nbsal.heads.discover(subject, parses)."
+            )
+        if not isinstance(mask, HeadMask):
+            raise InputError(
+                f"mask must be a HeadMask, not {type(mask).__name__}: an array becomes one by "
+                "nbsal.heads.HeadMask.from_array(array)."
             )
         if mask.shape != (subject.depth, subject.heads):
             raise InputError(f"The head mask has the shape {mask.shape}, the model {(subject.depth, subject.heads)}.")
