@@ -164,7 +164,7 @@ def final_norm(model: Any) -> nn.Module | None:
     device = next(base.parameters()).device
     ids = torch.arange(4, device=device)[None] % model.config.vocab_size
     with evaluating(model), listening(model) as heard:
-        out = first_tensor(base(input_ids=ids, return_dict=True).last_hidden_state)
+        out = _read(base, ids)
     if torch.equal(heard[-1], out):
         return None
     for module in base.modules():
@@ -240,8 +240,14 @@ def causal(model: Any) -> bool:
         return True in said
     ids = torch.tensor([[size - 1, size - 2, size - 3], [size - 1, size - 2, size - 4]], device=model.device)
     with evaluating(model):
-        first, other = base(input_ids=ids, return_dict=True).last_hidden_state
+        first, other = _read(base, ids)
     return bool(torch.allclose(first[0], other[0], rtol=1e-4, atol=1e-6))
+
+
+def _read(base: nn.Module, ids: Tensor) -> Tensor:
+    """What a body makes of a probe; without a mask some warn that it may hold padding, which it may."""
+    found: Tensor = base(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True).last_hidden_state
+    return found
 
 
 def stamp(model: nn.Module) -> tuple[Any, ...]:

@@ -41,6 +41,33 @@ def test_causal_models_decode_with_their_own_head(load, architecture):
     assert nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores.any()
 
 
+@pytest.fixture
+def loud():
+    """transformers as it talks outside of tests, with what it says once only said again."""
+    before, once = transformers.logging.get_verbosity(), transformers.utils.logging.warning_once
+    transformers.logging.set_verbosity_warning()
+    transformers.logging.enable_propagation()
+    once.cache_clear()
+    yield
+    once.cache_clear()
+    transformers.logging.disable_propagation()
+    transformers.logging.set_verbosity(before)
+
+
+@pytest.mark.usefixtures("loud")
+@pytest.mark.parametrize("pad", [0, 3])  # the first and the last token of a probe, and the end of a text as well
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+def test_loading_says_nothing(checkpoints, architecture, pad, caplog, capfd, recwarn):
+    path = zoo.save(checkpoints, architecture, "sequence", pad_token_id=pad)
+    lms = [zoo.save(checkpoints, architecture, zoo.lm_head(architecture), seed=1, pad_token_id=pad)]
+    lms += [] if architecture in ("electra", "albert") else ["tied"]  # whose embeddings are too narrow
+    for lm in lms:
+        nbsal.load(path, lm=lm)
+    if architecture in zoo.DECODERS:
+        nbsal.load(lms[0])
+    assert not caplog.records and not recwarn and capfd.readouterr().err == ""
+
+
 def test_models_in_memory_are_not_touched():
     model = zoo.model("bert", "sequence").train()
     subject = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), lm=zoo.model("bert", "masked"))
