@@ -186,7 +186,7 @@ def _run(subject: Subject, encoded: Encoded, rules: Rules) -> Flow:
                 raise
             raise ModelError(
                 f"The published rules count the attention mask as a summand, which {type(subject.model).__name__} does "
-                "not add to its scores: explain with a method of another family."
+                "not add to its scores: explain with the method's plain name, such as lrp."
             ) from error
     return _flow(subject, running, heard, logits)
 

@@ -52,7 +52,7 @@ class Record:
 
 
 SHADOW = "_nbsal_shadow"
-BLOCK = "_nbsal_block"  # marks attention probabilities on their way to the values
+BLOCK = "_nbsal_block"  # marks attention probabilities on their way to the values: its block, and [batch, head]
 T = Tensor
 _LINEAR = {functional.linear}
 _TRANSPOSED = {torch.addmm, T.addmm}
@@ -66,7 +66,7 @@ _IDENTITY = {
 }  # fmt: skip
 _MOVES = frozenset(
     "view reshape transpose permute contiguous __getitem__ split squeeze unsqueeze flatten cat chunk expand to type "
-    "float double clone swapaxes t unbind stack narrow index_select __get__ size dim numel "
+    "float double clone swapaxes t unbind stack narrow index_select gather masked_fill __get__ size dim numel "
     "is_floating_point data_ptr requires_grad_".split()
 )
 
@@ -106,8 +106,7 @@ class Relevance(TorchFunctionMode):
         elif func in _TRANSPOSED:
             cast(y, self._transposed(bare, *beneath))
         elif func in _PRODUCT:
-            gate = Gate(self, getattr(args[0], BLOCK)) if hasattr(args[0], BLOCK) else None
-            cast(y, apply(rules.Product, *beneath, bare, self.rules, gate))
+            cast(y, self._product(getattr(args[0], BLOCK, None), bare, *beneath))
         elif func in _ADD:
             cast(y, self._add(y, *args))
         elif func in _TIMES:
@@ -117,7 +116,7 @@ class Relevance(TorchFunctionMode):
             taylor = self.rules.softmax == "taylor"
             cast(y, apply(rules.Softmax if taylor else rules.Identity, beneath[0], bare))
             if y.ndim == 4:
-                setattr(y, BLOCK, self.softmaxes)
+                setattr(y, BLOCK, (self.softmaxes, y.shape[:2]))
                 self.softmaxes += 1
         elif func in _IDENTITY:
             cast(y, _passed(y, args[0]))
@@ -127,7 +126,10 @@ class Relevance(TorchFunctionMode):
                 _cast_all(y, func(*beneath, **kwargs))
                 _mark(y, args[0])
         else:
-            raise ModelError(f"Relevance has no rule for {resolve_name(func) or func}, which this model calls.")
+            raise ModelError(
+                f"Relevance has no rule for {resolve_name(func) or func}, which this model calls: explain with a "
+                "method of another family."
+            )
         return y
 
     def _linear(self, y: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -146,6 +148,14 @@ class Relevance(TorchFunctionMode):
         if key not in self.sizes:
             self.sizes[key] = weight.detach().abs()
         return self.sizes[key]
+
+    def _product(self, attends: tuple[int, torch.Size] | None, y: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        if attends is None:
+            return apply(rules.Product, a, b, y, self.rules, None)
+        block, heads = attends
+        # DeBERTa lays texts and heads into one axis; maps and masks want them apart.
+        apart = [one.reshape(*heads, *one.shape[-2:]) if one.ndim == 3 else one for one in (a, b, y)]
+        return apply(rules.Product, *apart, self.rules, Gate(self, block)).reshape(y.shape)
 
     def _add(self, y: Tensor, a: Any, b: Any) -> Tensor:
         both = shadow(a) is not None and shadow(b) is not None
@@ -219,8 +229,8 @@ def _passed(y: Tensor, *inputs: Any) -> Tensor:
 
 
 def _mark(y: Any, x: Any) -> None:
-    """Attention stays attention through dropout and changes of type."""
-    if isinstance(y, Tensor) and hasattr(x, BLOCK) and y.shape == x.shape:
+    """Attention stays attention through dropout, changes of type, and where texts and heads come to share an axis."""
+    if isinstance(y, Tensor) and hasattr(x, BLOCK) and y.shape[-2:] == x.shape[-2:] and y.numel() == x.numel():
         setattr(y, BLOCK, getattr(x, BLOCK))
 
 

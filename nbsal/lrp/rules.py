@@ -144,7 +144,9 @@ def _twofold(relevance: Tensor, x: Tensor, weight: Tensor, rules: Rules) -> Tens
 
 
 class Product(Function):
-    """a @ b: each factor takes half. `gate` may record and change what arrives; it says what a's map is read from.
+    """a @ b: each factor takes half, or the whole beside a constant one, such as a table of positions.
+
+    `gate` may record and change what arrives; it says what a's map is read from.
 
     >>> a, b = torch.tensor([[1.0, 3.0]], requires_grad=True), torch.tensor([[2.0], [1.0]], requires_grad=True)
     >>> y = apply(Product, a, b, a @ b, DEFAULT, None)
@@ -162,11 +164,11 @@ class Product(Function):
     def backward(ctx: Any, relevance: Tensor) -> Any:
         a, b, y = ctx.saved_tensors
         read, flows = (relevance, relevance) if ctx.gate is None else ctx.gate.passes(relevance)
-        part = share(flows, y, ctx.rules)
-        ours = a * (part @ b.mT) / 2
+        part, takers = share(flows, y, ctx.rules), sum(ctx.needs_input_grad[:2])
+        ours = a * (part @ b.mT) / takers
         if ctx.gate is not None:
-            ctx.gate.keep(ours if read is flows else a * (share(read, y, ctx.rules) @ b.mT) / 2)
-        return ours, b * (a.mT @ part) / 2, None, None, None
+            ctx.gate.keep(ours if read is flows else a * (share(read, y, ctx.rules) @ b.mT) / takers)
+        return ours, b * (a.mT @ part) / takers, None, None, None
 
 
 class Halves(Function):
@@ -189,6 +191,8 @@ class Halves(Function):
 
 class Add(Function):
     """a + b: each summand takes its share; then both are scaled so that an example keeps its total.
+
+    Examples lie on the first axis; in DeBERTa's scores these are the heads of each, and every head keeps its own.
 
     >>> a, b = torch.tensor([[1.0]], requires_grad=True), torch.tensor([[3.0]], requires_grad=True)
     >>> [round(part.item(), 4) for part in torch.autograd.grad(apply(Add, a, b, a + b, DEFAULT).sum(), (a, b))]

@@ -5,7 +5,7 @@ contribution is how much nearer it brings the output (in the l1 norm).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
@@ -38,6 +38,7 @@ _BERT = Parts(
 )
 PARTS = {
     **dict.fromkeys(("bert", "roberta", "xlm-roberta", "electra", "camembert"), _BERT),
+    "deberta-v2": replace(_BERT, value="attention.self.value_proj"),
     "mpnet": Parts("attention.attn.v", "attention.attn.o", "attention.LayerNorm", _BERT.second, _BERT.feed_forward),
     "distilbert": Parts(
         "attention.v_lin",

@@ -62,7 +62,7 @@ def test_gae(load, read):
 
 
 @pytest.mark.parametrize("second", [False, True])
-@pytest.mark.parametrize("architecture", ["bert", "roberta", "electra", "mpnet", "distilbert", "albert"])
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "electra", "deberta-v2", "mpnet", "distilbert", "albert"])
 def test_alti_sees_the_blocks_own_output(load, architecture, second):
     """What all positions contribute adds up to the block's output: the parts are those of the stock block."""
     from nbsal.methods.alti import PARTS, _centred
@@ -77,9 +77,13 @@ def test_alti_sees_the_blocks_own_output(load, architecture, second):
         for path in (parts.out, parts.norm, parts.second)
     ]
     last = 2 if architecture == "albert" else 0  # ALBERT calls one block three times; what was heard is the last call
-    x = trace.record(subject, subject.encode(TEXT), needs=set()).hidden[last][0]
+    read = trace.record(subject, subject.encode(TEXT), needs={"attention"})
     for hook in hooks:
         hook.remove()
+    x, attention = read.hidden[last][0], read.attention[last][0]
+    values = block.get_submodule(parts.value)(x).unflatten(-1, (subject.heads, -1))
+    mixed = torch.einsum("hij,jhd->ihd", attention, values).reshape(x.shape)
+    assert axioms.relative(mixed.detach(), heard[parts.out][0].reshape(x.shape).detach()) < 1e-10
     states = heard[parts.norm][0][0]
     assert axioms.relative(heard[parts.out][1].reshape(x.shape).detach() + x, states.detach()) < 1e-10
     output = heard[parts.norm][1][0]
@@ -98,7 +102,7 @@ def test_alti_names_what_it_reads(load):
 )
 @pytest.mark.parametrize("architecture", ["bert", "distilbert", "deberta-v2", "gpt2", "llama", "modernbert"])
 def test_batches_and_padding(load, architecture, name):
-    if name == "alti" and architecture not in ("bert", "distilbert"):
+    if name == "alti" and architecture not in ("bert", "distilbert", "deberta-v2"):
         with pytest.raises(ModelError):
             nbsal.Explainer(load(architecture), name)
         return
