@@ -125,7 +125,7 @@ def test_no_batch_is_mostly_padding(load):
     subject = load("bert", decoding=False)
     encoded = subject.encode(["A joy."] * 20 + ["a " * 60])
     assert [len(batch) for _, batch in by_length([nbsal.Explainer(subject, "gradcam")], encoded, 32)] == [20, 1]
-    assert [len(batch) for _, batch in by_length([nbsal.Explainer(subject, "gradcam")], encoded[14:], 32)] == [7]
+    assert [len(batch) for _, batch in by_length([nbsal.Explainer(subject, "gradcam")], encoded[17:], 32)] == [4]
 
 
 def test_progress_counts_texts(load):
@@ -144,14 +144,22 @@ def test_cancel_stops_between_batches_and_keeps_what_is_done(load):
     assert [one.text for one in caught.value.partial] == ["A bore."]
 
 
+SEVERAL_RUNS = ("smooth", "integrated", "gradient-shap", "deeplift-shap", "occlusion", "simple@allennlp")
+
+
 def test_a_decoder_without_padding_id_is_explained_one_by_one(load):
     subject = load("gpt2")
     subject.model.config.pad_token_id, before = None, subject.model.config.pad_token_id
     try:
         assert subject.one_at_a_time
         assert len(nbsal.Explainer(subject, "gradcam").map(axioms.TEXTS, progress=False)) == len(axioms.TEXTS)
+        bare = {name: nbsal.Explainer(subject, name)(axioms.TEXTS[0]).scores for name in SEVERAL_RUNS}
+        with pytest.raises(ModelError, match=r"set its model\.config\.pad_token_id, or take occlusion\."):
+            nbsal.Explainer(subject, "occlusion@thermostat")
     finally:
         subject.model.config.pad_token_id = before
+    for name, scores in bare.items():
+        assert axioms.relative(scores, nbsal.Explainer(subject, name)(axioms.TEXTS[0]).scores) < 1e-6, name
 
 
 def test_layer_none_is_the_default_layer(load):
@@ -168,6 +176,12 @@ def test_wrong_names_list_the_valid_ones(load):
         nbsal.Explainer(subject, "grad-cam")
     with pytest.raises(UnknownName, match="0, 1, 2, 3"):
         nbsal.Explainer(subject, "gradcam", layer=4)
+    with pytest.raises(UnknownName, match=r"norm 3\. Valid: 1, 2"):
+        nbsal.Explainer(subject, "simple", norm=3)
+    with pytest.raises(UnknownName, match=r"start_layer 3\. Valid: 0, 1, 2"):
+        nbsal.Explainer(subject, "transformer-attribution", start_layer=3)
+    with pytest.raises(UnknownName, match=r"dtype of relevance 'float32'\. Valid: float64, model"):
+        nbsal.Explainer(subject, "lrp", dtype="float32")
     with pytest.raises(InputError, match="settings"):
         nbsal.Explainer(subject, "gradcam", lair=4)
     with pytest.raises(InputError, match="GradCAM"):
@@ -292,6 +306,10 @@ MISTAKES = [
     (lambda s: nbsal.Explainer(s, nbsal.Decoded(nbsal.Decoded())), "layer method"),
     (lambda s: nbsal.Explainer(s, "decoded-gradcam", tau="3"), "whole number"),
     (lambda s: nbsal.Explainer(s, "gradcam", layer=True), "whole number"),
+    (lambda s: nbsal.Explainer(s, "transformer-attribution", start_layer=1.0), "start_layer must be a whole number"),
+    (lambda s: nbsal.Explainer(s, "lime@thermostat", samples=0), "samples must be at least 1"),
+    (lambda s: nbsal.Explainer(s, "shapley@thermostat", samples=0), "samples must be at least 1"),
+    (lambda s: nbsal.Explainer(s, "gradcam").ids([[2, 9, 3], [2, 10, 3]]), "one sequence, not 2"),
     (lambda s: nbsal.Explainer(s, "gradcam").map("A joy."), "list of texts"),
     (lambda s: nbsal.Explainer(s, "gradcam").map(["A joy."], batch_size=0), "batch_size"),
     (lambda s: nbsal.Explainer(s, "gradcam").map(["A joy."], batch_size="3"), "batch_size"),

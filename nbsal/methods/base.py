@@ -4,6 +4,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -31,6 +32,13 @@ def counted(value: Any, name: str) -> int:
     if count < 1:
         raise InputError(f"{name} must be at least 1, not {count}.")
     return count
+
+
+def real(value: Any, name: str) -> float:
+    """A setting that must be a number, as a plain float."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"{name} must be a number, not {value!r}.")
+    return float(value)
 
 
 class Method(ABC):

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from nbsal import anatomy, room
 from nbsal.errors import InputError
 from nbsal.methods.above import Above, at_once, check_baseline
-from nbsal.methods.base import LayerMethod, counted, register
+from nbsal.methods.base import LayerMethod, counted, real, register
 from nbsal.methods.chance import drawing
 from nbsal.methods.gradient import Simple
 from nbsal.subject import Subject
@@ -49,7 +49,7 @@ class Smooth(Simple):
     seed: int = 0
 
     def resolve(self, subject: Subject) -> Self:
-        if not self.noise >= 0:
+        if not real(self.noise, "noise") >= 0:
             raise InputError(f"noise is a share of the spread of a text's states, from 0: not {self.noise!r}.")
         return replace(super().resolve(subject), samples=counted(self.samples, "samples"))
 
@@ -270,7 +270,7 @@ class _Upper(nn.Module):
 
 def _kinds(subject: Subject, baselines: Sequence[str]) -> tuple[str, ...]:
     """The baselines, once each is known to exist."""
-    if isinstance(baselines, str) or not baselines:
+    if isinstance(baselines, str) or not isinstance(baselines, Sequence) or not baselines:
         raise InputError(f'baselines is a tuple of names such as ("zero", "pad"), not {baselines!r}.')
     for kind in baselines:
         check_baseline(subject, kind)

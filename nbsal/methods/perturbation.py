@@ -18,7 +18,7 @@ from torch import Tensor
 from nbsal.encoding import Row
 from nbsal.errors import InputError, UnknownName
 from nbsal.hiding import Hiding
-from nbsal.methods.base import Method, counted, register
+from nbsal.methods.base import Method, counted, real, register
 from nbsal.methods.chance import drawing
 from nbsal.subject import Subject
 from nbsal.trace import Trace
@@ -201,7 +201,7 @@ class LIME(Perturbation):
     seed: int = 0
 
     def resolve(self, subject: Subject) -> Self:
-        if not self.ridge >= 0 or not self.width > 0:
+        if not real(self.ridge, "ridge") >= 0 or not real(self.width, "width") > 0:
             raise InputError(f"ridge is 0 or more and width more than 0, not {self.ridge!r} and {self.width!r}.")
         return replace(super().resolve(subject), samples=counted(self.samples, "samples"))
 

@@ -13,7 +13,7 @@ from nbsal.heads.mask import HeadMask
 from nbsal.lrp.mode import Passage, straight
 from nbsal.lrp.rules import ATTN, DEFAULT, Rules
 from nbsal.methods.attention import deciding_rows, identity, rolled_out
-from nbsal.methods.base import Method, register
+from nbsal.methods.base import Method, register, whole
 from nbsal.subject import Subject
 from nbsal.trace import Trace
 
@@ -26,6 +26,11 @@ class RelevanceMethod(Method):
     apart = True
 
     dtype: str = "float64"  # "model": the model's own precision; below the top blocks float32 relevance is noisy
+
+    def resolve(self, subject: Subject) -> Self:
+        if self.dtype not in ("float64", "model"):
+            raise UnknownName("dtype of relevance", self.dtype, ("float64", "model"))
+        return self
 
     def reader(self, subject: Subject) -> Subject:
         return subject.double if self.dtype == "float64" else subject
@@ -98,9 +103,10 @@ class TransformerAttribution(RelevanceMethod):
     start_layer: int = 0
 
     def resolve(self, subject: Subject) -> Self:
-        if self.start_layer not in range(subject.depth):
-            raise UnknownName("start_layer", self.start_layer, range(subject.depth))
-        return self
+        start = whole(self.start_layer, "start_layer")
+        if start not in range(subject.depth):
+            raise UnknownName("start_layer", start, range(subject.depth))
+        return replace(super().resolve(subject), start_layer=start)
 
     def maps(self, trace: Trace) -> list[Tensor]:
         """One map a block, [batch, query, key]: the identity, and what speaks for the target."""

@@ -7,8 +7,8 @@ padding is left out here wherever that is exact, and minded where it is not.
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -16,11 +16,13 @@ from torch import Tensor, nn
 
 from nbsal import anatomy, reading
 from nbsal.encoding import Row
+from nbsal.errors import ModelError
 from nbsal.hiding import TOKENS
-from nbsal.methods.base import Method, register
+from nbsal.methods.base import Method, counted, register
 from nbsal.methods.chance import drawing
 from nbsal.methods.paths import quietly
 from nbsal.methods.perturbation import slopes
+from nbsal.subject import Subject
 from nbsal.trace import Trace
 
 PAPER = "Feldhus et al. 2021 (ThermoStat), as published"
@@ -47,8 +49,6 @@ class Program(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """The target for each row of ids; whatever their type, they are token ids."""
         self.trace.meter.check()
-        if len(ids) > 1 and self.subject.one_at_a_time:
-            return torch.cat([self(one[None]) for one in ids])
         many = {name: tensor.expand(len(ids), -1) for name, tensor in self.inputs.items()}
         logits = self.subject.logits(many | {"input_ids": ids.long()})
         return self.target.value(logits.movedim(0, -1))
@@ -72,6 +72,14 @@ class Program(nn.Module):
 @dataclass(frozen=True)
 class Published(Method):
     """An explainer of ThermoStat: texts one by one."""
+
+    def resolve(self, subject: Subject) -> Self:
+        if subject.one_at_a_time:
+            raise ModelError(
+                f"{self.name} hides tokens as padding, which {subject.name} cannot tell from text: set its "
+                f"model.config.pad_token_id, or take {self.name.partition('@')[0]}."
+            )
+        return self
 
     def scores(self, trace: Trace) -> Tensor:
         return trace.once(self, lambda: self._one_by_one(trace))
@@ -148,6 +156,9 @@ class ThermoStatLIME(Published):
     samples: int = 25
     seed: int = 0
 
+    def resolve(self, subject: Subject) -> Self:
+        return replace(super().resolve(subject), samples=counted(self.samples, "samples"))
+
     def perturbed(self, program: Program) -> Tensor:
         """The ids that are asked about, [sample, position]."""
         spared = np.array(program.row.special) | np.isin(program.row.ids, _reserved(program.subject.tokenizer))
@@ -201,6 +212,9 @@ class ThermoStatShapley(Published):
 
     samples: int = 25
     seed: int = 0
+
+    def resolve(self, subject: Subject) -> Self:
+        return replace(super().resolve(subject), samples=counted(self.samples, "samples"))
 
     def attributed(self, program: Program) -> Tensor:
         from captum.attr import ShapleyValueSampling

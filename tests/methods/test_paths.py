@@ -279,6 +279,12 @@ def test_what_breaks_off_leaves_nothing_on_the_modules(load):
     handle.remove()
 
 
+def test_a_baseline_whose_turn_never_comes_counts_for_nothing(load):
+    one, two = (nbsal.GradientShap(samples=1, baselines=kinds) for kinds in (("zero",), ("zero", "mask")))
+    scores = nbsal.Explainer(load("bert"), one)(TEXT).scores
+    assert scores.any() and axioms.relative(nbsal.Explainer(load("bert"), two)(TEXT).scores, scores) < 1e-12
+
+
 def test_wrong_settings_are_named(load):
     subject = load("bert")
     with pytest.raises(UnknownName, match="zero, pad, mask"):
@@ -287,10 +293,14 @@ def test_wrong_settings_are_named(load):
         nbsal.Explainer(subject, "gradient-shap", baselines=("zero", "one"))
     with pytest.raises(InputError, match="baselines is a tuple"):
         nbsal.Explainer(subject, "deeplift-shap", baselines="zero")
+    with pytest.raises(InputError, match="baselines is a tuple"):
+        nbsal.Explainer(subject, "gradient-shap", baselines=2)
     with pytest.raises(InputError, match="steps must be at least 1"):
         nbsal.Explainer(subject, "integrated", steps=0)
     with pytest.raises(InputError, match="noise is a share"):
         nbsal.Explainer(subject, "smooth", noise=-1)
+    with pytest.raises(InputError, match="noise must be a number, not 'much'"):
+        nbsal.Explainer(subject, "smooth", noise="much")
     bare = nbsal.load(subject.model)
     bare.tokenizer = None
     with pytest.raises(InputError, match="no mask token"):

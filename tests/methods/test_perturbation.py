@@ -292,5 +292,7 @@ def test_wrong_settings_are_named(load):
         nbsal.Explainer(subject, "occlusion", window=1.5)
     with pytest.raises(InputError, match="ridge is 0 or more"):
         nbsal.Explainer(subject, "lime", ridge=-1)
+    with pytest.raises(InputError, match="width must be a number, not None"):
+        nbsal.Explainer(subject, "lime", width=None)
     with pytest.raises(UnknownName, match="token, word"):
         nbsal.Explainer(subject, "random", level="letter")
