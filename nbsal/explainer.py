@@ -24,7 +24,7 @@ from nbsal.trace import Trace
 
 LONG = ("truncate", "window")
 USUAL = 128  # tokens; longer texts count for several in a batch
-PADDING = 512  # tokens that are worth no batch of their own
+PADDING = 256  # tokens that may be padded; beyond, another batch costs less
 SORTED_AHEAD = 32  # batches that are read ahead and sorted by length, so that little is padded
 
 
@@ -317,8 +317,8 @@ def by_length(explainers: Collection[Explainer], encoded: Encoded, size: int) ->
     """Batches of texts of like lengths, with their places, for explainers of one subject.
 
     Long texts count for several, since a batch of them would fill the memory of a laptop: by their length, or by its
-    square where somebody reads pairs of positions. A batch ends, too, where the next text would have most of it padded;
-    texts that are read by windows are batches of their own.
+    square where somebody reads pairs of positions. A batch ends, too, where the next text would have more padded than
+    another batch costs; texts that are read by windows are batches of their own.
     """
     one_at_a_time = next(iter(explainers)).subject.one_at_a_time
     power = 2 if any(explainer.method.pairwise for explainer in explainers) else 1
@@ -328,10 +328,9 @@ def by_length(explainers: Collection[Explainer], encoded: Encoded, size: int) ->
 
     def full(members: list[int], place: int) -> bool:
         longest, count = len(encoded[place]), len(members) + 1
-        tokens = sum(len(encoded[i]) for i in members)
-        padding = count * longest - (tokens + longest)
+        padding = sum(longest - len(encoded[i]) for i in members)
         crowded = count * max(1.0, longest / USUAL) ** power > size
-        return apart(place) or apart(members[-1]) or crowded or padding > max(PADDING, tokens)
+        return apart(place) or apart(members[-1]) or crowded or padding > PADDING
 
     for members in room.packed(sorted(range(len(encoded)), key=lambda i: len(encoded[i])), full):
         yield members, Encoded([encoded[i] for i in members], encoded.pad_id)
