@@ -11,7 +11,7 @@ from nbsal.methods import decoding
 from tests import replicas, zoo
 from tests.axioms import relative
 
-TEXT = "The film is a warm and funny joy, the plot a bore."
+TEXT = "The film is a warm and funny joy, the plot a bore. Who wrote it?"  # more tokens than a state has features
 METHODS = {"gradcam": nbsal.GradCAM, "simple": nbsal.Simple, "gradxact": nbsal.GradientXActivation}
 
 
@@ -111,7 +111,10 @@ def test_coarse_normaliser_is_near_the_full_one(reviews):
     assert 0 < relative(coarse, full) < 0.02
 
 
-def test_small_tau_at_the_last_block_warns(reviews):
+def test_only_small_tau_at_the_last_block_warns(reviews, recwarn):
+    for settings in ({"layer": 6}, {"layer": 5, "tau": 1}, {}):
+        nbsal.Explainer(reviews, "decoded-gradcam", **settings)
+    assert not recwarn
     with pytest.warns(UserWarning, match="pooled position"):
         nbsal.Explainer(reviews, "decoded-gradcam", layer=6, tau=1)
 
