@@ -152,10 +152,10 @@ class Relevance(TorchFunctionMode):
     def _product(self, attends: tuple[int, torch.Size] | None, y: Tensor, a: Tensor, b: Tensor) -> Tensor:
         if attends is None:
             return apply(rules.Product, a, b, y, self.rules, None)
-        block, heads = attends
-        # DeBERTa lays texts and heads into one axis; maps and masks want them apart.
-        apart = [one.reshape(*heads, *one.shape[-2:]) if one.ndim == 3 else one for one in (a, b, y)]
-        return apply(rules.Product, *apart, self.rules, Gate(self, block)).reshape(y.shape)
+        (block, heads), shape = attends, y.shape
+        if a.ndim == 3:  # DeBERTa lays texts and heads into one axis; maps and masks want them apart
+            a, b, y = (one.reshape(*heads, *one.shape[1:]) for one in (a, b, y))
+        return apply(rules.Product, a, b, y, self.rules, Gate(self, block)).reshape(shape)
 
     def _add(self, y: Tensor, a: Any, b: Any) -> Tensor:
         both = shadow(a) is not None and shadow(b) is not None
