@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import measure, peers, snippets, table
+from tests.bench import gpu, measure, peers, snippets, table
 from tests.bench.__main__ import BENCHES
 
 ROOT = Path(__file__).parents[1]
@@ -43,6 +43,23 @@ def test_a_benchmark_runs_from_the_command(tmp_path):
     environment = os.environ | {"PATH": str(tmp_path)}
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
     assert "not run: there is no Chromium on the PATH" in found.stdout.splitlines()[2]
+
+
+def test_without_a_gpu_a_row_says_so(monkeypatch):
+    monkeypatch.setattr(gpu.torch.cuda, "is_available", lambda: False)
+    (row,) = gpu.results(1, True)
+    assert row.ours == "not run: torch finds no CUDA device" and not row.met
+
+
+def test_methods_that_differ_elsewhere_are_named(monkeypatch, reviews):
+    news = gpu.nbsal.load("demo/news")
+    monkeypatch.setattr(gpu.catalogue, "names", lambda: ["gradcam", "mask-lrp@nowhere"])
+    monkeypatch.setattr(gpu.nbsal, "load", lambda name, device: reviews)
+    (row,) = gpu.methods("cpu", True)
+    assert row.ours.startswith("0.0e+00, 1 of 2 within 0.0001; mask-lrp@nowhere: UnknownName") and row.met == "no"
+    monkeypatch.setattr(gpu.nbsal, "load", lambda name, device: reviews if device == "cpu" else news)
+    (row,) = gpu.methods("cuda", True)
+    assert "0 of 2 within 0.0001; gradcam: " in row.ours
 
 
 def test_a_tool_that_is_not_there_is_a_row_that_says_so(monkeypatch):

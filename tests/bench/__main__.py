@@ -6,7 +6,7 @@ Each runs in a process of its own, so that none inherits another's memory; what 
 from tests.bench.measure import alone
 from tests.bench.table import line, markdown, parser
 
-BENCHES = ("decoding", "relevance", "perturbation", "games", "corpus", "pages", "peers")
+BENCHES = ("decoding", "relevance", "perturbation", "games", "corpus", "pages", "peers", "gpu")
 
 
 def main() -> None:
