@@ -134,8 +134,11 @@ def record(
             _flowing(subject, DEFAULT) if flowing else nullcontext() as running,
         ):
             logits, heard = _heard(subject, subject.inputs(encoded))
+        if flowing or any(need.startswith("hidden") for need in needs):
+            _laid_out("hidden states", [hidden.shape[:2] for hidden in heard], encoded, subject)
         if attending:
             _complete("attention", len(seen), subject.depth, subject)
+            _laid_out("attention maps", [(len(maps), *maps.shape[2:]) for maps in seen], encoded, subject)
         decisions = [
             decide(subject, row, given[: len(row)] if given.ndim > 1 else given, want)
             for row, given, want in zip(encoded, logits.detach(), wanted, strict=True)
@@ -254,6 +257,17 @@ def _complete(what: str, found: int, expected: int, subject: Subject) -> None:
             f"{found} of {expected} {what} were seen in {type(subject.model).__name__}: "
             f"its forward is not one pass through its {subject.depth} blocks."
         )
+
+
+def _laid_out(what: str, shapes: Sequence[Sequence[int]], encoded: Encoded, subject: Subject) -> None:
+    """Refuse what does not lie text by text and position by position: it would be taken for other positions."""
+    for texts, *places in shapes:
+        if texts != len(encoded) or len(set(places)) > 1 or places[0] < encoded.longest:
+            raise ModelError(
+                f"The {what} of {type(subject.model).__name__} do not lie text by text and position by position: "
+                "explain with a method that reads other parts of a model (see `nbsal methods`), or only runs it, such "
+                "as occlusion."
+            )
 
 
 class _Attention(TorchFunctionMode):

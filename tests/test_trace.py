@@ -104,6 +104,30 @@ def test_a_model_without_attention_probabilities_is_refused():
         nbsal.Explainer(subject, "rollout").ids([5, 6, 7])
 
 
+LARGE = {"vocab_size": 60, "num_labels": 2, "pad_token_id": 1}
+OTHERWISE = {
+    # positions before texts; padded to whole windows, and maps of windows
+    "XLNet": (LARGE | {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 16}, "gradxact", "raw-attention"),
+    "Longformer": (
+        LARGE | zoo.SIZES | {"attention_window": 4, "max_position_embeddings": 40},
+        "raw-attention",
+        "gradxact",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERWISE)
+def test_what_lies_otherwise_is_refused_and_the_rest_is_explained(kind):
+    sizes, refused, works = OTHERWISE[kind]
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{kind}Config")(**sizes)
+    subject = nbsal.load(getattr(transformers, f"{kind}ForSequenceClassification")(config).eval())
+    with pytest.raises(ModelError, match=f"of {kind}ForSequenceClassification do not lie text by text"):
+        nbsal.Explainer(subject, refused).ids([5, 6, 7, 8, 9])
+    for name in (works, "occlusion"):
+        assert nbsal.Explainer(subject, name).ids([5, 6, 7, 8, 9]).scores.shape == (5,)
+
+
 @pytest.mark.parametrize("name", ["lrp@published", "transformer-attribution@published"])
 def test_published_spans_spread_their_relevance_over_their_own_text(load, name):
     """As published, a span's end goes to all positions in equal parts; those of padding are not the text's."""
