@@ -1,10 +1,12 @@
 """Encoded: offsets slice the text as typed, words are words, what cannot be explained says so."""
 
+import copy
 import unicodedata
 
 import numpy as np
 import pytest
 import torch
+import transformers
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -162,6 +164,7 @@ def test_a_list_is_indexed_first(load):
     assert encoded.attention_mask[0][-1] == 0
     with pytest.raises(InputError, match=r"encoded\[0\].tokens"):
         len(encoded.tokens)
+    assert not hasattr(encoded[:1], "token") and copy.copy(encoded).rows == encoded.rows
 
 
 BAD = [
@@ -209,6 +212,8 @@ def test_a_subject_without_tokenizer_explains_ids_only():
     assert nbsal.Explainer(subject, "gradcam").ids([2, 9, 10, 3]).tokens == ("#2", "#9", "#10", "#3")
     with pytest.raises(NbsalError, match="tokenizer"):
         subject.encode("A joy.")
+    with pytest.raises(InputError, match="ByT5Tokenizer gives no character offsets"):
+        nbsal.Subject(subject.model, transformers.ByT5Tokenizer()).encode("A joy.")
 
 
 def test_ids_of_any_make_and_their_segments(load):
@@ -218,6 +223,8 @@ def test_ids_of_any_make_and_their_segments(load):
         row = subject.encode_ids(ids, token_type_ids=pair.types)[0]
         assert row.parts == ("who wrote it ?", "the company wrote it .") or len(row.parts) == 2
         assert row.segments == pair.types
+    with pytest.raises(InputError, match="must have the same shape"):
+        subject.encode_ids(pair.ids, attention_mask=[1])
     with pytest.raises(InputError, match="token_type_ids holds a number outside 0 to 1"):
         subject.encode_ids(pair.ids, token_type_ids=[7] * len(pair.ids))
 

@@ -70,6 +70,20 @@ def test_the_self_test_is_what_saves_deberta(load, monkeypatch):
     assert not torch.allclose(logits[0], truth, atol=1e-2)
 
 
+@pytest.mark.parametrize("first", [0, 2])
+def test_positions_that_we_take_for_others_are_left_to_the_model(load, monkeypatch, first):
+    """A family whose positions begin elsewhere than we know: tokens are then masked where they stand."""
+    subject = load("roberta", dtype="float32")
+    row = subject.encode(axioms.TEXTS[0])[0]
+    truth = [in_place(subject, row, kept, subject.tokenizer.mask_token_id, attending=False) for kept in subsets(row)]
+    monkeypatch.setattr(nbsal.anatomy, "first_position", lambda model: first)
+    (logits,) = Hiding(subject).logits([row], [subsets(row)])
+    assert torch.allclose(logits, torch.stack(truth), atol=1e-5 * float(logits.abs().max().clamp(1)))
+    monkeypatch.setattr(Hiding, "_places", lambda self, row: True)
+    (taken,) = Hiding(subject).logits([row], [subsets(row)])
+    assert not torch.allclose(taken, logits, atol=1e-2)
+
+
 @pytest.mark.parametrize(("way", "filler"), [("mask", 4), ("pad", 0), (7, 7)])
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "modernbert"])
 def test_tokens_put_in_the_place_of_others_are_seen(load, architecture, way, filler):

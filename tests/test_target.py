@@ -5,7 +5,7 @@ import torch
 
 import nbsal
 from nbsal.errors import InputError, UnknownName
-from tests import axioms, replicas
+from tests import axioms, replicas, zoo
 
 TEXT = "The film is a warm and funny joy."
 PAIR = ("Who wrote the book?", "The company wrote the book about the river.")
@@ -150,9 +150,11 @@ BAD = [
     ("span", (0, 400), InputError, "position 400"),
     ("span", (None, None), InputError, "start, its end, or both"),
     ("token", 3, InputError, r"\(position, label\)"),
+    ("token", ("joy", 0), InputError, "no token at position 'joy'"),
     ("token", (300, 0), InputError, "no token at position 300"),
     ("token", (3, "PER"), UnknownName, "LABEL_0"),
     ("causal", "unquestionably", InputError, "no single token"),
+    ("causal", 1.5, InputError, "no token 1.5"),
     ("causal", 10**6, InputError, "no token 1000000"),
     ("causal", (999, 1), InputError, "positions run from 0"),
     ("causal", (1, 2, 3), InputError, "a token, or"),
@@ -164,6 +166,13 @@ def test_wrong_targets_are_named(load, head, target, error, sentence):
     explain = nbsal.Explainer(load("gpt2" if head == "causal" else "bert", head), "gradcam")
     with pytest.raises(error, match=sentence):
         explain(PAIR if head == "span" else TEXT, target=target)
+
+
+def test_a_token_as_text_needs_a_tokenizer():
+    explain = nbsal.Explainer(nbsal.load(zoo.model("gpt2", "causal")), "gradcam")
+    assert explain.ids([5, 6, 7], target=9).target == "#9"
+    with pytest.raises(InputError, match="as text needs a tokenizer: give its id"):
+        explain.ids([5, 6, 7], target="joy")
 
 
 def test_the_replica_catches_another_target(load):
