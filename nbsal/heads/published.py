@@ -41,7 +41,7 @@ def links(subject: Subject, row: Row, parse: Parse) -> Iterator[Link]:
 
 def shown(subject: Subject, row: Row) -> Row:
     """The text as the model was given it: classifiers do not see separators."""
-    if subject.task != "sequence" or subject.tokenizer is None:
+    if subject.task != "sequence":
         return row
     separator = subject.tokenizer.sep_token_id
     return replace(row, mask=tuple(int(seen and i != separator) for seen, i in zip(row.mask, row.ids, strict=True)))

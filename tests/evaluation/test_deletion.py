@@ -160,8 +160,11 @@ def test_the_published_order_puts_nan_last():
     assert published._order(np.array([1.0, np.nan, 2.0, 1.0])) == [2, 0, 3, 1]
 
 
-def test_errors_say_the_way_out(reviews):
+def test_errors_say_the_way_out(load, reviews):
     explain = nbsal.Explainer(reviews, "gradcam")
+    both = {"one": explain, "other": nbsal.Explainer(load("bert", decoding=False), "gradcam")}
+    with pytest.raises(InputError, match="explainers of one model at a time"):
+        faithfulness(both, ["joy " * 30], [1], variant="published", progress=False)
     with pytest.raises(UnknownName, match="published"):
         faithfulness(explain, ["A joy."], variant="original")
     with pytest.raises(InputError, match="pass labels="):

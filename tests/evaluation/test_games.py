@@ -1,5 +1,6 @@
 """The games: against slow replicas on twelve architectures, and in closed form."""
 
+from dataclasses import dataclass, field
 from threading import Event
 
 import numpy as np
@@ -224,12 +225,29 @@ def test_scores_that_are_no_numbers_are_refused():
         games({"broken": broken}, ["the end"], progress=False)
 
 
+@dataclass(frozen=True)
+class Listed(known.Chosen):
+    """A method with a setting that has no hash."""
+
+    words: list = field(default_factory=list)
+
+
+def test_settings_without_a_hash_are_those_of_one_explainer():
+    subject = known.counting({"end": 1.0})
+    good, bad = (nbsal.Explainer(subject, Listed({"end": value}, ["end"])) for value in (1, -1))
+    found = games({"good": good, "bad": bad}, ["a and the end"], [1], random=0, progress=False)
+    truth = games({"good": known.scoring(subject, end=1)}, ["a and the end"], [1], random=0, progress=False)
+    assert areas(found, "good") == areas(truth, "good") != areas(found, "bad")
+
+
 def test_errors_say_the_way_out(load, reviews):
     explain = nbsal.Explainer(reviews, "gradcam")
+    other = nbsal.Explainer(load("bert", decoding=False), "gradcam")
     for given, error, sentence in [
         (({}, ["A joy."]), InputError, "at least one"),
         (({"x": "gradcam"}, ["A joy."]), InputError, "no nbsal.Explainer"),
         (({"x": None}, ["A joy."]), InputError, "no nbsal.Explainer"),
+        (({"x": [explain, other]}, ["A joy."]), InputError, "runs of x explain different models: name them apart"),
         (([explain, explain], ["A joy."]), InputError, "different names"),
         ((explain, "A joy."), InputError, "list of texts"),
         ((explain, []), InputError, "list is empty"),

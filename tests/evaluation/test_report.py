@@ -5,6 +5,7 @@ import json
 import pytest
 
 from nbsal.evaluation import report
+from tests.figures.test_tables import NAMES, made
 
 ROWS = [{"sentence": text, "label": label} for text, label in [("a joy", 1), ("a dull bore", 0), ("warm and funny", 1)]]
 
@@ -40,6 +41,13 @@ def test_games_are_kept_and_gone_on_with(ask, monkeypatch, capsys):
     assert ask(*arguments) == whole
     with pytest.raises(SystemExit, match=r"Not yet there: simple\. Run the same"):
         ask("games", "--choosing", "1", "--baselines", "gradcam", "simple", "--minutes", "0")
+
+
+def test_margins_are_of_what_is_there(capsys):
+    for ours, names in (("ours", ["other", "<b>third</b>"]), ("absent", [])):
+        report.print_margins(made(), ours)
+        printed = capsys.readouterr().out
+        assert [name for name in NAMES if name in printed.partition("\n")[2]] == names
 
 
 @pytest.mark.parametrize(

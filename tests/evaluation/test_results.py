@@ -1,5 +1,7 @@
 """Intervals and results: coverage by simulation, the same draws for all, files, tables and pictures."""
 
+import json
+
 import numpy as np
 import pandas
 import pytest
@@ -99,6 +101,9 @@ def test_what_is_saved_comes_back(tmp_path):
     again = Results.load(tmp_path / "found")
     assert again.frame.equals(found.frame) and again.auc().equals(found.auc())
     assert (again.notes, again.sheet) == (found.notes, found.sheet)
+    np.savez(tmp_path / "newer.npz", head=json.dumps({"nbsal": 99}))
+    with pytest.raises(InputError, match=r"newer\.npz was written in format 99; this nbsal reads format"):
+        Results.load(tmp_path / "newer.npz")
     (tmp_path / "broken").write_bytes((tmp_path / "found").read_bytes()[:200])
     (tmp_path / "other").write_text("{}")
     np.savez(tmp_path / "bare.npz", x=1)

@@ -120,6 +120,8 @@ def test_studies_add_up_and_survive_a_file(tmp_path):
     for name in ("relations", "positions", "offsets"):
         assert getattr(whole, name).equals(getattr(joined, name)) and getattr(again, name).equals(getattr(joined, name))
     assert again.mask(pos=0.75) == whole.mask(pos=0.75)
+    with pytest.raises(InputError, match="one model and the same relations"):
+        whole + study(built(), parts, relations=["dep"], progress=False)
     (tmp_path / "study.json").write_text("{}")
     with pytest.raises(InputError, match="damaged"):
         HeadStudy.load(tmp_path / "study.json")
@@ -245,6 +247,8 @@ def test_masks_are_sets():
     assert not only.syntactic.any() and not only.positional.any() and only.selected.sum() == 2
     with pytest.raises(InputError, match="different models"):
         MASK | only
+    with pytest.raises(InputError, match="parts of a head mask must all have the shape"):
+        HeadMask([[1, 0]], {"obj": [[1], [0]]})
 
 
 def test_random_masks_match_and_corruption_adds():

@@ -84,6 +84,11 @@ def test_separators_are_hidden_and_every_row_counts(reviews, parse):
     assert np.array_equal(found.hits["amod"], expected)
 
 
+def test_other_models_than_classifiers_see_separators(load):
+    row = load("bert", "span").encode(("Who?", "The river."))[0]
+    assert published.shown(load("bert", "span"), row) == row
+
+
 def test_unknown_variants_are_named(reviews, parse):
     with pytest.raises(UnknownName, match="published"):
         study(reviews, [parse], variant="original", progress=False)

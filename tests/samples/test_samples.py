@@ -124,8 +124,14 @@ def test_batches_hold_every_example_once_and_few_tokens():
         found = list(corpora.batches(examples, 18, seed))
         assert sorted(e.label for batch in found for e in batch) == sorted(e.label for e in examples)
         assert all(len(batch) * max(len(e.ids) for e in batch) <= 18 for batch in found)
+    assert list(corpora.batches([], 18, None)) == []
     stacked = corpora.stack(examples[:2])
     assert stacked["attention_mask"].sum(-1).tolist() == [3, 9]
+
+
+def test_the_base_may_not_be_installed(monkeypatch):
+    monkeypatch.setattr(base, "PACKAGE", "no-such-package")
+    assert base.packaged("model.safetensors") is None
 
 
 def test_benchmark_rows_need_a_folder(monkeypatch):
