@@ -308,6 +308,8 @@ class View(AnyWidget):
 
     def _heard(self, _: Any, content: Any, buffers: Any) -> None:
         """A message of the page: {"ask": name, "id": number, ...}; answered with {"id", "reply"} or {"id", "error"}."""
+        if not content:
+            return  # the page only looks whether anybody is there
         asked = dict(content)
         name, number = asked.pop("ask", None), asked.pop("id", None)
         answer = getattr(self, f"answer_{name}", None)

@@ -3,11 +3,13 @@
 import pytest
 from playwright.sync_api import expect
 
-from nbsal import render
+from nbsal import Explainer, load, render
 from nbsal.widgets import Compare, Highlight, Layers
 from tests.browser import bench
-from tests.browser.bench import each_view
+from tests.browser.bench import each_view, every_view
 from tests.browser.conftest import watched
+
+DAMAGED = "This view cannot be drawn: its data are damaged. Run the cell again."
 
 
 def hostile(name):
@@ -21,14 +23,73 @@ def test_a_view_that_cannot_be_drawn_says_so(show, sheet):
     broken = Highlight(bench.saliency_of(["a", "b"])).wait()
     broken._scores = b"\x00"
     root = show(broken)
-    expect(root.get_by_role("alert")).to_contain_text("cannot be drawn")
+    expect(root.get_by_role("alert")).to_have_text(DAMAGED)
     whole = Highlight(bench.saliency_of(["a", "b"])).wait()
     bench.change(sheet, _scores=whole._scores)
     expect(root.get_by_role("alert")).to_be_hidden()
-    bench.change(sheet, _scores=b"\x00")
-    expect(root.get_by_role("alert")).to_contain_text("cannot be drawn")
-    assert len(sheet.problems) == 2
+    for part in (b"\x00", whole._scores[:-2]):  # in the midst of a number, and between two
+        bench.change(sheet, _scores=part)
+        expect(root.get_by_role("alert")).to_have_text(DAMAGED)
+        bench.change(sheet, _scores=whole._scores)
+    bench.change(sheet, _tokens=whole._tokens | {"spans": b"\x80"})
+    expect(root.get_by_role("alert")).to_have_text(DAMAGED)
+    assert len(sheet.problems) == 4
     sheet.problems.clear()
+
+
+def test_a_result_that_is_not_what_the_controls_say_is_dimmed_and_called_old(show, sheet):
+    root = show("highlight", live=True)
+    bench.change(sheet, status="error", error="The text is empty.")
+    expect(root.get_by_role("alert").first).to_have_text("The text is empty. What is shown came before.")
+    dimmed = "() => Number(getComputedStyle(document.querySelector('.nbsal-text')).opacity) < 1"
+    assert sheet.evaluate(dimmed)
+    bench.change(sheet, status="cancelled", error="")
+    expect(root.locator(".nbsal-working")).to_contain_text("Cancelled. What is shown came before.")
+    bench.change(sheet, status="computing")
+    assert not sheet.evaluate(dimmed)
+    bench.change(sheet, status="ready")
+    assert not sheet.evaluate(dimmed)
+
+
+def test_a_view_whose_python_is_gone_says_so(show, sheet):
+    root = show("highlight", live=True)
+    sheet.evaluate("() => { window.shown.model.send = () => { throw new Error('Cannot send'); }; }")
+    root.get_by_label("method").select_option("attcat")
+    expect(root.get_by_text("Python is gone: run the cell again.")).to_have_count(1)
+    root.get_by_role("button", name="csv").click()
+    expect(root.get_by_text("Python is gone: run the cell again.")).to_have_count(2)
+
+
+def test_a_number_that_means_nothing_does_not_stay_in_its_box(show, sheet):
+    root = show(Highlight(Explainer(load("demo/reviews"), "decoded-gradcam"), text=bench.REAL).wait(), live=True)
+    for typed in ("-3", "0.2"):
+        root.get_by_label("tau").fill(typed)
+        root.get_by_label("tau").press("Tab")
+        expect(root.get_by_label("tau")).to_have_value("")
+    root.get_by_label("tau").fill("3")
+    root.get_by_label("tau").press("Tab")
+    expect(root.get_by_label("tau")).to_have_value("3")
+
+
+def test_what_the_model_did_not_read_is_told_apart(show, views):
+    long = "A dull, endless bore. " * 200
+    root = show(Highlight(views["highlight"].explainer, text=long).wait())
+    tail = root.locator(".nbsal-text .nbsal-unread")
+    read = root.locator(".nbsal-text").evaluate("node => node.textContent.length")
+    assert read == len(long) and 0 < tail.evaluate("node => node.textContent.length") < read
+    expect(show("highlight").locator(".nbsal-unread")).to_have_count(0)
+
+
+@every_view
+def test_shades_stay_under_forced_colours_and_on_paper(show, sheet, name):
+    root = show(name)
+    paints = """root => [...root.querySelectorAll('.nbsal-mark, .nbsal-piece, .nbsal-cell, .nbsal-switch')].map(
+      node => getComputedStyle(node)).filter(s => s.printColorAdjust === 'exact').map(s => s.backgroundColor)"""
+    before = root.evaluate(paints)
+    sheet.emulate_media(forced_colors="active")
+    after = root.evaluate(paints)
+    sheet.emulate_media(forced_colors="none")
+    assert after == before and (len(set(before)) > 1 or name == "clouds")
 
 
 @each_view

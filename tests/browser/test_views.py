@@ -104,6 +104,8 @@ def test_the_curve_is_walked_by_keys_and_read_out(show, sheet, views):
     root.locator("[data-trait=game]").select_option("revealing, high is better")
     expect(root.locator(".nbsal-gone")).to_have_count(0)
     expect(root.get_by_text("by chance, area")).to_be_visible()
+    expect(root.locator(".nbsal-chart text", has_text="probability of positive")).to_have_count(1)
+    expect(root.get_by_text("shaded: the range of orders by chance")).to_be_visible()
 
 
 def test_curves_of_many_texts_are_shown(show, sheet, views):

@@ -2,13 +2,14 @@
 // Chart: curves with bands on one scale, and a place on them that is dragged or moved by keys.
 
 import { band, EDGE, frame, HIGH, path } from "./curve.js";
-import { h, taken } from "./dom.js";
+import { ended, h, taken } from "./dom.js";
 import { step } from "./keys.js";
 import { s } from "./svg.js";
 
 /** @typedef {import("./curve.js").Line} Line */
 /** @typedef {{ lines: Line[], steps: number[], place: number, probable: boolean, across: string, up: string, text: string,
- *   mark: number }} Drawing `steps` are shares where one may stop, `place` is the one that is shown, `mark` its height */
+ *   mark: number, shaded: string }} Drawing `steps` are shares where one may stop, `place` is the one that is shown, `mark` its height,
+ * `shaded` says what bands are */
 
 const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
 
@@ -59,7 +60,7 @@ export function chart({ signal }, go) {
 
   const draw = () => {
     if (!drawn) return;
-    const { lines, steps, place, probable, across, up, text, mark } = drawn;
+    const { lines, steps, place, probable, across, up, text, mark, shaded } = drawn;
     const place_ = frame(lines, width, probable);
     const { x, y, low, high } = place_;
     const svg = s("svg", { width, height: HIGH, "aria-hidden": "true" });
@@ -71,7 +72,7 @@ export function chart({ signal }, go) {
         s("text", { x: x(share), y: HIGH - 18, "text-anchor": "middle" }, `${100 * share}%`),
       );
     }
-    svg.append(s("text", { x: x(0.5), y: HIGH - 4, "text-anchor": "middle" }, across));
+    svg.append(s("text", { x: x(0.5), y: HIGH - 4, "text-anchor": "middle" }, across), s("text", { x: 4, y: 12 }, up));
     for (const [i, line] of lines.entries()) {
       const name = `nbsal-line-${i % 6}`;
       if (line.low) svg.append(s("path", { class: `nbsal-band ${name}`, d: band(line, place_) }));
@@ -90,7 +91,10 @@ export function chart({ signal }, go) {
     box.setAttribute("aria-valuemax", String(steps.length - 1));
     box.setAttribute("aria-valuenow", String(place));
     box.setAttribute("aria-valuetext", text);
-    key.replaceChildren(...lines.map(sample));
+    key.replaceChildren(
+      ...lines.map(sample),
+      lines.some((line) => line.low) ? h("span", { class: "nbsal-rest" }, shaded) : "",
+    );
   };
   const resized = new ResizeObserver(() => {
     if (!box.clientWidth || box.clientWidth === width) return;
@@ -98,7 +102,7 @@ export function chart({ signal }, go) {
     draw();
   });
   resized.observe(box);
-  signal.addEventListener("abort", () => resized.disconnect());
+  ended(signal, () => resized.disconnect());
 
   return {
     node: box,

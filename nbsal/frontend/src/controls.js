@@ -61,24 +61,25 @@ const worded = (value) =>
  * @param {Context} context
  * @param {string} trait
  * @param {string} label
- * @param {{ min: number, max: number, step: number, python?: boolean }} settings `python`: only Python can answer
+ * @param {{ min: number, max: number, step: number, python?: boolean, title?: string }} settings `python`: only Python can
+ *   answer; `title` says what it does
  */
-export function slider({ model, mirror, set, live, signal }, trait, label, { min, max, step, python = false }) {
+export function slider({ model, mirror, set, live, signal }, trait, label, { min, max, step, python = false, title }) {
   const value = h("output", {});
   const send = throttled((/** @type {number} */ chosen) => set({ [trait]: chosen }), RATE, signal);
   const moved = () => {
     value.textContent = input.value;
     send(input.valueAsNumber);
   };
-  const properties = { type: "range", min, max, step, "data-trait": trait, disabled: python && !live };
-  const input = h("input", { ...properties, signal, input: moved });
+  const disabled = python && !live;
+  const input = h("input", { type: "range", min, max, step, "data-trait": trait, disabled, signal, input: moved });
   const draw = () => {
     const now = model.get(trait);
     input.value = String(now ?? min);
     value.textContent = now === null || now === undefined ? "" : String(now);
   };
   mirror([trait], draw);
-  return h("label", {}, label, input, value);
+  return h("label", { title }, label, input, value);
 }
 
 /**
@@ -86,16 +87,28 @@ export function slider({ model, mirror, set, live, signal }, trait, label, { min
  * @param {Context} context
  * @param {string} trait
  * @param {string} label
+ * @param {string} title
  */
-export function optional({ model, mirror, set, live, signal }, trait, label) {
-  const send = () => set({ [trait]: input.value && input.valueAsNumber >= 1 ? Math.round(input.valueAsNumber) : null });
-  const properties = { type: "number", min: 1, placeholder: "all", "data-trait": trait, disabled: !live };
-  const input = h("input", { ...properties, signal, change: send, keydown: stopped });
+export function optional({ model, mirror, set, live, signal }, trait, label, title) {
+  const send = () => {
+    set({ [trait]: input.value && input.valueAsNumber >= 1 ? Math.round(input.valueAsNumber) : null });
+    draw(); // what was typed and means nothing goes
+  };
+  const input = h("input", {
+    type: "number",
+    min: 1,
+    placeholder: "all",
+    "data-trait": trait,
+    disabled: !live,
+    signal,
+    change: send,
+    keydown: stopped,
+  });
   const draw = () => {
     input.value = model.get(trait) ?? "";
   };
   mirror([trait], draw);
-  return h("label", {}, label, input);
+  return h("label", { title }, label, input);
 }
 
 /**
@@ -168,7 +181,7 @@ export function explaining(context, { prefix = "", layer: layered = true } = {})
   ];
   const methods = () => offered().methods.map((/** @type {any[]} */ [name, group]) => ({ value: name, name, group }));
   const layer = slider(context, `${prefix}layer`, "layer", { min: 0, max: offered().depth, step: 1, python: true });
-  const tau = optional(context, `${prefix}tau`, "tau");
+  const tau = optional(context, `${prefix}tau`, "tau", "counts tokens among so many likeliest");
   const fit = () => {
     const [, , reads, decodes] =
       offered().methods.find((/** @type {any[]} */ m) => m[0] === model.get(`${prefix}method`)) ?? [];
@@ -193,7 +206,7 @@ function selected({ model, mirror, set, live, signal }, prefix) {
     const [first, last] = [model.get("selection")[0], model.get("selection").at(-1)];
     set({ [`${prefix}target`]: task === "span" ? [first, last] : [first, null] });
   };
-  const button = h("button", { type: "button", signal, click: send }, "explain the selection");
+  const button = h("button", { signal, click: send }, "explain the selection");
   const fit = () => {
     button.disabled = !model.get("selection").length;
   };
@@ -208,8 +221,13 @@ function selected({ model, mirror, set, live, signal }, prefix) {
 export const shading = (context) => [
   toggle(context, "level", "words", ["token", "word"]),
   toggle(context, "signed", "signed"),
-  slider(context, "gamma", "gamma", { min: 0.2, max: 3, step: 0.1 }),
-  slider(context, "clip", "clip", { min: 0.05, max: 1, step: 0.05 }),
+  slider(context, "gamma", "gamma", { min: 0.2, max: 3, step: 0.1, title: "below 1 brings out small scores" }),
+  slider(context, "clip", "clip", {
+    min: 0.05,
+    max: 1,
+    step: 0.05,
+    title: "full colour from this share on",
+  }),
 ];
 
 /**

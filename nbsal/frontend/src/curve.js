@@ -1,8 +1,8 @@
 // @ts-check
 // Curve: where points of a chart lie, and which step is nearest.
 
-export const EDGE = { left: 44, right: 20, top: 8, bottom: 34 };
-export const HIGH = 210;
+export const EDGE = { left: 44, right: 20, top: 24, bottom: 34 };
+export const HIGH = 226;
 
 /** @typedef {{ name: string, at: number[], values: number[], area: number, low?: number[], high?: number[] }} Line */
 /** @typedef {{ x: (share: number) => number, y: (value: number) => number, low: number, high: number }} Frame */

@@ -12,6 +12,7 @@ const FOCUSED = ["button", "input", "select", "textarea"];
  */
 export function h(tag, { signal, ...properties } = {}, ...children) {
   const made = document.createElement(tag);
+  if (tag === "button") made.setAttribute("type", tag); // else it would submit a form around it
   for (const [name, value] of Object.entries(properties)) {
     if (typeof value === "function") made.addEventListener(name, value, { signal });
     else if (value === true) made.setAttribute(name, "");
@@ -25,6 +26,13 @@ export function h(tag, { signal, ...properties } = {}, ...children) {
 
 /** A line that is read out when it changes. */
 export const spoken = () => h("div", { class: "nbsal-said", "aria-live": "polite" });
+
+/**
+ * Calls when the view closes.
+ * @param {AbortSignal} signal
+ * @param {() => void} call
+ */
+export const ended = (signal, call) => signal.addEventListener("abort", call);
 
 /** A name for elements of one view that no other view's have. */
 export const unique = () => Math.random().toString(36).slice(2, 8);
@@ -71,7 +79,7 @@ export function throttled(call, ms, signal) {
     call(...given);
     timer = setTimeout(flush, ms);
   };
-  signal.addEventListener("abort", () => clearTimeout(timer));
+  ended(signal, () => clearTimeout(timer));
   return (/** @type {A} */ ...given) => {
     last = given;
     if (timer === undefined) flush();
@@ -88,7 +96,7 @@ export function throttled(call, ms, signal) {
 export function settled(call, ms, signal) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
-  signal.addEventListener("abort", () => clearTimeout(timer));
+  ended(signal, () => clearTimeout(timer));
   return (/** @type {A} */ ...given) => {
     clearTimeout(timer);
     timer = setTimeout(() => call(...given), ms);

@@ -2,7 +2,7 @@
 // Heat: a grid of shaded cells that scrolls sideways; only the columns in sight are in the page.
 
 import { UNSHADED } from "./colour.js";
-import { h, shown, spoken, taken, unique } from "./dom.js";
+import { ended, h, shown, spoken, taken, unique } from "./dom.js";
 import { step } from "./keys.js";
 
 /** @typedef {import("./mount.js").Context} Context */
@@ -28,7 +28,6 @@ export function heat({ signal }, label, act) {
   let chosen = -1;
   /** @type {Set<number>} */ let marked = new Set();
 
-  const box = h("div", { class: "nbsal-heat", role: "grid", tabindex: 0, "aria-label": label });
   const said = spoken();
 
   const id = (/** @type {number} */ row, /** @type {number} */ column) => `${uid}-${row}-${column}`;
@@ -125,19 +124,22 @@ export function heat({ signal }, label, act) {
     else return;
     taken(event);
   };
-  /** @type {[string, any][]} */
-  const listeners = [
-    ["click", clicked],
-    ["pointerover", pointed],
-    ["pointerleave", () => act.over(null)],
-    ["keydown", pressed],
-    ["focus", () => sheet.columns.length && activate(active)],
-    ["scroll", scrolled],
-  ];
-  for (const [name, call] of listeners) box.addEventListener(name, call, { signal });
+  const box = h("div", {
+    class: "nbsal-heat",
+    role: "grid",
+    tabindex: 0,
+    "aria-label": label,
+    signal,
+    click: clicked,
+    pointerover: pointed,
+    pointerleave: () => act.over(null),
+    keydown: pressed,
+    focus: () => sheet.columns.length && activate(active),
+    scroll: scrolled,
+  });
   const resized = new ResizeObserver(scrolled);
   resized.observe(box);
-  signal.addEventListener("abort", () => resized.disconnect());
+  ended(signal, () => resized.disconnect());
 
   return {
     node: box,

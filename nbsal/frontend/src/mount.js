@@ -1,8 +1,8 @@
 // @ts-check
 // Mount: what every view has around it: a root, listeners that end with it, errors, progress, cancel, notes, save.
 
-import { h, shown } from "./dom.js";
-import { requests } from "./request.js";
+import { ended, h, shown, throttled } from "./dom.js";
+import { GONE, requests } from "./request.js";
 
 /** @typedef {import("@anywidget/types").AnyModel<any>} Model */
 /**
@@ -20,6 +20,7 @@ import { requests } from "./request.js";
  */
 
 const PATIENCE = 150; // ms of work before it is spoken of: quick answers would only flicker
+const PULSE = 1000; // ms between looks whether anybody listens
 
 /**
  * @param {string} name as in the root's class
@@ -36,12 +37,15 @@ export const mount = (name, build) => ({
       "aria-label": `nbsal ${name}`,
     });
     const broken = h("p", { class: "nbsal-error", role: "alert", hidden: true });
+    const fail = (/** @type {string} */ why) => {
+      broken.textContent = why;
+      broken.hidden = false;
+    };
     const guarded = (/** @type {() => void} */ draw) => {
       try {
         draw();
       } catch (error) {
-        broken.textContent = `This view cannot be drawn: ${error}`; // else only the console would know
-        broken.hidden = false;
+        fail(`This view cannot be drawn: ${said(error)}`); // else only the console would know
         console.error(error);
       }
     };
@@ -55,7 +59,7 @@ export const mount = (name, build) => ({
         on(names, call);
         call();
       },
-      set: setter(model),
+      set: setter(model, signal, fail),
       ask: requests(model, signal),
       live: model.get("_live"),
     };
@@ -80,33 +84,55 @@ const listener = (model, signal, guarded) => (names, draw) => {
   const events = names.map((name) => `change:${name}`);
   const call = () => guarded(draw);
   for (const event of events) model.on(event, call);
-  signal.addEventListener("abort", () => {
+  ended(signal, () => {
     for (const event of events) model.off(event, call);
   });
 };
 
 /**
  * @param {Model} model
+ * @param {AbortSignal} signal
+ * @param {(why: string) => void} fail
  * @returns {Context["set"]}
  */
-const setter = (model) => (traits) => {
-  for (const [name, value] of Object.entries(traits)) model.set(name, value);
-  model.save_changes();
-};
+function setter(model, signal, fail) {
+  const check = () => {
+    try {
+      model.send({}); // traits that nobody hears are lost without a word; a message is not
+    } catch {
+      fail(GONE);
+    }
+  };
+  const look = throttled(check, PULSE, signal);
+  return (traits) => {
+    for (const [name, value] of Object.entries(traits)) model.set(name, value);
+    model.save_changes();
+    if (model.get("_live")) look();
+  };
+}
+
+/**
+ * An error as a sentence: those that are none keep their kind.
+ * @param {any} error
+ */
+const said = (error) => (error.name === "Error" ? error.message : String(error));
 
 /** @param {Context} context */
-function status({ model, mirror, ask, signal }) {
-  const said = h("span");
+function status({ model, root, mirror, ask, signal }) {
+  const doing = h("span");
   const bar = h("progress", { "aria-label": "progress" });
-  const stop = h("button", { type: "button", signal, click: () => ask("cancel").catch(() => {}) }, "Cancel");
+  const stop = h("button", { signal, click: () => ask("cancel").catch(() => {}) }, "Cancel");
   const error = h("p", { class: "nbsal-error", role: "alert" });
-  const working = h("div", { class: "nbsal-working", role: "status" }, said, bar, stop);
+  const working = h("div", { class: "nbsal-working", role: "status" }, doing, bar, stop);
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   const draw = () => {
     const [state, share] = [model.get("status"), model.get("progress")];
     const busy = state === "computing" || state === "cancelling";
-    said.textContent = state === "ready" || state === "error" ? "" : state;
+    const stale = !busy && state !== "ready" && model.get("_rev") > 0; // controls say one thing, the result another
+    const before = stale ? " What is shown came before." : "";
+    root.classList.toggle("nbsal-stale", stale);
+    doing.textContent = state === "cancelled" ? `Cancelled.${before}` : busy ? state : "";
     stop.hidden = state !== "computing";
     bar.hidden = !busy;
     if (share === null || share === undefined) bar.removeAttribute("value");
@@ -114,12 +140,12 @@ function status({ model, mirror, ask, signal }) {
     clearTimeout(timer);
     if (busy && working.hidden) timer = setTimeout(() => (working.hidden = false), PATIENCE);
     else working.hidden = !busy && state !== "cancelled";
-    error.textContent = shown(model.get("error"));
+    error.textContent = shown(model.get("error") + before);
     error.hidden = !model.get("error");
   };
   working.hidden = true;
   mirror(["status", "progress", "error"], draw);
-  signal.addEventListener("abort", () => clearTimeout(timer));
+  ended(signal, () => clearTimeout(timer));
   return h("div", {}, working, error);
 }
 
@@ -132,11 +158,11 @@ function foot({ model, mirror, ask, live, signal }) {
     try {
       download(await ask("save", { kind }));
     } catch (error) {
-      notes.append(h("div", { class: "nbsal-error", role: "alert" }, String(error)));
+      notes.append(h("div", { class: "nbsal-error", role: "alert" }, said(error)));
     }
   };
   const buttons = ["html", "png", "csv"].map((kind) =>
-    h("button", { type: "button", title: `Save as ${kind.toUpperCase()}`, signal, click: () => save(kind) }, kind),
+    h("button", { title: `Save as ${kind.toUpperCase()}`, signal, click: () => save(kind) }, kind),
   );
   mirror(["_rev"], draw);
   const saves = live && h("div", { class: "nbsal-saves", role: "group", "aria-label": "Save as" }, "save ", ...buttons);

@@ -28,7 +28,7 @@ export function legend() {
         return box;
       });
       steps.replaceChildren("score ", ...made);
-      rest.textContent = note;
+      rest.textContent = shares.length > 3 ? `orange speaks for, blue against; ${note}` : note;
     },
   };
 }
@@ -48,8 +48,7 @@ export function outcomes({ model, set, live, signal }, prefix = "") {
     const name = names[Number(outcome.dataset.outcome)];
     set({ [trait]: model.get(trait) === name ? null : name });
   };
-  const label = { class: "nbsal-outcomes", role: "group", "aria-label": "prediction" };
-  const box = h("div", { ...label, signal, click: clicked });
+  const box = h("div", { class: "nbsal-outcomes", role: "group", "aria-label": "prediction", signal, click: clicked });
   return {
     node: box,
     /** @param {{ probabilities: [string, number][], prediction: string, target: string }} reading */
@@ -63,8 +62,8 @@ export function outcomes({ model, set, live, signal }, prefix = "") {
         const inner = [said, h("span", { class: "nbsal-share" }, `${(100 * share).toFixed(1)}%`), bar];
         const kind = name === prediction ? "nbsal-outcome nbsal-predicted" : "nbsal-outcome";
         if (!live || !(labels.includes(name) || task === "next-token")) return h("div", { class: kind }, ...inner);
-        const pressed = { title: `explain ${name}`, "aria-pressed": name === target, "data-outcome": k };
-        return h("button", { type: "button", class: kind, ...pressed }, ...inner);
+        const title = `explain ${name}`;
+        return h("button", { class: kind, title, "aria-pressed": name === target, "data-outcome": k }, ...inner);
       });
       const same = target === prediction || (!rows.length && target.startsWith(`${prediction} [`)); // a span with its place
       const explained = same ? "" : `explained: ${target}`;
@@ -122,7 +121,7 @@ export function minimap({ signal }, go) {
 /**
  * A search in a text; Enter goes from hit to hit.
  * @param {Context} context
- * @param {{ find: (wanted: string) => number[], reveal: (k: number) => void }} text
+ * @param {{ node: HTMLElement, reveal: (k: number) => void }} text
  */
 export function search({ signal }, text) {
   /** @type {number[]} */
@@ -133,7 +132,13 @@ export function search({ signal }, text) {
     count.textContent = input.value ? `${found.length ? at + 1 : 0} of ${found.length}` : "";
   };
   const typed = () => {
-    found = text.find(input.value);
+    const wanted = input.value.toLocaleLowerCase();
+    found = [];
+    for (const [k, mark] of text.node.querySelectorAll(".nbsal-mark").entries()) {
+      const hit = wanted && mark.textContent?.toLocaleLowerCase().includes(wanted);
+      mark.classList.toggle("nbsal-found", !!hit);
+      if (hit) found.push(k);
+    }
     at = -1;
     tell();
   };

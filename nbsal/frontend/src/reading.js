@@ -25,8 +25,12 @@ export function reader(model) {
   return () => {
     const [now, result] = [model.get("_tokens"), model.get("_result")];
     if (!now?.parts) return null;
-    if (now !== wired) [wired, tokens] = [now, tokensOf(now)];
-    return { tokens, parts: now.parts, rows: rowsOf(model.get("_scores"), result.scales), ...result };
+    try {
+      if (now !== wired) [wired, tokens] = [now, tokensOf(now)];
+      const rows = rowsOf(model.get("_scores"), result.scales);
+      if (rows.every((row) => row.length === tokens.length)) return { tokens, parts: now.parts, rows, ...result };
+    } catch {} // there are fewer bytes than tokens
+    throw new Error("its data are damaged. Run the cell again.");
   };
 }
 

@@ -1,6 +1,10 @@
 // @ts-check
 // Request: asks Python by message and waits for the reply with the same id.
 
+import { ended } from "./dom.js";
+
+export const GONE = "Python is gone: run the cell again.";
+
 /** @typedef {import("@anywidget/types").AnyModel<any>} Model */
 
 /**
@@ -21,7 +25,7 @@ export function requests(model, signal) {
     error === undefined ? waiting.resolve(reply) : waiting.reject(new Error(error));
   };
   model.on("msg:custom", heard);
-  signal.addEventListener("abort", () => {
+  ended(signal, () => {
     model.off("msg:custom", heard);
     for (const { reject } of pending.values()) reject(new Error("The view was closed."));
     pending.clear();
@@ -36,6 +40,10 @@ export function requests(model, signal) {
     new Promise((resolve, reject) => {
       const id = `${view}-${count++}`;
       pending.set(id, { resolve, reject });
-      model.send({ ...settings, ask: name, id });
+      try {
+        model.send({ ...settings, ask: name, id });
+      } catch {
+        reject(new Error(GONE));
+      }
     });
 }

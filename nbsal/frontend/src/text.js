@@ -22,6 +22,12 @@ export const hovering = ({ set, signal }) =>
   throttled((/** @type {number | null} */ token) => set({ hover: token }), HOVER, signal);
 
 /**
+ * The rest of a text after its last token: more than space there is what the model did not read.
+ * @param {string} rest
+ */
+const unread = (rest) => (rest.trim() ? h("span", { class: "nbsal-unread", title: "not read" }, rest) : rest);
+
+/**
  * @param {Context} context
  * @param {string} [label]
  * @param {HTMLElement} [said] where the token under the pointer or the keys is spoken of
@@ -39,14 +45,6 @@ export function scoredText(context, label = "tokens", said = spoken()) {
   /** @type {Set<number>} */ let chosen = new Set();
   let active = 0;
   let anchor = 0;
-
-  const box = h("div", {
-    class: "nbsal-text",
-    role: "listbox",
-    tabindex: 0,
-    "aria-multiselectable": "true",
-    "aria-label": label,
-  });
 
   const placesNow = () => (places ??= ranks(scores));
   const at = (/** @type {Event} */ event) => {
@@ -130,16 +128,20 @@ export function scoredText(context, label = "tokens", said = spoken()) {
     else return;
     taken(event);
   };
-  /** @type {[string, any][]} */
-  const listeners = [
-    ["click", clicked],
-    ["pointerup", dragged],
-    ["pointerover", pointed],
-    ["pointerleave", () => hover(null)],
-    ["keydown", pressed],
-    ["focus", () => activate(Math.min(active, Math.max(0, marks.length - 1)))],
-  ];
-  for (const [name, call] of listeners) box.addEventListener(name, call, { signal });
+  const box = h("div", {
+    class: "nbsal-text",
+    role: "listbox",
+    tabindex: 0,
+    "aria-multiselectable": "true",
+    "aria-label": label,
+    signal,
+    click: clicked,
+    pointerup: dragged,
+    pointerover: pointed,
+    pointerleave: () => hover(null),
+    keydown: pressed,
+    focus: () => activate(Math.min(active, Math.max(0, marks.length - 1))),
+  });
 
   const showSelection = () => {
     const now = new Set(/** @type {number[]} */ (model.get("selection")).map((i) => markOf.get(i) ?? -1));
@@ -193,7 +195,7 @@ export function scoredText(context, label = "tokens", said = spoken()) {
         const last = starts[b + 1] ?? marks.length;
         const { part } = marks[first];
         for (let k = first; k < last; k++) block.append(k === first && joins(k) ? "" : shown(gaps[k]), spans[k]);
-        block.append(shown(marks[last]?.part === part ? gaps[last] : tails[part])); // no line begins with the space
+        block.append(marks[last]?.part === part ? shown(gaps[last]) : unread(tails[part])); // no line begins with the space
         return block;
       });
       box.classList.toggle("nbsal-long", marks.length >= LONG);
@@ -227,16 +229,6 @@ export function scoredText(context, label = "tokens", said = spoken()) {
     reveal(k) {
       activate(k);
       spans[k]?.scrollIntoView({ block: "center" });
-    },
-    /** Mark what a search found, and say how many. @param {string} wanted */
-    find(wanted) {
-      const needle = wanted.toLocaleLowerCase();
-      const found = needle
-        ? spans.flatMap((s, k) => (s.textContent?.toLocaleLowerCase().includes(needle) ? [k] : []))
-        : [];
-      const hits = new Set(found);
-      for (const [k, span] of spans.entries()) span.classList.toggle("nbsal-found", hits.has(k));
-      return found;
     },
   };
 }

@@ -21,7 +21,7 @@ const COLUMNS = [
   ["prediction", "prediction"],
   ["confidence", "sure"],
   ["label", "label"],
-  ["top", "first token"],
+  ["top", "top token"],
 ];
 
 export default mount("browse", (context) => {
@@ -47,8 +47,8 @@ export default mount("browse", (context) => {
   };
   heads.addEventListener("click", sorted, { signal });
   const turn = (/** @type {number} */ by) => () => set({ page: Math.max(0, model.get("_table").page + by) });
-  const back = h("button", { type: "button", "aria-label": "page before", signal, click: turn(-1) }, "\u2039");
-  const next = h("button", { type: "button", "aria-label": "next page", signal, click: turn(1) }, "\u203a");
+  const back = h("button", { "aria-label": "page before", signal, click: turn(-1) }, "\u2039");
+  const next = h("button", { "aria-label": "next page", signal, click: turn(1) }, "\u203a");
   const count = h("output", {});
   const wrong = toggle(context, "wrong", "wrong ones only");
 
@@ -57,13 +57,13 @@ export default mount("browse", (context) => {
     const on = model.get("sort") === name;
     const way = model.get("descending") ? "descending" : "ascending";
     const mark = on ? (model.get("descending") ? " \u25be" : " \u25b4") : "";
-    const button = h("button", { type: "button", "data-column": name, disabled: !live }, said + mark);
+    const button = h("button", { "data-column": name, disabled: !live }, said + mark);
     return h("th", { scope: "col", "aria-sort": on ? way : "none" }, button);
   };
   const row = (/** @type {Row} */ given) => {
     const { number, prediction, confidence, label, wrong: failed, top, pieces } = given;
     const is = model.get("opened") === number;
-    const open = { type: "button", "aria-label": `open text ${number}`, "aria-expanded": is, disabled: !live };
+    const open = { "aria-label": `open text ${number}`, "aria-expanded": is, disabled: !live };
     const cells = /** @type {Record<string, Node | string>} */ ({
       number: h("button", open, String(number)),
       text: excerpt(pieces),

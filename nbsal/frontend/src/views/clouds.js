@@ -2,7 +2,7 @@
 // Clouds: a cloud of words for each class; a click on a word shows its texts.
 
 import { choice, slider } from "../controls.js";
-import { h, shown, spoken, taken, unique } from "../dom.js";
+import { ended, h, shown, spoken, taken, unique } from "../dom.js";
 import { excerpt } from "../excerpt.js";
 import { step } from "../keys.js";
 import { mount } from "../mount.js";
@@ -25,7 +25,7 @@ export default mount("clouds", (context) => {
   let drawing = new AbortController();
   /** @type {any} */
   let drawn = null;
-  context.signal.addEventListener("abort", () => drawing.abort());
+  ended(context.signal, () => drawing.abort());
 
   const draw = () => {
     const clouds = model.get("_clouds");
@@ -50,8 +50,8 @@ export default mount("clouds", (context) => {
   on(["picked"], () => {
     for (const { mark } of made) mark();
   });
-  const count = slider(context, "k", "words", { min: 5, max: 100, step: 5, python: true });
-  const unit = choice(context, "unit", "of", () => UNITS, plain && live);
+  const count = slider(context, "k", "how many", { min: 5, max: 100, step: 5, python: true });
+  const unit = choice(context, "unit", "unit", () => UNITS, plain && live);
   unit.hidden = plain;
   const note = "larger: more weight; underlined: among the first of several classes";
   root.append(

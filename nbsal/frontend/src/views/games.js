@@ -57,7 +57,8 @@ export function games(context) {
       place,
       probable,
       across: `share of the tokens ${gone}`,
-      up: unit,
+      up: points ? `${probable ? "probability of" : "the model's output for"} ${unit}` : unit,
+      shaded: points ? "shaded: the range of orders by chance" : "shaded: 95% intervals",
       text: told.textContent,
       mark: shown[0].values[place],
     });

@@ -25,7 +25,7 @@ export function heads(context) {
   const { model, on, set, live, signal } = context;
   const grid = switches(context);
   const looks = attention(context);
-  const again = h("button", { type: "button", signal, click: () => set({ toggled: [] }) }, "Reset");
+  const again = h("button", { signal, click: () => set({ toggled: [] }) }, "Reset");
   const thresholds = ["synt", "pos"].map((trait) =>
     slider(context, trait, trait === "synt" ? "syntax beyond" : "position beyond", {
       min: 0,
@@ -41,7 +41,7 @@ export function heads(context) {
   };
   on(["toggled"], draw);
   on(["head"], grid.draw);
-  const kinds = choice(context, "kind", "on", () => KINDS.map((value) => ({ value, name: value })));
+  const kinds = choice(context, "kind", "heads on", () => KINDS.map((value) => ({ value, name: value })));
   const letters = "S follows syntax, P position, B both, U no named reason; shaded: on";
   const node = h(
     "div",
@@ -205,7 +205,12 @@ function attention(context) {
       return ((sum / from.length) * top) / 255;
     });
     const { largest } = text.paint(seen);
-    scale.draw(largest, PLAIN, false, `attention; not shown: ${hidden(tokens, seen)}`);
+    scale.draw(
+      largest,
+      PLAIN,
+      false,
+      `attention, in the map from a row to a column; not shown: ${hidden(tokens, seen)}`,
+    );
     const origin = picked.length
       ? picked.map((/** @type {number} */ i) => tokens[i].text).join(" ")
       : "all tokens, on average";

@@ -64,7 +64,7 @@ function headed(context) {
   const { model, set, live, signal } = context;
   const pane = heads(context);
   const choose = () => set({ method: "mask-lrp" });
-  const button = h("button", { type: "button", disabled: !live, signal, click: choose }, "explain by mask-lrp");
+  const button = h("button", { disabled: !live, signal, click: choose }, "explain by mask-lrp");
   const note = h("p", {}, "Switches act on what is explained by mask-lrp: ", button);
   return {
     node: h("div", {}, note, pane.node),
@@ -87,7 +87,7 @@ function tabs({ model, set, signal }, panes) {
     return h("div", known, panes[name].node);
   });
   const buttons = names.map((name) => {
-    const known = { type: "button", role: "tab", id: `${uid}-${name}`, "aria-controls": `${uid}-${name}-pane` };
+    const known = { role: "tab", id: `${uid}-${name}`, "aria-controls": `${uid}-${name}-pane` };
     return h("button", { ...known, signal, click: () => set({ pane: name }) }, name);
   });
   const pressed = (/** @type {KeyboardEvent} */ event) => {
