@@ -6,7 +6,7 @@ by how rare the token is in everyday text.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbsal import render
-from nbsal.encoding import Text
+from nbsal.encoding import Text, several
 from nbsal.errors import InputError, UnknownName
 from nbsal.saliency import Saliency
 from nbsal.samples import idf as sampled
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 UNITS = ("token", "word")
+_KIND = "Tokens are ranked over a sequence of Saliency, as explain.map(texts) gives it, not over {}."
 MARKS = "Ġ▁"  # a leading space, as byte-level and sentence-piece tokenizers write it
 LONGEST = 30  # characters of a token in a picture
 HUE = render.hexadecimal((0, 90, 160))
@@ -146,11 +147,17 @@ def rank(
     """
     if unit not in UNITS:
         raise UnknownName("unit", unit, UNITS)
+    if not isinstance(saliencies, Iterable):
+        raise InputError(_KIND.format(type(saliencies).__name__))
+    if idf is not None and not isinstance(idf, Mapping):
+        raise InputError(f"idf is a dict such as nbsal.clouds.rarity(texts, subject), not {type(idf).__name__}.")
     table = sampled.load() if idf is None else idf
     rarest = max(table.values(), default=1.0)
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     rare: dict[str, float] = {}
     for saliency in saliencies:
+        if not isinstance(saliency, Saliency):
+            raise InputError(_KIND.format(type(saliency).__name__))
         for name, score, parts in credited(saliency, unit, normalise):
             found[saliency.prediction][name].append(score)
             if name not in rare:
@@ -187,7 +194,7 @@ def credited(saliency: Saliency, unit: str, normalise: bool) -> Iterator[tuple[s
             )
 
 
-def rarity(texts: Sequence[Text], subject: Subject) -> dict[str, float]:
+def rarity(texts: Iterable[Text], subject: Subject) -> dict[str, float]:
     """How rare each token of a model, and each word, is in those texts: log((1 + texts) / (1 + texts that have it)).
 
     >>> import nbsal
@@ -195,12 +202,13 @@ def rarity(texts: Sequence[Text], subject: Subject) -> dict[str, float]:
     >>> table["a"] < table["joy"]
     True
     """
-    if not texts:
+    many = list(several(texts))
+    if not many:
         raise InputError("There is no text to count tokens in: the list is empty.")
     counts = Counter[str]()
-    for row in subject.encode(list(texts)):
+    for row in subject.encode(many):
         counts.update({plain(row.tokens[i]) for i in row.content} | {word.text.lower() for word in row.words})
-    return {token: math.log((1 + len(texts)) / (1 + count)) for token, count in counts.items()}
+    return {token: math.log((1 + len(many)) / (1 + count)) for token, count in counts.items()}
 
 
 def drawn_as(token: str) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,8 @@ def load(
     """
     import pandas
 
+    if not isinstance(name, str):
+        raise UnknownName("table", name, [*TABLES, *SAMPLES])
     if name in SAMPLES:
         if split is not None:
             raise UnknownName(f"split of {name}", split, [None])
@@ -89,8 +92,11 @@ def load(
         if name != "qqp":
             raise InputError(f"duplicates_only is about pairs of questions, qqp; {name} has none.")
         frame = frame[frame["label"] == 1]
+    given: Any = shortest
+    if not isinstance(given, Integral):
+        raise InputError(f"shortest is a number of tokens, not {shortest!r:.60}.")
     if shortest:
-        if tokenizer is None:
+        if not callable(tokenizer):
             raise InputError("shortest counts tokens: pass tokenizer=subject.tokenizer as well.")
         long = [len(_ids(tokenizer, text)) >= shortest for text in texts(frame)]
         frame = frame[long]
@@ -103,6 +109,8 @@ def texts(frame: "pandas.DataFrame") -> list[Text]:
     >>> texts(load("samples/pairs"))[0][1]
     'A woman is outside with her dog.'
     """
+    if not hasattr(frame, "columns"):
+        raise InputError(f"A table is a frame, as nbsal.data.load gives it, not {type(frame).__name__}.")
     parts = [frame[name].tolist() for name in PARTS if name in frame]
     if not 1 <= len(parts) <= 2:
         raise InputError(f"The table has no column of texts among {', '.join(PARTS)}.")
@@ -115,7 +123,7 @@ def labels(name: str) -> list[str]:
     >>> labels("sst2")
     ['negative', 'positive']
     """
-    if name not in TABLES:
+    if not isinstance(name, str) or name not in TABLES:
         raise UnknownName("table", name, TABLES)
     return list(TABLES[name].labels)
 

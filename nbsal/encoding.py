@@ -1,7 +1,7 @@
 """Encoded: what a model reads of a text: tokens, character offsets, words, segments, and which tokens may be scored."""
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, overload
@@ -170,6 +170,23 @@ def validated(texts: Any, first: int = 0) -> list[Text]:
         _validate(text, f"Text {number}" if isinstance(texts, list) else "The text")
     if len({isinstance(text, str) for text in many}) > 1:
         raise InputError("The list mixes single texts and pairs: give texts (str) only, or pairs (str, str) only.")
+    return many
+
+
+def several(texts: Any) -> Iterable[Text]:
+    """The texts of a call that takes many: whatever iterates over them, a column or an array as a list.
+
+    >>> import numpy
+    >>> several(numpy.array(["A joy.", "A bore."]))
+    ['A joy.', 'A bore.']
+    """
+    if isinstance(texts, str | tuple):
+        raise InputError("Give a list of texts; one text is explained by explain(text).")
+    many = texts.tolist() if hasattr(texts, "tolist") else texts
+    if isinstance(many, str | bytes | Mapping) or hasattr(many, "columns") or not isinstance(many, Iterable):
+        raise InputError(
+            f'texts is a list of texts, or a column of them such as frame["text"], not {type(texts).__name__}.'
+        )
     return many
 
 

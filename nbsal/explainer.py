@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from nbsal import __version__, room, trace, windows
-from nbsal.encoding import Encoded, Row, Text
+from nbsal.encoding import Encoded, Row, Text, several
 from nbsal.errors import InputError, NbsalError, UnknownName
 from nbsal.methods import catalogue
-from nbsal.methods.base import LayerMethod, Method
+from nbsal.methods.base import LayerMethod, Method, counted
 from nbsal.methods.decoding import Decoded
 from nbsal.progress import Meter, Progress
 from nbsal.saliency import Comparison, Floats, LayerSaliency, Saliencies, Saliency
@@ -43,18 +43,11 @@ class Explainer:
     def __init__(self, subject: Subject, method: str | Method, *, long: str = "truncate", **options: Any) -> None:
         if not isinstance(subject, Subject):
             raise InputError(f"Explain a subject, nbsal.load(model), not {type(subject).__name__}.")
-        if isinstance(method, str):
-            method = catalogue.create(method, **options)
-        elif not isinstance(method, Method):
-            raise InputError(
-                f"A method is a catalogue name or an instance such as nbsal.GradCAM(), not {method!r:.60}."
-            )
-        elif options:
-            raise InputError(f"Settings go into the method itself: {type(method).__name__}({', '.join(options)}=...).")
+        made = _method(method, **options)
         if long not in LONG:
             raise UnknownName("way to read long texts", long, LONG)
         self.subject = subject
-        self.method = method.resolve(subject)
+        self.method = made.resolve(subject)
         self.long = long
 
     @property
@@ -200,7 +193,11 @@ def compare(
     ['gradcam', 'simple']
     """
     if not isinstance(methods, Mapping):
-        made = [catalogue.create(method) if isinstance(method, str) else method for method in methods]
+        if isinstance(methods, str) or not isinstance(methods, Iterable):
+            raise InputError(
+                f"methods is a list of names or instances, or a dict that names them, not {methods!r:.60}."
+            )
+        made = [_method(method) for method in methods]
         methods = {method.name: method for method in made}
         if len(methods) < len(made):
             raise InputError("Two methods have one name: name them with a dict, {'layer 3': Decoded(...), ...}.")
@@ -209,6 +206,17 @@ def compare(
     explainers = {name: Explainer(subject, method) for name, method in methods.items()}
     many = [texts] if isinstance(texts, str | tuple) else texts
     return Comparison(_explain_many(explainers, many, targets, batch_size, progress, cancel))
+
+
+def _method(given: Any, **options: Any) -> Method:
+    """A method by name with its settings, or an instance as it is."""
+    if isinstance(given, str):
+        return catalogue.create(given, **options)
+    if not isinstance(given, Method):
+        raise InputError(f"A method is a catalogue name or an instance such as nbsal.GradCAM(), not {given!r:.60}.")
+    if options:
+        raise InputError(f"Settings go into the method itself: {type(given).__name__}({', '.join(options)}=...).")
+    return given
 
 
 def _explain_many(
@@ -220,17 +228,14 @@ def _explain_many(
     cancel: Event | None,
 ) -> dict[str, Saliencies]:
     """Every explainer on every text, a shared trace a batch. All explainers share one subject."""
-    if isinstance(texts, str | tuple):
-        raise InputError("Give a list of texts; one text is explained by explain(text).")
-    if not isinstance(batch_size, int) or batch_size < 1:
-        raise InputError(f"batch_size must be a whole number from 1, not {batch_size!r}.")
+    texts, size = several(texts), counted(batch_size, "batch_size")
     targets = targets.tolist() if hasattr(targets, "tolist") else targets
     if isinstance(targets, list) and isinstance(texts, Sequence) and len(targets) != len(texts):
         raise InputError(f"There are {len(targets)} targets for {len(texts)} texts.")
     results: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
     with Meter(len(texts) if isinstance(texts, Sequence) else None, progress, cancel) as meter:
         try:
-            for places, encoded in _batches(explainers.values(), texts, batch_size):
+            for places, encoded in _batches(explainers.values(), texts, size):
                 meter.check()
                 wanted = [_target(targets, place) for place in places]
                 done = meter.done + len(places)

@@ -10,7 +10,7 @@ from threading import Event
 from types import TracebackType
 from typing import Any, Self
 
-from nbsal.errors import Cancelled
+from nbsal.errors import Cancelled, InputError
 
 Progress = bool | Callable[[int, int | None], object]
 
@@ -24,6 +24,8 @@ class Meter:
     """
 
     def __init__(self, total: int | None, progress: Progress = False, cancel: Event | None = None) -> None:
+        if cancel is not None and not hasattr(cancel, "is_set"):
+            raise InputError(f"cancel is a threading.Event, not {type(cancel).__name__}.")
         self.total = total
         self.done = 0
         self._exact = 0.0

@@ -2,7 +2,7 @@
 
 import copy
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -237,6 +237,9 @@ def load(
     anatomy.check_place(model)
     anatomy.check_weights(model)
     tokenizer = _named_tokenizer(str(tokenizer)) if isinstance(tokenizer, str | Path) else tokenizer
+    if tokenizer is not None and not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
+        kinds = "a folder, a hub id or a transformers tokenizer"
+        raise InputError(f"tokenizer is {kinds}, not {type(tokenizer).__name__}.")
     reading.check_tokenizer(model, tokenizer, own)
     tokenizer = tokenizer or own
     head = _language_head(model, tokenizer, lm)
@@ -286,7 +289,7 @@ def _placed(model: Any, device: Any, own: bool) -> Any:
         wanted = None if device is None else torch.device(device)
         if not own:
             return model.to(wanted or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, TypeError) as error:
         raise InputError(f"device={device!r} cannot be used here: {str(error).splitlines()[0]}") from error
     if wanted is not None and (wanted.type, wanted.index or 0) != (model.device.type, model.device.index or 0):
         raise InputError(f"The model lies on {model.device}; a model in memory stays there: call model.to({device!r}).")
@@ -296,7 +299,8 @@ def _placed(model: Any, device: Any, own: bool) -> Any:
 def _names(labels: Sequence[str] | Mapping[int, str], model: Any) -> list[str]:
     """Names for the model's labels, by number or in order."""
     size = model.config.num_labels
-    if isinstance(labels, str) or (isinstance(labels, Mapping) and set(labels) != set(range(size))):
+    wrong = set(labels) != set(range(size)) if isinstance(labels, Mapping) else isinstance(labels, str | bytes)
+    if wrong or not isinstance(labels, Iterable):
         raise InputError(f"labels is a list of names, or a dict from 0 to {size - 1} to names, not {labels!r:.60}.")
     found = [labels[i] for i in range(size)] if isinstance(labels, Mapping) else list(map(str, labels))
     if len(found) != size or len(set(found)) != size:

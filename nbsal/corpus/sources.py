@@ -35,7 +35,7 @@ class Source:
 
 
 def source_of(given: Any, text: Columns) -> Source:
-    """The rows of a file, a frame, a `datasets` table, or any iterable of texts, pairs or dicts.
+    """The rows of a file, a frame or a column of one, a `datasets` table, or any iterable of texts, pairs or dicts.
 
     >>> list(source_of([{"text": "A joy."}, "A bore."], "text").rows)
     ['A joy.', 'A bore.']
@@ -50,9 +50,11 @@ def source_of(given: Any, text: Columns) -> Source:
     if isinstance(given, pandas.DataFrame):
         _check(names, given.columns)
         return Source(_joined(*(given[name].tolist() for name in names)), len(given))
+    if hasattr(given, "to_list"):  # a column of pandas or polars
+        given = given.to_list()
     if hasattr(given, "__arrow_c_stream__") and not hasattr(given, "features"):  # polars, Arrow, DuckDB
         return Source(_streamed(given, names), len(given) if isinstance(given, Sized) else None)
-    if isinstance(given, Mapping) or not isinstance(given, Iterable):
+    if isinstance(given, Mapping | bytes) or not isinstance(given, Iterable):
         raise InputError(
             f"A source is a {', '.join(FORMATS)} file, a frame, one split of a dataset, or an iterable of texts, not "
             f"{type(given).__name__}."

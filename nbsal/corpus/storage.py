@@ -35,6 +35,8 @@ class Storage:
             import pyarrow  # noqa: F401
         except ImportError:
             raise MissingExtra("A whole corpus", "scale") from None
+        if not isinstance(place, str | os.PathLike):
+            raise InputError(f"A corpus lies in a folder, or at an address that fsspec knows, not at {place!r:.60}.")
         self.place = os.fspath(place)
         try:
             self.files, self.path = fsspec.core.url_to_fs(self.place)

@@ -10,7 +10,7 @@ import numpy as np
 from nbsal.encoding import Row, Text
 from nbsal.errors import InputError
 from nbsal.evaluation.intervals import Resampling
-from nbsal.evaluation.memory import Explainers, Memory, explained
+from nbsal.evaluation.memory import Explainers, Memory, explained, listed
 from nbsal.evaluation.results import Curve, Results, Sheet
 from nbsal.progress import Progress
 
@@ -41,7 +41,7 @@ def rank_agreement(
     if len(found) < 2:
         raise InputError("Agreement is between explainers: give at least two.")
     if not isinstance(k, int) or k < 1:
-        raise InputError(f"k is a number of tokens from 1, not {k!r}.")
+        raise InputError(f"k is a number of tokens from 1, not {k!r:.60}.")
     orders = {name: [s.order for s in runs[0]] for name, runs in found.items()}
     rows = [s.row for s in next(iter(found.values()))[0]]
     if any([s.row.ids for s in runs[0]] != [row.ids for row in rows] for runs in found.values()):
@@ -84,12 +84,13 @@ def rationale_agreement(
     >>> rationale_agreement(explain, ["A warm film."], [[(2, 6)]], progress=False).measures
     ['auprc', 'iou f1']
     """
+    given = listed(rationales, "rationales is a list with a rationale for each text")
     found = explained(explainers, texts, batch_size, memory, progress, cancel)
     rows = {name: [s.row for s in runs[0]] for name, runs in found.items()}
     first = next(iter(rows.values()))
-    if len(rationales) != len(first):
-        raise InputError(f"There are {len(rationales)} rationales for {len(first)} texts.")
-    marked = {name: [marks(row, one) for row, one in zip(own, rationales, strict=True)] for name, own in rows.items()}
+    if len(given) != len(first):
+        raise InputError(f"There are {len(given)} rationales for {len(first)} texts.")
+    marked = {name: [marks(row, one) for row, one in zip(own, given, strict=True)] for name, own in rows.items()}
     counted = [i for i in range(len(first)) if all(own[i] for own in marked.values())]
     if not counted:
         raise InputError("No rationale marks a token: there is nothing to agree with.")
@@ -160,7 +161,7 @@ def runs_of(places: Iterable[int]) -> list[set[int]]:
 
 def marks(row: Row, rationale: Any) -> set[int]:
     """The content tokens a rationale marks."""
-    given = list(rationale)
+    given = listed(rationale, "A rationale is a list of spans (start, end), or of 0 and 1 for each content token")
     if all(isinstance(one, tuple) and len(one) == 2 for one in given):
         return {i for span in given for i in row.within(span)}
     if len(given) != len(row.content) or not np.isin(given, (0, 1)).all():

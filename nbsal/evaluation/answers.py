@@ -9,7 +9,7 @@ import numpy as np
 from nbsal.encoding import Span, Text
 from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation.intervals import Resampling
-from nbsal.evaluation.memory import Explainers, Memory, explained
+from nbsal.evaluation.memory import Explainers, Memory, amounts, explained, listed
 from nbsal.evaluation.results import Curve, Results, Sheet
 from nbsal.progress import Progress
 from nbsal.saliency import Saliency
@@ -88,18 +88,17 @@ def _answered(
 ) -> Results:
     if among not in AMONG:
         raise UnknownName("set of tokens to rank", among, AMONG)
-    counts = [k] if isinstance(k, int) else list(k)
-    if not counts or not all(isinstance(one, int) and one > 0 for one in counts):
-        raise InputError(f"k is a number of tokens from 1, or a list of such numbers, not {k!r:.60}.")
+    counts = amounts(k, "k")
+    given = listed(answers, "answers is a list with an answer for each text")
     found = explained(explainers, texts, batch_size, memory, progress, cancel)
     first = next(iter(found.values()))[0]
-    if len(answers) != len(first):
-        raise InputError(f"There are {len(answers)} answers for {len(first)} texts.")
-    again = Resampling([(s.text, repr(one)) for s, one in zip(first, answers, strict=True)])
+    if len(given) != len(first):
+        raise InputError(f"There are {len(given)} answers for {len(first)} texts.")
+    again = Resampling([(s.text, repr(one)) for s, one in zip(first, given, strict=True)])
     curves = {}
     for name, runs in found.items():
         values = np.array(
-            [[_hits(s, one, counts, among, kind) for s, one in zip(run, answers, strict=True)] for run in runs]
+            [[_hits(s, one, counts, among, kind) for s, one in zip(run, given, strict=True)] for run in runs]
         )
         hits, sizes, taken = values[..., 0], values[..., 1], values[..., 2]
         below = {"precision": taken, "recall": sizes, "ratio": sizes.mean(1, keepdims=True)}[kind]
@@ -127,10 +126,18 @@ def _hits(saliency: Saliency, answer: Any, counts: Sequence[int], among: str, ki
 
 def _span(answer: Any) -> Span:
     """An answer as characters (start, end); of several the first."""
-    if isinstance(answer, Mapping):
+    try:
+        if not isinstance(answer, Mapping):
+            start, end = answer
+            return int(start), int(end)
         if not len(answer["answer_start"]):
             raise InputError("A question has no answer: leave it out.")
         start = int(answer["answer_start"][0])
         return start, start + len(answer["text"][0])
-    start, end = answer
-    return int(start), int(end)
+    except InputError:
+        raise
+    except (TypeError, ValueError, LookupError):
+        raise InputError(
+            f"An answer is a span (start, end) of characters, or SQuAD's "
+            f'{{"text": [...], "answer_start": [...]}}, not {answer!r:.60}.'
+        ) from None

@@ -28,6 +28,7 @@ GAMES = {"revealing": "high", "hiding": "low"}
 FRACTIONS = tuple(step / 20 for step in range(21))
 OF = ("content", "sequence")
 RANDOM = 20
+LABELS = "labels is a list with a label for each text"
 
 
 def games(
@@ -63,7 +64,7 @@ def games(
     for subject in rows:
         classifying(subject)
     size = len(next(iter(rows.values())))
-    given = None if labels is None else list(labels)
+    given = None if labels is None else remembering.listed(labels, LABELS)
     gold = {subject: None if given is None else indices(subject, given, size) for subject in rows}
     memory = memory or Memory()
     count = sum(map(len, members.values()))
@@ -149,6 +150,8 @@ def at_layers(explainer: Explainer) -> dict[int, Explainer]:
     >>> list(at_layers(nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")))
     [0, 1, 2, 3, 4, 5, 6]
     """
+    if not isinstance(explainer, Explainer):
+        raise InputError(f"A layer is chosen for an nbsal.Explainer, not for {explainer!r:.60}.")
     method, subject = explainer.method, explainer.subject
     if isinstance(method, Decoded):
         moved: list[Any] = [
@@ -171,7 +174,7 @@ def classifying(subject: Subject) -> None:
 
 def indices(subject: Subject, labels: Iterable[Any], size: int) -> list[int]:
     """Labels given by name or number, as numbers."""
-    given = list(labels)
+    given = remembering.listed(labels, LABELS)
     if len(given) != size:
         raise InputError(f"There are {len(given)} labels for {size} texts.")
     return [index_of(label, subject.labels, "label") for label in given]
@@ -179,7 +182,15 @@ def indices(subject: Subject, labels: Iterable[Any], size: int) -> list[int]:
 
 def checked(fractions: Sequence[float]) -> list[float]:
     """Fractions in ascending order, 0 among them, since that is the whole text."""
-    points = sorted({float(fraction) for fraction in fractions} | {0.0})
+    points = sorted({*numbers(fractions), 0.0})
     if not all(0 <= point <= 1 for point in points) or len(points) < 2:
-        raise InputError(f"fractions are shares from 0 to 1, at least one above 0, not {list(fractions)!r:.80}.")
+        raise InputError(f"fractions are shares from 0 to 1, at least one above 0, not {fractions!r:.80}.")
     return points
+
+
+def numbers(values: Any) -> list[float]:
+    """The numbers of an argument; none where it holds anything else."""
+    try:
+        return [float(value) for value in values]
+    except (TypeError, ValueError):
+        return []

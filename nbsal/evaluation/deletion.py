@@ -17,7 +17,7 @@ from nbsal.encoding import Row, Text
 from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation import memory as remembering
 from nbsal.evaluation import published
-from nbsal.evaluation.curves import classifying, indices
+from nbsal.evaluation.curves import LABELS, classifying, indices, numbers
 from nbsal.evaluation.intervals import Floats, Resampling
 from nbsal.evaluation.memory import Explainers, Memory, Run, Table
 from nbsal.evaluation.results import Curve, Results, Sheet
@@ -64,14 +64,14 @@ def faithfulness(
         return published.deletion(explainers, texts, labels, **shared)
     members = remembering.named(explainers)
     members |= remembering.chances(members, random)
-    points = [float(fraction) for fraction in fractions]
+    points = numbers(fractions)
     if not points or not all(0 < point <= 1 for point in points):
-        raise InputError(f"fractions are shares above 0 and up to 1, not {list(fractions)!r:.80}.")
+        raise InputError(f"fractions are shares above 0 and up to 1, not {fractions!r:.80}.")
     rows = remembering.encoded([run for runs in members.values() for run in runs], texts)
     for subject in rows:
         classifying(subject)
     size = len(next(iter(rows.values())))
-    wanted = [None] * size if labels is None else list(labels)
+    wanted = [None] * size if labels is None else remembering.listed(labels, LABELS)
     gold = {subject: None if labels is None else indices(subject, wanted, size) for subject in rows}
     memory = memory or Memory()
     count = sum(map(len, members.values()))

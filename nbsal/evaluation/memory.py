@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nbsal import anatomy
-from nbsal.encoding import Encoded, Row, Text
+from nbsal.encoding import Encoded, Row, Text, several
 from nbsal.errors import InputError, NbsalError
 from nbsal.explainer import Explainer, by_length, together
 from nbsal.hiding import Hiding
+from nbsal.methods.base import counted, whole
 from nbsal.progress import Meter, Progress
 from nbsal.saliency import Saliency
 from nbsal.subject import Subject
@@ -69,6 +70,7 @@ class Memory:
         """
         for subject in rows:
             self._renew(subject)
+        size = counted(batch_size, "batch_size")
         every = [self.saliencies.setdefault(_key(explainer), {}) for explainer in explainers]
         for subject, encoded in rows.items():
             keys = list(zip(encoded, targets, strict=True))
@@ -77,7 +79,7 @@ class Memory:
             missing = [i for i, key in enumerate(keys) if any(key not in every[int(at)] for at in members)]
             meter.step(len(encoded) - len(missing))
             waiting = Encoded([encoded[i] for i in missing], encoded.pad_id)
-            for places, batch in by_length(members.values(), waiting, batch_size) if members else ():
+            for places, batch in by_length(members.values(), waiting, size) if members else ():
                 wanted = [targets[missing[place]] for place in places]
                 found = together(members, batch, wanted, meter.part(len(places), len(members)))
                 for at, saliencies in found.items():
@@ -124,6 +126,8 @@ def _key(explainer: Explainer) -> Key:
 @contextmanager
 def keeping(memory: Memory) -> Iterator[None]:
     """Leave the memory with the error that ends a call."""
+    if not isinstance(memory, Memory):
+        raise InputError(f"memory is an nbsal.evaluation.Memory, not {type(memory).__name__}.")
     try:
         yield
     except NbsalError as stopped:
@@ -136,8 +140,11 @@ def named(explainers: Explainers) -> dict[str, list[Explainer]]:
     if isinstance(explainers, Explainer):
         explainers = [explainers]
     if not isinstance(explainers, Mapping):
-        given = list(explainers)
-        explainers = {e.method.name: e for e in given if isinstance(e, Explainer)}
+        given = listed(explainers, "explainers is an Explainer, a list of them, or a dict that names them")
+        for one in given:
+            if not isinstance(one, Explainer):
+                raise InputError(f"explainers holds {one!r:.60}, which is no nbsal.Explainer.")
+        explainers = {e.method.name: e for e in given}
         if len(explainers) < len(given):
             raise InputError("Give explainers with methods of different names, or name them: {'layer 3': ..., ...}.")
     found = {str(name): list(one) if isinstance(one, Sequence) else [one] for name, one in explainers.items()}
@@ -151,11 +158,35 @@ def named(explainers: Explainers) -> dict[str, list[Explainer]]:
     return found
 
 
+def listed(values: Any, says: str) -> list[Any]:
+    """The values of an argument as a list; `says` begins the sentence about what they are.
+
+    >>> listed(42, "labels is a list")
+    Traceback (most recent call last):
+    nbsal.errors.InputError: labels is a list, not 42.
+    """
+    if isinstance(values, str | bytes | Mapping) or hasattr(values, "columns") or not isinstance(values, Iterable):
+        raise InputError(f"{says}, not {values!r:.60}.")
+    return list(values)
+
+
+def amounts(values: Any, name: str) -> list[int]:
+    """Numbers of tokens, or one alone, as a list.
+
+    >>> amounts(5, "k"), amounts([1, 2], "k")
+    ([5], [1, 2])
+    """
+    alone = isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable)
+    given = [values] if alone else list(values)
+    found = [int(one) for one in given if isinstance(one, int | np.integer) and not isinstance(one, bool) and one > 0]
+    if not found or len(found) < len(given):
+        raise InputError(f"{name} is a number of tokens from 1, or a list of such numbers, not {values!r:.60}.")
+    return found
+
+
 def encoded(explainers: Iterable[Explainer], texts: Iterable[Text]) -> dict[Subject, Encoded]:
     """What each subject reads of the texts."""
-    if isinstance(texts, str | tuple):
-        raise InputError("Give a list of texts to evaluate explainers on.")
-    many = list(texts)
+    many = list(several(texts))
     found = {}
     for explainer in explainers:
         if explainer.subject not in found:
@@ -207,7 +238,7 @@ def chances(explainers: Mapping[str, Sequence[Explainer]], count: int) -> dict[s
     subjects = list(dict.fromkeys(run.subject for runs in explainers.values() for run in runs))
     names = ["random"] if len(subjects) == 1 else [f"random, {subject.name}" for subject in subjects]
     return {
-        name: [Explainer(subject, "random", seed=seed) for seed in range(count)]
+        name: [Explainer(subject, "random", seed=seed) for seed in range(whole(count, "random"))]
         for name, subject in zip(names, subjects, strict=True)
         if count and name not in explainers
     }

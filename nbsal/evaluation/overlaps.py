@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from nbsal import clouds
 from nbsal.encoding import Text
-from nbsal.errors import InputError
 from nbsal.evaluation.intervals import Floats, Resampling
-from nbsal.evaluation.memory import Explainers, Memory, explained
+from nbsal.evaluation.memory import Explainers, Memory, amounts, explained
 from nbsal.evaluation.results import Curve, Results, Sheet
 from nbsal.progress import Progress
 from nbsal.saliency import Saliency
@@ -44,8 +43,7 @@ def overlap(
     >>> overlap(explain, ["A warm film.", "A dull bore."], [1, 2], progress=False).frame["k"].tolist()
     [1.0, 2.0]
     """
-    if not counts or not all(isinstance(count, int) and count > 0 for count in counts):
-        raise InputError(f"counts are numbers of tokens from 1, not {list(counts)!r:.60}.")
+    counts = amounts(counts, "counts")
     found = explained(explainers, texts, batch_size, memory, progress, cancel)
     first = next(iter(found.values()))[0]
     again = Resampling([s.text for s in first], DRAWS)

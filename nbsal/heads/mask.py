@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,6 +30,8 @@ class HeadMask:
     unnamed: Heads = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.relations, Mapping):
+            raise InputError(f"relations is a dict from names to masks, not {type(self.relations).__name__}.")
         object.__setattr__(self, "positional", _heads(self.positional))
         object.__setattr__(self, "relations", {name: _heads(part) for name, part in self.relations.items()})
         given = np.zeros_like(self.positional) if self.unnamed is None else _heads(self.unnamed)
@@ -71,8 +74,9 @@ class HeadMask:
 
     def corrupted(self, rate: float, seed: int) -> "HeadMask":
         """This mask and, at random, the share `rate` of the heads it leaves out, to the nearest whole head."""
-        if not 0 <= rate <= 1:
-            raise InputError(f"rate is a share from 0 to 1, not {rate}.")
+        given: Any = rate
+        if not isinstance(given, Real) or not 0 <= rate <= 1:
+            raise InputError(f"rate is a share from 0 to 1, not {rate!r:.60}.")
         free = np.flatnonzero(~self.selected)
         added = self.unnamed.copy()
         chosen = np.random.default_rng(seed).permutation(free)[: round(len(free) * rate)]
@@ -123,6 +127,8 @@ class HeadMask:
         return HeadMask(change(self.positional), relations, change(self.unnamed))
 
     def _join(self, other: "HeadMask", join: Callable[[Heads, Heads], Heads]) -> "HeadMask":
+        if not isinstance(other, HeadMask):
+            raise InputError(f"A head mask is joined with another one, not with {type(other).__name__}.")
         if self.shape != other.shape:
             raise InputError(f"Head masks of shapes {self.shape} and {other.shape} belong to different models.")
         nothing = np.zeros_like(self.positional)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from numbers import Real
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from nbsal.errors import InputError, UnknownName
 from nbsal.heads import published
 from nbsal.heads.mask import HeadMask
 from nbsal.heads.parses import Link, Parse, links, read
+from nbsal.methods.base import counted
 from nbsal.progress import Meter, Progress
 from nbsal.saved import restored
 from nbsal.subject import Subject
@@ -59,6 +61,8 @@ class HeadStudy:
         """Nothing counted yet."""
         if not relations:
             raise InputError("There is no relation to study: name at least one, such as 'nsubj'.")
+        if not all(isinstance(name, str) for name in relations):
+            raise InputError(f"relations is a list of names such as 'nsubj', not {relations!r:.60}.")
         nothing = {name: np.zeros(shape, np.int64) for name in relations}
         return cls(shape, nothing, dict.fromkeys(relations, 0), {name: Counter() for name in relations})
 
@@ -101,6 +105,10 @@ class HeadStudy:
 
     def mask(self, synt: float = 0.1, pos: float = 0.8) -> HeadMask:
         """Heads that beat guessing a relation's commonest distance by `synt`, or look at one place beyond `pos`."""
+        given: dict[str, Any] = {"synt": synt, "pos": pos}
+        for name, value in given.items():
+            if not isinstance(value, Real):
+                raise InputError(f"{name} is a share of cases, such as 0.1, not {value!r:.60}.")
         relations = {}
         for name, hits in self.hits.items():
             commonest = max(self.distances[name].values(), default=0)
@@ -228,12 +236,16 @@ def study(
         raise UnknownName("direction", direction, DIRECTIONS)
     if variant not in (None, "published"):
         raise UnknownName("variant", variant, (None, "published"))
+    if not isinstance(subject, Subject):
+        raise InputError(f"Study a subject, nbsal.load(model), not {type(subject).__name__}.")
+    one = isinstance(relations, str) or not isinstance(relations, Iterable)
+    names: list[Any] = [relations] if one else list(relations)
     sentences = sorted(read(parses), key=lambda parse: len(parse.text))
-    found = HeadStudy.empty((subject.depth, subject.heads), list(relations))
-    size = 1 if subject.one_at_a_time else batch_size
+    found = HeadStudy.empty((subject.depth, subject.heads), names)
+    size = 1 if subject.one_at_a_time else counted(batch_size, "batch_size")
 
-    def counted(batch: Sequence[Parse]) -> HeadStudy:
-        own = HeadStudy.empty(found.shape, list(relations))
+    def tallied(batch: Sequence[Parse]) -> HeadStudy:
+        own = HeadStudy.empty(found.shape, names)
         encoded = subject.encode([parse.text for parse in batch])
         if variant:
             encoded = Encoded([published.shown(subject, row) for row in encoded], encoded.pad_id)
@@ -249,7 +261,7 @@ def study(
         for start in range(0, len(sentences), size):
             meter.check()
             batch = sentences[start : start + size]
-            found = sum(room.in_parts(batch, counted), found)
+            found = sum(room.in_parts(batch, tallied), found)
             meter.step(len(batch))
     return found
 

@@ -43,6 +43,10 @@ class Decoded(Method):
     renormalise: bool = False
     coarse: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.method, LayerMethod):
+            raise InputError(f"Decoded takes a layer method such as nbsal.GradCAM(layer=4), not {self.method!r:.60}.")
+
     @property
     def name(self) -> str:  # type: ignore[override]
         return f"decoded-{self.method.name}"
@@ -71,8 +75,6 @@ class Decoded(Method):
         subject.language_head  # noqa: B018 - raises the sentence that says which checkpoint to pass
         if self.form not in FORMS:
             raise UnknownName("form", self.form, FORMS)
-        if not isinstance(self.method, LayerMethod):
-            raise InputError(f"Decoded takes a layer method such as nbsal.GradCAM(layer=4), not {self.method!r:.60}.")
         tau = None if self.tau is None else whole(self.tau, "tau")
         if tau is not None and tau < 1:
             raise UnknownName("tau", tau, ("None", "any whole number from 1"))
