@@ -1,6 +1,7 @@
 """The games: against slow replicas on twelve architectures, and in closed form."""
 
 from dataclasses import dataclass, field
+from inspect import signature
 from threading import Event
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 import nbsal
+from nbsal import evaluation
 from nbsal.errors import Cancelled, InputError, UnknownName
 from nbsal.evaluation import Memory, at_layers, best_layer, games, intervals
 from nbsal.evaluation.curves import steps
@@ -194,6 +196,23 @@ def test_points_are_twentieths_and_two_are_enough(load):
     assert len(games(explain, axioms.TEXTS, fractions=[0, 1], random=0, progress=False).frame) == 4
 
 
+def test_twenty_orders_by_chance_are_played(load):
+    explain, memory = nbsal.Explainer(load("bert", decoding=False), "gradcam"), Memory()
+    games(explain, axioms.TEXTS, memory=memory, progress=False)
+    assert len(memory.saliencies) == 1 + 20
+
+
+def test_long_calls_show_a_bar_unless_told():
+    calls = games, best_layer, evaluation.faithfulness, evaluation.precision_at, evaluation.answer_recall_at
+    assert [signature(call).parameters["progress"].default for call in calls] == [True] * len(calls)
+
+
+def test_notes_say_against_what_accuracy_counts(load):
+    explain = nbsal.Explainer(load("bert", decoding=False), "gradcam")
+    for labels, said in ((None, "the model's own predictions"), ([0, 1, 2, 0], "their labels")):
+        assert f"accuracy against {said}" in games(explain, axioms.TEXTS, labels, random=0, progress=False).notes[0]
+
+
 def test_two_models_are_played_side_by_side(load):
     one, other = load("bert", decoding=False), load("roberta", decoding=False)
     both = {"bert": nbsal.Explainer(one, "gradcam"), "roberta": nbsal.Explainer(other, "gradcam")}
@@ -205,6 +224,7 @@ def test_two_models_are_played_side_by_side(load):
 
 def test_the_best_layer_is_the_one_with_the_widest_gap(load):
     explain = nbsal.Explainer(load("bert", decoding=False), "gradxact")
+    assert list(at_layers(explain)) == [0, 1, 2, 3]
     area = games({str(at): e for at, e in at_layers(explain).items()}, axioms.TEXTS, random=0, progress=False).auc()
     gaps = area.pivot(index="explainer", columns="game", values="auc").eval("revealing - hiding")
     chosen = best_layer(explain, axioms.TEXTS, progress=False)
