@@ -90,6 +90,7 @@ class Edition:
     started: float = field(default_factory=time.monotonic)
     subjects: dict[Any, Subject] = field(default_factory=dict)
     memories: dict[Any, Memory] = field(default_factory=dict)
+    there: dict[str, bool] = field(default_factory=dict)  # whether a table is at hand
 
     @property
     def real(self) -> bool:
@@ -110,7 +111,14 @@ class Edition:
         """Whether a table can be shown: with a model for it, and rows of its own or samples that no other table has."""
         if table not in self.models and not BENCHES[table].demo:
             return False
-        return self.real or (bool(BENCHES[table].sample) and table not in ("imdb", "yelp_polarity"))
+        if not self.real:
+            return bool(BENCHES[table].sample) and table not in ("imdb", "yelp_polarity")
+        if table not in self.there:
+            try:
+                self.there[table] = len(data.load(table)) > 0
+            except InputError:  # not in the folder, and no hub at hand
+                self.there[table] = False
+        return self.there[table]
 
     def subject(self, table: str) -> Subject:
         """The model for a table: the user's own, or the embedded one; with a head mask."""
@@ -153,7 +161,7 @@ class Edition:
         self, what: str, table: str, count: int, groups: Groups, evaluate: Callable[[Members], Results]
     ) -> Results:
         """Results by groups of explainers; those of an earlier run are read, new ones kept as they come."""
-        folder = self.folder(table) / f"{what}-{table}-{count}"
+        folder = self.folder(table) / f"{what}-{self._source(table)}-{count}"
         stored = [folder / f"{name}.npz" for name in groups]
         if all(path.exists() for path in stored):
             return joined([Results.load(path) for path in stored])
@@ -166,7 +174,7 @@ class Edition:
 
     def clouds(self, table: str, explainers: Mapping[str, Explainer], rows: Rows) -> dict[str, Cloud]:
         """Class clouds by explainer, kept as they come."""
-        folder = self.folder(table) / f"clouds-{table}-{len(rows.texts)}"
+        folder = self.folder(table) / f"clouds-{self._source(table)}-{len(rows.texts)}"
         folder.mkdir(parents=True, exist_ok=True)
         found = {}
         for name, explain in explainers.items():
@@ -187,7 +195,7 @@ class Edition:
     def study(self, table: str) -> HeadStudy:
         """What the heads of a table's model look at, on annotated parses; kept."""
         named = self.models.get(table) or Named(BENCHES[table].demo)
-        stored = self.folder(table) / f"study-{'ewt' if self.real else 'samples'}.json"
+        stored = self.folder(table) / f"study-{'ewt' if self.treebank else 'samples'}.json"
         if not stored.exists():
             self.check()
             stored.parent.mkdir(parents=True, exist_ok=True)
@@ -196,11 +204,15 @@ class Edition:
         return HeadStudy.load(stored)
 
     @cached_property
+    def treebank(self) -> Path | None:
+        """The English Web Treebank, if it lies among the tables."""
+        path = Path(os.environ.get(data.FOLDER, "")) / PARSES
+        return path if self.real and path.is_file() else None
+
+    @property
     def parses(self) -> Path:
-        """The parses at hand: English Web Treebank among the tables, or those shipped."""
-        folder = os.environ.get(data.FOLDER)
-        ours = Path(folder) / PARSES if folder else Path()
-        return ours if ours.is_file() else Path(nbsal.samples.__file__).parent / "parses.conllu"
+        """The parses at hand: that treebank, or those shipped."""
+        return self.treebank or Path(nbsal.samples.__file__).parent / "parses.conllu"
 
     def memory(self, table: str) -> Memory:
         """What explainers of a table's model have said in this run."""
@@ -215,6 +227,10 @@ class Edition:
         """Stop where the time is up."""
         if self.left <= 0:
             raise OutOfTime
+
+    def _source(self, table: str) -> str:
+        """Where a table's texts come from, as a part of file names."""
+        return table if self.real else _slug(BENCHES[table].sample)
 
 
 def chosen(models: list[str], lms: list[str]) -> dict[str, Named]:

@@ -68,7 +68,7 @@ def broken(parts: Sequence[Sequence[Stretch]], room: float) -> Iterator[Piece]:
         line += bool(number)
         left = 0.0
         for unit in _units(part):
-            widths = [measured(text) * (WIDER if text.isspace() else 1) for text, _ in unit]
+            widths = [measured(" ") * WIDER if text.isspace() else measured(text) for text, _ in unit]
             if unit[0][0] == "\n" or (left and left + sum(widths) > room):
                 line, left = line + 1, 0.0
             for (text, score), own in zip(unit, widths, strict=True):

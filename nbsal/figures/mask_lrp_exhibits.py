@@ -73,10 +73,12 @@ def corruption(edition: Edition) -> Made:
 
 def head_figure(edition: Edition) -> Made:
     """Figure 5."""
-    subjects = {edition.subject(table): table for table in BENCHES if edition.has(table)}
+    subjects = [edition.subject(table) for table in BENCHES if edition.has(table)]
     masks: dict[str, HeadMask] = {subject.name: subject.mask for subject in subjects}
     said = "; ".join(f"{name}: {mask!r}" for name, mask in masks.items())
-    return Made([(said, drawing.head_maps(masks))], "Masks of the models' own, found on the English Web Treebank.")
+    given = f", those of --model on {_parses(edition)}" if edition.models else ""
+    rests = f"Masks of the embedded models were found on the English Web Treebank{given}."
+    return Made([(said, drawing.head_maps(masks))], rests)
 
 
 def difference(table: str, label: int, edition: Edition) -> Made:
@@ -178,8 +180,11 @@ def registry(edition: Edition) -> Made:
 
 
 def _parsed(edition: Edition, rows: int) -> str:
-    name = "the English Web Treebank's development part" if edition.real else "the shipped parses"
-    return f"Gold parses of {name}, {rows} positions; the paper parses SST-2 by machine."
+    return f"Gold parses of {_parses(edition)}, {rows} positions; the paper parses SST-2 by machine."
+
+
+def _parses(edition: Edition) -> str:
+    return "the English Web Treebank's development part" if edition.treebank else "the sentences shipped with nbsal"
 
 
 def _differences() -> list[Exhibit]:

@@ -141,6 +141,13 @@ def test_word_clouds_have_a_row_an_explainer_and_a_column_a_class(clouds):
     assert all(len(ax.images) == 1 for ax in figure.axes)
 
 
+def test_classes_that_nobody_predicts_have_no_words(clouds):
+    one, other = clouds.values()
+    blind = nbsal.clouds.Cloud({"negative": dict.fromkeys(other.weights["negative"], 0.0)})
+    figure = drawn(decoding_saliency.word_clouds({"seeing": one, "blind": blind}))
+    assert [len(ax.images) for ax in figure.axes] == [1, 1, 0, 0]
+
+
 def test_relation_distances_draw_every_share(reviews):
     parse = nbsal.heads.Parse.from_lists(["very", "good", "food"], [1, 2, -1], ["advmod", "amod", "root"])
     study = nbsal.heads.study(reviews, [parse], progress=False)
@@ -150,6 +157,13 @@ def test_relation_distances_draw_every_share(reviews):
         for ax in figure.axes
     }
     assert bars == {"nsubj (0)": [], "obj (0)": [], "amod (1)": [(1, 1)], "advmod (1)": [(1, 1)]}
+
+
+def test_panels_that_are_left_over_are_not_seen():
+    study = nbsal.heads.HeadStudy.empty((2, 3), ["nsubj", "obj", "amod"])
+    assert [ax.get_visible() for ax in drawn(mask_lrp.relation_distances(study)).axes] == [True] * 3 + [False]
+    masks = {name: nbsal.heads.HeadMask.from_array([[1, 0]]) for name in "abcde"}
+    assert [ax.get_visible() for ax in drawn(mask_lrp.head_maps(masks)).axes] == [True] * 5 + [False] * 3
 
 
 def test_deletion_curves_draw_every_value(deleted):
@@ -204,6 +218,11 @@ def test_flow_is_conserved_and_only_selected_heads_pass(reviews):
     assert [text.get_text() for text in figure.axes[2].get_xticklabels()] == list(found.tokens)
     with pytest.raises(nbsal.errors.UnknownName, match="block 9"):
         flow.through_block(reviews, text, 9)
+    with pytest.raises(nbsal.errors.InputError, match="One text flows"):
+        flow.through_block(reviews, [text, text], block)
+    heads = np.eye(*reviews.mask.shape)
+    both = flow.through_block(reviews, text, 1, nbsal.heads.HeadMask(heads, {"obj": heads}))
+    assert list(both.kinds[:3]) == [style.NEITHER, style.BOTH, style.NEITHER]
 
 
 def test_differences_are_of_shares(reviews):
@@ -233,6 +252,13 @@ def test_maps_are_what_the_methods_score(reviews):
     assert drawn(relevance.conservation(found)).axes[0].lines[0].get_ydata().tolist() == found.totals.tolist()
 
 
+def test_maps_of_long_texts_name_no_token_and_spans_have_two(reviews):
+    found = relevance.maps(reviews, "joy " * (relevance.MOST + 1))
+    assert not drawn(relevance.rollout_maps(found)).axes[0].get_xticklabels()[-1].get_text().startswith("joy")
+    with pytest.raises(nbsal.errors.InputError, match="two ends of a span"):
+        relevance.maps(nbsal.load("demo/answers"), ("Who?", "A joy."))
+
+
 def test_class_maps_share_one_scale(reviews):
     explain = nbsal.Explainer(reviews, "transformer-attribution")
     said = {name: explain(TEXTS[1], name) for name in reviews.labels}
@@ -254,6 +280,12 @@ def test_flowing_text_breaks_into_lines_that_fit():
     assert pieces[-1].text == "second" and pieces[-1].line == max(ends)
     assert not [piece for piece in pieces if piece.text.isspace() and piece.left == 0]
     assert math.isclose(flowing.measured("ab"), flowing.measured("a") + flowing.measured("b"), rel_tol=0.2)
+
+
+@pytest.mark.filterwarnings("error")  # no font has a line break
+def test_flowing_text_keeps_lines_and_spaces_where_they_are():
+    pieces = list(flowing.broken([[Stretch(" \na joy\n\n", 1.0)]], 200))
+    assert [(piece.text, piece.line) for piece in pieces if not piece.text.isspace()] == [("a", 1), ("joy", 1)]
 
 
 def test_flowing_text_marks_what_speaks_against():

@@ -1,6 +1,8 @@
 """The program: it makes what is missing, says what everything rests on, goes on where it stopped, and reports."""
 
 import json
+import sys
+from types import SimpleNamespace
 
 import pytest
 from matplotlib.figure import Figure
@@ -30,12 +32,18 @@ def no_tables(monkeypatch):
 
 
 @pytest.fixture
-def tables(tmp_path, monkeypatch):
-    """A folder with a benchmark table."""
-    folder = tmp_path / "data" / "sst2"
-    folder.mkdir(parents=True)
-    lines = "".join(json.dumps({"sentence": text, "label": label}) + "\n" for text, label in SENTENCES)
-    (folder / "validation.jsonl").write_text(lines, encoding="utf-8")
+def tables(tmp_path):
+    """A folder with two benchmark tables."""
+    joy, bore = SENTENCES[0][0], SENTENCES[1][0]
+    pairs = [(joy, joy, 1), (bore, bore, 1), (joy, bore, 0)]
+    rows = {
+        "sst2": [{"sentence": text, "label": label} for text, label in SENTENCES],
+        "qqp": [{"question1": one, "question2": other, "label": same} for one, other, same in pairs],
+    }
+    for name, table in rows.items():
+        path = tmp_path / "data" / name / "validation.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in table), encoding="utf-8")
     return tmp_path / "data"
 
 
@@ -54,25 +62,26 @@ def test_all_numbers_of_both_papers_are_there():
 def test_figures_and_tables_on_samples(tmp_path, capsys, monkeypatch):
     cheap = {"sst2": ("simple@allennlp",), "ag_news": ("gradxact@thermostat",)}
     monkeypatch.setattr(decoding_exhibits, "CLOUDED", cheap)
-    wanted = ("figure-1", "figure-4", "figure-9", "table-9", "examples", "supplement")
+    wanted = ("figure-1", "figure-4", "figure-9", "figure-12", "table-9", "examples", "supplement")
     assert ask(tmp_path, "--paper", "decoding", "--only", *wanted) == 0
     printed = capsys.readouterr().out
-    assert "[1/6] Figure 1" in printed and "is there" not in printed
+    assert "[1/7] Figure 1" in printed and "is there" not in printed
     out = tmp_path / "out" / "decoding"
     page = (out / "index.html").read_text(encoding="utf-8")
     tags = Tags(page)
-    assert tags.seen["section"] == 6 and not tags.seen["script"]
+    assert tags.seen["section"] == 7 and not tags.seen["script"]
     assert not [link for link in tags.outside if not link.startswith("data:")]
     assert "Shown on the shipped samples" in page and "samples/reviews for SST-2" in page and "4 of 160 texts" in page
     assert (out / "figure-1.png").exists() and (out / "supplement-a.html").exists() and (out / "table-9.csv").exists()
     assert ask(tmp_path, "--paper", "decoding", "--only", *wanted) == 0
-    assert capsys.readouterr().out.count("is there") == 6
+    assert capsys.readouterr().out.count("is there") == 7
     assert (out / "index.html").read_text(encoding="utf-8") == page
 
 
 def test_games_are_of_every_layer_and_baseline(tmp_path, tables, monkeypatch):
     monkeypatch.setattr(decoding_exhibits, "BASELINES", {"sst2": ("simple@allennlp",)})
-    arguments = ("--paper", "decoding", "--data", str(tables), "--only", "figure-2", "figure-5", "figure-7", "table-1")
+    wanted = ("figure-2", "figure-5", "figure-7", "table-1", "table-2")
+    arguments = ("--paper", "decoding", "--data", str(tables), "--only", *wanted)
     monkeypatch.setenv("NBSAL_DATA", "")  # --data sets it for good
     assert ask(tmp_path, *arguments) == 0
     page = (tmp_path / "out" / "decoding" / "index.html").read_text(encoding="utf-8")
@@ -81,6 +90,9 @@ def test_games_are_of_every_layer_and_baseline(tmp_path, tables, monkeypatch):
     for name in ("decoded Grad-CAM l3", "decoded Grad-CAM l6", "Grad-CAM l5", "simple@allennlp", "random"):
         assert f"SST-2,{name}," in csv
     assert "decoded Simple" not in csv
+    csv = (tmp_path / "out" / "decoding" / "table-2.csv").read_text(encoding="utf-8").splitlines()
+    names = {row.split(",")[1] for row in csv if row.startswith("SST-2,")}
+    assert names == {"simple@allennlp", *(f"decoded Simple l{at}" for at in (3, 4, 5))}
 
 
 def test_mask_lrp_on_samples(tmp_path, capsys, monkeypatch):
@@ -161,11 +173,88 @@ def test_own_models_take_the_place_of_the_embedded_ones(tmp_path, tables, checkp
     subject = own.subject("sst2")
     assert subject.name == str(model) and subject.mask.shape == (subject.depth, subject.heads)
     assert own.subject("sst2") is subject
-    found = mask_lrp_exhibits.distances(own)
-    assert "shipped parses" not in found.footing
+    assert "Gold parses of the sentences shipped with nbsal, " in mask_lrp_exhibits.distances(own).footing
     rows = own.rows("sst2")
     assert own.footing("sst2", rows.said) == f"{model} on SST-2 (validation), 4 of 6 texts"
     assert Edition(tmp_path, full=True).rows("sst2").said == "SST-2 (validation), 6 of 6 texts"
+
+
+@pytest.fixture
+def given(tmp_path, tables, checkpoints, monkeypatch):
+    """An edition of tiny models on both tables."""
+    monkeypatch.setenv("NBSAL_DATA", str(tables))
+    named = Named(str(zoo.save(checkpoints, "bert", "sequence", num_labels=2)))
+    return Edition(tmp_path / "given", models=dict.fromkeys(("sst2", "qqp"), named))
+
+
+def test_masks_are_corrupted_taken_apart_and_drawn(given, monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    monkeypatch.setattr(mask_lrp_exhibits, "CLASSIFIED", ("sst2", "qqp", "imdb"))
+    monkeypatch.setattr(mask_lrp_exhibits, "BASELINES", ("gae",))
+    assert given.rows("qqp").said == "QQP (validation), 2 of 2 texts"  # those that ask the same
+    curve, level = mask_lrp_exhibits.corruption(given).parts[0][1].axes[0].lines
+    assert curve.get_xdata().tolist() == [0, 20, 40, 60, 80, 100] and level.get_label() == "gae"
+    heads = mask_lrp_exhibits.head_figure(given)
+    assert given.subject("sst2").name in heads.parts[0][0]
+    assert heads.footing.endswith("those of --model on the sentences shipped with nbsal.")
+    frame = mask_lrp_exhibits.parts(given).parts[0][1].data
+    assert list(frame.index) == [
+        f"mask-lrp{part}" for part in ("", " without positional heads", " without syntactic heads")
+    ]
+    assert set(frame.columns.get_level_values(0)) == {"SST-2", "QQP"}
+    note, table = mask_lrp_exhibits.decomposition(given).parts[0]
+    assert (
+        list(table.data.index) == ["alti", "mask-lrp"] and note == "Not shown without --model, or without tables: IMDB."
+    )
+
+
+def test_the_treebank_is_read_where_it_is_and_nothing_kept_of_other_parses(given, tables):
+    assert "shipped with nbsal" in mask_lrp_exhibits.distances(given).footing
+    (tables / "ud_ewt").mkdir()
+    rows = [("good", 2, "amod"), ("food", 0, "root")]
+    lines = [f"{at}\t{word}\t_\t_\t_\t_\t{head}\t{name}\t_\t_\n" for at, (word, head, name) in enumerate(rows, 1)]
+    (tables / "ud_ewt" / "dev.conllu").write_text("# text = good food\n" + "".join(lines) + "\n")
+    again = Edition(given.out, models=given.models)
+    assert again.study("sst2").cases["amod"] == 1
+    assert "Gold parses of the English Web Treebank's" in mask_lrp_exhibits.distances(again).footing
+
+
+def test_tables_that_are_not_at_hand_are_left_out_of_the_list(given, monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    here = mask_lrp_exhibits.datasets(given).parts[0][1].data["here"]
+    assert (here["sst2"], here["qqp"]) == ("6", "3") and here["imdb"] != here["sst2"]
+
+
+def evaluating(asked, clock=None):
+    """An evaluation that notes what it was asked, and takes its time."""
+
+    def evaluate(explainers):
+        asked.extend(explainers)
+        if clock:
+            clock[0] += 90
+        return made()
+
+    return evaluate
+
+
+def test_groups_that_time_did_not_suffice_for_are_made_later(tmp_path, monkeypatch):
+    clock, asked, groups = [0.0], [], {"a": {"one": None}, "b": {"two": None}}
+    watch = SimpleNamespace(monotonic=lambda: clock[0], process_time=lambda: clock[0])
+    monkeypatch.setattr(nbsal.evaluation.report, "time", watch)
+    with pytest.raises(edition.OutOfTime):
+        Edition(tmp_path, minutes=1).results("games", "sst2", 4, groups, evaluating(asked, clock))
+    assert asked == ["one"]
+    Edition(tmp_path).results("games", "sst2", 4, groups, evaluating(asked))
+    assert asked == ["one", "two"]
+
+
+def test_what_was_found_on_samples_is_not_taken_for_the_tables(tmp_path, tables, monkeypatch):
+    asked, groups = [], {"a": {"one": None}}
+    Edition(tmp_path).results("games", "sst2", 4, groups, evaluating(asked))
+    monkeypatch.setenv("NBSAL_DATA", str(tables))
+    for _ in range(2):
+        Edition(tmp_path).results("games", "sst2", 4, groups, evaluating(asked))
+    assert asked == ["one", "one"]
 
 
 def test_a_checkpoint_that_is_not_safetensors_says_how_to_convert_it(tmp_path, checkpoints, capsys, monkeypatch):
@@ -191,3 +280,12 @@ def test_examples_are_rightly_predicted(tmp_path):
     for label, name in enumerate(("negative", "positive")):
         text = example(some, "sst2", label)
         assert nbsal.Explainer(some.subject("sst2"), "gradcam")(text).prediction == name
+
+
+def test_no_example_is_better_than_a_wrong_one(tmp_path, tables, monkeypatch):
+    path = tables / "sst2" / "validation.jsonl"
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if '"label": 0' in line))
+    monkeypatch.setenv("NBSAL_DATA", str(tables))
+    assert example(Edition(tmp_path), "sst2", 0) == SENTENCES[1][0]
+    with pytest.raises(InputError, match=r"No text among SST-2 .* is rightly taken for positive"):
+        example(Edition(tmp_path), "sst2", 1)

@@ -117,3 +117,5 @@ def test_pages_are_saved_whole(tmp_path):
     pages.Page("A & b", "<p>body</p>").save(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>") and "<title>A &amp; b</title>" in text and "<p>body</p>" in text
+    assert pages.Page("A", "<p>body</p>")._repr_html_() == "<div><p>body</p></div>"
+    assert pages.Page("A", "x", "p{color:red}")._repr_html_() == "<div><style>p{color:red}</style>x</div>"
