@@ -12,6 +12,7 @@ from dataclasses import dataclass
 FOR = (230, 126, 16)
 AGAINST = (40, 118, 200)
 STRONGEST = 0.72  # opacity at the largest score: text on it stays readable in light and dark themes
+UNREAD = "not read"  # what hovering says of a rest without tokens
 FAINT = 0.05  # below this opacity a stretch says nothing, and is not marked either
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
@@ -27,6 +28,8 @@ class Stretch:
 
 def stretches(text: str, tokens: Iterable[tuple[int, int, float, str]]) -> list[Stretch]:
     """The whole text as typed, cut at tokens (start, end, score, name); tokens of one character share its stretch.
+
+    More than space after the last token is what the model did not read.
 
     >>> [s.text for s in stretches("a joy!", [(2, 5, 1.0, "joy")])]
     ['a ', 'joy', '!']
@@ -45,7 +48,8 @@ def stretches(text: str, tokens: Iterable[tuple[int, int, float, str]]) -> list[
         if end > at:
             found.append(Stretch(text[at:end], score, tip))
             at = end
-    return [*found, Stretch(text[at:])] if at < len(text) else found
+    rest = text[at:]
+    return [*found, Stretch(rest, tip=UNREAD if rest.strip() else "")] if rest else found
 
 
 def visible(text: str) -> str:
@@ -86,7 +90,8 @@ def colour(score: float, largest: float) -> tuple[tuple[int, int, int], float]:
 def span_html(stretch: Stretch, largest: float) -> str:
     """One stretch as an inline-styled span."""
     if stretch.score is None:
-        return escape(stretch.text)
+        text = escape(stretch.text)
+        return f'<span style="opacity:.6" title="{escape(stretch.tip)}">{text}</span>' if stretch.tip else text
     (r, g, b), alpha = colour(stretch.score, largest)
     style = f"background-color:rgba({r},{g},{b},{alpha:.3f});border-radius:3px;padding:1px 0"
     if stretch.score < 0 and alpha >= FAINT:
@@ -104,21 +109,29 @@ def text_html(parts: Sequence[Sequence[Stretch]], largest: float) -> str:
 
 def legend_html(largest: float, signed: bool) -> str:
     """What the colours mean, in numbers."""
-    low = [(-1.0, f"{-largest:.3g}"), (-0.5, "")] if signed else []
-    steps = [*low, (0.0, "0"), (0.5, ""), (1.0, f"{largest:+.3g}")]
     boxes = ""
-    for share, label in steps:
+    for share in (-1.0, -0.5, 0.0, 0.5, 1.0) if signed else (0.0, 0.5, 1.0):
         (r, g, b), alpha = colour(share, 1.0)
         style = f"background-color:rgba({r},{g},{b},{alpha:.3f});padding:1px 8px"
-        boxes += f'<span style="{style}">{escape(label) or "&nbsp;"}</span>'
-    return boxes
+        boxes += f'<span style="{style}">{step(share * largest)}</span>'
+    return f"{boxes} orange speaks for, blue against" if signed else boxes
+
+
+def step(value: float) -> str:
+    """A number on a scale of colours.
+
+    >>> step(0.5), step(0.0)
+    ('+0.5', '0')
+    """
+    return f"{value:+.3g}" if value else "0"
 
 
 def block_html(title: str, body: str, notes: Sequence[str]) -> str:
     """A titled block with notes below; `title` and `notes` are plain text, `body` is HTML."""
     foot = "".join(f"<div>{escape(note)}</div>" for note in notes)
+    style = "max-width:60em;font-family:sans-serif;print-color-adjust:exact"
     return (
-        f'<div role="figure" aria-label="{escape(title)}" style="max-width:60em;font-family:sans-serif">'
+        f'<div role="figure" aria-label="{escape(title)}" style="{style}">'
         f'<div style="font-size:90%"><b>{escape(title)}</b></div>{body}'
         f'<div style="font-size:80%;opacity:.75">{foot}</div></div>'
     )

@@ -162,7 +162,8 @@ class Saliency(Reading):
         from matplotlib import pyplot
 
         frame = self.by_word()
-        if len(frame) > longest:
+        count = len(frame)
+        if count > longest:
             frame = frame.loc[sorted(frame["score"].abs().nlargest(longest).index)]
         if ax is None:
             _, ax = pyplot.subplots(figsize=(max(4.0, 0.32 * len(frame) + 1), 2.6), layout="constrained")
@@ -173,6 +174,8 @@ class Saliency(Reading):
         ax.set_xticks(range(len(frame)), names, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
         ax.axhline(0, color="0.5", linewidth=0.8)
         ax.set_ylabel("score")
+        if count > longest:
+            ax.set_xlabel(f"the {longest} most important of {count} words")
         ax.set_title(render.visible(self.caption()), fontsize="medium", parse_math=False)
         ax.spines[["top", "right"]].set_visible(False)
         return ax
@@ -257,8 +260,10 @@ class LayerSaliency(Reading):
         index = pandas.RangeIndex(len(self.scores), name="layer")
         return pandas.DataFrame(self.scores, index=index, columns=pandas.Index(self.tokens, name="token"))
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Layers by content tokens; each layer is scaled to its own largest score."""
+    def plot(self, ax: "Axes | None" = None, longest: int = 60) -> "Axes":
+        """Layers by content tokens, each layer scaled to its own largest score; of a longer text the `longest` tokens
+        that weigh most in any layer.
+        """
         from matplotlib import pyplot
         from matplotlib.colors import LinearSegmentedColormap
 
@@ -266,6 +271,10 @@ class LayerSaliency(Reading):
         shown = self.scores[:, places]
         tops = np.abs(shown).max(1, keepdims=True)
         shown = np.divide(shown, tops, out=np.zeros_like(shown), where=tops > 0)
+        count = len(places)
+        if count > longest:
+            kept = np.sort(np.argsort(-np.abs(shown).max(0), kind="stable")[:longest])
+            places, shown = [places[i] for i in kept], shown[:, kept]
         if ax is None:
             size = (max(4.0, 0.3 * len(places) + 1.5), 0.3 * len(shown) + 1.4)
             _, ax = pyplot.subplots(figsize=size, layout="constrained")
@@ -276,6 +285,8 @@ class LayerSaliency(Reading):
         ax.set_xticks(range(len(places)), names, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
         ax.set_yticks(range(len(shown)))
         ax.set_ylabel("layer")
+        if count > longest:
+            ax.set_xlabel(f"the {longest} most important of {count} tokens")
         ax.set_title(render.visible(self.caption()), fontsize="medium", parse_math=False)
         ax.figure.colorbar(image, ax=ax, label="score / layer's largest")
         return ax
@@ -286,7 +297,8 @@ class LayerSaliency(Reading):
             f"<td>{render.text_html(self.at(layer).stretches(), self.at(layer).largest)}</td></tr>"
             for layer in range(len(self.scores))
         )
-        return render.block_html(self.caption(), f"<table>{rows}</table>", self.notes())
+        notes = ["Each layer is shaded by its own largest score.", *self.notes()]
+        return render.block_html(self.caption(), f"<table><tr><th>layer</th></tr>{rows}</table>", notes)
 
 
 class Saliencies(Sequence[Saliency]):

@@ -207,7 +207,7 @@ def test_layers_are_saliencies(load):
     one = every.at(2)
     assert np.array_equal(one.scores, every.scores[2]) and one.provenance["parameters"]["layer"] == 2
     assert every.to_frame().shape == every.scores.shape
-    assert every._repr_html_().count("<tr>") == 4
+    assert every._repr_html_().count("<th style") == 4
     with pytest.raises(InputError, match="0 to 3"):
         every.at(4)
 
@@ -242,3 +242,37 @@ def test_figures_cut_names_that_would_leave_them_no_room(load):
     for axes in (bars, layers):
         assert max(len(tick.get_text()) for tick in axes.get_xticklabels()) <= 24
         matplotlib.pyplot.close(axes.figure)
+
+
+def test_what_the_model_did_not_read_is_told_apart():
+    shown = made(text="good bad bad and what follows is long").to_html()
+    assert '<span style="opacity:.6" title="not read"> and what follows is long</span>' in shown
+    assert "not read" not in made(text="good bad bad \n").to_html()
+
+
+def test_the_scale_says_what_colours_mean_and_has_a_number_at_each_step():
+    signed, plain = render.legend_html(0.5, True), render.legend_html(0.5, False)
+    numbers = [re.findall(r">([^<]+)</span>", scale) for scale in (signed, plain)]
+    assert numbers == [["-0.5", "-0.25", "0", "+0.25", "+0.5"], ["0", "+0.25", "+0.5"]]
+    assert "orange speaks for, blue against" in signed and "blue" not in plain
+
+
+def test_pictures_of_long_texts_say_that_they_show_a_part(reviews):
+    explain = nbsal.Explainer(reviews, "gradxact")
+    text = "A warm and funny film, though dull. " * 12
+    bars, grid = explain(text).plot(longest=5), explain.every_layer(text).plot(longest=7)
+    assert bars.get_xlabel() == "the 5 most important of 108 words"
+    assert grid.get_xlabel() == "the 7 most important of 108 tokens" and len(grid.get_xticks()) == 7
+    found = explain.every_layer(text)
+    shares = np.abs(found.scores[:, found.row.content])
+    shares = (shares / np.maximum(shares.max(1, keepdims=True), 1e-30)).max(0)
+    assert np.abs(grid.images[0].get_array()).max(0).tolist() == pytest.approx(
+        shares[np.sort(np.argsort(-shares, kind="stable")[:7])].tolist()
+    )
+    assert not explain("A joy.").plot().get_xlabel() and not explain.every_layer("A joy.").plot().get_xlabel()
+    matplotlib.pyplot.close("all")
+
+
+def test_layers_in_a_page_say_what_the_rows_are_and_on_what_scale(reviews):
+    shown = nbsal.Explainer(reviews, "gradxact").every_layer("A joy.")._repr_html_()
+    assert "<th>layer</th>" in shown and "Each layer is shaded by its own largest score." in shown

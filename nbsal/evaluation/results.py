@@ -195,7 +195,10 @@ class Results:
             ax.set_xlabel(self.sheet.point)
             ax.set_ylabel(self.sheet.value)
             ax.spines[["top", "right"]].set_visible(False)
-        legend = figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside right upper", frameon=False)
+        ranged = any(len(curve.runs) > 1 for (name, _), curve in self.curves.items() if name in names)
+        bands = "bands: 95 %, or all runs" if ranged else "bands: 95 %"
+        entries = axes[0][0].get_legend_handles_labels()
+        legend = figure.legend(*entries, loc="outside right upper", frameon=False, title=bands)
         for text in legend.get_texts():
             text.set_parse_math(False)
         return figure

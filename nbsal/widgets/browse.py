@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PAGE = 12  # texts in sight
 COLUMNS = ("number", "text", "prediction", "confidence", "label", "top")
+HEADS = ("no.", "text", "prediction", "sure", "label", "top token")  # as the page calls them
 
 
 @dataclass(frozen=True)
@@ -165,10 +166,11 @@ class Browse(Many):
 
     def html(self) -> str:
         found: Table = self.result
-        head = "".join(f'<th style="text-align:left;padding:2px 8px">{name}</th>' for name in COLUMNS)
+        head = "".join(f'<th style="text-align:left;padding:2px 8px">{name}</th>' for name in HEADS)
         body = "".join(f"<tr>{_row_html(entry, saliency)}</tr>" for entry, saliency in found.rows)
         opened = "" if found.opened is None else found.opened.to_html()
         table = f'<table style="border-collapse:collapse"><tr>{head}</tr>{body}</table>'
+        table = f'<div style="overflow-x:auto">{table}</div>'
         return render.block_html(found.caption(), table + opened, found.notes())
 
     def picture(self) -> bytes:
@@ -241,7 +243,7 @@ def _judged(entry: Entry) -> str:
 
 
 def _row_html(entry: Entry, saliency: Saliency) -> str:
-    shown = excerpt_html(_shortened(saliency))
+    shown = f'<div style="min-width:14em">{excerpt_html(_shortened(saliency))}</div>'
     label = f"{entry.label} \N{BALLOT X}" if entry.wrong else entry.label or ""
     plain_cells = [entry.prediction, f"{entry.confidence:.1%}", label, entry.top]
     cells = [str(entry.number), shown, *map(render.escape, plain_cells)]

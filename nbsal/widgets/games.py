@@ -110,7 +110,13 @@ class Games(Parted):
             ax.set_title(f"{game}, {GAMES[game]} is better", fontsize="medium")
             ax.set_xlabel(f"share of tokens {'hidden' if game == 'hiding' else 'shown'}")
             ax.spines[["top", "right"]].set_visible(False)
-        legend = figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", frameon=False)
+        one, unit = self._game.get("points"), render.label(self._game.get("unit", ""))
+        if one:
+            unit = f"probability of {unit}" if self._game["probable"] else "model's output"
+        panels[0].set_ylabel(unit, parse_math=False)
+        shaded = "shaded: the range by chance" if one else "shaded: 95 % intervals"
+        entries = panels[0].get_legend_handles_labels()
+        legend = figure.legend(*entries, loc="outside right upper", frameon=False, title=shaded)
         for text in legend.get_texts():
             text.set_parse_math(False)
         return picture.drawn(panels[0])

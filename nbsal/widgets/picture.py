@@ -67,7 +67,7 @@ class Sheet:
             self.line(part, largest)
         signed = any((stretch.score or 0) < 0 for part in parts for stretch in part)
         for share in (-1.0, 0.0, 1.0) if signed else (0.0, 1.0):
-            self.write(f" {share * largest:+.3g} ", size=9, shade=_shade(share, 1.0))
+            self.write(f" {render.step(share * largest)} ", size=9, shade=_shade(share, 1.0))
         self.feed()
 
     def notes(self, notes: Sequence[str]) -> None:

@@ -157,3 +157,15 @@ def test_selected_tokens_call_back_with_their_rows(view):
     view.on_select(lambda rows: seen.append(rows["token"].tolist()))
     from_page(view, selection=[2])
     assert seen == [["warm"]]
+
+
+def test_a_picture_names_its_axis_and_its_bands(view, explain, monkeypatch):
+    from nbsal.widgets import picture
+
+    drawn = []
+    monkeypatch.setattr(picture, "drawn", lambda axes: drawn.append(axes) or b"")
+    view.picture()
+    Games(nbsal.evaluation.games([explain], [TEXT, "A dull bore."], random=2, progress=False)).wait().picture()
+    assert [axes.get_ylabel() for axes in drawn] == ["probability of positive", "accuracy"]
+    titles = [axes.figure.legends[0].get_title().get_text() for axes in drawn]
+    assert titles == ["shaded: the range by chance", "shaded: 95 % intervals"]
