@@ -19,7 +19,7 @@ from typing import Any
 
 import nbsal
 from nbsal import licences
-from nbsal.errors import MissingExtra, NbsalError, WeightsError
+from nbsal.errors import InputError, MissingExtra, NbsalError, WeightsError
 
 CORE = ("torch", "transformers", "anywidget", "ipywidgets", "matplotlib", "wordcloud", "pandas", "numpy", "captum")
 OPTIONAL = {
@@ -151,8 +151,13 @@ def _client(address: str | None) -> AbstractContextManager[Any]:
         return nullcontext()
     try:
         from distributed import Client
+        from distributed.comm import get_address_host_port
     except ImportError:
         raise MissingExtra("Explaining on a cluster", "scale") from None
+    try:
+        get_address_host_port(address)
+    except ValueError as error:
+        raise InputError(f"--scheduler is an address such as tcp://127.0.0.1:8786, not {address!r}: {error}.") from None
     client: AbstractContextManager[Any] = Client(address, timeout=10)
     return client
 

@@ -18,6 +18,7 @@ import nbsal
 from nbsal import cli
 from nbsal.methods import catalogue
 from nbsal.samples import base
+from tests import zoo
 
 TEXT = "A warm and funny film."
 
@@ -62,6 +63,43 @@ def test_mistakes_are_a_sentence_and_status_2(capsys, arguments, sentence):
     assert cli.main(arguments) == 2
     error = capsys.readouterr().err
     assert sentence in error and error.startswith("nbsal: ") and "Traceback" not in error
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_is_no_traceback(capsys, monkeypatch):
+    monkeypatch.setattr(nbsal, "load", interrupted)
+    assert cli.main(["explain", TEXT]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_is_printed_may_go_anywhere(monkeypatch):
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", shown)
+    assert cli.main(["explain", TEXT]) == 0 and "positive (" in shown.getvalue()
+
+
+TARGETS = [
+    ("causal", "9", "{9}"),
+    ("causal", "3,9", "{9} after {3}"),
+    ("causal", "the", "Ġthe"),
+    ("token", "2,1", "LABEL_1 at {2}"),
+]
+
+
+@pytest.mark.parametrize(("head", "target", "said"), TARGETS)
+def test_targets_are_labels_tokens_and_numbers(capsys, checkpoints, head, target, said):
+    folder = zoo.save(checkpoints, "gpt2", head)
+    arguments = ["explain", "The film is a joy.", "--model", str(folder), "--method", "gradxact", "--json"]
+    assert cli.main([*arguments, "--target", target]) == 0
+    found = json.loads(capsys.readouterr().out)
+    names = [zoo.tokenizer("bytes").convert_ids_to_tokens(9), *(token["token"] for token in found["tokens"])]
+    said = said.replace("{9}", names[0])
+    for place in (2, 3):
+        said = said.replace(f"{{{place}}}", f"{names[place + 1]} [{place}]")
+    assert found["target"] == said
 
 
 def test_a_console_that_knows_few_characters_is_served(monkeypatch):
@@ -116,6 +154,12 @@ def test_strange_arguments_are_a_sentence(capsys, monkeypatch, tmp_path):
     assert 20 < told < 80 and "Traceback" not in capsys.readouterr().out
 
 
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--version"])
+    assert capsys.readouterr().out == f"nbsal {nbsal.__version__}\n"
+
+
 def test_methods_are_listed(capsys):
     assert cli.main(["methods"]) == 0
     out = capsys.readouterr().out
@@ -168,6 +212,34 @@ def test_lab_opens_on_the_quickstart_and_prints_its_address(tmp_path):
         finally:
             os.killpg(server.pid, signal.SIGTERM)
     assert (tmp_path / "notebooks" / "01_quickstart.ipynb").exists()
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The commands that would be run."""
+    commands = []
+    monkeypatch.setattr(subprocess, "call", lambda command: commands.append(command) or 7)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    return commands
+
+
+def test_lab_opens_a_browser_where_there_is_a_display_and_ends_as_it_does(started, monkeypatch, tmp_path):
+    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: name)
+    assert cli.main(["lab", str(tmp_path / "one")]) == 7
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert cli.main(["lab", str(tmp_path / "one")]) == 7
+    assert ["--no-browser" in command for command in started] == [True, False]
+    assert f"--ServerApp.root_dir={tmp_path / 'one'}" in started[0] and "--ServerApp.ip=127.0.0.1" in started[0]
+    tokens = {part for command in started for part in command if part.startswith("--IdentityProvider.token=")}
+    assert len(tokens) == 2, "every server has a token of its own"
+
+
+def test_lab_without_jupyterlab_says_how_to_get_it(started, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    assert cli.main(["lab", str(tmp_path / "one")]) == 2
+    assert "pip install 'nbsal[lab]'" in capsys.readouterr().err and not started and not (tmp_path / "one").exists()
 
 
 def answer(address: str, seconds: float = 60) -> str:
