@@ -85,6 +85,7 @@ TARGETS = [
     ("causal", "9", "{9}"),
     ("causal", "3,9", "{9} after {3}"),
     ("causal", "the", "Ġthe"),
+    ("causal", ",", ","),
     ("token", "2,1", "LABEL_1 at {2}"),
 ]
 
