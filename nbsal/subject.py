@@ -42,6 +42,7 @@ class Subject:
         self.tokenizer = tokenizer
         self.name = name or model.config.name_or_path or type(model).__name__
         self.task = anatomy.task(model)
+        _check_config(model)
         self.blocks = anatomy.blocks(model)
         self.labels = self._own_labels() if labels is None else _names(labels, model)
         self.default_layer = round(0.6 * self.depth) if default_layer is None else default_layer
@@ -283,6 +284,16 @@ def _named_tokenizer(source: str) -> Any:
     return found
 
 
+def _check_config(model: Any) -> None:
+    """Refuse a model without a vocabulary, or whose layers nobody counts."""
+    lacking = [name for name in ("vocab_size", "hidden_size", "num_hidden_layers") if not hasattr(model.config, name)]
+    if lacking:
+        raise ModelError(
+            f"The configuration of {type(model).__name__} has no {' and no '.join(lacking)}: nbsal explains models "
+            "that read tokens of a vocabulary through a stack of blocks."
+        )
+
+
 def _placed(model: Any, device: Any, own: bool) -> Any:
     """A model on the device asked for; one in memory is the user's `own`, and is never moved."""
     try:
@@ -317,8 +328,6 @@ def _lock(model: Any) -> Any:
 
 
 def _language_head(model: Any, tokenizer: Any, lm: Any) -> LanguageHead | None:
-    if isinstance(lm, LanguageHead):
-        return lm
     if isinstance(lm, str) and lm == "tied":
         return language_head.tied(model)
     if lm is None:

@@ -153,6 +153,30 @@ REFUSED = {
         transformers.T5Config(vocab_size=60, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2),
         "T5ForSequenceClassification is an encoder-decoder",
     ),
+    "PerceiverForSequenceClassification": (
+        transformers.PerceiverConfig(
+            vocab_size=60,
+            d_model=16,
+            d_latents=16,
+            num_latents=4,
+            num_self_attends_per_block=1,
+            num_self_attention_heads=2,
+            num_cross_attention_heads=2,
+            max_position_embeddings=16,
+        ),
+        "configuration of PerceiverForSequenceClassification has no hidden_size and no num_hidden_layers",
+    ),
+    "CanineForSequenceClassification": (
+        transformers.CanineConfig(
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=16,
+            max_position_embeddings=64,
+            upsampling_kernel_size=4,
+        ),
+        "configuration of CanineForSequenceClassification has no vocab_size",
+    ),
     "FunnelForSequenceClassification": (
         transformers.FunnelConfig(vocab_size=60, block_sizes=[1, 1], d_model=16, n_head=2, d_head=8, d_inner=16),
         "0 of 3 hidden states were seen in FunnelForSequenceClassification",
