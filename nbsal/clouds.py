@@ -9,12 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbsal import render
+from nbsal import fonts, render
 from nbsal.encoding import Text, several
 from nbsal.errors import InputError, UnknownName
 from nbsal.saliency import Saliency
@@ -93,6 +92,10 @@ class Cloud:
         placed = self._drawn(label, count, size, seed).layout_
         return [(token, float(share), font, int(x), int(y)) for (token, share), font, (y, x), _, _ in placed]
 
+    def font(self, label: str, count: int = 50) -> str:
+        """The file of the font in which these tokens are laid out."""
+        return fonts.whole(drawn_as(token) for token, _ in self._best(label, count))
+
     def _drawn(self, label: str, count: int, size: tuple[int, int], seed: int) -> Any:
         from wordcloud import WordCloud
 
@@ -103,7 +106,12 @@ class Cloud:
                 sizes[shown] = sizes.get(shown, 0.0) + weight
         if not sizes:
             raise InputError(f"No {self.unit} speaks for {label!r}: there is nothing to draw.")
-        settings = {"font_path": font(), "prefer_horizontal": 1, "random_state": seed, "max_words": count}
+        settings = {
+            "font_path": self.font(label, count),
+            "prefer_horizontal": 1,
+            "random_state": seed,
+            "max_words": count,
+        }
         colours = {"background_color": "white", "color_func": lambda *_, **__: HUE}
         drawn = WordCloud(width=size[0], height=size[1], **settings, **colours)
         return drawn.generate_from_frequencies(sizes)
@@ -116,7 +124,7 @@ class Cloud:
         figure, axes = pyplot.subplots(1, len(self.labels), figsize=size, layout="constrained", squeeze=False)
         for ax, label in zip(axes[0], self.labels, strict=True):
             ax.imshow(np.asarray(self.wordcloud(label, count)), interpolation="bilinear")
-            ax.set_title(render.visible(label), parse_math=False)
+            ax.set_title(render.visible(label), parse_math=False, fontfamily=fonts.families(label))
             ax.axis("off")
         return figure
 
@@ -219,17 +227,6 @@ def drawn_as(token: str) -> str:
     """
     shown = render.visible(token).strip()
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
-
-
-def font() -> str:
-    """The font that clouds are laid out in; it comes with matplotlib.
-
-    >>> Path(font()).name
-    'DejaVuSans.ttf'
-    """
-    import matplotlib
-
-    return str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf")
 
 
 def plain(token: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal import render
+from nbsal import fonts, render
 from nbsal.encoding import Row, Span, Text, Word
 from nbsal.errors import InputError
 from nbsal.saved import restored
@@ -171,7 +171,8 @@ class Saliency(Reading):
         hatches = ["" if s >= 0 else "///" for s in frame["score"]]
         ax.bar(range(len(frame)), frame["score"], color=hues, hatch=hatches)
         names = [render.label(word) for word in frame["word"]]
-        ax.set_xticks(range(len(frame)), names, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
+        slanted: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor", "parse_math": False}
+        ax.set_xticks(range(len(frame)), names, fontfamily=fonts.families("".join(names)), **slanted)
         ax.axhline(0, color="0.5", linewidth=0.8)
         ax.set_ylabel("score")
         if count > longest:
@@ -282,7 +283,8 @@ class LayerSaliency(Reading):
         colours = LinearSegmentedColormap.from_list("evidence", stops)
         image = ax.imshow(shown, aspect="auto", cmap=colours, vmin=-1, vmax=1)
         names = [render.label(self.tokens[i]) for i in places]
-        ax.set_xticks(range(len(places)), names, rotation=60, ha="right", rotation_mode="anchor", parse_math=False)
+        slanted: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor", "parse_math": False}
+        ax.set_xticks(range(len(places)), names, fontfamily=fonts.families("".join(names)), **slanted)
         ax.set_yticks(range(len(shown)))
         ax.set_ylabel("layer")
         if count > longest:
@@ -319,6 +321,10 @@ class Saliencies(Sequence[Saliency]):
 
     def __iter__(self) -> Iterator[Saliency]:
         return iter(self.items)
+
+    def __repr__(self) -> str:
+        of = f" of {', '.join(dict.fromkeys(one.method for one in self.items))}" if self.items else ""
+        return f"Saliencies({len(self.items)}{of})"
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row a token of every text; `text` numbers them."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from nbsal import render
-from nbsal.clouds import Cloud, drawn_as, font, rank
+from nbsal.clouds import Cloud, drawn_as, rank
 from nbsal.encoding import Text
 from nbsal.errors import InputError, UnknownName
 from nbsal.saliency import Saliency
@@ -190,7 +190,8 @@ class Clouds(Many):
             self._layouts = {"of": found.cloud}
         if key not in self._layouts:
             placed = found.cloud.layout(label, found.count, SIZE) if _speaks(found.cloud, label) else []
-            self._layouts[key] = [(*entry, *_measured(entry[0], entry[2])) for entry in placed]
+            file = found.cloud.font(label, found.count)
+            self._layouts[key] = [(*entry, *_measured(entry[0], entry[2], file)) for entry in placed]
         return self._layouts[key]  # type: ignore[no-any-return]
 
     def _cloud_html(self, found: Ranked, label: str) -> str:
@@ -228,9 +229,9 @@ def _speaks(cloud: Cloud, label: str) -> bool:
     return bool((cloud.top(label, 1)["weight"] > 0).any())
 
 
-def _measured(word: str, size: int) -> tuple[float, float]:
+def _measured(word: str, size: int, file: str) -> tuple[float, float]:
     """How long a word is, and how high it stands above its line: wordcloud places what is seen of it."""
     from PIL import ImageFont
 
-    shape = ImageFont.truetype(font(), size)
+    shape = ImageFont.truetype(file, size)
     return float(shape.getlength(word)), float(-shape.getbbox(word, anchor="ls")[1])

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from nbsal import render
-from nbsal.widgets import fonts
+from nbsal import fonts, render
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,8 +2,10 @@
 
 import unicodedata
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 NOT_DRAWN = ("Cc", "Cf", "Zl", "Zp", "Zs")  # categories of characters that nobody misses
 PRIVATE = "Co"  # the category of those that mean something else in every font
@@ -21,6 +23,24 @@ def families(text: str) -> list[str]:
 
     found = [_family(character) for character in dict.fromkeys(text) if not _usual(character)]
     return [*rcParams["font.family"], *dict.fromkeys(family for family in found if family)]
+
+
+def whole(texts: Iterable[str]) -> str:
+    """The file of the one font that draws most of the characters of some texts: the usual one, unless others draw more.
+
+    >>> whole(["plain"]).endswith("DejaVuSans.ttf")
+    True
+    """
+    import matplotlib
+    from matplotlib.ft2font import FT2Font
+
+    usual = str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf")
+    written = {*"".join(texts)}
+    if all(map(_usual, written)):
+        return usual
+    wanted = {ord(c) for c in written if unicodedata.category(c) not in (*NOT_DRAWN, PRIVATE)}
+    maps = dict(_charmaps().values()) | {usual: FT2Font(usual).get_charmap()}
+    return max(maps, key=lambda file: (len(wanted & maps[file].keys()), file == usual, file))
 
 
 def warn_of(texts: Iterable[str]) -> None:
@@ -50,10 +70,16 @@ def _family(character: str) -> str | None:
 @cache
 def _owners() -> dict[int, str]:
     """The family for every character: a sans-serif one before others, and of those the one that has most."""
+    codes = {name: found for name, (_, found) in _charmaps().items()}
+    order = sorted(codes, key=lambda name: ("Sans" not in name, -len(codes[name]), name))
+    return {code: name for name in reversed(order) for code in codes[name]}
+
+
+@cache
+def _charmaps() -> dict[str, tuple[str, Mapping[int, Any]]]:
+    """The upright file of every installed family, and the characters it has."""
     from matplotlib.font_manager import fontManager
     from matplotlib.ft2font import FT2Font
 
     upright = {entry.name: entry.fname for entry in fontManager.ttflist if entry.style == "normal"}
-    codes = {name: FT2Font(file).get_charmap() for name, file in upright.items() if not name.startswith(NO_FONT)}
-    order = sorted(codes, key=lambda name: ("Sans" not in name, -len(codes[name]), name))
-    return {code: name for name in reversed(order) for code in codes[name]}
+    return {name: (file, FT2Font(file).get_charmap()) for name, file in upright.items() if not name.startswith(NO_FONT)}

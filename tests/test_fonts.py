@@ -8,8 +8,8 @@ import pytest
 from matplotlib import font_manager
 
 import nbsal
-from nbsal import render
-from nbsal.widgets import Layers, fonts, picture
+from nbsal import fonts, render
+from nbsal.widgets import Layers, picture
 
 BOLD = "\U0001d404"  # matplotlib's usual font lacks it, another one that comes with it has it
 NOWHERE = [chr(0xE000 + place) for place in range(12)]  # of private use: no font's
@@ -54,3 +54,24 @@ def test_nothing_is_said_of_what_is_drawn_or_invisible(reviews):
         warnings.simplefilter("error")
         drawn(f"plain {BOLD} \u200d\u00a0\t\n e\u0301 \x1b")
         assert Layers(nbsal.Explainer(reviews, "gradcam"), text="A joy.").to_png()[:4] == b"\x89PNG"
+
+
+def test_one_font_is_found_for_words_together():
+    usual = fonts.whole(["plain", "\u200b"])
+    assert font_manager.get_font(usual).family_name == "DejaVu Sans"
+    assert fonts.whole(NOWHERE) == usual, "no font has more"
+    other = fonts.whole([BOLD])
+    assert other != usual and font_manager.get_font(other).get_char_index(ord(BOLD))
+
+
+def test_clouds_and_plots_are_drawn_in_fonts_that_have_their_words(reviews, monkeypatch):
+    word = BOLD * 3
+    cloud = nbsal.clouds.Cloud({"plain": {"joy": 1.0}, "bold": {word: 1.0}}, "word")
+    assert cloud.font("plain") != cloud.font("bold")
+    (placed,) = cloud.layout("bold")
+    assert placed[0] == word and cloud._drawn("bold", 50, (600, 300), 0).font_path == cloud.font("bold")
+    explain = nbsal.Explainer(reviews, "gradcam")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for found in (explain(f"A joy, {word}."), explain.every_layer(f"A joy, {word}.")):
+            found.plot().figure.canvas.draw()
