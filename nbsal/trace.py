@@ -88,9 +88,10 @@ class Trace:
         return self.once((rules, passage), lambda: propagate(self, rules, passage))
 
     def once(self, key: Any, work: Callable[[], Found]) -> Found:
-        """What the work finds, done when it is first asked for."""
+        """What the work finds, done when it is first asked for, and outside a caller's inference mode."""
         if key not in self.known:
-            self.known[key] = work()
+            with torch.inference_mode(False):
+                self.known[key] = work()
         found: Found = self.known[key]
         return found
 

@@ -173,9 +173,10 @@ def test_frozen_models_stay_frozen_and_give_the_same_scores(load):
     assert axioms.relative(frozen, free) < 1e-12
 
 
+@pytest.mark.parametrize("name", ["decoded-gradcam", "smooth", "deeplift-shap", "occlusion@thermostat", "mask-lrp"])
 @pytest.mark.parametrize("outside", [torch.no_grad, torch.inference_mode])
-def test_callers_without_gradients(load, outside):
-    explain = nbsal.Explainer(load("bert"), "decoded-gradcam")
+def test_callers_without_gradients(load, outside, name):
+    explain = nbsal.Explainer(load("bert"), name, **({"mask": MASK} if name == "mask-lrp" else {}))
     inside = explain(axioms.TEXTS[0]).scores
     with outside():
         assert axioms.relative(explain(axioms.TEXTS[0]).scores, inside) < 1e-12
