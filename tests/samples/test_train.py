@@ -57,10 +57,15 @@ def read(examples):
     return [base.tokenizer().decode(example.ids, skip_special_tokens=True) for example in examples]
 
 
-def test_no_part_of_a_held_sentence_is_learnt():
+def test_no_part_of_a_held_sentence_is_learnt_nor_what_holds_it(folder, monkeypatch):
     learnt, held = train.reviews(base.tokenizer())
     assert sorted(read(held)) == sorted(LONG) and read(learnt) == OTHERS
     assert [example.label for example in learnt] == [0] * 4
+    longer = [{"sentence": text, "label": 1} for text in (LONG[0], f"{LONG[0]} , and then some", "well played")]
+    (folder / "sst2" / "train.jsonl").write_text("\n".join(map(json.dumps, longer)), encoding="utf-8")
+    monkeypatch.setattr(train, "shuffled", lambda rows, seed: rows[:1])
+    learnt, held = train.reviews(base.tokenizer())
+    assert read(held) == LONG[:1] and read(learnt) == ["well played"]
 
 
 def test_articles_that_are_judged_on_are_not_learnt():
