@@ -302,6 +302,9 @@ class LayerSaliency(Reading):
         notes = ["Each layer is shaded by its own largest score.", *self.notes()]
         return render.block_html(self.caption(), f"<table><tr><th>layer</th></tr>{rows}</table>", notes)
 
+    def __repr__(self) -> str:
+        return f"LayerSaliency({self.caption()}: {len(self.scores)} layers, {len(self.tokens)} tokens)"
+
 
 class Saliencies(Sequence[Saliency]):
     """Explanations in the order their texts were given."""

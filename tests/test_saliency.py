@@ -276,3 +276,10 @@ def test_pictures_of_long_texts_say_that_they_show_a_part(reviews):
 def test_layers_in_a_page_say_what_the_rows_are_and_on_what_scale(reviews):
     shown = nbsal.Explainer(reviews, "gradxact").every_layer("A joy.")._repr_html_()
     assert "<th>layer</th>" in shown and "Each layer is shaded by its own largest score." in shown
+
+
+def test_whatever_holds_many_scores_shows_itself_in_a_line(reviews):
+    explain = nbsal.Explainer(reviews, "gradxact")
+    layers, many = explain.every_layer("A joy."), explain.map(["A joy.", "A bore."], progress=False)
+    assert repr(layers) == f"LayerSaliency({layers.caption()}: 7 layers, 5 tokens)"
+    assert repr(many) == "Saliencies(2 of gradxact)" and repr(many[:0]) == "Saliencies(0)"
