@@ -119,6 +119,12 @@ def test_what_cannot_be_shown_is_refused(reviews, found):
         Browse(3)
     with pytest.raises(InputError, match="2 labels for 30 texts"):
         Browse(found, labels=["a", "b"]).wait()
+    with pytest.raises(InputError, match="nothing for Browse to show"):
+        Browse([])
+    with pytest.raises(InputError, match="the list is empty"):
+        Browse(nbsal.Explainer(reviews, "gradcam"), [])
+    with pytest.raises(InputError, match="This Browse has no explainer"):
+        Browse(found).explain(["A joy."])
     with pytest.raises(InputError, match="names of classes, not 1"):
         Browse(found, labels=[1] * 30).wait()
     with pytest.raises(UnknownName, match="0 to 29"):

@@ -210,6 +210,47 @@ def test_an_error_is_shown_and_raised_and_the_next_request_works():
     assert view.wait(5).shown == [4] and view.error == ""
 
 
+def test_waiting_ends_where_it_was_told_to():
+    view = Slow()
+    with pytest.raises(TimeoutError, match=r"Slow is still computing after 0\.01 seconds"):
+        view.wait(0.01)
+    view.gate.release()
+    assert view.wait(5).shown == [0]
+
+
+def test_a_view_that_waits_for_itself_is_told():
+    class Waiting(Slow):
+        def compute(self, wanted, job):
+            return self.wait()
+
+    view = Waiting()
+    with pytest.raises(InputError, match="would wait for itself"):
+        view.wait(5)
+
+
+def test_what_fails_while_it_is_shown_is_an_error_too():
+    class Unshown(Slow):
+        def publish(self, found):
+            raise InputError(f"{found} cannot be shown.")
+
+    view = Unshown(number=3)
+    view.gate.release()
+    with pytest.raises(InputError, match="3 cannot be shown"):
+        view.wait(5)
+    assert (view.status, view.error) == ("error", "3 cannot be shown.")
+
+
+def test_what_is_not_there_cannot_be_exported():
+    view = Slow()
+    with pytest.raises(InputError, match="Slow has no picture"):
+        view.picture()
+    view.cancel()
+    view.gate.release()
+    assert view.wait(5).status == "cancelled"
+    with pytest.raises(InputError, match="Slow has no result yet"):
+        view.to_html()
+
+
 def test_an_error_inside_a_method_is_shown(reviews, capsys):
     class Broken(Method):
         name, family, needs, paper = "broken", "test", frozenset(), ""

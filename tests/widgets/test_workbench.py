@@ -75,6 +75,16 @@ def test_a_method_without_layers_says_so(view):
     assert "has no layers" in view.wait()._layers["why"] and view.layers is None
 
 
+def test_a_text_of_several_readings_has_no_layers_and_is_not_played(load):
+    view = Workbench(nbsal.Explainer(load("bert"), "gradcam", long="window"), text=" ".join([TEXT] * 20)).wait()
+    assert view.result.provenance["windows"] > 1 and "longer than the model reads" in view._layers["why"]
+    view.pane = "games"
+    with pytest.raises(InputError, match="in one reading only"):
+        view.wait()
+    view.text = TEXT
+    assert view.wait()._game and view.pane == "games"
+
+
 def test_the_method_and_all_others_may_be_chosen(view, explain):
     assert [name for name, *_ in view._choices["methods"]] == [
         name for name, *_ in Highlight(explain, text=TEXT)._choices["methods"]
