@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
 TOP = 50  # tokens a class, in clouds and tables
+PIXELS = 240  # of a cloud to an inch
 COUNTS = tuple(range(10, 101, 10))
 VIEW = {"elev": 22, "azim": 38}
 
@@ -199,12 +200,14 @@ def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP) -> Figure:
     ['predicted negative', 'predicted positive']
     """
     labels = sorted({label for cloud in clouds.values() for label in cloud.labels})
-    figure, axes = style.panels(len(clouds), len(labels), 6.8 / max(2, len(labels)), 1.9)
+    wide, high = 6.8 / max(2, len(labels)), 1.9
+    size = round(wide * PIXELS), round(high * PIXELS)  # in the shape of its panel: letters are not squeezed
+    figure, axes = style.panels(len(clouds), len(labels), wide, high)
     for at, (explainer, cloud) in enumerate(clouds.items()):
         for ax, label in zip(axes[at], labels, strict=True):
             style.bare(ax)
             if label in cloud.labels and any(weight > 0 for weight in cloud.weights[label].values()):
-                ax.imshow(np.asarray(cloud.wordcloud(label, count)), interpolation="bilinear", aspect="auto")
+                ax.imshow(np.asarray(cloud.wordcloud(label, count, size)), interpolation="bilinear", aspect="auto")
             style.says(ax, "" if at else f"predicted {label}")
         axes[at][0].set_ylabel(render.label(explainer, 30), fontsize=style.SMALL)
     return figure

@@ -141,6 +141,14 @@ def test_word_clouds_have_a_row_an_explainer_and_a_column_a_class(clouds):
     assert all(len(ax.images) == 1 for ax in figure.axes)
 
 
+@pytest.mark.parametrize("classes", ["ab", "abcd"])
+def test_letters_of_clouds_are_not_squeezed(classes):
+    figure = drawn(decoding_saliency.word_clouds({"one": nbsal.clouds.Cloud({name: {"joy": 1.0} for name in classes})}))
+    for ax in figure.axes:
+        (high, wide), box = ax.images[0].get_array().shape[:2], ax.get_window_extent()
+        assert box.width / box.height == pytest.approx(wide / high, rel=0.25)
+
+
 def test_classes_that_nobody_predicts_have_no_words(clouds):
     one, other = clouds.values()
     blind = nbsal.clouds.Cloud({"negative": dict.fromkeys(other.weights["negative"], 0.0)})
