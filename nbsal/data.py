@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nbsal import samples
 from nbsal.encoding import Text
 from nbsal.errors import InputError, MissingExtra, UnknownName
+from nbsal.saved import restored
 
 if TYPE_CHECKING:
     import pandas
@@ -137,8 +138,8 @@ def _rows(name: str, split: str) -> list[dict[str, Any]]:
     root = os.environ.get(FOLDER)
     path = Path(root) / name / f"{split}.jsonl" if root else None
     if path and path.exists():
-        with path.open(encoding="utf-8") as lines:
-            return [json.loads(line) for line in lines]
+        with restored(path, f"{name} as JSON lines"), path.open(encoding="utf-8") as lines:
+            return [_picked(name, json.loads(line)) for line in lines]
     try:
         read = _hub()
     except MissingExtra as missing:
@@ -155,7 +156,11 @@ def _rows(name: str, split: str) -> list[dict[str, Any]]:
             f"{name} ({split}) could not be read from the hub: {said} Set {FOLDER} to a folder of tables, or take "
             f"one of {', '.join(SAMPLES)}."
         ) from error
-    return [{column: row[column] for column in TABLES[name].columns} for row in table]
+    return [_picked(name, row) for row in table]
+
+
+def _picked(name: str, row: Any) -> dict[str, Any]:
+    return {column: row[column] for column in TABLES[name].columns}
 
 
 def _hub() -> Callable[..., Any]:

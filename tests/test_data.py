@@ -127,6 +127,16 @@ def test_errors_say_the_way_out(tmp_path, monkeypatch):
         data.texts(data.load("samples/reviews")[["label"]])
 
 
+@pytest.mark.parametrize("line", ["{", "[1]", '{"text": "a joy", "label": 1}', "\udcff"])
+def test_a_folder_with_other_lines_is_a_sentence(monkeypatch, tmp_path, line):
+    folder(tmp_path, "sst2", "validation", [ROWS["sst2"]])
+    with (tmp_path / "sst2" / "validation.jsonl").open("a", encoding="utf-8", errors="surrogateescape") as lines:
+        lines.write(line + "\n")
+    monkeypatch.setenv(data.FOLDER, str(tmp_path))
+    with pytest.raises(InputError, match=r"validation\.jsonl is no sst2 as JSON lines, or is damaged"):
+        data.load("sst2")
+
+
 def test_a_hub_out_of_reach_is_a_sentence(monkeypatch, tmp_path):
     def unreachable(*_, **__):
         raise ConnectionError("no route to the hub")
