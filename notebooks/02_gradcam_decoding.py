@@ -199,8 +199,8 @@ print("tokens with a score above 0:", [row.tokens[i] for i in range(len(row)) if
 #
 # The Revealing game starts from an empty text and shows the most important tokens first: a good explanation restores
 # the decision early, so a *large* area is better. The Hiding game removes the most important first: the decision
-# should fall early, so a *small* area is better. Hidden tokens are taken out of attention. The bands are 95 %
-# intervals over texts; "random" is the mean of orders by chance.
+# should fall early, so a *small* area is better. Hidden tokens are taken out of attention. "random" is the mean of
+# orders by chance, and its band how far they deviate from it.
 
 # %%
 table = "sst2" if DATA else "samples/reviews"

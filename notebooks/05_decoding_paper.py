@@ -131,7 +131,8 @@ paper.toy_geometry(paper.decoded_path(reviews, "big dog"))
 # %% [markdown]
 # ## Figures 2 and 3, Table 1: the games
 #
-# Revealing is better when high, Hiding when low. Bands are 95 % intervals over texts.
+# Revealing is better when high, Hiding when low. Chance is grey, with the deviation between its orders; where few
+# lines are drawn, their bands are 95 % intervals over texts. The tables have all intervals.
 
 # %% tags=["gallery-games"]
 paper.game_curves(games[reviews], [*BEST, "Grad-CAM l0", *ALLEN, "random"])

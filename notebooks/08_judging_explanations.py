@@ -62,8 +62,8 @@ print(f"{subject.name} on {table}, {len(texts)} texts of 10 tokens or more")
 # ## One text, token by token
 #
 # The Hiding game takes the most important token away, then the next, and watches the decision. In a running notebook
-# you drag along the curve; here it stands after two steps. The band is the range of twenty orders by chance: a curve
-# inside the band says nothing.
+# you drag along the curve; without a kernel you see both games whole. The band is the range of ten orders by chance: a
+# curve inside the band says nothing.
 
 # %%
 view = nbsal.widgets.Games(
