@@ -147,7 +147,7 @@ class Saliency(Reading):
 
     def to_html(self, page: bool = False) -> str:
         """The highlighted text as HTML that needs no scripts; `page` makes it a document of its own."""
-        signed = bool((self.scores < 0).any())
+        signed = bool((self.scores[list(self.row.content)] < 0).any())
         text = render.text_html(self.stretches(), self.largest)
         legend = f'<div style="font-size:80%">score {render.legend_html(self.largest, signed)}</div>'
         block = render.block_html(self.caption(), text + legend, self.notes())
@@ -279,9 +279,10 @@ class LayerSaliency(Reading):
         if ax is None:
             size = (max(4.0, 0.3 * len(places) + 1.5), 0.3 * len(shown) + 1.4)
             _, ax = pyplot.subplots(figsize=size, layout="constrained")
-        stops = [render.hexadecimal(hue) for hue in (render.AGAINST, (255, 255, 255), render.FOR)]
+        least = -1 if (shown < 0).any() else 0
+        stops = [render.hexadecimal(hue) for hue in (render.AGAINST, (255, 255, 255), render.FOR)[least + 1 :]]
         colours = LinearSegmentedColormap.from_list("evidence", stops)
-        image = ax.imshow(shown, aspect="auto", cmap=colours, vmin=-1, vmax=1)
+        image = ax.imshow(shown, aspect="auto", cmap=colours, vmin=least, vmax=1)
         names = [render.label(self.tokens[i]) for i in places]
         slanted: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor", "parse_math": False}
         ax.set_xticks(range(len(places)), names, fontfamily=fonts.families("".join(names)), **slanted)

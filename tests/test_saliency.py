@@ -257,6 +257,14 @@ def test_the_scale_says_what_colours_mean_and_has_a_number_at_each_step():
     assert "orange speaks for, blue against" in signed and "blue" not in plain
 
 
+def test_scales_reach_below_zero_only_where_a_token_of_the_text_does(reviews):
+    assert "blue" in made().to_html() and "blue" not in made(scores=(0.5, 0.25, 0.0)).to_html()
+    for name, scale in (("gradcam", (0, 1)), ("gradxact", (-1, 1))):
+        grid = nbsal.Explainer(reviews, name).every_layer("A warm and funny film, though dull.").plot()
+        assert grid.images[0].get_clim() == scale
+        matplotlib.pyplot.close(grid.figure)
+
+
 def test_pictures_of_long_texts_say_that_they_show_a_part(reviews):
     explain = nbsal.Explainer(reviews, "gradxact")
     text = "A warm and funny film, though dull. " * 12
