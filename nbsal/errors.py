@@ -17,7 +17,18 @@ class InputError(NbsalError, ValueError):
     """A text, a target or an argument that cannot be explained as given."""
 
 
-class UnknownName(NbsalError, ValueError):
+class _Worded(NbsalError):
+    """An error that words its sentence itself; it is pickled as raised, since errors cross between processes."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _raised, (type(self), self.args), vars(self)
+
+
+def _raised(kind: type[NbsalError], args: tuple[Any, ...]) -> NbsalError:
+    return kind.__new__(kind, *args)
+
+
+class UnknownName(_Worded, ValueError):
     """A name that stands for nothing here; the valid ones are listed."""
 
     def __init__(self, kind: str, name: object, valid: Iterable[object]) -> None:
@@ -41,7 +52,7 @@ class OutOfMemory(NbsalError, MemoryError):
     """There is not enough memory for even one text at a time."""
 
 
-class MissingExtra(NbsalError, ImportError):
+class MissingExtra(_Worded, ImportError):
     """An optional dependency is not installed."""
 
     def __init__(self, feature: str, extra: str) -> None:
