@@ -20,7 +20,7 @@ from pathlib import Path
 
 # What must notice a change of which file.
 CHECKED = {
-    "nbsal/lrp/rules.py": ["tests/lrp", "tests/test_golden.py"],
+    "nbsal/lrp/rules.py": ["tests/lrp/test_rules.py", "tests/lrp", "tests/test_golden.py"],
     "nbsal/methods/decoding.py": ["tests/methods/test_decoding.py", "tests/test_golden.py"],
     "nbsal/evaluation/curves.py": ["tests/evaluation/test_games.py"],
 }
