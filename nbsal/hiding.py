@@ -7,7 +7,7 @@ hand notices, and tokens are masked in place.
 
 import inspect
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -26,8 +26,6 @@ from nbsal.target import Target
 WAYS = ("remove", "mask", "pad")
 TOKENS = 2048  # a batch: enough to fill a processor's vector units, little enough to stay in its caches
 Kept = NDArray[np.bool_]
-Key = tuple[Any, ...]
-_Job = tuple[Row, Kept, Target | None]
 
 
 class Hiding:
@@ -49,7 +47,7 @@ class Hiding:
         self.way = way
         self.filler = _filler(subject, way)
         self.forwards = 0  # subsets that the model was run on
-        self._known: dict[Key, Tensor] = {}
+        self._known: dict[tuple[Any, ...], _Known] = {}
         self._weights = anatomy.stamp(subject.model)  # what is known is known of these
         self._first = anatomy.first_position(subject.model)
         self._placing = "position_ids" in inspect.signature(subject.model.forward).parameters
@@ -84,47 +82,55 @@ class Hiding:
         if self._weights != now:
             self._weights, self._known = now, {}
         tables = [_table(row, given) for row, given in zip(rows, kept, strict=True)]
-        asked = list(zip(rows, tables, targets, strict=True))
-        keys = [[_key(row, one, target) for one in table] for row, table, target in asked]
-        wanted: dict[Key, _Job] = {}
-        for (row, table, target), names in zip(asked, keys, strict=True):
-            new = zip(names, table, strict=True)
-            wanted |= {key: (row, one, target) for key, one in new if key not in self._known}
+        names = [[one.tobytes() for one in np.packbits(table, axis=1)] for table in tables]
+        known = [
+            self._known.setdefault((row.ids, row.types, row.mask, target and target.terms), _Known(row, target))
+            for row, target in zip(rows, targets, strict=True)
+        ]
+        wanted: dict[tuple[int, bytes], _Job] = {}
+        for told, own, table in zip(known, names, tables, strict=True):
+            new = zip(own, table, strict=True)
+            wanted |= {(id(told), name): _Job(told, name, one) for name, one in new if name not in told.logits}
         if meter is not None:
-            meter.step(sum(map(len, keys)) - len(wanted))
+            meter.step(sum(map(len, names)) - len(wanted))
         with self.subject.lock, room.needed(), torch.inference_mode(), anatomy.evaluating(self.subject.model):
-            self._test([row for row, *_ in wanted.values()])
-            self._read(wanted, meter)
-        return [torch.stack([self._known[key] for key in names]) for names in keys]
+            self._test([job.told.row for job in wanted.values()])
+            self._read(list(wanted.values()), meter)
+        return [told.stacked(own) for told, own in zip(known, names, strict=True)]
 
-    def _read(self, wanted: "dict[Key, _Job]", meter: Meter | None) -> None:
-        """Run the model on every subset wanted, those of like lengths together."""
-        jobs = [(key, self._shown(row, one, self._droppable.holds(len(row)))) for key, (row, one, _) in wanted.items()]
-        jobs.sort(key=lambda job: len(job[1].row))
+    def _read(self, jobs: "list[_Job]", meter: Meter | None) -> None:
+        """Run the model on every subset wanted, those of like lengths together; inputs are made batch by batch."""
+        for job in jobs:
+            job.dropping = self._droppable.holds(len(job.told.row))
+            job.size = len(self._given(job.told.row, job.kept, job.dropping)[1])
+        jobs.sort(key=lambda job: job.size)
         for batch in _packed(jobs, self.subject.one_at_a_time):
             if meter is not None:
                 meter.check()
-            said = chain.from_iterable(room.in_parts([shown for _, shown in batch], self._run))
-            for (key, shown), logits in zip(batch, said, strict=True):
-                # Positions beyond a text's own are padding of the batch; a copy lets go of the rest of the batch.
-                own, target = logits[: len(shown.row)] if logits.ndim > 1 else logits, wanted[key][2]
-                self._known[key] = own.clone() if target is None else target.value(own)
+            shown = [self._shown(job.told.row, job.kept, job.dropping) for job in batch]
+            for job, logits in zip(batch, chain.from_iterable(room.in_parts(shown, self._run)), strict=True):
+                # Positions beyond a text's own are padding of the batch.
+                job.told.keep(job.name, logits[: job.size] if logits.ndim > 1 else logits)
             self.forwards += len(batch)
             if meter is not None:
                 meter.step(len(batch))
 
     def _shown(self, row: Row, kept: Kept, dropping: bool) -> "_Shown":
         """What the model is given of a text."""
-        first = self._first
         emptied = tuple(token if stays else self.filler for token, stays in zip(row.ids, kept.tolist(), strict=True))
+        visible, places = self._given(row, kept, dropping)
+        mask = tuple(int(seen and shows) for seen, shows in zip(row.mask, visible.tolist(), strict=True))
+        shown = replace(row, ids=emptied, mask=mask).pick(places)
+        return _Shown(shown, tuple(self._first + place for place in places))
+
+    def _given(self, row: Row, kept: Kept, dropping: bool) -> tuple[Kept, Sequence[int]]:
+        """What the model sees of a text, and the places of the tokens it is given."""
         if self.way != "remove":
-            return _Shown(replace(row, ids=emptied), tuple(range(first, first + len(row))))
+            return np.ones_like(kept), range(len(row))
         visible = kept.copy()
         standing, end = self._standing(row, kept)
         visible[standing] = True
-        mask = tuple(int(seen and shows) for seen, shows in zip(row.mask, visible.tolist(), strict=True))
-        places = np.flatnonzero(visible[:end]).tolist() if dropping else range(end)
-        return _Shown(replace(row, ids=emptied, mask=mask).pick(places), tuple(first + place for place in places))
+        return visible, np.flatnonzero(visible[:end]).tolist() if dropping else range(end)
 
     def _standing(self, row: Row, kept: Kept) -> tuple[int, int]:
         """A position where something must stand, since the decision is read there, and where the text ends.
@@ -188,6 +194,39 @@ class _Shown:
 
 
 @dataclass
+class _Known:
+    """What is known of a text: the logits of each subset, or a target's number, as bytes, for tensors are larger."""
+
+    row: Row
+    target: Target | None
+    logits: dict[bytes, bytes] = field(default_factory=dict)
+    shape: tuple[int, ...] = ()
+    dtype: torch.dtype = torch.float32
+
+    def keep(self, name: bytes, logits: Tensor) -> None:
+        """Remember a subset's logits."""
+        found = logits if self.target is None else self.target.value(logits)
+        self.shape, self.dtype = tuple(found.shape), found.dtype
+        self.logits[name] = found.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+
+    def stacked(self, names: Sequence[bytes]) -> Tensor:
+        """[subset, ...]."""
+        joined = bytearray(b"".join(self.logits[name] for name in names))
+        return torch.frombuffer(joined, dtype=self.dtype).reshape(len(names), *self.shape)
+
+
+@dataclass(slots=True)
+class _Job:
+    """A subset of a text that is to be read: whether what it hides is dropped, and how many tokens are left."""
+
+    told: _Known
+    name: bytes
+    kept: Kept
+    dropping: bool = False
+    size: int = 0
+
+
+@dataclass
 class _Lengths:
     """Up to which length of text something is known to hold, and from which it is known to fail."""
 
@@ -214,16 +253,15 @@ def _same(one: Tensor, other: Tensor) -> bool:
     return bool(torch.isclose(one, other, rtol=0, atol=close * scale).all())
 
 
-def _packed(jobs: "Sequence[tuple[Key, _Shown]]", singly: bool) -> "Iterator[list[tuple[Key, _Shown]]]":
+def _packed(jobs: Sequence[_Job], singly: bool) -> Iterator[list[_Job]]:
     """Batches of jobs that come sorted by length, each of at most `TOKENS` tokens.
 
     A longer text begins a new batch once the old one is worth running, since all others would be padded to it.
     """
 
-    def full(batch: "list[tuple[Key, _Shown]]", job: "tuple[Key, _Shown]") -> bool:
-        length = len(job[1].row)
-        padded = length > len(batch[0][1].row) and len(batch) * length > TOKENS // 4
-        return singly or padded or (len(batch) + 1) * length > TOKENS
+    def full(batch: list[_Job], job: _Job) -> bool:
+        padded = job.size > batch[0].size and len(batch) * job.size > TOKENS // 4
+        return singly or padded or (len(batch) + 1) * job.size > TOKENS
 
     return room.packed(jobs, full)
 
@@ -235,10 +273,6 @@ def _table(row: Row, kept: Any) -> Kept:
             f"A text of {len(row)} tokens takes a [subset, {len(row)}] table of what stays, not {table.shape}."
         )
     return table
-
-
-def _key(row: Row, kept: Kept, target: Target | None) -> Key:
-    return row.ids, row.types, row.mask, np.packbits(kept).tobytes(), target and target.terms
 
 
 def _filler(subject: Subject, way: str | int) -> int:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from threading import Event
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -129,6 +130,19 @@ def test_no_subset_is_read_twice(load):
     again = hiding.logits(rows[::-1], [subsets(row) for row in rows[::-1]])
     assert hiding.forwards == distinct
     assert torch.equal(again[0], found[1][: len(again[0])])
+
+
+def test_inputs_are_made_batch_by_batch(load, monkeypatch):
+    """Those of all subsets together once took most of the memory of a game."""
+    monkeypatch.setattr("nbsal.hiding.TOKENS", 40)
+    subject = load("bert", dtype="float32")
+    rows, alive, most = list(subject.encode(axioms.TEXTS)), WeakSet(), []
+    made, run = Hiding._shown, Hiding._run
+    monkeypatch.setattr(Hiding, "_shown", lambda *given: [shown := made(*given), alive.add(shown)][0])
+    monkeypatch.setattr(Hiding, "_run", lambda *given, **named: most.append(len(alive)) or run(*given, **named))
+    hiding = Hiding(subject)
+    hiding.logits(rows, [subsets(row, count=30) for row in rows])
+    assert hiding.forwards > 60 and 1 < max(most) < 20
 
 
 def test_a_cancelled_call_goes_on_where_it_stopped(load, monkeypatch):
