@@ -12,7 +12,8 @@ def drawn(*shape):
 
 
 def test_the_published_stabiliser_meets_its_own_pole():
-    found = rules.share(torch.ones(2).double(), torch.tensor([-rules.TINY, 2.0]).double(), rules.PUBLISHED)
+    total = torch.tensor([-rules.TINY, 2.0], dtype=torch.float64)
+    found = rules.share(torch.ones_like(total), total, rules.PUBLISHED)
     assert found.isfinite().all() and found[0] == 1 / rules.TINY
 
 
