@@ -88,6 +88,7 @@ class Relevance(TorchFunctionMode):
         self.passage: Passage = straight
         self.found: dict[int, Tensor] = {}
         self.softmaxes = 0
+        self.texts = 1  # of the batch
         self.resting = 0  # inside a module that counts as one operation
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -137,7 +138,7 @@ class Relevance(TorchFunctionMode):
 
     def _transposed(self, y: Tensor, bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
         if not self.rules.transposed:
-            return apply(rules.Transposed, bias, x, weight, y, self.rules)
+            return apply(rules.Transposed, bias, x, weight, y, self.rules, self.texts)
         return apply(rules.Linear, x, weight.T, bias, y, self.rules, self._size(weight).T)
 
     def _size(self, weight: Tensor) -> Tensor:
@@ -272,7 +273,7 @@ def running(model: nn.Module, first: nn.Module, chosen: Rules) -> Iterator[Relev
     """
     mode = Relevance(chosen, _sizes(model))
     thawed = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    handles: list[Any] = [first.register_forward_pre_hook(_begin, with_kwargs=True)]
+    handles: list[Any] = [first.register_forward_pre_hook(_begin(mode), with_kwargs=True)]
     try:
         for parameter in thawed:
             parameter.requires_grad_(False)
@@ -288,11 +289,16 @@ def running(model: nn.Module, first: nn.Module, chosen: Rules) -> Iterator[Relev
             parameter.requires_grad_(True)
 
 
-def _begin(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _begin(mode: Relevance) -> Callable[..., None]:
     """The first shadow is that of the embedding output."""
-    hidden = args[0] if args else kwargs["hidden_states"]
-    if shadow(hidden) is None:
-        cast(hidden, hidden.detach().requires_grad_())
+
+    def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        hidden = args[0] if args else kwargs["hidden_states"]
+        if shadow(hidden) is None:
+            cast(hidden, hidden.detach().requires_grad_())
+            mode.texts = hidden.shape[0]
+
+    return before
 
 
 def _is_one_operation(module: nn.Module) -> bool:

@@ -233,25 +233,27 @@ def summands(relevance: Tensor, a: Tensor, b: Tensor, rules: Rules) -> tuple[Ten
 class Transposed(Function):
     """GPT-2's linear layer as published: bias and product are summands, and half goes to the weights.
 
+    The rows of all texts stand in one matrix; the totals of a sum are those of each text.
+
     >>> x, weight = torch.tensor([[1.0]], requires_grad=True), torch.tensor([[3.0]])
-    >>> y = apply(Transposed, torch.tensor([1.0]), x, weight, 1 + x @ weight, PUBLISHED)
+    >>> y = apply(Transposed, torch.tensor([1.0]), x, weight, 1 + x @ weight, PUBLISHED, 1)
     >>> round(torch.autograd.grad(y.sum(), x)[0].item(), 4)
     0.375
     """
 
     @staticmethod
-    def forward(ctx: Any, bias: Tensor, x: Tensor, weight: Tensor, y: Tensor, rules: Rules) -> Tensor:
+    def forward(ctx: Any, bias: Tensor, x: Tensor, weight: Tensor, y: Tensor, rules: Rules, texts: int) -> Tensor:
         ctx.save_for_backward(bias, x, weight)
-        ctx.rules = rules
+        ctx.rules, ctx.texts = rules, texts
         return y.detach()
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
         bias, x, weight = ctx.saved_tensors
         product = x @ weight
-        # Rows of all examples stand in one matrix here: the published code only ever ran one.
-        _, theirs = summands(relevance[None], bias.expand_as(product)[None], product[None], ctx.rules)
-        return None, x * (share(theirs[0], product, ctx.rules) @ weight.T) / 2, None, None, None
+        given, constant, made = (t.unflatten(0, (ctx.texts, -1)) for t in (relevance, bias.expand_as(product), product))
+        theirs = summands(given, constant, made, ctx.rules)[1].flatten(0, 1)
+        return None, x * (share(theirs, product, ctx.rules) @ weight.T) / 2, None, None, None, None
 
 
 class Softmax(Function):

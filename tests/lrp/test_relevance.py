@@ -326,3 +326,11 @@ def test_nothing_is_kept_of_weights_that_have_changed(load):
     explain(axioms.TEXTS[0])
     after = mode._SIZES[subject.model][1]
     assert len(after) == len(known) > 0 and not {*map(id, after.values())} & {*map(id, known.values())}
+
+
+@pytest.mark.parametrize("name", ["lrp@published", "partial-lrp@published", "transformer-attribution@published"])
+def test_published_gpt2_does_not_mix_texts(load, name):
+    """The rows of all texts stand in one matrix where GPT-2's linear layers sum; totals are each text's own."""
+    explain = nbsal.Explainer(load("gpt2"), name)
+    for text, one in zip(axioms.TEXTS, axioms.in_one_batch(explain, axioms.TEXTS), strict=True):
+        assert axioms.relative(one.scores, explain(text).scores) < 1e-9

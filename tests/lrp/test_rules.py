@@ -27,7 +27,7 @@ def test_what_was_broadcast_is_summed_back_in_its_shape():
 def test_transposed_layers_as_published():
     """The bias takes its share, by totals over all rows; of the product's, half goes to the weights."""
     x, weight, bias, relevance = drawn(3, 4).requires_grad_(), drawn(4, 5), drawn(5), drawn(3, 5)
-    y = rules.apply(rules.Transposed, bias, x, weight, (x @ weight + bias).detach(), rules.PUBLISHED)
+    y = rules.apply(rules.Transposed, bias, x, weight, (x @ weight + bias).detach(), rules.PUBLISHED, 1)
     (found,) = torch.autograd.grad(y, x, relevance)
     product = (x @ weight).detach()
     share = relevance / (product + bias)
