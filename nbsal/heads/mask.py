@@ -106,7 +106,10 @@ class HeadMask:
         return self._join(other, np.logical_or)
 
     def __and__(self, other: "HeadMask") -> "HeadMask":
-        return self._join(other, np.logical_and)
+        """The heads that both select, for the reasons they share; a head without a named one agrees with any."""
+        found = self._join(other, lambda one, two: (one & two) | (one & other.unnamed) | (self.unnamed & two))
+        named = found.syntactic | found.positional
+        return HeadMask(found.positional, found.relations, self.selected & other.selected & ~named)
 
     def __invert__(self) -> "HeadMask":
         return HeadMask.from_array(~self.selected)

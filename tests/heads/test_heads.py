@@ -306,3 +306,15 @@ def test_a_decoder_without_padding_id_is_studied_one_by_one(load, monkeypatch):
     monkeypatch.setattr(subject.model.config, "pad_token_id", None)
     assert subject.one_at_a_time
     assert study(subject, parses, progress=False).positions.equals(together.positions)
+
+
+def test_masks_of_other_reasons_are_cut_by_the_heads_they_select():
+    """A complement has no named reason: what it leaves of a mask keeps its own."""
+    corner = HeadMask.from_array([[1, 1, 0], [0, 0, 0]])
+    assert (MASK & corner).selected.tolist() == (MASK.selected & corner.selected).tolist()
+    left = MASK & ~corner
+    assert left.selected.tolist() == (MASK.selected & ~corner.selected).tolist()
+    assert left.syntactic.tolist() == [[False, False, True], [False] * 3] and not left.positional.any()
+    other = HeadMask(MASK.syntactic, {"obj": MASK.positional})  # reasons the other way round
+    assert (MASK & other).selected.tolist() == (MASK.selected & other.selected).tolist()
+    assert not (MASK & other).relations["nsubj"].any()
