@@ -104,7 +104,9 @@ class Hiding:
             job.dropping = self._droppable.holds(len(job.told.row))
             job.size = len(self._given(job.told.row, job.kept, job.dropping)[1])
         jobs.sort(key=lambda job: job.size)
-        for batch in _packed(jobs, self.subject.one_at_a_time):
+        # Where a hidden token's own position is read, what it attends to is all it can: padding too, in DeBERTa.
+        alike = self.way == "remove" and self.subject.task != "sequence"
+        for batch in _packed(jobs, self.subject.one_at_a_time, alike):
             if meter is not None:
                 meter.check()
             shown = [self._shown(job.told.row, job.kept, job.dropping) for job in batch]
@@ -253,14 +255,14 @@ def _same(one: Tensor, other: Tensor) -> bool:
     return bool(torch.isclose(one, other, rtol=0, atol=close * scale).all())
 
 
-def _packed(jobs: Sequence[_Job], singly: bool) -> Iterator[list[_Job]]:
-    """Batches of jobs that come sorted by length, each of at most `TOKENS` tokens.
+def _packed(jobs: Sequence[_Job], singly: bool, alike: bool) -> Iterator[list[_Job]]:
+    """Batches of jobs that come sorted by length, each of at most `TOKENS` tokens; `alike`, of one length.
 
     A longer text begins a new batch once the old one is worth running, since all others would be padded to it.
     """
 
     def full(batch: list[_Job], job: _Job) -> bool:
-        padded = job.size > batch[0].size and len(batch) * job.size > TOKENS // 4
+        padded = job.size > batch[0].size and (alike or len(batch) * job.size > TOKENS // 4)
         return singly or padded or (len(batch) + 1) * job.size > TOKENS
 
     return room.packed(jobs, full)

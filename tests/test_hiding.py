@@ -105,6 +105,16 @@ def test_decisions_at_positions_keep_every_position(load, head):
     assert torch.allclose(logits[0], truth, atol=1e-5)
 
 
+@pytest.mark.parametrize("architecture", ["deberta-v2", "bert"])
+def test_a_hidden_position_that_is_read_does_not_see_padding(load, architecture):
+    """In DeBERTa a hidden token attends to all there is alike, what pads its batch among it."""
+    subject = load(architecture, "token")
+    rows = list(subject.encode(axioms.TEXTS))
+    tables = [~np.eye(len(row), dtype=bool)[list(row.content)] for row in rows]
+    for row, table, ours in zip(rows, tables, Hiding(subject).logits(rows, tables), strict=True):
+        assert axioms.relative(ours, Hiding(subject).logits([row], [table])[0]) < 1e-9
+
+
 def test_a_pooling_decoder_decides_at_the_last_token_left(load):
     subject = load("gpt2", dtype="float32")
     row = subject.encode("A warm and funny joy.")[0]
