@@ -185,7 +185,7 @@ def longest(model: Any, tokenizer: Any) -> int:
     limit = int(getattr(model.config, "max_position_embeddings", 0) or 0)
     limit = limit if limit > 0 else 10**9  # some families know no limit
     for table in _offset_positions(model):
-        limit = int(table.num_embeddings) - int(table.padding_idx) - 1
+        limit = len(table.weight) - int(table.padding_idx) - 1
     return min(limit, tokenizer.model_max_length if tokenizer is not None else limit)
 
 
@@ -222,6 +222,11 @@ def pooling(model: Any, kind: str, causal: bool) -> str | None:
     """Which positions a sequence head reads: "first", "last" (of the text) or "mean"; None for other heads."""
     if kind != "sequence":
         return None
+    if getattr(model.config, "summary_type", None) == "last":
+        raise ModelError(
+            f"{type(model).__name__} decides at the last position of a batch, be it padding: nbsal explains models "
+            "that decide at a text's first or last token, or by the mean."
+        )
     declared = getattr(model.config, "classifier_pooling", None)
     if declared:
         return "first" if declared == "cls" else "mean"

@@ -127,7 +127,6 @@ class Explainer:
         if not self.windowed(text[0]):
             return together({"": self}, text, [target], meter)[""][0]
         pieces = windows.over(self.subject, text[0].text)
-        assert pieces is not None, "only texts beyond the model's length come here"
         alone = [pieces.encoded[i : i + 1] for i in range(len(pieces.places))]
         if target is None:
             read = [trace.record(self.reader, piece, needs=()).decisions[0] for piece in alone]

@@ -28,11 +28,9 @@ class Windows:
         return Encoded([self.row.pick(places) for places in self.places], self.pad_id)
 
 
-def over(subject: Subject, text: Text) -> Windows | None:
-    """The overlapping windows of a text that is longer than the model reads; None of one that is not."""
+def over(subject: Subject, text: Text) -> Windows:
+    """The overlapping windows of a text that is longer than the model reads."""
     row, before, after = reading.whole(subject, text)
-    if len(row) <= subject.longest:
-        return None
     if subject.task != "sequence" or not isinstance(text, str):
         raise InputError(
             'long="window" explains decisions about single texts; this text is too long, and can only be cut '

@@ -105,9 +105,10 @@ def test_a_model_without_attention_probabilities_is_refused():
 
 
 LARGE = {"vocab_size": 60, "num_labels": 2, "pad_token_id": 1}
+XLNET = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 16}
 OTHERWISE = {
     # positions before texts; padded to whole windows, and maps of windows
-    "XLNet": (LARGE | {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 16}, "gradxact", "raw-attention"),
+    "XLNet": (LARGE | XLNET | {"summary_type": "first"}, "gradxact", "raw-attention"),
     "Longformer": (
         LARGE | zoo.SIZES | {"attention_window": 4, "max_position_embeddings": 40},
         "raw-attention",
@@ -126,6 +127,12 @@ def test_what_lies_otherwise_is_refused_and_the_rest_is_explained(kind):
         nbsal.Explainer(subject, refused).ids([5, 6, 7, 8, 9])
     for name in (works, "occlusion"):
         assert nbsal.Explainer(subject, name).ids([5, 6, 7, 8, 9]).scores.shape == (5,)
+
+
+def test_a_model_that_decides_where_padding_may_stand_is_refused():
+    model = transformers.XLNetForSequenceClassification(transformers.XLNetConfig(**LARGE, **XLNET))
+    with pytest.raises(ModelError, match="last position of a batch, be it padding"):
+        nbsal.load(model)
 
 
 @pytest.mark.parametrize("name", ["lrp@published", "transformer-attribution@published"])
