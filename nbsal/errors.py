@@ -48,7 +48,7 @@ class WeightsError(NbsalError):
     """The embedded default's weights are missing, or are not the published ones."""
 
 
-class OutOfMemory(NbsalError, MemoryError):
+class OutOfMemory(MemoryError, NbsalError):  # in this order, else Dask cannot make it again from its arguments
     """There is not enough memory for even one text at a time."""
 
 

@@ -20,3 +20,5 @@ def test_errors_cross_from_one_process_to_another(error: NbsalError):
     error.partial = [1, 2]
     read = pickle.loads(pickle.dumps(error))
     assert type(read) is type(error) and str(read) == str(error) and read.partial == [1, 2]
+    again = type(error).__new__(type(error), *error.args)  # as Dask makes them
+    assert str(again) == str(error)
