@@ -50,8 +50,7 @@ def source_of(given: Any, text: Columns) -> Source:
     if isinstance(given, pandas.DataFrame):
         _check(names, given.columns)
         return Source(_joined(*(given[name].tolist() for name in names)), len(given))
-    if hasattr(given, "to_list"):  # a column of pandas or polars
-        given = given.to_list()
+    given = _values(given)
     if hasattr(given, "__arrow_c_stream__") and not hasattr(given, "features"):  # polars, Arrow, DuckDB
         return Source(_streamed(given, names), len(given) if isinstance(given, Sized) else None)
     if isinstance(given, Mapping | bytes) or not isinstance(given, Iterable):
@@ -62,6 +61,15 @@ def source_of(given: Any, text: Columns) -> Source:
     if columns := getattr(given, "column_names", None):  # datasets
         _check(names, columns)
     return Source((_picked(row, names) for row in given), len(given) if isinstance(given, Sized) else None)
+
+
+def _values(given: Any) -> Any:
+    """What a column of pandas, polars or Arrow holds; `datasets` has tables with that method too, and they stay."""
+    import pyarrow
+
+    if isinstance(given, pyarrow.Array | pyarrow.ChunkedArray):
+        return given.to_pylist()
+    return given.to_list() if hasattr(given, "to_list") and not hasattr(given, "column_names") else given
 
 
 def _file(path: str, names: Sequence[str]) -> Source:

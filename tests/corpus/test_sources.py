@@ -52,6 +52,22 @@ def test_every_kind_of_source_gives_its_texts(tmp_path, kind):
     assert list(source.rows) == TEXTS and source.total == len(TEXTS)
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pandas.Series(TEXTS),
+        polars.Series(TEXTS),
+        pyarrow.array(TEXTS),
+        pyarrow.chunked_array([TEXTS[:1], TEXTS[1:]]),
+        pyarrow.array(TEXTS).dictionary_encode(),
+    ],
+    ids=["pandas", "polars", "array", "chunked", "dictionary"],
+)
+def test_a_column_is_its_texts(column):
+    source = source_of(column, "text")
+    assert list(source.rows) == TEXTS and source.total == len(TEXTS)
+
+
 def categories(kind, folder):
     """The texts as categories, as dictionaries of Arrow, one of them missing."""
     frame = pandas.DataFrame({"text": pandas.Categorical([*TEXTS, None, TEXTS[0]])})
@@ -69,6 +85,9 @@ def test_categories_are_texts(tmp_path, kind):
 def test_datasets_are_rows_with_named_columns():
     class Split(list):
         column_names = ("text", "label")
+
+        def to_list(self):
+            raise MemoryError("the whole split at once")
 
     split = Split({"text": text, "label": 0} for text in TEXTS)
     assert list(source_of(split, "text").rows) == TEXTS
