@@ -61,6 +61,13 @@ class LanguageHead:
         bias = None if self.bias is None else self.bias.detach().to(device, dtype)
         return LanguageHead(transform, self.weight.detach().to(device, dtype), bias, self.source)
 
+    @property
+    def stamp(self) -> tuple[Any, ...]:
+        """What differs once a weight does, or the head is moved."""
+        last = [self.weight] if self.bias is None else [self.weight, self.bias]
+        written = tuple((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in last)
+        return *anatomy.stamp(self.transform), *written
+
     @torch.no_grad()
     def features(self, hidden: Tensor) -> Tensor:
         """What the last linear map reads, for hidden states [rows, width]."""
@@ -104,7 +111,7 @@ def from_model(lm: Any, source: str) -> LanguageHead:
         return _taken_from(lm, decoder, source)
     except (AttributeError, TypeError, ValueError, RuntimeError, KeyError) as error:
         raise LanguageHeadError(
-            f"The LM head of {source} ({type(lm).__name__}) is not one nbsal knows how to use alone: {error}."
+            f"The LM head of {type(lm).__name__} is not one nbsal knows how to use alone: {error}."
         ) from error
 
 
@@ -112,7 +119,7 @@ def _taken_from(lm: Any, decoder: Any, source: str) -> LanguageHead:
     norm = anatomy.final_norm(lm)
     passage = _Passage(copy.deepcopy(norm, anatomy.shared(lm)))
     # The memo puts a stand-in where deepcopy would enter the body, or the last linear map.
-    stock = copy.deepcopy(lm, anatomy.shared(lm) | {id(lm.base_model): passage, id(decoder): decoder}).eval()
+    stock = copy.deepcopy(lm, anatomy.shared(lm) | {id(lm.base_model): passage}).eval()
     bare = copy.deepcopy(lm, anatomy.shared(lm) | {id(lm.base_model): passage, id(decoder): nn.Identity()}).eval()
     head = LanguageHead(_Logits(bare), decoder.weight, getattr(decoder, "bias", None), source)
     _check_linear(head, stock, anatomy.width(lm))
@@ -195,4 +202,4 @@ def _check_linear(head: LanguageHead, stock: nn.Module, width: int) -> None:
     probe = torch.randn(2, width, generator=torch.Generator().manual_seed(0)).to(weight)
     ours = head.logits(head.features(probe), torch.arange(head.vocabulary, device=weight.device))
     if not torch.allclose(ours, _Logits(stock)(probe), rtol=1e-3, atol=1e-4):
-        raise LanguageHeadError(f"The LM head of {head.source} changes its logits after its last linear map.")
+        raise LanguageHeadError(f"The LM head of {type(stock).__name__} changes its logits after its last linear map.")

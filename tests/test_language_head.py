@@ -54,6 +54,16 @@ def test_neither_body_nor_head_is_copied_or_changed():
     assert all(torch.equal(value, before[name]) for name, value in lm.state_dict().items())
 
 
+@pytest.mark.parametrize("architecture", ["bert", "gpt2", "llama"])
+def test_a_model_in_training_stays_in_training(architecture):
+    """So does each of its modules, the last linear map among them; one that was in evaluation stays there too."""
+    lm = zoo.model(architecture, zoo.lm_head(architecture)).train()
+    lm.base_model.eval()
+    before = {name: module.training for name, module in lm.named_modules()}
+    language_head.from_model(lm, "a model")
+    assert {name: module.training for name, module in lm.named_modules()} == before
+
+
 def test_checkpoints_of_other_kinds_have_no_head(tmp_path):
     transformers.T5Config(vocab_size=60).save_pretrained(tmp_path)
     with pytest.raises(LanguageHeadError, match=r"\(t5\) has no LM head in transformers"):
@@ -63,8 +73,8 @@ def test_checkpoints_of_other_kinds_have_no_head(tmp_path):
 def test_a_head_that_does_not_run_alone_is_refused():
     sizes = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "state_size": 4}
     lm = transformers.MambaForCausalLM(transformers.MambaConfig(**sizes)).eval()
-    with pytest.raises(LanguageHeadError, match=r"of a model \(MambaForCausalLM\) is not one nbsal knows"):
-        language_head.from_model(lm, "a model")
+    with pytest.raises(LanguageHeadError, match=r"^The LM head of MambaForCausalLM is not one nbsal knows"):
+        language_head.from_model(lm, "its own LM head")
 
 
 def test_a_head_that_caps_its_logits_is_refused():
@@ -80,8 +90,10 @@ def test_a_head_that_caps_its_logits_is_refused():
         pad_token_id=0,
     )
     torch.manual_seed(0)
-    with pytest.raises(LanguageHeadError, match="after its last linear map"):
-        language_head.from_model(transformers.Gemma2ForCausalLM(config).eval(), "a capped model")
+    with pytest.raises(
+        LanguageHeadError, match=r"^The LM head of Gemma2ForCausalLM changes its logits after its last linear map"
+    ):
+        language_head.from_model(transformers.Gemma2ForCausalLM(config).eval(), "its own LM head")
 
 
 OWN = [
