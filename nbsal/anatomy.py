@@ -1,6 +1,7 @@
 """Anatomy: where a stock model keeps its blocks and its final norm, what its head decides, how much text it reads."""
 
 import copy
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -222,15 +223,22 @@ def pooling(model: Any, kind: str, causal: bool) -> str | None:
     """Which positions a sequence head reads: "first", "last" (of the text) or "mean"; None for other heads."""
     if kind != "sequence":
         return None
-    if getattr(model.config, "summary_type", None) == "last":
-        raise ModelError(
-            f"{type(model).__name__} decides at the last position of a batch, be it padding: nbsal explains models "
-            "that decide at a text's first or last token, or by the mean."
-        )
     declared = getattr(model.config, "classifier_pooling", None)
     if declared:
         return "first" if declared == "cls" else "mean"
-    return "last" if causal else "first"
+    return _summary(model) or ("last" if causal else "first")
+
+
+def sees_padding(model: Any) -> bool:
+    """Whether padding changes what a model says of a text: it knows no mask (FNet), or pools over all (XLNet)."""
+    masked = "attention_mask" in inspect.signature(body(model).forward).parameters
+    return not masked or _summary(model) in ("last", "mean")
+
+
+def _summary(model: nn.Module) -> str | None:
+    """What XLNet's summary takes."""
+    summaries = [module for module in model.modules() if type(module).__name__.endswith("SequenceSummary")]
+    return str(summaries[0].summary_type) if summaries else None
 
 
 @torch.no_grad()

@@ -104,7 +104,7 @@ class Hiding:
             job.dropping = self._droppable.holds(len(job.told.row))
             job.size = len(self._given(job.told.row, job.kept, job.dropping)[1])
         jobs.sort(key=lambda job: job.size)
-        # Where a hidden token's own position is read, what it attends to is all it can: padding too, in DeBERTa.
+        # A hidden token whose own position is read may attend to padding (DeBERTa): then no batch is padded.
         alike = self.way == "remove" and self.subject.task != "sequence"
         for batch in _packed(jobs, self.subject.one_at_a_time, alike):
             if meter is not None:

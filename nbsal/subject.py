@@ -124,8 +124,9 @@ class Subject:
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether the model refuses batches: a pooling decoder that does not know its padding id."""
-        return self.pooling == "last" and self.model.config.pad_token_id is None
+        """Whether a batch is no batch: a pooling decoder does not know its padding id, or padding is in full view."""
+        unknown = self.pooling == "last" and self.model.config.pad_token_id is None
+        return unknown or anatomy.sees_padding(self.model)
 
     def encode(self, text: Text | list[Text], *, first: int = 0) -> Encoded:
         """What the model reads of a text, a pair, or a list of either; too long a text is cut, and says so.

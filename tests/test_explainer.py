@@ -154,7 +154,7 @@ def test_a_decoder_without_padding_id_is_explained_one_by_one(load):
         assert subject.one_at_a_time
         assert len(nbsal.Explainer(subject, "gradcam").map(axioms.TEXTS, progress=False)) == len(axioms.TEXTS)
         bare = {name: nbsal.Explainer(subject, name)(axioms.TEXTS[0]).scores for name in SEVERAL_RUNS}
-        with pytest.raises(ModelError, match=r"set its model\.config\.pad_token_id, or take occlusion\."):
+        with pytest.raises(ModelError, match=r"set a decoder's model\.config\.pad_token_id, or take occlusion\."):
             nbsal.Explainer(subject, "occlusion@thermostat")
     finally:
         subject.model.config.pad_token_id = before

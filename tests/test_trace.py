@@ -95,11 +95,16 @@ def test_gradients_at_padding_are_zero(load):
         assert read.hidden_grad[0][i, : len(row)].any()
 
 
-def test_a_model_without_attention_probabilities_is_refused():
+def fnet():
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 48, "max_position_embeddings": 16}
     config = transformers.FNetConfig(vocab_size=60, num_labels=2, tpu_short_seq_length=16, **sizes)
     config.num_attention_heads = 1
-    subject = nbsal.load(transformers.FNetForSequenceClassification(config).eval())
+    torch.manual_seed(0)
+    return transformers.FNetForSequenceClassification(config).eval()
+
+
+def test_a_model_without_attention_probabilities_is_refused():
+    subject = nbsal.load(fnet())
     with pytest.raises(ModelError, match="0 of 2 attention"):
         nbsal.Explainer(subject, "rollout").ids([5, 6, 7])
 
@@ -129,10 +134,16 @@ def test_what_lies_otherwise_is_refused_and_the_rest_is_explained(kind):
         assert nbsal.Explainer(subject, name).ids([5, 6, 7, 8, 9]).scores.shape == (5,)
 
 
-def test_a_model_that_decides_where_padding_may_stand_is_refused():
-    model = transformers.XLNetForSequenceClassification(transformers.XLNetConfig(**LARGE, **XLNET))
-    with pytest.raises(ModelError, match="last position of a batch, be it padding"):
-        nbsal.load(model)
+def test_models_that_see_padding_are_read_text_by_text(load):
+    """FNet knows no mask; XLNet's mean, and its last position, take padding in."""
+    assert nbsal.load(fnet()).one_at_a_time
+    for summary in ("last", "mean", "first"):
+        torch.manual_seed(0)
+        config = transformers.XLNetConfig(**LARGE, **XLNET, summary_type=summary)
+        subject = nbsal.load(transformers.XLNetForSequenceClassification(config).eval())
+        assert subject.pooling == summary and subject.one_at_a_time == (summary != "first")
+    for name in zoo.ENCODERS:
+        assert not load(name).one_at_a_time, name
 
 
 @pytest.mark.parametrize("name", ["lrp@published", "transformer-attribution@published"])

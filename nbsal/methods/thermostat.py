@@ -76,8 +76,8 @@ class Published(Method):
     def resolve(self, subject: Subject) -> Self:
         if subject.one_at_a_time:
             raise ModelError(
-                f"{self.name} hides tokens as padding, which {subject.name} cannot tell from text: set its "
-                f"model.config.pad_token_id, or take {self.name.partition('@')[0]}."
+                f"{self.name} hides tokens as padding, which {subject.name} cannot tell from text: set a "
+                f"decoder's model.config.pad_token_id, or take {self.name.partition('@')[0]}."
             )
         return self
 
