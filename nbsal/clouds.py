@@ -94,7 +94,7 @@ class Cloud:
 
     def font(self, label: str, count: int = 50) -> str:
         """The file of the font in which these tokens are laid out."""
-        return fonts.whole(drawn_as(token) for token, _ in self._best(label, count))
+        return fonts.widest(drawn_as(token) for token, _ in self._best(label, count))
 
     def _drawn(self, label: str, count: int, size: tuple[int, int], seed: int) -> Any:
         from wordcloud import WordCloud

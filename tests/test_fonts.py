@@ -5,7 +5,7 @@ import warnings
 from contextlib import nullcontext
 
 import pytest
-from matplotlib import font_manager
+from matplotlib import font_manager, rc_context
 
 import nbsal
 from nbsal import fonts, render
@@ -57,11 +57,29 @@ def test_nothing_is_said_of_what_is_drawn_or_invisible(reviews):
 
 
 def test_one_font_is_found_for_words_together():
-    usual = fonts.whole(["plain", "\u200b"])
+    usual = fonts.widest(["plain", "\u200b"])
     assert font_manager.get_font(usual).family_name == "DejaVu Sans"
-    assert fonts.whole(NOWHERE) == usual, "no font has more"
-    other = fonts.whole([BOLD])
+    assert fonts.widest(NOWHERE) == usual, "no font has more"
+    other = fonts.widest([BOLD])
     assert other != usual and font_manager.get_font(other).get_char_index(ord(BOLD))
+
+
+def test_the_usual_font_is_the_one_that_settings_name_now():
+    plain = fonts.families(BOLD)
+    with rc_context({"font.family": ["STIXGeneral"]}):
+        assert fonts.families(BOLD) == ["STIXGeneral"], "it has that character itself"
+        assert font_manager.get_font(fonts.widest([BOLD])).get_char_index(ord(BOLD)), "clouds ask DejaVu Sans"
+    assert fonts.families(BOLD) == plain and len(plain) == 2
+
+
+def test_fonts_that_are_gone_or_damaged_are_passed_over(monkeypatch, tmp_path):
+    (tmp_path / "damaged.ttf").write_bytes(b"no font")
+    bad = [font_manager.FontEntry(str(tmp_path / f"{name}.ttf"), name, style="normal") for name in ("gone", "damaged")]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", [*bad, *font_manager.fontManager.ttflist])
+    fonts._installed.cache_clear()
+    fonts._family.cache_clear()
+    assert len(fonts.families(BOLD)) == 2 and fonts.widest([BOLD]) != fonts.widest(["plain"])
+    assert not {"gone", "damaged"} & fonts._installed().keys()
 
 
 def test_clouds_and_plots_are_drawn_in_fonts_that_have_their_words(reviews, monkeypatch):
