@@ -196,7 +196,7 @@ class Results:
             ax.set_ylabel(self.sheet.value)
             ax.spines[["top", "right"]].set_visible(False)
         ranged = any(len(curve.runs) > 1 for (name, _), curve in self.curves.items() if name in names)
-        bands = "bands: 95 %, or all runs" if ranged else "bands: 95 %"
+        bands = "95 % intervals, or the range of orders by chance" if ranged else "95 % intervals"
         entries = axes[0][0].get_legend_handles_labels()
         legend = figure.legend(*entries, loc="outside right upper", frameon=False, title=bands)
         for text in legend.get_texts():

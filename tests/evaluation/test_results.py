@@ -130,7 +130,7 @@ def test_tables_and_pictures_take_hostile_names():
     figure.canvas.draw()
     labels = figure.legends[0].get_texts()
     assert [label.get_parse_math() for label in labels] == [False, False]
-    assert figure.legends[0].get_title().get_text() == "bands: 95 %"
+    assert figure.legends[0].get_title().get_text() == "95 % intervals"
     assert "\u202e" not in labels[1].get_text()
     assert len(figure.axes) == 1 and figure.axes[0].get_xlabel() == "fraction"
     pyplot.close(figure)
@@ -142,5 +142,5 @@ def test_bands_of_runs_by_chance_are_drawn_around_them():
     (band,) = figure.axes[0].collections
     heights = band.get_paths()[0].vertices[:, 1]
     assert np.isclose(heights.min(), runs.mean(-1).min()) and np.isclose(heights.max(), runs.mean(-1).max())
-    assert figure.legends[0].get_title().get_text() == "bands: 95 %, or all runs"
+    assert figure.legends[0].get_title().get_text() == "95 % intervals, or the range of orders by chance"
     pyplot.close(figure)
