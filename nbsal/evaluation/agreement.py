@@ -12,6 +12,7 @@ from nbsal.errors import InputError
 from nbsal.evaluation.intervals import Resampling
 from nbsal.evaluation.memory import Explainers, Memory, explained, listed
 from nbsal.evaluation.results import Curve, Results, Sheet
+from nbsal.methods.base import counted
 from nbsal.progress import Progress
 
 MATCH = 0.5  # from this share of common tokens a run of tokens is taken to be the one people marked (ERASER)
@@ -37,30 +38,29 @@ def rank_agreement(
     >>> rank_agreement(pair, ["A warm film."], progress=False).explainers
     ['gradcam ~ simple']
     """
+    k = counted(k, "k")
     found = explained(explainers, texts, batch_size, memory, progress, cancel)
     if len(found) < 2:
         raise InputError("Agreement is between explainers: give at least two.")
-    if not isinstance(k, int) or k < 1:
-        raise InputError(f"k is a number of tokens from 1, not {k!r:.60}.")
     orders = {name: [s.order for s in runs[0]] for name, runs in found.items()}
     rows = [s.row for s in next(iter(found.values()))[0]]
     if any([s.row.ids for s in runs[0]] != [row.ids for row in rows] for runs in found.values()):
         raise InputError(
             "Rankings can be compared where explainers read texts as the same tokens: give models of one kind."
         )
-    counted = [i for i, row in enumerate(rows) if len(row.content) > 1]
-    if not counted:
+    longer = [i for i, row in enumerate(rows) if len(row.content) > 1]
+    if not longer:
         raise InputError("Every text has one token alone: there is no ranking to compare.")
-    again = Resampling([rows[i].text for i in counted])
+    again = Resampling([rows[i].text for i in longer])
     curves = {}
     for first, second in combinations(orders, 2):
-        pairs = [(orders[first][i], orders[second][i]) for i in counted]
+        pairs = [(orders[first][i], orders[second][i]) for i in longer]
         for measure, values in {
             "kendall": [kendall(*pair) for pair in pairs],
             f"jaccard@{k}": [jaccard(one[:k], other[:k]) for one, other in pairs],
         }.items():
             curves[f"{first} ~ {second}", measure] = Curve.of([k], np.array(values)[None, None], again)
-    return Results(Sheet(point="k"), curves, (f"{len(counted)} texts",))
+    return Results(Sheet(point="k"), curves, (f"{len(longer)} texts",))
 
 
 def rationale_agreement(
@@ -91,19 +91,19 @@ def rationale_agreement(
     if len(given) != len(first):
         raise InputError(f"There are {len(given)} rationales for {len(first)} texts.")
     marked = {name: [marks(row, one) for row, one in zip(own, given, strict=True)] for name, own in rows.items()}
-    counted = [i for i in range(len(first)) if all(own[i] for own in marked.values())]
-    if not counted:
+    judged = [i for i in range(len(first)) if all(own[i] for own in marked.values())]
+    if not judged:
         raise InputError("No rationale marks a token: there is nothing to agree with.")
-    again = Resampling([first[i].text for i in counted])
+    again = Resampling([first[i].text for i in judged])
     measures: dict[str, Callable[[Sequence[int], set[int]], float]] = {"auprc": average_precision, "iou f1": iou_f1}
     curves = {
         (name, measure): Curve.of(
-            [1], np.array([[[score(one[i].order, marked[name][i]) for i in counted]] for one in runs]), again
+            [1], np.array([[[score(one[i].order, marked[name][i]) for i in judged]] for one in runs]), again
         )
         for name, runs in found.items()
         for measure, score in measures.items()
     }
-    notes = (f"{len(counted)} of {len(first)} texts",)
+    notes = (f"{len(judged)} of {len(first)} texts",)
     return Results(Sheet(point="rationale", better=dict.fromkeys(measures, "high")), curves, notes)
 
 

@@ -127,17 +127,17 @@ def _hits(saliency: Saliency, answer: Any, counts: Sequence[int], among: str, ki
 def _span(answer: Any) -> Span:
     """An answer as characters (start, end); of several the first."""
     try:
-        if not isinstance(answer, Mapping):
+        if isinstance(answer, Mapping):
+            named = zip(answer["answer_start"], answer["text"], strict=True)
+            spans = [(int(start), int(start) + len(text)) for start, text in named]
+        else:
             start, end = answer
-            return int(start), int(end)
-        if not len(answer["answer_start"]):
-            raise InputError("A question has no answer: leave it out.")
-        start = int(answer["answer_start"][0])
-        return start, start + len(answer["text"][0])
-    except InputError:
-        raise
+            spans = [(int(start), int(end))]
     except (TypeError, ValueError, LookupError):
         raise InputError(
             f"An answer is a span (start, end) of characters, or SQuAD's "
             f'{{"text": [...], "answer_start": [...]}}, not {answer!r:.60}.'
         ) from None
+    if not spans:
+        raise InputError("A question has no answer: leave it out.")
+    return spans[0]

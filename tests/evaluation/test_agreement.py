@@ -47,8 +47,11 @@ def test_pairs_of_explainers_agree_in_closed_form():
         rank_agreement(explainers, ["end"], progress=False)
     with pytest.raises(InputError, match="at least two"):
         rank_agreement({"up": explainers["up"]}, ["a end"], progress=False)
-    with pytest.raises(InputError, match="from 1"):
-        rank_agreement(explainers, ["a end"], k=0, progress=False)
+    for k, sentence in [(0, "k must be at least 1"), (True, "k must be a whole number"), ("2", "k must be a whole")]:
+        with pytest.raises(InputError, match=sentence):
+            rank_agreement(explainers, ["a end"], k=k, progress=False)
+    again = rank_agreement(explainers, ["a and the end", "end"], k=np.int64(2), progress=False)
+    assert again.measures == found.measures == ["kendall", "jaccard@2"]
 
 
 def test_rationales_in_closed_form():
@@ -125,6 +128,9 @@ def test_answers_refuse_what_they_cannot_count(load):
         precision_at(explain, QUESTIONS, SPANS, k=0, progress=False)
     with pytest.raises(InputError, match="no answer"):
         precision_at(explain, QUESTIONS, [SPANS[0], {"text": [], "answer_start": []}], progress=False)
+    for odd in ({"text": "joy", "answer_start": [3]}, {"text": ["joy"]}, {"text": [], "answer_start": 3}):
+        with pytest.raises(InputError, match="An answer is a span"):
+            precision_at(explain, QUESTIONS, [SPANS[0], odd], progress=False)
 
 
 def test_overlap_is_that_of_the_clouds(load):
