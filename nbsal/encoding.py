@@ -173,6 +173,16 @@ def validated(texts: Any, first: int = 0) -> list[Text]:
     return many
 
 
+def holds_many(values: Any) -> bool:
+    """Whether an argument holds many things to go through; a text, a dict and a frame are one.
+
+    >>> holds_many(["A joy."]), holds_many("A joy."), holds_many(42)
+    (True, False, False)
+    """
+    one = isinstance(values, str | bytes | Mapping) or hasattr(values, "columns")
+    return not one and isinstance(values, Iterable)
+
+
 def several(texts: Any) -> Iterable[Text]:
     """The texts of a call that takes many: whatever iterates over them, a column or an array as a list.
 
@@ -182,12 +192,12 @@ def several(texts: Any) -> Iterable[Text]:
     """
     if isinstance(texts, str | tuple):
         raise InputError("Give a list of texts; one text is explained by explain(text).")
-    many = texts.tolist() if hasattr(texts, "tolist") else texts
-    if isinstance(many, str | bytes | Mapping) or hasattr(many, "columns") or not isinstance(many, Iterable):
+    found = texts.tolist() if hasattr(texts, "tolist") else texts
+    if not holds_many(found):
         raise InputError(
             f'texts is a list of texts, or a column of them such as frame["text"], not {type(texts).__name__}.'
         )
-    return many
+    return found  # type: ignore[no-any-return]
 
 
 def _validate(text: Any, name: str) -> None:

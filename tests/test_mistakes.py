@@ -11,6 +11,7 @@ from nbsal.heads import HeadMask, Parse, discover, study
 from tests import axioms
 
 TEXTS = axioms.TEXTS[:2]
+LONG = "A joy " * 12
 PARSE = Parse.from_lists(["big", "dog"], [1, -1], ["amod", "root"])
 MASK = HeadMask.from_array([[1, 0], [0, 1]])
 QUIET = {"progress": False}
@@ -134,9 +135,19 @@ WRONG = [
     (lambda e: evaluation.games(e, TEXTS, fractions="x", **QUIET), "fractions are shares"),
     (lambda e: evaluation.games(e, TEXTS, fractions=None, **QUIET), "fractions are shares"),
     (lambda e: evaluation.faithfulness(e, TEXTS, fractions=42, **QUIET), "fractions are shares"),
+    (lambda e: evaluation.games(e, TEXTS, fractions="1", **QUIET), "fractions are shares .*, not '1'"),
+    (lambda e: evaluation.faithfulness(e, TEXTS, fractions="1", **QUIET), "fractions are shares .*, not '1'"),
+    (lambda e: evaluation.games(e, TEXTS, fractions=iter([2.5]), **QUIET), r"not \[2.5\]"),
+    (lambda e: evaluation.faithfulness(e, TEXTS, fractions=iter([2.5]), **QUIET), r"not \[2.5\]"),
     (lambda e: evaluation.games(e, TEXTS, random="x", **QUIET), "random must be"),
+    (lambda e: evaluation.games(e, TEXTS, random=-1, **QUIET), "random must be at least 0, not -1"),
+    (lambda e: evaluation.faithfulness(e, TEXTS, random=-1, **QUIET), "random must be at least 0, not -1"),
     (lambda e: evaluation.games(e, TEXTS, batch_size=None, **QUIET), "batch_size must be"),
     (lambda e: evaluation.games(e, TEXTS, memory=42, **QUIET), "memory is an nbsal.evaluation.Memory"),
+    (lambda e: evaluation.games(e, TEXTS, memory={}, **QUIET), "memory is an nbsal.evaluation.Memory"),
+    (lambda e: evaluation.faithfulness(e, TEXTS, memory={}, **QUIET), "memory is an nbsal.evaluation.Memory"),
+    (lambda e: evaluation.published.deletion(e, [LONG], [0], memory={}, **QUIET), "memory is an nbsal.evaluation.Mem"),
+    (lambda e: evaluation.precision_at(e, TEXTS, [(0, 1)] * 2, memory={}, **QUIET), "memory is an nbsal.evaluation.M"),
     (lambda e: evaluation.overlap(e, TEXTS, "x", **QUIET), "counts is a number of tokens"),
     (lambda e: evaluation.overlap(e, TEXTS, [0], **QUIET), "counts is a number of tokens from 1"),
     (lambda e: evaluation.precision_at(e, TEXTS, None, **QUIET), "answers is a list"),
@@ -146,8 +157,10 @@ WRONG = [
     (lambda e: clouds.rank(e.map(TEXTS, **QUIET), 42), "idf is a dict"),
     (lambda e: study(e.subject, [PARSE], relations=42, **QUIET), "relations is a list of names"),
     (lambda e: study(e.subject, [PARSE], batch_size="x", **QUIET), "batch_size must be"),
-    (lambda e: discover(e.subject, [PARSE], synt="x", **QUIET), "synt is a share"),
+    (lambda e: discover(e.subject, [PARSE], synt="x", **QUIET), "synt must be a number"),
+    (lambda e: discover(e.subject, [PARSE], pos=True, **QUIET), "pos must be a number"),
     (lambda e: MASK.corrupted("x", 0), "rate is a share"),
+    (lambda e: MASK.corrupted(True, 0), "rate is a share"),
     (lambda e: corpus.explain(e, TEXTS, 42, **QUIET), "A corpus lies in a folder"),
     (lambda e: corpus.explain(e, b"A joy.", "never", **QUIET), "A source is"),
     (lambda e: corpus.open(None), "A corpus lies in a folder"),

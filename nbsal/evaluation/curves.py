@@ -66,9 +66,8 @@ def games(
     size = len(next(iter(rows.values())))
     given = None if labels is None else remembering.listed(labels, LABELS)
     gold = {subject: None if given is None else indices(subject, given, size) for subject in rows}
-    memory = memory or Memory()
-    count = sum(map(len, members.values()))
-    with remembering.keeping(memory), Meter(size * (len(rows) + 2 * count * len(points)), progress, cancel) as meter:
+    total = size * (len(rows) + 2 * sum(map(len, members.values())) * len(points))
+    with remembering.keeping(memory) as memory, Meter(total, progress, cancel) as meter:
         runs = remembering.rank(members, rows, [None] * size, batch_size, memory, meter)
         return _played(runs, gold, points, of, memory, meter)
 
@@ -172,19 +171,20 @@ def classifying(subject: Subject) -> None:
         )
 
 
-def indices(subject: Subject, labels: Iterable[Any], size: int) -> list[int]:
+def indices(subject: Subject, labels: Sequence[Any], size: int) -> list[int]:
     """Labels given by name or number, as numbers."""
-    given = remembering.listed(labels, LABELS)
-    if len(given) != size:
-        raise InputError(f"There are {len(given)} labels for {size} texts.")
-    return [index_of(label, subject.labels, "label") for label in given]
+    if len(labels) != size:
+        raise InputError(f"There are {len(labels)} labels for {size} texts.")
+    return [index_of(label, subject.labels, "label") for label in labels]
 
 
 def checked(fractions: Sequence[float]) -> list[float]:
     """Fractions in ascending order, 0 among them, since that is the whole text."""
-    points = sorted({*numbers(fractions), 0.0})
+    says = "fractions are shares from 0 to 1, at least one above 0"
+    given = remembering.listed(fractions, says)
+    points = sorted({*numbers(given), 0.0})
     if not all(0 <= point <= 1 for point in points) or len(points) < 2:
-        raise InputError(f"fractions are shares from 0 to 1, at least one above 0, not {fractions!r:.80}.")
+        raise InputError(f"{says}, not {given!r:.80}.")
     return points
 
 

@@ -64,19 +64,20 @@ def faithfulness(
         return published.deletion(explainers, texts, labels, **shared)
     members = remembering.named(explainers)
     members |= remembering.chances(members, random)
-    points = numbers(fractions)
+    says = "fractions are shares above 0 and up to 1"
+    shares = remembering.listed(fractions, says)
+    points = numbers(shares)
     if not points or not all(0 < point <= 1 for point in points):
-        raise InputError(f"fractions are shares above 0 and up to 1, not {fractions!r:.80}.")
+        raise InputError(f"{says}, not {shares!r:.80}.")
     rows = remembering.encoded([run for runs in members.values() for run in runs], texts)
     for subject in rows:
         classifying(subject)
     size = len(next(iter(rows.values())))
     wanted = [None] * size if labels is None else remembering.listed(labels, LABELS)
     gold = {subject: None if labels is None else indices(subject, wanted, size) for subject in rows}
-    memory = memory or Memory()
     count = sum(map(len, members.values()))
     total = size * (len(rows) + count * (1 + len(points) + 2 * len(SHARES)))
-    with remembering.keeping(memory), Meter(total, progress, cancel) as meter:
+    with remembering.keeping(memory) as memory, Meter(total, progress, cancel) as meter:
         runs = remembering.rank(members, rows, wanted, batch_size, memory, meter)
         return _measured(runs, gold, points, way, memory, meter)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nbsal import anatomy
-from nbsal.encoding import Encoded, Row, Text, several
+from nbsal.encoding import Encoded, Row, Text, holds_many, several
 from nbsal.errors import InputError, NbsalError
 from nbsal.explainer import Explainer, by_length, together
 from nbsal.hiding import Hiding
@@ -97,9 +97,10 @@ class Memory:
         for subject in dict.fromkeys(run.subject for run in runs):
             members = [at for at, run in enumerate(runs) if run.subject is subject]
             rows = runs[members[0]].rows
-            hiding = self.hidings.setdefault((subject, way), Hiding(subject, way))
+            if (subject, way) not in self.hidings:
+                self.hidings[subject, way] = Hiding(subject, way)
             stacked = [np.concatenate([tables[at][i] for at in members]) for i in range(len(rows))]
-            logits = hiding.logits(list(rows), stacked, meter)
+            logits = self.hidings[subject, way].logits(list(rows), stacked, meter)
             sizes = [[len(tables[at][i]) for at in members] for i in range(len(rows))]
             parts = [torch.split(one, size) for one, size in zip(logits, sizes, strict=True)]
             found |= {at: [part[place] for part in parts] for place, at in enumerate(members)}
@@ -107,7 +108,8 @@ class Memory:
 
     def _renew(self, subject: Subject) -> None:
         """Forget what is no longer so."""
-        now = anatomy.stamp(subject.model)
+        head = subject._language_head
+        now = anatomy.stamp(subject.model), head and head.stamp
         if self.weights.setdefault(subject, now) != now:
             self.weights[subject] = now
             for key in [key for key in self.saliencies if key[0] is subject]:
@@ -124,12 +126,13 @@ def _key(explainer: Explainer) -> Key:
 
 
 @contextmanager
-def keeping(memory: Memory) -> Iterator[None]:
-    """Leave the memory with the error that ends a call."""
+def keeping(memory: Memory | None) -> Iterator[Memory]:
+    """A call's memory, a new one where none is given; it is left with the error that ends the call."""
+    memory = Memory() if memory is None else memory
     if not isinstance(memory, Memory):
         raise InputError(f"memory is an nbsal.evaluation.Memory, not {type(memory).__name__}.")
     try:
-        yield
+        yield memory
     except NbsalError as stopped:
         stopped.partial = memory
         raise
@@ -165,7 +168,7 @@ def listed(values: Any, says: str) -> list[Any]:
     Traceback (most recent call last):
     nbsal.errors.InputError: labels is a list, not 42.
     """
-    if isinstance(values, str | bytes | Mapping) or hasattr(values, "columns") or not isinstance(values, Iterable):
+    if not holds_many(values):
         raise InputError(f"{says}, not {values!r:.60}.")
     return list(values)
 
@@ -176,8 +179,7 @@ def amounts(values: Any, name: str) -> list[int]:
     >>> amounts(5, "k"), amounts([1, 2], "k")
     ([5], [1, 2])
     """
-    alone = isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable)
-    given = [values] if alone else list(values)
+    given = list(values) if holds_many(values) else [values]
     found = [int(one) for one in given if isinstance(one, int | np.integer) and not isinstance(one, bool) and one > 0]
     if not found or len(found) < len(given):
         raise InputError(f"{name} is a number of tokens from 1, or a list of such numbers, not {values!r:.60}.")
@@ -223,8 +225,7 @@ def explained(
     flat = list(chain.from_iterable(members.values()))
     rows = encoded(flat, texts)
     size = len(next(iter(rows.values())))
-    memory = memory or Memory()
-    with keeping(memory), Meter(size * len(rows), progress, cancel) as meter:
+    with keeping(memory) as memory, Meter(size * len(rows), progress, cancel) as meter:
         found = iter(memory.explain(flat, rows, [None] * size, batch_size, meter))
     each = {name: [next(found) for _ in runs] for name, runs in members.items()}
     for name, runs in each.items():
@@ -235,10 +236,12 @@ def explained(
 
 def chances(explainers: Mapping[str, Sequence[Explainer]], count: int) -> dict[str, list[Explainer]]:
     """Explainers that score by chance, `count` for each subject; none where one is given."""
+    if whole(count, "random") < 0:
+        raise InputError(f"random must be at least 0, not {count}.")
     subjects = list(dict.fromkeys(run.subject for runs in explainers.values() for run in runs))
     names = ["random"] if len(subjects) == 1 else [f"random, {subject.name}" for subject in subjects]
     return {
-        name: [Explainer(subject, "random", seed=seed) for seed in range(whole(count, "random"))]
+        name: [Explainer(subject, "random", seed=seed) for seed in range(count)]
         for name, subject in zip(names, subjects, strict=True)
         if count and name not in explainers
     }

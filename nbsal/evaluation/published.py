@@ -16,7 +16,7 @@ import numpy as np
 from nbsal.encoding import Encoded, Row, Text
 from nbsal.errors import InputError
 from nbsal.evaluation import memory as remembering
-from nbsal.evaluation.curves import classifying, indices
+from nbsal.evaluation.curves import LABELS, classifying, indices
 from nbsal.evaluation.intervals import Floats, Resampling
 from nbsal.evaluation.memory import Explainers, Memory, Run, Table
 from nbsal.evaluation.results import Curve, Results, Sheet
@@ -57,7 +57,7 @@ def deletion(
         raise InputError("The published variant takes explainers of one model at a time.")
     ((subject, whole),) = rows.items()
     classifying(subject)
-    given = indices(subject, labels, len(whole))
+    given = indices(subject, remembering.listed(labels, LABELS), len(whole))
     worker = np.arange(len(whole)) // max(1, len(whole) // workers)
     kept = [i for i, row in enumerate(whole) if len(row) >= SHORTEST]
     if not kept:
@@ -66,10 +66,9 @@ def deletion(
     bare = [replace(whole[i], types=(0,) * len(whole[i]), mask=(1,) * len(whole[i])) for i in kept]
     separator = getattr(subject.tokenizer, "sep_token_id", None)
     explained = [replace(row, mask=tuple(int(token != separator) for token in row.ids)) for row in bare]
-    memory = memory or Memory()
     flat = [run for runs in members.values() for run in runs]
     total = len(kept) * (1 + len(flat) * (1 + len(FRACTIONS)))
-    with remembering.keeping(memory), Meter(total, progress, cancel) as meter:
+    with remembering.keeping(memory) as memory, Meter(total, progress, cancel) as meter:
         asked = {subject: Encoded(explained, whole.pad_id)}
         found = memory.explain(flat, asked, gold, batch_size, meter)
         runs = [Run(subject, Encoded(bare, whole.pad_id), [_order(s.scores) for s in one]) for one in found]

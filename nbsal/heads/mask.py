@@ -75,7 +75,7 @@ class HeadMask:
     def corrupted(self, rate: float, seed: int) -> "HeadMask":
         """This mask and, at random, the share `rate` of the heads it leaves out, to the nearest whole head."""
         given: Any = rate
-        if not isinstance(given, Real) or not 0 <= rate <= 1:
+        if isinstance(given, bool) or not isinstance(given, Real) or not 0 <= rate <= 1:
             raise InputError(f"rate is a share from 0 to 1, not {rate!r:.60}.")
         free = np.flatnonzero(~self.selected)
         added = self.unnamed.copy()

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from numbers import Real
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from nbsal.errors import InputError, UnknownName
 from nbsal.heads import published
 from nbsal.heads.mask import HeadMask
 from nbsal.heads.parses import Link, Parse, links, read
-from nbsal.methods.base import counted
+from nbsal.methods.base import counted, real
 from nbsal.progress import Meter, Progress
 from nbsal.saved import restored
 from nbsal.subject import Subject
@@ -105,10 +104,7 @@ class HeadStudy:
 
     def mask(self, synt: float = 0.1, pos: float = 0.8) -> HeadMask:
         """Heads that beat guessing a relation's commonest distance by `synt`, or look at one place beyond `pos`."""
-        given: dict[str, Any] = {"synt": synt, "pos": pos}
-        for name, value in given.items():
-            if not isinstance(value, Real):
-                raise InputError(f"{name} is a share of cases, such as 0.1, not {value!r:.60}.")
+        synt, pos = real(synt, "synt"), real(pos, "pos")
         relations = {}
         for name, hits in self.hits.items():
             commonest = max(self.distances[name].values(), default=0)

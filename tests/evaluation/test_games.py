@@ -12,7 +12,9 @@ import nbsal
 from nbsal import evaluation
 from nbsal.errors import Cancelled, InputError, UnknownName
 from nbsal.evaluation import Memory, at_layers, best_layer, games, intervals
+from nbsal.evaluation import memory as remembering
 from nbsal.evaluation.curves import steps
+from nbsal.hiding import Hiding
 from tests import axioms, zoo
 from tests.evaluation import known, naive
 
@@ -165,6 +167,38 @@ def test_a_memory_is_of_the_weights_it_was_filled_with():
         False,
         True,
     ]
+
+
+def test_a_memory_is_of_the_lm_head_it_was_filled_with():
+    """Decoded methods read the weights of another model too, which may learn alone."""
+    model, lm = zoo.model("bert", "sequence"), zoo.model("bert", "masked", seed=1)
+    explain = nbsal.Explainer(nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), lm=lm), "decoded-gradcam")
+
+    def told(memory):
+        games(explain, axioms.TEXTS, random=0, memory=memory, progress=False)
+        return list(memory.saliencies[explain.subject, explain.method].values())
+
+    memory = Memory()
+    before, again = told(memory), told(memory)
+    assert all(one is other for one, other in zip(before, again, strict=True))
+    axioms.learn(lm)
+    now, fresh = ([one.scores.tolist() for one in told(each)] for each in (memory, Memory()))
+    assert now == fresh != [one.scores.tolist() for one in before]
+
+
+def test_a_memory_makes_one_hiding(reviews, monkeypatch):
+    made = []
+
+    class Counted(Hiding):
+        def __init__(self, *settings):
+            made.append(settings)
+            super().__init__(*settings)
+
+    monkeypatch.setattr(remembering, "Hiding", Counted)
+    memory = Memory()
+    for _ in range(2):
+        games(nbsal.Explainer(reviews, "gradcam"), ["A joy."], random=0, memory=memory, progress=False)
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize("at", [2, 150])
