@@ -78,7 +78,7 @@ class Explainer:
         method, encoded = self.method, self._one(text)
         if not isinstance(method, LayerMethod | Decoded):
             raise InputError(f"{method.name} does not read one hidden layer: it has no layers to go through.")
-        if self.windowed(encoded[0]):
+        if self._windowed(encoded[0]):
             raise InputError('every_layer reads one window only: explain a shorter text, or use long="truncate".')
         layers = range(self.subject.depth + 1)
         with self.subject.lock, room.needed():
@@ -118,13 +118,13 @@ class Explainer:
             for i, row in enumerate(read.encoded)
         ]
 
-    def windowed(self, row: Row) -> bool:
+    def _windowed(self, row: Row) -> bool:
         """Whether it reads that text by windows."""
         return bool(row.dropped) and self.long == "window"
 
-    def whole(self, text: Encoded, target: Any, meter: Meter) -> Saliency:
+    def _whole(self, text: Encoded, target: Any, meter: Meter) -> Saliency:
         """One text, by windows if it is so read."""
-        if not self.windowed(text[0]):
+        if not self._windowed(text[0]):
             return together({"": self}, text, [target], meter)[""][0]
         pieces = windows.over(self.subject, text[0].text)
         alone = [pieces.encoded[i : i + 1] for i in range(len(pieces.places))]
@@ -254,11 +254,12 @@ def together(
     """What explainers of one subject see in one batch, from one trace for all who read it the same way.
 
     `meter` counts explainers; those that take long tell it of parts of a step. A batch that does not fit into memory
-    goes in parts, one that holds texts to be read by windows text by text.
+    goes in parts, and texts that are read by windows go by themselves.
     """
     meter = meter or Meter(None)
-    if any(explainer.windowed(row) for explainer in explainers.values() for row in encoded):
-        return _singly(explainers, encoded, targets, meter)
+    long = [i for i, row in enumerate(encoded) if any(one._windowed(row) for one in explainers.values())]
+    if long:
+        return _beside_windows(explainers, encoded, targets, long, meter)
 
     def some(places: Sequence[int]) -> dict[str, list[Saliency]]:
         worth = len(explainers) * len(places) / len(encoded)
@@ -270,14 +271,20 @@ def together(
     return {name: [saliency for part in parts for saliency in part[name]] for name in explainers}
 
 
-def _singly(
-    explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], meter: Meter
+def _beside_windows(
+    explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], long: Sequence[int], meter: Meter
 ) -> dict[str, list[Saliency]]:
-    found: dict[str, list[Saliency]] = {name: [] for name in explainers}
-    for i, target in enumerate(targets):
+    found: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
+    rest, share = [i for i in range(len(encoded)) if i not in long], 1 / len(encoded)
+    if rest:
+        batch = Encoded([encoded[i] for i in rest], encoded.pad_id)
+        part = meter.part(len(explainers) * len(rest) * share, len(explainers))
+        for name, told in together(explainers, batch, [targets[i] for i in rest], part).items():
+            found[name].update(zip(rest, told, strict=True))
+    for i in long:
         for name, explain in explainers.items():
-            found[name].append(explain.whole(encoded[i : i + 1], target, meter.part(1 / len(encoded), 1)))
-    return found
+            found[name][i] = explain._whole(encoded[i : i + 1], targets[i], meter.part(share, 1))
+    return {name: [told[i] for i in range(len(encoded))] for name, told in found.items()}
 
 
 def _at_once(
@@ -328,13 +335,13 @@ def by_length(explainers: Collection[Explainer], encoded: Encoded, size: int) ->
     power = 2 if any(explainer.method.pairwise for explainer in explainers) else 1
 
     def apart(place: int) -> bool:
-        return one_at_a_time or any(explainer.windowed(encoded[place]) for explainer in explainers)
+        return one_at_a_time or any(explainer._windowed(encoded[place]) for explainer in explainers)
 
     def full(members: list[int], place: int) -> bool:
         longest, count = len(encoded[place]), len(members) + 1
         padding = sum(longest - len(encoded[i]) for i in members)
         crowded = count * max(1.0, longest / USUAL) ** power > size
-        return apart(place) or apart(members[-1]) or crowded or padding > PADDING
+        return apart(place) or crowded or padding > PADDING
 
     for members in room.packed(sorted(range(len(encoded)), key=lambda i: len(encoded[i])), full):
         yield members, Encoded([encoded[i] for i in members], encoded.pad_id)

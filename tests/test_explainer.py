@@ -9,7 +9,7 @@ import torch
 import nbsal
 from nbsal import trace, windows
 from nbsal.errors import Cancelled, InputError, ModelError, UnknownName
-from nbsal.explainer import by_length
+from nbsal.explainer import by_length, together
 from tests import axioms, zoo
 
 NAMES = ("gradcam", "simple", "gradxact", "decoded-gradcam", "decoded-simple", "decoded-gradxact")
@@ -267,6 +267,15 @@ def test_cancel_within_a_long_text_keeps_what_is_done(load, monkeypatch, done):
         explain.map(["A bore.", LONG_TEXT, LONG_TEXT], progress=False, cancel=cancel)
     assert [one.provenance.get("windows", 1) > 1 for one in caught.value.partial] == [False, True][:done]
     assert len(seen) == last
+
+
+def test_a_batch_beside_windows_stays_a_batch(load, forwards):
+    explain = nbsal.Explainer(load("bert"), "gradxact", long="window")
+    texts = [LONG_TEXT, "A bore.", "A warm and funny joy."]
+    found = together({"": explain}, explain.subject.encode(texts), [0, 0, 0])[""]
+    assert len(forwards) == 1 + len(windows.over(explain.subject, LONG_TEXT).places)
+    for text, one in zip(texts, found, strict=True):
+        assert axioms.relative(one.scores, explain(text, target=0).scores) < 1e-5
 
 
 def test_windows_begin_behind_what_the_tokenizer_added(load):
