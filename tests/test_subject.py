@@ -123,6 +123,9 @@ def test_double_needs_no_labels(load):
 
 def test_roberta_reads_two_tokens_fewer_than_it_has_positions(load):
     assert load("roberta").longest == 63  # the padding id is 0 here; the real one is 1 and leaves 512 of 514
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
+    config = transformers.IBertConfig(vocab_size=60, max_position_embeddings=20, pad_token_id=1, **sizes)
+    assert nbsal.load(transformers.IBertForSequenceClassification(config)).longest == 18  # its table counts no rows
 
 
 def broken(path, tmp_path):
