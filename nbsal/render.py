@@ -26,10 +26,10 @@ class Stretch:
     tip: str = ""
 
 
-def stretches(text: str, tokens: Iterable[tuple[int, int, float, str]]) -> list[Stretch]:
+def stretches(text: str, tokens: Iterable[tuple[int, int, float, str]], cut: bool = False) -> list[Stretch]:
     """The whole text as typed, cut at tokens (start, end, score, name); tokens of one character share its stretch.
 
-    More than space after the last token is what the model did not read.
+    More than space after the last token of a `cut` text is what the model did not read.
 
     >>> [s.text for s in stretches("a joy!", [(2, 5, 1.0, "joy")])]
     ['a ', 'joy', '!']
@@ -49,7 +49,7 @@ def stretches(text: str, tokens: Iterable[tuple[int, int, float, str]]) -> list[
             found.append(Stretch(text[at:end], score, tip))
             at = end
     rest = text[at:]
-    return [*found, Stretch(rest, tip=UNREAD if rest.strip() else "")] if rest else found
+    return [*found, Stretch(rest, tip=UNREAD if cut and rest.strip() else "")] if rest else found
 
 
 def visible(text: str) -> str:

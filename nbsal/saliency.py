@@ -135,9 +135,8 @@ class Saliency(Reading):
         found = []
         for segment, text in enumerate(self.row.parts):
             places = [i for i in self.row.content if self.row.segments[i] == segment]
-            found.append(
-                render.stretches(text, ((*self.offsets[i], float(self.scores[i]), self.tokens[i]) for i in places))
-            )
+            tokens = ((*self.offsets[i], float(self.scores[i]), self.tokens[i]) for i in places)
+            found.append(render.stretches(text, tokens, cut=self.row.dropped > 0))
         return found
 
     @property

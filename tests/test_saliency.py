@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import matplotlib
@@ -245,9 +246,15 @@ def test_figures_cut_names_that_would_leave_them_no_room(load):
 
 
 def test_what_the_model_did_not_read_is_told_apart():
-    shown = made(text="good bad bad and what follows is long").to_html()
+    typed = made(text="good bad bad and what follows is long")
+    shown = replace(typed, row=replace(typed.row, dropped=5)).to_html()
     assert '<span style="opacity:.6" title="not read"> and what follows is long</span>' in shown
-    assert "not read" not in made(text="good bad bad \n").to_html()
+    assert 'title="not read"' not in replace(typed, row=replace(typed.row, text="good bad bad \n", dropped=5)).to_html()
+
+
+def test_a_special_token_that_was_typed_at_the_end_was_read(reviews):
+    found = nbsal.Explainer(reviews, "gradcam")("A joy. [SEP] ")
+    assert found.stretches()[0][-1].text.strip() == "[SEP]" and 'title="not read"' not in found.to_html()
 
 
 def test_the_scale_says_what_colours_mean_and_has_a_number_at_each_step():

@@ -114,7 +114,7 @@ class Games(Parted):
         if one:
             unit = f"probability of {unit}" if self._game["probable"] else "model's output"
         panels[0].set_ylabel(unit, parse_math=False)
-        shaded = "shaded: the range by chance" if one else "shaded: 95 % intervals"
+        shaded = "shaded: the range of orders by chance" if one else "shaded: 95 % intervals"
         entries = panels[0].get_legend_handles_labels()
         legend = figure.legend(*entries, loc="outside right upper", frameon=False, title=shaded)
         for text in legend.get_texts():

@@ -46,7 +46,7 @@ def tokens(row: Row) -> dict[str, Any]:
         at = max(at, end)
         if not scored or not _spelt(row.tokens[i], row.parts[segment][slice(*offsets)]):
             names[i] = row.tokens[i]
-    return {"parts": list(row.parts), "count": len(row), "spans": bytes(spans), "names": names}
+    return {"parts": list(row.parts), "count": len(row), "spans": bytes(spans), "names": names, "cut": row.dropped > 0}
 
 
 def scores(rows: Sequence[Floats]) -> tuple[bytes, list[float]]:

@@ -77,7 +77,9 @@ def test_what_the_model_did_not_read_is_told_apart(show, views):
     tail = root.locator(".nbsal-text .nbsal-unread")
     read = root.locator(".nbsal-text").evaluate("node => node.textContent.length")
     assert read == len(long) and 0 < tail.evaluate("node => node.textContent.length") < read
-    expect(show("highlight").locator(".nbsal-unread")).to_have_count(0)
+    typed = show(Highlight(views["highlight"].explainer, text="A joy. [SEP] ").wait())
+    expect(typed.locator(".nbsal-text")).to_contain_text("[SEP]")
+    expect(typed.locator(".nbsal-unread")).to_have_count(0)
 
 
 @pytest.mark.parametrize("name", [*bench.NAMES, "heads", "games", "browse", "workbench"])

@@ -168,4 +168,4 @@ def test_a_picture_names_its_axis_and_its_bands(view, explain, monkeypatch):
     Games(nbsal.evaluation.games([explain], [TEXT, "A dull bore."], random=2, progress=False)).wait().picture()
     assert [axes.get_ylabel() for axes in drawn] == ["probability of positive", "accuracy"]
     titles = [axes.figure.legends[0].get_title().get_text() for axes in drawn]
-    assert titles == ["shaded: the range by chance", "shaded: 95 % intervals"]
+    assert titles == ["shaded: the range of orders by chance", "shaded: 95 % intervals"]

@@ -22,10 +22,12 @@ export const hovering = ({ set, signal }) =>
   throttled((/** @type {number | null} */ token) => set({ hover: token }), HOVER, signal);
 
 /**
- * The rest of a text after its last token: more than space there is what the model did not read.
+ * The rest of a text after its last token: more than space there is, if the text was cut, what the model did not read.
  * @param {string} rest
+ * @param {boolean} cut
  */
-const unread = (rest) => (rest.trim() ? h("span", { class: "nbsal-unread", title: "not read" }, rest) : rest);
+const unread = (rest, cut) =>
+  cut && rest.trim() ? h("span", { class: "nbsal-unread", title: "not read" }, rest) : rest;
 
 /**
  * @param {Context} context
@@ -140,7 +142,7 @@ export function scoredText(context, label = "tokens", said = spoken()) {
     pointerover: pointed,
     pointerleave: () => hover(null),
     keydown: pressed,
-    focus: () => activate(Math.min(active, Math.max(0, marks.length - 1))),
+    focus: () => activate(active),
   });
 
   const showSelection = () => {
@@ -195,7 +197,7 @@ export function scoredText(context, label = "tokens", said = spoken()) {
         const last = starts[b + 1] ?? marks.length;
         const { part } = marks[first];
         for (let k = first; k < last; k++) block.append(k === first && joins(k) ? "" : shown(gaps[k]), spans[k]);
-        block.append(marks[last]?.part === part ? shown(gaps[last]) : unread(tails[part])); // no line begins with the space
+        block.append(marks[last]?.part === part ? shown(gaps[last]) : unread(tails[part], model.get("_tokens").cut)); // no line begins with the space
         return block;
       });
       box.classList.toggle("nbsal-long", marks.length >= LONG);

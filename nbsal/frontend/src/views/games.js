@@ -58,7 +58,7 @@ export function games(context) {
       probable,
       across: `share of the tokens ${gone}`,
       up: points ? `${probable ? "probability of" : "the model's output for"} ${unit}` : unit,
-      shaded: points ? "shaded: the range of orders by chance" : "shaded: 95% intervals",
+      shaded: points ? "shaded: the range of orders by chance" : "shaded: 95 % intervals",
       text: told.textContent,
       mark: shown[0].values[place],
     });
