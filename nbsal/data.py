@@ -5,7 +5,7 @@ A table has the same columns wherever it comes from: those of the hub's `dataset
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbsal import samples
 from nbsal.encoding import Text
-from nbsal.errors import InputError, MissingExtra, UnknownName
+from nbsal.errors import InputError, MissingExtra, TableMissing, UnknownName
 from nbsal.saved import restored
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def load(
             raise InputError(f"duplicates_only is about pairs of questions, qqp; {name} has none.")
         frame = frame[frame["label"] == 1]
     given: Any = shortest
-    if not isinstance(given, Integral):
+    if isinstance(given, bool) or not isinstance(given, Integral):
         raise InputError(f"shortest is a number of tokens, not {shortest!r:.60}.")
     if shortest:
         if not callable(tokenizer):
@@ -139,12 +139,16 @@ def _rows(name: str, split: str) -> list[dict[str, Any]]:
     path = Path(root) / name / f"{split}.jsonl" if root else None
     if path and path.exists():
         with restored(path, f"{name} as JSON lines"), path.open(encoding="utf-8") as lines:
-            return [_picked(name, json.loads(line)) for line in lines]
+            found = [json.loads(line) for line in lines]
+        try:
+            return [_picked(name, row) for row in found]
+        except InputError as error:
+            raise InputError(f"{path} is no {name} as JSON lines, or is damaged. {error}") from error
     try:
         read = _hub()
     except MissingExtra as missing:
         where = f"{path} is not there" if path else f"{FOLDER} names no folder of tables"
-        raise InputError(
+        raise TableMissing(
             f"{name} ({split}) is not at hand: {where}, and the hub needs pip install 'nbsal[hub]'. Set {FOLDER}, "
             f"install that, or take one of {', '.join(SAMPLES)}."
         ) from missing
@@ -152,7 +156,7 @@ def _rows(name: str, split: str) -> list[dict[str, Any]]:
         table = read(*TABLES[name].hub, split=split)
     except Exception as error:  # whatever a network, a proxy or the hub makes of it
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(
+        raise TableMissing(
             f"{name} ({split}) could not be read from the hub: {said} Set {FOLDER} to a folder of tables, or take "
             f"one of {', '.join(SAMPLES)}."
         ) from error
@@ -160,7 +164,10 @@ def _rows(name: str, split: str) -> list[dict[str, Any]]:
 
 
 def _picked(name: str, row: Any) -> dict[str, Any]:
-    return {column: row[column] for column in TABLES[name].columns}
+    wanted = TABLES[name].columns
+    if not isinstance(row, Mapping) or not row.keys() >= set(wanted):
+        raise InputError(f"A row of {name} has the columns {', '.join(wanted)}; this one does not: {row!r:.80}.")
+    return {column: row[column] for column in wanted}
 
 
 def _hub() -> Callable[..., Any]:

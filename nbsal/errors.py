@@ -17,6 +17,10 @@ class InputError(NbsalError, ValueError):
     """A text, a target or an argument that cannot be explained as given."""
 
 
+class TableMissing(InputError):
+    """A benchmark table that lies in no folder here, and that the hub does not give."""
+
+
 class _Worded(NbsalError):
     """An error that words its sentence itself; it is pickled as raised, since errors cross between processes."""
 

@@ -137,6 +137,24 @@ def test_a_folder_with_other_lines_is_a_sentence(monkeypatch, tmp_path, line):
         data.load("sst2")
 
 
+def test_rows_without_their_columns_are_told_which_they_must_have(monkeypatch, tmp_path):
+    told = "A row of sst2 has the columns sentence, label; this one does not"
+    rows = [{"text": "a joy", "label": 1}]
+    monkeypatch.delenv(data.FOLDER, raising=False)
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=lambda *_, **__: rows))
+    with pytest.raises(InputError, match=told):
+        data.load("sst2")
+    folder(tmp_path, "sst2", "validation", rows)
+    monkeypatch.setenv(data.FOLDER, str(tmp_path))
+    with pytest.raises(InputError, match=rf"damaged\. {told}"):
+        data.load("sst2")
+
+
+def test_the_shortest_is_a_number(reviews):
+    with pytest.raises(InputError, match="a number of tokens, not True"):
+        data.load("samples/reviews", shortest=True, tokenizer=reviews.tokenizer)
+
+
 def test_a_hub_out_of_reach_is_a_sentence(monkeypatch, tmp_path):
     def unreachable(*_, **__):
         raise ConnectionError("no route to the hub")

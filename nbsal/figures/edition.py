@@ -17,7 +17,7 @@ import nbsal
 from nbsal import clouds, data, heads
 from nbsal.clouds import Cloud
 from nbsal.encoding import Text
-from nbsal.errors import InputError
+from nbsal.errors import InputError, TableMissing
 from nbsal.evaluation import memory as remembering
 from nbsal.evaluation.memory import Memory
 from nbsal.evaluation.report import SHORTEST, Folder, Groups, Members
@@ -54,7 +54,7 @@ BENCHES = {
     "squad_v2": Bench("SQuAD v2", "", "", 80, 0),
 }
 ZERO_SHOT = {"mnli": "zero-shot from SNLI", "imdb": "trained on SST-2", "yelp_polarity": "trained on SST-2"}
-WEAK = {"squad": "trained on 600 questions only: weak"}
+WEAK = {"squad": "trained on 400 questions only: weak"}
 
 
 class OutOfTime(Exception):
@@ -114,11 +114,15 @@ class Edition:
         if not self.real:
             return bool(BENCHES[table].sample) and table not in ("imdb", "yelp_polarity")
         if table not in self.there:
-            try:
-                self.there[table] = len(data.load(table)) > 0
-            except InputError:  # not in the folder, and no hub at hand
-                self.there[table] = False
+            self.there[table] = bool(self.count(table))
         return self.there[table]
+
+    def count(self, table: str) -> int | None:
+        """How many texts a benchmark table has; None where it is not at hand."""
+        try:
+            return len(data.load(table)) if self.real else None
+        except TableMissing:
+            return None
 
     def subject(self, table: str) -> Subject:
         """The model for a table: the user's own, or the embedded one; with a head mask."""

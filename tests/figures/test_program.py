@@ -104,7 +104,7 @@ def test_mask_lrp_on_samples(tmp_path, capsys, monkeypatch):
     out = tmp_path / "out" / "mask-lrp"
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "Not shown without --model, or without tables: QQP." in page
-    assert "trained on 600 questions" not in page and "csarron/bert-base-uncased-squad-v1" in page
+    assert edition.WEAK["squad"] not in page and "csarron/bert-base-uncased-squad-v1" in page
     rows = (out / "table-1.csv").read_text(encoding="utf-8").splitlines()
     assert [row.split(",")[0] for row in rows[2:]] == ["gae", "rollout", "mask-lrp", "random", "random mask"]
     assert (out / "table-2-b.csv").exists()
@@ -223,6 +223,13 @@ def test_tables_that_are_not_at_hand_are_left_out_of_the_list(given, monkeypatch
     monkeypatch.setitem(sys.modules, "datasets", None)
     here = mask_lrp_exhibits.datasets(given).parts[0][1].data["here"]
     assert (here["sst2"], here["qqp"]) == ("6", "3") and here["imdb"] != here["sst2"]
+
+
+def test_a_damaged_table_is_not_called_absent(given, tables):
+    (tables / "sst2" / "validation.jsonl").write_text("{", encoding="utf-8")
+    for shown in (lambda: given.has("sst2"), lambda: mask_lrp_exhibits.datasets(given)):
+        with pytest.raises(InputError, match=r"validation\.jsonl is no sst2 as JSON lines, or is damaged"):
+            shown()
 
 
 def evaluating(asked, clock=None):
