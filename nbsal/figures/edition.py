@@ -54,7 +54,7 @@ BENCHES = {
     "squad_v2": Bench("SQuAD v2", "", "", 80, 0),
 }
 ZERO_SHOT = {"mnli": "zero-shot from SNLI", "imdb": "trained on SST-2", "yelp_polarity": "trained on SST-2"}
-WEAK = {"squad": "trained on 400 questions only: weak"}
+WEAK = {"squad": "trained on 400 of these questions only: weak, and they may be among those shown"}
 
 
 class OutOfTime(Exception):
