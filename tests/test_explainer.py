@@ -278,6 +278,15 @@ def test_a_batch_beside_windows_stays_a_batch(load, forwards):
         assert axioms.relative(one.scores, explain(text, target=0).scores) < 1e-5
 
 
+def test_who_cuts_and_who_reads_by_windows_go_together(load):
+    members = {long: nbsal.Explainer(load("bert"), "gradxact", long=long) for long in ("truncate", "window")}
+    found = together(members, load("bert").encode([LONG_TEXT, "A bore."]), [0, 0])
+    for name, explain in members.items():
+        for text, one in zip([LONG_TEXT, "A bore."], found[name], strict=True):
+            assert axioms.relative(one.scores, explain(text, target=0).scores) < 1e-5
+    assert len(found["truncate"][0].row) < len(found["window"][0].row)
+
+
 def test_windows_begin_behind_what_the_tokenizer_added(load):
     """Special tokens that were typed are part of the text, wherever they stand."""
     subject = load("bert")
