@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from nbsal.encoding import Encoded as Encoded
     from nbsal.explainer import Explainer as Explainer
     from nbsal.explainer import compare as compare
     from nbsal.methods.decoding import Decoded as Decoded
@@ -27,16 +26,17 @@ if TYPE_CHECKING:
     from nbsal.methods.perturbation import Occlusion as Occlusion
     from nbsal.methods.perturbation import Random as Random
     from nbsal.methods.perturbation import Shapley as Shapley
+    from nbsal.model.load import load as load
+    from nbsal.model.subject import Subject as Subject
+    from nbsal.model.targets import contrast as contrast
+    from nbsal.model.tokens import Encoded as Encoded
     from nbsal.saliency import LayerSaliency as LayerSaliency
     from nbsal.saliency import Saliency as Saliency
-    from nbsal.subject import Subject as Subject
-    from nbsal.subject import load as load
-    from nbsal.target import contrast as contrast
     from nbsal.trace import Trace as Trace
 
 # Looked up on first use: `import nbsal` loads neither torch nor transformers.
 _NAMES = {
-    "Encoded": "encoding",
+    "Encoded": "model.tokens",
     "Explainer": "explainer",
     "compare": "explainer",
     "Decoded": "methods.decoding",
@@ -53,9 +53,9 @@ _NAMES = {
     "Random": "methods.perturbation",
     "LayerSaliency": "saliency",
     "Saliency": "saliency",
-    "Subject": "subject",
-    "load": "subject",
-    "contrast": "target",
+    "Subject": "model.subject",
+    "load": "model.load",
+    "contrast": "model.targets",
     "Trace": "trace",
 }
 _MODULES = (

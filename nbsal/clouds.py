@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbsal import fonts, render
-from nbsal.encoding import Text, several
 from nbsal.errors import InputError, UnknownName
+from nbsal.model.subject import Subject
+from nbsal.render import colours, fonts, html
 from nbsal.saliency import Saliency
 from nbsal.samples import idf as sampled
-from nbsal.subject import Subject
+from nbsal.validation import Text, text_list
 
 if TYPE_CHECKING:
     import pandas
@@ -28,7 +28,7 @@ UNITS = ("token", "word")
 _KIND = "Tokens are ranked over a sequence of Saliency, as explain.map(texts) gives it, not over {}."
 MARKS = "Ġ▁"  # a leading space, as byte-level and sentence-piece tokenizers write it
 LONGEST = 30  # characters of a token in a picture
-HUE = render.hexadecimal((0, 90, 160))
+HUE = colours.hex_colour((0, 90, 160))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +94,14 @@ class Cloud:
 
     def font(self, label: str, count: int = 50) -> str:
         """The file of the font in which these tokens are laid out."""
-        return fonts.widest(drawn_as(token) for token, _ in self._best(label, count))
+        return fonts.best_families(display_word(token) for token, _ in self._best(label, count))
 
     def _drawn(self, label: str, count: int, size: tuple[int, int], seed: int) -> Any:
         from wordcloud import WordCloud
 
         sizes: dict[str, float] = {}
         for token, weight in self._best(label, count):
-            shown = drawn_as(token)
+            shown = display_word(token)
             if weight > 0 and shown:
                 sizes[shown] = sizes.get(shown, 0.0) + weight
         if not sizes:
@@ -124,7 +124,7 @@ class Cloud:
         figure, axes = pyplot.subplots(1, len(self.labels), figsize=size, layout="constrained", squeeze=False)
         for ax, label in zip(axes[0], self.labels, strict=True):
             ax.imshow(np.asarray(self.wordcloud(label, count)), interpolation="bilinear")
-            ax.set_title(render.visible(label), parse_math=False, fontfamily=fonts.families(label))
+            ax.set_title(html.visible(label), parse_math=False, fontfamily=fonts.families(label))
             ax.axis("off")
         return figure
 
@@ -166,11 +166,11 @@ def rank(
     for saliency in saliencies:
         if not isinstance(saliency, Saliency):
             raise InputError(_KIND.format(type(saliency).__name__))
-        for name, score, parts in credited(saliency, unit, normalise):
+        for name, score, parts in unit_scores(saliency, unit, normalise):
             found[saliency.prediction][name].append(score)
             if name not in rare:
-                known = table.get(plain(name))
-                rare[name] = max(table.get(plain(part), rarest) for part in parts) if known is None else known
+                known = table.get(plain_token(name))
+                rare[name] = max(table.get(plain_token(part), rarest) for part in parts) if known is None else known
     if not found:
         raise InputError("There is no saliency to rank tokens by: the list is empty.")
     # An exact sum does not depend on the order of texts.
@@ -178,12 +178,12 @@ def rank(
     return Cloud(dict(sorted(summed.items())), unit)
 
 
-def credited(saliency: Saliency, unit: str, normalise: bool) -> Iterator[tuple[str, float, tuple[str, ...]]]:
+def unit_scores(saliency: Saliency, unit: str, normalise: bool) -> Iterator[tuple[str, float, tuple[str, ...]]]:
     """What a text gives to each of its tokens, or words, and the tokens these consist of.
 
     >>> import nbsal
     >>> found = nbsal.Explainer(nbsal.load("demo/reviews"), "simple")("A joy.")
-    >>> [name for name, *_ in credited(found, "word", normalise=True)]
+    >>> [name for name, *_ in unit_scores(found, "word", normalise=True)]
     ['a', 'joy', '.']
     """
     scores, content = saliency.scores.astype(float), list(saliency.row.content)
@@ -202,37 +202,37 @@ def credited(saliency: Saliency, unit: str, normalise: bool) -> Iterator[tuple[s
             )
 
 
-def rarity(texts: Iterable[Text], subject: Subject) -> dict[str, float]:
+def inverse_document_frequency(texts: Iterable[Text], subject: Subject) -> dict[str, float]:
     """How rare each token of a model, and each word, is in those texts: log((1 + texts) / (1 + texts that have it)).
 
     >>> import nbsal
-    >>> table = rarity(["A joy.", "A bore."], nbsal.load("demo/reviews"))
+    >>> table = inverse_document_frequency(["A joy.", "A bore."], nbsal.load("demo/reviews"))
     >>> table["a"] < table["joy"]
     True
     """
-    many = list(several(texts))
+    many = list(text_list(texts))
     if not many:
         raise InputError("There is no text to count tokens in: the list is empty.")
     counts = Counter[str]()
     for row in subject.encode(many):
-        counts.update({plain(row.tokens[i]) for i in row.content} | {word.text.lower() for word in row.words})
+        counts.update({plain_token(row.tokens[i]) for i in row.content} | {word.text.lower() for word in row.words})
     return {token: math.log((1 + len(many)) / (1 + count)) for token, count in counts.items()}
 
 
-def drawn_as(token: str) -> str:
+def display_word(token: str) -> str:
     """A token as its cloud shows it: wordcloud gives up at one that is too long for the picture.
 
-    >>> len(drawn_as("o" * 200))
+    >>> len(display_word("o" * 200))
     30
     """
-    shown = render.visible(token).strip()
+    shown = html.visible(token).strip()
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
-def plain(token: str) -> str:
+def plain_token(token: str) -> str:
     """A token as tables of rarity name it: no mark of a leading space, no capitals.
 
-    >>> plain("ĠFilm"), plain("▁a"), plain("##ing")
+    >>> plain_token("ĠFilm"), plain_token("▁a"), plain_token("##ing")
     ('film', 'a', '##ing')
     """
     return token.lstrip(MARKS).lower() or token

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbsal import samples
-from nbsal.encoding import Text
 from nbsal.errors import InputError, MissingExtra, TableMissing, UnknownName
-from nbsal.saved import restored
+from nbsal.validation import Text, loading
 
 if TYPE_CHECKING:
     import pandas
@@ -138,7 +137,7 @@ def _rows(name: str, split: str) -> list[dict[str, Any]]:
     root = os.environ.get(FOLDER)
     path = Path(root) / name / f"{split}.jsonl" if root else None
     if path and path.exists():
-        with restored(path, f"{name} as JSON lines"), path.open(encoding="utf-8") as lines:
+        with loading(path, f"{name} as JSON lines"), path.open(encoding="utf-8") as lines:
             found = [json.loads(line) for line in lines]
         try:
             return [_picked(name, row) for row in found]

@@ -1,67 +1,90 @@
-"""Every error a user can meet, a sentence each."""
+"""Every error that nbsal raises on purpose.
+
+The text of each says what is wrong and what to do. Errors about an argument also carry it as data: `argument` is its
+name, `value` what was passed, `valid` what may be passed instead (where there is a list of such values).
+"""
 
 from collections.abc import Iterable
 from typing import Any
 
 
 class NbsalError(Exception):
-    """The root of every error nbsal raises on purpose; its text says what is wrong and the way out.
+    """Base class of every error raised by nbsal.
 
-    `partial` is what a long call had done by then, where it can say.
+    `partial` holds the results that a long call had produced before it stopped, where there are any.
     """
 
     partial: Any = None
 
-
-class InputError(NbsalError, ValueError):
-    """A text, a target or an argument that cannot be explained as given."""
-
-
-class TableMissing(InputError):
-    """A benchmark table that lies in no folder here, and that the hub does not give."""
-
-
-class _Worded(NbsalError):
-    """An error that words its sentence itself; it is pickled as raised, since errors cross between processes."""
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return _raised, (type(self), self.args), vars(self)
+        # Errors cross between processes: restore them from what they hold, not by calling __init__ with its arguments.
+        return _restore, (type(self), self.args), vars(self)
 
 
-def _raised(kind: type[NbsalError], args: tuple[Any, ...]) -> NbsalError:
+def _restore(kind: type[NbsalError], args: tuple[Any, ...]) -> NbsalError:
     return kind.__new__(kind, *args)
 
 
-class UnknownName(_Worded, ValueError):
-    """A name that stands for nothing here; the valid ones are listed."""
+class InputError(NbsalError, ValueError):
+    """An argument, a text or a target that cannot be used.
 
-    def __init__(self, kind: str, name: object, valid: Iterable[object]) -> None:
-        listed = ", ".join(map(str, valid)) or "none"
-        super().__init__(f"There is no {kind} {name!r}. Valid: {listed}.")
+    >>> InputError("layer must be at least 0, not -1.", argument="layer", value=-1).argument
+    'layer'
+    """
+
+    def __init__(self, message: str, *, argument: str | None = None, value: object = None) -> None:
+        super().__init__(message)
+        self.argument = argument
+        self.value = value
+
+
+class TableMissing(InputError):
+    """A benchmark table that is neither in a local folder nor available from the hub."""
+
+
+class UnknownName(InputError):
+    """A name that is not one of the valid ones, which the message lists.
+
+    >>> str(UnknownName("way", "zero", ["remove", "mask", "pad"]))
+    "Unknown way='zero'. Choose one of: remove, mask, pad."
+    """
+
+    def __init__(self, argument: str, value: object, valid: Iterable[object]) -> None:
+        self.valid = tuple(valid)
+        choice = f"Choose one of: {', '.join(map(str, self.valid))}." if self.valid else "There is none to choose from."
+        super().__init__(f"Unknown {argument}={value!r}. {choice}", argument=argument, value=value)
 
 
 class ModelError(NbsalError):
-    """A model that lacks what was asked of it, or whose weights cannot be trusted."""
+    """A model that lacks a required part, or whose weights or layout cannot be used.
+
+    `part` names what is missing or unsuitable, where there is one such part.
+    """
+
+    def __init__(self, message: str, *, part: str | None = None) -> None:
+        super().__init__(message)
+        self.part = part
 
 
 class LanguageHeadError(ModelError):
-    """No LM head can decode this model's hidden layers as things stand."""
+    """No LM head is available that can decode this model's hidden layers."""
 
 
 class WeightsError(NbsalError):
-    """The embedded default's weights are missing, or are not the published ones."""
+    """The base weights of the embedded models are missing or are not the published ones."""
 
 
-class OutOfMemory(MemoryError, NbsalError):  # in this order, else Dask cannot make it again from its arguments
-    """There is not enough memory for even one text at a time."""
+class OutOfMemory(MemoryError, NbsalError):  # in this order: Dask restores errors with __new__ and their arguments
+    """There is not enough memory, even for one text at a time."""
 
 
-class MissingExtra(_Worded, ImportError):
-    """An optional dependency is not installed."""
+class MissingExtra(NbsalError, ImportError):
+    """An optional dependency is not installed; `extra` names the extra that installs it."""
 
     def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional part: pip install 'nbsal[{extra}]'.")
+        super().__init__(f"{feature} needs an optional dependency. Install it with: pip install 'nbsal[{extra}]'")
+        self.extra = extra
 
 
 class Cancelled(NbsalError):
-    """The caller asked a long call to stop."""
+    """A long call was cancelled by the caller."""

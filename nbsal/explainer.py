@@ -1,4 +1,4 @@
-"""Explainer: a subject and a method, asked about one text, many, or every layer at once."""
+"""Explainers: a model and a method, applied to one text, to many, or at every layer at once."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -8,31 +8,33 @@ from itertools import islice
 from threading import Event
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal import __version__, room, trace, windows
-from nbsal.encoding import Encoded, Row, Text, several
+from nbsal import trace
 from nbsal.errors import InputError, NbsalError, UnknownName
 from nbsal.methods import catalogue
-from nbsal.methods.base import LayerMethod, Method, counted
+from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
+from nbsal.model import batching, long_texts
+from nbsal.model.long_texts import Windows
+from nbsal.model.subject import Subject
+from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
 from nbsal.saliency import Comparison, Floats, LayerSaliency, Saliencies, Saliency
-from nbsal.subject import Subject
 from nbsal.trace import Trace
+from nbsal.validation import Text, positive_number, text_list
 
 LONG = ("truncate", "window")
-USUAL = 128  # tokens; longer texts count for several in a batch
-PADDING = 256  # tokens that may be padded; beyond, another batch costs less
-SORTED_AHEAD = 32  # batches that are read ahead and sorted by length, so that little is padded
+BATCHES_SORTED = 32  # batches that are encoded ahead and sorted by length, to pad little
 
 
 class Explainer:
-    """Why a model decides what it decides.
+    """Explains the decisions of one model with one method.
 
-    `method` is a catalogue name with its settings, or an instance. `long` says what becomes of texts beyond the model's
-    length: "truncate" cuts them, "window" reads overlapping windows and averages; the result says so.
+    `method` is a catalogue name with its settings, or an instance. `long` says how to handle texts beyond the model's
+    length: "truncate" cuts them off, "window" averages over overlapping windows. The provenance records which.
 
     >>> import nbsal
     >>> explain = Explainer(nbsal.load("demo/reviews"), "decoded-gradcam", layer=4)
@@ -42,54 +44,58 @@ class Explainer:
 
     def __init__(self, subject: Subject, method: str | Method, *, long: str = "truncate", **options: Any) -> None:
         if not isinstance(subject, Subject):
-            raise InputError(f"Explain a subject, nbsal.load(model), not {type(subject).__name__}.")
-        made = _method(method, **options)
+            message = f"subject must be what nbsal.load(model) returns, not {type(subject).__name__}."
+            raise InputError(message, argument="subject", value=subject)
+        method = _create_method(method, **options)
         if long not in LONG:
-            raise UnknownName("way to read long texts", long, LONG)
+            raise UnknownName("long", long, LONG)
         self.subject = subject
-        self.method = made.resolve(subject)
+        self.method = method.resolve(subject)
         self.long = long
 
     @property
-    def reader(self) -> Subject:
-        """The subject as the method reads it."""
-        return self.method.reader(self.subject)
+    def method_subject(self) -> Subject:
+        """The subject that the method runs: the same one, a float64 copy, or a published variant."""
+        return self.method.subject_for(self.subject)
 
     def __call__(self, text: Text, target: Any = None) -> Saliency:
-        """Explain one text, or a pair; `target` None is what the model predicts."""
-        return together({"": self}, self._one(text), [target])[""][0]
+        """Explain one text or a pair; the default target is what the model predicts."""
+        return explain_batch({"": self}, self._encode_one(text), [target])[""][0]
 
     def ids(
         self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None, target: Any = None
     ) -> Saliency:
-        """Explain token ids made elsewhere, one sequence."""
+        """Explain one sequence of token ids."""
         encoded = self.subject.encode_ids(input_ids, attention_mask, token_type_ids)
         if len(encoded) != 1:
-            raise InputError(f"explain.ids takes one sequence, not {len(encoded)}.")
-        return together({"": self}, encoded, [target])[""][0]
+            message = f"explain.ids takes one sequence, not {len(encoded)}. Call it for each."
+            raise InputError(message, argument="input_ids", value=input_ids)
+        return explain_batch({"": self}, encoded, [target])[""][0]
 
     def every_layer(self, text: Text, target: Any = None) -> LayerSaliency:
-        """The same explanation at every layer, from one forward and one backward.
+        """Explain one text at every layer, from one forward and one backward pass.
 
         >>> import nbsal
         >>> Explainer(nbsal.load("demo/reviews"), "gradcam").every_layer("A joy.").scores.shape
         (7, 5)
         """
-        method, encoded = self.method, self._one(text)
+        method, encoded = self.method, self._encode_one(text)
         if not isinstance(method, LayerMethod | Decoded):
-            raise InputError(f"{method.name} does not read one hidden layer: it has no layers to go through.")
-        if self._windowed(encoded[0]):
-            raise InputError('every_layer reads one window only: explain a shorter text, or use long="truncate".')
+            message = f"{method.name} does not read a hidden layer. Choose a layer method such as gradcam."
+            raise InputError(message, argument="method", value=method)
+        if self.windowed(encoded[0]):
+            message = 'every_layer needs a text within the model\'s length. Shorten it or use long="truncate".'
+            raise InputError(message, argument="text", value=text)
         layers = range(self.subject.depth + 1)
-        with self.subject.lock, room.needed():
-            read = trace.record(self.reader, encoded, [target], method.needs)
-            scores = method.every(read, layers)[:, 0]
+        with self.subject.lock, batching.memory_errors():
+            record = trace.record(self.method_subject, encoded, [target], method.needs)
+            scores = method.every_layer_scores(record, layers)[:, 0]
             inner = method.method if isinstance(method, Decoded) else method
-            signed = torch.stack([replace(inner, layer=layer).signed(read)[0] for layer in layers])
-        found = self._saliency(read, 0, scores, signed, {})
-        settings = found.provenance["parameters"] | {"layer": "every"}
-        shared = {name: getattr(found, name) for name in found.__dataclass_fields__ if name != "provenance"}
-        return LayerSaliency(**shared, provenance=found.provenance | {"parameters": settings})
+            tie_breaker = torch.stack([replace(inner, layer=layer).tie_breaker(record)[0] for layer in layers])
+        saliency = self._saliency(record, 0, scores, tie_breaker, {})
+        settings = saliency.provenance["parameters"] | {"layer": "every"}
+        fields = {name: getattr(saliency, name) for name in saliency.__dataclass_fields__ if name != "provenance"}
+        return LayerSaliency(**fields, provenance=saliency.provenance | {"parameters": settings})
 
     def map(
         self,
@@ -99,76 +105,77 @@ class Explainer:
         progress: Progress = True,
         cancel: Event | None = None,
     ) -> Saliencies:
-        """Explain many texts, batched by length; results come in the order given.
+        """Explain many texts, batched by length; results come in the order of the texts.
 
-        `targets` is one target for all, or a list with one for each text. A generator is read as it goes.
+        `targets` is one target for all, or a list with one for each text. A generator is consumed as it goes.
         """
         name = self.method.name
         try:
             return _explain_many({name: self}, texts, targets, batch_size, progress, cancel)[name]
-        except NbsalError as stopped:
-            stopped.partial = stopped.partial and stopped.partial[name]
+        except NbsalError as error:
+            error.partial = error.partial and error.partial[name]
             raise
 
-    def read(self, read: Trace) -> list[Saliency]:
-        """What this method sees in a trace that is there already, a Saliency a text."""
-        scores, signed, notes = self.method.total(read), self.method.signed(read), self.method.notes(read)
+    def from_trace(self, record: Trace) -> list[Saliency]:
+        """Explain every text of a trace that was recorded before, without another forward pass."""
+        method = self.method
+        scores, tie_breaker, notes = method.total(record), method.tie_breaker(record), method.notes(record)
         return [
-            self._saliency(read, i, scores[i, : len(row)], signed[i, : len(row)], notes[i])
-            for i, row in enumerate(read.encoded)
+            self._saliency(record, i, scores[i, : len(row)], tie_breaker[i, : len(row)], notes[i])
+            for i, row in enumerate(record.encoded)
         ]
 
-    def _windowed(self, row: Row) -> bool:
-        """Whether it reads that text by windows."""
+    def windowed(self, row: Row) -> bool:
+        """Whether that text is explained by sliding windows."""
         return bool(row.dropped) and self.long == "window"
-
-    def _whole(self, text: Encoded, target: Any, meter: Meter) -> Saliency:
-        """One text, by windows if it is so read."""
-        if not self._windowed(text[0]):
-            return together({"": self}, text, [target], meter)[""][0]
-        pieces = windows.over(self.subject, text[0].text)
-        alone = [pieces.encoded[i : i + 1] for i in range(len(pieces.places))]
-        if target is None:
-            read = [trace.record(self.reader, piece, needs=()).decisions[0] for piece in alone]
-            target = windows.decide([_numbers(decision.probabilities) for decision in read])
-        parts = [together({"": self}, piece, [target], meter.part(1 / len(alone), 1))[""][0] for piece in alone]
-        return windows.join(pieces, parts, self.subject)
-
-    def _one(self, text: Text) -> Encoded:
-        if isinstance(text, list):
-            raise InputError("Explain one text at a time, or many with explain.map(texts).")
-        return self.subject.encode(text)
-
-    def _saliency(self, read: Trace, i: int, scores: Tensor, signed: Tensor, note: dict[str, Any]) -> Saliency:
-        row, decision = read.encoded[i], read.decisions[i]
-        return Saliency(
-            row=row,
-            target=decision.target.label,
-            prediction=decision.label,
-            probabilities=_numbers(decision.probabilities),
-            method=self.method.name,
-            provenance=self.provenance | {"target": decision.target.label, "dropped": row.dropped} | note,
-            scores=_numbers(scores),
-            signed=_numbers(signed),
-        )
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """What is said of every explanation it gives: model, method and settings, precision, versions."""
-        found = {
+        """What every explanation records: model, method, settings, precision, versions."""
+        provenance = {
             "model": self.subject.name,
             "method": self.method.name,
             "parameters": self.method.parameters(),
-            "dtype": str(self.reader.dtype).removeprefix("torch."),
+            "dtype": str(self.method_subject.dtype).removeprefix("torch."),
             "long": self.long,
             "versions": _versions(),
         }
         if isinstance(self.method, Decoded):
-            found["lm"] = self.subject.language_head.source
-        return found
+            provenance["lm"] = self.subject.lm_head.source
+        return provenance
 
     def __repr__(self) -> str:
         return f"Explainer({self.subject.name!r}, {self.method})"
+
+    def _encode_one(self, text: Any) -> Encoded:
+        if isinstance(text, list):
+            message = "text must be one text. To explain many, call explain.map(texts)."
+            raise InputError(message, argument="text", value=text)
+        return self.subject.encode(text)
+
+    def _explain_long(self, row: Row, target: Any, meter: Meter) -> Saliency:
+        """Explain one text by sliding windows; the default target is the label with the highest mean probability."""
+        windows = long_texts.split_text(self.subject, row.text)
+        pieces = [windows.encoded[i : i + 1] for i in range(len(windows.places))]
+        if target is None:
+            decisions = [trace.record(self.method_subject, piece, needs=()).decisions[0] for piece in pieces]
+            target = long_texts.mean_prediction([_to_numpy(decision.probabilities) for decision in decisions])
+        share = 1 / len(pieces)
+        parts = [_fit_batch({"": self}, piece, [target], meter.part(share, 1))[""][0] for piece in pieces]
+        return _join_windows(windows, parts, self.subject)
+
+    def _saliency(self, record: Trace, i: int, scores: Tensor, tie_breaker: Tensor, notes: dict[str, Any]) -> Saliency:
+        row, decision = record.encoded[i], record.decisions[i]
+        return Saliency(
+            row=row,
+            target=decision.target.label,
+            prediction=decision.label,
+            probabilities=_to_numpy(decision.probabilities),
+            method=self.method.name,
+            provenance=self.provenance | {"target": decision.target.label, "dropped": row.dropped} | notes,
+            scores=_to_numpy(scores),
+            tie_breaker=_to_numpy(tie_breaker),
+        )
 
 
 def compare(
@@ -180,42 +187,52 @@ def compare(
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> Comparison:
-    """Several methods on the same texts; each batch is run once and read by all of them.
+    """Explain the same texts with several methods; the model runs once a batch, and all methods share its trace.
 
-    `methods` are names or instances, or a dict that names them. The result is a dict, and one frame of all.
+    `methods` are names or instances, or a dict that names them. The result is a dict of results by name, and
+    `to_frame()` gives one frame of all.
 
     >>> import nbsal
     >>> many = compare(nbsal.load("demo/reviews"), ["gradcam", "simple"], ["A joy.", "A bore."])
-    >>> {name: len(found) for name, found in many.items()}
+    >>> {name: len(saliencies) for name, saliencies in many.items()}
     {'gradcam': 2, 'simple': 2}
     >>> sorted(many.to_frame()["method"].unique())
     ['gradcam', 'simple']
     """
-    if not isinstance(methods, Mapping):
-        if isinstance(methods, str) or not isinstance(methods, Iterable):
-            raise InputError(
-                f"methods is a list of names or instances, or a dict that names them, not {methods!r:.60}."
-            )
-        made = [_method(method) for method in methods]
-        methods = {method.name: method for method in made}
-        if len(methods) < len(made):
-            raise InputError("Two methods have one name: name them with a dict, {'layer 3': Decoded(...), ...}.")
-    if not methods:
-        raise InputError("There is no method to compare: name at least one.")
-    explainers = {name: Explainer(subject, method) for name, method in methods.items()}
+    named = _name_methods(methods)
+    if not named:
+        raise InputError("methods is empty. Pass at least one method.", argument="methods", value=methods)
+    explainers = {name: Explainer(subject, method) for name, method in named.items()}
     many = [texts] if isinstance(texts, str | tuple) else texts
     return Comparison(_explain_many(explainers, many, targets, batch_size, progress, cancel))
 
 
-def _method(given: Any, **options: Any) -> Method:
-    """A method by name with its settings, or an instance as it is."""
-    if isinstance(given, str):
-        return catalogue.create(given, **options)
-    if not isinstance(given, Method):
-        raise InputError(f"A method is a catalogue name or an instance such as nbsal.GradCAM(), not {given!r:.60}.")
+def _name_methods(methods: Any) -> Mapping[str, str | Method]:
+    """Methods by name: a dict as it is, a list by the names of its methods."""
+    if isinstance(methods, Mapping):
+        return methods
+    if isinstance(methods, str) or not isinstance(methods, Iterable):
+        message = f"methods must be a list of names or instances, or a dict that names them, not {methods!r:.60}."
+        raise InputError(message, argument="methods", value=methods)
+    instances = [_create_method(method) for method in methods]
+    named = {method.name: method for method in instances}
+    if len(named) < len(instances):
+        message = "Two methods have the same name. Name them with a dict: {'layer 3': Decoded(...), ...}."
+        raise InputError(message, argument="methods", value=methods)
+    return named
+
+
+def _create_method(method: Any, **options: Any) -> Method:
+    """A method from its name and settings, or an instance as it is."""
+    if isinstance(method, str):
+        return catalogue.create(method, **options)
+    if not isinstance(method, Method):
+        message = f"method must be a catalogue name or an instance such as nbsal.GradCAM(), not {method!r:.60}."
+        raise InputError(message, argument="method", value=method)
     if options:
-        raise InputError(f"Settings go into the method itself: {type(given).__name__}({', '.join(options)}=...).")
-    return given
+        message = f"Pass settings to the method itself: {type(method).__name__}({', '.join(options)}=...)."
+        raise InputError(message, argument=next(iter(options)), value=next(iter(options.values())))
+    return method
 
 
 def _explain_many(
@@ -226,145 +243,162 @@ def _explain_many(
     progress: Progress,
     cancel: Event | None,
 ) -> dict[str, Saliencies]:
-    """Every explainer on every text, a shared trace a batch. All explainers share one subject."""
-    texts, size = several(texts), counted(batch_size, "batch_size")
+    """Explain every text with every explainer of one subject, with one shared trace a batch."""
+    texts, size = text_list(texts), positive_number(batch_size, "batch_size")
     targets = targets.tolist() if hasattr(targets, "tolist") else targets
     if isinstance(targets, list) and isinstance(texts, Sequence) and len(targets) != len(texts):
-        raise InputError(f"There are {len(targets)} targets for {len(texts)} texts.")
+        message = f"targets has {len(targets)} entries for {len(texts)} texts. Pass one for each text."
+        raise InputError(message, argument="targets", value=targets)
     results: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
     with Meter(len(texts) if isinstance(texts, Sequence) else None, progress, cancel) as meter:
         try:
             for places, encoded in _batches(explainers.values(), texts, size):
                 meter.check()
-                wanted = [_target(targets, place) for place in places]
+                batch_targets = [_target_at(targets, place) for place in places]
                 done = meter.done + len(places)
                 part = meter.part(len(places), len(explainers))
-                for name, found in together(explainers, encoded, wanted, part).items():
-                    results[name].update(zip(places, found, strict=True))
+                for name, saliencies in explain_batch(explainers, encoded, batch_targets, part).items():
+                    results[name].update(zip(places, saliencies, strict=True))
                 meter.reach(done)
-        except NbsalError as stopped:
-            stopped.partial = {name: _in_order(found) for name, found in results.items()}
+        except NbsalError as error:
+            error.partial = {name: _in_order(by_place) for name, by_place in results.items()}
             raise
-    return {name: _in_order(found) for name, found in results.items()}
+    return {name: _in_order(by_place) for name, by_place in results.items()}
 
 
-def together(
+def explain_batch(
     explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], meter: Meter | None = None
 ) -> dict[str, list[Saliency]]:
-    """What explainers of one subject see in one batch, from one trace for all who read it the same way.
+    """Explain one batch with several explainers of one subject, from one trace for all that share a model.
 
-    `meter` counts explainers; those that take long tell it of parts of a step. A batch that does not fit into memory
-    goes in parts, and texts that are read by windows go by themselves.
+    `meter` counts explainers. Texts beyond the model's length that an explainer reads by windows are explained one by
+    one, the rest as a batch.
     """
-    meter = meter or Meter(None)
-    long = [i for i, row in enumerate(encoded) if any(one._windowed(row) for one in explainers.values())]
-    if long:
-        return _beside_windows(explainers, encoded, targets, long, meter)
+    meter, share = meter or Meter(None), 1 / len(encoded)
+    long = [i for i, row in enumerate(encoded) if any(explainer.windowed(row) for explainer in explainers.values())]
+    short = [i for i in range(len(encoded)) if i not in long]
+    results: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
+    if short:
+        part = meter.part(len(explainers) * len(short) * share, len(explainers))
+        batch = _fit_batch(explainers, encoded.select(short), [targets[i] for i in short], part)
+        for name, saliencies in batch.items():
+            results[name].update(zip(short, saliencies, strict=True))
+    for i in long:
+        for name, explainer in explainers.items():
+            part = meter.part(share, 1)
+            if explainer.windowed(encoded[i]):
+                results[name][i] = explainer._explain_long(encoded[i], targets[i], part)
+            else:
+                results[name][i] = _fit_batch({name: explainer}, encoded.select([i]), [targets[i]], part)[name][0]
+    return {name: [by_place[i] for i in range(len(encoded))] for name, by_place in results.items()}
 
-    def some(places: Sequence[int]) -> dict[str, list[Saliency]]:
-        worth = len(explainers) * len(places) / len(encoded)
+
+def _fit_batch(
+    explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], meter: Meter
+) -> dict[str, list[Saliency]]:
+    """Explain a batch whole, or in halves where it does not fit into memory."""
+
+    def run_part(places: Sequence[int]) -> dict[str, list[Saliency]]:
+        steps = len(explainers) * len(places) / len(encoded)
         meter.reach(places[0] * len(explainers) / len(encoded))
-        part = Encoded([encoded[i] for i in places], encoded.pad_id)
-        return _at_once(explainers, part, [targets[i] for i in places], meter.part(worth, len(explainers)))
+        part_targets = [targets[i] for i in places]
+        return _run_batch(explainers, encoded.select(places), part_targets, meter.part(steps, len(explainers)))
 
-    parts = room.in_parts(range(len(encoded)), some)
+    parts = batching.run_in_halves(range(len(encoded)), run_part)
     return {name: [saliency for part in parts for saliency in part[name]] for name in explainers}
 
 
-def _beside_windows(
-    explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], long: Sequence[int], meter: Meter
-) -> dict[str, list[Saliency]]:
-    found: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
-    rest, share = [i for i in range(len(encoded)) if i not in long], 1 / len(encoded)
-    if rest:
-        batch = Encoded([encoded[i] for i in rest], encoded.pad_id)
-        part = meter.part(len(explainers) * len(rest) * share, len(explainers))
-        for name, told in together(explainers, batch, [targets[i] for i in rest], part).items():
-            found[name].update(zip(rest, told, strict=True))
-    for i in long:
-        for name, explain in explainers.items():
-            found[name][i] = explain._whole(encoded[i : i + 1], targets[i], meter.part(share, 1))
-    return {name: [told[i] for i in range(len(encoded))] for name, told in found.items()}
-
-
-def _at_once(
+def _run_batch(
     explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], meter: Meter
 ) -> dict[str, list[Saliency]]:
     groups: dict[Subject, list[str]] = {}
-    for name, explain in explainers.items():
-        groups.setdefault(explain.reader, []).append(name)
-    found: dict[str, list[Saliency]] = {}
+    for name, explainer in explainers.items():
+        groups.setdefault(explainer.method_subject, []).append(name)
+    results: dict[str, list[Saliency]] = {}
     with next(iter(explainers.values())).subject.lock:
         for names in groups.values():
-            read = _shared([explainers[name] for name in names], encoded, targets)
-            read.meter = meter
+            record = _record_trace([explainers[name] for name in names], encoded, targets)
+            record.meter = meter
             for name in names:
                 meter.check()
-                found[name] = explainers[name].read(read)
-                meter.reach(len(found))
-    return found
+                results[name] = explainers[name].from_trace(record)
+                meter.reach(len(results))
+    return results
 
 
-def _shared(explainers: Sequence[Explainer], encoded: Encoded, targets: Sequence[Any]) -> Trace:
-    """One trace that holds what all of them read."""
+def _record_trace(explainers: Sequence[Explainer], encoded: Encoded, targets: Sequence[Any]) -> Trace:
+    """One trace with everything that these explainers read."""
     needs = frozenset[str]().union(*(explainer.method.needs for explainer in explainers))
     layers = set[int]().union(*(explainer.method.layers(explainer.subject.depth) for explainer in explainers))
-    return trace.record(explainers[0].reader, encoded, targets, needs, layers)
+    return trace.record(explainers[0].method_subject, encoded, targets, needs, layers)
+
+
+def _join_windows(windows: Windows, parts: Sequence[Saliency], subject: Subject) -> Saliency:
+    """One explanation of the whole text; a token in several windows gets its mean score."""
+    probabilities = np.mean([part.probabilities for part in parts], axis=0)
+    if probabilities.size:
+        prediction = subject.labels[int(probabilities.argmax())]
+    else:
+        prediction = f"{np.mean([float(part.prediction) for part in parts]):.4g}"
+    # The completeness gap of one window says nothing about the mean over windows.
+    provenance = {name: value for name, value in parts[0].provenance.items() if name not in ("gap", "change")}
+    return replace(
+        parts[0],
+        row=windows.row,
+        prediction=prediction,
+        probabilities=probabilities,
+        provenance=provenance | {"windows": len(parts)},
+        scores=windows.mean([part.scores for part in parts]),
+        tie_breaker=windows.mean([part.tie_breaker for part in parts]),
+    )
 
 
 def _batches(
     explainers: Collection[Explainer], texts: Iterable[Text], size: int
 ) -> Iterator[tuple[list[int], Encoded]]:
-    """Batches of texts of like lengths, with their places in the order given."""
+    """Batches of texts of similar length, with their places in the order of the texts."""
     source, first, subject = iter(texts), 0, next(iter(explainers)).subject
-    while ahead := list(islice(source, size * SORTED_AHEAD)):
+    while ahead := list(islice(source, size * BATCHES_SORTED)):
         encoded = subject.encode(ahead, first=first)
-        for places, batch in by_length(explainers, encoded, size):
+        for places, batch in length_batches(explainers, encoded, size):
             yield [first + place for place in places], batch
         first += len(ahead)
 
 
-def by_length(explainers: Collection[Explainer], encoded: Encoded, size: int) -> Iterator[tuple[list[int], Encoded]]:
-    """Batches of texts of like lengths, with their places, for explainers of one subject.
+def length_batches(
+    explainers: Collection[Explainer], encoded: Encoded, size: int
+) -> Iterator[tuple[list[int], Encoded]]:
+    """Batches of texts of similar length, with their places, for explainers of one subject.
 
-    Long texts count for several, since a batch of them would fill the memory of a laptop: by their length, or by its
-    square where somebody reads pairs of positions. A batch ends, too, where the next text would have more padded than
-    another batch costs; texts that are read by windows are batches of their own.
+    Texts that are explained by windows are batches of their own.
     """
     one_at_a_time = next(iter(explainers)).subject.one_at_a_time
-    power = 2 if any(explainer.method.pairwise for explainer in explainers) else 1
-
-    def apart(place: int) -> bool:
-        return one_at_a_time or any(explainer._windowed(encoded[place]) for explainer in explainers)
-
-    def full(members: list[int], place: int) -> bool:
-        longest, count = len(encoded[place]), len(members) + 1
-        padding = sum(longest - len(encoded[i]) for i in members)
-        crowded = count * max(1.0, longest / USUAL) ** power > size
-        return apart(place) or crowded or padding > PADDING
-
-    for members in room.packed(sorted(range(len(encoded)), key=lambda i: len(encoded[i])), full):
-        yield members, Encoded([encoded[i] for i in members], encoded.pad_id)
+    pairwise = any(explainer.method.pairwise for explainer in explainers)
+    windowed = {i for i, row in enumerate(encoded) if any(explainer.windowed(row) for explainer in explainers)}
+    alone = range(len(encoded)) if one_at_a_time else windowed
+    for places in batching.length_batches([len(row) for row in encoded], size, pairwise, alone):
+        yield places, encoded.select(places)
 
 
-def _target(targets: Any, place: int) -> Any:
+def _target_at(targets: Any, place: int) -> Any:
     if not isinstance(targets, list):
         return targets
     if place >= len(targets):
-        raise InputError(f"targets has {len(targets)} entries, fewer than there are texts.")
+        message = f"targets has {len(targets)} entries, but there are more texts. Pass one for each text."
+        raise InputError(message, argument="targets", value=targets)
     return targets[place]
 
 
-def _in_order(found: dict[int, Saliency]) -> Saliencies:
-    return Saliencies([found[place] for place in sorted(found)])
+def _in_order(by_place: dict[int, Saliency]) -> Saliencies:
+    return Saliencies([by_place[place] for place in sorted(by_place)])
 
 
-def _numbers(tensor: Tensor) -> Floats:
-    """As numpy has it: half precision, which it lacks in part, as float32."""
+def _to_numpy(tensor: Tensor) -> Floats:
+    """The tensor as a numpy array; half precision, which numpy supports only in part, becomes float32."""
     tensor = tensor.detach().cpu()
     return (tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()).numpy()
 
 
 @cache
 def _versions() -> dict[str, str]:
-    return {"nbsal": __version__} | {name: version(name) for name in ("torch", "transformers")}
+    return {name: version(name) for name in ("nbsal", "torch", "transformers")}

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal import fonts, render
-from nbsal.encoding import Row, Span, Text, Word
 from nbsal.errors import InputError
-from nbsal.saved import restored
+from nbsal.model.tokens import Row, Span, Word
+from nbsal.render import colours, fonts, html
+from nbsal.validation import Text, loading
 
 if TYPE_CHECKING:
     import pandas
@@ -24,7 +24,7 @@ Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Explanation:
     """What one explanation of one text knows beside its scores."""
 
     row: Row
@@ -84,7 +84,7 @@ class Reading:
 
 
 @dataclass(frozen=True, eq=False)
-class Saliency(Reading):
+class Saliency(Explanation):
     """One score a token.
 
     >>> import nbsal
@@ -94,12 +94,12 @@ class Saliency(Reading):
     """
 
     scores: Floats = field(default_factory=lambda: np.empty(0))
-    signed: Floats = field(default_factory=lambda: np.empty(0))  # orders tokens of equal score
+    tie_breaker: Floats = field(default_factory=lambda: np.empty(0))  # orders tokens of equal score
 
     @cached_property
     def order(self) -> list[int]:
         """Content tokens from the most to the least important: by score, then signed score, then position."""
-        return sorted(self.row.content, key=lambda i: (-self.scores[i], -self.signed[i], i))
+        return sorted(self.row.content, key=lambda i: (-self.scores[i], -self.tie_breaker[i], i))
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row a token."""
@@ -130,13 +130,13 @@ class Saliency(Reading):
         """The most important tokens, best first."""
         return self.to_frame().iloc[self.order[:count]]
 
-    def stretches(self) -> list[list[render.Stretch]]:
+    def scored_spans(self) -> list[list[html.ScoredSpan]]:
         """The text as typed, cut into scored stretches; a list for each member of a pair."""
         found = []
         for segment, text in enumerate(self.row.parts):
             places = [i for i in self.row.content if self.row.segments[i] == segment]
             tokens = ((*self.offsets[i], float(self.scores[i]), self.tokens[i]) for i in places)
-            found.append(render.stretches(text, tokens, cut=self.row.dropped > 0))
+            found.append(html.scored_spans(text, tokens, cut=self.row.dropped > 0))
         return found
 
     @property
@@ -147,14 +147,14 @@ class Saliency(Reading):
     def to_html(self, page: bool = False) -> str:
         """The highlighted text as HTML that needs no scripts; `page` makes it a document of its own."""
         signed = bool((self.scores[list(self.row.content)] < 0).any())
-        text = render.text_html(self.stretches(), self.largest)
-        legend = f'<div style="font-size:80%">score {render.legend_html(self.largest, signed)}</div>'
-        block = render.block_html(self.caption(), text + legend, self.notes())
-        return render.page_html(self.caption(), block) if page else block
+        text = html.text_html(self.scored_spans(), self.largest)
+        legend = f'<div style="font-size:80%">score {html.legend_html(self.largest, signed)}</div>'
+        block = html.block_html(self.caption(), text + legend, self.notes())
+        return html.page_html(self.caption(), block) if page else block
 
     def to_terminal(self, colours: bool = True) -> str:
         """The highlighted text for a terminal."""
-        return f"{render.visible(self.caption())}\n{render.terminal(self.stretches(), self.largest, colours)}"
+        return f"{html.visible(self.caption())}\n{html.terminal(self.scored_spans(), self.largest, colours)}"
 
     def plot(self, ax: "Axes | None" = None, longest: int = 40) -> "Axes":
         """Bars for the words in reading order; of a longer text the `longest` most important ones."""
@@ -166,17 +166,17 @@ class Saliency(Reading):
             frame = frame.loc[sorted(frame["score"].abs().nlargest(longest).index)]
         if ax is None:
             _, ax = pyplot.subplots(figsize=(max(4.0, 0.32 * len(frame) + 1), 2.6), layout="constrained")
-        hues = [render.hexadecimal(render.FOR if s >= 0 else render.AGAINST) for s in frame["score"]]
+        hues = [colours.hex_colour(colours.FOR if s >= 0 else colours.AGAINST) for s in frame["score"]]
         hatches = ["" if s >= 0 else "///" for s in frame["score"]]
         ax.bar(range(len(frame)), frame["score"], color=hues, hatch=hatches)
-        names = [render.label(word) for word in frame["word"]]
+        names = [html.label(word) for word in frame["word"]]
         slanted: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor", "parse_math": False}
         ax.set_xticks(range(len(frame)), names, fontfamily=fonts.families("".join(names)), **slanted)
         ax.axhline(0, color="0.5", linewidth=0.8)
         ax.set_ylabel("score")
         if count > longest:
             ax.set_xlabel(f"the {longest} most important of {count} words")
-        ax.set_title(render.visible(self.caption()), fontsize="medium", parse_math=False)
+        ax.set_title(html.visible(self.caption()), fontsize="medium", parse_math=False)
         ax.spines[["top", "right"]].set_visible(False)
         return ax
 
@@ -193,14 +193,14 @@ class Saliency(Reading):
             "dtype": str(self.scores.dtype),
             "probabilities": self.probabilities.tolist(),
             "scores": self.scores.tolist(),
-            "signed": self.signed.tolist(),
+            "signed": self.tie_breaker.tolist(),
         }
         Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> "Saliency":
         """Read what `save` wrote."""
-        with restored(path, "saved Saliency"):
+        with loading(path, "saved Saliency"):
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content["nbsal"] != FORMAT:
                 raise InputError(f"{path} was written in format {content['nbsal']}; this nbsal reads format {FORMAT}.")
@@ -225,7 +225,7 @@ class Saliency(Reading):
 
 
 @dataclass(frozen=True, eq=False)
-class LayerSaliency(Reading):
+class LayerSaliency(Explanation):
     """One score a layer and token: layer 0 is the embedding output, the last one the last block's output.
 
     >>> import nbsal
@@ -235,7 +235,7 @@ class LayerSaliency(Reading):
     """
 
     scores: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    signed: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    tie_breaker: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     def at(self, layer: int) -> Saliency:
         """The explanation at one layer."""
@@ -250,7 +250,7 @@ class LayerSaliency(Reading):
             self.method,
             self.provenance | {"parameters": settings},
             self.scores[layer],
-            self.signed[layer],
+            self.tie_breaker[layer],
         )
 
     def to_frame(self) -> "pandas.DataFrame":
@@ -279,28 +279,28 @@ class LayerSaliency(Reading):
             size = (max(4.0, 0.3 * len(places) + 1.5), 0.3 * len(shown) + 1.4)
             _, ax = pyplot.subplots(figsize=size, layout="constrained")
         least = -1 if (shown < 0).any() else 0
-        stops = [render.hexadecimal(hue) for hue in (render.AGAINST, (255, 255, 255), render.FOR)[least + 1 :]]
-        colours = LinearSegmentedColormap.from_list("evidence", stops)
-        image = ax.imshow(shown, aspect="auto", cmap=colours, vmin=least, vmax=1)
-        names = [render.label(self.tokens[i]) for i in places]
+        stops = [colours.hex_colour(hue) for hue in (colours.AGAINST, (255, 255, 255), colours.FOR)[least + 1 :]]
+        colour_map = LinearSegmentedColormap.from_list("evidence", stops)
+        image = ax.imshow(shown, aspect="auto", cmap=colour_map, vmin=least, vmax=1)
+        names = [html.label(self.tokens[i]) for i in places]
         slanted: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor", "parse_math": False}
         ax.set_xticks(range(len(places)), names, fontfamily=fonts.families("".join(names)), **slanted)
         ax.set_yticks(range(len(shown)))
         ax.set_ylabel("layer")
         if count > longest:
             ax.set_xlabel(f"the {longest} most important of {count} tokens")
-        ax.set_title(render.visible(self.caption()), fontsize="medium", parse_math=False)
+        ax.set_title(html.visible(self.caption()), fontsize="medium", parse_math=False)
         ax.figure.colorbar(image, ax=ax, label="score / layer's largest")
         return ax
 
     def _repr_html_(self) -> str:
         rows = "".join(
             f'<tr><th style="text-align:right;vertical-align:top">{layer}</th>'
-            f"<td>{render.text_html(self.at(layer).stretches(), self.at(layer).largest)}</td></tr>"
+            f"<td>{html.text_html(self.at(layer).scored_spans(), self.at(layer).largest)}</td></tr>"
             for layer in range(len(self.scores))
         )
         notes = ["Each layer is shaded by its own largest score.", *self.notes()]
-        return render.block_html(self.caption(), f"<table><tr><th>layer</th></tr>{rows}</table>", notes)
+        return html.block_html(self.caption(), f"<table><tr><th>layer</th></tr>{rows}</table>", notes)
 
     def __repr__(self) -> str:
         return f"LayerSaliency({self.caption()}: {len(self.scores)} layers, {len(self.tokens)} tokens)"

@@ -14,26 +14,26 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from nbsal import anatomy, room
-from nbsal.encoding import Encoded
 from nbsal.errors import ModelError, UnknownName
 from nbsal.lrp import mode
-from nbsal.lrp.mode import Passage, Record, Relevance, straight
+from nbsal.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
 from nbsal.lrp.rules import DEFAULT, Rules
+from nbsal.model import architecture, batching
+from nbsal.model.subject import Subject
+from nbsal.model.targets import Decision, decide
+from nbsal.model.tokens import Encoded
 from nbsal.progress import Meter
-from nbsal.subject import Subject
-from nbsal.target import Decision, decide
 
 # "forward" costs nothing here: such a method runs the subject by itself.
 NEEDS = ("hidden", "hidden_grad", "attention", "attention_grad", "relevance", "forward")
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 
 @dataclass
-class Flow:
+class RelevanceGraph:
     """A forward that relevance can flow back through, as often as it is asked to."""
 
-    mode: Relevance
+    mode: RelevanceMode
     layers: list[Tensor]
     logits: Tensor
 
@@ -58,7 +58,7 @@ class Trace:
     hidden_grad: dict[int, Tensor] = field(default_factory=dict)
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
     attention_grad: dict[int, Tensor] = field(default_factory=dict)
-    flow: Flow | None = None  # for relevance under the default rules, beside the same forward
+    flow: RelevanceGraph | None = None  # for relevance under the default rules, beside the same forward
     meter: Meter = field(default_factory=lambda: Meter(None))  # progress and cancel of a method that takes long
     known: dict[Any, Any] = field(default_factory=dict)  # what methods found out from it
 
@@ -66,13 +66,13 @@ class Trace:
         """The number of tokens of each text."""
         return torch.tensor([len(row) for row in self.encoded], device=self.logits.device)
 
-    def deciding(self) -> list[list[int] | None]:
+    def decision_positions(self) -> list[list[int] | None]:
         """The positions each decision is read from; None where all of them are averaged."""
         if self.subject.task == "sequence":
             return [None if place is None else [place] for place in self.subject.pooled(self.encoded)]
         return [sorted({index[0] for index, _ in decision.target.terms}) for decision in self.decisions]
 
-    def ends(self, needs: Collection[str]) -> "list[Trace]":
+    def per_end_traces(self, needs: Collection[str]) -> "list[Trace]":
         """This trace, or one for each end where targets are spans: what is not additive explains each end alone."""
         if self.subject.task != "span":
             return [self]
@@ -83,27 +83,27 @@ class Trace:
             for side in range(widest)
         ]
 
-    def relevance_under(self, rules: Rules = DEFAULT, passage: Passage = straight) -> Record:
+    def relevance_maps(self, rules: Rules = DEFAULT, passage: AttentionFilter = unfiltered) -> RelevanceMaps:
         """Relevance at every layer and in every attention map, propagated once under those rules."""
-        return self.once((rules, passage), lambda: propagate(self, rules, passage))
+        return self.cached((rules, passage), lambda: propagate(self, rules, passage))
 
-    def once(self, key: Any, work: Callable[[], Found]) -> Found:
+    def cached(self, key: Any, work: Callable[[], T]) -> T:
         """What the work finds, done when it is first asked for, and outside a caller's inference mode."""
         if key not in self.known:
             with torch.inference_mode(False):
                 self.known[key] = work()
-        found: Found = self.known[key]
+        found: T = self.known[key]
         return found
 
     @property
     def relevance(self) -> dict[int, Tensor]:
         """Relevance at every layer under the default rules, layer -> [batch, position, width]."""
-        return self.relevance_under().hidden
+        return self.relevance_maps().hidden
 
     @property
     def relevance_attention(self) -> dict[int, Tensor]:
         """Relevance of the attention probabilities, block -> [batch, head, query, key]."""
-        return self.relevance_under().attention
+        return self.relevance_maps().attention
 
 
 def record(
@@ -129,7 +129,13 @@ def record(
     attending, flowing = any(need.startswith("attention") for need in needs), "relevance" in needs
     # Callers may sit inside no_grad or inference_mode; what is recorded here needs a graph all the same.
     graph = torch.enable_grad() if grads or flowing else torch.no_grad()
-    with subject.lock, room.needed(), torch.inference_mode(False), graph, anatomy.evaluating(subject.model):
+    with (
+        subject.lock,
+        batching.memory_errors(),
+        torch.inference_mode(False),
+        graph,
+        architecture.eval_mode(subject.model),
+    ):
         with (
             _attending(subject, attending) as seen,
             _flowing(subject, DEFAULT) if flowing else nullcontext() as running,
@@ -156,10 +162,10 @@ def record(
     return trace
 
 
-def propagate(trace: Trace, rules: Rules, passage: Passage) -> Record:
+def propagate(trace: Trace, rules: Rules, passage: AttentionFilter) -> RelevanceMaps:
     """Relevance back from the targets of a trace; under other rules than the default the model runs once more."""
     subject = trace.subject
-    with subject.lock, torch.inference_mode(False), torch.enable_grad(), anatomy.evaluating(subject.model):
+    with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
         flow = trace.flow if trace.flow is not None and rules == DEFAULT else _run(subject, trace.encoded, rules)
         flow.mode.passage, flow.mode.found = passage, {}
         shortened = [
@@ -170,10 +176,10 @@ def propagate(trace: Trace, rules: Rules, passage: Passage) -> Record:
         spread = trace.lengths() if rules.spread and subject.task == "span" else None
         found = _backward(torch.stack(values).sum(), flow.layers, spread)
     reached = [torch.zeros_like(h) if r is None else r for h, r in zip(flow.layers, found, strict=True)]
-    return Record(dict(enumerate(reached)), flow.mode.found)
+    return RelevanceMaps(dict(enumerate(reached)), flow.mode.found)
 
 
-def _run(subject: Subject, encoded: Encoded, rules: Rules) -> Flow:
+def _run(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:
     """The model once more, for relevance alone."""
     # In decoders the causal mask is part of the operation; elsewhere the published code adds masks as summands.
     chosen = replace(rules, mask=rules.mask and not subject.causal)
@@ -186,7 +192,7 @@ def _run(subject: Subject, encoded: Encoded, rules: Rules) -> Flow:
         try:
             logits, heard = _heard(subject, inputs)
         except (RuntimeError, ValueError) as error:
-            if room.lacking(error) or not chosen.mask or running.softmaxes:
+            if batching.is_out_of_memory(error) or not chosen.mask or running.softmaxes:
                 raise
             raise ModelError(
                 f"The published rules count the attention mask as a summand, which {type(subject.model).__name__} does "
@@ -196,24 +202,24 @@ def _run(subject: Subject, encoded: Encoded, rules: Rules) -> Flow:
 
 
 @contextmanager
-def _flowing(subject: Subject, rules: Rules) -> Iterator[Relevance]:
+def _flowing(subject: Subject, rules: Rules) -> Iterator[RelevanceMode]:
     """The model with its plain attention, under those rules."""
-    with _eager(subject.model), mode.running(subject.model, subject.blocks[0], rules) as running:
+    with _eager(subject.model), mode.relevance_mode(subject.model, subject.blocks[0], rules) as running:
         yield running
 
 
-def _flow(subject: Subject, running: Relevance, heard: Sequence[Tensor], logits: Tensor) -> Flow:
+def _flow(subject: Subject, running: RelevanceMode, heard: Sequence[Tensor], logits: Tensor) -> RelevanceGraph:
     """What a forward under the mode left for relevance to flow back through."""
     _complete("attention", running.softmaxes, subject.depth, subject)
     layers, beneath = [mode.shadow(hidden) for hidden in heard], mode.shadow(logits)
     _complete("shadows", sum(layer is not None for layer in layers), subject.depth + 1, subject)
     assert beneath is not None, "logits come of the last layer"
-    return Flow(running, [layer for layer in layers if layer is not None], beneath)
+    return RelevanceGraph(running, [layer for layer in layers if layer is not None], beneath)
 
 
 def _heard(subject: Subject, inputs: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
     """Logits and the hidden states of every layer."""
-    with anatomy.listening(subject.model) as heard:
+    with architecture.record_layers(subject.model) as heard:
         logits = subject.logits(inputs)
     _complete("hidden states", len(heard), subject.depth + 1, subject)
     return logits, heard

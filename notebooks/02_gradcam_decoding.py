@@ -82,10 +82,10 @@ ours
 
 # %%
 row = trace.encoded[0]
-vocabulary = torch.arange(subject.language_head.vocabulary)
+vocabulary = torch.arange(subject.lm_head.vocabulary)
 read, kept = {}, {}
 for level in range(subject.depth + 1):
-    shares = subject.language_head.probabilities(trace.hidden[level][0], vocabulary)
+    shares = subject.lm_head.probabilities(trace.hidden[level][0], vocabulary)
     read[f"l{level}"] = subject.tokenizer.convert_ids_to_tokens(shares.argmax(-1).tolist())
     kept[f"l{level}"] = sum(a == b for a, b in zip(read[f"l{level}"], row.tokens, strict=True)) / len(row)
 print("share of positions at which the head reads the very token that stands there:")
@@ -117,7 +117,7 @@ decoding_saliency.toy_geometry(path)
 # %%
 ids = torch.tensor(row.ids)
 types, inverse = ids.unique(return_inverse=True)
-decode = subject.language_head.probabilities(trace.hidden[layer][0], types).T  # D: [type, position]
+decode = subject.lm_head.probabilities(trace.hidden[layer][0], types).T  # D: [type, position]
 line_9 = decode @ alpha[0].sum(-1).relu()
 equation_6 = (decode @ alpha[0]).sum(-1).relu()
 

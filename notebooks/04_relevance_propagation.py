@@ -102,7 +102,7 @@ relevance.conservation(maps)
 # %%
 trace = nbsal.trace.record(subject.double, subject.encode(text), needs={"relevance"})
 readings = {"default": rules.DEFAULT, "two sums (lrp@chefer)": rules.TWOFOLD, "AttnLRP": rules.ATTN}
-sums = {name: trace.relevance_under(chosen).hidden for name, chosen in readings.items()}
+sums = {name: trace.relevance_maps(chosen).hidden for name, chosen in readings.items()}
 frame = pandas.DataFrame({name: {f"l{k}": float(v.sum()) for k, v in found.items()} for name, found in sums.items()})
 frame.loc[[f"l{k}" for k in range(subject.depth, -1, -1)]].T.map("{:.3g}".format)
 

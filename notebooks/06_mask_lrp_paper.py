@@ -140,7 +140,7 @@ memories = {name: nbsal.evaluation.Memory() for name in panels}
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     found = {
-        name: nbsal.evaluation.faithfulness(members(subject), texts, memory=memories[name], progress=False)
+        name: nbsal.evaluation.faithfulness(members(subject), texts, cache=memories[name], progress=False)
         for name, (subject, texts) in panels.items()
     }
 print(f"{len(said)} warnings", *(f"such as: {one.message}" for one in said[:1]))
@@ -208,10 +208,10 @@ whole = [i for i, row in enumerate(answers.encode(asked)) if not row.dropped]
 asked, gold = [asked[i] for i in whole], [questions["answers"].tolist()[i] for i in whole]
 pointing = {name: nbsal.Explainer(answers, name) for name in ("rollout", "raw-attention", "attcat", "mask-lrp")}
 pointing["random order"] = [nbsal.Explainer(answers, "random", seed=seed) for seed in range(RUNS)]
-memory = nbsal.evaluation.Memory()
+cache = nbsal.evaluation.Memory()
 name = f"{'SQuAD v1' if DATA else 'samples for SQuAD v1'}, {answers.name}, k = {K}"
-recall = nbsal.evaluation.answer_recall_at(pointing, asked, gold, K, memory=memory, progress=False)
-precision = nbsal.evaluation.precision_at(pointing, asked, gold, K, memory=memory, progress=False)
+recall = nbsal.evaluation.answer_recall_at(pointing, asked, gold, K, cache=cache, progress=False)
+precision = nbsal.evaluation.precision_at(pointing, asked, gold, K, cache=cache, progress=False)
 paper.answer_table({f"recall: {name}": recall, f"precision: {name}": precision})
 
 # %%
@@ -242,7 +242,7 @@ rates = {
     for percent in (range(0, 101, 20) if SIZE is None else (0, 50, 100))
 }
 rates["transformer-attribution"] = [nbsal.Explainer(subject, "transformer-attribution")]
-corrupted = nbsal.evaluation.faithfulness(rates, texts, memory=memories[first], progress=False)
+corrupted = nbsal.evaluation.faithfulness(rates, texts, cache=memories[first], progress=False)
 paper.corruption_curves(corrupted)
 
 # %% [markdown]
@@ -272,7 +272,7 @@ kinds = {
 halves = nbsal.evaluation.faithfulness(
     {name: nbsal.Explainer(reviews, "mask-lrp", mask=mask) for name, mask in kinds.items()},
     panels[first][1],
-    memory=memories[first],
+    cache=memories[first],
     progress=False,
 )
 TABLE_3 = pandas.DataFrame({"aopc": [0.438, 0.438, 0.437], "log-odds": [-1.208, -1.208, -1.205]}, index=list(kinds))

@@ -55,7 +55,7 @@ explainers = {
     "rollout": nbsal.Explainer(subject, "rollout"),
     "occlusion": nbsal.Explainer(subject, "occlusion"),
 }
-memory = nbsal.evaluation.Memory()  # explanations are computed once and used by every measure
+cache = nbsal.evaluation.Memory()  # explanations are computed once and used by every measure
 print(f"{subject.name} on {table}, {len(texts)} texts of 10 tokens or more")
 
 # %% [markdown]
@@ -79,7 +79,7 @@ view.wait()
 
 # %%
 tenths = [step / 10 for step in range(11)]
-games = nbsal.evaluation.games(explainers, texts, labels, fractions=tenths, random=5, memory=memory, progress=False)
+games = nbsal.evaluation.games(explainers, texts, labels, fractions=tenths, random=5, cache=cache, progress=False)
 games
 
 # %% [markdown]
@@ -103,11 +103,11 @@ for count in (8, 16, len(texts)):
         labels[:count],
         fractions=tenths,
         random=0,
-        memory=memory,
+        cache=cache,
         progress=False,
     )
-    hiding = part.paired(ours, "Simple l0").set_index("game").loc["hiding"]
-    rows[f"{count} texts"] = hiding[["margin", "low", "high"]].astype(float)
+    masked_model = part.paired(ours, "Simple l0").set_index("game").loc["hiding"]
+    rows[f"{count} texts"] = masked_model[["margin", "low", "high"]].astype(float)
 pandas.DataFrame(rows).T.assign(width=lambda frame: frame["high"] - frame["low"]).round(3)
 
 # %% [markdown]
@@ -119,7 +119,7 @@ pandas.DataFrame(rows).T.assign(width=lambda frame: frame["high"] - frame["low"]
 
 # %%
 ways = {
-    way: nbsal.evaluation.faithfulness(explainers, texts, way=way, random=3, memory=memory, progress=False)
+    way: nbsal.evaluation.faithfulness(explainers, texts, way=way, random=3, cache=cache, progress=False)
     for way in ("pad", "mask", "remove")
 }
 aopc = pandas.DataFrame(
@@ -136,7 +136,7 @@ aopc.sort_values("remove", ascending=False)
 # with each other. Two methods that disagree cannot both be right. Two that agree can both be wrong.
 
 # %% tags=["gallery-agreement"]
-agreement = nbsal.evaluation.rank_agreement(explainers, texts, memory=memory, progress=False).mean()
+agreement = nbsal.evaluation.rank_agreement(explainers, texts, cache=cache, progress=False).mean()
 names = list(explainers)
 grid = np.eye(len(names))
 for pair, tau in agreement[agreement["measure"] == "kendall"][["explainer", "mean"]].itertuples(index=False):
@@ -161,10 +161,10 @@ figure
 # %%
 half = len(texts) // 2
 start = nbsal.Explainer(subject, "decoded-gradcam")
-chosen = nbsal.evaluation.best_layer(start, texts[:half], labels[:half], memory=memory, progress=False)
+chosen = nbsal.evaluation.best_layer(start, texts[:half], labels[:half], cache=cache, progress=False)
 every = {f"l{layer}": one for layer, one in nbsal.evaluation.at_layers(start).items()}
 rest = nbsal.evaluation.games(
-    every, texts[half:], labels[half:], fractions=tenths, random=0, memory=memory, progress=False
+    every, texts[half:], labels[half:], fractions=tenths, random=0, cache=cache, progress=False
 )
 print(f"chosen on the first {half} texts: layer {chosen}; areas on the other {len(texts) - half}:")
 rest.auc().pivot(index="game", columns="explainer", values="auc").round(3)
@@ -199,7 +199,7 @@ nbsal.evaluation.rationale_agreement(explainers, list(marked), spans, progress=F
 change = {}
 for name, explain in explainers.items():
     both = [explain.map(texts[:12], targets=label, progress=False) for label in subject.labels]
-    taus = [nbsal.evaluation.agreement.kendall(one.order, other.order) for one, other in zip(*both, strict=True)]
+    taus = [nbsal.evaluation.kendall(one.order, other.order) for one, other in zip(*both, strict=True)]
     change[name] = np.mean(taus)
 pandas.Series(change, name="Kendall's tau between the maps of the two classes").round(2).to_frame()
 
@@ -228,7 +228,7 @@ for name, explain in explainers.items():
         continue
     other = nbsal.Explainer(ruined, explain.method)
     maps = [one.map(texts[:12], targets="positive", progress=False) for one in (explain, other)]
-    kept[name] = np.mean([nbsal.evaluation.agreement.kendall(a.order, b.order) for a, b in zip(*maps, strict=True)])
+    kept[name] = np.mean([nbsal.evaluation.kendall(a.order, b.order) for a, b in zip(*maps, strict=True)])
 pandas.Series(kept, name="Kendall's tau between the trained and the ruined model").round(2).to_frame()
 
 # %% [markdown]
@@ -262,7 +262,7 @@ text = texts[0]
 rows = {}
 for samples_drawn in (20, 100):
     runs = [nbsal.Explainer(subject, "lime", samples=samples_drawn, seed=seed)(text).order for seed in range(4)]
-    taus = [nbsal.evaluation.agreement.kendall(runs[i], runs[j]) for i in range(4) for j in range(i)]
+    taus = [nbsal.evaluation.kendall(runs[i], runs[j]) for i in range(4) for j in range(i)]
     rows[f"{samples_drawn} samples"] = {"mean tau between seeds": np.mean(taus), "least": min(taus)}
 pandas.DataFrame(rows).T.round(2)
 
@@ -280,7 +280,7 @@ for name, explain in explainers.items():
     taus = []
     for one, other in zip(before, after, strict=True):
         words = set(other.row.content)
-        taus.append(nbsal.evaluation.agreement.kendall([i for i in one.order if i in words], other.order))
+        taus.append(nbsal.evaluation.kendall([i for i in one.order if i in words], other.order))
     steady[name] = np.mean(taus)
 pandas.Series(steady, name="Kendall's tau with and without the final full stop").round(2).to_frame()
 

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from nbsal.explainer import together
+from nbsal.explainer import explain_batch
 
 TEXTS = [
     "The film is a warm and funny joy.",
@@ -34,7 +34,7 @@ def learn(model):
 
 def in_one_batch(explain, texts):
     """What an explainer says of texts that are read at once, however much of them is padded."""
-    return together({"": explain}, explain.subject.encode(texts), [None] * len(texts))[""]
+    return explain_batch({"": explain}, explain.subject.encode(texts), [None] * len(texts))[""]
 
 
 def batch_equals_singles(explain, texts=TEXTS):

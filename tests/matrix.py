@@ -17,11 +17,12 @@ import numpy as np
 import transformers
 
 import nbsal
-from nbsal.encoding import Row, Text
 from nbsal.errors import NbsalError
 from nbsal.heads import HeadMask
 from nbsal.methods import catalogue
 from nbsal.methods.base import Method
+from nbsal.model.tokens import Row
+from nbsal.validation import Text
 from tests import zoo
 
 README = Path(__file__).parents[1] / "README.md"

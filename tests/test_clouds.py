@@ -89,16 +89,16 @@ def test_a_word_that_is_everywhere_weighs_nothing(reviews):
 def test_a_table_of_rarity_from_any_texts(load):
     for architecture in ("bert", "roberta", "xlm-roberta"):
         subject = load(architecture, decoding=False)
-        table = clouds.rarity([*axioms.TEXTS, "a film"], subject)
+        table = clouds.inverse_document_frequency([*axioms.TEXTS, "a film"], subject)
         assert table["film"] == pytest.approx(math.log(6 / 3))
         cloud = clouds.rank(nbsal.Explainer(subject, "simple").map(axioms.TEXTS, progress=False), table)
         assert all(math.isfinite(weight) for weights in cloud.weights.values() for weight in weights.values())
     with pytest.raises(InputError, match="no text"):
-        clouds.rarity([], subject)
+        clouds.inverse_document_frequency([], subject)
 
 
 def test_leading_spaces_and_capitals_do_not_make_a_token_rare():
-    assert [clouds.plain(token) for token in ("Ġthe", "▁The", "##ing", "▁")] == ["the", "the", "##ing", "▁"]
+    assert [clouds.plain_token(token) for token in ("Ġthe", "▁The", "##ing", "▁")] == ["the", "the", "##ing", "▁"]
 
 
 def test_the_shipped_table_is_used_unless_another_is_given(reviews):

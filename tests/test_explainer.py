@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import trace, windows
+from nbsal import trace
 from nbsal.errors import Cancelled, InputError, ModelError, UnknownName
-from nbsal.explainer import by_length, together
+from nbsal.explainer import explain_batch, length_batches
+from nbsal.model import long_texts
 from tests import axioms, zoo
 
 NAMES = ("gradcam", "simple", "gradxact", "decoded-gradcam", "decoded-simple", "decoded-gradxact")
@@ -116,7 +117,7 @@ def test_long_texts_count_for_several_in_a_batch(load):
 
     def sizes(*names):
         explainers = [nbsal.Explainer(subject, name) for name in names]
-        return [len(batch) for _, batch in by_length(explainers, encoded, 32)]
+        return [len(batch) for _, batch in length_batches(explainers, encoded, 32)]
 
     assert sizes("gradcam") == [32, 8, 16, 4] and sizes("gradcam", "lrp") == [32, 8, 8, 8, 4]
 
@@ -124,8 +125,8 @@ def test_long_texts_count_for_several_in_a_batch(load):
 def test_no_batch_is_mostly_padding(load):
     subject = load("bert", decoding=False)
     encoded = subject.encode(["A joy."] * 20 + ["a " * 60])
-    assert [len(batch) for _, batch in by_length([nbsal.Explainer(subject, "gradcam")], encoded, 32)] == [20, 1]
-    assert [len(batch) for _, batch in by_length([nbsal.Explainer(subject, "gradcam")], encoded[17:], 32)] == [4]
+    assert [len(batch) for _, batch in length_batches([nbsal.Explainer(subject, "gradcam")], encoded, 32)] == [20, 1]
+    assert [len(batch) for _, batch in length_batches([nbsal.Explainer(subject, "gradcam")], encoded[17:], 32)] == [4]
 
 
 def test_progress_counts_texts(load):
@@ -232,15 +233,17 @@ def test_long_texts_by_windows(load):
 
 def reading(monkeypatch):
     """The texts that explainers read, by their tokens' number."""
-    seen, read = [], nbsal.Explainer.read
-    monkeypatch.setattr(nbsal.Explainer, "read", lambda s, t: seen.append([len(r) for r in t.encoded]) or read(s, t))
+    seen, read = [], nbsal.Explainer.from_trace
+    monkeypatch.setattr(
+        nbsal.Explainer, "from_trace", lambda s, t: seen.append([len(r) for r in t.encoded]) or read(s, t)
+    )
     return seen
 
 
 def test_long_texts_are_never_read_cut_first(load, monkeypatch):
     """Among others they go by windows at once, counted once each."""
     explain = nbsal.Explainer(load("bert"), "gradxact", long="window")
-    pieces = [[len(piece)] for piece in windows.over(explain.subject, LONG_TEXT).encoded]
+    pieces = [[len(piece)] for piece in long_texts.split_text(explain.subject, LONG_TEXT).encoded]
     alone, seen, counts = explain(LONG_TEXT), reading(monkeypatch), []
     report = lambda *step: counts.append(step)  # noqa: E731
     found = explain.map(["A bore.", LONG_TEXT, "A joy."], progress=report)
@@ -252,9 +255,9 @@ def test_long_texts_are_never_read_cut_first(load, monkeypatch):
 
 @pytest.mark.parametrize("done", [1, 2])
 def test_cancel_within_a_long_text_keeps_what_is_done(load, monkeypatch, done):
-    cancel, read, seen = threading.Event(), nbsal.Explainer.read, []
+    cancel, read, seen = threading.Event(), nbsal.Explainer.from_trace, []
     explain = nbsal.Explainer(load("bert"), "gradxact", long="window")
-    last = 2 + (done - 1) * len(windows.over(explain.subject, LONG_TEXT).places)  # the first window of a text
+    last = 2 + (done - 1) * len(long_texts.split_text(explain.subject, LONG_TEXT).places)  # the first window of a text
 
     def reads(explainer, trace):
         seen.append(trace)
@@ -262,7 +265,7 @@ def test_cancel_within_a_long_text_keeps_what_is_done(load, monkeypatch, done):
             cancel.set()
         return read(explainer, trace)
 
-    monkeypatch.setattr(nbsal.Explainer, "read", reads)
+    monkeypatch.setattr(nbsal.Explainer, "from_trace", reads)
     with pytest.raises(Cancelled, match=f"after {done} of 3") as caught:
         explain.map(["A bore.", LONG_TEXT, LONG_TEXT], progress=False, cancel=cancel)
     assert [one.provenance.get("windows", 1) > 1 for one in caught.value.partial] == [False, True][:done]
@@ -272,15 +275,15 @@ def test_cancel_within_a_long_text_keeps_what_is_done(load, monkeypatch, done):
 def test_a_batch_beside_windows_stays_a_batch(load, forwards):
     explain = nbsal.Explainer(load("bert"), "gradxact", long="window")
     texts = [LONG_TEXT, "A bore.", "A warm and funny joy."]
-    found = together({"": explain}, explain.subject.encode(texts), [0, 0, 0])[""]
-    assert len(forwards) == 1 + len(windows.over(explain.subject, LONG_TEXT).places)
+    found = explain_batch({"": explain}, explain.subject.encode(texts), [0, 0, 0])[""]
+    assert len(forwards) == 1 + len(long_texts.split_text(explain.subject, LONG_TEXT).places)
     for text, one in zip(texts, found, strict=True):
         assert axioms.relative(one.scores, explain(text, target=0).scores) < 1e-5
 
 
 def test_who_cuts_and_who_reads_by_windows_go_together(load):
     members = {long: nbsal.Explainer(load("bert"), "gradxact", long=long) for long in ("truncate", "window")}
-    found = together(members, load("bert").encode([LONG_TEXT, "A bore."]), [0, 0])
+    found = explain_batch(members, load("bert").encode([LONG_TEXT, "A bore."]), [0, 0])
     for name, explain in members.items():
         for text, one in zip([LONG_TEXT, "A bore."], found[name], strict=True):
             assert axioms.relative(one.scores, explain(text, target=0).scores) < 1e-5
@@ -290,8 +293,8 @@ def test_who_cuts_and_who_reads_by_windows_go_together(load):
 def test_windows_begin_behind_what_the_tokenizer_added(load):
     """Special tokens that were typed are part of the text, wherever they stand."""
     subject = load("bert")
-    found = windows.over(subject, "[SEP] [SEP] " + LONG_TEXT)
-    assert all(max(map(len, found.places)) <= subject.longest for _ in found.places)
+    found = long_texts.split_text(subject, "[SEP] [SEP] " + LONG_TEXT)
+    assert all(max(map(len, found.places)) <= subject.max_length for _ in found.places)
     assert sorted({place for places in found.places for place in places}) == list(range(len(found.row)))
     assert all(piece.tokens[0] == "[CLS]" and piece.tokens[-1] == "[SEP]" for piece in found.encoded)
     assert found.encoded[0].tokens[1] == "[SEP]" and nbsal.Explainer(subject, "gradcam", long="window")(LONG_TEXT)
@@ -311,7 +314,7 @@ def test_windows_are_for_decisions_about_single_texts(load):
 
 def test_windows_of_a_one_logit_head_average_its_output(load):
     explain = nbsal.Explainer(load("bert", num_labels=1), "gradcam", long="window")
-    pieces = windows.over(explain.subject, LONG_TEXT)
+    pieces = long_texts.split_text(explain.subject, LONG_TEXT)
     values = [float(explain.ids(piece.ids).prediction) for piece in pieces.encoded]
     assert float(explain(LONG_TEXT).prediction) == pytest.approx(np.mean(values), rel=1e-3)
 

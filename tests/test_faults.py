@@ -110,7 +110,7 @@ def test_the_interrupts_are_noticed_where_something_is_left(load, monkeypatch):
         model.eval()
         yield
 
-    monkeypatch.setattr(nbsal.anatomy, "evaluating", careless)
+    monkeypatch.setattr(nbsal.model.architecture, "evaluating", careless)
     with interrupted(subject), pytest.raises(KeyboardInterrupt):
         CALLS["one text"](subject)
     assert state(subject) != before
@@ -118,14 +118,14 @@ def test_the_interrupts_are_noticed_where_something_is_left(load, monkeypatch):
 
 def test_an_interrupted_evaluation_goes_on_from_its_memory(load):
     subject, asked = load("bert"), []
-    explain, memory = nbsal.Explainer(subject, "gradcam"), evaluation.memory.Memory()
+    explain, cache = nbsal.Explainer(subject, "gradcam"), evaluation.memory.Memory()
     truth = evaluation.games(explain, TEXTS, random=0, progress=False)
     with interrupted(subject, forward=4), pytest.raises(KeyboardInterrupt):
-        evaluation.games(explain, TEXTS, random=0, progress=False, memory=memory)
-    known = memory.saliencies[subject, explain.method]
+        evaluation.games(explain, TEXTS, random=0, progress=False, cache=cache)
+    known = cache.saliencies[subject, explain.method]
     assert len(known) == len(TEXTS)
     handle = subject.model.register_forward_hook(lambda module, args, output: asked.append(output.logits.requires_grad))
-    found = evaluation.games(explain, TEXTS, random=0, progress=False, memory=memory)
+    found = evaluation.games(explain, TEXTS, random=0, progress=False, cache=cache)
     handle.remove()
     assert found.frame.equals(truth.frame) and asked and not any(asked), "explained again"
 
@@ -183,8 +183,10 @@ def test_a_model_converted_after_loading_is_explained_in_its_new_precision(load,
     before = explain(TEXTS[0])
     model.to(dtype)
     found = explain(TEXTS[0])
-    assert found.provenance["dtype"] == str(explain.reader.dtype).removeprefix("torch.")
-    assert explain.reader.dtype in (dtype, torch.float64) and axioms.relative(found.scores, before.scores) < 1e-4
+    assert found.provenance["dtype"] == str(explain.method_subject.dtype).removeprefix("torch.")
+    assert (
+        explain.method_subject.dtype in (dtype, torch.float64) and axioms.relative(found.scores, before.scores) < 1e-4
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -202,7 +204,7 @@ def test_a_model_halved_after_loading_says_so(load, dtype):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_where_half_precision_is_fine_every_method_takes_it(load, dtype, monkeypatch):
     """As on a GPU."""
-    monkeypatch.setattr(nbsal.anatomy, "check_place", lambda model: None)
+    monkeypatch.setattr(nbsal.model.architecture, "check_place", lambda model: None)
     subject = nbsal.load(zoo.model("bert", "sequence").to(dtype), tokenizer=zoo.tokenizer("wordpiece"), lm="tied")
     for name in ("decoded-gradcam", "mask-lrp", "occlusion", "lime", "smooth", "integrated", "attcat", "rollout"):
         settings = {"mask": MASK} if name == "mask-lrp" else {}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import nbsal
 from nbsal import corpus
-from nbsal.corpus.sources import source_of
+from nbsal.corpus.sources import open_source
 from nbsal.corpus.storage import LOCK, Storage
 from nbsal.errors import NbsalError
 from nbsal.heads import HeadMask, HeadStudy, Parse
@@ -274,4 +274,4 @@ def sources(tmp_path_factory):
 def test_damaged_sources_are_a_sentence(sources, tmp_path, name, done):
     path = tmp_path / name
     path.write_bytes(damaged((sources / name).read_bytes(), done))
-    told(lambda: list(source_of(path, "text").rows))
+    told(lambda: list(open_source(path, "text").rows))

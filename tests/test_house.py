@@ -64,7 +64,7 @@ def test_floors_catch_an_import_from_above(tmp_path):
     ]
     environment = os.environ | {"PYTHONPATH": str(tmp_path)}
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
-    assert found.returncode != 0 and "nbsal.encoding -> nbsal.saliency" in found.stdout
+    assert found.returncode != 0 and "nbsal.model.tokens -> nbsal.saliency" in found.stdout
 
 
 @pytest.mark.parametrize("command", [("ruff", "check"), ("ruff", "format", "--check")])
@@ -124,7 +124,7 @@ def public() -> dict[str, Any]:
 def test_every_public_name_has_an_example_that_runs():
     """Doctests of the package are run beside these tests, so an example that stands there holds."""
     examples = {name: doctest.DocTestParser().get_examples(one.__doc__ or "") for name, one in public().items()}
-    assert {"nbsal.subject.load", "nbsal.heads.statistics.study", "nbsal.lrp.rules.Linear"} <= set(examples)
+    assert {"nbsal.model.subject.load", "nbsal.heads.statistics.study", "nbsal.lrp.rules.Linear"} <= set(examples)
     assert not [name for name, found in examples.items() if not any(example.want for example in found)]
 
 

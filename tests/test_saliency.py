@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbsal
-from nbsal import render
-from nbsal.encoding import Row
 from nbsal.errors import InputError
+from nbsal.model.tokens import Row
+from nbsal.render import colours, html
 
 matplotlib.use("Agg")
 HOSTILE = [
@@ -53,13 +53,13 @@ def made(tokens=("good", "bad", "bad"), scores=(0.5, -0.25, 0.0), signed=(0.5, -
         "method": "gradcam",
         "provenance": {"model": "a model", "dtype": "float64", "parameters": {"layer": 3}},
         "scores": np.array([9.0, *scores, -9.0]),
-        "signed": np.array([0.0, *signed, 0.0]),
+        "tie_breaker": np.array([0.0, *signed, 0.0]),
     }
     return nbsal.Saliency(**fields | changes)
 
 
 def test_order_is_score_then_signed_score_then_position():
-    tied = made(tokens=("a", "b", "c", "d"), scores=(0.0, 1.0, 0.0, 0.0), signed=(-2.0, 0.0, -1.0, -2.0))
+    tied = made(tokens=("a", "b", "c", "d"), scores=(0.0, 1.0, 0.0, 0.0), tie_breaker=(-2.0, 0.0, -1.0, -2.0))
     assert [tied.tokens[i] for i in tied.order] == ["b", "c", "a", "d"]
 
 
@@ -73,9 +73,9 @@ def test_special_tokens_are_scored_and_never_ranked():
 
 
 def test_words_add_up_their_tokens():
-    split = made(tokens=("unlike", "ly"), scores=(0.25, 0.5), signed=(0, 0), text="unlikely")
+    split = made(tokens=("unlike", "ly"), scores=(0.25, 0.5), tie_breaker=(0, 0), text="unlikely")
     row = split.row.__class__(**{**vars(split.row), "offsets": ((0, 0), (0, 6), (6, 8), (0, 0))})
-    words = made(row=row, scores=(0.25, 0.5), signed=(0, 0), tokens=("unlike", "ly")).by_word()
+    words = made(row=row, scores=(0.25, 0.5), tie_breaker=(0, 0), tokens=("unlike", "ly")).by_word()
     assert words[["word", "score", "start", "end"]].values.tolist() == [["unlikely", 0.75, 0, 8]]
 
 
@@ -139,11 +139,11 @@ class Page(HTMLParser):
 
 def test_html_shows_the_text_as_typed_and_runs_nothing():
     for token in HOSTILE:
-        page = Page(made(tokens=(token, "x"), scores=(1.0, -1.0), signed=(0, 0)).to_html(page=True))
+        page = Page(made(tokens=(token, "x"), scores=(1.0, -1.0), tie_breaker=(0, 0)).to_html(page=True))
         names = {name for name, _ in page.elements}
         assert names <= {"html", "meta", "title", "body", "div", "b", "p", "span"}, token
         assert not any(key.startswith("on") or key in ("href", "src") for _, found in page.elements for key in found)
-        assert render.visible(token) in page.text
+        assert html.visible(token) in page.text
 
 
 def test_html_says_what_it_shows():
@@ -157,26 +157,26 @@ def test_html_says_what_it_shows():
 
 
 def test_strength_follows_the_score():
-    alphas = [render.colour(score, 2.0)[1] for score in (0.0, 0.5, 2.0, -2.0)]
-    assert alphas == [0.0, render.STRONGEST / 4, render.STRONGEST, render.STRONGEST]
-    assert render.colour(1.0, 1.0)[0] != render.colour(-1.0, 1.0)[0]
+    alphas = [colours.colour(score, 2.0)[1] for score in (0.0, 0.5, 2.0, -2.0)]
+    assert alphas == [0.0, colours.STRONGEST / 4, colours.STRONGEST, colours.STRONGEST]
+    assert colours.colour(1.0, 1.0)[0] != colours.colour(-1.0, 1.0)[0]
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=40), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 6)), max_size=8))
 def test_stretches_give_back_the_text(text, spans):
     spans = sorted((min(a, len(text)), min(a + n, len(text))) for a, n in spans)
-    cut = render.stretches(text, ((a, b, 1.0, "t") for a, b in spans))
+    cut = html.scored_spans(text, ((a, b, 1.0, "t") for a, b in spans))
     assert "".join(stretch.text for stretch in cut) == text
 
 
 def test_pieces_of_one_character_share_its_stretch():
-    cut = render.stretches("😀!", [(0, 1, 0.25, "a"), (0, 1, 0.5, "b"), (1, 2, 1.0, "!")])
+    cut = html.scored_spans("😀!", [(0, 1, 0.25, "a"), (0, 1, 0.5, "b"), (1, 2, 1.0, "!")])
     assert [(s.text, s.score) for s in cut] == [("😀", 0.75), ("!", 1.0)]
 
 
 def test_the_terminal_is_not_steered_by_the_text():
-    shown = made(tokens=("\x1b[31mred", "x"), scores=(1.0, 0.9), signed=(0, 0)).to_terminal()
+    shown = made(tokens=("\x1b[31mred", "x"), scores=(1.0, 0.9), tie_breaker=(0, 0)).to_terminal()
     assert "\x1b[31m" not in shown and "␛[31mred" in shown and "\x1b[48;2;" in shown
     plain = made().to_terminal(colours=False)
     assert "\x1b" not in plain and "good[+0.5] bad[-0.25] bad" in plain
@@ -189,13 +189,13 @@ def test_bars_show_words_and_their_sizes():
     assert ax.patches[1].get_hatch() and not ax.patches[0].get_hatch()
     own = matplotlib.figure.Figure().subplots()
     assert made().plot(own) is own and len(own.patches) == 3
-    many = made(tokens=[f"w{i}" for i in range(99)], scores=np.arange(99.0), signed=np.zeros(99)).plot(longest=7)
+    many = made(tokens=[f"w{i}" for i in range(99)], scores=np.arange(99.0), tie_breaker=np.zeros(99)).plot(longest=7)
     assert [label.get_text() for label in many.get_xticklabels()] == [f"w{i}" for i in range(92, 99)]
 
 
 @pytest.mark.parametrize("token", HOSTILE)
 def test_figures_draw_hostile_tokens_as_they_are(load, token):
-    figure = made(tokens=(token, "x"), scores=(1.0, 0.0), signed=(0, 0)).plot().figure
+    figure = made(tokens=(token, "x"), scores=(1.0, 0.0), tie_breaker=(0, 0)).plot().figure
     figure.canvas.draw()
     matplotlib.pyplot.close(figure)
     layers = nbsal.Explainer(load("bert"), "gradxact").every_layer(f"good {token}").plot().figure
@@ -238,7 +238,7 @@ def test_provenance_says_what_was_run(load):
 
 def test_figures_cut_names_that_would_leave_them_no_room(load):
     long = "pneumo" * 20
-    bars = made(tokens=(long, "x"), scores=(1.0, 0.0), signed=(0, 0)).plot()
+    bars = made(tokens=(long, "x"), scores=(1.0, 0.0), tie_breaker=(0, 0)).plot()
     layers = nbsal.Explainer(load("bert"), "gradxact").every_layer(f"good {long}").plot()
     for axes in (bars, layers):
         assert max(len(tick.get_text()) for tick in axes.get_xticklabels()) <= 24
@@ -254,11 +254,11 @@ def test_what_the_model_did_not_read_is_told_apart():
 
 def test_a_special_token_that_was_typed_at_the_end_was_read(reviews):
     found = nbsal.Explainer(reviews, "gradcam")("A joy. [SEP] ")
-    assert found.stretches()[0][-1].text.strip() == "[SEP]" and 'title="not read"' not in found.to_html()
+    assert found.scored_spans()[0][-1].text.strip() == "[SEP]" and 'title="not read"' not in found.to_html()
 
 
 def test_the_scale_says_what_colours_mean_and_has_a_number_at_each_step():
-    signed, plain = render.legend_html(0.5, True), render.legend_html(0.5, False)
+    signed, plain = html.legend_html(0.5, True), html.legend_html(0.5, False)
     numbers = [re.findall(r">([^<]+)</span>", scale) for scale in (signed, plain)]
     assert numbers == [["-0.5", "-0.25", "0", "+0.25", "+0.5"], ["0", "+0.25", "+0.5"]]
     assert "orange speaks for, blue against" in signed and "blue" not in plain

@@ -12,7 +12,7 @@ import nbsal
 from nbsal import trace
 from nbsal.heads import HeadMask
 from nbsal.methods import alti, catalogue
-from nbsal.methods.variants import FirstRow
+from nbsal.methods.reference.published import FirstRow
 from tests import axioms
 
 ARCHITECTURES = ("bert", "deberta-v2", "mpnet", "albert", "llama")

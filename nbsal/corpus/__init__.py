@@ -9,8 +9,8 @@
 (Corpus(3 texts, 1 failed, gradcam), 'negative')
 """
 
-from nbsal.corpus.opened import Corpus as Corpus
-from nbsal.corpus.opened import reopen as reopen
-from nbsal.corpus.runs import explain as explain
+from nbsal.corpus.dataset import Corpus as Corpus
+from nbsal.corpus.dataset import open_corpus as open_corpus
+from nbsal.corpus.run import explain as explain
 
-open = reopen  # noqa: A001 - read as nbsal.corpus.open
+open = open_corpus  # noqa: A001 - read as nbsal.corpus.open

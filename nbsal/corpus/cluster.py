@@ -5,7 +5,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from nbsal.corpus.manifest import Shard
-from nbsal.corpus.shards import Work
+from nbsal.corpus.plugin import ModelPlugin
+from nbsal.corpus.shards import ShardTask
 from nbsal.corpus.storage import Storage
 from nbsal.progress import Meter
 
@@ -18,15 +19,13 @@ PATIENCE = 0.5  # seconds between looks at `cancel`
 
 
 def shards(
-    work: Work, storage: Storage, jobs: Iterable[tuple[int, list[Any]]], meter: Meter, client: "Client"
+    work: ShardTask, storage: Storage, jobs: Iterable[tuple[int, list[Any]]], meter: Meter, client: "Client"
 ) -> Iterator[tuple[int, Shard]]:
     """Shards in the order they are done, a few for each thread under way at a time."""
     from distributed import wait
 
-    from nbsal.corpus.plugin import Loaded
-
     name = f"nbsal-{storage.place}"
-    client.register_plugin(Loaded(name, work))
+    client.register_plugin(ModelPlugin(name, work))
     waiting, running = iter(jobs), dict[Any, int]()
     try:
         while True:

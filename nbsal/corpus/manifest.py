@@ -8,14 +8,14 @@ from typing import Any, Self
 
 import torch
 
-from nbsal.corpus.sources import Columns, Unreadable
+from nbsal.corpus.sources import Columns, UnreadableRow
 from nbsal.corpus.storage import Storage, digest
-from nbsal.corpus.vocabulary import spelling
+from nbsal.corpus.vocabulary import save_vocabulary
 from nbsal.errors import InputError
 from nbsal.explainer import Explainer
 from nbsal.heads import HeadMask
-from nbsal.saved import restored
-from nbsal.subject import Subject
+from nbsal.model.subject import Subject
+from nbsal.validation import loading
 
 SCHEMA = 1
 NAME = "_manifest.json"
@@ -64,7 +64,7 @@ class Plan:
             task=subject.task,
             labels=tuple(subject.labels),
             weights=weights_digest(subject),
-            vocabulary=digest(spelling(subject)),
+            vocabulary=digest(save_vocabulary(subject)),
             masks=_masks_digest(explainers.values()),
             methods={name: explainer.provenance for name, explainer in explainers.items()},
         )
@@ -121,7 +121,7 @@ class Manifest:
         data = storage.read(NAME)
         if data is None:
             return None
-        with restored(f"{storage.place}/{NAME}", "manifest of a corpus"):
+        with loading(f"{storage.place}/{NAME}", "manifest of a corpus"):
             stored = json.loads(data)
             schema = stored["plan"]["schema"]
             if schema != SCHEMA:
@@ -168,7 +168,7 @@ def source_digest(values: Iterable[Any]) -> str:
     """A checksum of what a source gave."""
     found = hashlib.blake2b(digest_size=16)
     for value in values:
-        shown = value.reason if isinstance(value, Unreadable) else value if isinstance(value, str) else repr(value)
+        shown = value.reason if isinstance(value, UnreadableRow) else value if isinstance(value, str) else repr(value)
         data = shown.encode("utf-8", "surrogatepass")
         found.update(f"{type(value).__name__} {len(data)} ".encode() + data)
     return found.hexdigest()

@@ -6,20 +6,20 @@ from typing import Any
 import torch
 from distributed import WorkerPlugin
 
-from nbsal.corpus.shards import Work
+from nbsal.corpus.shards import ShardTask
 from nbsal.explainer import Explainer
-from nbsal.subject import Subject
+from nbsal.model.subject import Subject
 
 
-class Loaded(WorkerPlugin):  # type: ignore[misc, unused-ignore]
+class ModelPlugin(WorkerPlugin):  # type: ignore[misc, unused-ignore]
     """The work of a run, taken apart for the journey: a lock does not travel, and a device may be another's."""
 
-    def __init__(self, name: str, work: Work) -> None:
+    def __init__(self, name: str, work: ShardTask) -> None:
         subject = next(iter(work.explainers.values())).subject
         self.name = name
-        self.work: Work | None = None
+        self.work: ShardTask | None = None
         self._model = subject.model if subject.device.type == "cpu" else copy.deepcopy(subject.model).cpu()
-        head = subject._language_head
+        head = subject._lm_head
         self._about = {
             "tokenizer": subject.tokenizer,
             "name": subject.name,
@@ -37,4 +37,4 @@ class Loaded(WorkerPlugin):  # type: ignore[misc, unused-ignore]
         model = self._model.to("cuda" if torch.cuda.is_available() else "cpu")
         subject = Subject(model, **self._about)
         members = {name: Explainer(subject, method, long=long) for name, (method, long) in self._methods.items()}
-        self.work = Work(members, **self._asked)
+        self.work = ShardTask(members, **self._asked)

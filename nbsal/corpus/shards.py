@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from nbsal import reading, room
 from nbsal.corpus.manifest import Plan, Shard, source_digest
-from nbsal.corpus.sources import Unreadable
+from nbsal.corpus.parquet import RowResult, scale_scores, to_table
+from nbsal.corpus.sources import UnreadableRow
 from nbsal.corpus.storage import Storage, digest
-from nbsal.corpus.table import Found, packed, scaled
-from nbsal.encoding import Encoded, Row
 from nbsal.errors import Cancelled, InputError, NbsalError
-from nbsal.explainer import Explainer, together
+from nbsal.explainer import Explainer, explain_batch
+from nbsal.model import batching
+from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter
 
 
 @dataclass(frozen=True)
-class Work:
+class ShardTask:
     """The explainers of a run, what they are to explain of every text, and how."""
 
     explainers: Mapping[str, Explainer]
@@ -32,7 +32,7 @@ class Work:
         """
         first = number * self.plan.shard_rows
         found = self.explained(first, values, meter)
-        data = packed(self.plan, first, values, found)
+        data = to_table(self.plan, first, values, found)
         name = f"part-{number:06}.parquet"
         storage.write(name, data)
         rows = [next(iter(one.values())).row for one in found if not isinstance(one, str)]
@@ -48,10 +48,10 @@ class Work:
             source=source_digest(values),
         )
 
-    def explained(self, first: int, values: Sequence[Any], meter: Meter) -> list[Found]:
+    def explained(self, first: int, values: Sequence[Any], meter: Meter) -> list[RowResult]:
         """What every explainer says of each row, or the sentence why it says nothing."""
         subject = next(iter(self.explainers.values())).subject
-        found: dict[int, Found] = {}
+        found: dict[int, RowResult] = {}
         rows: dict[int, Row] = {}
         for place, value in enumerate(values):
             read = self._read(value, first + place)
@@ -60,26 +60,26 @@ class Work:
             else:
                 found[place] = read
         meter.step(len(found))
-        for places in batches(rows, 0 if subject.one_at_a_time else self.plan.tokens):
+        for places in token_batches(rows, 0 if subject.one_at_a_time else self.plan.tokens):
             meter.check()
             found |= self._batch({place: rows[place] for place in places}, meter)
             meter.step(len(places))
         return [found[place] for place in range(len(values))]
 
     def _read(self, value: Any, number: int) -> Row | str:
-        if isinstance(value, Unreadable):
+        if isinstance(value, UnreadableRow):
             return value.reason
         try:
             return next(iter(self.explainers.values())).subject.encode([value], first=number)[0]
         except InputError as error:
             return str(error)
 
-    def _batch(self, rows: Mapping[int, Row], meter: Meter) -> dict[int, Found]:
+    def _batch(self, rows: Mapping[int, Row], meter: Meter) -> dict[int, RowResult]:
         """A batch, until `meter` stops it; if it fails, text by text, since one of them may be the cause."""
         subject = next(iter(self.explainers.values())).subject
-        encoded = Encoded(list(rows.values()), reading.pad_id(subject))
+        encoded = Encoded(list(rows.values()), subject.text_encoder.pad_id)
         try:
-            found = together(self.explainers, encoded, [self.target] * len(rows), meter.part(worth=0, total=1))
+            found = explain_batch(self.explainers, encoded, [self.target] * len(rows), meter.part(worth=0, total=1))
             each = {
                 place: {name: saliencies[at] for name, saliencies in found.items()} for at, place in enumerate(rows)
             }
@@ -91,17 +91,17 @@ class Work:
                 return {place: _sentence(error) for place in rows}
         return {at: one for place, row in rows.items() for at, one in self._batch({place: row}, meter).items()}
 
-    def _checked(self, found: dict[str, Any]) -> Found:
+    def _checked(self, found: dict[str, Any]) -> RowResult:
         for name, saliency in found.items():
-            if not np.isfinite(scaled(saliency.scores, self.plan.dtype)[0]).all():
+            if not np.isfinite(scale_scores(saliency.scores, self.plan.dtype)[0]).all():
                 return f"A score of {name} is NaN or infinite."
         return found
 
 
-def batches(rows: Mapping[int, Row], tokens: int) -> Iterator[list[int]]:
+def token_batches(rows: Mapping[int, Row], tokens: int) -> Iterator[list[int]]:
     """Places of rows of like lengths, as many as fit into so many tokens, padding included, and at least one."""
     places = sorted(rows, key=lambda place: len(rows[place]))
-    return room.packed(places, lambda batch, place: len(rows[place]) * (len(batch) + 1) > tokens)
+    return batching.fill_batches(places, lambda batch, place: len(rows[place]) * (len(batch) + 1) > tokens)
 
 
 def _sentence(error: Exception) -> str:

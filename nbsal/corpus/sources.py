@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.saved import restored
+from nbsal.validation import loading
 
 FORMATS = (".parquet", ".csv", ".jsonl")
 PARQUET = "Parquet file, nor a folder of such"
@@ -20,7 +20,7 @@ Columns = str | tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableRow:
     """A row whose text could not be had, and why."""
 
     reason: str
@@ -34,10 +34,10 @@ class Source:
     total: int | None
 
 
-def source_of(given: Any, text: Columns) -> Source:
+def open_source(given: Any, text: Columns) -> Source:
     """The rows of a file, a frame or a column of one, a `datasets` table, or any iterable of texts, pairs or dicts.
 
-    >>> list(source_of([{"text": "A joy."}, "A bore."], "text").rows)
+    >>> list(open_source([{"text": "A joy."}, "A bore."], "text").rows)
     ['A joy.', 'A bore.']
     """
     import pandas
@@ -96,14 +96,14 @@ def _file(path: str, names: Sequence[str]) -> Source:
 def _parquet(files: Any, path: str, names: Sequence[str]) -> Source:
     from pyarrow import dataset
 
-    with restored(path, PARQUET):
+    with loading(path, PARQUET):
         found = dataset.dataset(path, filesystem=files, format="parquet")
         _check(names, found.schema.names)
         return Source(_scanned(found, path, names), found.count_rows())
 
 
 def _scanned(found: Any, path: str, names: Sequence[str]) -> Iterator[Any]:
-    with restored(path, PARQUET):
+    with loading(path, PARQUET):
         for batch in found.to_batches(columns=list(names), batch_size=1024, batch_readahead=2, fragment_readahead=1):
             yield from _batch(batch, names)
 
@@ -140,7 +140,7 @@ def _decoded(value: Any) -> Any:
     try:
         return value.decode()
     except UnicodeDecodeError as error:
-        return Unreadable(f"The text is not UTF-8: {error}.")
+        return UnreadableRow(f"The text is not UTF-8: {error}.")
 
 
 def _csv(path: str, names: Sequence[str]) -> Iterator[Any]:
@@ -149,7 +149,7 @@ def _csv(path: str, names: Sequence[str]) -> Iterator[Any]:
     before = csv.field_size_limit(sys.maxsize)  # a text may be longer than the 128 KB of its default
     try:
         opened = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": "", "compression": "infer"}
-        with restored(path, "CSV file"), fsspec.open(path, "rt", **opened) as f:
+        with loading(path, "CSV file"), fsspec.open(path, "rt", **opened) as f:
             lines = csv.DictReader(f)
             _check(names, lines.fieldnames or ())
             for row in lines:
@@ -166,7 +166,7 @@ def _escaped(value: str | None) -> Any:
 def _jsonl(path: str, names: Sequence[str]) -> Iterator[Any]:
     import fsspec
 
-    with restored(path, "JSONL file"), fsspec.open(path, "rb", compression="infer") as file:
+    with loading(path, "JSONL file"), fsspec.open(path, "rb", compression="infer") as file:
         for line in file:
             yield _line(line, names) if names else None
 
@@ -175,11 +175,13 @@ def _line(line: bytes, names: Sequence[str]) -> Any:
     try:
         found = json.loads(line.decode())
     except UnicodeDecodeError as error:
-        return Unreadable(f"The line is not UTF-8: {error}.")
+        return UnreadableRow(f"The line is not UTF-8: {error}.")
     except (ValueError, RecursionError) as error:
-        return Unreadable(f"The line is no JSON: {error}.")
+        return UnreadableRow(f"The line is no JSON: {error}.")
     return (
-        _picked(found, names) if isinstance(found, dict) else Unreadable(f"The line is no JSON object: {found!r:.60}.")
+        _picked(found, names)
+        if isinstance(found, dict)
+        else UnreadableRow(f"The line is no JSON object: {found!r:.60}.")
     )
 
 
@@ -188,14 +190,14 @@ def _picked(row: Any, names: Sequence[str]) -> Any:
     if not isinstance(row, Mapping):
         return row
     if missing := [name for name in names if name not in row]:
-        return Unreadable(f"The row has no {' and no '.join(map(repr, missing))}, only {', '.join(map(str, row))}.")
+        return UnreadableRow(f"The row has no {' and no '.join(map(repr, missing))}, only {', '.join(map(str, row))}.")
     return next(_joined(*([row[name]] for name in names)))
 
 
 def _joined(*columns: Iterable[Any]) -> Iterator[Any]:
     """Texts as they are, two columns as pairs; a pair that lacks a member is told by it."""
     for members in zip(*columns, strict=True):
-        broken = next((member for member in members if isinstance(member, Unreadable)), None)
+        broken = next((member for member in members if isinstance(member, UnreadableRow)), None)
         yield broken or (members[0] if len(members) == 1 else members)
 
 

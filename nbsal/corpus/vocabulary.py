@@ -4,19 +4,19 @@ import json
 
 from nbsal.corpus.storage import Storage
 from nbsal.errors import InputError
-from nbsal.subject import Subject
+from nbsal.model.subject import Subject
 
 NAME = "_vocabulary.json"
 
 
-def spelling(subject: Subject) -> bytes:
+def save_vocabulary(subject: Subject) -> bytes:
     """Names of all tokens, in the order of their ids."""
     size = subject.model.config.vocab_size
     names = [] if subject.tokenizer is None else subject.tokenizer.convert_ids_to_tokens(list(range(size)))
     return json.dumps([name or f"#{i}" for i, name in enumerate(names)], ensure_ascii=False).encode()
 
 
-def spelt(storage: Storage, checksum: str) -> list[str]:
+def read_vocabulary(storage: Storage, checksum: str) -> list[str]:
     """The names that were kept."""
     data = storage.sound(NAME, checksum)
     if data is None:

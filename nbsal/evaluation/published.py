@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.encoding import Encoded, Row, Text
 from nbsal.errors import InputError
-from nbsal.evaluation import memory as remembering
-from nbsal.evaluation.curves import LABELS, classifying, indices
-from nbsal.evaluation.intervals import Floats, Resampling
-from nbsal.evaluation.memory import Explainers, Memory, Run, Table
-from nbsal.evaluation.results import Curve, Results, Sheet
+from nbsal.evaluation import cache as remembering
+from nbsal.evaluation._games import LABELS, check_classifier, label_indices
+from nbsal.evaluation.bootstrap import Bootstrap, Floats
+from nbsal.evaluation.cache import Cache, Coalitions, Explainers, Run
+from nbsal.evaluation.results import Curve, MetricInfo, Results
+from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
+from nbsal.validation import Text, as_list
 
 SHORTEST = 20
 WORKERS = 10
@@ -29,7 +30,7 @@ MEASURES = {"aopc": "high", "log-odds": "low"}
 SKIPPED = ("[CLS]", "[SEP]")
 
 
-def deletion(
+def published_deletion(
     explainers: Explainers,
     texts: Iterable[Text],
     labels: Iterable[Any],
@@ -37,7 +38,7 @@ def deletion(
     least: float = 0.0,
     workers: int = WORKERS,
     batch_size: int = 32,
-    memory: Memory | None = None,
+    cache: Cache | None = None,
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> Results:
@@ -48,16 +49,16 @@ def deletion(
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gae")
-    >>> deletion(explain, ["A joy " * 12, "A bore " * 12], [1, 0], progress=False).mean()["measure"].tolist()
+    >>> published_deletion(explain, ["A joy " * 12, "A bore " * 12], [1, 0], progress=False).mean()["measure"].tolist()
     ['aopc', 'log-odds']
     """
-    members = remembering.named(explainers)
-    rows = remembering.encoded([run for runs in members.values() for run in runs], texts)
+    members = remembering.named_explainers(explainers)
+    rows = remembering.encode_texts([run for runs in members.values() for run in runs], texts)
     if len(rows) > 1:
         raise InputError("The published variant takes explainers of one model at a time.")
     ((subject, whole),) = rows.items()
-    classifying(subject)
-    given = indices(subject, remembering.listed(labels, LABELS), len(whole))
+    check_classifier(subject)
+    given = label_indices(subject, as_list(labels, "labels", LABELS), len(whole))
     worker = np.arange(len(whole)) // max(1, len(whole) // workers)
     kept = [i for i, row in enumerate(whole) if len(row) >= SHORTEST]
     if not kept:
@@ -68,19 +69,19 @@ def deletion(
     explained = [replace(row, mask=tuple(int(token != separator) for token in row.ids)) for row in bare]
     flat = [run for runs in members.values() for run in runs]
     total = len(kept) * (1 + len(flat) * (1 + len(FRACTIONS)))
-    with remembering.keeping(memory) as memory, Meter(total, progress, cancel) as meter:
+    with remembering.cache_or_new(cache) as cache, Meter(total, progress, cancel) as meter:
         asked = {subject: Encoded(explained, whole.pad_id)}
-        found = memory.explain(flat, asked, gold, batch_size, meter)
+        found = cache.explain(flat, asked, gold, batch_size, meter)
         runs = [Run(subject, Encoded(bare, whole.pad_id), [_order(s.scores) for s in one]) for one in found]
         tables = [[_table(row, order) for row, order in zip(bare, run.orders, strict=True)] for run in runs]
-        logits = memory.read(runs, tables, 0, meter)
+        logits = cache.read(runs, tables, 0, meter)
     logs = np.array(
         [[[*one.double().log_softmax(-1)[:, label]] for one, label in zip(part, gold, strict=True)] for part in logits]
     )  # [run, text, subset]
     likely = np.exp(logs[0, :, 0]) >= least
     weights = _weights(worker[kept], likely)
     values = {"aopc": np.exp(logs[..., :1]) - np.exp(logs[..., 1:]), "log-odds": logs[..., 1:] - logs[..., :1]}
-    again = Resampling([(row.text, label) for row, label, counts in zip(bare, gold, likely, strict=True) if counts])
+    again = Bootstrap([(row.text, label) for row, label, counts in zip(bare, gold, likely, strict=True) if counts])
     curves, at = {}, 0
     for name, one in members.items():
         for measure, value in values.items():
@@ -88,7 +89,7 @@ def deletion(
             curves[name, measure] = Curve.of(FRACTIONS, part, again)
         at += len(one)
     notes = (f"{int(likely.sum())} of {len(whole)} texts, as published",)
-    return Results(Sheet(better=MEASURES), curves, notes)
+    return Results(MetricInfo(better=MEASURES), curves, notes)
 
 
 def _order(scores: Any) -> list[int]:
@@ -96,7 +97,7 @@ def _order(scores: Any) -> list[int]:
     return [int(place) for place in np.argsort(-scores, kind="stable")]
 
 
-def _table(row: Row, order: Sequence[int]) -> Table:
+def _table(row: Row, order: Sequence[int]) -> Coalitions:
     """The whole text, and what stays of it at every fraction."""
     walked = [place for place in order[:-1] if row.tokens[place] not in SKIPPED]
     kept = np.ones((1 + len(FRACTIONS), len(row)), dtype=bool)

@@ -16,15 +16,16 @@ import numpy as np
 import pandas
 
 from nbsal import data, samples
-from nbsal.encoding import Text
-from nbsal.evaluation.curves import at_layers, best_layer, games
-from nbsal.evaluation.deletion import faithfulness
-from nbsal.evaluation.memory import Memory
-from nbsal.evaluation.overlaps import overlap
-from nbsal.evaluation.results import Results, joined
+from nbsal.evaluation._faithfulness import faithfulness
+from nbsal.evaluation._games import at_layers, best_layer, games
+from nbsal.evaluation._overlap import overlap
+from nbsal.evaluation.cache import Cache
+from nbsal.evaluation.results import Results, join_results
 from nbsal.explainer import Explainer
 from nbsal.methods import catalogue
-from nbsal.subject import Subject, load
+from nbsal.model.load import load
+from nbsal.model.subject import Subject
+from nbsal.validation import Text
 
 TENTHS = tuple(step / 10 for step in range(11))
 SHORTEST = 14
@@ -83,7 +84,7 @@ class Folder:
             found.append(Results.load(stored))
         if not found:
             raise SystemExit("Time is up before anything was done: give it more minutes.")
-        return joined(found)
+        return join_results(found)
 
 
 def plain_names() -> list[str]:
@@ -101,8 +102,8 @@ def game_groups(subject: Subject, layer: int, baselines: Sequence[str]) -> Group
         for at in range(subject.depth + 1)
     }
     seeds = {f"random-{i}": range(i, i + 5) for i in range(0, RANDOM, 5)}
-    found |= {name: {"random": chance(subject, part)} for name, part in seeds.items()}
-    return found | undecoded(subject, layer) | single(subject, baselines)
+    found |= {name: {"random": random_methods(subject, part)} for name, part in seeds.items()}
+    return found | undecoded(subject, layer) | one_each(subject, baselines)
 
 
 def undecoded(subject: Subject, layer: int) -> Groups:
@@ -111,19 +112,19 @@ def undecoded(subject: Subject, layer: int) -> Groups:
     return {f"{m}-{layer}": {f"{name} l{layer}": Explainer(subject, m, layer=layer)} for m, name in names.items()}
 
 
-def single(subject: Subject, names: Iterable[str]) -> Groups:
+def one_each(subject: Subject, names: Iterable[str]) -> Groups:
     """Methods of the catalogue as they are, each a group of its own."""
     shown = {"gradcam": "Grad-CAM l0", "simple": "Simple l0", "gradxact": "gradxact l0"}
     return {name: {shown.get(name, name): Explainer(subject, name)} for name in names}
 
 
-def masked_by_chance(subject: Subject) -> Groups:
+def random_masks(subject: Subject) -> Groups:
     """Scores by chance, and Mask-LRP with as many heads at random places; five of each."""
     masks = [Explainer(subject, "mask-lrp", mask=subject.mask.matched_random(seed)) for seed in range(5)]
-    return {"random": {"random": chance(subject, range(5))}, "random-mask": {"random mask": masks}}
+    return {"random": {"random": random_methods(subject, range(5))}, "random-mask": {"random mask": masks}}
 
 
-def corrupted(subject: Subject) -> Groups:
+def corrupted_masks(subject: Subject) -> Groups:
     """Mask-LRP while ever more of the heads left out are let in, five times at random, named after their share."""
     groups: Groups = {}
     for percent in range(0, 101, 20):
@@ -133,14 +134,14 @@ def corrupted(subject: Subject) -> Groups:
     return groups
 
 
-def chance(subject: Subject, seeds: Iterable[int]) -> list[Explainer]:
+def random_methods(subject: Subject, seeds: Iterable[int]) -> list[Explainer]:
     """Explainers that score by chance."""
     return [Explainer(subject, "random", seed=seed) for seed in seeds]
 
 
 def report_games(task: Task, options: argparse.Namespace) -> list[str]:
     """Both games for every layer of the decoded methods and every baseline, and the margins of the chosen layer."""
-    subject, memory = load(task.name), Memory()
+    subject, cache = load(task.name), Cache()
     rows, labels = task.rows(task.split, options.texts)
     kept = Folder(options.keep / f"games-{task.table}-{len(rows)}", options.minutes)
     layer = chosen_layer(subject, task, options.choosing, kept.path)
@@ -149,7 +150,7 @@ def report_games(task: Task, options: argparse.Namespace) -> list[str]:
     print(f"layer {layer}, chosen by decoded Grad-CAM on {chosen_on}", flush=True)
 
     def play(explainers: Members) -> Results:
-        return games(explainers, rows, labels, fractions=TENTHS, random=0, memory=memory, progress=False)
+        return games(explainers, rows, labels, fractions=TENTHS, random=0, cache=cache, progress=False)
 
     found = kept.all(game_groups(subject, layer, options.baselines), play)
     print(side_by_side(found.auc(), "auc", "revealing").to_string())
@@ -160,16 +161,16 @@ def report_games(task: Task, options: argparse.Namespace) -> list[str]:
 
 def report_faithfulness(task: Task, options: argparse.Namespace) -> list[str]:
     """AOPC and its kin for the baselines of Mask-LRP, its readings, five masks by chance, and chance."""
-    subject, memory = load(task.name), Memory()
+    subject, cache = load(task.name), Cache()
     rows, _ = task.rows(task.split, options.texts, shortest=SHORTEST, tokenizer=subject.tokenizer)
     kept = Folder(options.keep / f"faithfulness-{task.table}-{len(rows)}", options.minutes)
     print(
         f"{task.name} on {task.table} ({task.split}), {len(rows)} texts of {SHORTEST} tokens or more, predicted class"
     )
     layers: Groups = {"decoded": {f"decoded Grad-CAM l{samples.DEFAULT_LAYER}": Explainer(subject, "decoded-gradcam")}}
-    groups = masked_by_chance(subject) | layers | undecoded(subject, samples.DEFAULT_LAYER)
-    groups |= single(subject, [*options.baselines, *READINGS])
-    found = kept.all(groups, lambda some: faithfulness(some, rows, memory=memory, progress=False))
+    groups = random_masks(subject) | layers | undecoded(subject, samples.DEFAULT_LAYER)
+    groups |= one_each(subject, [*options.baselines, *READINGS])
+    found = kept.all(groups, lambda some: faithfulness(some, rows, cache=cache, progress=False))
     print(side_by_side(found.mean(), "mean", "aopc").to_string())
     print(found.spread().round(4).to_string(index=False))
     print_margins(found, "mask-lrp", measures=("aopc", "log-odds"))
@@ -178,11 +179,11 @@ def report_faithfulness(task: Task, options: argparse.Namespace) -> list[str]:
 
 def report_corruption(task: Task, options: argparse.Namespace) -> list[str]:
     """AOPC and log-odds of Mask-LRP while ever more of the heads left out are let in, five times at random."""
-    subject, memory = load(task.name), Memory()
+    subject, cache = load(task.name), Cache()
     rows, _ = task.rows(task.split, options.texts, shortest=SHORTEST, tokenizer=subject.tokenizer)
     kept = Folder(options.keep / f"corruption-{task.table}-{len(rows)}", options.minutes)
     print(f"{task.name} on {task.table} ({task.split}), {len(rows)} texts of {SHORTEST} tokens or more")
-    found = kept.all(corrupted(subject), lambda some: faithfulness(some, rows, memory=memory, progress=False))
+    found = kept.all(corrupted_masks(subject), lambda some: faithfulness(some, rows, cache=cache, progress=False))
     print(side_by_side(found.mean(), "mean", None).to_string())
     print(found.spread().query("measure in ('aopc', 'log-odds')").round(4).to_string(index=False))
     return kept.missing
@@ -190,15 +191,17 @@ def report_corruption(task: Task, options: argparse.Namespace) -> list[str]:
 
 def report_overlap(task: Task, options: argparse.Namespace) -> list[str]:
     """How many of the first 10 to 100 tokens pairs of classes share."""
-    subject, memory = load(task.name), Memory()
+    subject, cache = load(task.name), Cache()
     rows, _ = task.rows(task.split, options.texts)
     kept = Folder(options.keep / f"overlap-{task.table}-{len(rows)}", options.minutes)
     print(f"{task.name} on {task.table} ({task.split}), {len(rows)} texts")
     layers: Groups = {"decoded": {f"decoded Grad-CAM l{samples.DEFAULT_LAYER}": Explainer(subject, "decoded-gradcam")}}
     layers |= {"decoded-simple": {f"decoded Simple l{samples.DEFAULT_LAYER}": Explainer(subject, "decoded-simple")}}
-    groups = layers | undecoded(subject, samples.DEFAULT_LAYER) | {"random": {"random": chance(subject, range(5))}}
-    groups |= single(subject, options.baselines)
-    found = kept.all(groups, lambda some: overlap(some, rows, memory=memory, progress=False))
+    groups = (
+        layers | undecoded(subject, samples.DEFAULT_LAYER) | {"random": {"random": random_methods(subject, range(5))}}
+    )
+    groups |= one_each(subject, options.baselines)
+    found = kept.all(groups, lambda some: overlap(some, rows, cache=cache, progress=False))
     frame = found.frame
     frame["cell"] = [f"{v:.2f} [{low:.2f}, {high:.2f}]" for v, low, high in frame[["value", "low", "high"]].to_numpy()]
     table = frame.pivot(index="explainer", columns="k", values="cell").loc[found.explainers]

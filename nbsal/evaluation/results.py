@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbsal import render
 from nbsal.errors import InputError, UnknownName
-from nbsal.evaluation.intervals import Floats, Resampling, difference, interval
-from nbsal.saved import restored
+from nbsal.evaluation.bootstrap import Bootstrap, Floats, difference, interval
+from nbsal.render import html
+from nbsal.validation import loading
 
 if TYPE_CHECKING:
     import pandas
@@ -37,7 +37,7 @@ class Curve:
     draws: Floats  # [draw, point]
 
     @classmethod
-    def of(cls, points: Sequence[float], values: Floats, again: Resampling) -> "Curve":
+    def of(cls, points: Sequence[float], values: Floats, again: Bootstrap) -> "Curve":
         """From the values of every run at every point for every text, [run, point, text]."""
         return cls(tuple(map(float, points)), again.mean(values), again.draws(values.mean(0)))
 
@@ -55,7 +55,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class MetricInfo:
     """How results are headed: what a measure, a point and a value are called, and how a curve is summed up."""
 
     measure: str = "measure"
@@ -76,7 +76,7 @@ class Results:
     ['explainer', 'game', 'fraction', 'accuracy', 'low', 'high', 'spread']
     """
 
-    sheet: Sheet
+    sheet: MetricInfo
     curves: Mapping[tuple[str, str], Curve]
     notes: tuple[str, ...] = ()
 
@@ -176,10 +176,10 @@ class Results:
             styles[self.headed(m), head] = self.marks(m, ours)
         styled = (
             numbers.style.format(precision=3, escape="html")
-            .format_index(lambda name: render.escape(str(name)))
+            .format_index(lambda name: html.escape(str(name)))
             .apply(lambda _: styles, None)
         )
-        return styled.set_caption(render.escape(". ".join(self.notes)))
+        return styled.set_caption(html.escape(". ".join(self.notes)))
 
     def plot(self, explainers: Sequence[str] | None = None) -> "Figure":
         """A panel a measure, a line an explainer; bands are 95 % intervals over texts, or over random runs."""
@@ -190,7 +190,7 @@ class Results:
         figure, axes = pyplot.subplots(1, len(self.measures), figsize=size, layout="constrained", squeeze=False)
         for ax, measure in zip(axes[0], self.measures, strict=True):
             for at, name in enumerate(names):
-                _draw(ax, self._curve(name, measure), render.visible(name), at)
+                _draw(ax, self._curve(name, measure), html.visible(name), at)
             ax.set_title(self.headed(measure), parse_math=False)
             ax.set_xlabel(self.sheet.point)
             ax.set_ylabel(self.sheet.value)
@@ -245,7 +245,7 @@ class Results:
     @classmethod
     def load(cls, path: str | Path) -> "Results":
         """Read what `save` wrote."""
-        with restored(path, "saved Results"):
+        with loading(path, "saved Results"):
             with np.load(BytesIO(Path(path).read_bytes()), allow_pickle=False) as stored:
                 head = json.loads(str(stored["head"]))
                 if head["nbsal"] != FORMAT:
@@ -254,10 +254,10 @@ class Results:
                     (name, measure): Curve(tuple(stored[f"points{at}"]), stored[f"runs{at}"], stored[f"draws{at}"])
                     for at, (name, measure) in enumerate(head["curves"])
                 }
-            return cls(Sheet(**head["sheet"]), curves, tuple(head["notes"]))
+            return cls(MetricInfo(**head["sheet"]), curves, tuple(head["notes"]))
 
 
-def joined(parts: Sequence[Results]) -> Results:
+def join_results(parts: Sequence[Results]) -> Results:
     """Results on the same texts as one; parts of the same name are runs of one explainer."""
     together: dict[tuple[str, str], list[Curve]] = {}
     for part in parts:

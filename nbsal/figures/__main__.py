@@ -5,7 +5,6 @@ A run that was stopped, by hand or by `--minutes`, goes on where it was. Without
 """
 
 import argparse
-import html
 import json
 import os
 import re
@@ -17,12 +16,13 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from nbsal import data, render
+from nbsal import data
 from nbsal.errors import NbsalError
 from nbsal.figures import decoding_exhibits, mask_lrp_exhibits, pages, style
-from nbsal.figures.edition import BENCHES, Edition, OutOfTime, chosen
-from nbsal.figures.exhibits import Exhibit, Made
+from nbsal.figures.build import BENCHMARK_TASKS, Build, OutOfTime, parse_models
+from nbsal.figures.exhibits import Exhibit, Product
 from nbsal.figures.pages import Page
+from nbsal.render import html
 
 PAPERS = {
     "decoding": ("Decoding Layer Saliency in Language Transformers", decoding_exhibits.EXHIBITS),
@@ -37,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ[data.FOLDER] = str(options.data.resolve())
     title, exhibits = PAPERS[options.paper]
     try:
-        edition = Edition(options.out / options.paper, options.full, options.minutes, chosen(options.model, options.lm))
+        edition = Build(
+            options.out / options.paper, options.full, options.minutes, parse_models(options.model, options.lm)
+        )
     except NbsalError as error:
         print(f"nbsal.figures: {error}", file=sys.stderr)
         return 2
@@ -45,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(edition, title, exhibits, wanted)
 
 
-def run(edition: Edition, title: str, exhibits: Sequence[Exhibit], wanted: Sequence[Exhibit]) -> int:
+def run(edition: Build, title: str, exhibits: Sequence[Exhibit], wanted: Sequence[Exhibit]) -> int:
     """Make the wanted exhibits that are not there yet, and an index of all that are."""
     edition.out.mkdir(parents=True, exist_ok=True)
     status = 0
@@ -71,26 +73,26 @@ def run(edition: Edition, title: str, exhibits: Sequence[Exhibit], wanted: Seque
     return status
 
 
-def _keep(edition: Edition, exhibit: Exhibit, made: Made) -> None:
+def _keep(edition: Build, exhibit: Exhibit, made: Product) -> None:
     """Write an exhibit's parts as files, and the section of the index that shows them."""
     body = ""
     for at, (caption, part) in enumerate(made.parts):
         name = f"{_slug(exhibit)}{'' if len(made.parts) == 1 else '-' + 'abcdefghijkl'[at]}"
-        body += f"<p>{render.escape(caption)}</p>" if caption else ""
+        body += f"<p>{html.escape(caption)}</p>" if caption else ""
         if isinstance(part, Figure):
             picture = style.png(part)
             (edition.out / f"{name}.png").write_bytes(picture)
             body += pages.picture(picture, f"{exhibit.number}: {exhibit.title}")
         elif isinstance(part, Page):
             part.save(edition.out / f"{name}.html")
-            body += f'<p><a href="{name}.html">{render.escape(part.title)}</a></p>'
+            body += f'<p><a href="{name}.html">{html.escape(part.title)}</a></p>'
         else:
             part.data.to_csv(edition.out / f"{name}.csv", float_format="%.6g")  # type: ignore[attr-defined]
             body += part.to_html(table_uuid=name)
     _write(edition, exhibit, {"body": body, "footing": made.footing})
 
 
-def _index(edition: Edition, title: str, exhibits: Sequence[Exhibit]) -> None:
+def _index(edition: Build, title: str, exhibits: Sequence[Exhibit]) -> None:
     """One page with everything that is there."""
     sections, numbers = [], []
     for exhibit in exhibits:
@@ -98,7 +100,7 @@ def _index(edition: Edition, title: str, exhibits: Sequence[Exhibit]) -> None:
         if stored is None:
             continue
         numbers.append(exhibit.number)
-        body = stored.get("body", f"<p>Not made: {render.escape(stored.get('error', ''))}</p>")
+        body = stored.get("body", f"<p>Not made: {html.escape(stored.get('error', ''))}</p>")
         paper = f" The paper: {exhibit.paper}." if exhibit.paper else ""
         needs = "" if exhibit.needs == "nothing" else f" For {exhibit.needs}."
         rests = f"{stored.get('footing', '')}{paper}{needs}"
@@ -107,13 +109,13 @@ def _index(edition: Edition, title: str, exhibits: Sequence[Exhibit]) -> None:
     Page(title, head + pages.contents(numbers) + "".join(sections)).save(edition.out / "index.html")
 
 
-def _write(edition: Edition, exhibit: Exhibit, content: dict[str, Any]) -> None:
+def _write(edition: Build, exhibit: Exhibit, content: dict[str, Any]) -> None:
     path = edition.out / "kept" / f"{_slug(exhibit)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"settings": _settings(edition), **content}), encoding="utf-8")
 
 
-def _stored(edition: Edition, exhibit: Exhibit) -> dict[str, Any] | None:
+def _stored(edition: Build, exhibit: Exhibit) -> dict[str, Any] | None:
     """What an earlier run with the same settings wrote."""
     path = edition.out / "kept" / f"{_slug(exhibit)}.json"
     if not path.exists():
@@ -122,7 +124,7 @@ def _stored(edition: Edition, exhibit: Exhibit) -> dict[str, Any] | None:
     return found if found["settings"] == _settings(edition) else None
 
 
-def _settings(edition: Edition) -> list[Any]:
+def _settings(edition: Build) -> list[Any]:
     return [edition.real, edition.full, {table: [one.model, one.lm] for table, one in sorted(edition.models.items())}]
 
 
@@ -138,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--full", action="store_true", help="all texts of every table instead of a sample of them")
     parser.add_argument(
         "--model", action="append", default=[], metavar="[TABLE=]ID",
-        help=f"a model of your own for a table ({', '.join(BENCHES)}); a checkpoint of Table 6 knows its table",
+        help=f"a model of your own for a table ({', '.join(BENCHMARK_TASKS)}); a checkpoint of Table 6 knows its table",
     )  # fmt: skip
     parser.add_argument(
         "--lm",

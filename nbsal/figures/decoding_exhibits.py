@@ -4,16 +4,16 @@ from collections.abc import Callable
 from functools import partial
 
 from nbsal.clouds import Cloud
-from nbsal.evaluation.curves import games
-from nbsal.evaluation.overlaps import overlap
-from nbsal.evaluation.report import TENTHS, Groups, game_groups, single
+from nbsal.evaluation._games import games
+from nbsal.evaluation._overlap import overlap
+from nbsal.evaluation.report import TENTHS, Groups, game_groups, one_each
 from nbsal.evaluation.results import Results
 from nbsal.explainer import Explainer
 from nbsal.figures import decoding_saliency as drawing
 from nbsal.figures import pages
-from nbsal.figures.edition import Edition
-from nbsal.figures.exhibits import Exhibit, Made, example, footing, labelled
-from nbsal.subject import Subject
+from nbsal.figures.build import Build
+from nbsal.figures.exhibits import Exhibit, Product, example, footing, labelled
+from nbsal.model.subject import Subject
 
 ALLEN = ("simple@allennlp", "smooth@allennlp", "integrated@allennlp")
 SHOWN = ("shapley@thermostat", "occlusion@thermostat", "integrated@thermostat")
@@ -30,69 +30,69 @@ def layers(subject: Subject) -> list[int]:
     return [layer for layer in range(subject.default_layer - 2, subject.default_layer + 2) if layer <= subject.depth]
 
 
-def played(edition: Edition, table: str) -> tuple[Results, str]:
+def played(edition: Build, table: str) -> tuple[Results, str]:
     """Both games for every layer and every baseline of a table, and on what."""
-    subject, rows, memory = edition.subject(table), edition.rows(table), edition.memory(table)
+    subject, rows, cache = edition.subject(table), edition.rows(table), edition.cache(table)
     groups = game_groups(subject, subject.default_layer, ["gradcam", "simple", *BASELINES[table]])
     found = edition.results(
         "games",
         table,
         len(rows.texts),
         groups,
-        lambda some: games(some, rows.texts, rows.labels, fractions=TENTHS, random=0, memory=memory, progress=False),
+        lambda some: games(some, rows.texts, rows.labels, fractions=TENTHS, random=0, cache=cache, progress=False),
     )
     return found, rows.said
 
 
-def clouded(edition: Edition, table: str) -> dict[str, Explainer]:
+def clouded(edition: Build, table: str) -> dict[str, Explainer]:
     """The explainers whose class tokens are compared."""
     subject = edition.subject(table)
     ours = {f"{CAM} l{subject.default_layer}": Explainer(subject, "decoded-gradcam")}
     return {name: Explainer(subject, name) for name in CLOUDED[table]} | ours
 
 
-def clouds(edition: Edition, table: str) -> tuple[dict[str, Cloud], str]:
+def clouds(edition: Build, table: str) -> tuple[dict[str, Cloud], str]:
     """Class tokens by explainer, and of which texts."""
     rows = edition.rows(table)
     return edition.clouds(table, clouded(edition, table), rows), rows.said
 
 
-def geometry(edition: Edition) -> Made:
+def geometry(edition: Build) -> Product:
     """Figure 1."""
     subject = edition.subject("sst2")
     drawn = drawing.toy_geometry(drawing.decoded_path(subject))
-    return Made(
-        [("", drawn)], f"The LM head of {subject.language_head.source} on 'big dog', block by block of {subject.name}."
+    return Product(
+        [("", drawn)], f"The LM head of {subject.lm_head.source} on 'big dog', block by block of {subject.name}."
     )
 
 
-def game_figure(table: str, edition: Edition) -> Made:
+def game_figure(table: str, edition: Build) -> Product:
     """Figures 2 and 3."""
     found, said = played(edition, table)
     ours = [f"{CAM} l{layer}" for layer in layers(edition.subject(table))]
     names = [*ours, "Grad-CAM l0", *BASELINES[table], "random"]
-    return Made([("", drawing.game_curves(found, names))], footing(edition, (table, said)))
+    return Product([("", drawing.game_curves(found, names))], footing(edition, (table, said)))
 
 
-def simple_figure(table: str, edition: Edition) -> Made:
+def simple_figure(table: str, edition: Build) -> Product:
     """Figures 7 and 8."""
     found, said = played(edition, table)
-    return Made([("", drawing.game_curves(found, simple_rows(edition, table)))], footing(edition, (table, said)))
+    return Product([("", drawing.game_curves(found, simple_rows(edition, table)))], footing(edition, (table, said)))
 
 
-def simple_rows(edition: Edition, table: str) -> list[str]:
+def simple_rows(edition: Build, table: str) -> list[str]:
     """The explainers of Table 2."""
     original = "simple@allennlp" if table == "sst2" else "Simple l0"
     return [original, *(f"{SIMPLE} l{layer}" for layer in layers(edition.subject(table))[:3])]
 
 
-def layer_figure(table: str, edition: Edition) -> Made:
+def layer_figure(table: str, edition: Build) -> Product:
     """Figures 5 and 6."""
     found, said = played(edition, table)
-    return Made([("", drawing.layer_curves(found, CAM))], footing(edition, (table, said)))
+    return Product([("", drawing.layer_curves(found, CAM))], footing(edition, (table, said)))
 
 
-def areas(edition: Edition) -> Made:
+def areas(edition: Build) -> Product:
     """Table 1; beside the paper's rows the layer undecoded, which is the honest comparison."""
     parts, rested = [], []
     for table in BASELINES:
@@ -104,60 +104,64 @@ def areas(edition: Edition) -> Made:
         styled = drawing.area_table({edition.name(table): found}, [*ours, undecoded], names)
         parts.append((f"{undecoded} is the same layer undecoded, not in the paper.", styled))
         rested.append((table, said))
-    return Made(parts, footing(edition, *rested))
+    return Product(parts, footing(edition, *rested))
 
 
-def simple_areas(edition: Edition) -> Made:
+def simple_areas(edition: Build) -> Product:
     """Table 2."""
     both = {table: played(edition, table) for table in BASELINES}
     parts = [
         ("", drawing.area_table({edition.name(table): found}, explainers=simple_rows(edition, table)))
         for table, (found, _) in both.items()
     ]
-    return Made(parts, footing(edition, *((table, said) for table, (_, said) in both.items())))
+    return Product(parts, footing(edition, *((table, said) for table, (_, said) in both.items())))
 
 
-def shares(edition: Edition) -> Made:
+def shares(edition: Build) -> Product:
     """Figure 4."""
     panels, rested = {}, []
     for table in BASELINES:
-        subject, rows, memory = edition.subject(table), edition.rows(table), edition.memory(table)
+        subject, rows, cache = edition.subject(table), edition.rows(table), edition.cache(table)
         decoded = f"{CAM} l{subject.default_layer}"
-        groups: Groups = single(subject, CLOUDED[table]) | {"decoded": {decoded: Explainer(subject, "decoded-gradcam")}}
-        shared = partial(overlap, texts=rows.texts, memory=memory, progress=False)
+        groups: Groups = one_each(subject, CLOUDED[table]) | {
+            "decoded": {decoded: Explainer(subject, "decoded-gradcam")}
+        }
+        shared = partial(overlap, texts=rows.texts, cache=cache, progress=False)
         panels[edition.name(table)] = edition.results("overlap", table, len(rows.texts), groups, shared)
         rested.append((table, rows.said))
-    return Made([("", drawing.overlap_shares(panels))], footing(edition, *rested))
+    return Product([("", drawing.overlap_shares(panels))], footing(edition, *rested))
 
 
-def counts(edition: Edition) -> Made:
+def counts(edition: Build) -> Product:
     """Figure 12."""
     both = {table: clouds(edition, table) for table in BASELINES}
     drawn = drawing.overlap_counts({edition.name(table): found for table, (found, _) in both.items()})
-    return Made([("", drawn)], footing(edition, *((table, said) for table, (_, said) in both.items())))
+    return Product([("", drawn)], footing(edition, *((table, said) for table, (_, said) in both.items())))
 
 
-def cloud_figure(table: str, edition: Edition) -> Made:
+def cloud_figure(table: str, edition: Build) -> Product:
     """Figures 9 and 11."""
     found, said = clouds(edition, table)
-    return Made([("", drawing.word_clouds(found))], footing(edition, (table, said)))
+    return Product([("", drawing.word_clouds(found))], footing(edition, (table, said)))
 
 
-def simple_clouds(edition: Edition) -> Made:
+def simple_clouds(edition: Build) -> Product:
     """Figure 10."""
     subject, rows = edition.subject("sst2"), edition.rows("sst2")
     some = {f"{SIMPLE} l{at}": Explainer(subject, "decoded-simple", layer=at) for at in layers(subject)[:3]}
-    return Made([("", drawing.word_clouds(edition.clouds("sst2", some, rows)))], footing(edition, ("sst2", rows.said)))
+    return Product(
+        [("", drawing.word_clouds(edition.clouds("sst2", some, rows)))], footing(edition, ("sst2", rows.said))
+    )
 
 
-def shared(table: str, pair: tuple[int, int], edition: Edition) -> Made:
+def shared(table: str, pair: tuple[int, int], edition: Build) -> Product:
     """Tables 3 to 9."""
     found, said = clouds(edition, table)
     first, second = labelled(edition, table, pair)
-    return Made([("", drawing.shared_tokens(found, first, second))], footing(edition, (table, said)))
+    return Product([("", drawing.shared_tokens(found, first, second))], footing(edition, (table, said)))
 
 
-def examples(edition: Edition) -> Made:
+def examples(edition: Build) -> Product:
     """Section A.5: two texts a class of SST-2 would fill the page; one a class of either table is shown."""
     parts, rested = [], []
     for table in BASELINES:
@@ -167,10 +171,10 @@ def examples(edition: Edition) -> Made:
             found = {name: explain(text) for name, explain in clouded(edition, table).items()}
             parts.append((f"{edition.name(table)}, {name}", drawing.highlights(found)))
         rested.append((table, "one rightly predicted text a class, the first of 8 to 60 words"))
-    return Made(parts, footing(edition, *rested))
+    return Product(parts, footing(edition, *rested))
 
 
-def supplements(edition: Edition) -> Made:
+def supplements(edition: Build) -> Product:
     """The supplement of both tables."""
     parts, rested = [], []
     for table in BASELINES:
@@ -180,10 +184,10 @@ def supplements(edition: Edition) -> Made:
         labels = labelled(edition, table, rows.labels or [])
         parts.append((edition.name(table), pages.supplement(found, labels, f"Every text of {rows.said}")))
         rested.append((table, rows.said))
-    return Made(parts, footing(edition, *rested))
+    return Product(parts, footing(edition, *rested))
 
 
-def _both(number: int, title: str, paper: str, make: Callable[[str, Edition], Made]) -> list[Exhibit]:
+def _both(number: int, title: str, paper: str, make: Callable[[str, Build], Product]) -> list[Exhibit]:
     """The same figure for SST-2 and, under the next number, for AG News."""
     return [
         Exhibit(f"Figure {number + at}", f"{title}, {name}", paper, partial(make, table), NEED)

@@ -13,14 +13,15 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from nbsal import render, trace
+from nbsal import trace
 from nbsal.clouds import Cloud
 from nbsal.errors import InputError
 from nbsal.evaluation.results import Results
-from nbsal.figures import flowing, style
+from nbsal.figures import style, text_lines
 from nbsal.figures.tables import framed, score_table
+from nbsal.model.subject import Subject
+from nbsal.render import html
 from nbsal.saliency import Saliency
-from nbsal.subject import Subject
 
 if TYPE_CHECKING:
     import pandas
@@ -55,13 +56,13 @@ def decoded_path(subject: Subject, text: str = "big dog") -> "pandas.DataFrame":
     columns = torch.tensor(ids, device=subject.device)
     rows: list[tuple[Any, ...]] = []
     for layer in range(subject.depth + 1):
-        shares = subject.language_head.probabilities(seen[layer][0, ends], columns).double().cpu().numpy()
+        shares = subject.lm_head.probabilities(seen[layer][0, ends], columns).double().cpu().numpy()
         points = np.sqrt(np.column_stack([shares, np.clip(1 - shares.sum(1), 0, None)]))
         rows += [(layer, name, *point) for name, point in zip(names, points.tolist(), strict=True)]
     return pandas.DataFrame(rows, columns=["layer", "token", *names, "others"])
 
 
-@style.drawn
+@style.draw_figure
 def toy_geometry(path: "pandas.DataFrame") -> Figure:
     """Figure 1: two tokens on the unit sphere, and where each layer's output is decoded to.
 
@@ -81,7 +82,7 @@ def toy_geometry(path: "pandas.DataFrame") -> Figure:
         own = path[path["token"] == token]
         points = own[names].to_numpy()
         pure = np.eye(3)[at]
-        label = render.label(token)
+        label = html.label(token)
         ax.plot(*points.T, "o-", color=style.hue(at), markersize=4, label=f"{label}, decoded layer by layer")
         ax.plot(*pure[:, None], "D", color=style.hue(at), markersize=8, label=f"{label}, the token itself")
         spots: dict[tuple[float, ...], list[int]] = {}
@@ -91,8 +92,8 @@ def toy_geometry(path: "pandas.DataFrame") -> Figure:
         for spot, layers in spots.items():
             said = f"  l{layers[0]}" + (f"-{layers[-1]}" if len(layers) > 1 else "")
             ax.text(*spot, said, fontsize=style.SMALL)
-    ax.set_xlabel(render.label(names[0]))
-    ax.set_ylabel(render.label(names[1]))
+    ax.set_xlabel(html.label(names[0]))
+    ax.set_ylabel(html.label(names[1]))
     ax.set_zlabel("all other tokens")
     ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1), xticks=(0, 1), yticks=(0, 1), zticks=(0, 1))
     ax.view_init(**VIEW)
@@ -100,7 +101,7 @@ def toy_geometry(path: "pandas.DataFrame") -> Figure:
     return figure
 
 
-@style.drawn
+@style.draw_figure
 def game_curves(results: Results, explainers: Sequence[str] | None = None) -> Figure:
     """Figures 2, 3, 7 and 8: both games, a line an explainer.
 
@@ -113,12 +114,12 @@ def game_curves(results: Results, explainers: Sequence[str] | None = None) -> Fi
     figure, axes = style.panels(1, len(results.measures), 3.1, 3.0)
     for ax, measure in zip(axes[0], results.measures, strict=True):
         style.curves(ax, results, measure, results.explainers if explainers is None else explainers)
-        style.says(ax, results.headed(measure), results.sheet.point, results.sheet.value)
+        style.titled(ax, results.headed(measure), results.sheet.point, results.sheet.value)
     style.legend(figure, axes[0][0])
     return figure
 
 
-@style.drawn
+@style.draw_figure
 def layer_curves(results: Results, method: str = "decoded Grad-CAM") -> Figure:
     """Figures 5 and 6: both games at every layer of a method, even layers left and odd ones right.
 
@@ -143,12 +144,12 @@ def layer_curves(results: Results, method: str = "decoded Grad-CAM") -> Figure:
                     style.curves(ax, results, measure, [name], first=layer)
             style.curves(ax, results, measure, chance)
             title = f"{'odd' if side else 'even'} layers, {results.headed(measure)}"
-            style.says(ax, title, results.sheet.point, results.sheet.value)
+            style.titled(ax, title, results.sheet.point, results.sheet.value)
     style.legend(figure, list(axes[0]))
     return figure
 
 
-@style.drawn
+@style.draw_figure
 def overlap_shares(panels: Mapping[str, Results]) -> Figure:
     """Figure 4: the share of the k most important tokens that classes have in common, by data set.
 
@@ -163,12 +164,12 @@ def overlap_shares(panels: Mapping[str, Results]) -> Figure:
     figure, axes = style.panels(1, len(panels), 3.4, 3.0)
     for ax, (name, results) in zip(axes[0], panels.items(), strict=True):
         style.curves(ax, results, "overlap", results.explainers)
-        style.says(ax, name, "top k tokens", "share in more than one class")
+        style.titled(ax, name, "top k tokens", "share in more than one class")
         ax.legend(loc="best")
     return figure
 
 
-@style.drawn
+@style.draw_figure
 def overlap_counts(panels: Mapping[str, Mapping[str, Cloud]], counts: Sequence[int] = COUNTS) -> Figure:
     """Figure 12: how many of the k most important tokens stand in several classes, over all pairs of classes.
 
@@ -182,14 +183,14 @@ def overlap_counts(panels: Mapping[str, Mapping[str, Cloud]], counts: Sequence[i
     for ax, (name, clouds) in zip(axes[0], panels.items(), strict=True):
         for at, (explainer, cloud) in enumerate(clouds.items()):
             shared = [int(cloud.shared(count)["shared"].sum()) for count in counts]
-            label = render.visible(explainer)
+            label = html.visible(explainer)
             ax.plot(list(counts), shared, style.dash(at), color=style.hue(at), label=label, marker="o", markersize=3)
-        style.says(ax, name, "top k tokens", "tokens in more than one class")
+        style.titled(ax, name, "top k tokens", "tokens in more than one class")
         ax.legend(loc="best")
     return figure
 
 
-@style.drawn
+@style.draw_figure
 def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP) -> Figure:
     """Figures 9, 10 and 11: the first tokens of every predicted class, a row an explainer.
 
@@ -208,8 +209,8 @@ def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP) -> Figure:
             style.bare(ax)
             if label in cloud.labels and any(weight > 0 for weight in cloud.weights[label].values()):
                 ax.imshow(np.asarray(cloud.wordcloud(label, count, size)), interpolation="bilinear", aspect="auto")
-            style.says(ax, "" if at else f"predicted {label}")
-        axes[at][0].set_ylabel(render.label(explainer, 30), fontsize=style.SMALL)
+            style.titled(ax, "" if at else f"predicted {label}")
+        axes[at][0].set_ylabel(html.label(explainer, 30), fontsize=style.SMALL)
     return figure
 
 
@@ -260,10 +261,12 @@ def highlights(saliencies: Mapping[str, Saliency]) -> Figure:
     >>> len(highlights({"gradcam": explain("A warm and funny film.")}).axes)
     1
     """
-    return flowing.draw(
+    return text_lines.draw(
         [
-            flowing.Passage(
-                f"{name}: predicted {said.prediction}, {said.probabilities.max():.1%}", said.stretches(), said.largest
+            text_lines.ScoredText(
+                f"{name}: predicted {said.prediction}, {said.probabilities.max():.1%}",
+                said.scored_spans(),
+                said.largest,
             )
             for name, said in saliencies.items()
         ],

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from nbsal.encoding import Text
 from nbsal.errors import InputError
 from nbsal.explainer import Explainer
-from nbsal.figures.edition import Edition
+from nbsal.figures.build import Build
 from nbsal.figures.pages import Page
+from nbsal.validation import Text
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -23,7 +23,7 @@ SEARCHED = 400  # texts that are looked through for an example
 
 
 @dataclass(frozen=True)
-class Made:
+class Product:
     """What was made: parts with their captions, and what they rest on."""
 
     parts: Sequence[tuple[str, "Figure | Styler | Page"]]
@@ -37,18 +37,18 @@ class Exhibit:
     number: str
     title: str
     paper: str
-    make: Callable[[Edition], Made]
+    make: Callable[[Build], Product]
     needs: str
 
 
-def footing(edition: Edition, *rested: tuple[str, str]) -> str:
+def footing(edition: Build, *rested: tuple[str, str]) -> str:
     """What an exhibit rests on, by (table, what its texts are)."""
     own = all(table in edition.models for table, _ in rested) and bool(rested)
     kind = SAMPLES if not edition.real else OWN if own else EMBEDDED
     return f"{kind}. {'. '.join(edition.footing(table, said) for table, said in rested)}."
 
 
-def example(edition: Edition, table: str, label: int, fewest: int = 8, most: int = 60) -> Text:
+def example(edition: Build, table: str, label: int, fewest: int = 8, most: int = 60) -> Text:
     """The first text of a class that the model decides rightly, of a readable number of words; else the longest."""
     subject = edition.subject(table)
     rows = edition.rows(table, most=SEARCHED)
@@ -63,7 +63,7 @@ def example(edition: Edition, table: str, label: int, fewest: int = 8, most: int
     raise InputError(f"No text among {rows.said} is rightly taken for {subject.labels[label]}.")
 
 
-def labelled(edition: Edition, table: str, labels: Sequence[int]) -> list[str]:
+def labelled(edition: Build, table: str, labels: Sequence[int]) -> list[str]:
     """Labels by name."""
     return [edition.subject(table).labels[label] for label in labels]
 

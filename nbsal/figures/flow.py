@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nbsal import trace
-from nbsal.encoding import Text
 from nbsal.errors import InputError, UnknownName
 from nbsal.figures import style
-from nbsal.heads.mask import HeadMask
-from nbsal.lrp.mode import Passage
+from nbsal.lrp.mode import AttentionFilter
 from nbsal.methods.relevance import MaskLRP
-from nbsal.subject import Subject
+from nbsal.model.head_mask import HeadMask
+from nbsal.model.subject import Subject
+from nbsal.validation import Text
 
 Floats = NDArray[np.float64]
 
@@ -64,14 +64,14 @@ def through_block(subject: Subject, text: Text, block: int, mask: HeadMask | Non
         raise InputError("One text flows through a block at a time.")
     read = trace.record(subject.double, encoded, [target], method.needs)
     seen: dict[int, tuple[Tensor, Tensor]] = {}
-    masked: Passage = method.passage(read)
+    masked: AttentionFilter = method.passage(read)
 
     def passage(number: int, relevance: Tensor) -> tuple[Tensor, Tensor]:
         map_read, flows = masked(number, relevance)
         seen[number] = (relevance, flows)
         return map_read, flows
 
-    hidden = read.relevance_under(method.rules, passage).hidden
+    hidden = read.relevance_maps(method.rules, passage).hidden
     own = method.mask
     assert own is not None, "a resolved method has a mask"
     arriving, leaving = (part[0].sum((1, 2)).cpu().numpy() for part in seen[block])
@@ -88,7 +88,7 @@ def through_block(subject: Subject, text: Text, block: int, mask: HeadMask | Non
     )
 
 
-@style.drawn
+@style.draw_figure
 def relevance_flow(flow: Flow) -> Figure:
     """Figure 2: relevance from a block's output through its heads, of which the mask lets some go on, to its input.
 
@@ -101,7 +101,7 @@ def relevance_flow(flow: Flow) -> Figure:
     figure = Figure(figsize=(style.WIDTH, 6.4), layout=room)
     top, middle, bottom = figure.subplots(3, 1, height_ratios=(1, 1.3, 1.3))
     top.bar(range(len(flow.tokens)), flow.above, color=style.SHADES[style.NEITHER])
-    style.says(
+    style.titled(
         top, f"block {flow.block}'s output: relevance for {flow.target}, {flow.above.sum():.2f} in all", "", "relevance"
     )
     style.across(top, flow.tokens)
@@ -109,7 +109,7 @@ def relevance_flow(flow: Flow) -> Figure:
     places = np.arange(len(flow.tokens))
     bottom.bar(places - 0.2, flow.below, 0.4, color=style.hue(0), label="with the mask")
     bottom.bar(places + 0.2, flow.unmasked, 0.4, color="white", edgecolor="0.4", hatch="//", label="without a mask")
-    style.says(bottom, f"block {flow.block}'s input: {flow.below.sum():.2f} in all", "", "relevance")
+    style.titled(bottom, f"block {flow.block}'s input: {flow.below.sum():.2f} in all", "", "relevance")
     style.across(bottom, flow.tokens)
     bottom.legend(loc="best")
     for upper, lower in ((top, middle), (middle, bottom)):
@@ -134,7 +134,7 @@ def _heads(ax: Axes, flow: Flow) -> None:
         ax.bar(np.array(heads) + 0.2, flow.leaving[heads], 0.4, **bars)
     ax.bar(count + 0.5, flow.beside, 0.8, color="0.75", label="round attention")
     total = f"{flow.arriving.sum():.2f} arrive, {flow.leaving.sum():.2f} go on; {flow.beside:.2f} go round"
-    style.says(ax, f"attention heads: {total}", "head", "relevance")
+    style.titled(ax, f"attention heads: {total}", "head", "relevance")
     ax.set_xticks([*range(count), count + 0.5], [*map(str, range(count)), "residual"])
     ax.set_ylim(top=1.6 * ax.get_ylim()[1])  # room for the legend
     ax.legend(loc="upper left", ncols=3)

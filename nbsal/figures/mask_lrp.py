@@ -14,13 +14,13 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from nbsal import render
 from nbsal.errors import InputError
 from nbsal.evaluation.results import Results
-from nbsal.figures import flowing, style
+from nbsal.figures import style, text_lines
 from nbsal.figures.tables import score_table
-from nbsal.heads.mask import HeadMask
 from nbsal.heads.statistics import HeadStudy
+from nbsal.model.head_mask import HeadMask
+from nbsal.render import html
 from nbsal.saliency import Saliency
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ DELETION = ("aopc", "log-odds")
 FARTHEST = 8  # words: what lies beyond is rare
 
 
-@style.drawn
+@style.draw_figure
 def relation_distances(study: HeadStudy) -> Figure:
     """Figure 1: how many words after a dependent its head stands, by relation.
 
@@ -51,11 +51,11 @@ def relation_distances(study: HeadStudy) -> Figure:
         own = offsets[(offsets["relation"] == names[at]) & (offsets["offset"].abs() <= FARTHEST)]
         ax.bar(own["offset"], own["share"], color=style.hue(at))
         ax.set_xlim(-FARTHEST - 0.7, FARTHEST + 0.7)
-        style.says(ax, f"{names[at]} ({study.cases[names[at]]})", "words from dependent to head", "share")
+        style.titled(ax, f"{names[at]} ({study.cases[names[at]]})", "words from dependent to head", "share")
     return figure
 
 
-@style.drawn
+@style.draw_figure
 def deletion_curves(
     results: Results, explainers: Sequence[str] | None = None, measures: Sequence[str] = DELETION
 ) -> Figure:
@@ -70,12 +70,12 @@ def deletion_curves(
     figure, axes = style.panels(1, len(measures), 3.1, 3.2)
     for ax, measure in zip(axes[0], measures, strict=True):
         style.curves(ax, results, measure, results.explainers if explainers is None else explainers)
-        style.says(ax, results.headed(measure), "share of tokens hidden", measure)
+        style.titled(ax, results.headed(measure), "share of tokens hidden", measure)
     style.legend(figure, axes[0][0])
     return figure
 
 
-@style.drawn
+@style.draw_figure
 def corruption_curves(results: Results, measures: Sequence[str] = DELETION) -> Figure:
     """Figure 4: what becomes of Mask-LRP as heads that its mask leaves out are let in at random.
 
@@ -103,13 +103,13 @@ def corruption_curves(results: Results, measures: Sequence[str] = DELETION) -> F
         ax.plot(x, y, "o-", color=style.hue(0), label="mask-lrp, corrupted mask", markersize=4)
         ax.fill_between(x, y - sd, y + sd, color=style.hue(0), alpha=0.2, linewidth=0)
         for at, name in enumerate([name for name in results.explainers if name not in rates], 1):
-            ax.axhline(means[name, measure], color=style.hue(at), linestyle="--", label=render.label(name, 30))
-        style.says(ax, results.headed(measure), "heads let in, % of those left out", f"mean {measure}")
+            ax.axhline(means[name, measure], color=style.hue(at), linestyle="--", label=html.label(name, 30))
+        style.titled(ax, results.headed(measure), "heads let in, % of those left out", f"mean {measure}")
     style.legend(figure, axes[0][0], 3, "outside lower center")
     return figure
 
 
-@style.drawn
+@style.draw_figure
 def head_maps(masks: Mapping[str, HeadMask]) -> Figure:
     """Figure 5: which heads of each model are syntactic, positional, or both.
 
@@ -132,7 +132,7 @@ def head_maps(masks: Mapping[str, HeadMask]) -> Figure:
             ax.text(head + 0.5, block + 0.5, letter, ha="center", va="center", color="white", fontsize=6, weight="bold")
         ax.set_xticks(np.arange(0, mask.shape[1], 3) + 0.5, range(0, mask.shape[1], 3))
         ax.set_yticks(np.arange(mask.shape[0]) + 0.5, range(mask.shape[0]))
-        style.says(ax, name, "head", "block")
+        style.titled(ax, name, "head", "block")
     for ax in axes.flat[len(masks) :]:
         ax.set_visible(False)
     named = zip(style.SHADES[:3], ("syntactic (s)", "positional (p)", "both (b)"), strict=True)
@@ -157,12 +157,14 @@ def attribution_differences(ours: Saliency, others: Mapping[str, Saliency]) -> F
     base = shares(ours)
     differences = {name: replace(base, scores=base.scores - shares(other).scores) for name, other in others.items()}
     largest = max((difference.largest for difference in differences.values()), default=0.0)
-    first = flowing.Passage(f"{ours.method}: {ours.prediction}, its own scores", base.stretches(), base.largest)
+    first = text_lines.ScoredText(
+        f"{ours.method}: {ours.prediction}, its own scores", base.scored_spans(), base.largest
+    )
     rest = [
-        flowing.Passage(f"{ours.method} less {name}", difference.stretches(), largest)
+        text_lines.ScoredText(f"{ours.method} less {name}", difference.scored_spans(), largest)
         for name, difference in differences.items()
     ]
-    return flowing.draw([first, *rest], note=f"Orange: more with {ours.method}. Blue, underlined: less.")
+    return text_lines.draw([first, *rest], note=f"Orange: more with {ours.method}. Blue, underlined: less.")
 
 
 def shares(saliency: Saliency) -> Saliency:

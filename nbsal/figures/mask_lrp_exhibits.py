@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.evaluation.answers import answer_recall_at, precision_at
-from nbsal.evaluation.deletion import faithfulness
-from nbsal.evaluation.report import Groups, corrupted, masked_by_chance, single
+from nbsal.evaluation._answers import answer_recall_at, precision_at
+from nbsal.evaluation._faithfulness import faithfulness
+from nbsal.evaluation.report import Groups, corrupted_masks, one_each, random_masks
 from nbsal.evaluation.results import Results
 from nbsal.explainer import Explainer
 from nbsal.figures import checkpoints, flow
 from nbsal.figures import mask_lrp as drawing
+from nbsal.figures.build import BENCHMARK_TASKS, Build
 from nbsal.figures.checkpoints import DATASETS
-from nbsal.figures.edition import BENCHES, Edition
-from nbsal.figures.exhibits import Exhibit, Made, example, footing
-from nbsal.heads.mask import HeadMask
+from nbsal.figures.exhibits import Exhibit, Product, example, footing
+from nbsal.model.head_mask import HeadMask
 
 OURS = "mask-lrp"
 BASELINES = (
@@ -29,57 +29,57 @@ CORRUPTED = 60  # texts: 22 masks are run on each
 NEED = "the paper's rows: --model with a checkpoint of Table 6"
 
 
-def faithful(edition: Edition, table: str) -> tuple[Results, str]:
+def faithful(edition: Build, table: str) -> tuple[Results, str]:
     """AOPC and its kin for all methods on a table, and on what."""
-    subject, rows, memory = edition.subject(table), edition.rows(table, least=True), edition.memory(table)
-    groups = single(subject, [*BASELINES, "alti", OURS]) | masked_by_chance(subject)
-    evaluate = partial(faithfulness, texts=rows.texts, memory=memory, progress=False)
+    subject, rows, cache = edition.subject(table), edition.rows(table, least=True), edition.cache(table)
+    groups = one_each(subject, [*BASELINES, "alti", OURS]) | random_masks(subject)
+    evaluate = partial(faithfulness, texts=rows.texts, cache=cache, progress=False)
     return edition.results("faithfulness", table, len(rows.texts), groups, evaluate), rows.said
 
 
-def distances(edition: Edition) -> Made:
+def distances(edition: Build) -> Product:
     """Figure 1."""
     study = edition.study("sst2")
-    return Made([("", drawing.relation_distances(study))], _parsed(edition, study.rows))
+    return Product([("", drawing.relation_distances(study))], _parsed(edition, study.rows))
 
 
-def through(edition: Edition) -> Made:
+def through(edition: Build) -> Product:
     """Figure 2, at the block with the most selected heads."""
     subject = edition.subject("sst2")
     text = example(edition, "sst2", 1, most=16)
     block = int(subject.mask.selected.sum(1).argmax())
     drawn = flow.relevance_flow(flow.through_block(subject, text, block))
-    return Made([(str(text), drawn)], footing(edition, ("sst2", "one text rightly taken for positive")))
+    return Product([(str(text), drawn)], footing(edition, ("sst2", "one text rightly taken for positive")))
 
 
-def curves(edition: Edition) -> Made:
+def curves(edition: Build) -> Product:
     """Figure 3."""
     found, said = faithful(edition, "sst2")
     names = [OURS, *BASELINES, "random mask"]
-    return Made([("", drawing.deletion_curves(found, names))], footing(edition, ("sst2", said)))
+    return Product([("", drawing.deletion_curves(found, names))], footing(edition, ("sst2", said)))
 
 
-def corruption(edition: Edition) -> Made:
+def corruption(edition: Build) -> Product:
     """Figure 4; beside the paper's curve the level of GAE, which it says to end at."""
-    subject, memory = edition.subject("sst2"), edition.memory("sst2")
+    subject, cache = edition.subject("sst2"), edition.cache("sst2")
     rows = edition.rows("sst2", least=True, most=None if edition.full or not edition.real else CORRUPTED)
-    evaluate = partial(faithfulness, texts=rows.texts, memory=memory, progress=False)
-    groups = corrupted(subject) | single(subject, ["gae"])
+    evaluate = partial(faithfulness, texts=rows.texts, cache=cache, progress=False)
+    groups = corrupted_masks(subject) | one_each(subject, ["gae"])
     found = edition.results("corruption", "sst2", len(rows.texts), groups, evaluate)
-    return Made([("", drawing.corruption_curves(found))], footing(edition, ("sst2", rows.said)))
+    return Product([("", drawing.corruption_curves(found))], footing(edition, ("sst2", rows.said)))
 
 
-def head_figure(edition: Edition) -> Made:
+def head_figure(edition: Build) -> Product:
     """Figure 5."""
-    subjects = [edition.subject(table) for table in BENCHES if edition.has(table)]
+    subjects = [edition.subject(table) for table in BENCHMARK_TASKS if edition.has(table)]
     masks: dict[str, HeadMask] = {subject.name: subject.mask for subject in subjects}
     said = "; ".join(f"{name}: {mask!r}" for name, mask in masks.items())
     given = f", those of --model on {_parses(edition)}" if edition.models else ""
     rests = f"Masks of the embedded models were found on the English Web Treebank{given}."
-    return Made([(said, drawing.head_maps(masks))], rests)
+    return Product([(said, drawing.head_maps(masks))], rests)
 
 
-def difference(table: str, label: int, edition: Edition) -> Made:
+def difference(table: str, label: int, edition: Build) -> Product:
     """Figures 6 to 13."""
     subject = edition.subject(table)
     text = example(edition, table, label, most=120)
@@ -88,36 +88,36 @@ def difference(table: str, label: int, edition: Edition) -> Made:
     said = (
         f"one text rightly taken for {subject.labels[label]}, the first of 8 to 120 words, from {edition.name(table)}"
     )
-    return Made([("", drawn)], footing(edition, (table, said)))
+    return Product([("", drawn)], footing(edition, (table, said)))
 
 
-def deletion_table(edition: Edition, tables: Sequence[str], names: Sequence[str]) -> Made:
+def deletion_table(edition: Build, tables: Sequence[str], names: Sequence[str]) -> Product:
     """Tables 1 and 4: the tables that can be shown."""
     both = {table: faithful(edition, table) for table in tables if edition.has(table)}
     panels = {edition.name(table): found for table, (found, _) in both.items()}
-    left = [BENCHES[table].shown for table in tables if table not in both]
+    left = [BENCHMARK_TASKS[table].shown for table in tables if table not in both]
     note = f"Not shown without --model, or without tables: {', '.join(left)}." if left else ""
     rested = [(table, said) for table, (_, said) in both.items()]
-    return Made([(note, drawing.faithfulness_table(panels, explainers=names))], footing(edition, *rested))
+    return Product([(note, drawing.faithfulness_table(panels, explainers=names))], footing(edition, *rested))
 
 
-def scores(edition: Edition) -> Made:
+def scores(edition: Build) -> Product:
     """Table 1; with orders by chance, which the paper does not print."""
     return deletion_table(edition, CLASSIFIED, [*BASELINES, "random mask", OURS, "random"])
 
 
-def decomposition(edition: Edition) -> Made:
+def decomposition(edition: Build) -> Product:
     """Table 4: ALTI, which the paper calls ALTC."""
     return deletion_table(edition, CLASSIFIED[:3], ["alti", OURS])
 
 
-def parts(edition: Edition) -> Made:
+def parts(edition: Build) -> Product:
     """Table 3: one kind of heads at a time."""
     panels, rested = {}, []
     for table in ("sst2", "qqp"):
         if not edition.has(table):
             continue
-        subject, rows, memory = edition.subject(table), edition.rows(table, least=True), edition.memory(table)
+        subject, rows, cache = edition.subject(table), edition.rows(table, least=True), edition.cache(table)
         nothing = np.zeros_like(subject.mask.positional)
         masks = {
             OURS: subject.mask,
@@ -125,29 +125,29 @@ def parts(edition: Edition) -> Made:
             f"{OURS} without syntactic heads": HeadMask(subject.mask.positional),
         }
         groups: Groups = {name: {name: Explainer(subject, OURS, mask=mask)} for name, mask in masks.items()}
-        evaluate = partial(faithfulness, texts=rows.texts, memory=memory, progress=False)
+        evaluate = partial(faithfulness, texts=rows.texts, cache=cache, progress=False)
         panels[edition.name(table)] = edition.results("parts", table, len(rows.texts), groups, evaluate)
         rested.append((table, rows.said))
-    return Made([("", drawing.faithfulness_table(panels, ()))], footing(edition, *rested))
+    return Product([("", drawing.faithfulness_table(panels, ()))], footing(edition, *rested))
 
 
-def answers(edition: Edition) -> Made:
+def answers(edition: Build) -> Product:
     """Table 2, as the paper's program counts and in the word's own sense."""
     recalls, precisions, rested = {}, {}, []
     for table in ANSWERED:
         if not edition.has(table):
             continue
-        subject, rows, memory = edition.subject(table), edition.rows(table), edition.memory(table)
+        subject, rows, cache = edition.subject(table), edition.rows(table), edition.cache(table)
         whole = [at for at, row in enumerate(subject.encode(rows.texts)) if not row.dropped]
         texts = [rows.texts[at] for at in whole]
         gold = [(rows.answers or [])[at] for at in whole]
-        shared: dict[str, Any] = {"texts": texts, "answers": gold, "memory": memory, "progress": False}
-        groups, name = single(subject, POINTING), f"{edition.name(table)}, {subject.name}"
+        shared: dict[str, Any] = {"texts": texts, "answers": gold, "memory": cache, "progress": False}
+        groups, name = one_each(subject, POINTING), f"{edition.name(table)}, {subject.name}"
         as_published = partial(answer_recall_at, variant="published", **shared)
         recalls[name] = edition.results("answers", table, len(texts), groups, as_published)
         precisions[name] = edition.results("precision", table, len(texts), groups, partial(precision_at, **shared))
         rested.append((table, f"{rows.said}, {len(texts)} of them within the model's length"))
-    return Made(
+    return Product(
         [
             (
                 "What the paper's program calls Precision@20: a share of the answer's tokens",
@@ -159,25 +159,25 @@ def answers(edition: Edition) -> Made:
     )
 
 
-def datasets(edition: Edition) -> Made:
+def datasets(edition: Build) -> Product:
     """Table 5."""
     counts = {table: edition.count(table) for table in DATASETS}
     here = {table: count for table, count in counts.items() if count is not None}
-    return Made([("", checkpoints.dataset_table(here))], "The paper's own numbers, and what is at hand.")
+    return Product([("", checkpoints.dataset_table(here))], "The paper's own numbers, and what is at hand.")
 
 
-def registry(edition: Edition) -> Made:
+def registry(edition: Build) -> Product:
     """Table 6."""
     used = {table: named.model for table, named in edition.models.items()}
-    used |= {table: bench.demo for table, bench in BENCHES.items() if bench.demo and table not in used}
-    return Made([("", checkpoints.checkpoint_table(used))], "The paper's registry; --model takes these names.")
+    used |= {table: bench.demo for table, bench in BENCHMARK_TASKS.items() if bench.demo and table not in used}
+    return Product([("", checkpoints.checkpoint_table(used))], "The paper's registry; --model takes these names.")
 
 
-def _parsed(edition: Edition, rows: int) -> str:
+def _parsed(edition: Build, rows: int) -> str:
     return f"Gold parses of {_parses(edition)}, {rows} positions; the paper parses SST-2 by machine."
 
 
-def _parses(edition: Edition) -> str:
+def _parses(edition: Build) -> str:
     return "the English Web Treebank's development part" if edition.treebank else "the sentences shipped with nbsal"
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nbsal import render
 from nbsal.errors import InputError
+from nbsal.render import colours, html
 from nbsal.saliency import Saliency
 
 LEVELS = 8  # shades of a colour
@@ -34,7 +34,7 @@ class Page:
 
     def to_html(self) -> str:
         """The whole page."""
-        return render.page_html(self.title, f"<style>{PLAIN}{self.sheet}</style>{self.body}")
+        return html.page_html(self.title, f"<style>{PLAIN}{self.sheet}</style>{self.body}")
 
     def save(self, path: str | Path) -> None:
         """Write it as a file of its own."""
@@ -70,7 +70,7 @@ def supplement(
         for number, said in enumerate(texts)
     ]
     note = f"<p><small>Colours go up to each text's largest score. {_legend()}</small></p>"
-    return Page(title, f"<h1>{render.escape(title)}</h1>{note}{''.join(parts)}", _shades())
+    return Page(title, f"<h1>{html.escape(title)}</h1>{note}{''.join(parts)}", _shades())
 
 
 def picture(png: bytes, alternative: str) -> str:
@@ -79,7 +79,7 @@ def picture(png: bytes, alternative: str) -> str:
     >>> picture(b"", "nothing")
     '<img alt="nothing" src="data:image/png;base64,">'
     """
-    return f'<img alt="{render.escape(alternative)}" src="data:image/png;base64,{b64encode(png).decode()}">'
+    return f'<img alt="{html.escape(alternative)}" src="data:image/png;base64,{b64encode(png).decode()}">'
 
 
 def section(number: str, title: str, footing: str, body: str) -> str:
@@ -88,8 +88,8 @@ def section(number: str, title: str, footing: str, body: str) -> str:
     >>> section("Table 1", "Areas", "two texts", "").startswith('<section><h2 id="Table-1">Table 1. Areas</h2>')
     True
     """
-    head = f'<h2 id="{render.escape(number.replace(" ", "-"))}">{render.escape(number)}. {render.escape(title)}</h2>'
-    return f'<section>{head}<div class="wide">{body}</div><p><small>{render.escape(footing)}</small></p></section>'
+    head = f'<h2 id="{html.escape(number.replace(" ", "-"))}">{html.escape(number)}. {html.escape(title)}</h2>'
+    return f'<section>{head}<div class="wide">{body}</div><p><small>{html.escape(footing)}</small></p></section>'
 
 
 def contents(numbers: Iterable[str]) -> str:
@@ -98,7 +98,7 @@ def contents(numbers: Iterable[str]) -> str:
     >>> contents(["Figure 1"])
     '<nav><a href="#Figure-1">Figure 1</a></nav>'
     """
-    links = (f'<a href="#{render.escape(n.replace(" ", "-"))}">{render.escape(n)}</a>' for n in numbers)
+    links = (f'<a href="#{html.escape(n.replace(" ", "-"))}">{html.escape(n)}</a>' for n in numbers)
     return f"<nav>{' · '.join(links)}</nav>"
 
 
@@ -106,19 +106,19 @@ def _highlighted(number: int, said: Mapping[str, Saliency], label: str | None) -
     first = next(iter(said.values()))
     gold = "" if label is None else f", gold {label}"
     head = f"{number}: predicted {first.prediction} ({float(first.probabilities.max()):.1%}){gold}"
-    rows = (f"<p><small>{render.escape(name)}</small> {''.join(_shaded(one))}</p>" for name, one in said.items())
-    return f"<section><h2>{render.escape(head)}</h2>{''.join(rows)}</section>"
+    rows = (f"<p><small>{html.escape(name)}</small> {''.join(_shaded(one))}</p>" for name, one in said.items())
+    return f"<section><h2>{html.escape(head)}</h2>{''.join(rows)}</section>"
 
 
 def _shaded(saliency: Saliency) -> Iterator[str]:
     """The text with a class for every shade."""
-    for at, part in enumerate(saliency.stretches()):
+    for at, part in enumerate(saliency.scored_spans()):
         if at:
             yield " ‖ "
         for stretch in part:
             share = (stretch.score or 0.0) / (saliency.largest or 1.0)
             level = min(LEVELS, round(abs(share) * LEVELS))
-            text = render.escape(stretch.text)
+            text = html.escape(stretch.text)
             yield f"<i class={'f' if share > 0 else 'a'}{level}>{text}</i>" if level else text
 
 
@@ -127,7 +127,7 @@ def _shades() -> str:
     rules = ["i{font-style:normal;border-radius:3px}"]
     for sign, name in ((1, "f"), (-1, "a")):
         for level in range(1, LEVELS + 1):
-            (r, g, b), alpha = render.colour(sign * level, LEVELS)
+            (r, g, b), alpha = colours.colour(sign * level, LEVELS)
             line = "" if sign > 0 else ";text-decoration:underline dotted"
             rules.append(f".{name}{level}{{background:rgba({r},{g},{b},{alpha:.2f}){line}}}")
     return "".join(rules)

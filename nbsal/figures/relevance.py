@@ -13,14 +13,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from nbsal import render, trace
-from nbsal.encoding import Row, Text
+from nbsal import trace
 from nbsal.errors import InputError
-from nbsal.figures import flowing, style
+from nbsal.figures import style, text_lines
 from nbsal.methods.attention import identity, rolled_out, row_normalised
 from nbsal.methods.relevance import TransformerAttribution
+from nbsal.model.subject import Subject
+from nbsal.model.tokens import Row
+from nbsal.render import html
 from nbsal.saliency import Saliency
-from nbsal.subject import Subject
+from nbsal.validation import Text
 
 Floats = NDArray[np.float64]
 MOST = 40  # tokens whose names fit below a panel
@@ -69,7 +71,7 @@ def maps(subject: Subject, text: Text, target: Any = None) -> Maps:
     )
 
 
-@style.drawn
+@style.draw_figure
 def relevance_maps(found: Maps) -> Figure:
     """The evidence for the target in the attention of every block, and what all blocks roll out to.
 
@@ -86,11 +88,11 @@ def relevance_maps(found: Maps) -> Figure:
         if at <= count:
             shown = found.blocks[at] if at < count else _without_identity(found.joined)
             _map(ax, shown, found.row, f"block {at}" if at < count else "rolled out", named=at % columns == 0)
-    figure.suptitle(f"evidence for {render.visible(found.target)}, each map to its own largest")
+    figure.suptitle(f"evidence for {html.visible(found.target)}, each map to its own largest")
     return figure
 
 
-@style.drawn
+@style.draw_figure
 def rollout_maps(found: Maps) -> Figure:
     """Attention rollout, which knows no target, beside relevance rolled out for one.
 
@@ -100,7 +102,7 @@ def rollout_maps(found: Maps) -> Figure:
     """
     figure, axes = style.panels(1, 2, 3.4, 3.6)
     _map(axes[0][0], _without_identity(found.attention), found.row, "attention rollout", named=True)
-    title = f"relevance for {render.label(found.target)}, rolled out"
+    title = f"relevance for {html.label(found.target)}, rolled out"
     _map(axes[0][1], _without_identity(found.joined), found.row, title, named=False)
     return figure
 
@@ -115,13 +117,13 @@ def class_maps(saliencies: Mapping[str, Saliency]) -> Figure:
     """
     largest = max(one.largest for one in saliencies.values())
     passages = [
-        flowing.Passage(f"for {name} ({one.method}); predicted {one.prediction}", one.stretches(), largest)
+        text_lines.ScoredText(f"for {name} ({one.method}); predicted {one.prediction}", one.scored_spans(), largest)
         for name, one in saliencies.items()
     ]
-    return flowing.draw(passages, note="All in one scale.")
+    return text_lines.draw(passages, note="All in one scale.")
 
 
-@style.drawn
+@style.draw_figure
 def conservation(found: Maps) -> Figure:
     """How much relevance reaches every layer: the rules lose none of it.
 
@@ -135,7 +137,7 @@ def conservation(found: Maps) -> Figure:
     ax.axhline(1, color=style.GRID, linewidth=0.8, linestyle="--")
     ax.set_xticks(range(len(found.totals)))
     ax.set_ylim(0, max(1.2, 1.1 * float(found.totals.max())))
-    style.says(ax, f"relevance for {found.target}", "layer (0: the embeddings)", "sum over tokens")
+    style.titled(ax, f"relevance for {found.target}", "layer (0: the embeddings)", "sum over tokens")
     return figure
 
 
@@ -146,7 +148,7 @@ def _without_identity(joined: Floats) -> Floats:
 
 def _map(ax: Axes, values: Floats, row: Row, title: str, named: bool) -> None:
     ax.imshow(values, cmap=style.one_way(), vmin=0, vmax=values.max() or 1, aspect="equal")
-    style.says(ax, title)
+    style.titled(ax, title)
     if len(row) <= MOST:
         style.across(ax, row.tokens)
         style.down(ax, row.tokens if named else [""] * len(row))

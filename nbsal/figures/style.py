@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.style import context
 from numpy.typing import NDArray
 
-from nbsal import render
 from nbsal.errors import UnknownName
 from nbsal.evaluation.results import HUES, LINES, Results
+from nbsal.render import colours, html
 
 WIDTH = 7.0  # inches: a page of text
 SMALL, NORMAL, LARGE = 7.5, 9.0, 10.0  # points
@@ -40,7 +40,7 @@ Made = TypeVar("Made")
 Panels = NDArray[Any]
 
 
-def drawn(draw: Callable[P, Made]) -> Callable[P, Made]:
+def draw_figure(draw: Callable[P, Made]) -> Callable[P, Made]:
     """Draw in this style; the user's own settings come back afterwards."""
 
     @wraps(draw)
@@ -60,11 +60,11 @@ def panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure
     return figure, axes
 
 
-def says(ax: Axes, title: str = "", x: str = "", y: str = "") -> None:
+def titled(ax: Axes, title: str = "", x: str = "", y: str = "") -> None:
     """Title and labels of a panel, taken as they are."""
-    ax.set_title(render.visible(title))
-    ax.set_xlabel(render.visible(x))
-    ax.set_ylabel(render.visible(y))
+    ax.set_title(html.visible(title))
+    ax.set_xlabel(html.visible(x))
+    ax.set_ylabel(html.visible(y))
 
 
 def legend(figure: Figure, axes: Axes | Sequence[Axes], columns: int = 1, at: Any = "outside right upper") -> None:
@@ -79,12 +79,12 @@ def legend(figure: Figure, axes: Axes | Sequence[Axes], columns: int = 1, at: An
 def across(ax: Axes, names: Sequence[str], turned: bool = True) -> None:
     """Names below the columns of a panel."""
     way: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if turned else {}
-    ax.set_xticks(range(len(names)), [render.label(name) for name in names], parse_math=False, **way)
+    ax.set_xticks(range(len(names)), [html.label(name) for name in names], parse_math=False, **way)
 
 
 def down(ax: Axes, names: Sequence[str]) -> None:
     """Names beside the rows of a panel."""
-    ax.set_yticks(range(len(names)), [render.label(name) for name in names], parse_math=False)
+    ax.set_yticks(range(len(names)), [html.label(name) for name in names], parse_math=False)
 
 
 def hue(at: int) -> str:
@@ -110,7 +110,7 @@ def curves(ax: Axes, results: Results, measure: str, explainers: Sequence[str], 
             raise UnknownName("explainer in these results", name, results.explainers)
         x, y, low, high, spread = (own[c].to_numpy() for c in (sheet.point, sheet.value, "low", "high", "spread"))
         colour, line = (CHANCE, ":") if name == "random" else (hue(at), dash(at))
-        ax.plot(x, y, line, color=colour, label=render.visible(name), marker="o" if len(x) == 1 else "")
+        ax.plot(x, y, line, color=colour, label=html.visible(name), marker="o" if len(x) == 1 else "")
         if runs := not np.isnan(spread).any():
             low, high = y - spread, y + spread
         if runs or len(explainers) <= FEW:
@@ -119,7 +119,7 @@ def curves(ax: Axes, results: Results, measure: str, explainers: Sequence[str], 
 
 def one_way() -> LinearSegmentedColormap:
     """From white to what speaks for the target."""
-    return LinearSegmentedColormap.from_list("relevance", ["#ffffff", render.hexadecimal(render.FOR)])
+    return LinearSegmentedColormap.from_list("relevance", ["#ffffff", colours.hex_colour(colours.FOR)])
 
 
 def bare(ax: Axes) -> None:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas
 
-from nbsal import render
 from nbsal.errors import InputError
 from nbsal.evaluation.results import Results
+from nbsal.render import html
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -52,11 +52,11 @@ def framed(numbers: "pandas.DataFrame", caption: str, styles: "pandas.DataFrame 
     found = found.format_index(_named).format_index(_named, axis=1)
     if styles is not None:
         found = found.apply(lambda _: styles, None)
-    return found.set_caption(render.escape(caption)).set_table_styles(CELLS)  # type: ignore[arg-type]
+    return found.set_caption(html.escape(caption)).set_table_styles(CELLS)  # type: ignore[arg-type]
 
 
 def _named(name: Any) -> str:
-    return render.escape(str(name))
+    return html.escape(str(name))
 
 
 def _part(

@@ -1,15 +1,12 @@
-// Builds every view of src/views, and the stand-in for Python, into the package: one file each, sources shared.
+// Bundle every view in src/views, and the model of saved pages, into nbsal/widgets/static (or the folder given).
 import { readdirSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-const views = new URL("src/views/", import.meta.url).pathname;
-const outdir = process.argv[2] ?? new URL("../widgets/static", import.meta.url).pathname;
-const common = { bundle: true, minify: true, charset: "utf8", target: "es2022", legalComments: "none", outdir };
+const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
+const outdir = process.argv[2] ?? path("../widgets/static");
+const options = { bundle: true, minify: true, charset: "utf8", target: "es2022", legalComments: "none", outdir };
+const views = readdirSync(path("src/views")).map((name) => path(`src/views/${name}`));
 
-await build({ ...common, format: "esm", entryPoints: readdirSync(views).map((name) => views + name) });
-await build({
-  ...common,
-  format: "iife",
-  globalName: "nbsal",
-  entryPoints: [new URL("src/offline.js", import.meta.url).pathname],
-});
+await build({ ...options, format: "esm", entryPoints: views });
+await build({ ...options, format: "iife", globalName: "nbsal", entryPoints: [path("src/offline.ts")] });

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nbsal.heads.mask import HeadMask as HeadMask
+from nbsal.model.head_mask import HeadMask as HeadMask
 
 if TYPE_CHECKING:
     from nbsal.heads.parses import Parse as Parse

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nbsal.encoding import Row
 from nbsal.errors import InputError
-from nbsal.saved import restored
+from nbsal.model.tokens import Row
+from nbsal.validation import loading
 
 ROOT = -1
 ALIASES = {"dobj": "obj"}  # what older schemes, spaCy's English pipelines among them, call the object
@@ -45,7 +45,7 @@ class Parse:
         for head in heads:
             if not -1 <= head < len(words):
                 raise InputError(f"A head is the index of a word, or -1 for the root, not {head}.")
-        spans = located(text, words)
+        spans = locate_words(text, words)
         names = [ALIASES.get(relation, relation) for relation in relations]
         parsed = (ParsedWord(*span, int(h), r) for span, h, r in zip(spans, heads, names, strict=True))
         return cls(text, tuple(parsed))
@@ -71,7 +71,7 @@ class Link:
     distance: int  # how many words after the dependent its head stands
 
 
-def located(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
+def locate_words(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     """Where the words stand in the text, one after the other."""
     found, at = [], 0
     for word in words:
@@ -89,7 +89,7 @@ def from_conllu(source: str | Path) -> list[Parse]:
     from conllu.exceptions import ParseException
 
     is_text = isinstance(source, str) and ("\t" in source or "\n" in source)
-    with restored("This" if is_text else source, "CoNLL-U"):
+    with loading("This" if is_text else source, "CoNLL-U"):
         text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
         try:
             sentences = conllu.parse(text)
@@ -100,7 +100,7 @@ def from_conllu(source: str | Path) -> list[Parse]:
         return [_from_sentence(sentence) for sentence in sentences]
 
 
-def read(parses: Any) -> list[Parse]:
+def read_parses(parses: Any) -> list[Parse]:
     """Parses from whatever holds them: a CoNLL-U path or text, a list of Parse, or spaCy docs."""
     if isinstance(parses, str | Path):
         return from_conllu(parses)
@@ -111,7 +111,7 @@ def read(parses: Any) -> list[Parse]:
     raise InputError("There are no parses: give a CoNLL-U path, a list of nbsal.heads.Parse, or spaCy docs.")
 
 
-def aligned(row: Row, parse: Parse) -> list[tuple[int, ...]]:
+def align_words(row: Row, parse: Parse) -> list[tuple[int, ...]]:
     """The content tokens that overlap each word, by character offsets, so that any tokenizer will do."""
     places = [(i, *row.offsets[i]) for i in row.content if row.offsets[i][0] < row.offsets[i][1]]
     return [tuple(i for i, start, end in places if start < word.end and end > word.start) for word in parse.words]
@@ -119,7 +119,7 @@ def aligned(row: Row, parse: Parse) -> list[tuple[int, ...]]:
 
 def links(row: Row, parse: Parse, direction: str) -> Iterator[Link]:
     """Every dependency of a sentence, from the dependent to its "head", from the head to its "dependent", or "both"."""
-    tokens = aligned(row, parse)
+    tokens = align_words(row, parse)
     for number, word in enumerate(parse.words):
         if word.head == ROOT:
             continue
@@ -153,9 +153,9 @@ def _from_sentence(sentence: Any) -> Parse:
         at += size
     text = sentence.metadata.get("text") or _rebuilt(surface)
     spans: list[tuple[int, int]] = []
-    for (start, end), parts in zip(located(text, [token["form"] for token in surface]), members, strict=True):
+    for (start, end), parts in zip(locate_words(text, [token["form"] for token in surface]), members, strict=True):
         if "".join(parts) == text[start:end]:
-            spans += [(start + a, start + b) for a, b in located(text[start:end], parts)]
+            spans += [(start + a, start + b) for a, b in locate_words(text[start:end], parts)]
         else:
             spans += [(start, end)] * len(parts)
     parsed = []

@@ -9,9 +9,9 @@ import string
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from nbsal.encoding import Row
 from nbsal.heads.parses import ROOT, Link, Parse
-from nbsal.subject import Subject
+from nbsal.model.subject import Subject
+from nbsal.model.tokens import Row
 
 SPACE = "Ġ"
 

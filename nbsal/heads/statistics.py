@@ -13,16 +13,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nbsal import room, trace
-from nbsal.encoding import Encoded, Row
+from nbsal import trace
 from nbsal.errors import InputError, UnknownName
 from nbsal.heads import published
-from nbsal.heads.mask import HeadMask
-from nbsal.heads.parses import Link, Parse, links, read
-from nbsal.methods.base import counted, real
+from nbsal.heads.parses import Link, Parse, links, read_parses
+from nbsal.model import batching
+from nbsal.model.head_mask import HeadMask
+from nbsal.model.subject import Subject
+from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
-from nbsal.saved import restored
-from nbsal.subject import Subject
+from nbsal.validation import loading, positive_number, real_number
 
 if TYPE_CHECKING:
     import pandas
@@ -104,7 +104,7 @@ class HeadStudy:
 
     def mask(self, synt: float = 0.1, pos: float = 0.8) -> HeadMask:
         """Heads that beat guessing a relation's commonest distance by `synt`, or look at one place beyond `pos`."""
-        synt, pos = real(synt, "synt"), real(pos, "pos")
+        synt, pos = real_number(synt, "synt"), real_number(pos, "pos")
         relations = {}
         for name, hits in self.hits.items():
             commonest = max(self.distances[name].values(), default=0)
@@ -149,7 +149,7 @@ class HeadStudy:
     @classmethod
     def load(cls, path: str | Path) -> "HeadStudy":
         """Read what `save` wrote."""
-        with restored(path, "saved head study"):
+        with loading(path, "saved head study"):
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content.pop("nbsal-head-study") != 1:
                 raise InputError(f"{path} holds a head study in a format this nbsal does not read.")
@@ -236,9 +236,9 @@ def study(
         raise InputError(f"Study a subject, nbsal.load(model), not {type(subject).__name__}.")
     one = isinstance(relations, str) or not isinstance(relations, Iterable)
     names: list[Any] = [relations] if one else list(relations)
-    sentences = sorted(read(parses), key=lambda parse: len(parse.text))
+    sentences = sorted(read_parses(parses), key=lambda parse: len(parse.text))
     found = HeadStudy.empty((subject.depth, subject.heads), names)
-    size = 1 if subject.one_at_a_time else counted(batch_size, "batch_size")
+    size = 1 if subject.one_at_a_time else positive_number(batch_size, "batch_size")
 
     def tallied(batch: Sequence[Parse]) -> HeadStudy:
         own = HeadStudy.empty(found.shape, names)
@@ -257,7 +257,7 @@ def study(
         for start in range(0, len(sentences), size):
             meter.check()
             batch = sentences[start : start + size]
-            found = sum(room.in_parts(batch, tallied), found)
+            found = sum(batching.run_in_halves(batch, tallied), found)
             meter.step(len(batch))
     return found
 

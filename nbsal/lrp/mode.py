@@ -18,26 +18,26 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode, resolve_name
 
-from nbsal import anatomy
 from nbsal.errors import ModelError
 from nbsal.lrp import rules
 from nbsal.lrp.rules import Rules, apply
+from nbsal.model import architecture
 
 # What a block's product of attention and values receives -> what its map is read from, and what flows on.
-Passage = Callable[[int, Tensor], tuple[Tensor, Tensor]]
+AttentionFilter = Callable[[int, Tensor], tuple[Tensor, Tensor]]
 
 
-def straight(block: int, relevance: Tensor) -> tuple[Tensor, Tensor]:
+def unfiltered(block: int, relevance: Tensor) -> tuple[Tensor, Tensor]:
     """The map is read from what flows on, and all of it does.
 
-    >>> straight(0, torch.ones(1))
+    >>> unfiltered(0, torch.ones(1))
     (tensor([1.]), tensor([1.]))
     """
     return relevance, relevance
 
 
 @dataclass
-class Record:
+class RelevanceMaps:
     """What relevance propagation found for one batch.
 
     >>> import nbsal
@@ -71,12 +71,12 @@ _MOVES = frozenset(
 )
 
 
-class Relevance(TorchFunctionMode):
+class RelevanceMode(TorchFunctionMode):
     """Gives the model's tensors their shadows; `found` fills with the maps while relevance flows back.
 
     >>> x = torch.ones(1)
     >>> cast(x, torch.ones(1, requires_grad=True))
-    >>> with Relevance(rules.DEFAULT, {}):
+    >>> with RelevanceMode(rules.DEFAULT, {}):
     ...     y = 3 * x
     >>> y, shadow(y).grad_fn.name()
     (tensor([3.]), 'IdentityBackward')
@@ -85,7 +85,7 @@ class Relevance(TorchFunctionMode):
     def __init__(self, chosen: Rules, sizes: dict[Any, Tensor]) -> None:
         super().__init__()
         self.rules, self.sizes = chosen, sizes
-        self.passage: Passage = straight
+        self.passage: AttentionFilter = unfiltered
         self.found: dict[int, Tensor] = {}
         self.softmaxes = 0
         self.texts = 1  # of the batch
@@ -169,11 +169,11 @@ class Relevance(TorchFunctionMode):
 class Gate:
     """One block's product of attention and values: where maps are read and masks act.
 
-    >>> Gate(Relevance(rules.DEFAULT, {}), block=0).passes(torch.ones(1))
+    >>> Gate(RelevanceMode(rules.DEFAULT, {}), block=0).passes(torch.ones(1))
     (tensor([1.]), tensor([1.]))
     """
 
-    mode: Relevance
+    mode: RelevanceMode
     block: int
 
     def passes(self, relevance: Tensor) -> tuple[Tensor, Tensor]:
@@ -241,7 +241,7 @@ _SIZES: WeakKeyDictionary[nn.Module, tuple[Any, dict[Any, Tensor]]] = WeakKeyDic
 
 def _sizes(model: nn.Module) -> dict[Any, Tensor]:
     """What is known of the weights as they are now."""
-    now = anatomy.stamp(model)
+    now = architecture.weights_version(model)
     if model not in _SIZES or _SIZES[model][0] != now:
         _SIZES[model] = now, {}
     return _SIZES[model][1]
@@ -260,18 +260,18 @@ def _is_mask(value: Any) -> bool:
 
 
 @contextmanager
-def running(model: nn.Module, first: nn.Module, chosen: Rules) -> Iterator[Relevance]:
+def relevance_mode(model: nn.Module, first: nn.Module, chosen: Rules) -> Iterator[RelevanceMode]:
     """The mode in force from a model's `first` block on, the model's parameters frozen.
 
     Modules that are one operation are treated as one.
 
     >>> layer = nn.Linear(2, 1)
-    >>> with running(layer, layer, rules.DEFAULT):
+    >>> with relevance_mode(layer, layer, rules.DEFAULT):
     ...     y = layer(torch.ones(1, 2))
     >>> shadow(y).grad_fn.name()
     'LinearBackward'
     """
-    mode = Relevance(chosen, _sizes(model))
+    mode = RelevanceMode(chosen, _sizes(model))
     thawed = [parameter for parameter in model.parameters() if parameter.requires_grad]
     handles: list[Any] = [first.register_forward_pre_hook(_begin(mode), with_kwargs=True)]
     try:
@@ -289,7 +289,7 @@ def running(model: nn.Module, first: nn.Module, chosen: Rules) -> Iterator[Relev
             parameter.requires_grad_(True)
 
 
-def _begin(mode: Relevance) -> Callable[..., None]:
+def _begin(mode: RelevanceMode) -> Callable[..., None]:
     """The first shadow is that of the embedding output."""
 
     def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -306,14 +306,14 @@ def _is_one_operation(module: nn.Module) -> bool:
     return type(module).__module__ == "transformers.activations" or type(module).__name__.endswith("RMSNorm")
 
 
-def _rest(mode: Relevance) -> Callable[..., None]:
+def _rest(mode: RelevanceMode) -> Callable[..., None]:
     def before(module: nn.Module, args: Any) -> None:
         mode.resting += 1
 
     return before
 
 
-def _wake(mode: Relevance) -> Callable[..., None]:
+def _wake(mode: RelevanceMode) -> Callable[..., None]:
     def after(module: nn.Module, args: Any, output: Tensor) -> None:
         mode.resting -= 1
         if shadow(args[0]) is not None:

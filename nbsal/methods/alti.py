@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from nbsal.errors import ModelError
 from nbsal.methods.attention import deciding_rows, rolled_out, row_normalised
 from nbsal.methods.base import Method, register
-from nbsal.subject import Subject
+from nbsal.model.subject import Subject
 from nbsal.trace import Trace
 
 

@@ -34,7 +34,7 @@ def row_normalised(maps: Tensor) -> Tensor:
 def deciding_rows(maps: Tensor, trace: Trace) -> Tensor:
     """The rows of the positions that the decision is read from, [batch, position]; the mean where all are."""
     found = []
-    for i, (row, places) in enumerate(zip(trace.encoded, trace.deciding(), strict=True)):
+    for i, (row, places) in enumerate(zip(trace.encoded, trace.decision_positions(), strict=True)):
         found.append(maps[i, : len(row)].mean(0) if places is None else maps[i, places].sum(0))
     return torch.stack(found)
 
@@ -84,7 +84,7 @@ class Rollout(Method):
 class AttentionCAM(Method):
     """Where more attention in the last block would speak for the target, over all heads and queries."""
 
-    apart = True
+    per_end = True
 
     def scores(self, trace: Trace) -> Tensor:
         gradient = trace.attention_grad[trace.subject.depth - 1]
@@ -103,7 +103,7 @@ class AttentionCAM(Method):
 class AttentionGradCAM(Method):
     """The last block's attention, each head weighted by the mean gradient at it; scaled to 0..1."""
 
-    apart = True
+    per_end = True
 
     def maps(self, trace: Trace) -> Tensor:
         """The weighted map [batch, query, key], what speaks against the target dropped."""
@@ -164,7 +164,7 @@ class AttCAT(Method):
 class GAE(Method):
     """Attention that speaks for the target, added up through the blocks."""
 
-    apart = True
+    per_end = True
 
     def scores(self, trace: Trace) -> Tensor:
         joined = identity(trace.attention[0]).expand_as(trace.attention[0][:, 0])

@@ -1,44 +1,18 @@
 """What a method is, and the register that every family enters its methods into."""
 
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from numbers import Real
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.errors import InputError, UnknownName
-from nbsal.subject import Subject
+from nbsal.errors import UnknownName
+from nbsal.model.subject import Subject
 from nbsal.trace import Trace
-
-
-def whole(value: Any, name: str) -> int:
-    """A setting that must be a whole number, as a plain int."""
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        return operator.index(value)
-    except TypeError:
-        raise InputError(f"{name} must be a whole number, not {value!r}.") from None
-
-
-def counted(value: Any, name: str) -> int:
-    """A setting that must be a whole number from 1."""
-    count = whole(value, name)
-    if count < 1:
-        raise InputError(f"{name} must be at least 1, not {count}.")
-    return count
-
-
-def real(value: Any, name: str) -> float:
-    """A setting that must be a number, as a plain float."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputError(f"{name} must be a number, not {value!r}.")
-    return float(value)
+from nbsal.validation import whole_number
 
 
 class Method(ABC):
@@ -50,9 +24,9 @@ class Method(ABC):
     paper: ClassVar[str]
     cost: ClassVar[str]  # how often the model is run
     promise: ClassVar[str]  # what its scores can be relied on for
-    apart: ClassVar[bool] = False  # both ends of a span are explained each alone, and the scores added
+    per_end: ClassVar[bool] = False  # both ends of a span are explained each alone, and the scores added
 
-    def reader(self, subject: Subject) -> Subject:
+    def subject_for(self, subject: Subject) -> Subject:
         """The subject as it reads it: methods with one reader share a trace."""
         return subject
 
@@ -77,13 +51,13 @@ class Method(ABC):
         """Scores of the whole target, [batch, position]; worked out once for a trace."""
 
         def summed() -> tuple[object, Tensor]:
-            parts = trace.ends(self.needs) if self.apart else [trace]
+            parts = trace.per_end_traces(self.needs) if self.per_end else [trace]
             return self, torch.stack([self.scores(part) for part in parts]).sum(0)
 
         # Some methods have no hash; one that is kept beside its scores shares its id with no other.
-        return trace.once(("total", id(self)), summed)[1]
+        return trace.cached(("total", id(self)), summed)[1]
 
-    def signed(self, trace: Trace) -> Tensor:
+    def tie_breaker(self, trace: Trace) -> Tensor:
         """What orders positions of equal score, [batch, position]."""
         return self.total(trace)
 
@@ -104,7 +78,7 @@ class LayerMethod(Method):
     layer: int | None = 0  # None: the subject's default layer
 
     def resolve(self, subject: Subject) -> Self:
-        layer = subject.default_layer if self.layer is None else whole(self.layer, "layer")
+        layer = subject.default_layer if self.layer is None else whole_number(self.layer, "layer")
         if layer not in range(subject.depth + 1):
             raise UnknownName("layer", layer, range(subject.depth + 1))
         return replace(self, layer=layer)
@@ -129,10 +103,10 @@ class LayerMethod(Method):
     def scores(self, trace: Trace) -> Tensor:
         return self.aggregate(self.features(trace))
 
-    def signed(self, trace: Trace) -> Tensor:
+    def tie_breaker(self, trace: Trace) -> Tensor:
         return self.features(trace).sum(-1)
 
-    def every(self, trace: Trace, layers: Sequence[int]) -> Tensor:
+    def every_layer_scores(self, trace: Trace, layers: Sequence[int]) -> Tensor:
         """Scores of several layers from one trace, [layer, batch, position]."""
         return torch.stack([replace(self, layer=layer).scores(trace) for layer in layers])
 

@@ -3,25 +3,15 @@
 from typing import TYPE_CHECKING, Any
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.methods import (
-    allennlp,
-    alti,
-    attention,
-    decoding,
-    gradient,
-    paths,
-    perturbation,
-    relevance,
-    thermostat,
-    variants,
-)
+from nbsal.methods import alti, attention, decoding, gradient, paths, perturbation, relevance
 from nbsal.methods.base import REGISTER, Method
+from nbsal.methods.reference import allennlp, published, thermostat
 
 if TYPE_CHECKING:
     import pandas
 
 # Importing a family enters its methods.
-FAMILIES = (gradient, paths, decoding, attention, alti, relevance, perturbation, variants, allennlp, thermostat)
+FAMILIES = (gradient, paths, decoding, attention, alti, relevance, perturbation, published, allennlp, thermostat)
 
 
 def names() -> list[str]:

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.language_head import LanguageHead
-from nbsal.methods.base import REGISTER, LayerMethod, Method, whole
+from nbsal.methods.base import REGISTER, LayerMethod, Method
 from nbsal.methods.gradient import GradCAM
-from nbsal.subject import Subject
+from nbsal.model.lm_head import LMHead
+from nbsal.model.subject import Subject
 from nbsal.trace import Trace
+from nbsal.validation import whole_number
 
 FORMS = ("per_position", "per_token")
 
@@ -72,10 +73,10 @@ class Decoded(Method):
         return "as the layer's own scores, given to the tokens they speak of; every position of a type has its score"
 
     def resolve(self, subject: Subject) -> Self:
-        subject.language_head  # noqa: B018 - raises the sentence that says which checkpoint to pass
+        subject.lm_head  # noqa: B018 - raises the sentence that says which checkpoint to pass
         if self.form not in FORMS:
             raise UnknownName("form", self.form, FORMS)
-        tau = None if self.tau is None else whole(self.tau, "tau")
+        tau = None if self.tau is None else whole_number(self.tau, "tau")
         if tau is not None and tau < 1:
             raise UnknownName("tau", tau, ("None", "any whole number from 1"))
         method = self.method.resolve(subject)
@@ -96,15 +97,15 @@ class Decoded(Method):
         return self.method.chosen
 
     def scores(self, trace: Trace) -> Tensor:
-        return self.every(trace, [self.layer])[0]
+        return self.every_layer_scores(trace, [self.layer])[0]
 
-    def signed(self, trace: Trace) -> Tensor:
-        return self.method.signed(trace)
+    def tie_breaker(self, trace: Trace) -> Tensor:
+        return self.method.tie_breaker(trace)
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
         return self.method.notes(trace)
 
-    def every(self, trace: Trace, layers: Sequence[int]) -> Tensor:
+    def every_layer_scores(self, trace: Trace, layers: Sequence[int]) -> Tensor:
         """Scores of several layers from one trace, [layer, batch, position], with one pass over the vocabulary."""
         features = {layer: replace(self.method, layer=layer).features(trace) for layer in layers}
         parts = {layer: self.method.aggregate(f) for layer, f in features.items()}
@@ -133,7 +134,7 @@ class _Influence:
     """
 
     def __init__(self, trace: Trace, wanted: dict[int, Tensor], method: Decoded) -> None:
-        head: LanguageHead = trace.subject.language_head
+        head: LMHead = trace.subject.lm_head
         self.method = method
         self.head = head
         ids = [torch.tensor(row.ids, device=trace.logits.device) for row in trace.encoded]
@@ -160,7 +161,7 @@ class _Influence:
     def _known(self, trace: Trace, layer: int) -> Tensor:
         """The denominators of a layer that this trace has seen so far, [batch, position]; NaN for the others."""
         hidden = trace.hidden[layer]
-        return trace.once(
+        return trace.cached(
             ("denominators", layer, self.method.coarse), lambda: hidden.new_full(hidden.shape[:2], torch.nan)
         )
 

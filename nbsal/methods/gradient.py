@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from nbsal.errors import UnknownName
-from nbsal.methods.base import LayerMethod, register, whole
-from nbsal.subject import Subject
+from nbsal.methods.base import LayerMethod, register
+from nbsal.model.subject import Subject
 from nbsal.trace import Trace
+from nbsal.validation import whole_number
 
 
 @register(
@@ -83,7 +84,7 @@ class Simple(LayerMethod):
     norm: int = 1  # 1 as Hou and Castanon report it; 2 weighs large features more
 
     def resolve(self, subject: Subject) -> Self:
-        norm = whole(self.norm, "norm")
+        norm = whole_number(self.norm, "norm")
         if norm not in (1, 2):
             raise UnknownName("norm", norm, (1, 2))
         return replace(super().resolve(subject), norm=norm)

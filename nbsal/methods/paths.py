@@ -14,14 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nbsal import anatomy, room
 from nbsal.errors import InputError
-from nbsal.methods.above import Above, at_once, check_baseline
-from nbsal.methods.base import LayerMethod, counted, real, register
-from nbsal.methods.chance import drawing
+from nbsal.methods.base import LayerMethod, register
 from nbsal.methods.gradient import Simple
-from nbsal.subject import Subject
+from nbsal.methods.rng import text_rng
+from nbsal.methods.upper_layers import UpperLayers, batch_per_text, check_baseline
+from nbsal.model import architecture, batching
+from nbsal.model.subject import Subject
 from nbsal.trace import Trace
+from nbsal.validation import positive_number, real_number
 
 
 @register(
@@ -49,20 +50,20 @@ class Smooth(Simple):
     seed: int = 0
 
     def resolve(self, subject: Subject) -> Self:
-        if not real(self.noise, "noise") >= 0:
+        if not real_number(self.noise, "noise") >= 0:
             raise InputError(f"noise is a share of the spread of a text's states, from 0: not {self.noise!r}.")
-        return replace(super().resolve(subject), samples=counted(self.samples, "samples"))
+        return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
 
     def features(self, trace: Trace) -> Tensor:
-        return trace.once(self, lambda: self._mean(trace))
+        return trace.cached(self, lambda: self._mean(trace))
 
     def _mean(self, trace: Trace) -> Tensor:
-        above = Above(trace, self.chosen)
+        above = UpperLayers(trace, self.chosen)
         return above.gradient(self._points(trace), self.samples).abs() * above.free()
 
     def _points(self, trace: Trace) -> Iterator[Tensor]:
         states = trace.hidden[self.chosen]
-        drawings = [drawing(self.seed, row) for row in trace.encoded]
+        drawings = [text_rng(self.seed, row) for row in trace.encoded]
         for _ in range(self.samples):
             point = states.clone()
             for own, row, chance in zip(point, trace.encoded, drawings, strict=True):
@@ -77,14 +78,14 @@ class PathMethod(LayerMethod):
     """A layer method whose features are to sum to how much the target gains over one or several baselines."""
 
     def features(self, trace: Trace) -> Tensor:
-        return trace.once(self, lambda: self._followed(trace))[0]
+        return trace.cached(self, lambda: self._followed(trace))[0]
 
     def aggregate(self, features: Tensor) -> Tensor:
         return features.sum(-1)
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
         sums = self.scores(trace).sum(-1)
-        changes = trace.once(self, lambda: self._followed(trace))[1]
+        changes = trace.cached(self, lambda: self._followed(trace))[1]
         return [{"change": float(c), "gap": float(s - c)} for s, c in zip(sums, changes, strict=True)]
 
     @abstractmethod
@@ -118,12 +119,12 @@ class Integrated(PathMethod):
 
     def resolve(self, subject: Subject) -> Self:
         check_baseline(subject, self.baseline)
-        return replace(super().resolve(subject), steps=counted(self.steps, "steps"))
+        return replace(super().resolve(subject), steps=positive_number(self.steps, "steps"))
 
     def _followed(self, trace: Trace) -> tuple[Tensor, Tensor]:
         from captum.attr import IntegratedGradients
 
-        above, subject = Above(trace, self.chosen), trace.subject
+        above, subject = UpperLayers(trace, self.chosen), trace.subject
         base, texts = above.baseline(self.baseline), torch.arange(len(above.states))
         meter = trace.meter.part(1, self.steps * len(texts))
 
@@ -144,8 +145,8 @@ class Integrated(PathMethod):
             meter.step(len(texts))
             return found
 
-        with subject.lock, torch.inference_mode(False), torch.enable_grad(), anatomy.evaluating(subject.model):
-            features = room.at_a_time(at_once(trace), followed)
+        with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
+            features = batching.run_halving(batch_per_text(trace), followed)
         return features.detach(), trace.values - above.plain(base)
 
 
@@ -176,13 +177,13 @@ class GradientShap(PathMethod):
 
     def resolve(self, subject: Subject) -> Self:
         kinds = _kinds(subject, self.baselines)
-        return replace(super().resolve(subject), samples=counted(self.samples, "samples"), baselines=kinds)
+        return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"), baselines=kinds)
 
     def _followed(self, trace: Trace) -> tuple[Tensor, Tensor]:
-        above = Above(trace, self.chosen)
+        above = UpperLayers(trace, self.chosen)
         bases = [above.baseline(kind) for kind in self.baselines]
         features = torch.zeros_like(above.states)
-        drawings = [drawing(self.seed, row) for row in trace.encoded]
+        drawings = [text_rng(self.seed, row) for row in trace.encoded]
         shares = [len(range(at, self.samples, len(bases))) for at in range(len(bases))]
         change = torch.zeros_like(trace.values)
         for base, share in zip(bases, shares, strict=True):
@@ -227,14 +228,14 @@ class DeepLiftShap(PathMethod):
     def _followed(self, trace: Trace) -> tuple[Tensor, Tensor]:
         from captum.attr import DeepLift
 
-        above, subject = Above(trace, self.chosen), trace.subject
+        above, subject = UpperLayers(trace, self.chosen), trace.subject
         features, change = torch.zeros_like(above.states), torch.zeros_like(trace.values)
         meter, texts = trace.meter.part(1, len(self.baselines)), torch.arange(len(above.states))
-        with subject.lock, torch.inference_mode(False), torch.enable_grad(), anatomy.evaluating(subject.model):
+        with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
             for kind in self.baselines:
                 meter.check()
                 base, lift = above.baseline(kind), DeepLift(_Upper(above))
-                with quietly(subject.model):
+                with quiet_captum(subject.model):
                     found = lift.attribute(above.states, base, additional_forward_args=(texts,))
                 features += found.detach() / len(self.baselines)
                 change += (trace.values - above.plain(base)) / len(self.baselines)
@@ -243,7 +244,7 @@ class DeepLiftShap(PathMethod):
 
 
 @contextmanager
-def quietly(model: nn.Module) -> Iterator[None]:
+def quiet_captum(model: nn.Module) -> Iterator[None]:
     """Captum's DeepLift without its warnings, and without what it leaves on modules when a run breaks off."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -258,7 +259,7 @@ def quietly(model: nn.Module) -> Iterator[None]:
 class _Upper(nn.Module):
     """The part of a model above a layer, as the module that captum asks for."""
 
-    def __init__(self, above: Above) -> None:
+    def __init__(self, above: UpperLayers) -> None:
         super().__init__()
         self.model = above.trace.subject.model
         self.above = above

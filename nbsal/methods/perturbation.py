@@ -15,18 +15,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nbsal.encoding import Row
 from nbsal.errors import InputError, UnknownName
-from nbsal.hiding import Hiding
-from nbsal.methods.base import Method, counted, real, register
-from nbsal.methods.chance import drawing
-from nbsal.subject import Subject
+from nbsal.methods.base import Method, register
+from nbsal.methods.rng import text_rng
+from nbsal.model.masking import MaskedModel
+from nbsal.model.subject import Subject
+from nbsal.model.tokens import Row
 from nbsal.trace import Trace
+from nbsal.validation import positive_number, real_number
 
 LEVELS = ("token", "word")
 ONCE = ", no subset twice, and 6 to learn whether hidden tokens can be dropped"
 CELLS = 4_000_000  # entries of the tables of subsets that are held at once
-Kept = NDArray[np.bool_]  # [subset, unit], true where the unit stays
+Coalitions = NDArray[np.bool_]  # [subset, unit], true where the unit stays
 Numbers = NDArray[np.float64]
 Unit = tuple[int, ...]
 
@@ -60,26 +61,26 @@ class Perturbation(Method):
     level: str = "token"
 
     def resolve(self, subject: Subject) -> Self:
-        Hiding(subject, self.way)  # raises the sentence that says which ways there are
+        MaskedModel(subject, self.way)  # raises the sentence that says which ways there are
         check_level(self.level)
         return self
 
     @abstractmethod
-    def subsets(self, row: Row, parts: Sequence[Unit]) -> Kept:
+    def subsets(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
         """The subsets of a text's units to ask about."""
 
     @abstractmethod
-    def weighed(self, kept: Kept, values: Numbers) -> Numbers:
+    def weighed(self, kept: Coalitions, values: Numbers) -> Numbers:
         """A score for each unit, from the target under each subset."""
 
     def scores(self, trace: Trace) -> Tensor:
-        return trace.once(self, lambda: self._asked(trace))[0]
+        return trace.cached(self, lambda: self._asked(trace))[0]
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
-        return trace.once(self, lambda: self._asked(trace))[1]
+        return trace.cached(self, lambda: self._asked(trace))[1]
 
     def _asked(self, trace: Trace) -> tuple[Tensor, list[dict[str, Any]]]:
-        hiding = trace.once(("hiding", self.way), lambda: Hiding(trace.subject, self.way))
+        masked_model = trace.cached(("hiding", self.way), lambda: MaskedModel(trace.subject, self.way))
         scores, notes = torch.zeros(len(trace.encoded), trace.encoded.longest).to(trace.logits), []
         for texts in self._groups(trace):
             rows = [trace.encoded[i] for i in texts]
@@ -92,7 +93,7 @@ class Perturbation(Method):
             ]
             targets = [trace.decisions[i].target for i in texts]
             share = len(texts) / len(trace.encoded)
-            answers = hiding.values(rows, asked, targets, trace.meter.part(share, sum(map(len, asked))))
+            answers = masked_model.values(rows, asked, targets, trace.meter.part(share, sum(map(len, asked))))
             for i, row, own, table, answer in zip(texts, rows, parts, kept, answers, strict=True):
                 values = np.full(len(table), float(trace.values[i]))
                 values[~table.all(1)] = answer.double()
@@ -101,7 +102,7 @@ class Perturbation(Method):
                 notes.append(self._note(table, found, values))
         return scores, notes
 
-    def _note(self, kept: Kept, scores: Numbers, values: Numbers) -> dict[str, Any]:
+    def _note(self, kept: Coalitions, scores: Numbers, values: Numbers) -> dict[str, Any]:
         if not self.complete:
             return {}
         change = float(values[kept.all(1)][0] - values[~kept.any(1)][0])
@@ -124,7 +125,7 @@ class Perturbation(Method):
         """How many subsets of a text of that many units are asked about."""
 
 
-def _over_positions(kept: Kept, parts: Sequence[Unit], row: Row) -> Kept:
+def _over_positions(kept: Coalitions, parts: Sequence[Unit], row: Row) -> Coalitions:
     """Subsets of units as subsets of positions; everything else stays."""
     found = np.ones((len(kept), len(row)), dtype=bool)
     for column, places in zip(kept.T, parts, strict=True):
@@ -153,12 +154,12 @@ class Occlusion(Perturbation):
     window: int = 1
 
     def resolve(self, subject: Subject) -> Self:
-        return replace(super().resolve(subject), window=counted(self.window, "window"))
+        return replace(super().resolve(subject), window=positive_number(self.window, "window"))
 
     def count(self, size: int) -> int:
         return 1 + size
 
-    def subsets(self, row: Row, parts: Sequence[Unit]) -> Kept:
+    def subsets(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
         segments = np.array([row.segments[places[0]] for places in parts])
         windows = [np.ones(len(parts), dtype=bool)]
         for segment in np.unique(segments):  # a window never reaches from one member of a pair into the other
@@ -168,7 +169,7 @@ class Occlusion(Perturbation):
                 windows[-1][own[start : start + self.window]] = False
         return np.stack(windows)
 
-    def weighed(self, kept: Kept, values: Numbers) -> Numbers:
+    def weighed(self, kept: Coalitions, values: Numbers) -> Numbers:
         hidden = ~kept[1:]
         lost: Numbers = (values[0] - values[1:]) @ hidden / hidden.sum(0)
         return lost
@@ -201,21 +202,21 @@ class LIME(Perturbation):
     seed: int = 0
 
     def resolve(self, subject: Subject) -> Self:
-        if not real(self.ridge, "ridge") >= 0 or not real(self.width, "width") > 0:
+        if not real_number(self.ridge, "ridge") >= 0 or not real_number(self.width, "width") > 0:
             raise InputError(f"ridge is 0 or more and width more than 0, not {self.ridge!r} and {self.width!r}.")
-        return replace(super().resolve(subject), samples=counted(self.samples, "samples"))
+        return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
 
     def count(self, size: int) -> int:
         return self.samples
 
-    def subsets(self, row: Row, parts: Sequence[Unit]) -> Kept:
-        chance, kept = drawing(self.seed, row), np.ones((self.samples, len(parts)), dtype=bool)
+    def subsets(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
+        chance, kept = text_rng(self.seed, row), np.ones((self.samples, len(parts)), dtype=bool)
         for subset in kept[1:]:
             lost = chance.integers(1, len(parts), endpoint=True)
             subset[chance.choice(len(parts), lost, replace=False)] = False
         return kept
 
-    def weighed(self, kept: Kept, values: Numbers) -> Numbers:
+    def weighed(self, kept: Coalitions, values: Numbers) -> Numbers:
         distance = 1 - np.sqrt(kept.mean(1))
         return slopes(kept.astype(float), values, np.exp(-(distance**2) / (2 * self.width**2)), self.ridge)
 
@@ -259,13 +260,13 @@ class Shapley(Perturbation):
     seed: int = 0
 
     def resolve(self, subject: Subject) -> Self:
-        return replace(super().resolve(subject), samples=counted(self.samples, "samples"))
+        return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
 
     def count(self, size: int) -> int:
         return self.samples * (size + 1)
 
-    def subsets(self, row: Row, parts: Sequence[Unit]) -> Kept:
-        chance, orders = drawing(self.seed, row), list[NDArray[np.int64]]()
+    def subsets(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
+        chance, orders = text_rng(self.seed, row), list[NDArray[np.int64]]()
         while len(orders) < self.samples:
             orders.append(chance.permutation(len(parts)))
             if self.antithetic:
@@ -275,7 +276,7 @@ class Shapley(Perturbation):
         steps = ranks[:, None, :] < np.arange(len(parts) + 1)[:, None]
         return steps.reshape(-1, len(parts))
 
-    def weighed(self, kept: Kept, values: Numbers) -> Numbers:
+    def weighed(self, kept: Coalitions, values: Numbers) -> Numbers:
         steps = kept.reshape(self.samples, -1, kept.shape[1])
         entering = steps[:, 1:] & ~steps[:, :-1]
         added = np.diff(values.reshape(self.samples, -1))
@@ -312,6 +313,6 @@ class Random(Method):
         scores = torch.zeros(len(trace.encoded), trace.encoded.longest).to(trace.logits)
         for own, row in zip(scores, trace.encoded, strict=True):
             parts = units(row, self.level)
-            drawn = shared_out(drawing(self.seed, row).random(len(parts)), parts, len(row))
+            drawn = shared_out(text_rng(self.seed, row).random(len(parts)), parts, len(row))
             own[: len(row)] = torch.from_numpy(drawn).to(own)
         return scores

@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.heads.mask import HeadMask
-from nbsal.lrp.mode import Passage, straight
+from nbsal.lrp.mode import AttentionFilter, unfiltered
 from nbsal.lrp.rules import ATTN, DEFAULT, Rules
 from nbsal.methods.attention import deciding_rows, identity, rolled_out
-from nbsal.methods.base import Method, register, whole
-from nbsal.subject import Subject
+from nbsal.methods.base import Method, register
+from nbsal.model.head_mask import HeadMask
+from nbsal.model.subject import Subject
 from nbsal.trace import Trace
+from nbsal.validation import whole_number
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class RelevanceMethod(Method):
     """A method that reads relevance under some rules, in float64 on a copy of the model unless told otherwise."""
 
     rules: ClassVar[Rules] = DEFAULT
-    apart = True
+    per_end = True
 
     dtype: str = "float64"  # "model": the model's own precision; below the top blocks float32 relevance is noisy
 
@@ -32,12 +33,12 @@ class RelevanceMethod(Method):
             raise UnknownName("dtype of relevance", self.dtype, ("float64", "model"))
         return self
 
-    def reader(self, subject: Subject) -> Subject:
+    def subject_for(self, subject: Subject) -> Subject:
         return subject.double if self.dtype == "float64" else subject
 
-    def passage(self, trace: Trace) -> Passage:
+    def passage(self, trace: Trace) -> AttentionFilter:
         """What happens where attention meets the values."""
-        return straight
+        return unfiltered
 
 
 @register(
@@ -53,7 +54,7 @@ class LRP(RelevanceMethod):
     """Relevance of each position's embedding, signed."""
 
     def scores(self, trace: Trace) -> Tensor:
-        return trace.relevance_under(self.rules).hidden[0].sum(-1)
+        return trace.relevance_maps(self.rules).hidden[0].sum(-1)
 
 
 @register(
@@ -84,7 +85,7 @@ class PartialLRP(RelevanceMethod):
     """Relevance of the last block's attention, followed no further down."""
 
     def scores(self, trace: Trace) -> Tensor:
-        maps = trace.relevance_under(self.rules).attention[trace.subject.depth - 1]
+        maps = trace.relevance_maps(self.rules).attention[trace.subject.depth - 1]
         return deciding_rows(maps.relu().mean(1), trace)
 
 
@@ -103,14 +104,14 @@ class TransformerAttribution(RelevanceMethod):
     start_layer: int = 0
 
     def resolve(self, subject: Subject) -> Self:
-        start = whole(self.start_layer, "start_layer")
+        start = whole_number(self.start_layer, "start_layer")
         if start not in range(subject.depth):
             raise UnknownName("start_layer", start, range(subject.depth))
         return replace(super().resolve(subject), start_layer=start)
 
     def maps(self, trace: Trace) -> list[Tensor]:
         """One map a block, [batch, query, key]: the identity, and what speaks for the target."""
-        relevance = trace.relevance_under(self.rules, self.passage(trace)).attention
+        relevance = trace.relevance_maps(self.rules, self.passage(trace)).attention
         found = []
         for block in range(trace.subject.depth):
             evidence = (trace.attention_grad[block] * relevance[block]).relu().mean(1)
@@ -122,7 +123,7 @@ class TransformerAttribution(RelevanceMethod):
 
 
 @dataclass(frozen=True)
-class Masked:
+class MaskSettings:
     """What flows on from a block when only selected heads pass relevance; hashable, so that traces can share it."""
 
     mask: HeadMask
@@ -206,6 +207,6 @@ class MaskLRP(TransformerAttribution):
         assert self.mask is not None, "resolve the method first"
         return [{"heads": np.argwhere(self.mask.selected).tolist()} for _ in trace.encoded]
 
-    def passage(self, trace: Trace) -> Passage:
+    def passage(self, trace: Trace) -> AttentionFilter:
         assert self.mask is not None, "resolve the method first"
-        return Masked(self.mask, self.read, self.renormalise, self.empty, self.weighted, self.joint)
+        return MaskSettings(self.mask, self.read, self.renormalise, self.empty, self.weighted, self.joint)

@@ -49,10 +49,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import traitlets
 from anywidget import AnyWidget
 
-from nbsal import render
 from nbsal.errors import Cancelled, InputError, NbsalError, UnknownName
 from nbsal.progress import Meter
-from nbsal.widgets import jobs, page
+from nbsal.render import html
+from nbsal.widgets import export, jobs
 
 if TYPE_CHECKING:
     import pandas
@@ -189,21 +189,21 @@ class View(AnyWidget):
         """A page of its own: without scripts, or with the view as it stands now and no need of Python or a network."""
         self._needs_result()
         if interactive:
-            return page.interactive(self, self._title())
-        return render.page_html(self._title(), self.html())
+            return export.interactive(self, self._title())
+        return html.page_html(self._title(), self.html())
 
     def to_png(self) -> bytes:
         """A picture."""
         self._needs_result()
         return self.picture()
 
-    def freeze(self, interactive: bool = False) -> page.Frozen:
+    def freeze(self, interactive: bool = False) -> export.Frozen:
         """What is shown now, to be displayed as a cell's output: it stays in the notebook file.
 
         Without scripts it shows wherever the notebook does; interactive, where the notebook is trusted.
         """
         self._needs_result()
-        return page.Frozen(page.iframe(self.to_html(interactive=True)) if interactive else self.html(), repr(self))
+        return export.Frozen(export.iframe(self.to_html(interactive=True)) if interactive else self.html(), repr(self))
 
     def answer_save(self, kind: str) -> dict[str, str]:
         """An export for the page to download."""
@@ -215,7 +215,7 @@ class View(AnyWidget):
         if kind not in makers:
             raise UnknownName("export", kind, makers)
         mime, make = makers[kind]
-        return {"mime": mime, "name": f"{type(self).__name__.lower()}.{kind}", "content": page.text_or_base64(make())}
+        return {"mime": mime, "name": f"{type(self).__name__.lower()}.{kind}", "content": export.text_or_base64(make())}
 
     def __setattr__(self, name: str, value: Any) -> None:
         with self._lock:
@@ -335,9 +335,7 @@ class View(AnyWidget):
         with self._lock:
             self._lock.wait_for(lambda: self._job is None, PATIENCE)
         data, metadata = super()._repr_mimebundle_() or ({}, {})
-        body = (
-            self.html() if self.result is not None else render.block_html(repr(self), "", [self.error or self.status])
-        )
+        body = self.html() if self.result is not None else html.block_html(repr(self), "", [self.error or self.status])
         return data | {"text/html": body, "text/plain": repr(self)}, metadata
 
     def __repr__(self) -> str:

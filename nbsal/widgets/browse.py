@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from nbsal import render
-from nbsal.clouds import plain
-from nbsal.encoding import Text
+from nbsal.clouds import plain_token
 from nbsal.errors import InputError, UnknownName
+from nbsal.model.targets import index_of
+from nbsal.render import html, png
 from nbsal.saliency import Saliency
-from nbsal.target import index_of
-from nbsal.widgets import jobs, picture, wire
-from nbsal.widgets.many import Many, excerpt, excerpt_html
-from nbsal.widgets.page import asset
+from nbsal.validation import Text
+from nbsal.widgets import jobs, wire
+from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
+from nbsal.widgets.export import asset
 
 if TYPE_CHECKING:
     import pandas
@@ -44,7 +44,7 @@ class Entry:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Listing:
     """The texts that pass, in order; those of one page in full, and the one that is opened."""
 
     entries: Sequence[Entry]
@@ -73,7 +73,7 @@ class Table:
         return [f"{self.caption()}.", *right]
 
 
-class Browse(Many):
+class Browse(CorpusView):
     """A table of saliencies, of an opened corpus, or of texts that an explainer explains as the table fills.
 
     `sort` and `descending` order it; `label` keeps one predicted class, `token` texts that have that token or word, and
@@ -134,7 +134,7 @@ class Browse(Many):
         if self.result is not None:
             self.page = 0
 
-    def seen(self, found: Sequence[Saliency], wanted: dict[str, Any], job: jobs.Job) -> Table:
+    def seen(self, found: Sequence[Saliency], wanted: dict[str, Any], job: jobs.Job) -> Listing:
         entries = self._indexed(found, job)
         opened = wanted["opened"]
         if opened is not None and opened >= len(found):
@@ -143,9 +143,9 @@ class Browse(Many):
         page = min(wanted["page"], max(0, len(passing) - 1) // PAGE)
         rows = [(entry, found[entry.number]) for entry in passing[page * PAGE : (page + 1) * PAGE]]
         labels = sorted({entry.prediction for entry in entries})
-        return Table(passing, len(entries), page, rows, None if opened is None else found[opened], labels)
+        return Listing(passing, len(entries), page, rows, None if opened is None else found[opened], labels)
 
-    def publish(self, found: Table) -> None:
+    def publish(self, found: Listing) -> None:
         judged = self._gold is not None
         rows = [
             {name: getattr(entry, name) for name in ("number", "prediction", "confidence", "label", "wrong", "top")}
@@ -165,23 +165,23 @@ class Browse(Many):
             self._result = decided | {"scales": scales, "notes": [*found.notes(), *decided["notes"]]}
 
     def html(self) -> str:
-        found: Table = self.result
+        found: Listing = self.result
         head = "".join(f'<th style="text-align:left;padding:2px 8px">{name}</th>' for name in HEADS)
         body = "".join(f"<tr>{_row_html(entry, saliency)}</tr>" for entry, saliency in found.rows)
         opened = "" if found.opened is None else found.opened.to_html()
         table = f'<table style="border-collapse:collapse"><tr>{head}</tr>{body}</table>'
         table = f'<div style="overflow-x:auto">{table}</div>'
-        return render.block_html(found.caption(), table + opened, found.notes())
+        return html.block_html(found.caption(), table + opened, found.notes())
 
     def picture(self) -> bytes:
-        found: Table = self.result
-        sheet = picture.Sheet()
+        found: Listing = self.result
+        sheet = png.Picture()
         sheet.write(found.caption(), bold=True)
         sheet.feed()
         for entry, saliency in found.rows:
             sheet.write(f"{entry.number}  {entry.prediction} {entry.confidence:.1%}{_judged(entry)}", size=9, bold=True)
             sheet.feed()
-            sheet.line((render.Stretch(text, share) for text, share, _ in _shortened(saliency)), 1.0)
+            sheet.line((html.ScoredSpan(text, share) for text, share, _ in _shortened(saliency)), 1.0)
         sheet.notes(found.notes())
         return sheet.png()
 
@@ -198,7 +198,9 @@ class Browse(Many):
 
     def _entry(self, number: int, saliency: Saliency) -> Entry:
         row, sure = saliency.row, saliency.probabilities
-        tokens = {plain(saliency.tokens[i]) for i in row.content} | {saliency.tokens[i].lower() for i in row.content}
+        tokens = {plain_token(saliency.tokens[i]) for i in row.content} | {
+            saliency.tokens[i].lower() for i in row.content
+        }
         return Entry(
             number=number,
             text=" | ".join(row.parts),
@@ -246,5 +248,5 @@ def _row_html(entry: Entry, saliency: Saliency) -> str:
     shown = f'<div style="min-width:14em">{excerpt_html(_shortened(saliency))}</div>'
     label = f"{entry.label} \N{BALLOT X}" if entry.wrong else entry.label or ""
     plain_cells = [entry.prediction, f"{entry.confidence:.1%}", label, entry.top]
-    cells = [str(entry.number), shown, *map(render.escape, plain_cells)]
+    cells = [str(entry.number), shown, *map(html.escape, plain_cells)]
     return "".join(f'<td style="padding:2px 8px;vertical-align:top">{cell}</td>' for cell in cells)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from nbsal import render
-from nbsal.clouds import Cloud, drawn_as, rank
-from nbsal.encoding import Text
+from nbsal.clouds import Cloud, display_word, rank
 from nbsal.errors import InputError, UnknownName
+from nbsal.render import html, png
 from nbsal.saliency import Saliency
-from nbsal.widgets import jobs, picture
+from nbsal.validation import Text
+from nbsal.widgets import jobs
 from nbsal.widgets.base import View
-from nbsal.widgets.many import Many, excerpt, excerpt_html
-from nbsal.widgets.page import asset
+from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
+from nbsal.widgets.export import asset
 
 if TYPE_CHECKING:
     import pandas
@@ -40,7 +40,7 @@ class Ranked:
         classes: dict[str, list[str]] = {}
         for label in self.cloud.labels:
             for word in self.cloud.top(label, self.count)[self.cloud.unit]:
-                classes.setdefault(drawn_as(word), []).append(label)
+                classes.setdefault(display_word(word), []).append(label)
         return {word: labels for word, labels in classes.items() if len(labels) > 1}
 
     def caption(self) -> str:
@@ -60,10 +60,10 @@ class Ranked:
 
         tops = {label: self.cloud.top(label, self.count) for label in self.cloud.labels}
         frame = pandas.concat(tops, names=["class", "place"]).reset_index()
-        return frame.assign(place=frame["place"] + 1, shared=frame[self.cloud.unit].map(drawn_as).isin(self.shared))
+        return frame.assign(place=frame["place"] + 1, shared=frame[self.cloud.unit].map(display_word).isin(self.shared))
 
 
-class Clouds(Many):
+class Clouds(CorpusView):
     """Clouds of many texts by predicted class; words that several classes share are underlined.
 
     `k` is how many words a cloud has, `picked` the [class, word] whose texts are listed; `texts_with` finds them all.
@@ -156,9 +156,9 @@ class Clouds(Many):
         found: Ranked = self.result
         body = "".join(self._cloud_html(found, label) for label in found.cloud.labels)
         if found.picked:
-            body += f"<p><b>{render.escape(': '.join(found.picked))}</b></p>"
+            body += f"<p><b>{html.escape(': '.join(found.picked))}</b></p>"
             body += "".join(f"<p>{excerpt_html(excerpt(s, at))}</p>" for _, s, at in found.texts[:LISTED])
-        return render.block_html(found.caption(), body, found.notes())
+        return html.block_html(found.caption(), body, found.notes())
 
     def picture(self) -> bytes:
         from matplotlib.figure import Figure
@@ -170,9 +170,9 @@ class Clouds(Many):
         for ax, label in zip(panels, labels, strict=True):
             if self._laid(found, label):
                 ax.imshow(found.cloud.wordcloud(label, found.count, SIZE))
-            ax.set_title(render.visible(label), parse_math=False)
+            ax.set_title(html.visible(label), parse_math=False)
             ax.axis("off")
-        return picture.drawn(panels[0])
+        return png.draw_axes(panels[0])
 
     def _wired(self, found: Ranked, label: str) -> dict[str, Any]:
         shared = found.shared
@@ -201,8 +201,8 @@ class Clouds(Many):
             also = found.shared.get(word, [])
             tip = f"{word}: {share:.0%} of the largest" + (f"; in {', '.join(also)}" if also else "")
             style = f"font-size:{80 + 150 * share:.0f}%" + (";text-decoration:underline" if also else "")
-            words += f'<span style="{style}" title="{render.escape(tip)}">{render.escape(word)}</span> '
-        return f'<p style="line-height:1.6"><b>{render.escape(label)}</b><br>{words}</p>'
+            words += f'<span style="{style}" title="{html.escape(tip)}">{html.escape(word)}</span> '
+        return f'<p style="line-height:1.6"><b>{html.escape(label)}</b><br>{words}</p>'
 
     def _title(self) -> str:
         return f"Clouds: {self.result.caption()}" if self.result is not None else "Clouds"
@@ -215,9 +215,9 @@ def _having(found: Sequence[Saliency], unit: str, label: str, word: str) -> list
         if saliency.prediction != label:
             continue
         if unit == "word":
-            places = [i for one in saliency.words if drawn_as(one.text.lower()) == word for i in one.tokens]
+            places = [i for one in saliency.words if display_word(one.text.lower()) == word for i in one.tokens]
         else:
-            places = [i for i in saliency.row.content if drawn_as(saliency.tokens[i]) == word]
+            places = [i for i in saliency.row.content if display_word(saliency.tokens[i]) == word]
         if places:
             rows.append((float(sum(saliency.scores[i] for i in places)), number, saliency, places))
     rows.sort(key=lambda row: (-row[0], row[1]))

@@ -6,25 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from nbsal import render
 from nbsal.errors import InputError
-from nbsal.evaluation.agreement import jaccard, kendall
+from nbsal.evaluation._agreement import jaccard, kendall
 from nbsal.explainer import Explainer
+from nbsal.render import html, png
 from nbsal.saliency import Floats, Saliency
-from nbsal.widgets import jobs, picture, wire
-from nbsal.widgets.bound import (
+from nbsal.widgets import jobs, wire
+from nbsal.widgets.explainer_view import (
     NOTHING,
     TARGET,
-    Shaded,
-    adjusted,
+    HighlightView,
     as_explainer,
+    changed_settings,
     check_layer,
     check_method,
-    choices,
-    plain_settings,
-    settings_of,
+    method_settings,
+    view_choices,
+    with_settings,
 )
-from nbsal.widgets.page import asset
+from nbsal.widgets.export import asset
 
 if TYPE_CHECKING:
     import pandas
@@ -34,12 +34,12 @@ OTHER = ("method", "layer", "target", "tau")
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedPair:
     """Two explanations of the same tokens.
 
     >>> import nbsal
     >>> many = nbsal.compare(nbsal.load("demo/reviews"), ["gradcam", "simple"], "A joy.")
-    >>> Comparison(many["gradcam"][0], many["simple"][0]).to_frame().columns.tolist()
+    >>> ComparedPair(many["gradcam"][0], many["simple"][0]).to_frame().columns.tolist()
     ['token', 'first', 'second', 'difference', 'first_rank', 'second_rank']
     """
 
@@ -89,12 +89,12 @@ class Comparison:
         ranks = {"first_rank": frames[0]["rank"], "second_rank": frames[1]["rank"]}
         return frames[0][["token"]].assign(**shares, **ranks)
 
-    def texts(self) -> list[tuple[str, list[list[render.Stretch]]]]:
+    def texts(self) -> list[tuple[str, list[list[html.ScoredSpan]]]]:
         """The three shaded texts with their headings, all beside a full colour of 1."""
         shown = (self.first, self.shares[0]), (self.second, self.shares[1]), (self.first, self.difference)
         headings = self.first.caption(), self.second.caption(), "difference: first less second"
         return [
-            (heading, replace(found, scores=shares).stretches())
+            (heading, replace(found, scores=shares).scored_spans())
             for heading, (found, shares) in zip(headings, shown, strict=True)
         ]
 
@@ -109,7 +109,7 @@ class Comparison:
         return [self.said(), scale, *shared, *own, *(f"second: {note}" for note in second if note not in shared)]
 
 
-class Compare(Shaded):
+class Compare(HighlightView):
     """Two methods, layers, targets or models on one text.
 
     `method`, `layer`, `target` and `tau` are the first's; `other_method` and so on the second's, which begins as the
@@ -123,7 +123,7 @@ class Compare(Shaded):
     ['overlap', 'rank']
     """
 
-    inputs = (*Shaded.inputs, *(f"other_{name}" for name in OTHER))
+    inputs = (*HighlightView.inputs, *(f"other_{name}" for name in OTHER))
     _esm = asset("compare.js")
     _css = asset("compare.css")
 
@@ -143,12 +143,12 @@ class Compare(Shaded):
         if isinstance(source, Saliency):
             self.other: Explainer | None = None
             self._given_other = other
-            start = plain_settings(other)
+            start = changed_settings(other)
             super().__init__(source, **{f"other_{name}": start[name] for name in ("method", "layer", "tau")} | settings)
             return
         self.other, self._given_other = as_explainer(other, self), None
-        start = {f"other_{name}": value for name, value in settings_of(self.other.method).items()}
-        super().__init__(source, text, **start | {"_other_choices": choices(self.other)} | settings)
+        start = {f"other_{name}": value for name, value in method_settings(self.other.method).items()}
+        super().__init__(source, text, **start | {"_other_choices": view_choices(self.other)} | settings)
 
     @traitlets.validate("other_method")
     def _valid_other_method(self, proposal: Any) -> Any:
@@ -165,16 +165,16 @@ class Compare(Shaded):
 
     def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
         if self.other is None:
-            return Comparison(super().compute(wanted, job), self._given_other)
+            return ComparedPair(super().compute(wanted, job), self._given_other)
         own = {name: wanted[f"other_{name}"] for name in OTHER} | {"text": wanted["text"]}
-        explainers = adjusted(self.explainer, wanted), adjusted(self.other, own)
+        explainers = with_settings(self.explainer, wanted), with_settings(self.other, own)
         if self.other.subject is self.explainer.subject and own["target"] == wanted["target"]:
             first, second = self.explain_each(explainers, wanted, job)
         else:
             first, second = self.explain(explainers[0], wanted, job), self.explain(explainers[1], own, job)
-        return Comparison(first, second)
+        return ComparedPair(first, second)
 
-    def publish(self, found: Comparison) -> None:
+    def publish(self, found: ComparedPair) -> None:
         self.result = found = replace(found, scale=self.scale)
         super().publish(found.first)
         self._scores, scales = wire.scores([found.first.scores, found.second.scores])
@@ -184,13 +184,13 @@ class Compare(Shaded):
 
     def html(self) -> str:
         texts = "".join(
-            f"<div><b>{render.escape(heading)}</b></div>{render.text_html(parts, 1.0)}"
+            f"<div><b>{html.escape(heading)}</b></div>{html.text_html(parts, 1.0)}"
             for heading, parts in self.result.texts()
         )
-        return render.block_html(self.result.caption(), texts, self.result.notes())
+        return html.block_html(self.result.caption(), texts, self.result.notes())
 
     def picture(self) -> bytes:
-        sheet = picture.Sheet()
+        sheet = png.Picture()
         for heading, parts in self.result.texts():
             sheet.shaded(heading, parts, 1.0)
         sheet.notes(self.result.notes())

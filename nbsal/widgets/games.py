@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import traitlets
 
-from nbsal import render
 from nbsal.errors import InputError
-from nbsal.evaluation.curves import GAMES
+from nbsal.evaluation._games import GAMES
 from nbsal.evaluation.results import HUES, LINES, Results
-from nbsal.hiding import Hiding
+from nbsal.model.masking import MaskedModel
+from nbsal.render import html, png
 from nbsal.saliency import Saliency
-from nbsal.widgets import jobs, picture
+from nbsal.widgets import jobs
 from nbsal.widgets.base import View
-from nbsal.widgets.page import asset
-from nbsal.widgets.parted import Found, Parted
-from nbsal.widgets.playing import Line, Played, play, work
+from nbsal.widgets.cached_view import CachedView, TextParts
+from nbsal.widgets.export import asset
+from nbsal.widgets.token_games import GameLine, TokenGames, play_games, steps_count
 
 if TYPE_CHECKING:
     import pandas
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DIGITS = 4
 
 
-class Games(Parted):
+class Games(CachedView):
     """Both games on one text, step by step: `game` is the one on show, `at` how many tokens have gone, or come.
 
     The band is the range of orders by chance. What evaluation.games found on many texts is shown as curves alone.
@@ -44,7 +44,7 @@ class Games(Parted):
     _game = traitlets.Dict().tag(sync=True)
 
     def __init__(self, source: Any, text: Any = None, **settings: Any) -> None:
-        self.played: Played | None = None
+        self.played: TokenGames | None = None
         self._curves: Results | None = None
         if isinstance(source, Results):
             if source.sheet.measure != "game":
@@ -65,16 +65,16 @@ class Games(Parted):
     def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
         return self._curves if self._curves is not None else super().compute(wanted, job)
 
-    def find_game(self, reading: Saliency, wanted: dict[str, Any], job: jobs.Job) -> Played:
+    def find_game(self, reading: Saliency, wanted: dict[str, Any], job: jobs.Job) -> TokenGames:
         """Both games; the method's curve is shown before that of chance is known."""
-        hiding = self.once("hiding", wanted["text"], lambda: Hiding(self.subject))
-        meter = self.meter(job, work(len(reading.order)))
+        masked_model = self.cached("hiding", wanted["text"], lambda: MaskedModel(self.subject))
+        meter = self.meter(job, steps_count(len(reading.order)))
         meter.check()
-        steps = play(reading, hiding, wanted["target"], meter)
-        self.partly(job, Found(reading, {"game": next(steps)}))
+        steps = play_games(reading, masked_model, wanted["target"], meter)
+        self.partly(job, TextParts(reading, {"game": next(steps)}))
         return next(steps)
 
-    def show_game(self, found: Played | None) -> None:
+    def show_game(self, found: TokenGames | None) -> None:
         """The curves and every step's outcomes."""
         self.played = found
         self._game = {} if found is None else _wired_game(found)
@@ -110,7 +110,7 @@ class Games(Parted):
             ax.set_title(f"{game}, {GAMES[game]} is better", fontsize="medium")
             ax.set_xlabel(f"share of tokens {'hidden' if game == 'hiding' else 'shown'}")
             ax.spines[["top", "right"]].set_visible(False)
-        one, unit = self._game.get("points"), render.label(self._game.get("unit", ""))
+        one, unit = self._game.get("points"), html.label(self._game.get("unit", ""))
         if one:
             unit = f"probability of {unit}" if self._game["probable"] else "model's output"
         panels[0].set_ylabel(unit, parse_math=False)
@@ -119,27 +119,27 @@ class Games(Parted):
         legend = figure.legend(*entries, loc="outside right upper", frameon=False, title=shaded)
         for text in legend.get_texts():
             text.set_parse_math(False)
-        return picture.drawn(panels[0])
+        return png.draw_axes(panels[0])
 
     def _title(self) -> str:
         return "Games" if self._curves is not None else super()._title()
 
-    def _shown_lines(self) -> dict[str, list[Line]]:
+    def _shown_lines(self) -> dict[str, list[GameLine]]:
         if self._curves is not None:
             return {game: _lines(self._curves, game) for game in GAMES}
         return {game: self.played.lines(game) if self.played is not None else [] for game in GAMES}
 
 
-def _lines(found: Results, game: str) -> list[Line]:
+def _lines(found: Results, game: str) -> list[GameLine]:
     """The curves of one game over many texts, with their intervals."""
     frame = found.frame
     return [
-        Line(str(name), part["fraction"].tolist(), *(part[one].to_numpy() for one in ("accuracy", "low", "high")))
+        GameLine(str(name), part["fraction"].tolist(), *(part[one].to_numpy() for one in ("accuracy", "low", "high")))
         for name, part in frame[frame["game"] == game].groupby("explainer", sort=False)
     ]
 
 
-def _wired_game(found: Played) -> dict[str, Any]:
+def _wired_game(found: TokenGames) -> dict[str, Any]:
     return {
         "lines": {game: [_wired(line) for line in found.lines(game)] for game in GAMES},
         "unit": found.labels[found.followed],
@@ -151,7 +151,7 @@ def _wired_game(found: Played) -> dict[str, Any]:
     }
 
 
-def _wired(line: Line) -> dict[str, Any]:
+def _wired(line: GameLine) -> dict[str, Any]:
     band = {} if line.low is None or line.high is None else {"low": _rounded(line.low), "high": _rounded(line.high)}
     parts = {"at": _rounded(line.at), "values": _rounded(line.values)}
     return {"name": line.name, "area": round(line.area, DIGITS), **parts, **band}
@@ -168,8 +168,8 @@ def image(png: bytes) -> str:
     return f'<img alt="hiding and revealing curves" style="{style}" src="data:image/png;base64,{source}">'
 
 
-def _draw(ax: Any, line: Line, i: int) -> None:
+def _draw(ax: Any, line: GameLine, i: int) -> None:
     hue = HUES[i % len(HUES)]
-    ax.plot(line.at, line.values, LINES[i % len(LINES)], color=hue, label=render.visible(line.name))
+    ax.plot(line.at, line.values, LINES[i % len(LINES)], color=hue, label=html.visible(line.name))
     if line.low is not None:
         ax.fill_between(line.at, line.low, line.high, color=hue, alpha=0.15, linewidth=0)

@@ -7,28 +7,29 @@ import numpy as np
 import traitlets
 from numpy.typing import NDArray
 
-from nbsal import render, trace
+from nbsal import trace
 from nbsal.errors import InputError, UnknownName
 from nbsal.explainer import Explainer
-from nbsal.heads.mask import HeadMask
 from nbsal.heads.statistics import HeadStudy
 from nbsal.methods import catalogue
 from nbsal.methods.relevance import MaskLRP
+from nbsal.model.head_mask import HeadMask
+from nbsal.model.subject import Subject
+from nbsal.render import colours, png
 from nbsal.saliency import Saliency
-from nbsal.subject import Subject
-from nbsal.widgets import jobs, picture
+from nbsal.widgets import jobs
 from nbsal.widgets.base import View
-from nbsal.widgets.bound import Shaded, choices
-from nbsal.widgets.grid import CHOICES, KINDS, Grid, limited, switched
-from nbsal.widgets.page import asset
-from nbsal.widgets.parted import Parted
+from nbsal.widgets.cached_view import CachedView
+from nbsal.widgets.explainer_view import HighlightView, view_choices
+from nbsal.widgets.export import asset
+from nbsal.widgets.head_grid import CHOICES, KINDS, HeadGrid, rows_shown, toggle_heads
 
 SYNT, POS = 0.1, 0.8  # the thresholds of a study's mask
 LONGEST = 512  # tokens up to which a head's attention is drawn: it is their number's square
 CELL = 24  # pixels of a head in a picture
 
 
-class Heads(Parted):
+class Heads(CachedView):
     """Which heads pass relevance on, and what each looks at.
 
     `kind` chooses among the heads found to follow syntax or position, `toggled` lists those [block, head] that are
@@ -42,7 +43,7 @@ class Heads(Parted):
     (HeadMask(1 of 72 heads: nsubj 0, obj 0, amod 0, advmod 0, positional 0), 'positive')
     """
 
-    reads = (*Shaded.inputs, "kind", "synt", "pos", "toggled")
+    reads = (*HighlightView.inputs, "kind", "synt", "pos", "toggled")
     inputs = (*reads, "head")
     rests: ClassVar[dict[str, tuple[str, ...] | None]] = {
         "grid": ("kind", "synt", "pos", "toggled"),
@@ -61,7 +62,7 @@ class Heads(Parted):
 
     def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
         self.study = source if isinstance(source, HeadStudy) else study
-        self.grid: Grid | None = None
+        self.grid: HeadGrid | None = None
         if isinstance(source, HeadMask | HeadStudy):
             self._known, self._given = {}, None
             self._found = source if isinstance(source, HeadMask) else None
@@ -85,7 +86,7 @@ class Heads(Parted):
     def offered(self, source: Explainer) -> dict[str, Any]:
         """What the page may choose from: methods that read heads."""
         known = {name for name in catalogue.names() if isinstance(catalogue.create(name), MaskLRP)}
-        found = choices(source)
+        found = view_choices(source)
         methods = [entry for entry in found["methods"] if entry[0] in known | {source.method.name}]
         return found | {"methods": methods}
 
@@ -113,15 +114,17 @@ class Heads(Parted):
     def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
         return self.find_grid(None, wanted, job) if self.explainer is None else super().compute(wanted, job)
 
-    def find_grid(self, reading: Saliency | None, wanted: dict[str, Any], job: jobs.Job) -> Grid:
+    def find_grid(self, reading: Saliency | None, wanted: dict[str, Any], job: jobs.Job) -> HeadGrid:
         """The heads and what they follow."""
-        return Grid(self._base(wanted), limited(self._base(wanted), wanted["kind"]), wanted["toggled"], self.study)
+        return HeadGrid(
+            self._base(wanted), rows_shown(self._base(wanted), wanted["kind"]), wanted["toggled"], self.study
+        )
 
     def find_attention(self, reading: Saliency, wanted: dict[str, Any], job: jobs.Job) -> dict[str, Any] | None:
         """Where the chosen head looks on this text: [query, key] of one byte each."""
         if wanted["head"] is None or len(reading.row) > LONGEST:
             return None
-        maps, tops = self.once("maps", wanted["text"], lambda: self._maps(wanted["text"]))
+        maps, tops = self.cached("maps", wanted["text"], lambda: self._maps(wanted["text"]))
         at = tuple(wanted["head"])
         return {"head": list(at), "size": maps.shape[-1], "top": float(tops[at]), "map": maps[at].tobytes()}
 
@@ -129,7 +132,7 @@ class Heads(Parted):
         """The chosen head's attention."""
         self._attention = found or {}
 
-    def show_grid(self, found: Grid | None) -> None:
+    def show_grid(self, found: HeadGrid | None) -> None:
         """The heads; while there is no new grid, the old one stays."""
         if found is not None:
             self.grid = found
@@ -137,19 +140,19 @@ class Heads(Parted):
             self._heads = {"kinds": found.kinds(), "about": found.about(), "on": on, "studied": found.study is not None}
 
     def publish(self, found: Any) -> None:
-        if isinstance(found, Grid):
+        if isinstance(found, HeadGrid):
             self.show_grid(found)
         else:
             super().publish(found)
 
     def html(self) -> str:
-        text = "" if isinstance(self.result, Grid) else self.result.to_html()
+        text = "" if isinstance(self.result, HeadGrid) else self.result.to_html()
         return text + ("" if self.grid is None else self.grid.to_html())
 
     def picture(self) -> bytes:
-        sheet = picture.Sheet()
+        sheet = png.Picture()
         if isinstance(self.result, Saliency):
-            sheet.shaded(self.result.caption(), self.result.stretches(), self.result.largest)
+            sheet.shaded(self.result.caption(), self.result.scored_spans(), self.result.largest)
         if self.grid is not None:
             draw_grid(sheet, self.grid)
         return sheet.png()
@@ -168,7 +171,7 @@ class Heads(Parted):
         return self._found
 
     def _mask(self, wanted: dict[str, Any]) -> HeadMask:
-        return switched(limited(self._base(wanted), wanted["kind"]), wanted["toggled"])
+        return toggle_heads(rows_shown(self._base(wanted), wanted["kind"]), wanted["toggled"])
 
     def _maps(self, text: Any) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
         """Every head's attention as shares of its largest, [block, head, query, key], and that largest."""
@@ -188,14 +191,14 @@ class Heads(Parted):
         return [int(place) for place in head]
 
 
-def draw_grid(sheet: picture.Sheet, grid: Grid) -> None:
+def draw_grid(sheet: png.Picture, grid: HeadGrid) -> None:
     """The heads, a row a block, on a picture's sheet."""
     on = grid.mask.selected
     for block, kinds in enumerate(grid.kinds()):
         sheet.write(f"block {block}", size=9)
         for head, kind in enumerate(kinds):
             sheet.x = CELL * (3.0 + head)
-            shade = (render.FOR, 0.45, False) if on[block, head] else None
+            shade = (colours.FOR, 0.45, False) if on[block, head] else None
             sheet.write(f" {KINDS[kind] or '·'} ", bold=bool(on[block, head]), shade=shade)
         sheet.feed()
     sheet.notes(grid.notes())

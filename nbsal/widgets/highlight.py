@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from nbsal.widgets import picture
-from nbsal.widgets.bound import Shaded
-from nbsal.widgets.page import asset
+from nbsal.render import png
+from nbsal.widgets.explainer_view import HighlightView
+from nbsal.widgets.export import asset
 
 
-class Highlight(Shaded):
+class Highlight(HighlightView):
     """A text, typed in the view or set from Python, explained at once.
 
     >>> import nbsal
@@ -21,4 +21,4 @@ class Highlight(Shaded):
 
     def picture(self) -> bytes:
         found: Any = self.result
-        return picture.highlighted(found.caption(), found.stretches(), found.largest, found.notes())
+        return png.highlighted(found.caption(), found.scored_spans(), found.largest, found.notes())

@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from nbsal.explainer import Explainer
+from nbsal.render import png
 from nbsal.saliency import LayerSaliency
-from nbsal.widgets import jobs, picture
-from nbsal.widgets.bound import Shaded
-from nbsal.widgets.page import asset
+from nbsal.widgets import jobs
+from nbsal.widgets.explainer_view import HighlightView
+from nbsal.widgets.export import asset
 
 if TYPE_CHECKING:
     import pandas
 
 
-class Layers(Shaded):
+class Layers(HighlightView):
     """One explanation at every layer, from one forward and one backward pass.
 
     `layer` is the row that is chosen, and is shown as a text below; link it to a Highlight's. `scale` "own" shades each
@@ -45,13 +46,13 @@ class Layers(Shaded):
         return str(self.result._repr_html_())
 
     def picture(self) -> bytes:
-        return heated(self.result)
+        return heatmap_html(self.result)
 
 
-def heated(found: LayerSaliency) -> bytes:
+def heatmap_html(found: LayerSaliency) -> bytes:
     """Layers by tokens as PNG."""
     from matplotlib.figure import Figure
 
     rows, columns = found.scores.shape
     figure = Figure(figsize=(min(60.0, 0.3 * columns + 2), 0.3 * rows + 1.6), layout="constrained")
-    return picture.drawn(found.plot(figure.add_subplot()))
+    return png.draw_axes(found.plot(figure.add_subplot()))

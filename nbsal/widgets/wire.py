@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from nbsal import reading
-from nbsal.encoding import Row
-from nbsal.saliency import Floats, Reading
-from nbsal.subject import Subject
+from nbsal.model import tokenize
+from nbsal.model.subject import Subject
+from nbsal.model.tokens import Row
+from nbsal.saliency import Explanation, Floats
 
 FULL = 32767  # the int16 that stands for a row's largest size
 LIKELIEST = 12  # outcomes that are listed beside the decision
@@ -62,7 +62,7 @@ def scores(rows: Sequence[Floats]) -> tuple[bytes, list[float]]:
     return b"".join(row.tobytes() for row in packed), scales
 
 
-def decision(found: Reading, subject: Subject | None = None) -> dict[str, Any]:
+def decision(found: Explanation, subject: Subject | None = None) -> dict[str, Any]:
     """What the model said, what was explained of it, and what a reader must know to judge the picture."""
     span = _SPAN.search(found.target)
     return {
@@ -77,7 +77,7 @@ def decision(found: Reading, subject: Subject | None = None) -> dict[str, Any]:
     }
 
 
-def outcomes(found: Reading, subject: Subject | None) -> list[tuple[str, float]]:
+def outcomes(found: Explanation, subject: Subject | None) -> list[tuple[str, float]]:
     """The likeliest outcomes with their probabilities; without a subject only the decision itself has a name."""
     sure = found.probabilities
     if sure.ndim != 1 or not sure.size:
@@ -87,7 +87,7 @@ def outcomes(found: Reading, subject: Subject | None) -> list[tuple[str, float]]
     if len(sure) <= LIKELIEST:
         return [(name, float(p)) for name, p in zip(subject.labels, sure, strict=True)]
     best = np.argsort(-sure, kind="stable")[:LIKELIEST]
-    names = subject.labels or {int(i): reading.token_name(subject.tokenizer, int(i)) for i in best}
+    names = subject.labels or {int(i): tokenize.token_name(subject.tokenizer, int(i)) for i in best}
     return [(names[int(i)], float(sure[i])) for i in best]
 
 

@@ -9,11 +9,11 @@ from nbsal.methods.base import LayerMethod
 from nbsal.methods.decoding import Decoded
 from nbsal.saliency import LayerSaliency, Saliency
 from nbsal.widgets import jobs, wire
-from nbsal.widgets.bound import as_explainer, choices
+from nbsal.widgets.explainer_view import as_explainer, view_choices
+from nbsal.widgets.export import asset
 from nbsal.widgets.games import Games, image
 from nbsal.widgets.heads import Heads
-from nbsal.widgets.layers import heated
-from nbsal.widgets.page import asset
+from nbsal.widgets.layers import heatmap_html
 
 if TYPE_CHECKING:
     import pandas
@@ -54,7 +54,7 @@ class Workbench(Games, Heads):
         return source
 
     def offered(self, source: Explainer) -> dict[str, Any]:
-        return choices(source)
+        return view_choices(source)
 
     def asked(self, wanted: dict[str, Any]) -> list[str]:
         return list(PANES[wanted["pane"]])
@@ -64,7 +64,7 @@ class Workbench(Games, Heads):
         explainer = self.adjusted(wanted)
         if not isinstance(explainer.method, LayerMethod | Decoded):
             return f"{wanted['method']} does not read one hidden layer: it has no layers to go through."
-        if len(reading.row) > self.subject.longest:
+        if len(reading.row) > self.subject.max_length:
             return "Layers are of one reading, and this text is longer than the model reads."
         return explainer.every_layer(wanted["text"], wanted["target"])
 
@@ -95,5 +95,5 @@ class Workbench(Games, Heads):
         if self.pane == "games" and self.played is not None:
             return Games.picture(self)
         if self.pane == "layers" and self.layers is not None:
-            return heated(self.layers)
+            return heatmap_html(self.layers)
         return Heads.picture(self)

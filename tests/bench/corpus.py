@@ -22,10 +22,10 @@ import torch
 from pyarrow import parquet
 
 import nbsal
-from nbsal import corpus, reading
+from nbsal import corpus
 from nbsal.corpus.manifest import TOKENS
-from nbsal.corpus.shards import batches
-from nbsal.encoding import Encoded
+from nbsal.corpus.shards import token_batches
+from nbsal.model.tokens import Encoded
 from nbsal.samples import base
 from tests.bench.games import subject as random_base
 from tests.bench.measure import products
@@ -92,8 +92,8 @@ def forwards(explain, many) -> float:
     subject = explain.subject
     rows = dict(enumerate(subject.encode(many)))
     inputs = [
-        subject.inputs(Encoded([rows[i] for i in places], reading.pad_id(subject)))
-        for places in batches(rows, TOKENS["cpu"])
+        subject.inputs(Encoded([rows[i] for i in places], subject.text_encoder.pad_id))
+        for places in token_batches(rows, TOKENS["cpu"])
     ]
     return sum(map(len, rows.values())) / timed(lambda: [subject.model(**batch) for batch in inputs])[1]
 

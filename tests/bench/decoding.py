@@ -16,8 +16,7 @@ import transformers
 from captum.attr import LayerGradientXActivation
 
 import nbsal
-from nbsal import encoding
-from nbsal.encoding import Encoded
+from nbsal.model.tokens import Encoded
 from tests.bench.measure import cpu, head_products, products
 from tests.bench.table import Row, at_most, markdown, parser, spread
 
@@ -29,7 +28,7 @@ def rows(batch: int, length: int, size: int) -> Encoded:
     ids = torch.randint(1000, size, (batch, length), generator=torch.Generator().manual_seed(0)).tolist()
     flags = {"types": (0,) * length, "segments": (0,) * length, "special": (False,) * length, "mask": (1,) * length}
     tokens, offsets = tuple(map(str, range(length))), tuple((i, i + 1) for i in range(length))
-    return Encoded([encoding.Row("x" * length, tuple(row), tokens, offsets, **flags) for row in ids], 0)
+    return Encoded([tokens.Row("x" * length, tuple(row), tokens, offsets, **flags) for row in ids], 0)
 
 
 def captum_layers(model, lm, ids):
@@ -53,7 +52,7 @@ def captum_layers(model, lm, ids):
 def our_layers(subject, encoded, **settings):
     """The same from one trace."""
     method = nbsal.Decoded(nbsal.GradCAM(), **settings).resolve(subject)
-    return method.every(nbsal.trace.record(subject, encoded), range(subject.depth + 1))
+    return method.every_layer_scores(nbsal.trace.record(subject, encoded), range(subject.depth + 1))
 
 
 def peak(work) -> float:

@@ -14,9 +14,9 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.encoding import Encoded
 from nbsal.evaluation import Memory, games
-from nbsal.evaluation.curves import steps
+from nbsal.evaluation._games import coalition_steps
+from nbsal.model.tokens import Encoded
 from nbsal.samples import base
 from tests.bench.measure import cpu
 from tests.bench.table import Row, at_least, at_most, markdown, parser, spread
@@ -57,7 +57,7 @@ def in_place(explain, saliencies):
     found = {}
     for start in range(0, len(saliencies), BATCH):
         batch = saliencies[start : start + BATCH]
-        tables = [steps(s.row, s.order, FRACTIONS) for s in batch]
+        tables = [coalition_steps(s.row, s.order, FRACTIONS) for s in batch]
         logits = []
         for subset in range(len(tables[0])):
             rows = [masked(s.row, table[subset], explain.subject) for s, table in zip(batch, tables, strict=True)]
@@ -74,21 +74,24 @@ def masked(row, kept, of):
 
 def ours(members, many, known=()) -> Memory:
     """Both games of all explainers; `known` is what they have said already."""
-    memory = Memory(dict(known))
-    games(members, many, fractions=FRACTIONS, random=0, batch_size=BATCH, memory=memory, progress=False)
-    return memory
+    cache = Memory(dict(known))
+    games(members, many, fractions=FRACTIONS, random=0, batch_size=BATCH, cache=cache, progress=False)
+    return cache
 
 
-def difference(explain, saliencies, memory) -> float:
+def difference(explain, saliencies, cache) -> float:
     """The largest difference of any logit between the two ways."""
-    theirs, hiding = in_place(explain, saliencies), memory.hidings[explain.subject, "remove"]
-    found = [hiding.logits([s.row], [steps(s.row, s.order, FRACTIONS)])[0] - theirs[s.text] for s in saliencies]
+    theirs, masked_model = in_place(explain, saliencies), cache.masked_models[explain.subject, "remove"]
+    found = [
+        masked_model.logits([s.row], [coalition_steps(s.row, s.order, FRACTIONS)])[0] - theirs[s.text]
+        for s in saliencies
+    ]
     return max(float(one.abs().max()) for one in found)
 
 
 def least(saliencies) -> float:
     """The share of tokens that stay, no subset of a text twice: all that has to be read."""
-    tables = [np.array(steps(s.row, s.order, FRACTIONS), bool) for s in saliencies]
+    tables = [np.array(coalition_steps(s.row, s.order, FRACTIONS), bool) for s in saliencies]
     return sum(np.unique(table, axis=0).sum() for table in tables) / sum(table.size for table in tables)
 
 
@@ -135,8 +138,8 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
         peer = f"masked in place: {spread(theirs)} s"
         found.append(Row(name, f"{spread(here)} s", peer, floor, spread(ratios), **at_least(goal, ratios)))
     members, many = explainers(of, 2), texts(mixed)
-    memory = ours(members, many)
-    largest = max(difference(explain, told(explain, many), memory) for explain in members.values())
+    cache = ours(members, many)
+    largest = max(difference(explain, told(explain, many), cache) for explain in members.values())
     print(f"largest difference of a logit between the two ways: {largest:.1e}")
     work = "  largest difference of a logit between the two ways"
     return [*found, Row(work, ours=f"{largest:.1e}", **at_most(1e-5, largest))]

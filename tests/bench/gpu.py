@@ -18,7 +18,7 @@ import transformers
 import nbsal
 from nbsal import corpus, trace
 from nbsal.evaluation import games
-from nbsal.evaluation.curves import steps
+from nbsal.evaluation._games import coalition_steps
 from nbsal.methods import catalogue
 from nbsal.samples import base
 from tests.bench import corpus as texts_of
@@ -149,7 +149,7 @@ def both_games(of: nbsal.Subject, rate: float, count: int) -> Row:
     """Seconds of the games of one method, its explanations with them."""
     explain, many = nbsal.Explainer(of, "gradcam", layer=0), texts_of.texts(count, 20, 100)
     found = explain.map(many, progress=False)
-    tables = [np.unique(np.array(steps(s.row, s.order, FRACTIONS), bool), axis=0) for s in found]
+    tables = [np.unique(np.array(coalition_steps(s.row, s.order, FRACTIONS), bool), axis=0) for s in found]
     forward = products(of, [int(kept.sum()) for table in tables for kept in table], 0)[0]
     least = (forward + sum(products(of, [len(s.row) for s in found], 0))) / rate
     play = lambda: games(explain, many, fractions=FRACTIONS, random=0, progress=False)  # noqa: E731

@@ -9,8 +9,8 @@ import transformers
 
 import nbsal
 from nbsal import trace
-from nbsal.encoding import Encoded
 from nbsal.methods import catalogue
+from nbsal.model.tokens import Encoded
 from tests.bench.decoding import in_turn, rows
 from tests.bench.measure import head_products, products
 from tests.bench.table import Row, at_least, at_most, markdown, parser, spread
@@ -37,7 +37,7 @@ SHARED = {
 def attribute(subject, encoded, dtype):
     """Transformer attribution of a batch."""
     explain = nbsal.Explainer(subject, "transformer-attribution", dtype=dtype)
-    return explain.read(trace.record(explain.reader, encoded, None, explain.method.needs, set()))
+    return explain.from_trace(trace.record(explain.method_subject, encoded, None, explain.method.needs, set()))
 
 
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:
@@ -62,12 +62,12 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
         layers = set().union(*(e.method.layers(subject.depth) for e in explainers.values()))
         read = trace.record(subject, encoded, None, needs, layers)
         for explain in explainers.values():
-            explain.read(read)
+            explain.from_trace(read)
 
     def apart():
         for explain in explainers.values():
             layers = explain.method.layers(subject.depth)
-            explain.read(trace.record(subject, encoded, None, explain.method.needs, layers))
+            explain.from_trace(trace.record(subject, encoded, None, explain.method.needs, layers))
 
     works = {
         "batch": lambda: attribute(subject, encoded, "model"),

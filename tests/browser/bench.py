@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from nbsal.cli import CHROMIUM
-from nbsal.encoding import Row
+from nbsal.model.tokens import Row
 from nbsal.saliency import LayerSaliency, Saliency
-from nbsal.widgets import page as pages
+from nbsal.widgets import export as pages
 
 REAL = "A warm and unbelievably funny film, though its ending drags on and on. I would not call it bad."
 MANY = [REAL, "A dull, endless bore.", "Warm, warm, warm: a joy.", "Nothing warm here, only a dull mess of a film."]

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from nbsal import render
+from nbsal.render import html
 from tests.browser import bench
 from tests.browser.conftest import watched
 
@@ -123,7 +123,7 @@ def test_typed_text_is_explained(notebook, view):
 def test_hostile_text_is_explained_as_typed(notebook, view):
     text = "<img src=x onerror=window.pwned=1> </script><script>window.pwned=1</script> costs $5 or $6 \u202egood"
     view.get_by_label("text", exact=True).fill(text)
-    expect(view.locator(".nbsal-text")).to_have_text(render.visible(text))
+    expect(view.locator(".nbsal-text")).to_have_text(html.visible(text))
     assert notebook.page.evaluate("() => 'pwned' in window") is False
     notebook.until("view.result.text == view.text", "True")
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 import nbsal
-from nbsal import render
+from nbsal.render import colours
 from nbsal.widgets import Compare, Highlight, Layers
 from tests.bench import pages as speed
 from tests.browser import bench
@@ -37,12 +37,12 @@ def test_colour_and_mark_tell_the_sign(show, views, sheet):
     root = show("highlight")
     result = views["highlight"].result
     for k, i in enumerate(result.row.content):
-        (r, g, b), alpha = render.colour(float(result.scores[i]), result.largest)
+        (r, g, b), alpha = colours.colour(float(result.scores[i]), result.largest)
         style = tokens(root).nth(k).evaluate("node => getComputedStyle(node).backgroundColor")
         if alpha >= 0.01:
             assert style.startswith(f"rgba({r}, {g}, {b}, ") and abs(float(style[:-1].split(", ")[3]) - alpha) < 0.01
         marked = "nbsal-against" in tokens(root).nth(k).get_attribute("class")
-        assert marked == (result.scores[i] < 0 and alpha >= render.FAINT)
+        assert marked == (result.scores[i] < 0 and alpha >= colours.FAINT)
     root.get_by_label("signed").uncheck()
     assert root.locator(".nbsal-text .nbsal-against").count() == 0
 

@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from nbsal import Explainer, load, render
+from nbsal import Explainer, load
+from nbsal.render import html
 from nbsal.widgets import Compare, Highlight, Layers
 from tests.browser import bench
 from tests.browser.bench import each_view
@@ -99,10 +100,10 @@ def test_hostile_tokens_are_only_shown(show, sheet, name):
     view = hostile(name)
     root = show(view)
     assert len(bench.HOSTILE) == 100
-    expect(root.locator(".nbsal-text").first).to_have_text(render.visible(view.text), use_inner_text=False)
+    expect(root.locator(".nbsal-text").first).to_have_text(html.visible(view.text), use_inner_text=False)
     root.get_by_label("words").check()
     shown = root.locator(".nbsal-text").first.evaluate("node => node.textContent")
-    assert shown == render.visible(view.text)
+    assert shown == html.visible(view.text)
     root.locator(".nbsal-mark").nth(1).hover()
     assert root.locator("script, img, svg, b, style").count() == 0
     assert sheet.evaluate("() => 'pwned' in window") is False
@@ -117,7 +118,7 @@ def test_hostile_tokens_do_nothing_in_a_saved_page(chromium, tmp_path, name, int
     page.goto(file.as_uri())
     shown = page.locator("section.nbsal .nbsal-text" if interactive else "p").first
     expect(shown).to_be_visible()
-    assert shown.evaluate("node => node.textContent") == render.visible(view.text)
+    assert shown.evaluate("node => node.textContent") == html.visible(view.text)
     assert page.locator("body").locator("img, svg").count() == 0
     assert page.evaluate("() => 'pwned' in window") is False and page.problems == []
     page.context.close()
@@ -139,7 +140,7 @@ def test_hostile_tokens_are_drawn_as_they_are(name, monkeypatch):
     assert view.to_png().startswith(b"\x89PNG")
     if name != "layers":
         joined = "".join(text for text, _ in drawn)
-        assert "".join(render.visible(view.text).split()) in "".join(joined.split())
+        assert "".join(html.visible(view.text).split()) in "".join(joined.split())
         assert {parse for text, parse in drawn if "$" in text} == {False}
 
 

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 import nbsal
-from nbsal import render
 from nbsal.evaluation import games
+from nbsal.render import html
 from nbsal.widgets import Browse, Clouds, Games, Heads, Workbench
 from tests import zoo
 from tests.browser import bench
@@ -218,7 +218,7 @@ def hostile(checkpoints):
 
 def typed(view):
     """What is to be read in the page, as it was typed but for what is made harmless."""
-    return render.visible(" ".join(bench.HOSTILE))
+    return html.visible(" ".join(bench.HOSTILE))
 
 
 def assert_shown(page, view, name):

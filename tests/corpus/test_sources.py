@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from nbsal import corpus
-from nbsal.corpus.sources import source_of
+from nbsal.corpus.sources import open_source
 from nbsal.errors import InputError, UnknownName
 
 TEXTS = ["A joy.", "Une pièce, 悲しい.", 'He said "no",\nthen left.']
@@ -48,7 +48,7 @@ KINDS = ("parquet", "csv", "jsonl", "jsonl.gz", "folder", "pandas", "polars", "a
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_source_gives_its_texts(tmp_path, kind):
-    source = source_of(given(kind, tmp_path), "text")
+    source = open_source(given(kind, tmp_path), "text")
     assert list(source.rows) == TEXTS and source.total == len(TEXTS)
 
 
@@ -64,7 +64,7 @@ def test_every_kind_of_source_gives_its_texts(tmp_path, kind):
     ids=["pandas", "polars", "array", "chunked", "dictionary"],
 )
 def test_a_column_is_its_texts(column):
-    source = source_of(column, "text")
+    source = open_source(column, "text")
     assert list(source.rows) == TEXTS and source.total == len(TEXTS)
 
 
@@ -79,7 +79,7 @@ def categories(kind, folder):
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow", "polars"])
 def test_categories_are_texts(tmp_path, kind):
-    assert list(source_of(categories(kind, tmp_path), "text").rows) == [*TEXTS, None, TEXTS[0]]
+    assert list(open_source(categories(kind, tmp_path), "text").rows) == [*TEXTS, None, TEXTS[0]]
 
 
 def test_datasets_are_rows_with_named_columns():
@@ -90,39 +90,39 @@ def test_datasets_are_rows_with_named_columns():
             raise MemoryError("the whole split at once")
 
     split = Split({"text": text, "label": 0} for text in TEXTS)
-    assert list(source_of(split, "text").rows) == TEXTS
+    assert list(open_source(split, "text").rows) == TEXTS
     with pytest.raises(UnknownName, match="text, label"):
-        source_of(split, "review")
+        open_source(split, "review")
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "pandas", "arrow"])
 def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path, kind):
     with pytest.raises(UnknownName, match=r"review.*Valid: text, n"):
-        list(source_of(given(kind, tmp_path), "review").rows)
+        list(open_source(given(kind, tmp_path), "review").rows)
 
 
 def test_pairs_are_two_columns():
     frame = pandas.DataFrame({"a": ["One.", None], "b": ["Two.", "Three."]})
-    first, second = source_of(frame, ("a", "b")).rows
+    first, second = open_source(frame, ("a", "b")).rows
     assert first == ("One.", "Two.") and second[1] == "Three."
 
 
 @pytest.mark.parametrize("columns", [("a",), ["a", "b"], ("a", "b", "c"), 3])
 def test_columns_are_a_name_or_a_pair_of_them(columns):
     with pytest.raises(InputError, match="the two columns of a pair"):
-        source_of(TEXTS, columns)
+        open_source(TEXTS, columns)
 
 
 @pytest.mark.parametrize("wrong", [7, {"text": TEXTS}, "no/such.jsonl", b"bytes"[0]])
 def test_what_is_no_source_is_refused(wrong):
     with pytest.raises(InputError):
-        source_of(wrong, "text")
+        open_source(wrong, "text")
 
 
 def test_unknown_endings_are_refused_with_the_known_ones(tmp_path):
     (tmp_path / "corpus.xlsx").touch()
     with pytest.raises(UnknownName, match=r"\.parquet, \.csv, \.jsonl"):
-        source_of(tmp_path / "corpus.xlsx", "text")
+        open_source(tmp_path / "corpus.xlsx", "text")
 
 
 def bad_jsonl(folder):

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from nbsal import corpus
-from nbsal.corpus.sources import source_of
+from nbsal.corpus.sources import open_source
 from nbsal.corpus.storage import LOCK, Storage
 from nbsal.errors import InputError
 
@@ -17,7 +17,7 @@ def test_places_that_cannot_be_reached_are_a_sentence(place, reason):
     with pytest.raises(InputError, match=f"{place} is no folder that can be reached here: .*{reason}"):
         Storage(place)
     with pytest.raises(InputError, match=f"{place}.csv is no file that can be reached here: .*{reason}"):
-        source_of(f"{place}.csv", "text")
+        open_source(f"{place}.csv", "text")
 
 
 def test_a_file_that_cannot_be_put_there_leaves_nothing_behind(tmp_path, monkeypatch):

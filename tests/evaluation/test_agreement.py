@@ -11,7 +11,7 @@ import nbsal
 from nbsal import clouds
 from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation import answer_recall_at, overlap, precision_at, rank_agreement, rationale_agreement
-from nbsal.evaluation.agreement import average_precision, iou_f1, kendall
+from nbsal.evaluation._agreement import average_precision, iou_f1, kendall
 from tests import axioms, zoo
 from tests.evaluation import known
 
@@ -84,7 +84,7 @@ def literally(saliencies, spans, k, among):
         content = [i for i in range(len(row)) if not row.special[i]]
         context = [i for i in content if row.segments[i] == 1]
         context = {"all": range(len(row)), "content": content, "context": context}[among]
-        ranked = sorted(context, key=lambda i: (-saliency.scores[i], -saliency.signed[i], i))[:k]
+        ranked = sorted(context, key=lambda i: (-saliency.scores[i], -saliency.tie_breaker[i], i))[:k]
         gold = [
             i
             for i in range(len(row))
@@ -150,12 +150,12 @@ def test_overlap_is_that_of_the_clouds(load):
 
 def test_drawn_overlaps_rank_the_tokens_of_the_drawn_texts(load, monkeypatch):
     """Every draw against a cloud made of the drawn texts themselves."""
-    monkeypatch.setattr("nbsal.evaluation.overlaps.DRAWS", 8)
+    monkeypatch.setattr("nbsal.evaluation._overlap.DRAWS", 8)
     explain = nbsal.Explainer(load("bert", decoding=False), "simple")
     texts = [*axioms.TEXTS, *zoo.CORPUS]
     found = overlap({"ours": explain}, texts, [1, 4], progress=False).curves["ours", "overlap"].draws
     saliencies = explain.map(texts, progress=False)
-    again = nbsal.evaluation.intervals.Resampling(texts, 8)
+    again = nbsal.evaluation.bootstrap.Resampling(texts, 8)
     for weights, ours in zip(again.weights, found, strict=True):
         counts = np.rint(weights * len(texts)).astype(int)
         drawn = [saliencies[at] for at, count in zip(again.order, counts, strict=True) for _ in range(count)]

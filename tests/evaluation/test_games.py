@@ -11,10 +11,10 @@ import torch
 import nbsal
 from nbsal import evaluation
 from nbsal.errors import Cancelled, InputError, UnknownName
-from nbsal.evaluation import Memory, at_layers, best_layer, games, intervals
-from nbsal.evaluation import memory as remembering
-from nbsal.evaluation.curves import steps
-from nbsal.hiding import Hiding
+from nbsal.evaluation import Memory, at_layers, best_layer, bootstrap, games
+from nbsal.evaluation import cache as remembering
+from nbsal.evaluation._games import coalition_steps
+from nbsal.model.masking import MaskedModel
 from tests import axioms, zoo
 from tests.evaluation import known, naive
 
@@ -68,14 +68,14 @@ def test_ties_are_broken_by_the_rule_of_saliency(text, falls_at):
     subject = known.counting({"end": 1.0})
     same = known.scoring(subject)
     frame = games({"same": same}, [text], [1], fractions=[0, 0.25, 0.5, 1], random=0, progress=False).frame
-    hiding = frame[frame["game"] == "hiding"].set_index("fraction")["accuracy"]
-    assert hiding[hiding == 0].index.min() == falls_at
+    masked_model = frame[frame["game"] == "hiding"].set_index("fraction")["accuracy"]
+    assert masked_model[masked_model == 0].index.min() == falls_at
 
 
 def test_fractions_may_be_of_the_whole_sequence(reviews):
     row = reviews.encode("A warm and funny film.")[0]
     order, points = list(row.content), [0.0, 0.5, 1.0]
-    content, whole = (steps(row, order, points, of) for of in ("content", "sequence"))
+    content, whole = (coalition_steps(row, order, points, of) for of in ("content", "sequence"))
     assert content.sum(1).tolist() == [2, 5, 8, 8, 5, 2]
     assert whole.sum(1).tolist() == [2, 6, 8, 8, 4, 2]
 
@@ -100,7 +100,7 @@ def test_the_order_of_texts_changes_nothing(load, monkeypatch):
     subject = load("bert", decoding=False)
     order_changes_nothing(subject)
     # A mutant that draws texts by the places they were given at.
-    monkeypatch.setattr(intervals.Resampling, "_canonical", lambda self, values: np.asarray(values))
+    monkeypatch.setattr(bootstrap.Bootstrap, "_canonical", lambda self, values: np.asarray(values))
     with pytest.raises(AssertionError):
         order_changes_nothing(subject)
 
@@ -122,31 +122,31 @@ def test_explainers_of_one_subject_share_traces_and_subsets(load, monkeypatch):
     recorded = []
     record = nbsal.trace.record
     monkeypatch.setattr(nbsal.trace, "record", lambda *given, **named: recorded.append(1) or record(*given, **named))
-    memory = Memory()
+    cache = Memory()
     explainers = {name: nbsal.Explainer(subject, name) for name in ("gradcam", "simple", "gradxact")}
-    games(explainers, axioms.TEXTS, random=3, memory=memory, progress=False)
+    games(explainers, axioms.TEXTS, random=3, cache=cache, progress=False)
     assert len(recorded) == 1
-    forwards = memory.hidings[subject, "remove"].forwards
+    forwards = cache.masked_models[subject, "remove"].forwards
     again = explainers | {"again": nbsal.Explainer(subject, "simple")}
-    games(again, axioms.TEXTS, random=2, memory=memory, progress=False)
-    best_layer(explainers["gradcam"], axioms.TEXTS[:2], memory=memory, progress=False)
+    games(again, axioms.TEXTS, random=2, cache=cache, progress=False)
+    best_layer(explainers["gradcam"], axioms.TEXTS[:2], cache=cache, progress=False)
     assert len(recorded) == 2  # of layers that were not asked before
-    best_layer(explainers["gradcam"], axioms.TEXTS[:2], memory=memory, progress=False)
+    best_layer(explainers["gradcam"], axioms.TEXTS[:2], cache=cache, progress=False)
     assert len(recorded) == 2
-    games(again, axioms.TEXTS, random=0, memory=memory, progress=False)
-    assert memory.hidings[subject, "remove"].forwards - forwards < forwards
+    games(again, axioms.TEXTS, random=0, cache=cache, progress=False)
+    assert cache.masked_models[subject, "remove"].forwards - forwards < forwards
 
 
 def test_only_what_is_new_is_explained(load, monkeypatch):
     subject, asked = load("bert", decoding=False), []
-    read = nbsal.Explainer.read
-    monkeypatch.setattr(nbsal.Explainer, "read", lambda self, trace: asked.append(self) or read(self, trace))
+    read = nbsal.Explainer.from_trace
+    monkeypatch.setattr(nbsal.Explainer, "from_trace", lambda self, trace: asked.append(self) or read(self, trace))
     old, new = (nbsal.Explainer(subject, name) for name in ("gradcam", "simple"))
-    memory = Memory()
-    games({"old": old}, axioms.TEXTS, random=0, memory=memory, progress=False)
-    games({"old": old, "new": new}, axioms.TEXTS, random=0, memory=memory, progress=False)
+    cache = Memory()
+    games({"old": old}, axioms.TEXTS, random=0, cache=cache, progress=False)
+    games({"old": old, "new": new}, axioms.TEXTS, random=0, cache=cache, progress=False)
     assert asked == [old, new]
-    games({"old": old, "new": new}, [*axioms.TEXTS, "A warm film."], random=0, memory=memory, progress=False)
+    games({"old": old, "new": new}, [*axioms.TEXTS, "A warm film."], random=0, cache=cache, progress=False)
     assert asked == [old, new, old, new]
 
 
@@ -155,14 +155,14 @@ def test_a_memory_is_of_the_weights_it_was_filled_with():
     models = [zoo.model("bert", "sequence", seed=seed) for seed in range(2)]
     subjects = [nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece")) for model in models]
     explainers = {name: nbsal.Explainer(subject, "gradxact") for name, subject in zip("ab", subjects, strict=True)}
-    memory = Memory()
-    before = games(explainers, axioms.TEXTS, random=0, memory=memory, progress=False)
-    kept = [dict(known) for known in memory.saliencies.values()]
+    cache = Memory()
+    before = games(explainers, axioms.TEXTS, random=0, cache=cache, progress=False)
+    kept = [dict(known) for known in cache.saliencies.values()]
     axioms.learn(models[0])
-    now = games(explainers, axioms.TEXTS, random=0, memory=memory, progress=False)
+    now = games(explainers, axioms.TEXTS, random=0, cache=cache, progress=False)
     assert now.frame.equals(games(explainers, axioms.TEXTS, random=0, progress=False).frame)
     assert not now.frame.equals(before.frame)
-    again = [memory.saliencies[explain.subject, explain.method] for explain in explainers.values()]
+    again = [cache.saliencies[explain.subject, explain.method] for explain in explainers.values()]
     assert [all(new[key] is one for key, one in old.items()) for old, new in zip(kept, again, strict=True)] == [
         False,
         True,
@@ -174,53 +174,53 @@ def test_a_memory_is_of_the_lm_head_it_was_filled_with():
     model, lm = zoo.model("bert", "sequence"), zoo.model("bert", "masked", seed=1)
     explain = nbsal.Explainer(nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), lm=lm), "decoded-gradcam")
 
-    def told(memory):
-        games(explain, axioms.TEXTS, random=0, memory=memory, progress=False)
-        return list(memory.saliencies[explain.subject, explain.method].values())
+    def told(cache):
+        games(explain, axioms.TEXTS, random=0, cache=cache, progress=False)
+        return list(cache.saliencies[explain.subject, explain.method].values())
 
-    memory = Memory()
-    before, again = told(memory), told(memory)
+    cache = Memory()
+    before, again = told(cache), told(cache)
     assert all(one is other for one, other in zip(before, again, strict=True))
     axioms.learn(lm)
-    now, fresh = ([one.scores.tolist() for one in told(each)] for each in (memory, Memory()))
+    now, fresh = ([one.scores.tolist() for one in told(each)] for each in (cache, Memory()))
     assert now == fresh != [one.scores.tolist() for one in before]
 
 
 def test_a_memory_makes_one_hiding(reviews, monkeypatch):
     made = []
 
-    class Counted(Hiding):
+    class Counted(MaskedModel):
         def __init__(self, *settings):
             made.append(settings)
             super().__init__(*settings)
 
-    monkeypatch.setattr(remembering, "Hiding", Counted)
-    memory = Memory()
+    monkeypatch.setattr(remembering, "MaskedModel", Counted)
+    cache = Memory()
     for _ in range(2):
-        games(nbsal.Explainer(reviews, "gradcam"), ["A joy."], random=0, memory=memory, progress=False)
+        games(nbsal.Explainer(reviews, "gradcam"), ["A joy."], random=0, cache=cache, progress=False)
     assert len(made) == 1
 
 
 @pytest.mark.parametrize("at", [2, 150])
 def test_a_cancelled_call_goes_on_where_it_stopped(load, monkeypatch, at):
-    monkeypatch.setattr("nbsal.hiding.TOKENS", 16)
+    monkeypatch.setattr("nbsal.model.masking.TOKENS", 16)
     subject = load("bert", decoding=False)
     explainers = {name: nbsal.Explainer(subject, name) for name in ("gradcam", "simple")}
     cancel, seen = Event(), []
     options = {"fractions": TENTHS, "random": 0, "batch_size": 1}
     with pytest.raises(Cancelled) as stopped:
         games(explainers, axioms.TEXTS, progress=lambda done, _: done >= at and cancel.set(), cancel=cancel, **options)
-    memory = stopped.value.partial
-    told = sum(map(len, memory.saliencies.values()))
-    hiding = memory.hidings.get((subject, "remove"))
-    before = hiding.forwards if hiding else 0
+    cache = stopped.value.partial
+    told = sum(map(len, cache.saliencies.values()))
+    masked_model = cache.masked_models.get((subject, "remove"))
+    before = masked_model.forwards if masked_model else 0
     assert told > 0 if at == 2 else before > 0
     whole = Memory()
-    truth = games(explainers, axioms.TEXTS, memory=whole, progress=False, **options)
-    found = games(explainers, axioms.TEXTS, memory=memory, progress=lambda *step: seen.append(step), **options)
+    truth = games(explainers, axioms.TEXTS, cache=whole, progress=False, **options)
+    found = games(explainers, axioms.TEXTS, cache=cache, progress=lambda *step: seen.append(step), **options)
     assert found.frame.equals(truth.frame)
     assert seen[-1][0] == seen[-1][1]
-    assert memory.hidings[subject, "remove"].forwards == whole.hidings[subject, "remove"].forwards
+    assert cache.masked_models[subject, "remove"].forwards == whole.masked_models[subject, "remove"].forwards
 
 
 def test_points_are_twentieths_and_two_are_enough(load):
@@ -231,9 +231,9 @@ def test_points_are_twentieths_and_two_are_enough(load):
 
 
 def test_twenty_orders_by_chance_are_played(load):
-    explain, memory = nbsal.Explainer(load("bert", decoding=False), "gradcam"), Memory()
-    games(explain, axioms.TEXTS, memory=memory, progress=False)
-    assert len(memory.saliencies) == 1 + 20
+    explain, cache = nbsal.Explainer(load("bert", decoding=False), "gradcam"), Memory()
+    games(explain, axioms.TEXTS, cache=cache, progress=False)
+    assert len(cache.saliencies) == 1 + 20
 
 
 def test_long_calls_show_a_bar_unless_told():

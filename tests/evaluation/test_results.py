@@ -9,16 +9,16 @@ from matplotlib import pyplot
 
 from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation import Results
-from nbsal.evaluation.intervals import Resampling, difference, interval
-from nbsal.evaluation.results import Curve, Sheet, joined
+from nbsal.evaluation.bootstrap import Bootstrap, difference, interval
+from nbsal.evaluation.results import Curve, MetricInfo, join_results
 
 HOSTILE = ["$x_1$ <b>", "a\u202eb & c"]
 
 
 def made(values, names=("good", "bad"), sheet=None, points=(0.0, 0.5, 1.0)):
     """Results of random runs: values [explainer][run, point, text] for the one measure."""
-    again = Resampling([f"text {i}" for i in range(np.shape(values[0])[-1])])
-    sheet = sheet or Sheet("game", "fraction", "accuracy", "auc", {"hiding": "low"})
+    again = Bootstrap([f"text {i}" for i in range(np.shape(values[0])[-1])])
+    sheet = sheet or MetricInfo("game", "fraction", "accuracy", "auc", {"hiding": "low"})
     curves = {(name, "hiding"): Curve.of(points, np.array(one), again) for name, one in zip(names, values, strict=True)}
     return Results(sheet, curves, ("4 texts",))
 
@@ -31,7 +31,7 @@ def some(shift=0.0, texts=4):
 def test_intervals_hold_the_truth_as_often_as_they_say(draw, truth):
     generator, hits = np.random.default_rng(0), 0
     for _ in range(400):
-        again = Resampling(range(80), count=300, seed=int(generator.integers(2**31)))
+        again = Bootstrap(range(80), count=300, seed=int(generator.integers(2**31)))
         low, high = interval(again.draws([getattr(generator, draw)(size=80)])[:, 0])
         hits += low <= truth <= high
     assert 0.91 <= hits / 400 <= 0.98
@@ -40,7 +40,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(draw, truth):
 def test_paired_tests_err_as_often_as_they_say_and_see_what_differs():
     generator, wrong, seen = np.random.default_rng(1), 0, 0
     for _ in range(300):
-        again = Resampling(range(60), count=300, seed=int(generator.integers(2**31)))
+        again = Bootstrap(range(60), count=300, seed=int(generator.integers(2**31)))
         texts = generator.normal(size=60) * 10  # hard and easy texts, the same for both
         one, other = texts + generator.normal(size=60), texts + generator.normal(size=60)
         for gain in (0.0, 1.0):
@@ -54,7 +54,7 @@ def test_paired_tests_err_as_often_as_they_say_and_see_what_differs():
 
 def test_draws_do_not_depend_on_the_order_of_texts():
     texts, values = ["b", "a", "c"], np.array([[1.0, 0.1, 7.0]])
-    one, other = Resampling(texts), Resampling(texts[::-1])
+    one, other = Bootstrap(texts), Bootstrap(texts[::-1])
     assert np.array_equal(one.draws(values), other.draws(values[:, ::-1]))
     assert one.mean(values) == other.mean(values[:, ::-1])
 
@@ -90,7 +90,7 @@ def test_runs_by_chance_have_a_spread():
 def test_parts_join_to_the_whole():
     runs = np.random.default_rng(3).random((5, 3, 4))
     whole = made([runs, some()], ("random", "one"))
-    parts = joined([made([runs[:2]], ["random"]), made([some()], ["one"]), made([runs[2:]], ["random"])])
+    parts = join_results([made([runs[:2]], ["random"]), made([some()], ["one"]), made([runs[2:]], ["random"])])
     pandas.testing.assert_frame_equal(parts.frame, whole.frame)
     pandas.testing.assert_frame_equal(parts.paired("random", "one"), whole.paired("random", "one"))
 

@@ -9,8 +9,8 @@ import pytest
 from matplotlib.text import Text
 
 import nbsal
-from nbsal.figures import decoding_saliency, flow, flowing, mask_lrp, relevance, style
-from nbsal.render import Stretch
+from nbsal.figures import decoding_saliency, flow, mask_lrp, relevance, style, text_lines
+from nbsal.render.html import ScoredSpan
 
 TEXTS = ["A warm and funny film.", "A dull bore of a film.", "A joy, and never dull.", "Bad."]
 HOSTILE = "A $x^{2$ <b>joy</b> \\frac{ \u202e film \x07 & 'dull' $$ {0} %s"
@@ -108,7 +108,7 @@ def test_geometry_is_the_heads_own(reviews):
     assert len(path) == 2 * (reviews.depth + 1)
     encoded = reviews.encode("big dog")
     hidden = nbsal.trace.record(reviews, encoded, needs={"hidden"}).hidden[3][0, 1:2]
-    share = reviews.language_head.probabilities(hidden, encoded_ids(encoded)).tolist()[0]
+    share = reviews.lm_head.probabilities(hidden, encoded_ids(encoded)).tolist()[0]
     row = path[(path["layer"] == 3) & (path["token"] == "big")].iloc[0]
     assert [row["big"] ** 2, row["dog"] ** 2] == pytest.approx(share, abs=1e-6)
     ax = drawn(decoding_saliency.toy_geometry(path)).axes[0]
@@ -277,28 +277,30 @@ def test_class_maps_share_one_scale(reviews):
 
 
 def test_flowing_text_breaks_into_lines_that_fit():
-    stretches = [Stretch(word + " ", at / 9) for at, word in enumerate(["plain", "words"] * 30)] + [
-        Stretch("x" * 200, 1.0)
+    scored_spans = [ScoredSpan(word + " ", at / 9) for at, word in enumerate(["plain", "words"] * 30)] + [
+        ScoredSpan("x" * 200, 1.0)
     ]
-    pieces = list(flowing.broken([stretches, [Stretch("second")]], 200))
+    pieces = list(text_lines.break_lines([scored_spans, [ScoredSpan("second")]], 200))
     ends = {}
     for piece in pieces:
         ends[piece.line] = max(ends.get(piece.line, 0), piece.left + piece.width)
-    assert all(end <= 201 for line, end in ends.items() if line < max(ends) - 1 - 200 // flowing.LONGEST)
+    assert all(end <= 201 for line, end in ends.items() if line < max(ends) - 1 - 200 // text_lines.LONGEST)
     assert pieces[-1].text == "second" and pieces[-1].line == max(ends)
     assert not [piece for piece in pieces if piece.text.isspace() and piece.left == 0]
-    assert math.isclose(flowing.measured("ab"), flowing.measured("a") + flowing.measured("b"), rel_tol=0.2)
+    assert math.isclose(
+        text_lines.text_width("ab"), text_lines.text_width("a") + text_lines.text_width("b"), rel_tol=0.2
+    )
 
 
 @pytest.mark.filterwarnings("error")  # no font has a line break
 def test_flowing_text_keeps_lines_and_spaces_where_they_are():
-    pieces = list(flowing.broken([[Stretch(" \na joy\n\n", 1.0)]], 200))
+    pieces = list(text_lines.break_lines([[ScoredSpan(" \na joy\n\n", 1.0)]], 200))
     assert [(piece.text, piece.line) for piece in pieces if not piece.text.isspace()] == [("a", 1), ("joy", 1)]
 
 
 def test_flowing_text_marks_what_speaks_against():
-    passage = flowing.Passage("t", [[Stretch("for", 1.0), Stretch(" "), Stretch("against", -1.0)]], 1.0)
-    ax = drawn(flowing.draw([passage])).axes[0]
+    passage = text_lines.ScoredText("t", [[ScoredSpan("for", 1.0), ScoredSpan(" "), ScoredSpan("against", -1.0)]], 1.0)
+    ax = drawn(text_lines.draw([passage])).axes[0]
     assert len(ax.patches) == 2 and len(ax.lines) == 1
     assert ax.patches[0].get_facecolor()[0] > ax.patches[0].get_facecolor()[2]
     assert ax.patches[1].get_facecolor()[2] > ax.patches[1].get_facecolor()[0]

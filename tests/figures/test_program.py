@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 import nbsal
 from nbsal.errors import InputError
 from nbsal.figures import __main__ as program
-from nbsal.figures import decoding_exhibits, edition, mask_lrp_exhibits
-from nbsal.figures.edition import Edition, Named, chosen
-from nbsal.figures.exhibits import Exhibit, Made, example
+from nbsal.figures import build, decoding_exhibits, mask_lrp_exhibits
+from nbsal.figures.build import Build, NamedModel, parse_models
+from nbsal.figures.exhibits import Exhibit, Product, example
 from nbsal.figures.pages import Page
 from tests import zoo
 from tests.figures.test_tables import Tags, made
@@ -24,11 +24,11 @@ SENTENCES = [("a warm and funny joy of a film , never dull", 1), ("a dull bore ,
 def no_tables(monkeypatch):
     """Samples only, and few of them."""
     monkeypatch.delenv("NBSAL_DATA", raising=False)
-    few = {name: edition.Bench(b.shown, b.demo, b.sample, 4, 4) for name, b in edition.BENCHES.items()}
-    monkeypatch.setattr(edition, "BENCHES", few)
+    few = {name: build.BenchmarkTask(b.shown, b.demo, b.sample, 4, 4) for name, b in build.BENCHMARK_TASKS.items()}
+    monkeypatch.setattr(build, "BENCHMARK_TASKS", few)
     monkeypatch.setattr(nbsal.evaluation.report, "RANDOM", 5)
     for module in (mask_lrp_exhibits, program):
-        monkeypatch.setattr(module, "BENCHES", few)
+        monkeypatch.setattr(module, "BENCHMARK_TASKS", few)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_mask_lrp_on_samples(tmp_path, capsys, monkeypatch):
     out = tmp_path / "out" / "mask-lrp"
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "Not shown without --model, or without tables: QQP." in page
-    assert edition.WEAK["squad"] not in page and "csarron/bert-base-uncased-squad-v1" in page
+    assert build.WEAK["squad"] not in page and "csarron/bert-base-uncased-squad-v1" in page
     rows = (out / "table-1.csv").read_text(encoding="utf-8").splitlines()
     assert [row.split(",")[0] for row in rows[2:]] == ["gae", "rollout", "mask-lrp", "random", "random mask"]
     assert (out / "table-2-b.csv").exists()
@@ -122,13 +122,13 @@ def test_what_cannot_be_made_is_said_in_the_index(tmp_path, capsys):
         raise InputError("There is <no> such thing.")
 
     def works(edition):
-        return Made([("<caption>", Figure()), ("", made_table()), ("", Page("p", "<p>x</p>"))], "rests on <nothing>")
+        return Product([("<caption>", Figure()), ("", made_table()), ("", Page("p", "<p>x</p>"))], "rests on <nothing>")
 
     exhibits = [
         Exhibit("Figure 1", "a <title>", "", fail, "nothing"),
         Exhibit("Table 1", "t", "says so", works, "more"),
     ]
-    assert program.run(Edition(tmp_path), "A paper", exhibits, exhibits) == 2
+    assert program.run(Build(tmp_path), "A paper", exhibits, exhibits) == 2
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert (
         "Not made: There is &lt;no&gt; such thing." in page and "&lt;caption&gt;" in page and "<title>A paper" in page
@@ -136,9 +136,9 @@ def test_what_cannot_be_made_is_said_in_the_index(tmp_path, capsys):
     assert "rests on &lt;nothing&gt; The paper: says so. For more." in page
     exhibits[0] = Exhibit("Figure 1", "a <title>", "", works, "nothing")
     capsys.readouterr()
-    assert program.run(Edition(tmp_path), "A paper", exhibits, exhibits) == 0  # what failed is tried again
+    assert program.run(Build(tmp_path), "A paper", exhibits, exhibits) == 0  # what failed is tried again
     assert capsys.readouterr().out.count("is there") == 1
-    other = Edition(tmp_path, models={"sst2": Named("my/model")})
+    other = Build(tmp_path, models={"sst2": NamedModel("my/model")})
     assert program.run(other, "A paper", exhibits, exhibits) == 0  # other settings, other figures
     assert "is there" not in capsys.readouterr().out
 
@@ -150,15 +150,15 @@ def made_table():
 
 
 def test_models_know_their_table_or_are_told():
-    assert chosen(["sst2=my/model"], ["my/lm"]) == {"sst2": Named("my/model", "my/lm")}
-    found = chosen(["anas-awadalla/gpt2-span-head-finetuned-squad", "ag_news=b"], ["one", "two"])
+    assert parse_models(["sst2=my/model"], ["my/lm"]) == {"sst2": NamedModel("my/model", "my/lm")}
+    found = parse_models(["anas-awadalla/gpt2-span-head-finetuned-squad", "ag_news=b"], ["one", "two"])
     assert {table: (one.model[:4], one.lm) for table, one in found.items()} == {
         "squad": ("anas", "one"), "squad_v2": ("anas", "one"), "ag_news": ("b", "two"),
     }  # fmt: skip
     with pytest.raises(InputError, match="write --model TABLE=roberta-base"):
-        chosen(["roberta-base"], [])
+        parse_models(["roberta-base"], [])
     with pytest.raises(InputError, match="once for each of the 3"):
-        chosen(["sst2=a", "imdb=b", "mnli=c"], ["d", "e"])
+        parse_models(["sst2=a", "imdb=b", "mnli=c"], ["d", "e"])
 
 
 def test_a_wrong_model_is_a_sentence(tmp_path, capsys):
@@ -169,22 +169,22 @@ def test_a_wrong_model_is_a_sentence(tmp_path, capsys):
 def test_own_models_take_the_place_of_the_embedded_ones(tmp_path, tables, checkpoints, monkeypatch):
     monkeypatch.setenv("NBSAL_DATA", str(tables))
     model, lm = zoo.save(checkpoints, "bert", "sequence"), zoo.save(checkpoints, "bert", zoo.lm_head("bert"), seed=1)
-    own = Edition(tmp_path, models={"sst2": Named(str(model), str(lm))})
+    own = Build(tmp_path, models={"sst2": NamedModel(str(model), str(lm))})
     subject = own.subject("sst2")
     assert subject.name == str(model) and subject.mask.shape == (subject.depth, subject.heads)
     assert own.subject("sst2") is subject
     assert "Gold parses of the sentences shipped with nbsal, " in mask_lrp_exhibits.distances(own).footing
     rows = own.rows("sst2")
     assert own.footing("sst2", rows.said) == f"{model} on SST-2 (validation), 4 of 6 texts"
-    assert Edition(tmp_path, full=True).rows("sst2").said == "SST-2 (validation), 6 of 6 texts"
+    assert Build(tmp_path, full=True).rows("sst2").said == "SST-2 (validation), 6 of 6 texts"
 
 
 @pytest.fixture
 def given(tmp_path, tables, checkpoints, monkeypatch):
     """An edition of tiny models on both tables."""
     monkeypatch.setenv("NBSAL_DATA", str(tables))
-    named = Named(str(zoo.save(checkpoints, "bert", "sequence", num_labels=2)))
-    return Edition(tmp_path / "given", models=dict.fromkeys(("sst2", "qqp"), named))
+    named = NamedModel(str(zoo.save(checkpoints, "bert", "sequence", num_labels=2)))
+    return Build(tmp_path / "given", models=dict.fromkeys(("sst2", "qqp"), named))
 
 
 def test_masks_are_corrupted_taken_apart_and_drawn(given, monkeypatch):
@@ -214,7 +214,7 @@ def test_the_treebank_is_read_where_it_is_and_nothing_kept_of_other_parses(given
     rows = [("good", 2, "amod"), ("food", 0, "root")]
     lines = [f"{at}\t{word}\t_\t_\t_\t_\t{head}\t{name}\t_\t_\n" for at, (word, head, name) in enumerate(rows, 1)]
     (tables / "ud_ewt" / "dev.conllu").write_text("# text = good food\n" + "".join(lines) + "\n")
-    again = Edition(given.out, models=given.models)
+    again = Build(given.out, models=given.models)
     assert again.study("sst2").cases["amod"] == 1
     assert "Gold parses of the English Web Treebank's" in mask_lrp_exhibits.distances(again).footing
 
@@ -248,19 +248,19 @@ def test_groups_that_time_did_not_suffice_for_are_made_later(tmp_path, monkeypat
     clock, asked, groups = [0.0], [], {"a": {"one": None}, "b": {"two": None}}
     watch = SimpleNamespace(monotonic=lambda: clock[0], process_time=lambda: clock[0])
     monkeypatch.setattr(nbsal.evaluation.report, "time", watch)
-    with pytest.raises(edition.OutOfTime):
-        Edition(tmp_path, minutes=1).results("games", "sst2", 4, groups, evaluating(asked, clock))
+    with pytest.raises(build.OutOfTime):
+        Build(tmp_path, minutes=1).results("games", "sst2", 4, groups, evaluating(asked, clock))
     assert asked == ["one"]
-    Edition(tmp_path).results("games", "sst2", 4, groups, evaluating(asked))
+    Build(tmp_path).results("games", "sst2", 4, groups, evaluating(asked))
     assert asked == ["one", "two"]
 
 
 def test_what_was_found_on_samples_is_not_taken_for_the_tables(tmp_path, tables, monkeypatch):
     asked, groups = [], {"a": {"one": None}}
-    Edition(tmp_path).results("games", "sst2", 4, groups, evaluating(asked))
+    Build(tmp_path).results("games", "sst2", 4, groups, evaluating(asked))
     monkeypatch.setenv("NBSAL_DATA", str(tables))
     for _ in range(2):
-        Edition(tmp_path).results("games", "sst2", 4, groups, evaluating(asked))
+        Build(tmp_path).results("games", "sst2", 4, groups, evaluating(asked))
     assert asked == ["one", "one"]
 
 
@@ -279,11 +279,11 @@ def test_a_checkpoint_that_is_not_safetensors_says_how_to_convert_it(tmp_path, c
 
 def test_a_table_without_a_model_is_a_sentence(tmp_path):
     with pytest.raises(InputError, match="--model qqp=ID"):
-        Edition(tmp_path).subject("qqp")
+        Build(tmp_path).subject("qqp")
 
 
 def test_examples_are_rightly_predicted(tmp_path):
-    some = Edition(tmp_path)
+    some = Build(tmp_path)
     for label, name in enumerate(("negative", "positive")):
         text = example(some, "sst2", label)
         assert nbsal.Explainer(some.subject("sst2"), "gradcam")(text).prediction == name
@@ -293,6 +293,6 @@ def test_no_example_is_better_than_a_wrong_one(tmp_path, tables, monkeypatch):
     path = tables / "sst2" / "validation.jsonl"
     path.write_text("".join(line for line in path.read_text().splitlines(True) if '"label": 0' in line))
     monkeypatch.setenv("NBSAL_DATA", str(tables))
-    assert example(Edition(tmp_path), "sst2", 0) == SENTENCES[1][0]
+    assert example(Build(tmp_path), "sst2", 0) == SENTENCES[1][0]
     with pytest.raises(InputError, match=r"No text among SST-2 .* is rightly taken for positive"):
-        example(Edition(tmp_path), "sst2", 1)
+        example(Build(tmp_path), "sst2", 1)

@@ -8,8 +8,8 @@ import pytest
 
 import nbsal
 from nbsal.errors import InputError
-from nbsal.evaluation.intervals import Resampling
-from nbsal.evaluation.results import BEST, RIVAL, Curve, Results, Sheet
+from nbsal.evaluation.bootstrap import Bootstrap
+from nbsal.evaluation.results import BEST, RIVAL, Curve, MetricInfo, Results
 from nbsal.figures import checkpoints, decoding_saliency, mask_lrp, pages
 
 NAMES = {"ours": 0.9, "other": 0.5, "<b>third</b>": 0.7}
@@ -30,9 +30,9 @@ class Tags(HTMLParser):
 
 def made(shift=0.0, measure="aopc", better="high"):
     """Results of three explainers with known values."""
-    again = Resampling([f"text {i}" for i in range(4)])
+    again = Bootstrap([f"text {i}" for i in range(4)])
     curves = {(n, measure): Curve.of([0.5], np.full((1, 1, 4), v + shift), again) for n, v in NAMES.items()}
-    return Results(Sheet(better={measure: better}), curves, ("<i>4</i> texts",))
+    return Results(MetricInfo(better={measure: better}), curves, ("<i>4</i> texts",))
 
 
 def styles(styled):

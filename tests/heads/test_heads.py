@@ -12,7 +12,7 @@ import transformers
 import nbsal
 from nbsal.errors import Cancelled, InputError, UnknownName
 from nbsal.heads import HeadMask, HeadStudy, Parse, discover, study
-from nbsal.heads.parses import aligned, from_conllu, read
+from nbsal.heads.parses import align_words, from_conllu, read_parses
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ADJECTIVES, NOUNS, OTHERS = ["big", "old", "red"], ["dog", "house", "river"], ["the", "and", "saw", "near"]
@@ -156,7 +156,7 @@ def test_alignment_goes_by_offsets(load, architecture):
     (parse,) = from_conllu(CONTRACTION)
     assert [parse.text[word.start : word.end] for word in parse.words][:4] == ["He", "does", "n't", "like"]
     row = load(architecture).encode(parse.text)[0]
-    tokens = aligned(row, parse)
+    tokens = align_words(row, parse)
     assert all(tokens)
     for word, places in zip(parse.words, tokens, strict=True):
         starts, ends = zip(*(row.offsets[i] for i in places), strict=True)
@@ -196,10 +196,10 @@ class Doc(list):
 def test_spacy_docs_are_read():
     verb = Token(1, 5, "chase", "ROOT")
     doc = Doc([Token(0, 0, "Dogs", "nsubj", verb), verb, Token(2, 11, "cats", "dobj", verb)])
-    (parse,) = read([doc])
+    (parse,) = read_parses([doc])
     assert [(word.relation, word.head) for word in parse.words] == [("nsubj", 1), ("ROOT", -1), ("obj", 1)]
     with pytest.raises(InputError, match="no parser"):
-        read([Doc()])
+        read_parses([Doc()])
 
 
 def test_the_shipped_parses_are_read_and_studied(reviews):
@@ -223,7 +223,7 @@ BAD = [
 @pytest.mark.parametrize(("parses", "sentence"), BAD)
 def test_bad_parses_are_sentences(parses, sentence):
     with pytest.raises(InputError, match=sentence):
-        read(parses)
+        read_parses(parses)
 
 
 def test_bad_lists_are_sentences():

@@ -17,7 +17,7 @@ import nbsal
 from nbsal import trace
 from nbsal.heads import HeadMask
 from nbsal.lrp import mode, rules
-from nbsal.methods.relevance import Masked
+from nbsal.methods.relevance import MaskSettings
 from tests import axioms
 from tests.lrp.test_attn_lrp import half
 from tests.lrp.test_relevance import RELEVANCE, totals
@@ -91,7 +91,7 @@ def check(subject, selected, monkeypatch, given=None):
     monkeypatch.setattr(rules, "TINY", 1e-15)  # the second formulation has no stabiliser
     read = trace.record(subject, subject.encode(axioms.TEXTS[0]), [0], needs=set())
     mask = HeadMask.from_array(selected if given is None else given)
-    ours = read.relevance_under(rules.ATTN, Masked(mask, "after", False, "block", False, False))
+    ours = read.relevance_maps(rules.ATTN, MaskSettings(mask, "after", False, "block", False, False))
     layers, maps, logits = gradient_times_input(subject, read.encoded[0], selected, monkeypatch)
     assert axioms.relative(read.logits[0], logits) < 1e-10
     for layer, truth in enumerate(layers):

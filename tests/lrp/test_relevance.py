@@ -20,9 +20,9 @@ RELEVANCE = ("lrp", "partial-lrp", "transformer-attribution", "attn-lrp")
 MASK = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]])
 
 
-def totals(read, passage=mode.straight, chosen=rules.DEFAULT):
+def totals(read, passage=mode.unfiltered, chosen=rules.DEFAULT):
     """The sum of relevance at every layer, [layer, text]."""
-    hidden = read.relevance_under(chosen, passage).hidden
+    hidden = read.relevance_maps(chosen, passage).hidden
     return torch.stack([hidden[layer].sum((1, 2)) for layer in sorted(hidden)])
 
 
@@ -306,7 +306,7 @@ def test_relevance_flows_beside_the_forward_that_gradients_use(reviews, monkeypa
 
 def test_a_trace_is_let_go_with_all_that_relevance_flowed_through(reviews):
     read = trace.record(reviews, reviews.encode("A joy."), needs={"relevance", "attention_grad"})
-    read.relevance_under()
+    read.relevance_maps()
     left = [weakref.ref(tensor) for tensor in (*read.flow.layers, read.flow.logits)]
     gc.disable()  # nothing may need the collector, which cannot see cycles through a graph
     try:

@@ -155,7 +155,9 @@ def test_published_variants_give_gpt2_the_exact_gelu(load, name, head):
     assert axioms.relative(published.scores, truth.scores) < 1e-9
     own = nbsal.Explainer(subject, name.partition("@")[0])(text)
     assert axioms.relative(own.probabilities, truth.probabilities) > 1e-6, "the model itself was changed"
-    weights = zip(nbsal.Explainer(subject, name).reader.model.parameters(), subject.model.parameters(), strict=True)
+    weights = zip(
+        nbsal.Explainer(subject, name).method_subject.model.parameters(), subject.model.parameters(), strict=True
+    )
     assert all(one is other for one, other in weights)
 
 

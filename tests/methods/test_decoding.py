@@ -5,9 +5,9 @@ import torch
 import transformers
 
 import nbsal
-from nbsal import language_head
 from nbsal.errors import LanguageHeadError, UnknownName
 from nbsal.methods import decoding
+from nbsal.model import lm_head
 from tests import replicas, zoo
 from tests.axioms import relative
 
@@ -18,8 +18,8 @@ METHODS = {"gradcam": nbsal.GradCAM, "simple": nbsal.Simple, "gradxact": nbsal.G
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Tiny vocabularies, too, are to be visited in several chunks."""
-    monkeypatch.setattr(language_head, "CHUNK", 16)
-    monkeypatch.setattr(language_head, "ROWS", 5)
+    monkeypatch.setattr(lm_head, "CHUNK", 16)
+    monkeypatch.setattr(lm_head, "ROWS", 5)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ MUTANTS = {
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_the_replica_catches(case, mutant, monkeypatch):
     name, broken = MUTANTS[mutant]
-    monkeypatch.setattr(language_head.LanguageHead, name, broken)
+    monkeypatch.setattr(lm_head.LMHead, name, broken)
     with pytest.raises(AssertionError):
         check(case, "bert", 2)
 
@@ -120,9 +120,9 @@ def test_only_small_tau_at_the_last_block_warns(reviews, recwarn):
 
 
 def test_methods_on_one_trace_share_the_denominators(reviews, monkeypatch):
-    rows, plain = [], language_head.LanguageHead.log_normaliser
+    rows, plain = [], lm_head.LMHead.log_normaliser
     counted = lambda self, features, coarse=False: rows.append(len(features)) or plain(self, features, coarse)  # noqa: E731
-    monkeypatch.setattr(language_head.LanguageHead, "log_normaliser", counted)
+    monkeypatch.setattr(lm_head.LMHead, "log_normaliser", counted)
     names = ["decoded-gradcam", "decoded-simple", "decoded-gradxact"]
     text = "A warm and funny film."
     many = nbsal.compare(reviews, names, text)

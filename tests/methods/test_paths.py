@@ -16,9 +16,9 @@ from captum.attr import (
 import nbsal
 from nbsal import trace
 from nbsal.errors import InputError, UnknownName
-from nbsal.methods import above, chance, paths
-from nbsal.methods.above import Above
-from nbsal.target import Target
+from nbsal.methods import paths, rng, upper_layers
+from nbsal.methods.upper_layers import UpperLayers
+from nbsal.model.targets import Target
 from tests import axioms, bag, zoo
 
 TEXT = axioms.TEXTS[0]
@@ -58,9 +58,13 @@ def test_a_bag_is_explained_exactly(method):
 
 
 MUTANTS = {
-    "special tokens move, too": (Above, "free", lambda self: torch.ones_like(self.states[..., :1], dtype=torch.bool)),
+    "special tokens move, too": (
+        UpperLayers,
+        "free",
+        lambda self: torch.ones_like(self.states[..., :1], dtype=torch.bool),
+    ),
     "the gradient is of another label": (Target, "value", lambda self, logits: logits[0]),
-    "the way is not multiplied in": (Above, "baseline", lambda self, kind: self.states - 1),
+    "the way is not multiplied in": (UpperLayers, "baseline", lambda self, kind: self.states - 1),
 }
 
 
@@ -124,7 +128,7 @@ def test_gradient_times_activation_is_captums(load, architecture, layer):
 def upper(subject, layer=0):
     """The model above a layer as a function of its states, and the states."""
     read = trace.record(subject, subject.encode(TEXT), needs=())
-    part = Above(read, layer)
+    part = UpperLayers(read, layer)
     return lambda states: part.values(states, torch.zeros(len(states), dtype=torch.long)), part.states
 
 
@@ -143,7 +147,7 @@ def test_gradient_shap_is_captums_on_embeddings(load, monkeypatch):
     subject = load("bert")
     value, states = upper(subject)
     free = torch.tensor(subject.encode(TEXT)[0].special)[:, None]
-    drawn = chance.drawing(0, subject.encode(TEXT)[0]).random(6)
+    drawn = rng.text_rng(0, subject.encode(TEXT)[0]).random(6)
     monkeypatch.setattr(np.random, "uniform", lambda low, high, size: drawn)
     truth = GradientShap(value).attribute(states, baselines=states * free, n_samples=6, stdevs=0.0)[0].sum(-1)
     found = nbsal.Explainer(subject, nbsal.GradientShap(samples=6, baselines=("zero",)))(TEXT)
@@ -169,7 +173,7 @@ def test_deeplift_is_captums_and_on_roberta_only_the_gradient(load, architecture
     found = nbsal.Explainer(subject, nbsal.DeepLiftShap(baselines=("pad",)))(TEXT)
     assert axioms.relative(found.scores, truth.detach()) < 1e-6
     read = trace.record(subject, subject.encode(TEXT))
-    way = read.hidden[0] - Above(read, 0).baseline("pad")
+    way = read.hidden[0] - UpperLayers(read, 0).baseline("pad")
     plain = (read.hidden_grad[0] * way).sum(-1)[0]
     assert (axioms.relative(found.scores, plain) < 1e-6) is (architecture == "roberta")
 
@@ -188,7 +192,7 @@ def test_smooth_is_the_mean_over_its_own_noise(load):
     """A loop over samples, each with the noise of its seed and text."""
     subject = load("bert")
     value, states = upper(subject, 1)
-    draws = chance.drawing(7, subject.encode(TEXT)[0])
+    draws = rng.text_rng(7, subject.encode(TEXT)[0])
     total = torch.zeros_like(states)
     for _ in range(4):
         noise = torch.tensor(draws.standard_normal(states.shape[1:])) * 0.05 * (states.max() - states.min())
@@ -212,7 +216,7 @@ def test_batches_padding_and_special_tokens(load, architecture, method):
 
 def test_the_axioms_catch_shared_noise(load, monkeypatch):
     stream = np.random.default_rng(0)
-    monkeypatch.setattr(paths, "drawing", lambda seed, row: stream)
+    monkeypatch.setattr(paths, "text_rng", lambda seed, row: stream)
     for method in (nbsal.Smooth(samples=2, noise=0.1), nbsal.GradientShap(samples=2)):
         with pytest.raises(AssertionError):
             axioms.batch_equals_singles(nbsal.Explainer(load("bert"), method))
@@ -224,7 +228,7 @@ def test_states_put_back_change_nothing(load, architecture):
     subject = load(architecture)
     for layer in range(subject.depth + 1):
         read = trace.record(subject, subject.encode(axioms.TEXTS), needs=())
-        part = Above(read, layer)
+        part = UpperLayers(read, layer)
         assert axioms.relative(part.plain(part.states), read.values) < 1e-12
         assert axioms.relative(part.plain(part.states * 2 + torch.rand_like(part.states)), read.values) > 1e-6
 
@@ -248,7 +252,7 @@ def test_points_are_packed_and_cancelled(load, monkeypatch):
     hook = subject.model.register_forward_hook(lambda module, args, output: sizes.append(len(output.logits)))
     whole = nbsal.Explainer(subject, nbsal.Smooth(samples=6))(TEXT).scores
     assert sizes == [1, 6]
-    monkeypatch.setattr(above, "TOKENS", 1)
+    monkeypatch.setattr(upper_layers, "TOKENS", 1)
     assert axioms.relative(nbsal.Explainer(subject, nbsal.Smooth(samples=6))(TEXT).scores, whole) < 1e-10
     assert sizes[2:] == [1] * 7
     hook.remove()

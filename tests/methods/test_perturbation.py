@@ -11,7 +11,7 @@ from captum.attr import LimeBase, Occlusion, ShapleyValueSampling
 
 import nbsal
 from nbsal.errors import Cancelled, InputError, UnknownName
-from nbsal.methods import chance, perturbation
+from nbsal.methods import perturbation, rng
 from tests import axioms, bag, zoo
 
 TEXT = axioms.TEXTS[0]
@@ -63,7 +63,7 @@ MUTANTS = {
         lambda row, level: [(place,) for place in row.content[:-1]],
     ),
     "values are those of another label": (
-        perturbation.Hiding,
+        perturbation.MaskedModel,
         "values",
         lambda self, rows, kept, targets, meter: [logits[:, 0] for logits in self.logits(rows, kept, meter)],
     ),
@@ -137,7 +137,7 @@ def test_occlusion_is_captums(asked, window):
 def test_shapley_is_captums(asked, monkeypatch):
     """With captum's permutations in place of ours."""
     subject, row, ids, base, value = asked
-    orders = [chance.drawing(0, row).permutation(len(row.content))]
+    orders = [rng.text_rng(0, row).permutation(len(row.content))]
     sampling = ShapleyValueSampling(value)
     sampling.permutation_generator = lambda features, samples: [list(order) for order in orders]
     truth = sampling.attribute(ids, baselines=base, n_samples=1)[0]
@@ -188,7 +188,7 @@ def test_batches_padding_and_special_tokens(load, architecture, method, level):
 def test_the_axioms_catch_a_shared_generator(load, monkeypatch):
     """A mutant that draws every text from one stream depends on who is explained beside it."""
     stream = np.random.default_rng(0)
-    monkeypatch.setattr(perturbation, "drawing", lambda seed, row: stream)
+    monkeypatch.setattr(perturbation, "text_rng", lambda seed, row: stream)
     for method in (nbsal.LIME(12), nbsal.Shapley(2), nbsal.Random()):
         with pytest.raises(AssertionError):
             axioms.batch_equals_singles(nbsal.Explainer(load("bert"), method))
@@ -267,7 +267,7 @@ def test_forwards_are_those_the_catalogue_names(load):
 
 
 def test_progress_and_cancel_reach_into_a_batch(load, monkeypatch):
-    monkeypatch.setattr("nbsal.hiding.TOKENS", 64)
+    monkeypatch.setattr("nbsal.model.masking.TOKENS", 64)
     explain = nbsal.Explainer(load("bert", dtype="float32"), nbsal.Shapley(5))
     seen = []
     explain.map(axioms.TEXTS, progress=lambda *at: seen.append(at))

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import nbsal
-from nbsal.samples import base, build_lm, corpora, evaluate
+from nbsal.samples import base, build_lm
+from nbsal.samples.training import corpora, evaluate
 
 TABLES_AT = Path(os.environ.get("NBSAL_DATA") or Path(__file__).parents[3] / "shared" / "data")
 TABLES = {

@@ -10,7 +10,8 @@ import torch
 import nbsal
 from nbsal import samples
 from nbsal.errors import InputError, UnknownName, WeightsError
-from nbsal.samples import base, corpora, idf, low_rank, models
+from nbsal.samples import base, idf, low_rank, models
+from nbsal.samples.training import corpora
 
 WEIGHTS = files("nbsal.samples") / "weights"
 
@@ -54,7 +55,7 @@ def test_the_head_still_names_clean_tokens():
     read = nbsal.trace.record(subject, encoded)
     ids, places = torch.tensor(encoded[0].ids), list(encoded[0].content)
     for layer in (1, 3, 5):
-        guess = subject.language_head.probabilities(read.hidden[layer][0, places], ids[places])
+        guess = subject.lm_head.probabilities(read.hidden[layer][0, places], ids[places])
         assert (guess.argmax(-1) == torch.arange(len(places))).float().mean() > 0.8
 
 

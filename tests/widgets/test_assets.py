@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from nbsal import render
-from nbsal.widgets import View, page
+from nbsal.render import html
+from nbsal.widgets import View, export
 
 ROOT = Path(__file__).parents[2]
 FRONTEND = ROOT / "nbsal" / "frontend"
 SOURCES = sorted(FRONTEND.glob("src/**/*.*"))
-BUILT = sorted(page.STATIC.iterdir())
+BUILT = sorted(export.STATIC.iterdir())
 VIEWS = sorted(path.stem for path in FRONTEND.glob("src/views/*.js"))
 LARGE = {"workbench": 40}
 KB = 1024
@@ -23,7 +23,7 @@ KB = 1024
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_view_is_small(name):
-    script, style = (page.STATIC / f"{name}.{kind}" for kind in ("js", "css"))
+    script, style = (export.STATIC / f"{name}.{kind}" for kind in ("js", "css"))
     print(f"{name}: {script.stat().st_size} bytes of script, {style.stat().st_size} of style")
     assert script.stat().st_size <= LARGE.get(name, 20) * KB and style.stat().st_size <= 8 * KB
 
@@ -48,7 +48,7 @@ def test_the_page_colours_as_python_does():
     source = (FRONTEND / "src" / "colour.js").read_text()
     for name in ("FOR", "AGAINST", "STRONGEST", "FAINT"):
         value = re.search(rf"^export const {name} = (.*);", source, re.MULTILINE)[1]
-        assert value.strip("[]") == str(getattr(render, name)).strip("()")
+        assert value.strip("[]") == str(getattr(html, name)).strip("()")
 
 
 SVG = "http://www.w3.org/2000/svg"  # a name that browsers know, not an address

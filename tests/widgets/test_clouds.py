@@ -7,7 +7,7 @@ import pytest
 import nbsal
 from nbsal.errors import InputError, UnknownName
 from nbsal.widgets import Clouds
-from nbsal.widgets.many import CHUNK, excerpt
+from nbsal.widgets.corpus_view import CHUNK, excerpt
 from tests.widgets.test_view import from_page
 
 TEXTS = [

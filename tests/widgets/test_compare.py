@@ -7,9 +7,9 @@ import pytest
 
 import nbsal
 from nbsal.errors import InputError, UnknownName
-from nbsal.evaluation.agreement import kendall
+from nbsal.evaluation._agreement import kendall
 from nbsal.widgets import Compare, wire
-from nbsal.widgets.compare import Comparison
+from nbsal.widgets.compare import ComparedPair
 from tests.widgets.test_view import TEXT, from_page
 
 
@@ -76,7 +76,7 @@ def test_plain_results_are_compared(view, reviews):
 def test_what_was_not_read_alike_is_not_compared(reviews):
     explain = nbsal.Explainer(reviews, "gradcam")
     with pytest.raises(InputError, match="same text"):
-        Comparison(explain("A joy."), explain("A bore."))
+        ComparedPair(explain("A joy."), explain("A bore."))
 
 
 def test_one_run_of_the_model_serves_both(view, forwards):
@@ -112,7 +112,7 @@ def test_the_rankings_of_all_tokens_are_compared(view):
     long = nbsal.Explainer(view.subject, "gradxact", layer=3, long="window")(TEXT * 300)
     half = long.scores.copy()
     half[long.order[600:]] *= -1  # as ranked up to there, and the other way round from there
-    found = Comparison(long, dataclasses.replace(long, scores=half)).agreement["rank"]
+    found = ComparedPair(long, dataclasses.replace(long, scores=half)).agreement["rank"]
     assert found == kendall(long.order, dataclasses.replace(long, scores=half).order) < 0.999
 
 
@@ -124,7 +124,7 @@ def test_the_agreement_and_what_either_is_made_with_are_said(view):
     notes = view.wait()._result["notes"]
     assert any(note.startswith("first: ") and "layer=3" in note for note in notes)
     assert any(note.startswith("second: ") and "layer=1" in note for note in notes)
-    alike = Comparison(first, first).notes()
+    alike = ComparedPair(first, first).notes()
     assert alike[2:] == first.notes()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nbsal.encoding import Row
+from nbsal.model.tokens import Row
 from nbsal.widgets import wire
 from tests.widgets import unwire
 

@@ -7,10 +7,11 @@ import pytest
 
 import nbsal
 from nbsal.errors import InputError
-from nbsal.hiding import Hiding
+from nbsal.model.masking import MaskedModel
 from nbsal.progress import Meter
+from nbsal.render import png
 from nbsal.widgets import Games
-from nbsal.widgets.playing import MOST, play, work
+from nbsal.widgets.token_games import MOST, play_games, steps_count
 from tests.widgets.test_view import from_page
 
 TEXT = "A warm and oddly funny film."
@@ -33,7 +34,7 @@ def test_a_step_is_what_the_model_says_of_the_tokens_left(view, reviews, game):
     from_page(view, game=game, at=3)
     row = view.result.row
     kept = [i in view.standing or special for i, special in enumerate(row.special)]
-    (logits,) = Hiding(reviews).logits([row], [[kept]])
+    (logits,) = MaskedModel(reviews).logits([row], [[kept]])
     said = view._game["outcomes"][game][view._game["points"].index(3)]
     assert said == pytest.approx(logits[0].softmax(-1).tolist(), abs=1e-4)
 
@@ -95,11 +96,11 @@ def test_the_curve_is_shown_before_chance_is_known(explain, monkeypatch):
 
 def test_playing_tells_how_far_it_is_and_can_be_cancelled(reviews):
     found = nbsal.Explainer(reviews, "gradcam")(TEXT)
-    size, told = work(len(found.order)), []
-    list(play(found, Hiding(reviews), None, Meter(size, lambda done, total: told.append(done))))
+    size, told = steps_count(len(found.order)), []
+    list(play_games(found, MaskedModel(reviews), None, Meter(size, lambda done, total: told.append(done))))
     assert told[-1] == size
     cancel = threading.Event()
-    steps = play(found, Hiding(reviews), None, Meter(size, cancel=cancel))
+    steps = play_games(found, MaskedModel(reviews), None, Meter(size, cancel=cancel))
     next(steps)
     cancel.set()
     with pytest.raises(nbsal.errors.Cancelled):
@@ -160,10 +161,9 @@ def test_selected_tokens_call_back_with_their_rows(view):
 
 
 def test_a_picture_names_its_axis_and_its_bands(view, explain, monkeypatch):
-    from nbsal.widgets import picture
 
     drawn = []
-    monkeypatch.setattr(picture, "drawn", lambda axes: drawn.append(axes) or b"")
+    monkeypatch.setattr(png, "draw_axes", lambda axes: drawn.append(axes) or b"")
     view.picture()
     Games(nbsal.evaluation.games([explain], [TEXT, "A dull bore."], random=2, progress=False)).wait().picture()
     assert [axes.get_ylabel() for axes in drawn] == ["probability of positive", "accuracy"]

@@ -7,7 +7,7 @@ import nbsal
 from nbsal.errors import InputError, UnknownName
 from nbsal.heads import HeadMask, Parse
 from nbsal.widgets import Heads
-from nbsal.widgets.grid import Grid, limited, switched
+from nbsal.widgets.head_grid import HeadGrid, rows_shown, toggle_heads
 from tests.widgets.test_view import from_page
 
 TEXT = "A warm and oddly funny film."
@@ -123,15 +123,15 @@ def test_what_cannot_be_shown_is_refused():
 
 def test_switching_keeps_reasons_and_switching_twice_changes_nothing():
     mask = HeadMask([[1, 0, 0]], {"obj": [[1, 1, 0]]})
-    once = switched(mask, [[0, 1], [0, 2]])
+    once = toggle_heads(mask, [[0, 1], [0, 2]])
     assert once.selected.tolist() == [[True, False, True]] and once.relations["obj"].tolist() == [[True, False, False]]
-    assert switched(once, [[0, 2]]).selected.tolist() == [[True, False, False]]
-    assert switched(mask, [[0, 1], [0, 1]]) == mask
-    assert limited(mask, "positional").selected.tolist() == [[True, False, False]]
+    assert toggle_heads(once, [[0, 2]]).selected.tolist() == [[True, False, False]]
+    assert toggle_heads(mask, [[0, 1], [0, 1]]) == mask
+    assert rows_shown(mask, "positional").selected.tolist() == [[True, False, False]]
 
 
 def test_the_grid_says_what_each_head_is(reviews):
-    frame = Grid(reviews.mask, limited(reviews.mask, "syntactic")).to_frame()
+    frame = HeadGrid(reviews.mask, rows_shown(reviews.mask, "syntactic")).to_frame()
     assert frame.loc[frame["kind"] == "positional", "on"].sum() == 0
     assert set(frame.loc[frame["on"], "looks_at"]) <= {"nsubj", "obj"}
 

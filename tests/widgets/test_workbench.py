@@ -14,7 +14,7 @@ import nbsal
 from nbsal.errors import InputError
 from nbsal.methods.base import Method
 from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench
-from nbsal.widgets.playing import Played
+from nbsal.widgets.token_games import TokenGames
 from tests.widgets.test_stress import alive, changes, from_page_cancel, settled
 from tests.widgets.test_view import TEXT, from_page
 
@@ -154,7 +154,7 @@ def test_a_thousand_changes_end_in_the_last(explain):
 def stress(explain, count, pause):
     """Changes as a page sends them; answers with how much memory was held before and after the second half."""
     view = Workbench(explain, text=TEXT).wait()
-    threads, before, held = threading.active_count(), alive(Played), []
+    threads, before, held = threading.active_count(), alive(TokenGames), []
     tracemalloc.start()
     for i, change in enumerate(bench_changes(count, seed=1)):
         if i in (count // 2, count - 1):
@@ -168,7 +168,7 @@ def stress(explain, count, pause):
     assert view._game["order"] == view.result.order
     assert view.played.reading is view.result
     assert threading.active_count() <= threads + 1
-    assert alive(Played) < before + 10, "old games are let go"
+    assert alive(TokenGames) < before + 10, "old games are let go"
     assert held[1] < held[0] + 20e6
     view.close()
     return held

@@ -1,0 +1,11 @@
+// Numbers as people read them.
+
+/** A signed score with three significant digits. */
+export function formatScore(value: number) {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  const digits = size >= 1e4 || size < 1e-3 ? value.toExponential(1) : value.toPrecision(3);
+  return (value > 0 ? "+" : "") + digits.replace("-", "\u2212").replace("e+", "e");
+}
+
+export const formatPercent = (share: number, digits = 1) => `${(100 * share).toFixed(digits)}%`;

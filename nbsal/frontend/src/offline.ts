@@ -1,0 +1,54 @@
+// A view in a saved page: a model without Python, and the view's script run from the page itself.
+
+import type { Message, Model } from "./context";
+
+type State = Record<string, unknown>;
+type Listener = (message: Message) => void;
+type ViewModule = { default: { render(host: { model: Model<State>; el: HTMLElement }): () => void } };
+
+export function offlineModel(state: State) {
+  const listeners = new Map<string, Set<Listener>>();
+  const emit = (event: string, message: Message = { id: "" }) => {
+    for (const listener of [...(listeners.get(event) ?? [])]) listener(message);
+  };
+  return {
+    get: (name: string) => state[name],
+    set(name: string, value: unknown) {
+      if (state[name] === value) return;
+      state[name] = value;
+      emit(`change:${name}`);
+    },
+    save_changes() {},
+    on(event: string, listener: Listener) {
+      if (!listeners.has(event)) listeners.set(event, new Set());
+      listeners.get(event)?.add(listener);
+    },
+    off(event: string, listener: Listener) {
+      listeners.get(event)?.delete(listener);
+    },
+    send(content: { id?: string }) {
+      const error = "This page was saved without Python, which this needs.";
+      queueMicrotask(() => emit("msg:custom", { id: content.id ?? "", error }));
+    },
+    /** The number of listeners: zero once every view is closed. */
+    listeners: () => [...listeners.values()].reduce((sum, set) => sum + set.size, 0),
+  };
+}
+
+/** State as Python wrote it into the page, with its bytes restored. */
+export function restoreBytes(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(restoreBytes);
+  if (value === null || typeof value !== "object") return value;
+  if ("$bytes" in value)
+    return new DataView(Uint8Array.from(atob(String(value.$bytes)), (c) => c.charCodeAt(0)).buffer);
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, restoreBytes(inner)]));
+}
+
+/** Show a view, given the source of its module and its state. */
+export async function show(script: string, state: State, el: HTMLElement) {
+  const url = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
+  const { default: view } = (await import(url)) as ViewModule;
+  URL.revokeObjectURL(url);
+  const model = offlineModel(restoreBytes(state) as State);
+  return { model, close: view.render({ model, el }) };
+}

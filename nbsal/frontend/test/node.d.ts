@@ -1,0 +1,16 @@
+// The parts of node's test modules that the tests use; @types/node is not a dependency.
+declare module "node:test" {
+  export function test(name: string, body: () => void | Promise<void>): void;
+}
+
+declare module "node:assert/strict" {
+  const assert: {
+    equal(actual: unknown, expected: unknown, message?: string): void;
+    notEqual(actual: unknown, expected: unknown, message?: string): void;
+    deepEqual(actual: unknown, expected: unknown, message?: string): void;
+    ok(value: unknown, message?: string): void;
+    throws(call: () => unknown, error?: RegExp): void;
+    rejects(promise: Promise<unknown>, error?: RegExp): Promise<void>;
+  };
+  export default assert;
+}

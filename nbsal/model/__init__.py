@@ -1,0 +1,1 @@
+"""The model under explanation: loading, tokens, targets, masked forward passes, the LM head."""

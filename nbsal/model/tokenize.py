@@ -1,0 +1,227 @@
+"""From texts or token ids to the rows a model reads, with offsets into the text as typed."""
+
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nbsal.errors import InputError, ModelError
+from nbsal.model import architecture
+from nbsal.model.tokens import Encoded, Row, Span, strip_span
+from nbsal.validation import Text, check_texts
+
+# Truncation is state of a fast tokenizer, and several subjects may share one.
+_TOKENIZER_LOCK = threading.RLock()
+
+
+class TextEncoder:
+    """A model's tokenizer together with the limits of the model: its length, its vocabulary, its padding id."""
+
+    def __init__(self, model: Any, tokenizer: Any, name: str, task: str) -> None:
+        self.config = model.config
+        self.tokenizer = tokenizer
+        self.name = name
+        self.task = task
+        self.max_length = architecture.max_length(model, tokenizer)
+
+    @property
+    def pad_id(self) -> int:
+        """The id that fills up shorter rows. Decoders that pool look for their own padding id in the ids."""
+        candidates = (self.config.pad_token_id, getattr(self.tokenizer, "pad_token_id", None), 0)
+        return next(int(candidate) for candidate in candidates if candidate is not None)
+
+    def encode(self, text: Any, first: int = 0) -> Encoded:
+        """Encode one text or a list of texts; `first` is the number of the first text in error messages."""
+        self._check_tokenizer()
+        return Encoded([self._encode_one(text) for text in check_texts(text, first)], self.pad_id)
+
+    def encode_whole(self, text: Text) -> tuple[Row, int, int]:
+        """A text as one row of any length, and the number of special tokens the tokenizer put before and after it."""
+        self._check_tokenizer()
+        output = _tokenize(self.tokenizer, (text,) if isinstance(text, str) else text)
+        added = output["special_tokens_mask"]
+        before = added.index(0) if 0 in added else len(added)
+        after = added[::-1].index(0) if 0 in added else 0
+        return _text_row(self.tokenizer, text, output, 0), before, after
+
+    def encode_ids(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> Encoded:
+        """Encode token ids that were made elsewhere; their text is put together from the tokens."""
+        ids = _id_matrix("input_ids", input_ids)
+        masks = np.ones_like(ids) if attention_mask is None else _id_matrix("attention_mask", attention_mask)
+        types = np.zeros_like(ids) if token_type_ids is None else _id_matrix("token_type_ids", token_type_ids)
+        for name, values in (("attention_mask", masks), ("token_type_ids", types)):
+            if values.shape != ids.shape:
+                message = f"{name} has the shape {values.shape}, input_ids has {ids.shape}. They must be the same."
+                raise InputError(message, argument=name, value=values)
+        _check_range("input_ids", ids, self.config.vocab_size)
+        _check_range("attention_mask", masks, 2)
+        _check_range("token_type_ids", types, max(2, getattr(self.config, "type_vocab_size", 0) or 0))
+        if ids.shape[1] > self.max_length:
+            message = f"input_ids has {ids.shape[1]} tokens, but the model reads at most {self.max_length}. Shorten it."
+            raise InputError(message, argument="input_ids", value=input_ids)
+        rows = [
+            _id_row(self.tokenizer, *_without_padding(self.pad_id, *map(np.ndarray.tolist, columns)))
+            for columns in zip(ids, masks, types, strict=True)
+        ]
+        return Encoded([_require_content(row) for row in rows], self.pad_id)
+
+    def _encode_one(self, text: Text) -> Row:
+        """A text as one row, truncated to the model's length."""
+        parts = (text,) if isinstance(text, str) else text
+        # Of a question and its context only the context may be truncated.
+        truncation = "only_second" if self.task == "span" and len(parts) == 2 else "longest_first"
+        whole = output = _tokenize(self.tokenizer, parts)
+        if len(whole["input_ids"]) > self.max_length:
+            output = _tokenize(self.tokenizer, parts, truncation=truncation, max_length=self.max_length)
+        dropped = len(whole["input_ids"]) - len(output["input_ids"])
+        return _require_content(_text_row(self.tokenizer, text, output, dropped))
+
+    def _check_tokenizer(self) -> None:
+        if self.tokenizer is None:
+            message = f"{self.name} has no tokenizer. Pass nbsal.load(..., tokenizer=...) or explain token ids."
+            raise InputError(message, argument="tokenizer")
+        if not self.tokenizer.is_fast:
+            message = f"{type(self.tokenizer).__name__} gives no character offsets. Pass a fast tokenizer."
+            raise InputError(message, argument="tokenizer", value=self.tokenizer)
+
+
+def check_tokenizer(model: Any, passed: Any, default: Any) -> None:
+    """Refuse a tokenizer whose ids differ from the model's; `default` is the one saved beside the model, if any."""
+    tokenizer = passed or default
+    if tokenizer is None:
+        return
+    size = model.config.vocab_size
+    if len(tokenizer) > size:
+        raise ModelError(
+            f"The tokenizer has {len(tokenizer)} tokens, the model {size}: it belongs to another model.",
+            part="tokenizer",
+        )
+    if passed is not None and default is not None and passed.get_vocab() != default.get_vocab():
+        raise ModelError(
+            "The tokenizer's ids differ from those of the model's own tokenizer: it belongs to another model.",
+            part="tokenizer",
+        )
+
+
+def special_ids(tokenizer: Any) -> frozenset[int]:
+    """Ids that stand for structure, not for text. The unknown token is text."""
+    return frozenset(tokenizer.all_special_ids) - {tokenizer.unk_token_id} if tokenizer is not None else frozenset()
+
+
+def token_name(tokenizer: Any, index: int) -> str:
+    """The name of a token; an id that the tokenizer does not know is named by its number."""
+    name = None if tokenizer is None else tokenizer.convert_ids_to_tokens(index)
+    return f"#{index}" if name is None else str(name)
+
+
+def _require_content(row: Row) -> Row:
+    if not row.content:
+        message = f"{row.text!r:.80} has only special tokens, so there is nothing to score. Pass a text with words."
+        raise InputError(message, argument="text", value=row.text)
+    return row
+
+
+def _tokenize(tokenizer: Any, parts: Sequence[str], **truncation: Any) -> dict[str, Any]:
+    outputs = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "return_token_type_ids": True}
+    with _TOKENIZER_LOCK:
+        try:
+            encoding = tokenizer(*parts, verbose=False, **outputs, **truncation)
+        except Exception as error:  # the tokenizers library raises plain Exceptions
+            message = f"The tokenizer cannot read this text: {error}."
+            raise InputError(message, argument="text", value=parts) from error
+    return dict(encoding) | {"sequence_ids": encoding.sequence_ids(0)}
+
+
+def _text_row(tokenizer: Any, text: Text, output: dict[str, Any], dropped: int) -> Row:
+    parts = (text,) if isinstance(text, str) else text
+    ids, structure = output["input_ids"], special_ids(tokenizer)
+    segments = [part or 0 for part in output["sequence_ids"]]
+    offsets = [strip_span(parts[s], *span) for s, span in zip(segments, output["offset_mapping"], strict=True)]
+    return Row(
+        text=text,
+        ids=tuple(ids),
+        tokens=tuple(tokenizer.convert_ids_to_tokens(ids)),
+        offsets=tuple(offsets),
+        segments=tuple(segments),
+        special=tuple(bool(m) or i in structure for i, m in zip(ids, output["special_tokens_mask"], strict=True)),
+        types=tuple(output["token_type_ids"]),
+        mask=(1,) * len(ids),
+        dropped=dropped,
+    )
+
+
+def _id_row(tokenizer: Any, ids: list[int], mask: list[int], types: list[int]) -> Row:
+    """A row whose text is put together from its tokens; token types 0 and 1 tell the parts of a pair apart."""
+    tokens, pieces = _token_pieces(tokenizer, ids)
+    segments = types if set(types) == {0, 1} else [0] * len(ids)
+    texts, offsets = [""] * (max(segments) + 1), list[Span]()
+    for segment, (glued, piece) in zip(segments, pieces, strict=True):
+        texts[segment] += "" if glued or not texts[segment] else " "
+        offsets.append((len(texts[segment]), len(texts[segment]) + len(piece)))
+        texts[segment] += piece
+    structure = special_ids(tokenizer)
+    return Row(
+        text=texts[0] if len(texts) == 1 else (texts[0], texts[1]),
+        ids=tuple(ids),
+        tokens=tuple(tokens),
+        offsets=tuple(offsets),
+        segments=tuple(segments),
+        special=tuple(i in structure for i in ids),
+        types=tuple(types),
+        mask=tuple(mask),
+    )
+
+
+def _token_pieces(tokenizer: Any, ids: Sequence[int]) -> tuple[list[str], list[tuple[bool, str]]]:
+    """The tokens, and for each the text it stands for and whether it continues the token before it."""
+    tokens = [token_name(tokenizer, i) for i in ids]
+    if tokenizer is None:
+        return tokens, [(False, name) for name in tokens]
+    marks_spaces = _marks_spaces(tokenizer)
+    pieces = []
+    for i, token in zip(ids, tokens, strict=True):
+        if token.startswith("##"):
+            pieces.append((True, token[2:]))
+        else:
+            pieces.append((marks_spaces and token[:1] not in "Ġ▁", tokenizer.decode([i]).strip() or token))
+    return tokens, pieces
+
+
+@lru_cache(maxsize=64)
+def _marks_spaces(tokenizer: Any) -> bool:
+    """Whether tokens carry a mark for the space before them (byte-level BPE, SentencePiece), as WordPiece does not."""
+    return any(token[:1] in "Ġ▁" for token in tokenizer.get_vocab() if token)
+
+
+def _id_matrix(name: str, values: Any) -> NDArray[np.int64]:
+    """Ids as a [sequence, token] array, from a list, an array or a tensor of one or two axes."""
+    try:
+        matrix = np.asarray(values.tolist() if hasattr(values, "tolist") else values)
+    except ValueError:
+        message = f"{name} has sequences of different lengths. Pad them or pass them one at a time."
+        raise InputError(message, argument=name, value=values) from None
+    if not matrix.size:
+        raise InputError(f"{name} is empty. Pass at least one token id.", argument=name, value=values)
+    if matrix.dtype.kind not in "iu" or matrix.ndim not in (1, 2):
+        message = f"{name} must hold whole numbers: one sequence or a batch of sequences."
+        raise InputError(message, argument=name, value=values)
+    return np.atleast_2d(matrix).astype(np.int64)
+
+
+def _check_range(name: str, values: NDArray[np.int64], size: int) -> None:
+    if values.min() < 0 or values.max() >= size:
+        message = f"{name} has a number outside 0 to {size - 1}. Use the ids of this model's tokenizer."
+        raise InputError(message, argument=name, value=values)
+
+
+def _without_padding(
+    pad: int, ids: list[int], mask: list[int], types: list[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """The row without the masked padding at its end; the first token always stays."""
+    size = len(ids)
+    while size > 1 and ids[size - 1] == pad and not mask[size - 1]:
+        size -= 1
+    return ids[:size], mask[:size], types[:size]

@@ -1,0 +1,33 @@
+"""Colours of scores: hue by sign, opacity by size.
+
+Orange supports the target and blue opposes it: a pair that every kind of colour vision can tell apart.
+"""
+
+FOR = (230, 126, 16)
+AGAINST = (40, 118, 200)
+STRONGEST = 0.72  # opacity at the largest score: text on it stays readable in light and dark themes
+FAINT = 0.05  # opacity below which a score is invisible; such a span is not marked in any other way either
+
+
+def colour(score: float, largest: float) -> tuple[tuple[int, int, int], float]:
+    """Hue and opacity of a score, relative to the largest score on display."""
+    strength = min(1.0, abs(score) / largest) if largest > 0 else 0.0
+    return (FOR if score >= 0 else AGAINST), STRONGEST * strength
+
+
+def hex_colour(hue: tuple[int, int, int]) -> str:
+    """A hue in the notation of CSS and matplotlib.
+
+    >>> hex_colour(FOR)
+    '#e67e10'
+    """
+    return "#{:02x}{:02x}{:02x}".format(*hue)
+
+
+def scale_label(value: float) -> str:
+    """A number as the label of a colour scale.
+
+    >>> scale_label(0.5), scale_label(0.0)
+    ('+0.5', '0')
+    """
+    return f"{value:+.3g}" if value else "0"

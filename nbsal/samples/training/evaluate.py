@@ -1,0 +1,129 @@
+"""Judges the embedded models on rows they were not trained on: `python -m nbsal.samples.training.evaluate`.
+
+Accuracies, the masked-token accuracy of the LM head, and how well the head still names clean tokens from every layer,
+on the adapted body and on the body of each task. Rows come from NBSAL_DATA.
+"""
+
+import argparse
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nbsal.explainer import Explainer
+from nbsal.model.load import load
+from nbsal.model.subject import Subject
+from nbsal.samples import build_lm
+from nbsal.samples.base import tokenizer as base_tokenizer
+from nbsal.samples.training.corpora import Example, batches, encode, rows, stack
+from nbsal.samples.training.train import FIRST_WORD, MASK, answer_split
+from nbsal.validation import Text
+
+
+def evaluation_texts() -> dict[str, list[str]]:
+    """Running text that neither the body nor any task was trained on."""
+    return {
+        "wikitext": [row["text"] for row in rows("wikitext2", "articles")[-300:]],
+        "ag_news": [row["text"] for row in rows("ag_news", "test")[:300]],
+        "sst2": [row["sentence"] for row in rows("sst2", "validation")],
+    }
+
+
+@torch.no_grad()
+def accuracy(subject: Subject, texts: Sequence[Text], labels: Sequence[int]) -> float:
+    """The share of texts whose label the subject predicts."""
+    right = 0
+    order = sorted(range(len(texts)), key=lambda i: len(str(texts[i])))
+    for start in range(0, len(order), 64):
+        part = order[start : start + 64]
+        logits = subject.logits(subject.inputs(subject.encode([texts[i] for i in part])))
+        right += int((logits.argmax(-1) == torch.tensor([labels[i] for i in part])).sum())
+    return right / len(texts)
+
+
+def normalised(answer: str) -> list[str]:
+    """An answer's words as SQuAD compares them: no case, no punctuation, no articles."""
+    plain = "".join(c for c in answer.lower() if c not in string.punctuation)
+    return re.sub(r"\b(a|an|the)\b", " ", plain).split()
+
+
+def overlap(answer: str, gold: str) -> float:
+    """The F1 of shared words."""
+    ours, theirs = normalised(answer), normalised(gold)
+    shared = sum((Counter(ours) & Counter(theirs)).values())
+    return 2 * shared / (len(ours) + len(theirs)) if shared else 0.0
+
+
+def answers(subject: Subject) -> tuple[float, float]:
+    """Exact match and F1 on the questions held out."""
+    explain = Explainer(subject, "simple", layer=subject.depth)
+    table = answer_split()[1]
+    found = explain.map([(row["question"], row["context"]) for row in table], batch_size=8, progress=False)
+    pairs = [(s.prediction, row["answers"]["text"][0]) for s, row in zip(found, table, strict=True)]
+    exact = sum(normalised(ours) == normalised(gold) for ours, gold in pairs)
+    return exact / len(pairs), sum(overlap(*pair) for pair in pairs) / len(pairs)
+
+
+@torch.no_grad()
+def masked_accuracy(lm: Any, examples: Sequence[Example]) -> tuple[float, float]:
+    """How often the likeliest token is the masked one (12 % are masked), and how often the commonest token would be."""
+    generator = torch.Generator().manual_seed(0)
+    right, total, truth = 0, 0, Counter[int]()
+    for batch in batches(examples, 4096, None):
+        inputs = stack(batch)
+        clean = inputs["input_ids"]
+        chosen = (torch.rand(clean.shape, generator=generator) < 0.12) & (clean >= FIRST_WORD)
+        hidden = lm.bert(**inputs | {"input_ids": clean.masked_fill(chosen, MASK)}).last_hidden_state[chosen]
+        right += int((lm.cls(hidden).argmax(-1) == clean[chosen]).sum())
+        total += len(hidden)
+        truth.update(clean[chosen].tolist())
+    return right / total, truth.most_common(1)[0][1] / total
+
+
+@torch.no_grad()
+def identity(body: Any, lm: Any, examples: Sequence[Example]) -> list[float]:
+    """For every layer, how often the head names the clean token that stands at a position."""
+    right, total = torch.zeros(body.config.num_hidden_layers + 1), 0
+    for batch in batches(examples[:150], 4096, None):
+        inputs = stack(batch)
+        content = inputs["input_ids"] >= FIRST_WORD
+        states: tuple[Tensor, ...] = body(**inputs, output_hidden_states=True).hidden_states
+        truth = inputs["input_ids"][content]
+        right += torch.tensor([float((lm.cls(h[content]).argmax(-1) == truth).sum()) for h in states])
+        total += len(truth)
+    return [round(float(share), 3) for share in right / total]
+
+
+def main() -> None:
+    argparse.ArgumentParser(prog="python -m nbsal.samples.training.evaluate", description=__doc__).parse_args()
+    lm: Any = build_lm()
+    tokenizer = base_tokenizer()
+    coded = {name: encode(tokenizer, texts, texts, 128) for name, texts in evaluation_texts().items()}
+    for name, examples in coded.items():
+        found, commonest = masked_accuracy(lm, examples)
+        print(f"LM head on {name}: masked top-1 {found:.3f} (commonest token {commonest:.3f})", flush=True)
+    everything = [example for examples in coded.values() for example in examples[:50]]
+    print(f"identity by layer, adapted body: {identity(lm.bert, lm, everything)}", flush=True)
+    tables: dict[str, tuple[list[dict[str, Any]], Callable[[dict[str, Any]], Text]]] = {
+        "reviews": (rows("sst2", "validation"), lambda row: row["sentence"]),
+        "news": (rows("ag_news", "test"), lambda row: row["text"]),
+        "nli": (rows("snli", "validation"), lambda row: (row["premise"], row["hypothesis"])),
+    }
+    for name in ("reviews", "news", "nli", "answers"):
+        subject = load(f"demo/{name}", device="cpu")
+        if name == "answers":
+            exact, f1 = answers(subject)
+            print(f"demo/answers: exact match {exact:.3f}, F1 {f1:.3f} on 120 questions", flush=True)
+        else:
+            table, text = tables[name]
+            share = accuracy(subject, [text(row) for row in table], [row["label"] for row in table])
+            print(f"demo/{name}: accuracy {share:.4f} on {len(table)} texts", flush=True)
+        print(f"identity by layer, demo/{name}: {identity(subject.model.base_model, lm, everything)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,355 @@
+"""Trains the embedded models: `python -m nbsal.samples.training.train body|reviews|news|nli|answers`.
+
+The body is adapted to masked-language modelling first, with its LM head; every task starts from that body,
+so that the head belongs to the body that was fine-tuned; a small clean-token loss keeps the upper blocks decodable by
+that head. Rows come from NBSAL_DATA. Each run is seeded; what it keeps is a running average of its weights, at the
+check that did best on a held-out part of the training rows. Where a task has several runs, their mean is kept.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nbsal.samples import KINDS, LABELS, base, build_lm, delta, low_rank
+from nbsal.samples.models import blank
+from nbsal.samples.training.corpora import Example, batches, encode, rows, shuffled, stack
+
+WEIGHTS = Path(__file__).parent / "weights"
+SEED = 0
+BATCH_TOKENS = 1024
+WARM_UP = 30
+CHECKS = 10
+AVERAGE = 0.995  # how much of the running average of the weights stays at each step
+CLS, SEP, MASK = 101, 102, 103
+FIRST_WORD = 1000  # ids below are [unused], specials and single symbols
+
+Batch = Sequence[Example]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one model is trained."""
+
+    rank: int
+    epochs: int
+    rate: float
+    head_rate: float
+    dropout: float = 0.1
+    decodable: float = 0.1  # weight of the clean-token loss
+    seed: int = SEED
+
+
+# Where there are several, their runs differ in more than their seed, and the mean of what they learnt is kept.
+RECIPES = {
+    "body": [Recipe(rank=16, epochs=2, rate=2e-3, head_rate=2e-3, dropout=0.0, decodable=0.0)],
+    "reviews": [
+        Recipe(rank=16, epochs=3, rate=7e-4, head_rate=5e-4),
+        Recipe(rank=8, epochs=3, rate=1e-3, head_rate=5e-4, dropout=0.0, decodable=0.0, seed=1),
+        Recipe(rank=16, epochs=3, rate=7e-4, head_rate=5e-4, seed=1),
+    ],
+    "news": [Recipe(rank=8, epochs=3, rate=1e-3, head_rate=5e-4, dropout=0.0)],
+    "nli": [Recipe(rank=16, epochs=3, rate=1.5e-3, head_rate=1e-3, dropout=0.0)],
+    "answers": [Recipe(rank=8, epochs=6, rate=1e-3, head_rate=1e-3, dropout=0.0)],
+}
+KEPT_RANK = 24  # of a mean
+
+
+# --- rows -> examples -------------------------------------------------------------------------------------------------
+
+
+def passages(tokenizer: Any, width: int = 62) -> list[Example]:
+    """Windows of running text for masked-language modelling; the evaluation rows are left out."""
+    texts = [row["text"] for row in rows("ag_news", "train")]
+    texts += [row["text"] for row in rows("wikitext2", "articles")[:-300]]
+    texts += [row["sentence"] for row in rows("sst2", "train") if len(row["sentence"].split()) >= 16]
+    texts += sorted({row["premise"] for row in rows("snli", "train")})
+    found = []
+    for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]:
+        pieces = (ids[i : i + width] for i in range(0, len(ids), width))
+        found += [Example([CLS, *piece, SEP], [0] * (len(piece) + 2)) for piece in pieces if len(piece) >= 12]
+    return found
+
+
+def reviews(tokenizer: Any) -> tuple[list[Example], list[Example]]:
+    """SST-2 phrases, and whole sentences held out with every phrase that is a part of them."""
+    table = rows("sst2", "train")
+    whole = shuffled([row for row in table if len(row["sentence"].split()) >= 16], SEED)[:600]
+    held = {row["sentence"]: row["label"] for row in whole}
+    joined = "\n".join(held)
+    rest = [row for row in table if row["sentence"].strip() not in joined]
+    rest = [row for row in rest if not any(text in row["sentence"] for text in held)]
+    parts = [[row["sentence"] for row in rest], list(held)], [[row["label"] for row in rest], list(held.values())]
+    train, check = (encode(tokenizer, texts, labels, 128) for texts, labels in zip(*parts, strict=True))
+    return train, check
+
+
+def split(examples: list[Example]) -> tuple[list[Example], list[Example]]:
+    """All but a thousand, and those."""
+    mixed = shuffled(examples, SEED)
+    return mixed[1000:], mixed[:1000]
+
+
+def news(tokenizer: Any) -> tuple[list[Example], list[Example]]:
+    """AG News descriptions."""
+    table = rows("ag_news", "train")
+    return split(encode(tokenizer, [row["text"] for row in table], [row["label"] for row in table], 128))
+
+
+def nli(tokenizer: Any) -> tuple[list[Example], list[Example]]:
+    """SNLI premises with hypotheses."""
+    table = [row for row in rows("snli", "train") if row["label"] >= 0]
+    texts = [(row["premise"], row["hypothesis"]) for row in table]
+    return split(encode(tokenizer, texts, [row["label"] for row in table], 96))
+
+
+def questions(tokenizer: Any, table: Sequence[dict[str, Any]]) -> list[Example]:
+    """Questions with contexts, labelled with the token span of the first answer."""
+    found = []
+    for row in table:
+        coded = tokenizer(
+            row["question"], row["context"], truncation="only_second", max_length=384, return_offsets_mapping=True
+        )
+        first = row["answers"]["answer_start"][0]
+        last = first + len(row["answers"]["text"][0])
+        inside = [
+            i
+            for i, (start, end) in enumerate(coded["offset_mapping"])
+            if coded["token_type_ids"][i] == 1 and start < last and end > first
+        ]
+        if inside:
+            found.append(Example(coded["input_ids"], coded["token_type_ids"], (inside[0], inside[-1])))
+    return found
+
+
+def answers(tokenizer: Any) -> tuple[list[Example], list[Example]]:
+    """SQuAD questions; of the 480 for training the last 80 choose the checkpoint."""
+    examples = questions(tokenizer, answer_split()[0])
+    return examples[:400], examples[400:]
+
+
+def answer_split() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The 600 questions as 480 for training and 120 for the figure, no context on both sides but one at the cut."""
+    table = rows("squad", "validation")
+    return table[:480], table[480:]
+
+
+# --- losses and scores ------------------------------------------------------------------------------------------------
+
+
+def masked(inputs: dict[str, Tensor], generator: torch.Generator) -> tuple[dict[str, Tensor], Tensor]:
+    """Inputs with a quarter of the content tokens chosen: 70 % masked, 10 % swapped, 20 % kept as they are.
+
+    More are kept than BERT keeps, because the head is to decode clean tokens of inner blocks too.
+    """
+    ids = inputs["input_ids"]
+    chance, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (chance < 0.25) & (ids >= FIRST_WORD)
+    swaps = torch.randint(FIRST_WORD, base.CONFIG["vocab_size"], ids.shape, generator=generator)
+    ids = torch.where(chosen & (fate < 0.7), torch.full_like(ids, MASK), ids)
+    ids = torch.where(chosen & (fate >= 0.7) & (fate < 0.8), swaps, ids)
+    return inputs | {"input_ids": ids}, chosen
+
+
+class MaskedLoss:
+    """Cross-entropy of the chosen tokens over the whole vocabulary."""
+
+    def __init__(self) -> None:
+        self.generator = torch.Generator().manual_seed(SEED)
+
+    def __call__(self, model: Any, batch: Batch) -> Tensor:
+        clean = stack(batch)
+        inputs, chosen = masked(clean, self.generator)
+        hidden = model.bert(**inputs).last_hidden_state[chosen]
+        return functional.cross_entropy(model.cls(hidden).float(), clean["input_ids"][chosen])
+
+
+class DecodableLoss:
+    """How badly the frozen LM head names clean tokens from the upper blocks, at some positions of one of them."""
+
+    def __init__(self, seed: int) -> None:
+        self.head = build_lm().cls
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __call__(self, ids: Tensor, hidden: Sequence[Tensor], positions: int = 48) -> Tensor:
+        layer = int(torch.randint(len(hidden) - 3, len(hidden), (), generator=self.generator))
+        places = (ids >= FIRST_WORD).nonzero()
+        few = places[torch.randperm(len(places), generator=self.generator)[:positions]]
+        logits = self.head(hidden[layer][few[:, 0], few[:, 1]]).float()
+        return functional.cross_entropy(logits, ids[few[:, 0], few[:, 1]])
+
+
+def class_loss(output: Any, batch: Batch) -> Tensor:
+    """Cross-entropy of the labels."""
+    return functional.cross_entropy(output.logits.float(), torch.tensor([example.label for example in batch]))
+
+
+def span_loss(output: Any, batch: Batch) -> Tensor:
+    """Mean cross-entropy of the two ends of the answer."""
+    first, last = torch.tensor([example.label for example in batch]).T
+    start = functional.cross_entropy(output.start_logits.float(), first)
+    return (start + functional.cross_entropy(output.end_logits.float(), last)) / 2
+
+
+class TaskLoss:
+    """The task's own loss, and a little of how well its body can still be decoded."""
+
+    def __init__(self, own: Callable[[Any, Batch], Tensor], weight: float, seed: int) -> None:
+        self.own, self.weight, self.decodable = own, weight, DecodableLoss(seed)
+
+    def __call__(self, model: Any, batch: Batch) -> Tensor:
+        inputs = stack(batch)
+        output = model(**inputs, output_hidden_states=True)
+        return self.own(output, batch) + self.weight * self.decodable(inputs["input_ids"], output.hidden_states)
+
+
+@torch.no_grad()
+def mean_loss(model: Any, examples: Batch) -> float:
+    """The span loss over held-out examples."""
+    parts = [(span_loss(model(**stack(batch)), batch).item(), len(batch)) for batch in batches(examples, 4096, None)]
+    return sum(value * n for value, n in parts) / len(examples)
+
+
+@torch.no_grad()
+def accuracy(model: Any, examples: Batch) -> float:
+    """The share of labels that the model predicts."""
+    right = 0
+    for batch in batches(examples, 4096, None):
+        predicted = model(**stack(batch)).logits.argmax(-1).tolist()
+        right += sum(guess == example.label for guess, example in zip(predicted, batch, strict=True))
+    return right / len(examples)
+
+
+# --- the loop ---------------------------------------------------------------------------------------------------------
+
+
+def identity_start(model: Any) -> None:
+    """Let the LM head's transform begin as the identity: clean tokens decode from the first step."""
+    dense = model.cls.predictions.transform.dense
+    with torch.no_grad():
+        dense.weight += torch.eye(dense.out_features)
+
+
+class Average:
+    """A running average of weights, which generalises better than the last step."""
+
+    def __init__(self, parameters: list[nn.Parameter]) -> None:
+        self.parameters = parameters
+        self.values = [parameter.detach().clone() for parameter in parameters]
+
+    def update(self, share: float) -> None:
+        for value, parameter in zip(self.values, self.parameters, strict=True):
+            value.lerp_(parameter.detach(), share)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The average in place of the weights, for a while."""
+        own = [parameter.detach().clone() for parameter in self.parameters]
+        self._put(self.values)
+        yield
+        self._put(own)
+
+    @torch.no_grad()
+    def _put(self, values: list[Tensor]) -> None:
+        for parameter, value in zip(self.parameters, values, strict=True):
+            parameter.copy_(value)
+
+
+def fit(
+    model: Any,
+    recipe: Recipe,
+    examples: Batch,
+    loss: Callable[[Any, Batch], Tensor],
+    score: Callable[[Any], float] | None,
+) -> dict[str, Tensor]:
+    """Train the low-rank factors and the head; the delta of the best check, or of the end without a score."""
+    torch.manual_seed(recipe.seed)
+    low_rank.attach(model.bert, recipe.rank)
+    if model.bert.pooler is not None:
+        model.bert.pooler.requires_grad_(True)
+    factors = [p for n, p in model.named_parameters() if n.endswith((".A", ".B"))]
+    others = [p for n, p in model.named_parameters() if p.requires_grad and not n.endswith((".A", ".B"))]
+    optimiser = torch.optim.AdamW(
+        [{"params": factors, "lr": recipe.rate}, {"params": others, "lr": recipe.head_rate}], weight_decay=0.0
+    )
+    schedule = [
+        batch for epoch in range(recipe.epochs) for batch in batches(examples, BATCH_TOKENS, 1000 * recipe.seed + epoch)
+    ]
+    decay = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: min(1.0, (step + 1) / WARM_UP) * max(0.02, 1 - step / len(schedule))
+    )
+    average, best, kept = Average(factors + others), -math.inf, dict[str, Tensor]()
+    start, seen, running = time.time(), 0, 0.0
+    model.train()
+    for step, batch in enumerate(schedule, 1):
+        with torch.autocast("cpu", torch.bfloat16):
+            value = loss(model, batch)
+        optimiser.zero_grad()
+        value.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(factors + others, 1.0)
+        optimiser.step()
+        decay.step()
+        average.update(max(1 - AVERAGE, 1 / step))
+        seen += sum(len(example.ids) for example in batch)
+        running = value.item() if step == 1 else 0.98 * running + 0.02 * value.item()
+        if step % 100 == 0:
+            spent = time.time() - start
+            print(f"{step}/{len(schedule)} loss {running:.4f}, {spent:.0f} s, {seen / spent:.0f} tokens/s", flush=True)
+        if score and step % max(1, len(schedule) // CHECKS) == 0:
+            with average.applied():
+                now = score(model.eval())
+                model.train()
+                print(f"{step}/{len(schedule)} held-out {now:.4f}", flush=True)
+                if now > best:
+                    best, kept = now, low_rank.collect(model)
+    return kept or low_rank.collect(model)
+
+
+SOURCES = {"reviews": reviews, "news": news, "nli": nli, "answers": answers}
+
+
+def train_model(name: str, recipe: Recipe) -> dict[str, Tensor]:
+    """The delta that one run of one embedded model ends with."""
+    torch.manual_seed(SEED)  # all runs begin with the same head
+    tokenizer = base.tokenizer()
+    dropout = {"hidden_dropout_prob": recipe.dropout, "attention_probs_dropout_prob": recipe.dropout}
+    if name == "body":
+        model = blank("MaskedLM", **dropout)
+        identity_start(model)
+        return fit(model, recipe, shuffled(passages(tokenizer), SEED), MaskedLoss(), None)
+    settings = {"num_labels": len(LABELS[name])} if name in LABELS else {}
+    model = blank(KINDS[name], **dropout, **settings)
+    low_rank.merge(model, delta("body"))
+    examples, held = SOURCES[name](tokenizer)
+    print(f"seed {recipe.seed}: {len(examples)} examples, {len(held)} held out", flush=True)
+    own, score = (
+        (span_loss, lambda m: -mean_loss(m, held)) if name == "answers" else (class_loss, lambda m: accuracy(m, held))
+    )
+    return fit(model, recipe, examples, TaskLoss(own, recipe.decodable, recipe.seed), score)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m nbsal.samples.training.train", description=__doc__)
+    parser.add_argument("name", choices=RECIPES)
+    parser.add_argument("--out", type=Path, default=WEIGHTS)
+    options = parser.parse_args()
+    start = time.time()
+    runs = [train_model(options.name, recipe) for recipe in RECIPES[options.name]]
+    weights = runs[0] if len(runs) == 1 else low_rank.averaged(runs, KEPT_RANK)
+    options.out.mkdir(parents=True, exist_ok=True)
+    path = options.out / f"{options.name}.safetensors"
+    save_file(weights, path)
+    print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB after {time.time() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

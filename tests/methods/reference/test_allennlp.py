@@ -1,0 +1,89 @@
+"""AllenNLP Interpret's three interpreters against loops that follow its program, one text at a time."""
+
+import numpy as np
+import pytest
+import torch
+
+import nbsal
+from nbsal.errors import InputError
+from nbsal.methods import rng
+from tests import axioms
+
+TEXT = axioms.TEXTS[0]
+NAMES = ("simple@allennlp", "smooth@allennlp", "integrated@allennlp")
+
+
+def gradient(subject, text, words):
+    """d loss / d word embeddings of the label that the model predicts."""
+    inputs = subject.inputs(subject.encode(text))
+    del inputs["input_ids"]
+    words = words.detach()[None].requires_grad_(True)
+    logits = subject.model(inputs_embeds=words, **inputs).logits
+    label = subject.model(**subject.inputs(subject.encode(text))).logits.argmax(-1)
+    (found,) = torch.autograd.grad(torch.nn.functional.cross_entropy(logits, label), words)
+    return found[0].numpy()
+
+
+def normalised(rows):
+    sums = np.sum(rows, axis=1)
+    return np.abs(sums) / np.linalg.norm(sums, ord=1)
+
+
+def simple(subject, text, words):
+    output = words[None].squeeze(0)  # [token, feature]; the program then takes [0] to undo a batch that is gone
+    return normalised(gradient(subject, text, words) * output[0].numpy())
+
+
+def smooth(subject, text, words):
+    draws, total = rng.text_rng(0, subject.encode(text)[0]), 0
+    for _ in range(10):
+        noise = torch.tensor(draws.standard_normal(words.shape)) * (0.01 * (words.max() - words.min()))
+        total = total + gradient(subject, text, words + noise)
+    return normalised(total / 10)
+
+
+def integrated(subject, text, words):
+    steps = np.linspace(0, 1.0, num=10, endpoint=False)
+    mean = sum(gradient(subject, text, words * alpha) for alpha in steps) / 10
+    return normalised(mean * words.numpy())
+
+
+REPLICAS = dict(zip(NAMES, (simple, smooth, integrated), strict=True))
+
+
+CASES = [(name, architecture) for name in (NAMES[0], NAMES[2]) for architecture in ("bert", "roberta", "gpt2")]
+
+
+@pytest.mark.parametrize(("name", "architecture"), [*CASES, *((name, "llama") for name in NAMES)])
+def test_it_is_the_program(load, name, architecture):
+    subject = load(architecture)
+    for text in axioms.TEXTS[:2]:
+        words = subject.model.get_input_embeddings()(torch.tensor(subject.encode(text)[0].ids)).detach()
+        found = nbsal.Explainer(subject, name)(text)
+        assert axioms.relative(found.scores, REPLICAS[name](subject, text, words)) < 1e-9
+        assert found.scores.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "gpt2"])
+def test_layer_norms_leave_smooth_nothing(load, architecture):
+    """Gradients through a LayerNorm sum to zero over the features it takes the mean of: rounding is left."""
+    subject = load(architecture)
+    words = subject.model.get_input_embeddings()(torch.tensor(subject.encode(TEXT)[0].ids)).detach()
+    found = gradient(subject, TEXT, words)
+    assert np.abs(found.sum(1)).max() < 1e-12 * np.abs(found).max()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_batches_and_padding(load, name):
+    explain = nbsal.Explainer(load("llama"), name)
+    axioms.batch_equals_singles(explain)
+    axioms.padding_is_invisible(explain)
+
+
+def test_every_task_has_a_loss(load):
+    pair = ("Who wrote it?", "The company wrote it.")
+    assert nbsal.Explainer(load("bert", "span"), "integrated@allennlp")(pair).scores.any()
+    assert nbsal.Explainer(load("bert", "token"), "integrated@allennlp")(TEXT).scores.any()
+    assert nbsal.Explainer(load("gpt2", "causal"), "integrated@allennlp")(TEXT).scores.any()
+    with pytest.raises(InputError, match="one label only"):
+        nbsal.Explainer(load("bert", num_labels=1), "simple@allennlp")

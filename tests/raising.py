@@ -1,0 +1,17 @@
+"""Check that a call is refused, by the class of the error and the argument it names, never by its wording."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from nbsal.errors import InputError, NbsalError
+
+
+@contextmanager
+def refuses(argument: str | None, kind: type[NbsalError] = InputError) -> Iterator[pytest.ExceptionInfo[NbsalError]]:
+    """A block that must raise an error of that class about that argument, and say something in words."""
+    with pytest.raises(kind) as caught:
+        yield caught
+    assert getattr(caught.value, "argument", None) == argument
+    assert str(caught.value).strip()
