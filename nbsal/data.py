@@ -1,19 +1,19 @@
-"""Benchmark tables by name: from the folder NBSAL_DATA names, from the hub, or the samples that come along.
+"""Benchmark tables by name, from a local folder, from the Hugging Face hub, or from the embedded samples.
 
-A table has the same columns wherever it comes from: those of the hub's `datasets`.
+A table has the columns of the hub's `datasets`, wherever it comes from. The environment variable NBSAL_DATA names the
+local folder, which holds files such as sst2/validation.jsonl.
 """
 
 import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbsal import samples
 from nbsal.errors import InputError, MissingExtra, TableMissing, UnknownName
-from nbsal.validation import Text, loading
+from nbsal.validation import Text, loading, whole_number
 
 if TYPE_CHECKING:
     import pandas
@@ -22,12 +22,12 @@ FOLDER = "NBSAL_DATA"
 SINGLE, REVIEW = ("sentence", "label"), ("text", "label")
 PAIR, QUESTIONS = ("premise", "hypothesis", "label"), ("question1", "question2", "label")
 ANSWERS = ("id", "question", "context", "answers")
-PARTS = ("sentence", "text", "premise", "hypothesis", "question1", "question2", "question", "context")
+TEXT_COLUMNS = ("sentence", "text", "premise", "hypothesis", "question1", "question2", "question", "context")
 
 
 @dataclass(frozen=True)
 class Table:
-    """Where a table lies on the hub, its columns, the split that is evaluated, and what its labels are called.
+    """A table's name and configuration on the hub, its columns, the split to evaluate on, and its label names.
 
     >>> TABLES["sst2"].split, TABLES["sst2"].labels
     ('validation', ('negative', 'positive'))
@@ -62,117 +62,128 @@ def load(
     shortest: int = 0,
     tokenizer: Any = None,
 ) -> "pandas.DataFrame":
-    """A table by name, a row a text; `split` None is the one that papers report.
+    """Load a table by name, with one row for each text; the default split is the one that papers report.
 
-    Filters of published evaluations: `duplicates_only` keeps the questions of QQP that ask the same, `shortest` texts
-    of at least that many tokens of `tokenizer`, special ones included (Mask-LRP leaves out texts below 20).
+    Two filters reproduce published evaluations. `duplicates_only` keeps the pairs of QQP that are labelled as
+    duplicates. `shortest` keeps texts of at least that many tokens of `tokenizer`, special tokens included (Mask-LRP
+    leaves out texts below 20).
 
     >>> load("samples/reviews").columns.tolist()
     ['text', 'label', 'kind']
     """
-    import pandas
-
-    if not isinstance(name, str):
-        raise UnknownName("table", name, [*TABLES, *SAMPLES])
+    if not isinstance(name, str) or name not in (*TABLES, *SAMPLES):
+        raise UnknownName("name", name, [*TABLES, *SAMPLES])
     if name in SAMPLES:
         if split is not None:
-            raise UnknownName(f"split of {name}", split, [None])
-        frame = pandas.DataFrame(samples.texts(name.removeprefix("samples/")))
-        if "answer" in frame:  # as SQuAD writes them
-            spans = zip(frame.pop("answer"), frame.pop("start"), strict=True)
-            answers = [{"text": [text], "answer_start": [start]} for text, start in spans]
-            frame["answers"] = pandas.Series(answers, index=frame.index)
-    elif name in TABLES:
-        frame = pandas.DataFrame(_rows(name, split or TABLES[name].split), columns=list(TABLES[name].columns))
-        if "label" in frame:  # hidden labels of test sets, and pairs their judges disagreed on
-            frame = frame[frame["label"] >= 0]
+            raise UnknownName("split", split, [None])
+        frame = _load_samples(name)
     else:
-        raise UnknownName("table", name, [*TABLES, *SAMPLES])
+        frame = _load_table(name, split or TABLES[name].split)
     if duplicates_only:
         if name != "qqp":
-            raise InputError(f"duplicates_only is about pairs of questions, qqp; {name} has none.")
+            message = f"duplicates_only is a filter for qqp, not for {name}."
+            raise InputError(message, argument="duplicates_only", value=duplicates_only)
         frame = frame[frame["label"] == 1]
-    given: Any = shortest
-    if isinstance(given, bool) or not isinstance(given, Integral):
-        raise InputError(f"shortest is a number of tokens, not {shortest!r:.60}.")
-    if shortest:
+    if least := whole_number(shortest, "shortest"):
         if not callable(tokenizer):
-            raise InputError("shortest counts tokens: pass tokenizer=subject.tokenizer as well.")
-        long = [len(_ids(tokenizer, text)) >= shortest for text in texts(frame)]
-        frame = frame[long]
+            message = "shortest counts tokens. Pass tokenizer=subject.tokenizer as well."
+            raise InputError(message, argument="tokenizer", value=tokenizer)
+        frame = frame[[_count_tokens(tokenizer, text) >= least for text in texts(frame)]]
     return frame.reset_index(drop=True)
 
 
 def texts(frame: "pandas.DataFrame") -> list[Text]:
-    """The texts of a table, or its pairs, as explainers take them.
+    """The texts of a table, or its pairs of texts, as explainers accept them.
 
     >>> texts(load("samples/pairs"))[0][1]
     'A woman is outside with her dog.'
     """
     if not hasattr(frame, "columns"):
-        raise InputError(f"A table is a frame, as nbsal.data.load gives it, not {type(frame).__name__}.")
-    parts = [frame[name].tolist() for name in PARTS if name in frame]
-    if not 1 <= len(parts) <= 2:
-        raise InputError(f"The table has no column of texts among {', '.join(PARTS)}.")
-    return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+        message = f"frame must be a table such as nbsal.data.load returns, not {type(frame).__name__}."
+        raise InputError(message, argument="frame", value=frame)
+    columns = [frame[name].tolist() for name in TEXT_COLUMNS if name in frame]
+    if not 1 <= len(columns) <= 2:
+        message = f"frame must have one or two of the columns {', '.join(TEXT_COLUMNS)}, but it has {len(columns)}."
+        raise InputError(message, argument="frame", value=frame)
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
 def labels(name: str) -> list[str]:
-    """What a table's labels are called, in the order of their numbers.
+    """The names of a table's labels, in the order of their numbers.
 
     >>> labels("sst2")
     ['negative', 'positive']
     """
     if not isinstance(name, str) or name not in TABLES:
-        raise UnknownName("table", name, TABLES)
+        raise UnknownName("name", name, TABLES)
     return list(TABLES[name].labels)
 
 
-def _ids(tokenizer: Any, text: Text) -> list[int]:
+def _load_samples(name: str) -> "pandas.DataFrame":
+    import pandas
+
+    frame = pandas.DataFrame(samples.texts(name.removeprefix("samples/")))
+    if "answer" in frame:  # in the format of SQuAD
+        spans = zip(frame.pop("answer"), frame.pop("start"), strict=True)
+        answers = [{"text": [text], "answer_start": [start]} for text, start in spans]
+        frame["answers"] = pandas.Series(answers, index=frame.index)
+    return frame
+
+
+def _load_table(name: str, split: str) -> "pandas.DataFrame":
+    import pandas
+
+    frame = pandas.DataFrame(_read_rows(name, split), columns=list(TABLES[name].columns))
+    # A negative label marks the hidden labels of a test set, and pairs that annotators disagreed on.
+    return frame[frame["label"] >= 0] if "label" in frame else frame
+
+
+def _count_tokens(tokenizer: Any, text: Text) -> int:
     parts = (text,) if isinstance(text, str) else text
-    return list(tokenizer(*parts, verbose=False)["input_ids"])
+    return len(tokenizer(*parts, verbose=False)["input_ids"])
 
 
-def _rows(name: str, split: str) -> list[dict[str, Any]]:
+def _read_rows(name: str, split: str) -> list[dict[str, Any]]:
     root = os.environ.get(FOLDER)
     path = Path(root) / name / f"{split}.jsonl" if root else None
     if path and path.exists():
-        with loading(path, f"{name} as JSON lines"), path.open(encoding="utf-8") as lines:
-            found = [json.loads(line) for line in lines]
-        try:
-            return [_picked(name, row) for row in found]
-        except InputError as error:
-            raise InputError(f"{path} is no {name} as JSON lines, or is damaged. {error}") from error
+        with loading(path, f"table {name} in JSON lines"), path.open(encoding="utf-8") as lines:
+            return [_select_columns(name, json.loads(line), path) for line in lines]
     try:
-        read = _hub()
+        load_dataset = _import_hub()
     except MissingExtra as missing:
-        where = f"{path} is not there" if path else f"{FOLDER} names no folder of tables"
+        reason = f"{path} does not exist" if path else f"{FOLDER} is not set"
         raise TableMissing(
-            f"{name} ({split}) is not at hand: {where}, and the hub needs pip install 'nbsal[hub]'. Set {FOLDER}, "
-            f"install that, or take one of {', '.join(SAMPLES)}."
+            f"The table {name} ({split}) is not available: {reason}, and the hub needs pip install 'nbsal[hub]'. "
+            f"Set {FOLDER}, install that extra, or choose one of: {', '.join(SAMPLES)}.",
+            argument="name",
+            value=name,
         ) from missing
     try:
-        table = read(*TABLES[name].hub, split=split)
-    except Exception as error:  # whatever a network, a proxy or the hub makes of it
-        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        rows = load_dataset(*TABLES[name].hub, split=split)
+    except Exception as error:  # whatever a network, a proxy or the hub raises
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise TableMissing(
-            f"{name} ({split}) could not be read from the hub: {said} Set {FOLDER} to a folder of tables, or take "
-            f"one of {', '.join(SAMPLES)}."
+            f"The table {name} ({split}) could not be loaded from the hub: {reason} Set {FOLDER} to a folder of "
+            f"tables, or choose one of: {', '.join(SAMPLES)}.",
+            argument="name",
+            value=name,
         ) from error
-    return [_picked(name, row) for row in table]
+    return [_select_columns(name, row, "the hub") for row in rows]
 
 
-def _picked(name: str, row: Any) -> dict[str, Any]:
-    wanted = TABLES[name].columns
-    if not isinstance(row, Mapping) or not row.keys() >= set(wanted):
-        raise InputError(f"A row of {name} has the columns {', '.join(wanted)}; this one does not: {row!r:.80}.")
-    return {column: row[column] for column in wanted}
+def _select_columns(name: str, row: Any, source: object) -> dict[str, Any]:
+    columns = TABLES[name].columns
+    if not isinstance(row, Mapping) or not row.keys() >= set(columns):
+        message = f"A row of {name} from {source} lacks one of the columns {', '.join(columns)}: {row!r:.80}."
+        raise InputError(message, argument="name", value=name)
+    return {column: row[column] for column in columns}
 
 
-def _hub() -> Callable[..., Any]:
+def _import_hub() -> Callable[..., Any]:
     """`datasets.load_dataset`."""
     try:
         from datasets import load_dataset  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
-        raise MissingExtra("Reading tables from the hub", "hub") from None
+        raise MissingExtra("Loading tables from the hub", "hub") from None
     return load_dataset  # type: ignore[no-any-return]

@@ -18,7 +18,6 @@ from nbsal.methods import catalogue
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model import batching, long_texts
-from nbsal.model.long_texts import Windows
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
@@ -44,8 +43,7 @@ class Explainer:
 
     def __init__(self, subject: Subject, method: str | Method, *, long: str = "truncate", **options: Any) -> None:
         if not isinstance(subject, Subject):
-            message = f"subject must be what nbsal.load(model) returns, not {type(subject).__name__}."
-            raise InputError(message, argument="subject", value=subject)
+            raise InputError(f"Pass subject=nbsal.load(model), not {subject!r:.40}.", argument="subject", value=subject)
         method = _create_method(method, **options)
         if long not in LONG:
             raise UnknownName("long", long, LONG)
@@ -60,7 +58,7 @@ class Explainer:
 
     def __call__(self, text: Text, target: Any = None) -> Saliency:
         """Explain one text or a pair; the default target is what the model predicts."""
-        return explain_batch({"": self}, self._encode_one(text), [target])[""][0]
+        return explain_batch({"": self}, self._encode_text(text), [target])[""][0]
 
     def ids(
         self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None, target: Any = None
@@ -79,7 +77,7 @@ class Explainer:
         >>> Explainer(nbsal.load("demo/reviews"), "gradcam").every_layer("A joy.").scores.shape
         (7, 5)
         """
-        method, encoded = self.method, self._encode_one(text)
+        method, encoded = self.method, self._encode_text(text)
         if not isinstance(method, LayerMethod | Decoded):
             message = f"{method.name} does not read a hidden layer. Choose a layer method such as gradcam."
             raise InputError(message, argument="method", value=method)
@@ -94,8 +92,7 @@ class Explainer:
             tie_breaker = torch.stack([replace(inner, layer=layer).tie_breaker(record)[0] for layer in layers])
         saliency = self._saliency(record, 0, scores, tie_breaker, {})
         settings = saliency.provenance["parameters"] | {"layer": "every"}
-        fields = {name: getattr(saliency, name) for name in saliency.__dataclass_fields__ if name != "provenance"}
-        return LayerSaliency(**fields, provenance=saliency.provenance | {"parameters": settings})
+        return LayerSaliency(**vars(saliency) | {"provenance": saliency.provenance | {"parameters": settings}})
 
     def map(
         self,
@@ -126,7 +123,7 @@ class Explainer:
         ]
 
     def windowed(self, row: Row) -> bool:
-        """Whether that text is explained by sliding windows."""
+        """True if that text is explained by sliding windows."""
         return bool(row.dropped) and self.long == "window"
 
     @property
@@ -147,7 +144,7 @@ class Explainer:
     def __repr__(self) -> str:
         return f"Explainer({self.subject.name!r}, {self.method})"
 
-    def _encode_one(self, text: Any) -> Encoded:
+    def _encode_text(self, text: Any) -> Encoded:
         if isinstance(text, list):
             message = "text must be one text. To explain many, call explain.map(texts)."
             raise InputError(message, argument="text", value=text)
@@ -160,8 +157,7 @@ class Explainer:
         if target is None:
             decisions = [trace.record(self.method_subject, piece, needs=()).decisions[0] for piece in pieces]
             target = long_texts.mean_prediction([_to_numpy(decision.probabilities) for decision in decisions])
-        share = 1 / len(pieces)
-        parts = [_fit_batch({"": self}, piece, [target], meter.part(share, 1))[""][0] for piece in pieces]
+        parts = [_fit_batch({"": self}, piece, [target], meter.part(1 / len(pieces), 1))[""][0] for piece in pieces]
         return _join_windows(windows, parts, self.subject)
 
     def _saliency(self, record: Trace, i: int, scores: Tensor, tie_breaker: Tensor, notes: dict[str, Any]) -> Saliency:
@@ -299,10 +295,9 @@ def _fit_batch(
     """Explain a batch whole, or in halves where it does not fit into memory."""
 
     def run_part(places: Sequence[int]) -> dict[str, list[Saliency]]:
-        steps = len(explainers) * len(places) / len(encoded)
         meter.reach(places[0] * len(explainers) / len(encoded))
-        part_targets = [targets[i] for i in places]
-        return _run_batch(explainers, encoded.select(places), part_targets, meter.part(steps, len(explainers)))
+        part = meter.part(len(explainers) * len(places) / len(encoded), len(explainers))
+        return _run_batch(explainers, encoded.select(places), [targets[i] for i in places], part)
 
     parts = batching.run_in_halves(range(len(encoded)), run_part)
     return {name: [saliency for part in parts for saliency in part[name]] for name in explainers}
@@ -333,7 +328,7 @@ def _record_trace(explainers: Sequence[Explainer], encoded: Encoded, targets: Se
     return trace.record(explainers[0].method_subject, encoded, targets, needs, layers)
 
 
-def _join_windows(windows: Windows, parts: Sequence[Saliency], subject: Subject) -> Saliency:
+def _join_windows(windows: long_texts.Windows, parts: Sequence[Saliency], subject: Subject) -> Saliency:
     """One explanation of the whole text; a token in several windows gets its mean score."""
     probabilities = np.mean([part.probabilities for part in parts], axis=0)
     if probabilities.size:
@@ -372,10 +367,9 @@ def length_batches(
 
     Texts that are explained by windows are batches of their own.
     """
-    one_at_a_time = next(iter(explainers)).subject.one_at_a_time
     pairwise = any(explainer.method.pairwise for explainer in explainers)
     windowed = {i for i, row in enumerate(encoded) if any(explainer.windowed(row) for explainer in explainers)}
-    alone = range(len(encoded)) if one_at_a_time else windowed
+    alone = range(len(encoded)) if next(iter(explainers)).subject.unbatchable else windowed
     for places in batching.length_batches([len(row) for row in encoded], size, pairwise, alone):
         yield places, encoded.select(places)
 

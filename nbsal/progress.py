@@ -1,8 +1,8 @@
-"""Progress and cancel: one small protocol for every long call.
+"""Progress reports and cancellation, the same for every long call.
 
-`progress` is True (a bar, once the work takes longer than a second), False, or a callable `(done, total)`;
-`total` is None while it is unknown. `cancel` is a `threading.Event`; setting it ends the call with `Cancelled`
-before its next step.
+`progress` is True (a progress bar, shown once the call takes longer than a second), False, or a function of
+`(done, total)`; `total` is None while it is unknown. `cancel` is a `threading.Event`; when it is set, the call raises
+`Cancelled` before its next step.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Progress = bool | Callable[[int, int | None], object]
 
 
 class Meter:
-    """Counts steps done, reports them and stops the work when asked to.
+    """Count the completed steps of a long call, report them, and stop the call when it is cancelled.
 
     >>> with Meter(2, progress=lambda done, total: print(done, total)) as meter:
     ...     meter.step(2)
@@ -25,23 +25,24 @@ class Meter:
 
     def __init__(self, total: int | None, progress: Progress = False, cancel: Event | None = None) -> None:
         if cancel is not None and not hasattr(cancel, "is_set"):
-            raise InputError(f"cancel is a threading.Event, not {type(cancel).__name__}.")
+            message = f"cancel must be a threading.Event, not {type(cancel).__name__}."
+            raise InputError(message, argument="cancel", value=cancel)
         self.total = total
         self.done = 0
-        self._exact = 0.0
+        self._fractional = 0.0  # steps done, including parts of a step
         self._cancel = cancel
         self._report = progress if callable(progress) else None
         self._bar: Any = None
         if progress is True:
-            # tqdm picks a text bar or a notebook bar by itself.
+            # tqdm chooses between a text bar and a notebook bar.
             from tqdm.auto import tqdm
 
             self._bar = tqdm(total=total, delay=1.0, leave=False)
 
     def step(self, count: float = 1) -> None:
-        """Say that `count` more steps are done; only whole steps are reported."""
-        self._exact += count
-        whole = int(self._exact + 1e-6) - self.done
+        """Add `count` completed steps; only whole steps are reported."""
+        self._fractional += count
+        whole = int(self._fractional + 1e-6) - self.done
         if whole <= 0:
             return
         self.done += whole
@@ -51,20 +52,22 @@ class Meter:
             self._report(self.done, self.total)
 
     def reach(self, count: float) -> None:
-        """Say that `count` steps are done in all."""
-        self.step(count - self._exact)
+        """Set the number of completed steps to `count`."""
+        self.step(count - self._fractional)
 
-    def part(self, worth: float, total: int) -> "Meter":
-        """A meter of `total` smaller steps that together are `worth` steps of this one, and stop with it.
+    def part(self, steps: float, total: int) -> "Meter":
+        """A meter with `total` smaller steps, which together count as `steps` steps of this one.
+
+        It is cancelled together with this one.
 
         >>> with Meter(4, progress=lambda done, total: print(done, total)) as meter:
-        ...     meter.part(worth=2, total=10).step(5)
+        ...     meter.part(steps=2, total=10).step(5)
         1 4
         """
-        return _Part(self, worth, total)
+        return _PartMeter(self, steps, total)
 
     def check(self) -> None:
-        """Raise `Cancelled` if the caller asked to stop."""
+        """Raise `Cancelled` if the caller has cancelled."""
         if self._cancel is not None and self._cancel.is_set():
             total = "" if self.total is None else f" of {self.total}"
             raise Cancelled(f"Cancelled after {self.done}{total} steps.")
@@ -73,23 +76,23 @@ class Meter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._bar is not None:
             self._bar.close()
 
 
-class _Part(Meter):
-    """Steps of a smaller kind, told to the meter that they are part of."""
+class _PartMeter(Meter):
+    """Counts smaller steps, and passes them on to the meter they are part of."""
 
-    def __init__(self, whole: Meter, worth: float, total: int) -> None:
+    def __init__(self, whole: Meter, steps: float, total: int) -> None:
         super().__init__(total)
         self._whole = whole
-        self._worth = worth / max(total, 1)
+        self._step_size = steps / max(total, 1)
 
     def step(self, count: float = 1) -> None:
         super().step(count)
-        self._whole.step(count * self._worth)
+        self._whole.step(count * self._step_size)
 
     def check(self) -> None:
         self._whole.check()

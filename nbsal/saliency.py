@@ -1,7 +1,7 @@
-"""Saliency: what an explanation says, one score a token, and every way to look at it."""
+"""Results of an explanation: one score for each token, and ways to read, plot, save and export them."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.errors import InputError
+from nbsal.errors import InputError, UnknownName
 from nbsal.model.tokens import Row, Span, Word
 from nbsal.render import colours, fonts, html
 from nbsal.validation import Text, loading
@@ -20,12 +20,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FORMAT = 1
+DISPLAYED = 20  # explanations that a notebook displays of many
 Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """What one explanation of one text knows beside its scores."""
+    """What every explanation of a text records besides its scores.
+
+    `target` is what was explained, `prediction` what the model predicts, both by name; `provenance` records the model,
+    the method and its settings.
+    """
 
     row: Row
     target: str
@@ -36,56 +41,58 @@ class Explanation:
 
     @property
     def text(self) -> Text:
-        """The text as typed, or the pair."""
+        """The text, or the pair of texts, as typed."""
         return self.row.text
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """The tokens the model read, special ones included."""
+        """The tokens that the model read, including special tokens."""
         return self.row.tokens
 
     @property
     def offsets(self) -> tuple[Span, ...]:
-        """Where each token stands in the text as typed."""
+        """The start and end of each token in the text as typed."""
         return self.row.offsets
 
     @property
     def words(self) -> tuple[Word, ...]:
-        """The words of the text, each with its tokens."""
+        """The words of the text with the tokens of each."""
         return self.row.words
 
     @property
     def special(self) -> NDArray[np.bool_]:
-        """Which tokens are special: scored, never ranked."""
+        """True for special tokens, which have scores but are never ranked."""
         return np.array(self.row.special)
 
     def caption(self) -> str:
-        """The decision in a line."""
-        sure = float(self.probabilities.max()) if self.probabilities.ndim == 1 and self.probabilities.size else None
-        said = self.prediction if sure is None else f"{self.prediction} ({sure:.1%})"
-        why = "" if self.target == self.prediction else f", explained: {self.target}"
-        return f"{said}{why} | {self.method}"
+        """The prediction with its confidence, the target if it differs, and the method, in one line."""
+        probabilities = self.probabilities
+        confidence = f" ({float(probabilities.max()):.1%})" if probabilities.ndim == 1 and probabilities.size else ""
+        target = "" if self.target == self.prediction else f", explained: {self.target}"
+        return f"{self.prediction}{confidence}{target} | {self.method}"
 
     def notes(self) -> list[str]:
-        """What a reader must know to judge the picture."""
+        """What a reader must know to judge the scores: settings, truncation, windows, completeness gap."""
         model, dtype = self.provenance.get("model", ""), self.provenance.get("dtype", "")
         settings = ", ".join(
-            f"{k}={v}" for k, v in self.provenance.get("parameters", {}).items() if v is not None and v is not False
+            f"{name}={value}"
+            for name, value in self.provenance.get("parameters", {}).items()
+            if value is not None and value is not False
         )
         lines = [f"{model}, {dtype}. {settings}".strip()]
         if self.row.dropped:
-            lines.append(f"Cut: {self.row.dropped} tokens beyond the model's length were not read.")
+            lines.append(f"Truncated to the model's length: the last {self.row.dropped} tokens were not read.")
         if self.provenance.get("windows", 1) > 1:
             lines.append(f"Read in {self.provenance['windows']} overlapping windows; scores are averaged over them.")
         if "gap" in self.provenance:
             gap, change = self.provenance["gap"], self.provenance["change"]
-            lines.append(f"The scores sum to {change + gap:+.4g}; what they explain is a change of {change:+.4g}.")
+            lines.append(f"Scores sum to {change + gap:+.4g}; the output changed by {change:+.4g} from the baseline.")
         return lines
 
 
 @dataclass(frozen=True, eq=False)
 class Saliency(Explanation):
-    """One score a token.
+    """The explanation of one text, with one score for each token.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
@@ -98,20 +105,20 @@ class Saliency(Explanation):
 
     @cached_property
     def order(self) -> list[int]:
-        """Content tokens from the most to the least important: by score, then signed score, then position."""
+        """Positions of content tokens, most important first: by score, then by tie-breaker, then by position."""
         return sorted(self.row.content, key=lambda i: (-self.scores[i], -self.tie_breaker[i], i))
 
     def to_frame(self) -> "pandas.DataFrame":
-        """One row a token."""
+        """One row for each token, with its score and rank."""
         import pandas
 
         starts, ends = zip(*self.offsets, strict=True)
-        rank = {i: place for place, i in enumerate(self.order, 1)}
+        ranks = {i: rank for rank, i in enumerate(self.order, 1)}
         return pandas.DataFrame(
             {
                 "token": self.tokens,
                 "score": self.scores,
-                "rank": pandas.array([rank.get(i) for i in range(len(self.tokens))], dtype="Int64"),
+                "rank": pandas.array([ranks.get(i) for i in range(len(self.tokens))], dtype="Int64"),
                 "special": self.special,
                 "start": starts,
                 "end": ends,
@@ -120,32 +127,32 @@ class Saliency(Explanation):
         )
 
     def by_word(self) -> "pandas.DataFrame":
-        """One row a word: the sum of its tokens' scores."""
+        """One row for each word; its score is the sum of its tokens' scores."""
         import pandas
 
         rows = [(w.text, sum(self.scores[i] for i in w.tokens), w.start, w.end, w.segment) for w in self.words]
         return pandas.DataFrame(rows, columns=["word", "score", "start", "end", "segment"])
 
     def top(self, count: int = 5) -> "pandas.DataFrame":
-        """The most important tokens, best first."""
+        """The `count` most important tokens, best first."""
         return self.to_frame().iloc[self.order[:count]]
 
     def scored_spans(self) -> list[list[html.ScoredSpan]]:
-        """The text as typed, cut into scored stretches; a list for each member of a pair."""
-        found = []
+        """The text as typed, cut into spans with a score; one list for each text of a pair."""
+        parts = []
         for segment, text in enumerate(self.row.parts):
             places = [i for i in self.row.content if self.row.segments[i] == segment]
             tokens = ((*self.offsets[i], float(self.scores[i]), self.tokens[i]) for i in places)
-            found.append(html.scored_spans(text, tokens, cut=self.row.dropped > 0))
-        return found
+            parts.append(html.scored_spans(text, tokens, truncated=self.row.dropped > 0))
+        return parts
 
     @property
     def largest(self) -> float:
-        """The largest size of a content token's score: full colour."""
+        """The largest absolute score of a content token, which gets full colour."""
         return max(abs(float(self.scores[i])) for i in self.row.content)
 
     def to_html(self, page: bool = False) -> str:
-        """The highlighted text as HTML that needs no scripts; `page` makes it a document of its own."""
+        """The highlighted text as HTML without scripts; `page` makes it a complete document."""
         signed = bool((self.scores[list(self.row.content)] < 0).any())
         text = html.text_html(self.scored_spans(), self.largest)
         legend = f'<div style="font-size:80%">score {html.legend_html(self.largest, signed)}</div>'
@@ -153,11 +160,11 @@ class Saliency(Explanation):
         return html.page_html(self.caption(), block) if page else block
 
     def to_terminal(self, colours: bool = True) -> str:
-        """The highlighted text for a terminal."""
+        """The highlighted text for a terminal, with escape codes or with scores in brackets."""
         return f"{html.visible(self.caption())}\n{html.terminal(self.scored_spans(), self.largest, colours)}"
 
     def plot(self, ax: "Axes | None" = None, longest: int = 40) -> "Axes":
-        """Bars for the words in reading order; of a longer text the `longest` most important ones."""
+        """A bar chart of the words in reading order, or of the `longest` most important words of a longer text."""
         from matplotlib import pyplot
 
         frame = self.by_word()
@@ -169,9 +176,7 @@ class Saliency(Explanation):
         hues = [colours.hex_colour(colours.FOR if s >= 0 else colours.AGAINST) for s in frame["score"]]
         hatches = ["" if s >= 0 else "///" for s in frame["score"]]
         ax.bar(range(len(frame)), frame["score"], color=hues, hatch=hatches)
-        names = [html.label(word) for word in frame["word"]]
-        slanted: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor", "parse_math": False}
-        ax.set_xticks(range(len(frame)), names, fontfamily=fonts.families("".join(names)), **slanted)
+        _set_names(ax, frame["word"])
         ax.axhline(0, color="0.5", linewidth=0.8)
         ax.set_ylabel("score")
         if count > longest:
@@ -181,11 +186,10 @@ class Saliency(Explanation):
         return ax
 
     def save(self, path: str | Path) -> None:
-        """Write it as JSON; `load` reads it back to the last bit."""
-        stored = {name: getattr(self.row, name) for name in Row.__dataclass_fields__}
+        """Save as JSON; `load` restores every number exactly."""
         content = {
             "nbsal": FORMAT,
-            "row": stored,
+            "row": {name: getattr(self.row, name) for name in Row.__dataclass_fields__},
             "target": self.target,
             "prediction": self.prediction,
             "method": self.method,
@@ -193,28 +197,31 @@ class Saliency(Explanation):
             "dtype": str(self.scores.dtype),
             "probabilities": self.probabilities.tolist(),
             "scores": self.scores.tolist(),
-            "signed": self.tie_breaker.tolist(),
+            "tie_breaker": self.tie_breaker.tolist(),
         }
         Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> "Saliency":
-        """Read what `save` wrote."""
+        """Load what `save` wrote."""
         with loading(path, "saved Saliency"):
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content["nbsal"] != FORMAT:
-                raise InputError(f"{path} was written in format {content['nbsal']}; this nbsal reads format {FORMAT}.")
-            row = Row.restored(content["row"])
+                message = f"{path} has format {content['nbsal']}, but this version of nbsal reads format {FORMAT}."
+                raise InputError(message, argument="path", value=path)
+            row = Row.from_dict(content["row"])
             dtype = np.dtype({"float32": np.float32, "float64": np.float64}[content["dtype"]])
-            arrays: dict[str, Any] = {k: np.array(content[k], dtype) for k in ("probabilities", "scores", "signed")}
-            if any(arrays[name].shape != (len(row),) for name in ("scores", "signed")):
-                raise InputError(f"{path} does not hold one entry a token: it is damaged.")
-            plain = {k: content[k] for k in ("target", "prediction", "method", "provenance")}
-            if [type(value) for value in plain.values()] != [str, str, str, dict]:
-                raise InputError(f"{path} does not say what was explained and how: it is damaged.")
-            found = cls(row=row, **plain, **arrays)
-            found.caption(), found.notes()  # what they say is read off the provenance
-            return found
+            arrays: dict[str, Any] = {
+                name: np.array(content[name], dtype) for name in ("probabilities", "scores", "tie_breaker")
+            }
+            if any(arrays[name].shape != (len(row),) for name in ("scores", "tie_breaker")):
+                raise ValueError("the numbers of scores and tokens differ")
+            names = {name: content[name] for name in ("target", "prediction", "method", "provenance")}
+            if [type(value) for value in names.values()] != [str, str, str, dict]:
+                raise ValueError("the target, the prediction, the method or the provenance has the wrong type")
+            saliency = cls(row=row, **names, **arrays)
+            saliency.caption(), saliency.notes()  # fail now, not later, on provenance with wrong values
+            return saliency
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -226,11 +233,13 @@ class Saliency(Explanation):
 
 @dataclass(frozen=True, eq=False)
 class LayerSaliency(Explanation):
-    """One score a layer and token: layer 0 is the embedding output, the last one the last block's output.
+    """The explanation of one text at every layer, with scores of shape [layers, tokens].
+
+    Layer 0 is the output of the embeddings, the last layer the output of the last block.
 
     >>> import nbsal
-    >>> found = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam").every_layer("A joy.")
-    >>> found.at(5).top(1)["token"].item()
+    >>> layers = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam").every_layer("A joy.")
+    >>> layers.at(5).top(1)["token"].item()
     'joy'
     """
 
@@ -240,7 +249,7 @@ class LayerSaliency(Explanation):
     def at(self, layer: int) -> Saliency:
         """The explanation at one layer."""
         if layer not in range(len(self.scores)):
-            raise InputError(f"There is no layer {layer}: layers run from 0 to {len(self.scores) - 1}.")
+            raise UnknownName("layer", layer, range(len(self.scores)))
         settings = self.provenance["parameters"] | {"layer": layer}
         return Saliency(
             self.row,
@@ -254,38 +263,37 @@ class LayerSaliency(Explanation):
         )
 
     def to_frame(self) -> "pandas.DataFrame":
-        """Layers by tokens."""
+        """One row for each layer, one column for each token."""
         import pandas
 
         index = pandas.RangeIndex(len(self.scores), name="layer")
         return pandas.DataFrame(self.scores, index=index, columns=pandas.Index(self.tokens, name="token"))
 
     def plot(self, ax: "Axes | None" = None, longest: int = 60) -> "Axes":
-        """Layers by content tokens, each layer scaled to its own largest score; of a longer text the `longest` tokens
-        that weigh most in any layer.
+        """A heat map of layers and content tokens, each layer scaled to its own largest score.
+
+        Of a longer text, it shows the `longest` tokens with the largest scores in any layer.
         """
         from matplotlib import pyplot
         from matplotlib.colors import LinearSegmentedColormap
 
         places = list(self.row.content)
-        shown = self.scores[:, places]
-        tops = np.abs(shown).max(1, keepdims=True)
-        shown = np.divide(shown, tops, out=np.zeros_like(shown), where=tops > 0)
+        shares = self.scores[:, places]
+        largest = np.abs(shares).max(1, keepdims=True)
+        shares = np.divide(shares, largest, out=np.zeros_like(shares), where=largest > 0)
         count = len(places)
         if count > longest:
-            kept = np.sort(np.argsort(-np.abs(shown).max(0), kind="stable")[:longest])
-            places, shown = [places[i] for i in kept], shown[:, kept]
+            best = np.sort(np.argsort(-np.abs(shares).max(0), kind="stable")[:longest])
+            places, shares = [places[i] for i in best], shares[:, best]
         if ax is None:
-            size = (max(4.0, 0.3 * len(places) + 1.5), 0.3 * len(shown) + 1.4)
+            size = (max(4.0, 0.3 * len(places) + 1.5), 0.3 * len(shares) + 1.4)
             _, ax = pyplot.subplots(figsize=size, layout="constrained")
-        least = -1 if (shown < 0).any() else 0
+        least = -1 if (shares < 0).any() else 0
         stops = [colours.hex_colour(hue) for hue in (colours.AGAINST, (255, 255, 255), colours.FOR)[least + 1 :]]
         colour_map = LinearSegmentedColormap.from_list("evidence", stops)
-        image = ax.imshow(shown, aspect="auto", cmap=colour_map, vmin=least, vmax=1)
-        names = [html.label(self.tokens[i]) for i in places]
-        slanted: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor", "parse_math": False}
-        ax.set_xticks(range(len(places)), names, fontfamily=fonts.families("".join(names)), **slanted)
-        ax.set_yticks(range(len(shown)))
+        image = ax.imshow(shares, aspect="auto", cmap=colour_map, vmin=least, vmax=1)
+        _set_names(ax, [self.tokens[i] for i in places])
+        ax.set_yticks(range(len(shares)))
         ax.set_ylabel("layer")
         if count > longest:
             ax.set_xlabel(f"the {longest} most important of {count} tokens")
@@ -299,7 +307,7 @@ class LayerSaliency(Explanation):
             f"<td>{html.text_html(self.at(layer).scored_spans(), self.at(layer).largest)}</td></tr>"
             for layer in range(len(self.scores))
         )
-        notes = ["Each layer is shaded by its own largest score.", *self.notes()]
+        notes = ["Colours are relative to the largest score of each layer.", *self.notes()]
         return html.block_html(self.caption(), f"<table><tr><th>layer</th></tr>{rows}</table>", notes)
 
     def __repr__(self) -> str:
@@ -307,7 +315,7 @@ class LayerSaliency(Explanation):
 
 
 class Saliencies(Sequence[Saliency]):
-    """Explanations in the order their texts were given."""
+    """The explanations of several texts, in the order of the texts."""
 
     def __init__(self, items: Sequence[Saliency]) -> None:
         self.items = list(items)
@@ -326,11 +334,11 @@ class Saliencies(Sequence[Saliency]):
         return iter(self.items)
 
     def __repr__(self) -> str:
-        of = f" of {', '.join(dict.fromkeys(one.method for one in self.items))}" if self.items else ""
-        return f"Saliencies({len(self.items)}{of})"
+        methods = ", ".join(dict.fromkeys(saliency.method for saliency in self.items))
+        return f"Saliencies({len(self.items)} of {methods})" if methods else "Saliencies(0)"
 
     def to_frame(self) -> "pandas.DataFrame":
-        """One row a token of every text; `text` numbers them."""
+        """One row for each token of every text; the column `text` numbers the texts."""
         import pandas
 
         if not self.items:
@@ -340,18 +348,32 @@ class Saliencies(Sequence[Saliency]):
         return pandas.concat(frames, keys=range(len(frames)), names=["text", "position"]).reset_index()
 
     def _repr_html_(self) -> str:
-        shown = "".join(saliency.to_html() for saliency in self.items[:20])
-        rest = len(self.items) - 20
-        return shown + (f"<p>and {rest} more</p>" if rest > 0 else "")
+        blocks = "".join(saliency.to_html() for saliency in self.items[:DISPLAYED])
+        rest = len(self.items) - DISPLAYED
+        return blocks + (f"<p>and {rest} more</p>" if rest > 0 else "")
 
 
 class Comparison(dict[str, Saliencies]):
-    """What several methods say of the same texts, by name."""
+    """The explanations of the same texts by several methods, by the name of the method."""
 
     def to_frame(self) -> "pandas.DataFrame":
-        """One row a token of every text under every method."""
+        """One row for each token of every text and method."""
         import pandas
 
-        frames = [found.to_frame().assign(method=name) for name, found in self.items()]
+        frames = [saliencies.to_frame().assign(method=name) for name, saliencies in self.items()]
         frame = pandas.concat(frames, ignore_index=True)
         return frame[["method", *frame.columns.drop("method")]]
+
+
+def _set_names(ax: "Axes", names: Iterable[str]) -> None:
+    """Label the columns of a plot with words or tokens."""
+    labels = [html.label(name) for name in names]
+    ax.set_xticks(
+        range(len(labels)),
+        labels,
+        fontfamily=fonts.families("".join(labels)),
+        rotation=60,
+        ha="right",
+        rotation_mode="anchor",
+        parse_math=False,
+    )

@@ -1,8 +1,8 @@
-"""Trace: one forward and one backward, recorded for every method that wants to read them.
+"""Record one forward and one backward pass of a subject, for all methods to use.
 
-Hidden states are the embedding output (layer 0) and every block's output as the block gives it, before any final norm.
-Attention probabilities are taken where the stock model computes its softmax, so that their gradients are true gradients
-on every architecture and nothing is registered, patched or left behind.
+Hidden states are the embedding output (layer 0) and the output of every block, before any final norm. Attention
+probabilities are captured where the stock model computes its softmax. Their gradients are therefore true gradients on
+every architecture, and the model is not modified.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,14 +24,14 @@ from nbsal.model.targets import Decision, decide
 from nbsal.model.tokens import Encoded
 from nbsal.progress import Meter
 
-# "forward" costs nothing here: such a method runs the subject by itself.
+# "forward" records nothing: such a method runs the subject itself.
 NEEDS = ("hidden", "hidden_grad", "attention", "attention_grad", "relevance", "forward")
 T = TypeVar("T")
 
 
 @dataclass
 class RelevanceGraph:
-    """A forward that relevance can flow back through, as often as it is asked to."""
+    """A forward pass through which relevance can be propagated back, any number of times."""
 
     mode: RelevanceMode
     layers: list[Tensor]
@@ -40,12 +40,12 @@ class RelevanceGraph:
 
 @dataclass
 class Trace:
-    """What one batch left behind: every tensor is [batch, ...], padded on the right, zero gradient at padding.
+    """The recorded values of one batch; tensors are [batch, ...], padded on the right, with zero gradient at padding.
 
     >>> import nbsal
     >>> subject = nbsal.load("demo/reviews")
-    >>> read = record(subject, subject.encode(["A joy.", "A bore."]), needs={"attention"})
-    >>> tuple(read.attention[0].shape), [decision.label for decision in read.decisions]
+    >>> trace = record(subject, subject.encode(["A joy.", "A bore."]), needs={"attention"})
+    >>> tuple(trace.attention[0].shape), [decision.label for decision in trace.decisions]
     ((2, 12, 5, 5), ['positive', 'negative'])
     """
 
@@ -58,42 +58,42 @@ class Trace:
     hidden_grad: dict[int, Tensor] = field(default_factory=dict)
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
     attention_grad: dict[int, Tensor] = field(default_factory=dict)
-    flow: RelevanceGraph | None = None  # for relevance under the default rules, beside the same forward
-    meter: Meter = field(default_factory=lambda: Meter(None))  # progress and cancel of a method that takes long
-    known: dict[Any, Any] = field(default_factory=dict)  # what methods found out from it
+    relevance_graph: RelevanceGraph | None = None  # of the same forward pass, under the default rules
+    meter: Meter = field(default_factory=lambda: Meter(None))  # progress and cancellation of long methods
+    cache: dict[Any, Any] = field(default_factory=dict)  # results that methods share
 
     def lengths(self) -> Tensor:
         """The number of tokens of each text."""
         return torch.tensor([len(row) for row in self.encoded], device=self.logits.device)
 
     def decision_positions(self) -> list[list[int] | None]:
-        """The positions each decision is read from; None where all of them are averaged."""
+        """The positions each prediction is read from; None where the model averages all of them."""
         if self.subject.task == "sequence":
-            return [None if place is None else [place] for place in self.subject.pooled(self.encoded)]
+            return [None if place is None else [place] for place in self.subject.pooled_positions(self.encoded)]
         return [sorted({index[0] for index, _ in decision.target.terms}) for decision in self.decisions]
 
     def per_end_traces(self, needs: Collection[str]) -> "list[Trace]":
-        """This trace, or one for each end where targets are spans: what is not additive explains each end alone."""
+        """One trace for each end if targets are spans, else this trace; for methods whose scores are not additive."""
         if self.subject.task != "span":
             return [self]
-        targets = [decision.target.ends() for decision in self.decisions]
-        widest = max(map(len, targets))
+        ends = [decision.target.ends() for decision in self.decisions]
+        sides = range(max(map(len, ends)))
         return [
-            record(self.subject, self.encoded, [ends[side % len(ends)] for ends in targets], needs)
-            for side in range(widest)
+            record(self.subject, self.encoded, [targets[side % len(targets)] for targets in ends], needs)
+            for side in sides
         ]
 
-    def relevance_maps(self, rules: Rules = DEFAULT, passage: AttentionFilter = unfiltered) -> RelevanceMaps:
-        """Relevance at every layer and in every attention map, propagated once under those rules."""
-        return self.cached((rules, passage), lambda: propagate(self, rules, passage))
+    def relevance_maps(self, rules: Rules = DEFAULT, attention_filter: AttentionFilter = unfiltered) -> RelevanceMaps:
+        """Relevance at every layer and in every attention map; computed once per rules and filter."""
+        return self.cached((rules, attention_filter), lambda: propagate(self, rules, attention_filter))
 
-    def cached(self, key: Any, work: Callable[[], T]) -> T:
-        """What the work finds, done when it is first asked for, and outside a caller's inference mode."""
-        if key not in self.known:
+    def cached(self, key: Any, compute: Callable[[], T]) -> T:
+        """The cached result of `compute`, which runs outside any inference mode of the caller."""
+        if key not in self.cache:
             with torch.inference_mode(False):
-                self.known[key] = work()
-        found: T = self.known[key]
-        return found
+                self.cache[key] = compute()
+        result: T = self.cache[key]
+        return result
 
     @property
     def relevance(self) -> dict[int, Tensor]:
@@ -113,7 +113,9 @@ def record(
     needs: Collection[str] = ("hidden", "hidden_grad"),
     keep: Collection[int] | None = None,
 ) -> Trace:
-    """Run the model once, and once backwards if gradients are needed; `keep` names the layers to hold on to.
+    """Run the model forwards once, and backwards once if gradients are needed.
+
+    `needs` names the values to record, `keep` the hidden layers to keep (default: all).
 
     >>> import nbsal
     >>> subject = nbsal.load("demo/reviews")
@@ -122,184 +124,206 @@ def record(
     (1, 5, 384)
     """
     for need in set(needs) - set(NEEDS):
-        raise UnknownName("part of a trace", need, NEEDS)
-    kept = range(subject.depth + 1) if keep is None else sorted(set(keep))
-    wanted = list(targets) if targets is not None else [None] * len(encoded)
-    grads = {need.removesuffix("_grad") for need in needs if need.endswith("_grad")}
-    attending, flowing = any(need.startswith("attention") for need in needs), "relevance" in needs
-    # Callers may sit inside no_grad or inference_mode; what is recorded here needs a graph all the same.
-    graph = torch.enable_grad() if grads or flowing else torch.no_grad()
+        raise UnknownName("needs", need, NEEDS)
+    kept_layers = range(subject.depth + 1) if keep is None else sorted(set(keep))
+    requested = list(targets) if targets is not None else [None] * len(encoded)
+    gradient_names = {need.removesuffix("_grad") for need in needs if need.endswith("_grad")}
+    needs_attention = any(need.startswith("attention") for need in needs)
+    needs_hidden = any(need.startswith("hidden") for need in needs)
+    needs_relevance = "relevance" in needs
+    # Callers may be inside no_grad or inference_mode; recording needs a graph all the same.
+    grad_mode = torch.enable_grad() if gradient_names or needs_relevance else torch.no_grad()
+    no_attention: list[Tensor] = []
+    attention_recorder = _record_attention(subject) if needs_attention else nullcontext(no_attention)
     with (
         subject.lock,
         batching.memory_errors(),
         torch.inference_mode(False),
-        graph,
+        grad_mode,
         architecture.eval_mode(subject.model),
     ):
         with (
-            _attending(subject, attending) as seen,
-            _flowing(subject, DEFAULT) if flowing else nullcontext() as running,
+            attention_recorder as attention,
+            _relevance_forward(subject, DEFAULT) if needs_relevance else nullcontext() as relevance_mode,
         ):
-            logits, heard = _heard(subject, subject.inputs(encoded))
-        if flowing or any(need.startswith("hidden") for need in needs):
-            _laid_out("hidden states", [hidden.shape[:2] for hidden in heard], encoded, subject)
-        if attending:
-            _complete("attention", len(seen), subject.depth, subject)
-            _laid_out("attention maps", [(len(maps), *maps.shape[2:]) for maps in seen], encoded, subject)
+            logits, layers = _run_model(subject, subject.inputs(encoded))
+        if needs_relevance or needs_hidden:
+            _check_layout("hidden states", [hidden.shape[:2] for hidden in layers], encoded, subject)
+        if needs_attention:
+            _check_count("attention maps", len(attention), subject.depth, subject)
+            _check_layout("attention maps", [(len(maps), *maps.shape[2:]) for maps in attention], encoded, subject)
         decisions = [
-            decide(subject, row, given[: len(row)] if given.ndim > 1 else given, want)
-            for row, given, want in zip(encoded, logits.detach(), wanted, strict=True)
+            decide(subject, row, row_logits, target)
+            for row, row_logits, target in zip(encoded, _unpad(logits.detach(), encoded), requested, strict=True)
         ]
-        values = torch.stack([d.target.value(given) for d, given in zip(decisions, logits, strict=True)])
-        parts = {"hidden": {layer: heard[layer] for layer in kept}, "attention": dict(enumerate(seen))}
-        gradients = _gradients(values, {name: parts[name] for name in grads})
-        _finite(values, *(tensor for found in gradients.values() for tensor in found.values()))
-    flow = None if running is None else _flow(subject, running, heard, logits)
-    trace = Trace(subject, encoded, decisions, logits.detach(), values.detach(), flow=flow)
+        pairs = zip(decisions, logits, strict=True)
+        values = torch.stack([decision.target.value(row_logits) for decision, row_logits in pairs])
+        parts = {"hidden": {layer: layers[layer] for layer in kept_layers}, "attention": dict(enumerate(attention))}
+        gradients = _gradients(values, {name: parts[name] for name in gradient_names})
+        _check_finite(values, *(tensor for tensors in gradients.values() for tensor in tensors.values()))
+    graph = None if relevance_mode is None else _relevance_graph(subject, relevance_mode, layers, logits)
+    trace = Trace(subject, encoded, decisions, logits.detach(), values.detach(), relevance_graph=graph)
     trace.hidden = {layer: tensor.detach() for layer, tensor in parts["hidden"].items()}
     trace.attention = {block: tensor.detach() for block, tensor in parts["attention"].items()}
     trace.hidden_grad, trace.attention_grad = gradients.get("hidden", {}), gradients.get("attention", {})
     return trace
 
 
-def propagate(trace: Trace, rules: Rules, passage: AttentionFilter) -> RelevanceMaps:
-    """Relevance back from the targets of a trace; under other rules than the default the model runs once more."""
+def propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) -> RelevanceMaps:
+    """Propagate relevance back from the targets of a trace; rules other than the default need another forward pass."""
     subject = trace.subject
     with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
-        flow = trace.flow if trace.flow is not None and rules == DEFAULT else _run(subject, trace.encoded, rules)
-        flow.mode.passage, flow.mode.found = passage, {}
-        shortened = [
-            given[: len(row)] if given.ndim > 1 else given
-            for row, given in zip(trace.encoded, flow.logits, strict=True)
-        ]
-        values = [d.target.value(given) for d, given in zip(trace.decisions, shortened, strict=True)]
+        graph = trace.relevance_graph if rules == DEFAULT else None
+        graph = _rerun(subject, trace.encoded, rules) if graph is None else graph
+        graph.mode.attention_filter, graph.mode.attention_maps = attention_filter, {}
+        pairs = zip(trace.decisions, _unpad(graph.logits, trace.encoded), strict=True)
+        values = [decision.target.value(row_logits) for decision, row_logits in pairs]
         spread = trace.lengths() if rules.spread and subject.task == "span" else None
-        found = _backward(torch.stack(values).sum(), flow.layers, spread)
-    reached = [torch.zeros_like(h) if r is None else r for h, r in zip(flow.layers, found, strict=True)]
-    return RelevanceMaps(dict(enumerate(reached)), flow.mode.found)
+        relevance = _backward(torch.stack(values).sum(), graph.layers, spread)
+    pairs_of_layers = zip(graph.layers, relevance, strict=True)
+    hidden = [torch.zeros_like(layer) if arrived is None else arrived for layer, arrived in pairs_of_layers]
+    return RelevanceMaps(dict(enumerate(hidden)), graph.mode.attention_maps)
 
 
-def _run(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:
-    """The model once more, for relevance alone."""
+def _unpad(logits: Tensor, encoded: Encoded) -> list[Tensor]:
+    """The logits of each text, without those at padding."""
+    rows = zip(encoded, logits, strict=True)
+    return [row_logits[: len(row)] if row_logits.ndim > 1 else row_logits for row, row_logits in rows]
+
+
+def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:
+    """Run the model again, for relevance only."""
     # In decoders the causal mask is part of the operation; elsewhere the published code adds masks as summands.
-    chosen = replace(rules, mask=rules.mask and not subject.causal)
+    effective = replace(rules, mask=rules.mask and not subject.causal)
     inputs = subject.inputs(encoded)
-    if chosen.mask:  # stock models drop a mask that hides nothing; the published sum over it is not nothing
+    if effective.mask:  # stock models drop a mask that hides nothing, but the published sum with it has an effect
         hidden = 1 - inputs["attention_mask"][:, None, None].to(subject.dtype)
         size = (-1, -1, encoded.longest, -1)
         inputs["attention_mask"] = (hidden * torch.finfo(subject.dtype).min).expand(*size)
-    with _flowing(subject, chosen) as running:
+    with _relevance_forward(subject, effective) as relevance_mode:
         try:
-            logits, heard = _heard(subject, inputs)
+            logits, layers = _run_model(subject, inputs)
         except (RuntimeError, ValueError) as error:
-            if batching.is_out_of_memory(error) or not chosen.mask or running.softmaxes:
+            if batching.is_out_of_memory(error) or not effective.mask or relevance_mode.softmaxes:
                 raise
             raise ModelError(
-                f"The published rules count the attention mask as a summand, which {type(subject.model).__name__} does "
-                "not add to its scores: explain with the method's plain name, such as lrp."
+                "The published rules treat the attention mask as a summand of the attention scores, but "
+                f"{type(subject.model).__name__} adds no mask to them. Use the method's plain name, such as lrp.",
+                part="attention mask",
             ) from error
-    return _flow(subject, running, heard, logits)
+    return _relevance_graph(subject, relevance_mode, layers, logits)
 
 
 @contextmanager
-def _flowing(subject: Subject, rules: Rules) -> Iterator[RelevanceMode]:
-    """The model with its plain attention, under those rules."""
-    with _eager(subject.model), mode.relevance_mode(subject.model, subject.blocks[0], rules) as running:
-        yield running
+def _relevance_forward(subject: Subject, rules: Rules) -> Iterator[RelevanceMode]:
+    """Run the model with eager attention, recording a graph for relevance under those rules."""
+    with (
+        _eager_attention(subject.model),
+        mode.relevance_mode(subject.model, subject.blocks[0], rules) as relevance_mode,
+    ):
+        yield relevance_mode
 
 
-def _flow(subject: Subject, running: RelevanceMode, heard: Sequence[Tensor], logits: Tensor) -> RelevanceGraph:
-    """What a forward under the mode left for relevance to flow back through."""
-    _complete("attention", running.softmaxes, subject.depth, subject)
-    layers, beneath = [mode.shadow(hidden) for hidden in heard], mode.shadow(logits)
-    _complete("shadows", sum(layer is not None for layer in layers), subject.depth + 1, subject)
-    assert beneath is not None, "logits come of the last layer"
-    return RelevanceGraph(running, [layer for layer in layers if layer is not None], beneath)
+def _relevance_graph(
+    subject: Subject, relevance_mode: RelevanceMode, layers: Sequence[Tensor], logits: Tensor
+) -> RelevanceGraph:
+    """The graph that a forward pass under the mode recorded."""
+    _check_count("attention maps", relevance_mode.softmaxes, subject.depth, subject)
+    proxies = [proxy for proxy in map(mode.proxy_of, layers) if proxy is not None]
+    _check_count("relevance proxies of layers", len(proxies), subject.depth + 1, subject)
+    logits_proxy = mode.proxy_of(logits)
+    assert logits_proxy is not None, "logits depend on the last layer"
+    return RelevanceGraph(relevance_mode, proxies, logits_proxy)
 
 
-def _heard(subject: Subject, inputs: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """Logits and the hidden states of every layer."""
-    with architecture.record_layers(subject.model) as heard:
+def _run_model(subject: Subject, inputs: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """The logits, and the hidden states of every layer."""
+    with architecture.record_layers(subject.model) as layers:
         logits = subject.logits(inputs)
-    _complete("hidden states", len(heard), subject.depth + 1, subject)
-    return logits, heard
+    _check_count("hidden states", len(layers), subject.depth + 1, subject)
+    return logits, layers
 
 
 def _backward(value: Tensor, layers: list[Tensor], spread: Tensor | None) -> Sequence[Tensor | None]:
-    """Relevance at every layer; with `spread`, the texts' lengths, the last one's mean on each position of a text."""
+    """Relevance at every layer; `spread`, the lengths of the texts, spreads the last layer's evenly over each text."""
     if spread is None:
         return torch.autograd.grad(value, layers, retain_graph=True, allow_unused=True)
     (last,) = torch.autograd.grad(value, layers[-1:], retain_graph=True)
-    read = torch.arange(last.shape[1], device=last.device) < spread[:, None]
-    last = (last.sum(1) / spread[:, None])[:, None] * read[..., None]
-    found = torch.autograd.grad(layers[-1], layers[:-1], last, retain_graph=True, allow_unused=True)
-    return *found, last
+    in_text = torch.arange(last.shape[1], device=last.device) < spread[:, None]
+    last = (last.sum(1) / spread[:, None])[:, None] * in_text[..., None]
+    below = torch.autograd.grad(layers[-1], layers[:-1], last, retain_graph=True, allow_unused=True)
+    return *below, last
 
 
 def _gradients(values: Tensor, parts: dict[str, dict[int, Tensor]]) -> dict[str, dict[int, Tensor]]:
-    """One backward pass to every part; texts do not see each other, so the gradient of the sum is each one's own."""
-    flat = [(name, index, tensor) for name, found in parts.items() for index, tensor in found.items()]
+    """The gradients of every part, from one backward pass.
+
+    Texts do not influence each other, so the gradient of the sum of their values is the gradient of each.
+    """
+    flat = [(name, index, tensor) for name, tensors in parts.items() for index, tensor in tensors.items()]
     if not flat:
         return {}
-    found = torch.autograd.grad(values.sum(), [tensor for *_, tensor in flat], allow_unused=True)
+    results = torch.autograd.grad(values.sum(), [tensor for *_, tensor in flat], allow_unused=True)
     gradients: dict[str, dict[int, Tensor]] = {name: {} for name in parts}
-    for (name, index, tensor), gradient in zip(flat, found, strict=True):
+    for (name, index, tensor), gradient in zip(flat, results, strict=True):
         gradients[name][index] = torch.zeros_like(tensor) if gradient is None else gradient
     return gradients
 
 
-def _finite(*tensors: Tensor) -> None:
+def _check_finite(*tensors: Tensor) -> None:
     """Refuse to rank tokens by NaN."""
     if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors):
         raise ModelError(
-            "The model's output or its gradient is NaN or infinite for this text: weights are broken, or its precision "
-            'overflows (load it with dtype="float32").'
+            "The model's output or its gradient is NaN or infinite for this text. Check the weights. If the "
+            'precision overflows, load the model with dtype="float32".',
+            part="output",
         )
 
 
-def _complete(what: str, found: int, expected: int, subject: Subject) -> None:
-    """Refuse silent nothing: every block must have been heard exactly once."""
-    if found != expected:
+def _check_count(part: str, count: int, expected: int, subject: Subject) -> None:
+    """Refuse a forward pass in which some blocks were not recorded, or some were recorded twice."""
+    if count != expected:
         raise ModelError(
-            f"{found} of {expected} {what} were seen in {type(subject.model).__name__}: "
-            f"its forward is not one pass through its {subject.depth} blocks."
+            f"{type(subject.model).__name__} produced {count} {part} instead of {expected}: its forward pass does not "
+            f"run each of its {subject.depth} blocks once, or computes attention without a softmax.",
+            part=part,
         )
 
 
-def _laid_out(what: str, shapes: Sequence[Sequence[int]], encoded: Encoded, subject: Subject) -> None:
-    """Refuse what does not lie text by text and position by position: it would be taken for other positions."""
+def _check_layout(part: str, shapes: Sequence[Sequence[int]], encoded: Encoded, subject: Subject) -> None:
+    """Refuse tensors that are not laid out by text and position, which would be assigned to wrong positions."""
     for texts, *places in shapes:
         if texts != len(encoded) or len(set(places)) > 1 or places[0] < encoded.longest:
             raise ModelError(
-                f"The {what} of {type(subject.model).__name__} do not lie text by text and position by position: "
-                "explain with a method that reads other parts of a model (see `nbsal methods`), or only runs it, such "
-                "as occlusion."
+                f"The {part} of {type(subject.model).__name__} are not laid out by text and position. Use a method "
+                "that needs other parts of the model (see `nbsal methods`), or none, such as occlusion.",
+                part=part,
             )
 
 
-class _Attention(TorchFunctionMode):
-    """Keeps what every attention softmax returns, while the stock model runs."""
+class _AttentionRecorder(TorchFunctionMode):
+    """Records the output of every attention softmax while the stock model runs."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[Tensor] = []
+        self.maps: list[Tensor] = []
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if func not in _SOFTMAX or args[0].ndim != 4:
+        if func not in _SOFTMAX_FUNCTIONS or args[0].ndim != 4:
             return func(*args, **kwargs)
         if args[0].dtype == torch.float64:
-            kwargs.pop("dtype", None)  # some models ask for float32 here, which would round float64 away
-        self.seen.append(func(*args, **kwargs))
-        return self.seen[-1]
+            kwargs.pop("dtype", None)  # some models request float32 here, which would round float64
+        self.maps.append(func(*args, **kwargs))
+        return self.maps[-1]
 
 
-_SOFTMAX = (torch.nn.functional.softmax, torch.softmax, Tensor.softmax)
+_SOFTMAX_FUNCTIONS = (torch.nn.functional.softmax, torch.softmax, Tensor.softmax)
 
 
 @contextmanager
-def _eager(model: Any) -> Iterator[None]:
-    """The model with its plain attention; its own implementation comes back afterwards."""
+def _eager_attention(model: Any) -> Iterator[None]:
+    """Run the model with eager attention, and restore its own implementation afterwards."""
     before = model.config._attn_implementation
     if before != "eager":
         model.set_attn_implementation("eager")
@@ -311,10 +335,7 @@ def _eager(model: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _attending(subject: Subject, wanted: bool) -> Iterator[list[Tensor]]:
-    """Attention probabilities of every block, in order, while the model runs with its plain attention."""
-    if not wanted:
-        yield []
-        return
-    with _eager(subject.model), _Attention() as attention:
-        yield attention.seen
+def _record_attention(subject: Subject) -> Iterator[list[Tensor]]:
+    """Record the attention probabilities of every block, in order."""
+    with _eager_attention(subject.model), _AttentionRecorder() as recorder:
+        yield recorder.maps

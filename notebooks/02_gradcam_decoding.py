@@ -82,7 +82,7 @@ ours
 
 # %%
 row = trace.encoded[0]
-vocabulary = torch.arange(subject.lm_head.vocabulary)
+vocabulary = torch.arange(subject.lm_head.vocab_size)
 read, kept = {}, {}
 for level in range(subject.depth + 1):
     shares = subject.lm_head.probabilities(trace.hidden[level][0], vocabulary)

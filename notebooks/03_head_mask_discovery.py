@@ -142,10 +142,10 @@ view = nbsal.widgets.Heads(explain, text=text, study=study).wait()
 view
 
 # %%
-before = mask_lrp.shares(view.result)
+before = mask_lrp.score_shares(view.result)
 view.kind = "none"  # no head at all, but
 view.toggled = np.argwhere(~mask.selected).tolist()  # those that the study left out: the mask turned inside out
-after = mask_lrp.shares(view.wait().result)
+after = mask_lrp.score_shares(view.wait().result)
 print(view.mask)
 change = pandas.DataFrame({"token": before.tokens, "discovered heads": before.scores, "all others": after.scores})
 change.assign(change=after.scores - before.scores).iloc[list(before.row.content)].T

@@ -91,7 +91,7 @@ pandas.DataFrame(
 
 # %%
 maps = relevance.maps(subject, text)
-print("relevance at every layer:", maps.totals.round(9).tolist())
+print("relevance at every layer:", maps.layer_sums.round(9).tolist())
 relevance.conservation(maps)
 
 # %% [markdown]
@@ -101,7 +101,7 @@ relevance.conservation(maps)
 
 # %%
 trace = nbsal.trace.record(subject.double, subject.encode(text), needs={"relevance"})
-readings = {"default": rules.DEFAULT, "two sums (lrp@chefer)": rules.TWOFOLD, "AttnLRP": rules.ATTN}
+readings = {"default": rules.DEFAULT, "two sums (lrp@chefer)": rules.CHEFER_RULES, "AttnLRP": rules.ATTN_LRP}
 sums = {name: trace.relevance_maps(chosen).hidden for name, chosen in readings.items()}
 frame = pandas.DataFrame({name: {f"l{k}": float(v.sum()) for k, v in found.items()} for name, found in sums.items()})
 frame.loc[[f"l{k}" for k in range(subject.depth, -1, -1)]].T.map("{:.3g}".format)

@@ -136,7 +136,7 @@ def members(subject):
     }
 
 
-memories = {name: nbsal.evaluation.Memory() for name in panels}
+memories = {name: nbsal.evaluation.Cache() for name in panels}
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     found = {
@@ -208,7 +208,7 @@ whole = [i for i, row in enumerate(answers.encode(asked)) if not row.dropped]
 asked, gold = [asked[i] for i in whole], [questions["answers"].tolist()[i] for i in whole]
 pointing = {name: nbsal.Explainer(answers, name) for name in ("rollout", "raw-attention", "attcat", "mask-lrp")}
 pointing["random order"] = [nbsal.Explainer(answers, "random", seed=seed) for seed in range(RUNS)]
-cache = nbsal.evaluation.Memory()
+cache = nbsal.evaluation.Cache()
 name = f"{'SQuAD v1' if DATA else 'samples for SQuAD v1'}, {answers.name}, k = {K}"
 recall = nbsal.evaluation.answer_recall_at(pointing, asked, gold, K, cache=cache, progress=False)
 precision = nbsal.evaluation.precision_at(pointing, asked, gold, K, cache=cache, progress=False)

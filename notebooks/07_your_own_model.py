@@ -53,6 +53,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 import nbsal
 from nbsal.methods.base import LayerMethod, register
+from nbsal.methods.cost import Cost
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
 SIZE = 40  # texts that the last comparison is made on; None: all
@@ -266,8 +267,8 @@ pandas.DataFrame(shares, index=said.tokens).T.round(2)
     family="gradient",
     needs={"hidden", "hidden_grad"},
     paper="this notebook",
-    cost="1, and 1 backward",
-    promise="signed; sums to about 0 where the gradient is the same everywhere",
+    cost=Cost(forwards=1, backwards=1),
+    promise={"signed", "about_target"},
 )
 @dataclass(frozen=True)
 class Centred(LayerMethod):

@@ -55,7 +55,7 @@ explainers = {
     "rollout": nbsal.Explainer(subject, "rollout"),
     "occlusion": nbsal.Explainer(subject, "occlusion"),
 }
-cache = nbsal.evaluation.Memory()  # explanations are computed once and used by every measure
+cache = nbsal.evaluation.Cache()  # explanations are computed once and used by every measure
 print(f"{subject.name} on {table}, {len(texts)} texts of 10 tokens or more")
 
 # %% [markdown]

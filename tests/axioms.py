@@ -25,21 +25,21 @@ def tolerance(subject) -> float:
     return 1e-10 if subject.dtype == torch.float64 else 1e-5
 
 
-def learn(model):
+def change_weights(model):
     """A step that every weight takes."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(1 + 0.5 * torch.rand(parameter.shape, generator=torch.Generator().manual_seed(1)))
 
 
-def in_one_batch(explain, texts):
+def explain_batched(explain, texts):
     """What an explainer says of texts that are read at once, however much of them is padded."""
     return explain_batch({"": explain}, explain.subject.encode(texts), [None] * len(texts))[""]
 
 
 def batch_equals_singles(explain, texts=TEXTS):
     """Nobody in a batch sees another."""
-    for text, one in zip(texts, in_one_batch(explain, texts), strict=True):
+    for text, one in zip(texts, explain_batched(explain, texts), strict=True):
         assert one.text == text
         assert relative(one.scores, explain(text).scores) < tolerance(explain.subject), text
 
@@ -47,12 +47,12 @@ def batch_equals_singles(explain, texts=TEXTS):
 def padding_is_invisible(explain, text=TEXTS[0], extra=30):
     """Padding by 0 and by 30 gives the same scores; a long neighbour is how padding comes about."""
     alone = explain(text)
-    padded = in_one_batch(explain, [text, "joy " * (len(alone.tokens) + extra)])
+    padded = explain_batched(explain, [text, "joy " * (len(alone.tokens) + extra)])
     assert len(padded[1].tokens) > len(alone.tokens) + 10
     assert relative(padded[0].scores, alone.scores) < tolerance(explain.subject)
 
 
-def every_layer_equals_each(explainers, text=TEXTS[0]):
+def every_layer_equals_single_layers(explainers, text=TEXTS[0]):
     """All layers at once are the layers one by one."""
     found = explainers[0].every_layer(text).scores
     assert len(found) == len(explainers)

@@ -67,7 +67,7 @@ def subject(dtype: torch.dtype = torch.float64) -> nbsal.Subject:
     return nbsal.load(model, tokenizer=tokenizer)
 
 
-def worth(of: nbsal.Subject, row, label: int) -> torch.Tensor:
+def contributions(of: nbsal.Subject, row, label: int) -> torch.Tensor:
     """What each token adds to a label's logit."""
     model = of.model
     return (model.bag.embeddings.weight[list(row.ids)] @ model.classifier.weight[label]).detach()

@@ -166,7 +166,14 @@ def test_methods_are_listed(capsys):
     out = capsys.readouterr().out
     assert "decoded-gradcam" in out and "Hou and Castanon 2023" in out
     assert all(name in out for name in catalogue.names())
-    assert "forwards: 2 + samples (25) x (content tokens - 1)" in out and "promises: signed" in out
+    assert "samples x (units - 1)" in out and "scores: signed" in out
+
+
+def test_methods_are_a_markdown_table(capsys):
+    assert cli.main(["methods", "--markdown"]) == 0
+    header, rule, *rows = capsys.readouterr().out.splitlines()
+    assert header.count("|") == rule.count("|") == 7
+    assert [row.split("`")[1] for row in rows] == catalogue.names() and all(row.count("|") == 7 for row in rows)
 
 
 def test_doctor_finds_everything(capsys):

@@ -31,7 +31,7 @@ def test_batches_and_padding(load, architecture, dtype):
 @pytest.mark.parametrize("architecture", TOGETHER)
 def test_every_layer_at_once(load, architecture, name):
     subject = load(architecture)
-    axioms.every_layer_equals_each([nbsal.Explainer(subject, name, layer=layer) for layer in range(subject.depth + 1)])
+    axioms.every_layer_equals_single_layers([nbsal.Explainer(subject, name, layer=layer) for layer in range(subject.depth + 1)])
 
 
 def leaky(self, trace):
@@ -61,7 +61,7 @@ def test_the_layer_axiom_catches_shifted_layers(load):
     subject = load("bert")
     shifted = [nbsal.Explainer(subject, "gradxact", layer=layer) for layer in (1, 0, 2, 3)]
     with pytest.raises(AssertionError):
-        axioms.every_layer_equals_each(shifted)
+        axioms.every_layer_equals_single_layers(shifted)
 
 
 def test_compare_runs_the_model_once_a_batch(load, forwards):
@@ -152,7 +152,7 @@ def test_a_decoder_without_padding_id_is_explained_one_by_one(load):
     subject = load("gpt2")
     subject.model.config.pad_token_id, before = None, subject.model.config.pad_token_id
     try:
-        assert subject.one_at_a_time
+        assert subject.unbatchable
         assert len(nbsal.Explainer(subject, "gradcam").map(axioms.TEXTS, progress=False)) == len(axioms.TEXTS)
         bare = {name: nbsal.Explainer(subject, name)(axioms.TEXTS[0]).scores for name in SEVERAL_RUNS}
         with pytest.raises(ModelError, match=r"set a decoder's model\.config\.pad_token_id, or take occlusion\."):

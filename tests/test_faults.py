@@ -15,7 +15,7 @@ from nbsal import corpus, evaluation
 from nbsal.corpus.storage import LOCK
 from nbsal.errors import ModelError
 from nbsal.heads import HeadMask, Parse, study
-from nbsal.lrp.mode import shadow
+from nbsal.lrp.mode import proxy_of
 from nbsal.widgets import Highlight
 from tests import axioms, zoo
 from tests.axioms import TEXTS
@@ -40,7 +40,7 @@ def interrupted(subject, forward=1, backward=False):
         calls.append(module)
         hidden = output if isinstance(output, torch.Tensor) else output[0]
         if len(calls) == forward and backward:
-            beneath = shadow(hidden)  # the way that relevance takes
+            beneath = proxy_of(hidden)  # the way that relevance takes
             (hidden if beneath is None else beneath).register_hook(raising)
         elif len(calls) == forward:
             raise KeyboardInterrupt

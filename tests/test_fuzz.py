@@ -249,7 +249,7 @@ def test_a_strange_lock_is_taken_over_or_refused(tmp_path_factory, lock):
     (folder / LOCK).write_bytes(lock.replace(b'"host": null', b'"host": "%s"' % socket.gethostname().encode()))
 
     def take():
-        with Storage(folder).locked():
+        with Storage(folder).lock():
             pass
 
     told(take)

@@ -59,7 +59,7 @@ def test_traces_and_relevance(case):
     )
     stacked = lambda parts, keys: torch.stack([parts[key][0] for key in keys])  # noqa: E731
     record = read.relevance_maps(rules.PUBLISHED)
-    twofold = read.relevance_maps(rules.TWOFOLD)
+    twofold = read.relevance_maps(rules.CHEFER_RULES)
     found = {
         "logits": (read.logits, EXACT),
         "attn": (stacked(read.attention, range(4)), EXACT),
@@ -80,7 +80,7 @@ def test_masked_relevance(case, name):
     method = nbsal.Explainer(subject, "mask-lrp@published", mask=golden.MASKS[name]).method
     encoded = subject.encode_ids(**golden.inputs(case))
     read = trace.record(subject, encoded, [int(golden.BERT[f"{case}/target"])], needs=set())
-    record = read.relevance_maps(rules.PUBLISHED, method.passage(read))
+    record = read.relevance_maps(rules.PUBLISHED, method.attention_filter(read))
     prefix = f"{case}/mlrp_MGAE_{name}"
     ours = torch.stack([record.attention[block][0] for block in range(4)])
     assert relative(ours, golden.BERT[f"{prefix}_attn_cam"]) < RELEVANCE

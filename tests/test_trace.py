@@ -40,7 +40,7 @@ def test_attention_gradients_are_true_gradients(load, architecture, monkeypatch)
     subject = load(architecture)
     encoded = subject.encode(axioms.TEXTS[0])
     read = trace.record(subject, encoded, [1], needs=["attention", "attention_grad"])
-    query, block, head, key, step = subject.pooled(encoded)[0], 1, 2, 3, 1e-3
+    query, block, head, key, step = subject.pooled_positions(encoded)[0], 1, 2, 3, 1e-3
     plain = trace._Attention.__torch_function__
 
     def value(nudge):
@@ -136,14 +136,14 @@ def test_what_lies_otherwise_is_refused_and_the_rest_is_explained(kind):
 
 def test_models_that_see_padding_are_read_text_by_text(load):
     """FNet knows no mask; XLNet's mean, and its last position, take padding in."""
-    assert nbsal.load(fnet()).one_at_a_time
+    assert nbsal.load(fnet()).unbatchable
     for summary in ("last", "mean", "first"):
         torch.manual_seed(0)
         config = transformers.XLNetConfig(**LARGE, **XLNET, summary_type=summary)
         subject = nbsal.load(transformers.XLNetForSequenceClassification(config).eval())
-        assert subject.pooling == summary and subject.one_at_a_time == (summary != "first")
+        assert subject.pooling == summary and subject.unbatchable == (summary != "first")
     for name in zoo.ENCODERS:
-        assert not load(name).one_at_a_time, name
+        assert not load(name).unbatchable, name
 
 
 @pytest.mark.parametrize("name", ["lrp@published", "transformer-attribution@published"])
@@ -151,5 +151,5 @@ def test_published_spans_spread_their_relevance_over_their_own_text(load, name):
     """As published, a span's end goes to all positions in equal parts; those of padding are not the text's."""
     pairs = [("Who wrote the book?", text) for text in axioms.TEXTS]
     explain = nbsal.Explainer(load("bert", "span"), name)
-    for pair, one in zip(pairs, axioms.in_one_batch(explain, pairs), strict=True):
+    for pair, one in zip(pairs, axioms.explain_batched(explain, pairs), strict=True):
         assert axioms.relative(one.scores, explain(pair).scores) < 1e-6

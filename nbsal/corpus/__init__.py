@@ -1,11 +1,11 @@
-"""A whole corpus: explained in shards that survive anything, kept as an ordinary Parquet dataset, opened again later.
+"""Explanations of whole corpora, computed in shards, stored as a Parquet dataset and resumed after interruptions.
 
 >>> import tempfile, nbsal
 >>> from nbsal import corpus
 >>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
 >>> with tempfile.TemporaryDirectory() as out:
-...     found = corpus.explain(explainer, ["A joy.", "", "A dull bore."], out, progress=False)
-...     found, found.saliency(2).prediction
+...     explained = corpus.explain(explainer, ["A joy.", "", "A dull bore."], out, progress=False)
+...     explained, explained.saliency(2).prediction
 (Corpus(3 texts, 1 failed, gradcam), 'negative')
 """
 

@@ -1,4 +1,4 @@
-"""Cluster: shards as tasks of an existing Dask cluster; each worker loads the model once and writes its shards."""
+"""Shards as tasks of a Dask cluster: each worker loads the model once, explains shards and writes them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -13,48 +13,48 @@ from nbsal.progress import Meter
 if TYPE_CHECKING:
     from distributed import Client
 
-RETRIES = 3  # of a shard whose task raised; those of lost workers are not counted among them
-AHEAD = 2  # shards that wait for each thread of the cluster, so that none is idle
-PATIENCE = 0.5  # seconds between looks at `cancel`
+RETRIES = 3  # of a shard whose task raised an error; lost workers do not count
+QUEUED_PER_THREAD = 2  # shards submitted for each thread of the cluster, so that none is idle
+CANCEL_INTERVAL = 0.5  # seconds between checks of `cancel`
 
 
-def shards(
-    work: ShardTask, storage: Storage, jobs: Iterable[tuple[int, list[Any]]], meter: Meter, client: "Client"
+def run_shards(
+    task: ShardTask, storage: Storage, jobs: Iterable[tuple[int, list[Any]]], meter: Meter, client: "Client"
 ) -> Iterator[tuple[int, Shard]]:
-    """Shards in the order they are done, a few for each thread under way at a time."""
+    """Run the shards on the cluster, a few per thread at a time, and yield them as they finish."""
     from distributed import wait
 
-    name = f"nbsal-{storage.place}"
-    client.register_plugin(ModelPlugin(name, work))
-    waiting, running = iter(jobs), dict[Any, int]()
+    name = f"nbsal-{storage.location}"
+    client.register_plugin(ModelPlugin(name, task))
+    pending, running = iter(jobs), dict[Any, int]()
     try:
         while True:
-            for number, values in islice(waiting, max(0, _width(client) - len(running))):
-                task = client.submit(_shard, name, storage.place, number, values, retries=RETRIES, pure=False)
-                running[task] = len(values)
+            for number, values in islice(pending, max(0, _queue_size(client) - len(running))):
+                future = client.submit(_run_shard, name, storage.location, number, values, retries=RETRIES, pure=False)
+                running[future] = len(values)
             if not running:
                 return
             try:
-                done = wait(list(running), timeout=PATIENCE, return_when="FIRST_COMPLETED").done
+                done = wait(list(running), timeout=CANCEL_INTERVAL, return_when="FIRST_COMPLETED").done
             except TimeoutError:
                 done = set()
             meter.check()
-            for task in done:
-                meter.step(running.pop(task))
-                yield task.result()
+            for future in done:
+                meter.step(running.pop(future))
+                yield future.result()
     finally:
         client.cancel(list(running))
         client.unregister_worker_plugin(name)
 
 
-def _width(client: "Client") -> int:
-    """How many shards may be under way; workers come and go."""
+def _queue_size(client: "Client") -> int:
+    """How many shards may be submitted at a time; the number of workers may change during the run."""
     threads: int = sum(client.ncores().values())
-    return AHEAD * max(1, threads)
+    return QUEUED_PER_THREAD * max(1, threads)
 
 
-def _shard(name: str, place: str, number: int, values: Sequence[Any]) -> tuple[int, Shard]:
-    """The task: one shard by the explainers that its worker holds."""
+def _run_shard(name: str, location: str, number: int, values: Sequence[Any]) -> tuple[int, Shard]:
+    """Run one shard on a worker, with the model that its plugin has loaded."""
     from distributed import get_worker
 
-    return number, get_worker().plugins[name].work.shard(Storage(place), number, values, Meter(None))
+    return number, get_worker().plugins[name].task.run(Storage(location), number, values, Meter(None))

@@ -1,4 +1,4 @@
-"""Corpus: a folder of explanations opened again; nothing is read before it is asked for, and the model never is."""
+"""A stored corpus, opened without its model; shards are read when they are needed."""
 
 import io
 import os
@@ -23,54 +23,54 @@ if TYPE_CHECKING:
 
 
 class Corpus(Sequence[Saliency]):
-    """The texts that were explained, in the order of the source, as the first method sees them.
+    """A sequence of the explanations by the first method, in the order of the source, without failed rows.
 
-    `dataset` is all rows and columns, lazily; `saliency(i)` is row i of the source under any method.
+    `saliency(i)` is the explanation of row i of the source by any method; `dataset` has all rows and columns.
 
     >>> import tempfile, nbsal
     >>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
     >>> with tempfile.TemporaryDirectory() as out:
-    ...     found = nbsal.corpus.explain(explainer, ["A joy.", " "], out, progress=False)
-    ...     found.methods, len(found), found.failures()["error"].item()
-    (['gradcam'], 1, 'Text 1 is empty or blank: there is nothing to explain.')
+    ...     corpus = nbsal.corpus.explain(explainer, ["A joy.", " "], out, progress=False)
+    ...     corpus.methods, len(corpus), corpus.failures()["error"].item()
+    (['gradcam'], 1, 'Text 1 is empty or blank. Pass a text with words.')
     """
 
     def __init__(self, storage: Storage, manifest: Manifest) -> None:
-        self.place = storage.place
+        self.location = storage.location
         self.plan: Plan = manifest.plan
         self.shards: list[Shard] = [manifest.shards[number] for number in sorted(manifest.shards)]
         self.complete = manifest.complete
         self._storage = storage
-        self._table = lru_cache(maxsize=2)(self._read)
+        self._table = lru_cache(maxsize=2)(self._read_shard)
 
     @property
     def methods(self) -> list[str]:
-        """The names under which texts were explained."""
+        """The names of the methods."""
         return list(self.plan.methods)
 
     @property
     def rows(self) -> int:
-        """How many rows of the source are there, those that failed among them."""
+        """The number of rows of the source that are stored, including those that failed."""
         return sum(shard.rows for shard in self.shards)
 
     @property
     def failed(self) -> int:
-        """How many rows could not be explained."""
+        """The number of rows that could not be explained."""
         return sum(shard.failed for shard in self.shards)
 
     @property
-    def cut(self) -> int:
-        """How many texts were longer than the model reads."""
+    def truncated(self) -> int:
+        """The number of texts that were truncated to the model's maximum length."""
         return sum(shard.cut for shard in self.shards)
 
     @property
     def tokens(self) -> int:
-        """How many tokens have scores."""
+        """The number of tokens that have scores."""
         return sum(shard.tokens for shard in self.shards)
 
     @property
     def size(self) -> int:
-        """How many bytes the dataset takes."""
+        """The size of the dataset in bytes."""
         return sum(shard.size for shard in self.shards)
 
     @cached_property
@@ -78,38 +78,43 @@ class Corpus(Sequence[Saliency]):
         """All shards as a lazy `pyarrow.dataset.Dataset`: `.to_table(columns=..., filter=...)`."""
         from pyarrow import dataset
 
-        paths = [self._storage.where(shard.name) for shard in self.shards]
+        paths = [self._storage.path_of(shard.name) for shard in self.shards]
         if not paths:
-            raise InputError(f"{self.place} holds no finished shard yet.")
+            raise InputError(
+                f"{self.location} has no finished shard yet. Run nbsal.corpus.explain to add some.",
+                argument="location",
+                value=self.location,
+            )
         return dataset.dataset(paths, filesystem=self._storage.files, format="parquet")
 
     def to_frame(self, columns: Sequence[str] | None = None) -> "pandas.DataFrame":
-        """One row a text; name the columns that are wanted of a large corpus."""
-        return self._frame(columns)
+        """A data frame with one row per text; for a large corpus, name the columns that you need."""
+        return self._read_frame(columns)
 
     def failures(self) -> "pandas.DataFrame":
-        """The rows that could not be explained, each with its error."""
+        """The rows that could not be explained, with their errors."""
         from pyarrow import dataset
 
-        return self._frame(["text_id", "text", ERROR], dataset.field(ERROR).is_valid())
+        return self._read_frame(["text_id", "text", ERROR], dataset.field(ERROR).is_valid())
 
     def saliency(self, i: int, method: str | None = None) -> Saliency:
-        """What was found for row `i` of the source."""
+        """The explanation of row `i` of the source."""
         at = next((at for at, shard in enumerate(self.shards) if shard.first <= i < shard.first + shard.rows), None)
         if at is None:
-            raise InputError(f"There is no row {i}: {self.place} holds {self.rows} rows so far, from 0.")
-        return self._unpacked(at, i - self.shards[at].first, self._method(method))
+            message = f"There is no row i={i}: {self.location} has {self.rows} rows so far, numbered from 0."
+            raise InputError(message, argument="i", value=i)
+        return self._load(at, i - self.shards[at].first, self._check_method(method))
 
     def saliencies(self, method: str | None = None) -> Iterator[Saliency]:
-        """Every text that was explained, one after the other; a shard at a time is in memory."""
-        name = self._method(method)
+        """All explanations by one method; one shard at a time is in memory."""
+        name = self._check_method(method)
         for at in range(len(self.shards)):
-            yield from (self._unpacked(at, place, name) for place in self._places(at))
+            yield from (self._load(at, place, name) for place in self._explained_places(at))
 
     def clouds(
         self, method: str | None = None, idf: Mapping[str, float] | None = None, **options: Any
     ) -> "clouds.Cloud":
-        """What `nbsal.clouds.rank` makes of all its texts."""
+        """The token clouds of all texts, as from `nbsal.clouds.rank`."""
         return clouds.rank(self.saliencies(method), idf, **options)
 
     def games(
@@ -119,18 +124,18 @@ class Corpus(Sequence[Saliency]):
         rows: Iterable[int] | None = None,
         **options: Any,
     ) -> "evaluation.Results":
-        """Both games under every method, from stored scores: the model is only asked about texts with tokens hidden.
+        """Play both games with the stored scores of every method; the model only runs on texts with hidden tokens.
 
-        `subject` is the model that was explained; without it, it is loaded by its name. `rows` are numbers of the
-        source, all by default, and `labels` are theirs.
+        `subject` is the model that was explained; without it, the model is loaded by its name. `rows` are row numbers
+        of the source, all by default, and `labels` are the labels of these rows.
         """
-        chosen = None if rows is None else list(rows)
-        each = {
-            name: list(self.saliencies(name)) if chosen is None else [self.saliency(i, name) for i in chosen]
+        numbers = None if rows is None else list(rows)
+        saliencies = {
+            name: list(self.saliencies(name)) if numbers is None else [self.saliency(i, name) for i in numbers]
             for name in self.methods
         }
-        members, texts, cache = stored_method.stored_explainers(self.plan, each, subject)
-        return evaluation.games(members, texts, labels, cache=cache, **options)
+        explainers, texts, cache = stored_method.stored_explainers(self.plan, saliencies, subject)
+        return evaluation.games(explainers, texts, labels, cache=cache, **options)
 
     @overload
     def __getitem__(self, index: int) -> Saliency: ...
@@ -139,11 +144,11 @@ class Corpus(Sequence[Saliency]):
     def __getitem__(self, index: int | slice) -> Saliency | Saliencies:
         if isinstance(index, slice):
             return Saliencies([self[i] for i in range(*index.indices(len(self)))])
-        wanted = index + len(self) if index < 0 else index
+        position = index + len(self) if index < 0 else index
         for at, end in enumerate(accumulate(shard.explained for shard in self.shards)):
-            if 0 <= wanted < end:
-                place = self._places(at)[wanted - end + self.shards[at].explained]
-                return self._unpacked(at, place, self.methods[0])
+            if 0 <= position < end:
+                place = self._explained_places(at)[position - end + self.shards[at].explained]
+                return self._load(at, place, self.methods[0])
         raise IndexError(index)
 
     def __len__(self) -> int:
@@ -152,48 +157,54 @@ class Corpus(Sequence[Saliency]):
     def __iter__(self) -> Iterator[Saliency]:
         return self.saliencies()
 
-    def _frame(self, columns: Sequence[str] | None, rows: Any = None) -> "pandas.DataFrame":
-        with loading(self.place, "folder of sound Parquet files: explain the corpus again, which redoes others alone"):
-            for name in set(columns or ()) - set(self.dataset.schema.names):
-                raise UnknownName("column of this corpus", name, self.dataset.schema.names)
+    def _read_frame(self, columns: Sequence[str] | None, rows: Any = None) -> "pandas.DataFrame":
+        with loading(self.location, "readable Parquet dataset (nbsal.corpus.explain restores damaged shards)"):
+            available = self.dataset.schema.names
+            for name in columns or ():
+                if name not in available:
+                    raise UnknownName("columns", name, available)
             frame: pandas.DataFrame = self.dataset.to_table(columns=columns, filter=rows).to_pandas()
         return frame
 
-    def _method(self, name: str | None) -> str:
+    def _check_method(self, name: str | None) -> str:
         if name is not None and name not in self.methods:
-            raise UnknownName("method in this corpus", name, self.methods)
+            raise UnknownName("method", name, self.methods)
         return name or self.methods[0]
 
     @cached_property
     def _vocabulary(self) -> list[str]:
         return read_vocabulary(self._storage, self.plan.vocabulary)
 
-    def _read(self, at: int) -> Any:
-        """A shard, if it is as it was written."""
+    def _read_shard(self, at: int) -> Any:
+        """The table of a shard, after checking its checksum."""
         from pyarrow import parquet
 
         shard = self.shards[at]
-        data = self._storage.sound(shard.name, shard.checksum)
+        data = self._storage.read_verified(shard.name, shard.checksum)
         if data is None:
-            raise InputError(f"{self.place}/{shard.name} is damaged: explain the corpus again, which redoes it alone.")
+            raise InputError(
+                f"{self.location}/{shard.name} is missing or damaged. Run nbsal.corpus.explain again to restore it.",
+                argument="location",
+                value=self.location,
+            )
         return parquet.read_table(io.BytesIO(data))
 
-    def _places(self, at: int) -> list[int]:
+    def _explained_places(self, at: int) -> list[int]:
         """The rows of a shard that have scores."""
         return [place for place, valid in enumerate(self._table(at)[ERROR].is_null().to_pylist()) if valid]
 
-    def _unpacked(self, at: int, place: int, name: str) -> Saliency:
+    def _load(self, at: int, place: int, name: str) -> Saliency:
         return from_table(self._table(at), place, name, self.plan, self._vocabulary)
 
     def __repr__(self) -> str:
-        known = ((self.failed, "failed"), (self.cut, "cut to the model's length"))
-        notes = [f"{count:,} {what}" for count, what in known if count]
+        counts = ((self.failed, "failed"), (self.truncated, "truncated"))
+        notes = [f"{count:,} {what}" for count, what in counts if count]
         state = [] if self.complete else ["not complete"]
         return f"Corpus({', '.join([f'{self.rows:,} texts', *notes, *state, *self.methods])})"
 
 
-def open_corpus(place: str | os.PathLike[str]) -> Corpus:
-    """The corpus of a folder, finished or not.
+def open_corpus(location: str | os.PathLike[str]) -> Corpus:
+    """Open the corpus in a folder, or at an address that fsspec supports; the run need not be complete.
 
     >>> import tempfile, nbsal
     >>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -202,10 +213,12 @@ def open_corpus(place: str | os.PathLike[str]) -> Corpus:
     ...     nbsal.corpus.open(out).clouds(unit="word").labels
     ['negative', 'positive']
     """
-    storage = Storage(place)
+    storage = Storage(location)
     manifest = Manifest.read(storage)
     if manifest is None:
         raise InputError(
-            f"{storage.place} holds no corpus: make one with nbsal.corpus.explain(explainer, source, out)."
+            f"{storage.location} does not hold a corpus. Create one with nbsal.corpus.explain(explainer, source, out).",
+            argument="location",
+            value=location,
         )
     return Corpus(storage, manifest)

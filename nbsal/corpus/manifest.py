@@ -1,4 +1,4 @@
-"""Manifest: what a run was asked for, and the shards that are done, each with its checksum; replaced whole."""
+"""The manifest of a corpus: the plan of the run, and the finished shards with their checksums."""
 
 import hashlib
 import json
@@ -19,31 +19,34 @@ from nbsal.validation import loading
 
 SCHEMA = 1
 NAME = "_manifest.json"
-# Tokens of a batch, padding included: on a processor enough to fill its vector units and little enough to stay in its
-# caches, on a GPU enough to fill it.
+# Tokens per batch, padding included: on a CPU enough to fill its vector units and few enough to stay in its caches; on
+# a GPU enough to fill it.
 TOKENS = {"cpu": 1024, "cuda": 16384}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What decides every number of a corpus; a run is only gone on with under the same one."""
+    """Everything that determines the scores of a corpus. A run can only be resumed under the same plan.
+
+    The names of its fields are keys of the stored manifest.
+    """
 
     shard_rows: int
-    tokens: int  # of a batch
+    tokens: int  # per batch
     text: Columns
     target: str
     dtype: str
     model: str
     task: str
     labels: tuple[str, ...]
-    weights: str  # checksum of the model's
+    weights: str  # checksum of the model's weights
     vocabulary: str  # checksum of the names of its tokens
-    masks: str  # checksum of the head masks that methods use
+    masks: str  # checksum of the head masks of the methods
     methods: Mapping[str, Mapping[str, Any]]  # name -> provenance
     schema: int = SCHEMA
 
     @classmethod
-    def of(
+    def create(
         cls,
         explainers: Mapping[str, Explainer],
         shard_rows: int,
@@ -52,9 +55,9 @@ class Plan:
         dtype: str,
         tokens: int | None,
     ) -> Self:
-        """The plan of a new run."""
+        """The plan of a new run; `tokens` None chooses the size of batches for the model's device."""
         subject = next(iter(explainers.values())).subject
-        made = cls(
+        plan = cls(
             shard_rows=shard_rows,
             tokens=tokens or TOKENS.get(subject.device.type, TOKENS["cpu"]),
             text=text,
@@ -68,48 +71,53 @@ class Plan:
             masks=_masks_digest(explainers.values()),
             methods={name: explainer.provenance for name, explainer in explainers.items()},
         )
-        return cls.parsed(json.loads(json.dumps(asdict(made))))
+        return cls.from_json(json.loads(json.dumps(asdict(plan))))
 
     @classmethod
-    def parsed(cls, stored: dict[str, Any]) -> Self:
-        """The plan that was written as JSON."""
+    def from_json(cls, stored: dict[str, Any]) -> Self:
+        """The plan that was stored as JSON."""
         text, labels = stored["text"], tuple(stored["labels"])
         return cls(**stored | {"text": tuple(text) if isinstance(text, list) else text, "labels": labels})
 
-    def check(self, other: Self) -> None:
-        """Refuse to go on with another plan; newer versions of what runs it are no other plan."""
+    def check_same(self, other: Self) -> None:
+        """Refuse to resume with another plan; versions of nbsal and its dependencies may differ."""
         for name in self.__dataclass_fields__:
-            begun, asked = _plain(getattr(self, name)), _plain(getattr(other, name))
-            if begun != asked:
+            stored, new = _without_versions(getattr(self, name)), _without_versions(getattr(other, name))
+            if stored != new:
                 raise InputError(
-                    f"This corpus was begun with {name}={begun!r:.200}, not {asked!r:.200}: ask for the same again, or "
-                    "choose another folder."
+                    f"This corpus was started with {name}={stored!r:.200}, not {new!r:.200}. Use the same settings to "
+                    "resume, or choose another folder.",
+                    argument=name,
+                    value=new,
                 )
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A file of the dataset as it was written, and the rows of the source that it holds."""
+    """One file of the dataset, and the rows of the source that it holds.
+
+    The names of its fields are keys of the stored manifest.
+    """
 
     name: str
-    first: int
+    first: int  # index of its first row in the source
     rows: int
-    failed: int
-    cut: int  # rows of which the model read only a part
+    failed: int  # rows that could not be explained
+    cut: int  # rows whose texts were truncated
     tokens: int
-    size: int
+    size: int  # in bytes
     checksum: str
-    source: str  # checksum of the texts it explains
+    source: str  # checksum of its texts
 
     @property
     def explained(self) -> int:
-        """How many of its rows have scores."""
+        """The number of rows that have scores."""
         return self.rows - self.failed
 
 
 @dataclass
 class Manifest:
-    """The plan and the shards that are done, by number."""
+    """The plan of a run and its finished shards by number."""
 
     plan: Plan
     shards: dict[int, Shard] = field(default_factory=dict)
@@ -117,65 +125,69 @@ class Manifest:
 
     @classmethod
     def read(cls, storage: Storage) -> Self | None:
-        """The manifest of a folder; None where nothing was begun."""
+        """The manifest of a folder; None if there is none."""
         data = storage.read(NAME)
         if data is None:
             return None
-        with loading(f"{storage.place}/{NAME}", "manifest of a corpus"):
+        with loading(f"{storage.location}/{NAME}", "corpus manifest"):
             stored = json.loads(data)
             schema = stored["plan"]["schema"]
             if schema != SCHEMA:
-                raise InputError(f"{storage.place} was written in schema {schema}; this nbsal reads schema {SCHEMA}.")
-            if stored.pop("checksum") != digest(_written(stored)):
-                raise ValueError("its checksum is another")
+                raise InputError(
+                    f"{storage.location} has schema {schema}, but this version of nbsal reads schema {SCHEMA}.",
+                    argument="location",
+                    value=storage.location,
+                )
+            if stored.pop("checksum") != digest(_to_json(stored)):
+                raise ValueError("its checksum does not match")
             shards = {int(number): Shard(**shard) for number, shard in stored["shards"].items()}
-            return cls(Plan.parsed(stored["plan"]), shards, stored["complete"])
+            return cls(Plan.from_json(stored["plan"]), shards, stored["complete"])
 
     def write(self, storage: Storage) -> None:
-        """Replace the one in the folder."""
+        """Replace the manifest of a folder."""
         content = {
             "plan": asdict(self.plan),
             "complete": self.complete,
             "shards": {str(number): asdict(self.shards[number]) for number in sorted(self.shards)},
         }
-        storage.write(NAME, _written(content | {"checksum": digest(_written(content))}))
+        storage.write(NAME, _to_json(content | {"checksum": digest(_to_json(content))}))
 
 
-def _written(content: dict[str, Any]) -> bytes:
+def _to_json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, ensure_ascii=False, indent=1).encode()
 
 
 def weights_digest(subject: Subject) -> str:
     """A checksum of a model's weights."""
-    found = hashlib.blake2b(digest_size=16)
+    checksum = hashlib.blake2b(digest_size=16)
     for name, tensor in sorted(subject.model.state_dict().items()):
-        found.update(name.encode())
-        found.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    return found.hexdigest()
+        checksum.update(name.encode())
+        checksum.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+    return checksum.hexdigest()
 
 
 def _masks_digest(explainers: Iterable[Explainer]) -> str:
-    found = hashlib.blake2b(digest_size=16)
+    checksum = hashlib.blake2b(digest_size=16)
     for explainer in explainers:
         mask = getattr(explainer.method, "mask", None)
         if isinstance(mask, HeadMask):
             for part in mask.parts(weighted=True):
-                found.update(part.tobytes())
-    return found.hexdigest()
+                checksum.update(part.tobytes())
+    return checksum.hexdigest()
 
 
 def source_digest(values: Iterable[Any]) -> str:
-    """A checksum of what a source gave."""
-    found = hashlib.blake2b(digest_size=16)
+    """A checksum of rows of a source."""
+    checksum = hashlib.blake2b(digest_size=16)
     for value in values:
-        shown = value.reason if isinstance(value, UnreadableRow) else value if isinstance(value, str) else repr(value)
-        data = shown.encode("utf-8", "surrogatepass")
-        found.update(f"{type(value).__name__} {len(data)} ".encode() + data)
-    return found.hexdigest()
+        text = value.reason if isinstance(value, UnreadableRow) else value if isinstance(value, str) else repr(value)
+        data = text.encode("utf-8", "surrogatepass")
+        checksum.update(f"{type(value).__name__} {len(data)} ".encode() + data)
+    return checksum.hexdigest()
 
 
-def _plain(value: Any) -> Any:
-    """Without the versions of what runs it."""
+def _without_versions(value: Any) -> Any:
+    """The value without the versions of nbsal and its dependencies."""
     if not isinstance(value, Mapping):
         return value
-    return {name: _plain(part) for name, part in value.items() if name != "versions"}
+    return {name: _without_versions(part) for name, part in value.items() if name != "versions"}

@@ -1,8 +1,8 @@
-"""Table: explanations as columns, one row a text, and back.
+"""Conversion of explanations to Parquet tables, with one row per text, and back.
 
-Scores are kept divided by a power of two of their text, so that float16 has room for the largest and the smallest
-methods. Rounding makes scores equal that were not: `NAME_ties` says in which order tokens of equal stored score stood,
-so that ranks come back as they were.
+Scores are divided by a power of two for each text, so that float16 can hold scores of any magnitude. Rounding can make
+different scores equal; the column `NAME_ties` stores the order of tokens with equal stored scores, so that rankings are
+restored exactly.
 """
 
 import io
@@ -19,10 +19,10 @@ from nbsal.errors import InputError
 from nbsal.model.tokens import Row
 from nbsal.saliency import Saliency
 
-RowResult = Mapping[str, Saliency] | str  # what methods say of a text, or why there is nothing
+RowResult = Mapping[str, Saliency] | str  # the explanations of a text by method, or the text of its error
 TEXT, PAIR, ERROR = "text", "pair", "error"
-ABOUT = ("text_id", TEXT, PAIR, ERROR, "prediction", "target", "probabilities", "dropped")
-PER_TOKEN = {
+ROW_COLUMNS = ("text_id", TEXT, PAIR, ERROR, "prediction", "target", "probabilities", "dropped")
+TOKEN_COLUMNS = {
     "token_ids": "int32",
     "starts": "int32",
     "lengths": "int32",
@@ -30,113 +30,126 @@ PER_TOKEN = {
     "segments": "int8",
     "types": "int8",
 }
-PER_METHOD = ("", "_scale", "_ties", "_notes")
+METHOD_SUFFIXES = ("", "_scale", "_ties", "_notes")
 KEY = b"nbsal"
-LEVEL = 12  # of zstd: beyond it packing takes longer than a GPU takes to explain
-ORDINARY = {"target", "dropped"}  # parts of a provenance that have columns of their own
+LEVEL = 12  # of zstd: at higher levels compression takes longer than a GPU takes to explain
+STORED_PROVENANCE = {"target", "dropped"}  # entries of a provenance that have columns of their own
 
 
-def to_table(plan: Plan, first: int, values: Sequence[Any], found: Sequence[RowResult]) -> bytes:
-    """A shard as a Parquet file."""
+def to_table(plan: Plan, first: int, values: Sequence[Any], results: Sequence[RowResult]) -> bytes:
+    """A shard as the bytes of a Parquet file; `first` is the index of its first row in the source."""
     import pyarrow
     from pyarrow import parquet
 
-    readings = [None if isinstance(one, str) else next(iter(one.values())) for one in found]
-    columns = _about(plan, first, values, found, readings) | _tokens(readings)
+    saliencies = [None if isinstance(result, str) else next(iter(result.values())) for result in results]
+    columns = _row_columns(plan, first, values, results, saliencies) | _token_columns(saliencies)
     for name in plan.methods:
-        columns |= _scores(plan, name, [None if isinstance(one, str) else one[name] for one in found])
-    about = json.dumps({"schema": plan.schema, "model": plan.model, "task": plan.task, "methods": dict(plan.methods)})
-    table = pyarrow.table(columns).replace_schema_metadata({KEY: about.encode()})
+        columns |= _method_columns(
+            plan, name, [None if isinstance(result, str) else result[name] for result in results]
+        )
+    metadata = {"schema": plan.schema, "model": plan.model, "task": plan.task, "methods": dict(plan.methods)}
+    table = pyarrow.table(columns).replace_schema_metadata({KEY: json.dumps(metadata).encode()})
     buffer = io.BytesIO()
-    # Numbers that hardly repeat are packed best byte by byte, though not half precision; other columns have few values.
-    apart = ["token_ids", "starts", *(f"{name}_ties" for name in plan.methods)]
-    lists = {f"{name}.list.element": "BYTE_STREAM_SPLIT" for name in apart}
-    others = [name for name in table.column_names if name not in (*apart, *plan.methods, TEXT, PAIR)]
-    few = [f"{name}.list.element" if name in PER_TOKEN else name for name in others]
+    # Numbers that rarely repeat compress best byte by byte, except half-precision scores. The other columns have few
+    # distinct values, which suits a dictionary.
+    split = ["token_ids", "starts", *(f"{name}_ties" for name in plan.methods)]
+    encodings = {f"{name}.list.element": "BYTE_STREAM_SPLIT" for name in split}
+    others = [name for name in table.column_names if name not in (*split, *plan.methods, TEXT, PAIR)]
+    dictionaries = [f"{name}.list.element" if name in TOKEN_COLUMNS else name for name in others]
     parquet.write_table(
-        table, buffer, compression="zstd", compression_level=LEVEL, use_dictionary=few, column_encoding=lists
+        table,
+        buffer,
+        compression="zstd",
+        compression_level=LEVEL,
+        use_dictionary=dictionaries,
+        column_encoding=encodings,
     )
     return buffer.getvalue()
 
 
 def from_table(table: Any, at: int, name: str, plan: Plan, vocabulary: Sequence[str]) -> Saliency:
-    """The explanation that a row of a shard holds."""
-    wanted = (*ABOUT, *PER_TOKEN, *(name + part for part in PER_METHOD))
-    stored = {column: table[column][at].as_py() for column in wanted}
+    """The explanation by one method in row `at` of a shard's table."""
+    columns = (*ROW_COLUMNS, *TOKEN_COLUMNS, *(name + suffix for suffix in METHOD_SUFFIXES))
+    stored = {column: table[column][at].as_py() for column in columns}
     if stored[ERROR] is not None:
-        raise InputError(f"Row {stored['text_id']} was not explained: {stored[ERROR]}")
-    about = json.loads(table.schema.metadata[KEY])["methods"][name]
-    row, scores = _row(stored, vocabulary), np.array(stored[name], np.float32)
-    places = stored[f"{name}_ties"]
-    exact = scores * np.float32(stored[f"{name}_scale"])
+        message = f"Row {stored['text_id']} was not explained: {stored[ERROR]}"
+        raise InputError(message, argument="i", value=stored["text_id"])
+    provenance = json.loads(table.schema.metadata[KEY])["methods"][name]
+    row, scores = _restore_row(stored, vocabulary), np.array(stored[name], np.float32)
+    ranks = stored[f"{name}_ties"]
+    scaled = scores * np.float32(stored[f"{name}_scale"])
     probabilities = np.array(stored["probabilities"], np.float32)
     return Saliency(
         row=row,
         target=stored["target"],
         prediction=stored["prediction"],
         probabilities=probabilities.reshape(-1, 2) if plan.task == "span" else probabilities,
-        method=about["method"],
-        provenance=about
+        method=provenance["method"],
+        provenance=provenance
         | {"target": stored["target"], "dropped": stored["dropped"]}
         | json.loads(stored[f"{name}_notes"] or "{}"),
-        scores=exact,
-        tie_breaker=exact if places is None else untied(scores, row.content, places),
+        scores=scaled,
+        tie_breaker=scaled if ranks is None else tie_breaker(scores, row.content, ranks),
     )
 
 
-def ties(stored: NDArray[Any], order: Sequence[int]) -> list[int] | None:
-    """Places of tokens within those of equal stored score, for such tokens alone, in the order of reading.
+def tie_ranks(stored: NDArray[Any], order: Sequence[int]) -> list[int] | None:
+    """For each token whose stored score equals another's, its rank among them; tokens are in text order.
 
-    `order` is that of content tokens; None where tokens of equal score stand in the order of reading.
+    `order` is the exact order of the content tokens. None if tokens of equal score are in text order.
     """
     groups = [list(group) for _, group in groupby(order, lambda token: stored[token])]
     if all(group == sorted(group) for group in groups):
         return None
-    places = {token: place for group in groups if len(group) > 1 for place, token in enumerate(group)}
-    return [places[token] for token in sorted(places)]
+    ranks = {token: rank for group in groups if len(group) > 1 for rank, token in enumerate(group)}
+    return [ranks[token] for token in sorted(ranks)]
 
 
-def untied(stored: NDArray[Any], content: Sequence[int], places: Sequence[int]) -> NDArray[np.float32]:
-    """What orders tokens of equal stored score, from what `ties` made of it."""
+def tie_breaker(stored: NDArray[Any], content: Sequence[int], ranks: Sequence[int]) -> NDArray[np.float32]:
+    """The tie-breaker that restores the order from `tie_ranks`."""
     _, group, sizes = np.unique(stored[list(content)], return_inverse=True, return_counts=True)
-    signed = np.zeros(len(stored), np.float32)
-    signed[np.array(content)[sizes[group] > 1]] = -np.array(places, np.float32)
-    return signed
+    values = np.zeros(len(stored), np.float32)
+    values[np.array(content)[sizes[group] > 1]] = -np.array(ranks, np.float32)
+    return values
 
 
 def scale_scores(scores: NDArray[Any], dtype: str) -> tuple[NDArray[Any], float]:
-    """Scores in a precision that may be too narrow for them, and the power of two that they were divided by."""
+    """Scores converted to `dtype`, which may be too narrow for them, and the power of two they were divided by."""
     largest = float(np.abs(scores).max(initial=0.0))
     scale = 2.0 ** int(np.frexp(largest)[1]) if dtype == "float16" and largest else 1.0
     return (scores / scores.dtype.type(scale)).astype(dtype), scale
 
 
-def _about(
-    plan: Plan, first: int, values: Sequence[Any], found: Sequence[RowResult], readings: Sequence[Saliency | None]
+def _row_columns(
+    plan: Plan,
+    first: int,
+    values: Sequence[Any],
+    results: Sequence[RowResult],
+    saliencies: Sequence[Saliency | None],
 ) -> dict[str, Any]:
     import pyarrow as pa
 
-    texts = [_members(value) for value in values]
-    chances = [None if s is None else s.probabilities.ravel() for s in readings]
-    if plan.task == "next-token":  # one a token of the vocabulary would be most of the corpus
-        chances = [None if one is None else one.max(keepdims=True) for one in chances]
+    texts = [_text_and_pair(value) for value in values]
+    probabilities = [None if s is None else s.probabilities.ravel() for s in saliencies]
+    if plan.task == "next-token":  # probabilities of the whole vocabulary would be most of the corpus
+        probabilities = [None if p is None else p.max(keepdims=True) for p in probabilities]
     return {
         "text_id": pa.array(range(first, first + len(values)), pa.int64()),
         TEXT: pa.array([text for text, _ in texts], pa.large_string()),
         PAIR: pa.array([pair for _, pair in texts], pa.large_string()),
-        ERROR: pa.array([one if isinstance(one, str) else None for one in found], pa.string()),
-        "prediction": pa.array([s and s.prediction for s in readings], pa.string()),
-        "target": pa.array([s and s.target for s in readings], pa.string()),
-        "probabilities": pa.array(chances, pa.list_(pa.float32())),
-        "dropped": pa.array([s and s.row.dropped for s in readings], pa.int32()),
+        ERROR: pa.array([result if isinstance(result, str) else None for result in results], pa.string()),
+        "prediction": pa.array([s and s.prediction for s in saliencies], pa.string()),
+        "target": pa.array([s and s.target for s in saliencies], pa.string()),
+        "probabilities": pa.array(probabilities, pa.list_(pa.float32())),
+        "dropped": pa.array([s and s.row.dropped for s in saliencies], pa.int32()),
     }
 
 
-def _tokens(readings: Sequence[Saliency | None]) -> dict[str, Any]:
+def _token_columns(saliencies: Sequence[Saliency | None]) -> dict[str, Any]:
     import pyarrow as pa
 
-    rows = [None if s is None else s.row for s in readings]
-    parts = {
+    rows = [None if s is None else s.row for s in saliencies]
+    columns = {
         "token_ids": [row and row.ids for row in rows],
         "starts": [row and [start for start, _ in row.offsets] for row in rows],
         "lengths": [row and [end - start for start, end in row.offsets] for row in rows],
@@ -144,35 +157,35 @@ def _tokens(readings: Sequence[Saliency | None]) -> dict[str, Any]:
         "segments": [row and row.segments for row in rows],
         "types": [row and row.types for row in rows],
     }
-    return {name: pa.array(part, pa.list_(getattr(pa, PER_TOKEN[name])())) for name, part in parts.items()}
+    return {name: pa.array(column, pa.list_(getattr(pa, TOKEN_COLUMNS[name])())) for name, column in columns.items()}
 
 
-def _scores(plan: Plan, name: str, saliencies: Sequence[Saliency | None]) -> dict[str, Any]:
+def _method_columns(plan: Plan, name: str, saliencies: Sequence[Saliency | None]) -> dict[str, Any]:
     import pyarrow as pa
 
     scores = pa.float16() if plan.dtype == "float16" else pa.float32()
-    kinds = (pa.list_(scores), pa.float64(), pa.list_(pa.int32()), pa.string())
-    rows = [(None,) * len(kinds) if s is None else _kept(plan, name, s) for s in saliencies]
-    columns = zip(PER_METHOD, zip(*rows, strict=True), kinds, strict=True)
-    return {name + part: pa.array(list(column), kind) for part, column, kind in columns}
+    types = (pa.list_(scores), pa.float64(), pa.list_(pa.int32()), pa.string())
+    rows = [(None,) * len(types) if s is None else _method_values(plan, name, s) for s in saliencies]
+    columns = zip(METHOD_SUFFIXES, zip(*rows, strict=True), types, strict=True)
+    return {name + suffix: pa.array(list(column), type_) for suffix, column, type_ in columns}
 
 
-def _kept(plan: Plan, name: str, saliency: Saliency) -> tuple[Any, ...]:
-    """Scores, their scale, ties, and what the provenance says of this text alone."""
+def _method_values(plan: Plan, name: str, saliency: Saliency) -> tuple[Any, ...]:
+    """The scores, their scale, the order of ties, and the provenance entries that are specific to this text."""
     stored, scale = scale_scores(saliency.scores, plan.dtype)
-    known = set(plan.methods[name]) | ORDINARY
-    notes = {key: value for key, value in saliency.provenance.items() if key not in known}
-    return stored, scale, ties(stored, saliency.order), json.dumps(notes) if notes else None
+    shared = set(plan.methods[name]) | STORED_PROVENANCE
+    notes = {key: value for key, value in saliency.provenance.items() if key not in shared}
+    return stored, scale, tie_ranks(stored, saliency.order), json.dumps(notes) if notes else None
 
 
-def _members(value: Any) -> tuple[str | None, str | None]:
-    """A text, or a pair, as far as it can be written down."""
+def _text_and_pair(value: Any) -> tuple[str | None, str | None]:
+    """The text of a row, or the two texts of a pair; None for parts that cannot be stored."""
     parts = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
-    kept = [part if isinstance(part, str) and _writable(part) else None for part in parts]
-    return kept[0], kept[1]
+    first, second = (part if isinstance(part, str) and _is_encodable(part) else None for part in parts)
+    return first, second
 
 
-def _writable(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -180,7 +193,7 @@ def _writable(text: str) -> bool:
     return True
 
 
-def _row(stored: Mapping[str, Any], vocabulary: Sequence[str]) -> Row:
+def _restore_row(stored: Mapping[str, Any], vocabulary: Sequence[str]) -> Row:
     ids = stored["token_ids"]
     return Row(
         text=stored[TEXT] if stored[PAIR] is None else (stored[TEXT], stored[PAIR]),

@@ -1,4 +1,4 @@
-"""Runs: a source explained shard by shard, here or on a Dask cluster; what was done before is not done again."""
+"""Explain a corpus shard by shard, in this process or on a Dask cluster; finished shards are skipped."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -42,13 +42,15 @@ def explain(
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> Corpus:
-    """Explain every text of a source into a folder of Parquet files, and open it.
+    """Explain every text of a source, store the explanations as Parquet files in a folder, and open it.
 
-    `source` is a Parquet, CSV or JSONL file, a frame, a `datasets` table, or any iterable of texts, pairs or dicts;
-    `text` is its column, or a pair of them. `out` is a folder, or an address that fsspec knows. A run that was stopped
-    goes on where it was when it is called again; `resume=False` insists on a new folder. A row that cannot be explained
-    is written down with its error. `target` is one for all texts. `client` is a Dask client: its workers, each with
-    the model, share the shards and write them.
+    You can interrupt it at any time; call it again to resume. With `resume=False`, a folder that holds a corpus is an
+    error.
+
+    `source` is a Parquet, CSV or JSONL file, a data frame, a `datasets` table, or an iterable of texts, pairs or dicts;
+    `text` is the name of its text column, or a pair of names for pairs of texts. `out` is a folder or an address that
+    fsspec supports. `target` is explained for every text. `dtype` is the precision of the stored scores. A row that
+    cannot be explained is stored with its error. `client` is a Dask client, whose workers each load the model.
 
     >>> import tempfile, nbsal
     >>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -57,31 +59,34 @@ def explain(
     ['positive', 'negative']
     """
     if dtype not in DTYPES:
-        raise UnknownName("dtype of scores", dtype, DTYPES)
-    members, storage = _members(explainers), Storage(out)
+        raise UnknownName("dtype", dtype, DTYPES)
+    members, storage = _check_explainers(explainers), Storage(out, "out")
     rows = open_source(source, text)
-    with storage.locked():
-        storage.sweep()
+    with storage.lock():
+        storage.remove_temporary_files()
         manifest = Manifest.read(storage)
         if manifest and not resume:
             raise InputError(
-                f"{storage.place} holds a corpus already: choose another folder, or go on with resume=True."
+                f"{storage.location} already holds a corpus. Choose another folder, or pass resume=True to resume it.",
+                argument="out",
+                value=out,
             )
         tokens = manifest.plan.tokens if manifest else None
-        plan = Plan.of(members, positive_number(shard_rows, "shard_rows"), text, target, dtype, tokens)
+        plan = Plan.create(members, positive_number(shard_rows, "shard_rows"), text, target, dtype, tokens)
         if manifest is None:
             manifest = Manifest(plan)
             manifest.write(storage)
-        manifest.plan.check(plan)
-        if not storage.sound(vocabulary.NAME, plan.vocabulary):
-            storage.write(vocabulary.NAME, vocabulary.save_vocabulary(next(iter(members.values())).subject))
-        _run(ShardTask(members, target, plan), rows, storage, manifest, client, progress, cancel)
-        storage.sweep()  # of workers that were killed meanwhile
+        manifest.plan.check_same(plan)
+        task = ShardTask(members, target, plan)
+        if not storage.read_verified(vocabulary.NAME, plan.vocabulary):
+            storage.write(vocabulary.NAME, vocabulary.save_vocabulary(task.subject))
+        _run(task, rows, storage, manifest, client, progress, cancel)
+        storage.remove_temporary_files()  # of workers that were killed during the run
     return open_corpus(out)
 
 
 def _run(
-    work: ShardTask,
+    task: ShardTask,
     source: Source,
     storage: Storage,
     manifest: Manifest,
@@ -89,56 +94,60 @@ def _run(
     progress: Progress,
     cancel: Event | None,
 ) -> None:
-    """Every shard of the source that is not done yet, listed as soon as it is."""
+    """Run every pending shard and add it to the manifest as soon as it is finished."""
     with Meter(source.total, progress, cancel) as meter:
-        missing = _missing(source.rows, storage, manifest, meter)
-        done = (
-            _here(work, storage, missing, meter)
+        pending = _pending_shards(source.rows, storage, manifest, meter)
+        finished = (
+            _run_locally(task, storage, pending, meter)
             if client is None
-            else cluster.shards(work, storage, missing, meter, client)
+            else cluster.run_shards(task, storage, pending, meter, client)
         )
         try:
-            for number, shard in done:
+            for number, shard in finished:
                 manifest.shards[number] = shard
                 manifest.write(storage)
-        except Cancelled as stopped:
-            stopped.partial = open_corpus(storage.place)
+        except Cancelled as error:
+            error.partial = open_corpus(storage.location)
             raise
     manifest.complete = True
     manifest.write(storage)
 
 
-def _missing(rows: Iterable[Any], storage: Storage, manifest: Manifest, meter: Meter) -> Iterator[Job]:
-    """Shards that are not there, or not as they were written; the others must hold what the source gives now."""
+def _pending_shards(rows: Iterable[Any], storage: Storage, manifest: Manifest, meter: Meter) -> Iterator[Job]:
+    """The shards that are missing or damaged; refuses a source that differs from the one of the finished shards."""
     source, number = iter(rows), 0
     while values := list(islice(source, manifest.plan.shard_rows)):
         meter.check()
-        known = manifest.shards.get(number)
-        if known and (known.rows, known.source) != (len(values), source_digest(values)):
+        shard = manifest.shards.get(number)
+        if shard and (shard.rows, shard.source) != (len(values), source_digest(values)):
             raise InputError(
-                f"The source has changed since {storage.place} was begun: rows {known.first} to "
-                f"{known.first + known.rows - 1} are others now. Explain it into another folder."
+                f"The source has changed since the run in {storage.location} was started: rows {shard.first} to "
+                f"{shard.first + shard.rows - 1} differ. Choose another folder for it.",
+                argument="source",
+                value=values,
             )
-        if known and storage.sound(known.name, known.checksum):
+        if shard and storage.read_verified(shard.name, shard.checksum):
             meter.step(len(values))
         else:
             yield number, values
         number += 1
     if manifest.shards and number <= max(manifest.shards):
         raise InputError(
-            f"The source has fewer rows than when {storage.place} was begun. Explain it into another folder."
+            f"The source has fewer rows than when the run in {storage.location} was started. Choose another folder for "
+            "it.",
+            argument="source",
         )
 
 
-def _here(work: ShardTask, storage: Storage, jobs: Iterable[Job], meter: Meter) -> Iterator[tuple[int, Shard]]:
-    with _threads():
+def _run_locally(task: ShardTask, storage: Storage, jobs: Iterable[Job], meter: Meter) -> Iterator[tuple[int, Shard]]:
+    with _limit_threads():
         for number, values in jobs:
-            yield number, work.shard(storage, number, values, meter)
+            yield number, task.run(storage, number, values, meter)
 
 
 @contextmanager
-def _threads() -> Iterator[None]:
-    """No more threads than processors that this process may use: a container's share, not the whole machine."""
+def _limit_threads() -> Iterator[None]:
+    """Use at most as many threads as CPUs that are available to this process, which a container may limit."""
     from dask.system import cpu_count
 
     before = torch.get_num_threads()
@@ -149,14 +158,16 @@ def _threads() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _members(explainers: Explainers) -> dict[str, Explainer]:
-    """Explainers by name, all of one model."""
-    found = named_explainers(explainers)
-    if any(len(runs) > 1 for runs in found.values()):
-        raise InputError("A corpus keeps one explanation a text and name: name the runs apart.")
-    members = {name: runs[0] for name, runs in found.items()}
-    if len({explainer.subject for explainer in members.values()}) > 1:
-        raise InputError("The explainers of a corpus explain one model: explain another into another folder.")
-    if len({explainer.long for explainer in members.values()}) > 1:
-        raise InputError('The explainers of a corpus read long texts in one way, all with long="truncate" or "window".')
-    return members
+def _check_explainers(explainers: Explainers) -> dict[str, Explainer]:
+    """Explainers by name: one run each, of one model, with one way to handle long texts."""
+    runs_by_name = named_explainers(explainers)
+    members = {name: runs[0] for name, runs in runs_by_name.items()}
+    if any(len(runs) > 1 for runs in runs_by_name.values()):
+        problem = "A corpus stores one explanation per text and name. Give each run its own name."
+    elif len({explainer.subject for explainer in members.values()}) > 1:
+        problem = "The explainers of a corpus must explain the same model. Use another folder for another model."
+    elif len({explainer.long for explainer in members.values()}) > 1:
+        problem = 'The explainers of a corpus must handle long texts alike: all with long="truncate" or all "window".'
+    else:
+        return members
+    raise InputError(problem, argument="explainers", value=explainers)

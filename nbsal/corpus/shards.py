@@ -1,4 +1,4 @@
-"""Shards: some rows of a corpus explained together, each in batches of like lengths, whatever is wrong with some."""
+"""Shards: consecutive rows of a corpus, explained in batches of similar lengths and written to one file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,29 +13,35 @@ from nbsal.corpus.storage import Storage, digest
 from nbsal.errors import Cancelled, InputError, NbsalError
 from nbsal.explainer import Explainer, explain_batch
 from nbsal.model import batching
+from nbsal.model.subject import Subject
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter
 
 
 @dataclass(frozen=True)
 class ShardTask:
-    """The explainers of a run, what they are to explain of every text, and how."""
+    """The explainers of a run, the target that they explain, and the plan."""
 
     explainers: Mapping[str, Explainer]
     target: Any
     plan: Plan
 
-    def shard(self, storage: Storage, number: int, values: Sequence[Any], meter: Meter) -> Shard:
-        """Explain those rows and write them down.
+    @property
+    def subject(self) -> Subject:
+        """The model that all explainers explain."""
+        return next(iter(self.explainers.values())).subject
 
-        Nothing of it depends on other shards, so that it can be done again, anywhere.
+    def run(self, storage: Storage, number: int, values: Sequence[Any], meter: Meter) -> Shard:
+        """Explain the rows of a shard and write them to its file.
+
+        The result does not depend on other shards, so a shard can be run again anywhere.
         """
         first = number * self.plan.shard_rows
-        found = self.explained(first, values, meter)
-        data = to_table(self.plan, first, values, found)
+        results = self.explain_rows(first, values, meter)
+        data = to_table(self.plan, first, values, results)
         name = f"part-{number:06}.parquet"
         storage.write(name, data)
-        rows = [next(iter(one.values())).row for one in found if not isinstance(one, str)]
+        rows = [next(iter(result.values())).row for result in results if not isinstance(result, str)]
         return Shard(
             name=name,
             first=first,
@@ -48,61 +54,63 @@ class ShardTask:
             source=source_digest(values),
         )
 
-    def explained(self, first: int, values: Sequence[Any], meter: Meter) -> list[RowResult]:
-        """What every explainer says of each row, or the sentence why it says nothing."""
-        subject = next(iter(self.explainers.values())).subject
-        found: dict[int, RowResult] = {}
+    def explain_rows(self, first: int, values: Sequence[Any], meter: Meter) -> list[RowResult]:
+        """The explanations of each row by every explainer, or the text of the error that prevented them."""
+        results: dict[int, RowResult] = {}
         rows: dict[int, Row] = {}
         for place, value in enumerate(values):
-            read = self._read(value, first + place)
-            if isinstance(read, Row):
-                rows[place] = read
+            row = self._encode(value, first + place)
+            if isinstance(row, Row):
+                rows[place] = row
             else:
-                found[place] = read
-        meter.step(len(found))
-        for places in token_batches(rows, 0 if subject.one_at_a_time else self.plan.tokens):
+                results[place] = row
+        meter.step(len(results))
+        for places in token_batches(rows, 0 if self.subject.unbatchable else self.plan.tokens):
             meter.check()
-            found |= self._batch({place: rows[place] for place in places}, meter)
+            results |= self._explain_batch({place: rows[place] for place in places}, meter)
             meter.step(len(places))
-        return [found[place] for place in range(len(values))]
+        return [results[place] for place in range(len(values))]
 
-    def _read(self, value: Any, number: int) -> Row | str:
+    def _encode(self, value: Any, number: int) -> Row | str:
+        """The encoded text of a row, or the text of its error."""
         if isinstance(value, UnreadableRow):
             return value.reason
         try:
-            return next(iter(self.explainers.values())).subject.encode([value], first=number)[0]
+            return self.subject.encode([value], first=number)[0]
         except InputError as error:
             return str(error)
 
-    def _batch(self, rows: Mapping[int, Row], meter: Meter) -> dict[int, RowResult]:
-        """A batch, until `meter` stops it; if it fails, text by text, since one of them may be the cause."""
-        subject = next(iter(self.explainers.values())).subject
-        encoded = Encoded(list(rows.values()), subject.text_encoder.pad_id)
+    def _explain_batch(self, rows: Mapping[int, Row], meter: Meter) -> dict[int, RowResult]:
+        """Explain a batch; if it fails, explain its texts one by one, since one of them may be the cause."""
+        encoded = Encoded(list(rows.values()), self.subject.text_encoder.pad_id)
         try:
-            found = explain_batch(self.explainers, encoded, [self.target] * len(rows), meter.part(worth=0, total=1))
-            each = {
-                place: {name: saliencies[at] for name, saliencies in found.items()} for at, place in enumerate(rows)
+            explained = explain_batch(self.explainers, encoded, [self.target] * len(rows), meter.part(steps=0, total=1))
+            return {
+                place: self._check_finite({name: saliencies[at] for name, saliencies in explained.items()})
+                for at, place in enumerate(rows)
             }
-            return {place: self._checked(one) for place, one in each.items()}
         except Cancelled:
             raise
-        except Exception as error:  # whatever a model makes of a text: it is written down, and the run goes on
+        except Exception as error:  # a model may raise anything for a text: store the error and continue
             if len(rows) == 1:
-                return {place: _sentence(error) for place in rows}
-        return {at: one for place, row in rows.items() for at, one in self._batch({place: row}, meter).items()}
+                return {place: _error_text(error) for place in rows}
+        results: dict[int, RowResult] = {}
+        for place, row in rows.items():
+            results |= self._explain_batch({place: row}, meter)
+        return results
 
-    def _checked(self, found: dict[str, Any]) -> RowResult:
-        for name, saliency in found.items():
+    def _check_finite(self, saliencies: dict[str, Any]) -> RowResult:
+        for name, saliency in saliencies.items():
             if not np.isfinite(scale_scores(saliency.scores, self.plan.dtype)[0]).all():
                 return f"A score of {name} is NaN or infinite."
-        return found
+        return saliencies
 
 
 def token_batches(rows: Mapping[int, Row], tokens: int) -> Iterator[list[int]]:
-    """Places of rows of like lengths, as many as fit into so many tokens, padding included, and at least one."""
+    """Group rows of similar lengths into batches of at most `tokens` tokens with padding, and at least one row."""
     places = sorted(rows, key=lambda place: len(rows[place]))
     return batching.fill_batches(places, lambda batch, place: len(rows[place]) * (len(batch) + 1) > tokens)
 
 
-def _sentence(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error) if isinstance(error, NbsalError) else f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""Storage: a folder, here or wherever fsspec reaches; files are written whole or not at all, by one run at a time."""
+"""A folder of files, local or at any address that fsspec supports, with atomic writes and a lock against other runs."""
 
 import hashlib
 import json
@@ -14,12 +14,12 @@ from typing import Any
 from nbsal.errors import InputError, MissingExtra
 
 LOCK = "_lock.json"
-# Readers of Parquet folders pass over names that begin with "_".
-UNFINISHED = ("_", ".tmp")
+# Temporary files; readers of Parquet folders ignore names that begin with "_".
+TEMPORARY_PREFIX, TEMPORARY_SUFFIX = "_", ".tmp"
 
 
 class Storage:
-    """Files of one folder by name.
+    """The files of one folder, by name; `argument` names the caller's argument in errors about the location.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -28,51 +28,56 @@ class Storage:
     b'1'
     """
 
-    def __init__(self, place: str | os.PathLike[str]) -> None:
+    def __init__(self, location: str | os.PathLike[str], argument: str = "location") -> None:
         try:
             import fsspec
-            import psutil  # noqa: F401 - comes with distributed; asks after the owners of locks
+            import psutil  # noqa: F401 - comes with distributed; used to find the owners of locks
             import pyarrow  # noqa: F401
         except ImportError:
-            raise MissingExtra("A whole corpus", "scale") from None
-        if not isinstance(place, str | os.PathLike):
-            raise InputError(f"A corpus lies in a folder, or at an address that fsspec knows, not at {place!r:.60}.")
-        self.place = os.fspath(place)
+            raise MissingExtra("Explaining a corpus", "scale") from None
+        if not isinstance(location, str | os.PathLike):
+            raise InputError(
+                f"A corpus is stored in a folder or at an address that fsspec supports, not at {location!r:.60}.",
+                argument=argument,
+                value=location,
+            )
+        self.location = os.fspath(location)
         try:
-            self.files, self.path = fsspec.core.url_to_fs(self.place)
+            self.files, self.path = fsspec.core.url_to_fs(self.location)
         except (ImportError, ValueError) as error:
-            raise InputError(f"{self.place} is no folder that can be reached here: {error}.") from error
+            message = f"Cannot access the folder {self.location}: {error}."
+            raise InputError(message, argument=argument, value=location) from error
         self.local = self.files.protocol == "file" or "file" in self.files.protocol
 
-    def where(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
         """The path of a file within its file system."""
         return f"{self.path.rstrip('/')}/{name}"
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file there whole: after a crash it is the old one or the new one, and on disk."""
+        """Write a file atomically: after a crash it has its old or its new content, on disk."""
         self.files.makedirs(self.path, exist_ok=True)
-        if not self.local:  # object stores put whole objects
-            self.files.pipe_file(self.where(name), data)
+        if not self.local:  # object stores write atomically
+            self.files.pipe_file(self.path_of(name), data)
             return
-        temporary = self._temporary(name, data)
+        temporary = self._write_temporary(name, data)
         try:
-            temporary.replace(self.where(name))
+            temporary.replace(self.path_of(name))
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
-        _settle(Path(self.path))
+        _sync_folder(Path(self.path))
 
     def create(self, name: str, data: bytes) -> bool:
-        """Put a file there unless there is one already; says whether it did."""
+        """Write a file unless it exists; return whether it was written."""
         self.files.makedirs(self.path, exist_ok=True)
         if not self.local:
-            if self.files.exists(self.where(name)):
+            if self.files.exists(self.path_of(name)):
                 return False
-            self.files.pipe_file(self.where(name), data)
+            self.files.pipe_file(self.path_of(name), data)
             return True
-        temporary = self._temporary(name, data)
+        temporary = self._write_temporary(name, data)
         try:
-            os.link(temporary, self.where(name))
+            os.link(temporary, self.path_of(name))
         except FileExistsError:
             return False
         finally:
@@ -80,72 +85,75 @@ class Storage:
         return True
 
     def read(self, name: str) -> bytes | None:
-        """What a file holds; None where there is none."""
+        """The content of a file; None if it does not exist."""
         try:
-            found: bytes = self.files.cat_file(self.where(name))
+            data: bytes = self.files.cat_file(self.path_of(name))
         except FileNotFoundError:
             return None
-        return found
+        return data
 
-    def sound(self, name: str, checksum: str) -> bytes | None:
-        """What a file holds, if it is there and as it was written."""
+    def read_verified(self, name: str, checksum: str) -> bytes | None:
+        """The content of a file; None if it does not exist or its checksum differs."""
         data = self.read(name)
         return data if data is not None and digest(data) == checksum else None
 
     def remove(self, name: str) -> None:
-        """Take a file away."""
-        self.files.rm_file(self.where(name))
+        """Delete a file."""
+        self.files.rm_file(self.path_of(name))
 
-    def sweep(self) -> None:
-        """Take away what writers that were killed left unfinished."""
-        start, end = UNFINISHED
+    def remove_temporary_files(self) -> None:
+        """Delete temporary files that killed writers have left."""
         for path in self.files.ls(self.path, detail=False) if self.files.exists(self.path) else []:
             name = path.rsplit("/", 1)[-1]
-            if name.startswith(start) and name.endswith(end):
-                with suppress(FileNotFoundError):  # its writer lives, and has just finished
+            if name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX):
+                with suppress(FileNotFoundError):  # its writer is alive and has just finished
                     self.remove(name)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """One run at a time: a second one is refused; the lock of a dead process is taken over, and that is said."""
-        own = json.dumps(_owner()).encode()
-        while not self.create(LOCK, own):
-            held = self.read(LOCK)  # none if it was released just now
-            if held is not None and self._taken_over(held, own):
+    def lock(self) -> Iterator[None]:
+        """Hold the folder's lock; refuse if another run holds it, and take it over with a warning from a dead one."""
+        new_lock = json.dumps(_current_owner()).encode()
+        while not self.create(LOCK, new_lock):
+            old_lock = self.read(LOCK)  # None if it was released just now
+            if old_lock is not None and self._take_over(old_lock, new_lock):
                 break
         try:
             yield
         finally:
-            if self.read(LOCK) == own:
+            if self.read(LOCK) == new_lock:
                 self.remove(LOCK)
 
-    def _taken_over(self, held: bytes, own: bytes) -> bool:
-        """Put one's own lock in the place of a dead process's; refuse if it lives."""
-        owner = _parsed(held)
-        if _alive(owner):
+    def _take_over(self, old_lock: bytes, new_lock: bytes) -> bool:
+        """Replace the lock of a dead process; refuse if the process is running. Return whether it was replaced."""
+        owner = _parse_owner(old_lock)
+        if _is_running(owner):
             raise InputError(
-                f"{self.place} is being written by process {owner.get('pid')} on {owner.get('host')}: wait for it, or "
-                f"choose another folder. If that process is gone, remove {LOCK} there and run this again."
+                f"{self.location} is being written by process {owner.get('pid')} on {owner.get('host')}. Wait for it, "
+                f"or choose another folder. If that process no longer runs, delete {LOCK} there and try again.",
+                argument="out",
+                value=self.location,
             )
-        # Of several that find it dead, only the one that makes this file may touch the lock.
-        right = f"{UNFINISHED[0]}lock.{digest(held)[:16]}{UNFINISHED[1]}"
-        if not self.create(right, own):
+        # If several runs find the process dead, only the one that creates this file may replace the lock.
+        takeover = f"{TEMPORARY_PREFIX}lock.{digest(old_lock)[:16]}{TEMPORARY_SUFFIX}"
+        if not self.create(takeover, new_lock):
             raise InputError(
-                f"{self.place} is being taken over by another run. If there is none, remove {right} there."
+                f"Another run is taking over {self.location}. If there is none, delete {takeover} there and try again.",
+                argument="out",
+                value=self.location,
             )
-        same = self.read(LOCK) == held
-        if same:
-            self.write(LOCK, own)
+        unchanged = self.read(LOCK) == old_lock
+        if unchanged:
+            self.write(LOCK, new_lock)
             warnings.warn(
-                f"{self.place} was left by process {owner.get('pid')}, which is gone: this run goes on from there.",
+                f"Process {owner.get('pid')}, which was writing {self.location}, no longer runs. Resuming its work.",
                 stacklevel=4,
             )
-        self.remove(right)
-        return same
+        self.remove(takeover)
+        return unchanged
 
-    def _temporary(self, name: str, data: bytes) -> Path:
-        """The data on disk under a name that nobody reads."""
-        path = Path(self.where(f"{UNFINISHED[0]}{name}.{uuid.uuid4().hex}{UNFINISHED[1]}"))
+    def _write_temporary(self, name: str, data: bytes) -> Path:
+        """Write the data to disk under a temporary name."""
+        path = Path(self.path_of(f"{TEMPORARY_PREFIX}{name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"))
         try:
             with path.open("xb") as file:
                 file.write(data)
@@ -162,8 +170,8 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _settle(folder: Path) -> None:
-    """Bring a rename to disk; Windows opens no folders and needs none."""
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable. Windows cannot open folders and does not need it."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -172,22 +180,22 @@ def _settle(folder: Path) -> None:
             os.close(handle)
 
 
-def _owner() -> dict[str, Any]:
+def _current_owner() -> dict[str, Any]:
     import psutil
 
     return {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
 
 
-def _parsed(held: bytes) -> dict[str, Any]:
+def _parse_owner(lock: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(held)
+        owner = json.loads(lock)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return owner if isinstance(owner, dict) else {}
 
 
-def _alive(owner: dict[str, Any]) -> bool:
-    """Whether the owner of a lock still runs; on another machine nobody can tell, so it is taken to."""
+def _is_running(owner: dict[str, Any]) -> bool:
+    """Whether the owner of a lock is running; assumed for other machines, where it cannot be checked."""
     import psutil
 
     if not owner:
@@ -196,7 +204,7 @@ def _alive(owner: dict[str, Any]) -> bool:
         return True
     try:
         process = psutil.Process(owner["pid"])
-        # A number that was given to another process since.
+        # Another process may have been given the same id since.
         same: bool = abs(process.create_time() - owner["began"]) < 2
         return same and process.status() != psutil.STATUS_ZOMBIE
     except (psutil.NoSuchProcess, LookupError, TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Replay: stored explanations as explainers that remember them, for evaluations that ask explainers."""
+"""Explainers that return stored explanations, so that evaluations can use a corpus without explaining it again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from nbsal.errors import InputError
 from nbsal.evaluation.cache import Cache
 from nbsal.explainer import Explainer
 from nbsal.methods.base import Method
+from nbsal.methods.cost import Cost
 from nbsal.model.load import load
 from nbsal.model.subject import Subject
 from nbsal.saliency import Saliency
@@ -19,27 +20,35 @@ from nbsal.validation import Text
 
 @dataclass(frozen=True)
 class StoredMethod(Method):
-    """Scores that were computed before; asked for others it has none."""
+    """A method whose scores were computed before and are in a cache; it cannot score anything else."""
 
-    method: str  # the name under which they were stored
+    method: str  # the name under which its scores are stored
 
     name, family, needs, paper = "stored", "stored", frozenset(), ""
-    cost, promise = "0", "those of the method that was stored"
+    cost, promise = Cost(0), frozenset()
 
     def scores(self, trace: Trace) -> Tensor:
         texts = ", ".join(repr(row.text)[:60] for row in trace.encoded[:3])
-        raise InputError(f"The stored scores are of other tokens than the model reads in {texts}: leave such rows out.")
+        raise InputError(
+            f"The stored scores are not for the tokens that the model reads in {texts}. Leave out these rows.",
+            argument="rows",
+        )
 
 
 def stored_explainers(
-    plan: Plan, each: Mapping[str, Sequence[Saliency]], subject: Subject | None
+    plan: Plan, saliencies: Mapping[str, Sequence[Saliency]], subject: Subject | None
 ) -> tuple[dict[str, Explainer], list[Text], Cache]:
-    """An explainer for every method, the texts, and the memory of what was said of them."""
+    """An explainer for each stored method, the texts, and a cache with their stored explanations."""
     subject = subject or load(plan.model)
     if weights_digest(subject) != plan.weights:
-        raise InputError(f"{subject.name} has other weights than the model that was explained, {plan.model}.")
-    members, cache = {}, Cache()
-    for name, saliencies in each.items():
-        members[name] = Explainer(subject, StoredMethod(name))
-        cache.saliencies[subject, members[name].method] = {(saliency.row, None): saliency for saliency in saliencies}
-    return members, [saliency.text for saliency in next(iter(each.values()))], cache
+        raise InputError(
+            f"The weights of {subject.name} differ from those of {plan.model}, the model that was explained. Pass the "
+            "explained model as subject.",
+            argument="subject",
+            value=subject,
+        )
+    explainers, cache = {}, Cache()
+    for name, stored in saliencies.items():
+        explainers[name] = Explainer(subject, StoredMethod(name))
+        cache.saliencies[subject, explainers[name].method] = {(saliency.row, None): saliency for saliency in stored}
+    return explainers, [saliency.text for saliency in next(iter(saliencies.values()))], cache

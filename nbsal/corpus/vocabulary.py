@@ -1,4 +1,4 @@
-"""Vocabulary: how the tokens of a model are called, kept beside a corpus so that it can be read without the model."""
+"""The names of a model's tokens, stored with a corpus so that it can be read without the model."""
 
 import json
 
@@ -10,19 +10,21 @@ NAME = "_vocabulary.json"
 
 
 def save_vocabulary(subject: Subject) -> bytes:
-    """Names of all tokens, in the order of their ids."""
+    """The names of all tokens in the order of their ids, as JSON."""
     size = subject.model.config.vocab_size
     names = [] if subject.tokenizer is None else subject.tokenizer.convert_ids_to_tokens(list(range(size)))
     return json.dumps([name or f"#{i}" for i, name in enumerate(names)], ensure_ascii=False).encode()
 
 
 def read_vocabulary(storage: Storage, checksum: str) -> list[str]:
-    """The names that were kept."""
-    data = storage.sound(NAME, checksum)
+    """The stored names of all tokens."""
+    data = storage.read_verified(NAME, checksum)
     if data is None:
         raise InputError(
-            f"{storage.place}/{NAME} is missing or damaged, and tokens have no names without it: explain the corpus "
-            "again, which redoes it alone."
+            f"{storage.location}/{NAME} is missing or damaged; without it tokens have no names. Run "
+            "nbsal.corpus.explain again to restore it.",
+            argument="location",
+            value=storage.location,
         )
-    found: list[str] = json.loads(data)
-    return found
+    names: list[str] = json.loads(data)
+    return names

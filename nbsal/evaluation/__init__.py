@@ -1,4 +1,4 @@
-"""Evaluation: how good explanations are, by games, deletion and agreement, each with its interval."""
+"""Evaluation of explanations: games, faithfulness, agreement, answers and overlap, with confidence intervals."""
 
 from nbsal.evaluation._agreement import kendall as kendall
 from nbsal.evaluation._agreement import rank_agreement as rank_agreement

@@ -1,4 +1,4 @@
-"""Agreement of explanations: with each other, and with what people marked."""
+"""Agreement of explanations with each other and with human rationales."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
@@ -15,7 +15,7 @@ from nbsal.model.tokens import Row
 from nbsal.progress import Progress
 from nbsal.validation import Text, as_list, positive_number
 
-MATCH = 0.5  # from this share of common tokens a run of tokens is taken to be the one people marked (ERASER)
+MATCH_THRESHOLD = 0.5  # two spans of tokens match if they share at least this much of their union (ERASER)
 
 
 def rank_agreement(
@@ -28,9 +28,9 @@ def rank_agreement(
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> Results:
-    """For every pair of explainers, Kendall's tau of their rankings, and the Jaccard index of their k first tokens.
+    """Compare the rankings of every pair of explainers: Kendall's tau, and the Jaccard index of their top `k` tokens.
 
-    Equal scores are ranked by the rule of `Saliency.order`. Texts of one token have no ranking and do not count.
+    Equal scores are ranked as in `Saliency.order`. Texts with a single token have no ranking and are left out.
 
     >>> import nbsal
     >>> subject = nbsal.load("demo/reviews")
@@ -39,28 +39,34 @@ def rank_agreement(
     ['gradcam ~ simple']
     """
     k = positive_number(k, "k")
-    found = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
-    if len(found) < 2:
-        raise InputError("Agreement is between explainers: give at least two.")
-    orders = {name: [s.order for s in runs[0]] for name, runs in found.items()}
-    rows = [s.row for s in next(iter(found.values()))[0]]
-    if any([s.row.ids for s in runs[0]] != [row.ids for row in rows] for runs in found.values()):
+    saliencies = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
+    if len(saliencies) < 2:
+        message = "rank_agreement compares explainers with each other. Pass at least two."
+        raise InputError(message, argument="explainers", value=explainers)
+    orders = {name: [s.order for s in runs[0]] for name, runs in saliencies.items()}
+    rows = [s.row for s in next(iter(saliencies.values()))[0]]
+    if any([s.row.ids for s in runs[0]] != [row.ids for row in rows] for runs in saliencies.values()):
         raise InputError(
-            "Rankings can be compared where explainers read texts as the same tokens: give models of one kind."
+            "The explainers split the texts into different tokens, so their rankings cannot be compared. Pass "
+            "explainers whose models use the same tokenizer.",
+            argument="explainers",
+            value=explainers,
         )
-    longer = [i for i, row in enumerate(rows) if len(row.content) > 1]
-    if not longer:
-        raise InputError("Every text has one token alone: there is no ranking to compare.")
-    again = Bootstrap([rows[i].text for i in longer])
+    ranked = [i for i, row in enumerate(rows) if len(row.content) > 1]
+    if not ranked:
+        message = "Every text has a single token, so there is no ranking to compare. Pass longer texts."
+        raise InputError(message, argument="texts", value=texts)
+    bootstrap = Bootstrap([rows[i].text for i in ranked])
     curves = {}
     for first, second in combinations(orders, 2):
-        pairs = [(orders[first][i], orders[second][i]) for i in longer]
+        pairs = [(orders[first][i], orders[second][i]) for i in ranked]
         for measure, values in {
             "kendall": [kendall(*pair) for pair in pairs],
-            f"jaccard@{k}": [jaccard(one[:k], other[:k]) for one, other in pairs],
+            f"jaccard@{k}": [jaccard(a[:k], b[:k]) for a, b in pairs],
         }.items():
-            curves[f"{first} ~ {second}", measure] = Curve.of([k], np.array(values)[None, None], again)
-    return Results(MetricInfo(point="k"), curves, (f"{len(longer)} texts",))
+            curve = Curve.from_values([k], np.array(values)[None, None], bootstrap)
+            curves[f"{first} ~ {second}", measure] = curve
+    return Results(MetricInfo(point="k"), curves, (f"{len(ranked)} texts",))
 
 
 def rationale_agreement(
@@ -73,60 +79,67 @@ def rationale_agreement(
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> Results:
-    """How well explainers find what people marked: area under precision and recall, and IOU F1 (ERASER).
+    """Compare explanations with human rationales: area under the precision-recall curve, and IOU F1 (ERASER).
 
-    A rationale is a list of character spans [(start, end), ...] of the text, or a list of 0 and 1 with one entry for
-    each content token. For F1 an explainer marks as many tokens as people did; runs of marked tokens match from half of
-    their common length. Texts in which people marked nothing do not count.
+    `rationales` has one rationale per text: a list of character spans [(start, end), ...] of the text, or a list of 0
+    and 1 with one entry per content token. For IOU F1, the top tokens of an explanation are selected, as many as the
+    rationale marks; spans of adjacent tokens match if they share at least half of their union. Texts whose rationale
+    marks no token are left out.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
     >>> rationale_agreement(explain, ["A warm film."], [[(2, 6)]], progress=False).measures
     ['auprc', 'iou f1']
     """
-    given = as_list(rationales, "rationales", "must be a list with one rationale for each text")
-    found = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
-    rows = {name: [s.row for s in runs[0]] for name, runs in found.items()}
+    rationales = as_list(rationales, "rationales", "must be a list with one rationale for each text")
+    saliencies = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
+    rows = {name: [s.row for s in runs[0]] for name, runs in saliencies.items()}
     first = next(iter(rows.values()))
-    if len(given) != len(first):
-        raise InputError(f"There are {len(given)} rationales for {len(first)} texts.")
-    marked = {name: [marks(row, one) for row, one in zip(own, given, strict=True)] for name, own in rows.items()}
-    judged = [i for i in range(len(first)) if all(own[i] for own in marked.values())]
-    if not judged:
-        raise InputError("No rationale marks a token: there is nothing to agree with.")
-    again = Bootstrap([first[i].text for i in judged])
+    if len(rationales) != len(first):
+        message = f"rationales has {len(rationales)} entries for {len(first)} texts. Pass one rationale for each text."
+        raise InputError(message, argument="rationales", value=rationales)
+    marked = {
+        name: [marked_tokens(row, rationale) for row, rationale in zip(encoded, rationales, strict=True)]
+        for name, encoded in rows.items()
+    }
+    used = [i for i in range(len(first)) if all(sets[i] for sets in marked.values())]
+    if not used:
+        message = "No rationale marks a token. Pass rationales with at least one marked token."
+        raise InputError(message, argument="rationales", value=rationales)
+    bootstrap = Bootstrap([first[i].text for i in used])
     measures: dict[str, Callable[[Sequence[int], set[int]], float]] = {"auprc": average_precision, "iou f1": iou_f1}
     curves = {
-        (name, measure): Curve.of(
-            [1], np.array([[[score(one[i].order, marked[name][i]) for i in judged]] for one in runs]), again
+        (name, measure): Curve.from_values(
+            [1], np.array([[[score(run[i].order, marked[name][i]) for i in used]] for run in runs]), bootstrap
         )
-        for name, runs in found.items()
+        for name, runs in saliencies.items()
         for measure, score in measures.items()
     }
-    notes = (f"{len(judged)} of {len(first)} texts",)
+    notes = (f"{len(used)} of {len(first)} texts",)
     return Results(MetricInfo(point="rationale", better=dict.fromkeys(measures, "high")), curves, notes)
 
 
 def kendall(first: Sequence[int], second: Sequence[int]) -> float:
-    """Kendall's tau of two rankings of the same things: 1 where every pair stands the same way, -1 where none does.
+    """Kendall's tau of two rankings of the same items: 1 for equal rankings, -1 for opposite ones.
 
     >>> kendall([3, 1, 2], [3, 1, 2]), kendall([1, 2, 3], [3, 2, 1])
     (1.0, -1.0)
     """
-    place = {one: at for at, one in enumerate(second)}
-    at = np.array([place[one] for one in first])
-    crossed = sum(int((at[i + 1 :] < one).sum()) for i, one in enumerate(at))  # row by row: no table of all pairs
-    return 1 - 4 * crossed / (len(at) * (len(at) - 1))
+    rank_in_second = {item: rank for rank, item in enumerate(second)}
+    ranks = np.array([rank_in_second[item] for item in first])
+    # Row by row, because a table of all pairs would be large.
+    discordant = sum(int((ranks[i + 1 :] < rank).sum()) for i, rank in enumerate(ranks))
+    return 1 - 4 * discordant / (len(ranks) * (len(ranks) - 1))
 
 
 def jaccard(first: Iterable[int], second: Iterable[int]) -> float:
-    """The share of common members among all."""
-    one, other = set(first), set(second)
-    return len(one & other) / len(one | other)
+    """The Jaccard index of two collections: the size of their intersection over that of their union."""
+    a, b = set(first), set(second)
+    return len(a & b) / len(a | b)
 
 
 def average_precision(order: Sequence[int], marked: set[int]) -> float:
-    """The mean precision at the ranks of marked tokens: the area under precision and recall.
+    """The mean precision at the ranks of marked tokens: the area under the precision-recall curve.
 
     >>> average_precision([4, 1, 2], {1, 4})
     1.0
@@ -137,38 +150,39 @@ def average_precision(order: Sequence[int], marked: set[int]) -> float:
 
 
 def iou_f1(order: Sequence[int], marked: set[int]) -> float:
-    """F1 of runs of tokens, when as many tokens are taken as people marked."""
-    ours, theirs = runs_of(order[: len(marked)]), runs_of(marked)
-    precision = np.mean([any(jaccard(one, other) >= MATCH for other in theirs) for one in ours])
-    recall = np.mean([any(jaccard(one, other) >= MATCH for one in ours) for other in theirs])
+    """F1 of matching spans, when as many top tokens are selected as are marked."""
+    selected, expected = token_spans(order[: len(marked)]), token_spans(marked)
+    precision = np.mean([any(jaccard(span, other) >= MATCH_THRESHOLD for other in expected) for span in selected])
+    recall = np.mean([any(jaccard(span, other) >= MATCH_THRESHOLD for span in selected) for other in expected])
     return float(2 * precision * recall / (precision + recall)) if precision + recall else 0.0
 
 
-def runs_of(places: Iterable[int]) -> list[set[int]]:
-    """Places that follow each other, together.
+def token_spans(positions: Iterable[int]) -> list[set[int]]:
+    """Group adjacent positions.
 
-    >>> runs_of([5, 1, 2])
+    >>> token_spans([5, 1, 2])
     [{1, 2}, {5}]
     """
-    found: list[set[int]] = []
-    for place in sorted(places):
-        if found and place - 1 in found[-1]:
-            found[-1].add(place)
+    spans: list[set[int]] = []
+    for position in sorted(positions):
+        if spans and position - 1 in spans[-1]:
+            spans[-1].add(position)
         else:
-            found.append({place})
-    return found
+            spans.append({position})
+    return spans
 
 
-def marks(row: Row, rationale: Any) -> set[int]:
-    """The content tokens a rationale marks."""
-    given = as_list(
-        rationale, "rationale", "must be a list of spans (start, end), or of 0 and 1 for each content token"
-    )
-    if all(isinstance(one, tuple) and len(one) == 2 for one in given):
-        return {i for span in given for i in row.within(span)}
-    if len(given) != len(row.content) or not np.isin(given, (0, 1)).all():
+def marked_tokens(row: Row, rationale: Any) -> set[int]:
+    """The content tokens that a rationale marks."""
+    rule = "must be a list of spans (start, end), or of 0 and 1 for each content token"
+    entries = as_list(rationale, "rationales", rule)
+    if all(isinstance(entry, tuple) and len(entry) == 2 for entry in entries):
+        return {i for span in entries for i in row.tokens_in(span)}
+    if len(entries) != len(row.content) or not np.isin(entries, (0, 1)).all():
         raise InputError(
-            f"A rationale is a list of spans (start, end), or of 0 and 1 for each of the {len(row.content)} content "
-            f"tokens of {row.text!r:.60}."
+            f"A rationale must be a list of spans (start, end), or of 0 and 1 for each of the {len(row.content)} "
+            f"content tokens of {row.text!r:.60}, not {rationale!r:.60}.",
+            argument="rationales",
+            value=rationale,
         )
-    return {i for i, chosen in zip(row.content, given, strict=True) if chosen}
+    return {i for i, marked in zip(row.content, entries, strict=True) if marked}

@@ -1,4 +1,4 @@
-"""Answers: whether explanations of spans point at the gold answer."""
+"""Evaluation of explained question answering: whether explanations point at the gold answer."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Event
@@ -15,7 +15,7 @@ from nbsal.progress import Progress
 from nbsal.saliency import Saliency
 from nbsal.validation import Text, as_list
 
-AMONG = ("context", "content", "all")
+TOKEN_SETS = ("context", "content", "all")
 
 
 def precision_at(
@@ -30,18 +30,19 @@ def precision_at(
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> Results:
-    """The share of the k most important tokens that lie in the gold answer; of fewer tokens, the share of all.
+    """The share of the `k` most important tokens that lie in the gold answer.
 
-    `answers` are spans (start, end) of characters of the context, or SQuAD's {"text": [...], "answer_start": [...]}.
-    Ranked are tokens of the context, of the question too (`among="content"`), or special ones as well ("all").
+    If a text has fewer than `k` tokens, all of them count. Each answer is a character span (start, end) of the context,
+    or SQuAD's {"text": [...], "answer_start": [...]}. `among` says which tokens are ranked: those of the context
+    ("context"), those of the question too ("content"), or special tokens as well ("all").
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/answers"), "gradcam")
-    >>> found = precision_at(explain, [("Who wrote it?", "Ada did.")], [(0, 3)], k=1, progress=False)
-    >>> found.mean()["mean"].item() in (0.0, 1.0)
+    >>> results = precision_at(explain, [("Who wrote it?", "Ada did.")], [(0, 3)], k=1, progress=False)
+    >>> results.mean()["mean"].item() in (0.0, 1.0)
     True
     """
-    return _answered(explainers, texts, answers, k, among, "precision", batch_size, cache, progress, cancel)
+    return _evaluate(explainers, texts, answers, k, among, "precision", batch_size, cache, progress, cancel)
 
 
 def answer_recall_at(
@@ -57,25 +58,25 @@ def answer_recall_at(
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> Results:
-    """The share of the gold answer's tokens that lie among the k most important ones.
+    """The share of the gold answer's tokens that are among the `k` most important tokens.
 
-    `variant="published"` is what Mask-LRP calls Precision@20: a ratio of means over texts instead of a mean of ratios,
-    with questions and special tokens in the ranking.
+    `answers` and `among` are as in `precision_at`. `variant="published"` computes what Mask-LRP calls Precision@20: a
+    ratio of means over texts instead of a mean of ratios, with questions and special tokens in the ranking.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/answers"), "gradcam")
-    >>> found = answer_recall_at(explain, [("Who wrote it?", "Ada did.")], [(0, 3)], progress=False)
-    >>> found.mean()["mean"].item()
+    >>> results = answer_recall_at(explain, [("Who wrote it?", "Ada did.")], [(0, 3)], progress=False)
+    >>> results.mean()["mean"].item()
     1.0
     """
     if variant not in (None, "published"):
-        raise UnknownName("variant of answer_recall_at", variant, ["published"])
+        raise UnknownName("variant", variant, ["published"])
     kind = "recall" if variant is None else "ratio"
     among = among if variant is None else "all"
-    return _answered(explainers, texts, answers, k, among, kind, batch_size, cache, progress, cancel)
+    return _evaluate(explainers, texts, answers, k, among, kind, batch_size, cache, progress, cancel)
 
 
-def _answered(
+def _evaluate(
     explainers: Explainers,
     texts: Iterable[Text],
     answers: Sequence[Any],
@@ -87,36 +88,43 @@ def _answered(
     progress: Progress,
     cancel: Event | None,
 ) -> Results:
-    if among not in AMONG:
-        raise UnknownName("set of tokens to rank", among, AMONG)
+    if among not in TOKEN_SETS:
+        raise UnknownName("among", among, TOKEN_SETS)
     counts = positive_numbers(k, "k")
-    given = as_list(answers, "answers", "must be a list with one answer for each text")
-    found = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
-    first = next(iter(found.values()))[0]
-    if len(given) != len(first):
-        raise InputError(f"There are {len(given)} answers for {len(first)} texts.")
-    again = Bootstrap([(s.text, repr(one)) for s, one in zip(first, given, strict=True)])
+    answers = as_list(answers, "answers", "must be a list with one answer for each text")
+    saliencies = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
+    first = next(iter(saliencies.values()))[0]
+    if len(answers) != len(first):
+        message = f"answers has {len(answers)} entries for {len(first)} texts. Pass one answer for each text."
+        raise InputError(message, argument="answers", value=answers)
+    bootstrap = Bootstrap([(s.text, repr(answer)) for s, answer in zip(first, answers, strict=True)])
     curves = {}
-    for name, runs in found.items():
+    for name, runs in saliencies.items():
         values = np.array(
-            [[_hits(s, one, counts, among, kind) for s, one in zip(run, given, strict=True)] for run in runs]
+            [[_hits(s, answer, counts, among, kind) for s, answer in zip(run, answers, strict=True)] for run in runs]
         )
-        hits, sizes, taken = values[..., 0], values[..., 1], values[..., 2]
-        below = {"precision": taken, "recall": sizes, "ratio": sizes.mean(1, keepdims=True)}[kind]
-        curves[name, f"answer {kind}"] = Curve.of(counts, (hits / below).swapaxes(1, 2), again)
+        hits, answer_sizes, selected = values[..., 0], values[..., 1], values[..., 2]
+        denominators = {"precision": selected, "recall": answer_sizes, "ratio": answer_sizes.mean(1, keepdims=True)}
+        shares = (hits / denominators[kind]).swapaxes(1, 2)
+        curves[name, f"answer {kind}"] = Curve.from_values(counts, shares, bootstrap)
     notes = (f"{len(first)} texts", f"tokens ranked: {among}")
     return Results(MetricInfo(point="k", better={f"answer {kind}": "high"}), curves, notes)
 
 
 def _hits(saliency: Saliency, answer: Any, counts: Sequence[int], among: str, kind: str) -> list[tuple[int, int, int]]:
-    """For every k the answer's tokens among the first, the answer's tokens, and the tokens taken."""
+    """For each k: the answer tokens among the top k, all answer tokens, and the tokens selected."""
     row = saliency.row
     last = len(row.parts) - 1
-    gold = set(row.within(_span(answer), last))
-    if not gold and kind == "ratio":  # as published: an answer that was cut off is the first token
+    gold = set(row.tokens_in(_answer_span(answer), last))
+    if not gold and kind == "ratio":  # as published: a truncated answer is replaced by the first token
         gold = {0}
     if not gold:
-        raise InputError(f"No token of {row.text!r:.80} lies in its answer {answer!r:.60}: it may have been cut off.")
+        raise InputError(
+            f"No token of {row.text!r:.80} lies in its answer {answer!r:.60}; the answer may have been truncated. "
+            "Leave this text out.",
+            argument="answers",
+            value=answer,
+        )
     order: Sequence[int] = saliency.order
     if among == "context":
         order = [i for i in order if row.segments[i] == last]
@@ -125,20 +133,23 @@ def _hits(saliency: Saliency, answer: Any, counts: Sequence[int], among: str, ki
     return [(len(gold & set(order[:k])), len(gold), len(order[:k])) for k in counts]
 
 
-def _span(answer: Any) -> Span:
-    """An answer as characters (start, end); of several the first."""
+def _answer_span(answer: Any) -> Span:
+    """The character span (start, end) of an answer; the first one if there are several."""
     try:
         if isinstance(answer, Mapping):
-            named = zip(answer["answer_start"], answer["text"], strict=True)
-            spans = [(int(start), int(start) + len(text)) for start, text in named]
+            starts_and_texts = zip(answer["answer_start"], answer["text"], strict=True)
+            spans = [(int(start), int(start) + len(text)) for start, text in starts_and_texts]
         else:
             start, end = answer
             spans = [(int(start), int(end))]
     except (TypeError, ValueError, LookupError):
         raise InputError(
-            f"An answer is a span (start, end) of characters, or SQuAD's "
-            f'{{"text": [...], "answer_start": [...]}}, not {answer!r:.60}.'
+            f"An answer must be a character span (start, end), or SQuAD's "
+            f'{{"text": [...], "answer_start": [...]}}, not {answer!r:.60}.',
+            argument="answers",
+            value=answer,
         ) from None
     if not spans:
-        raise InputError("A question has no answer: leave it out.")
+        message = "An entry of answers is empty. Leave out questions that have no answer."
+        raise InputError(message, argument="answers", value=answer)
     return spans[0]

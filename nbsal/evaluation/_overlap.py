@@ -1,4 +1,4 @@
-"""Overlap: how many of the tokens that speak for one class also speak for another."""
+"""Token overlap: how many of the most important tokens of one class are also among those of another."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from nbsal.saliency import Saliency
 from nbsal.validation import Text
 
 COUNTS = tuple(range(10, 101, 10))
-DRAWS = 200  # every draw ranks all tokens anew
+DRAWS = 200  # fewer than elsewhere: each bootstrap sample ranks all tokens again
 
 
 def overlap(
@@ -33,10 +33,11 @@ def overlap(
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> Results:
-    """The share of the first k tokens that pairs of classes have in common, for every k of `counts`; low is good.
+    """The share of the top k tokens that pairs of classes have in common, for every k in `counts`; lower is better.
 
-    Clouds are those of `nbsal.clouds.rank`. Intervals rank the tokens of drawn texts. A draw leaves out a third of the
-    texts, and with these tokens that classes share: intervals lie low, and where much is shared, below the value.
+    `idf`, `unit` and `normalise` are those of `nbsal.clouds.rank`. The confidence interval is biased downwards, and may
+    lie below the value if the overlap is large: a bootstrap sample lacks about a third of the texts, and with them
+    tokens that classes share.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -44,61 +45,63 @@ def overlap(
     [1.0, 2.0]
     """
     counts = positive_numbers(counts, "counts")
-    found = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
-    first = next(iter(found.values()))[0]
-    again = Bootstrap([s.text for s in first], DRAWS)
+    saliencies = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
+    first = next(iter(saliencies.values()))[0]
+    bootstrap = Bootstrap([s.text for s in first], DRAWS)
     points, curves = tuple(map(float, counts)), {}
-    for name, runs in found.items():
-        values = [[clouds.rank(one, idf, unit=unit, normalise=normalise).overlap(k) for k in counts] for one in runs]
-        draws = [_ClassVotes.of(one, again, idf, unit, normalise).shared(again, counts) for one in runs]
+    for name, runs in saliencies.items():
+        values = [[clouds.rank(run, idf, unit=unit, normalise=normalise).overlap(k) for k in counts] for run in runs]
+        draws = [_ClassVotes.count(run, bootstrap, idf, unit, normalise).overlap(bootstrap, counts) for run in runs]
         curves[name, "overlap"] = Curve(points, np.array(values), np.mean(draws, 0))
-    notes = (f"{len(first)} texts", f"{unit}s, {'one vote a text' if normalise else 'raw sums'}")
+    notes = (f"{len(first)} texts", f"{unit}s, {'one vote per text' if normalise else 'summed scores'}")
     return Results(MetricInfo(point="k", better={"overlap": "low"}), curves, notes)
 
 
 @dataclass(frozen=True, eq=False)
 class _ClassVotes:
-    """What every text gives to every token, by class: places of texts and of tokens, and weighted scores."""
+    """The score that each text adds to each token, by class: arrays of text index, token index and weighted score."""
 
     classes: list[tuple[NDArray[np.intp], NDArray[np.intp], Floats]]
-    size: int
+    size: int  # number of distinct tokens
 
     @classmethod
-    def of(
-        cls, saliencies: Sequence[Saliency], again: Bootstrap, idf: Mapping[str, float] | None, unit: str, each: bool
+    def count(
+        cls,
+        saliencies: Sequence[Saliency],
+        bootstrap: Bootstrap,
+        idf: Mapping[str, float] | None,
+        unit: str,
+        normalise: bool,
     ) -> "_ClassVotes":
-        found: dict[str, list[tuple[int, str, float]]] = {}
-        for place, at in enumerate(again.order):
-            one = clouds.rank([saliencies[at]], idf, unit=unit, normalise=each)
-            label = one.labels[0]
-            found.setdefault(label, []).extend((place, token, weight) for token, weight in one.weights[label].items())
-        names = {token: i for i, token in enumerate(sorted({vote[1] for votes in found.values() for vote in votes}))}
-        return cls(
-            [
-                (
-                    np.array([v[0] for v in votes]),
-                    np.array([names[v[1]] for v in votes]),
-                    np.array([v[2] for v in votes]),
-                )
-                for votes in found.values()
-            ],
-            len(names),
-        )
+        """Collect the votes of every text, with the texts in the order of the bootstrap."""
+        votes_by_label: dict[str, list[tuple[int, str, float]]] = {}
+        for index, at in enumerate(bootstrap.order):
+            cloud = clouds.rank([saliencies[at]], idf, unit=unit, normalise=normalise)
+            label = cloud.labels[0]
+            votes = [(index, token, weight) for token, weight in cloud.weights[label].items()]
+            votes_by_label.setdefault(label, []).extend(votes)
+        names = sorted({token for votes in votes_by_label.values() for _, token, _ in votes})
+        indices = {token: i for i, token in enumerate(names)}
+        classes = [
+            (np.array([v[0] for v in votes]), np.array([indices[v[1]] for v in votes]), np.array([v[2] for v in votes]))
+            for votes in votes_by_label.values()
+        ]
+        return cls(classes, len(names))
 
-    def shared(self, again: Bootstrap, counts: Sequence[int]) -> Floats:
-        """[draw, count]."""
-        found = []
-        for weights in again.weights:
-            ranked = [self._ranked(weights, *votes) for votes in self.classes]
-            pairs = list(combinations(ranked, 2))
-            common = [[len(np.intersect1d(one[:k], other[:k])) for one, other in pairs] for k in counts]
-            found.append(np.mean(common, 1) / counts)
-        return np.array(found)
+    def overlap(self, bootstrap: Bootstrap, counts: Sequence[int]) -> Floats:
+        """The overlap in each bootstrap sample: [draw, count]."""
+        draws = []
+        for weights in bootstrap.weights:
+            rankings = [self._rank(weights, *votes) for votes in self.classes]
+            pairs = list(combinations(rankings, 2))
+            common = [[len(np.intersect1d(first[:k], second[:k])) for first, second in pairs] for k in counts]
+            draws.append(np.mean(common, 1) / counts)
+        return np.array(draws)
 
-    def _ranked(
+    def _rank(
         self, weights: Floats, texts: NDArray[np.intp], tokens: NDArray[np.intp], scores: Floats
     ) -> NDArray[np.intp]:
-        """Tokens that occur in the drawn texts, the weightiest first, equal ones by name."""
+        """Tokens of the sampled texts by total score, equal ones by name."""
         drawn = weights[texts]
         present = np.bincount(tokens, drawn, self.size) > 0
         sums = np.where(present, np.bincount(tokens, drawn * scores, self.size), -np.inf)

@@ -1,7 +1,7 @@
-"""Intervals: how sure a mean over texts is, and whether two explainers differ on the same texts.
+"""Bootstrap confidence intervals of means over texts, and paired tests of two explainers on the same texts.
 
-Texts are drawn again with replacement; everything that is compared is computed on the same draws. The draws depend on
-the texts and a seed, not on the order in which texts were given.
+Texts are sampled with replacement, and everything that is compared uses the same samples. The samples depend on the
+texts and a seed, not on the order of the texts.
 """
 
 from collections.abc import Hashable, Sequence
@@ -16,10 +16,13 @@ Floats = NDArray[np.float64]
 
 
 class Bootstrap:
-    """The same texts drawn again and again.
+    """Bootstrap samples of texts.
 
-    >>> again = Bootstrap(["a joy", "a bore", "a film"])
-    >>> float(again.mean([1, 0, 1])), again.draws([[1, 0, 1]]).shape
+    `order` sorts the texts independently of the order they were passed in; `weights` has the share of each text, in
+    that order, in every sample: [draw, text].
+
+    >>> bootstrap = Bootstrap(["a joy", "a bore", "a film"])
+    >>> float(bootstrap.mean([1, 0, 1])), bootstrap.draws([[1, 0, 1]]).shape
     (0.6666666666666666, (2000, 1))
     """
 
@@ -30,19 +33,19 @@ class Bootstrap:
 
     def mean(self, values: ArrayLike) -> Floats:
         """The mean over texts, the last axis."""
-        return self._canonical(values).mean(-1)  # type: ignore[no-any-return]
+        return self._sort_texts(values).mean(-1)  # type: ignore[no-any-return]
 
     def draws(self, values: ArrayLike) -> Floats:
-        """The means of every draw: [point, text] -> [draw, point]."""
-        return self.weights @ self._canonical(values).T
+        """The mean over texts in every sample: [point, text] -> [draw, point]."""
+        return self.weights @ self._sort_texts(values).T
 
-    def _canonical(self, values: ArrayLike) -> Floats:
+    def _sort_texts(self, values: ArrayLike) -> Floats:
         return np.ascontiguousarray(np.asarray(values, dtype=np.float64)[..., self.order])
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much larger the first of two means is, its interval, and how often chance alone would say as much."""
+    """The difference of two means, its confidence interval, and the p-value of its two-sided test."""
 
     value: float
     low: float
@@ -63,7 +66,7 @@ def interval(draws: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
 def difference(
     first: float, second: float, first_draws: Floats, second_draws: Floats, level: float = LEVEL
 ) -> Difference:
-    """The paired test of two means that were drawn on the same texts, two-sided."""
+    """The paired two-sided test of two means, from their draws on the same bootstrap samples."""
     drawn = first_draws - second_draws
     low, high = interval(drawn, level)
     tail = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))

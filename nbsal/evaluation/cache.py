@@ -1,8 +1,7 @@
-"""Memory: explainers asked about texts, and subjects about texts with tokens hidden, nothing of it twice.
+"""Cache of explanations and masked forward passes, shared between evaluation calls.
 
-A long call that is cancelled leaves its memory in the error's `partial`; handed to the next call as `memory`, what was
-done is not done again. Calls that share a memory share what they have read, while the weights of their models stay:
-what was said before a model learnt is forgotten.
+A cancelled call leaves its cache in the error's `partial`; pass it to the next call as `cache` to resume. Cached
+explanations are dropped when the weights of their model have changed.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -29,12 +28,12 @@ from nbsal.validation import Text, as_list, is_iterable, positive_number, text_l
 
 Explainers = Explainer | Sequence[Explainer] | Mapping[str, Explainer | Sequence[Explainer]]
 Key = tuple[Subject, Hashable]
-Coalitions = NDArray[np.bool_]  # [subset, token], true where a token stays
+Coalitions = NDArray[np.bool_]  # [coalition, token], True where the token stays
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Content tokens of every text from the most to the least important, as one explainer has them."""
+    """One run of an explainer: for each text, its content tokens from most to least important."""
 
     subject: Subject
     rows: Encoded
@@ -43,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Cache:
-    """What explainers and subjects have said already.
+    """Cache of explanations and masked forward passes.
 
     >>> import nbsal
     >>> explain, cache = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), Cache()
@@ -54,7 +53,7 @@ class Cache:
 
     saliencies: dict[Key, dict[tuple[Row, Any], Saliency]] = field(default_factory=dict)
     masked_models: dict[tuple[Subject, str | int], MaskedModel] = field(default_factory=dict)
-    weights: dict[Subject, Any] = field(default_factory=dict)  # their stamps, when a subject was last explained
+    weights: dict[Subject, Any] = field(default_factory=dict)  # version of each model's weights when last explained
 
     def explain(
         self,
@@ -64,60 +63,60 @@ class Cache:
         batch_size: int,
         meter: Meter,
     ) -> list[list[Saliency]]:
-        """Every explainer on every text of its subject; those of one subject share the trace of a batch.
+        """Explain every text with every explainer; explainers of one subject share the trace of a batch.
 
-        `meter` counts texts, once a subject.
+        `meter` counts texts, once per subject.
         """
         for subject in rows:
-            self._renew(subject)
+            self._drop_outdated(subject)
         size = positive_number(batch_size, "batch_size")
-        every = [self.saliencies.setdefault(_key(explainer), {}) for explainer in explainers]
+        caches = [self.saliencies.setdefault(_key(explainer), {}) for explainer in explainers]
         for subject, encoded in rows.items():
             keys = list(zip(encoded, targets, strict=True))
-            lacking = [any(key not in known for key in keys) for known in every]
-            members = {str(at): e for at, e in enumerate(explainers) if e.subject is subject and lacking[at]}
-            missing = [i for i, key in enumerate(keys) if any(key not in every[int(at)] for at in members)]
+            incomplete = [any(key not in cached for key in keys) for cached in caches]
+            members = {str(at): e for at, e in enumerate(explainers) if e.subject is subject and incomplete[at]}
+            missing = [i for i, key in enumerate(keys) if any(key not in caches[int(at)] for at in members)]
             meter.step(len(encoded) - len(missing))
-            waiting = encoded.select(missing)
-            for places, batch in length_batches(members.values(), waiting, size) if members else ():
-                wanted = [targets[missing[place]] for place in places]
-                found = explain_batch(members, batch, wanted, meter.part(len(places), len(members)))
-                for at, saliencies in found.items():
-                    every[int(at)].update(zip(zip(batch, wanted, strict=True), saliencies, strict=True))
+            pending = encoded.select(missing)
+            for places, batch in length_batches(members.values(), pending, size) if members else ():
+                batch_targets = [targets[missing[place]] for place in places]
+                results = explain_batch(members, batch, batch_targets, meter.part(len(places), len(members)))
+                for at, saliencies in results.items():
+                    caches[int(at)].update(zip(zip(batch, batch_targets, strict=True), saliencies, strict=True))
         return [
-            [known[key] for key in zip(rows[explainer.subject], targets, strict=True)]
-            for explainer, known in zip(explainers, every, strict=True)
+            [cached[key] for key in zip(rows[explainer.subject], targets, strict=True)]
+            for explainer, cached in zip(explainers, caches, strict=True)
         ]
 
-    def read(
-        self, runs: Sequence[Run], tables: Sequence[Sequence[Coalitions]], way: str | int, meter: Meter
+    def masked_logits(
+        self, runs: Sequence[Run], coalitions: Sequence[Sequence[Coalitions]], way: str | int, meter: Meter
     ) -> list[list[Tensor]]:
-        """Logits of every text of every run under each of its subsets; `meter` counts subsets."""
-        found: dict[int, list[Tensor]] = {}
+        """Logits of every text of every run under each of its coalitions; `meter` counts coalitions."""
+        run_logits: dict[int, list[Tensor]] = {}
         for subject in dict.fromkeys(run.subject for run in runs):
             members = [at for at, run in enumerate(runs) if run.subject is subject]
             rows = runs[members[0]].rows
             if (subject, way) not in self.masked_models:
                 self.masked_models[subject, way] = MaskedModel(subject, way)
-            stacked = [np.concatenate([tables[at][i] for at in members]) for i in range(len(rows))]
+            stacked = [np.concatenate([coalitions[at][i] for at in members]) for i in range(len(rows))]
             logits = self.masked_models[subject, way].logits(list(rows), stacked, meter)
-            sizes = [[len(tables[at][i]) for at in members] for i in range(len(rows))]
-            parts = [torch.split(one, size) for one, size in zip(logits, sizes, strict=True)]
-            found |= {at: [part[place] for part in parts] for place, at in enumerate(members)}
-        return [found[at] for at in range(len(runs))]
+            sizes = [[len(coalitions[at][i]) for at in members] for i in range(len(rows))]
+            parts = [torch.split(text_logits, size) for text_logits, size in zip(logits, sizes, strict=True)]
+            run_logits |= {at: [part[place] for part in parts] for place, at in enumerate(members)}
+        return [run_logits[at] for at in range(len(runs))]
 
-    def _renew(self, subject: Subject) -> None:
-        """Forget what is no longer so."""
+    def _drop_outdated(self, subject: Subject) -> None:
+        """Drop the subject's explanations if its weights have changed since they were computed."""
         head = subject._lm_head
-        now = architecture.weights_version(subject.model), head and head.stamp
-        if self.weights.setdefault(subject, now) != now:
-            self.weights[subject] = now
+        version = architecture.weights_version(subject.model), head and head.weights_version
+        if self.weights.setdefault(subject, version) != version:
+            self.weights[subject] = version
             for key in [key for key in self.saliencies if key[0] is subject]:
                 del self.saliencies[key]
 
 
 def _key(explainer: Explainer) -> Key:
-    """Explainers of one key say the same; settings that cannot be compared make an explainer its own key."""
+    """Explainers with equal keys give equal scores; an explainer with unhashable settings is its own key."""
     try:
         hash(explainer.method)
     except TypeError:
@@ -127,77 +126,97 @@ def _key(explainer: Explainer) -> Key:
 
 @contextmanager
 def cache_or_new(cache: Cache | None) -> Iterator[Cache]:
-    """A call's memory, a new one where none is given; it is left with the error that ends the call."""
+    """The cache of a call, a new one for None; an error that ends the call carries it as `partial`."""
     cache = Cache() if cache is None else cache
     if not isinstance(cache, Cache):
-        raise InputError(f"memory is an nbsal.evaluation.Memory, not {type(cache).__name__}.")
+        raise InputError(
+            f"cache must be an nbsal.evaluation.Cache, not {type(cache).__name__}.", argument="cache", value=cache
+        )
     try:
         yield cache
-    except NbsalError as stopped:
-        stopped.partial = cache
+    except NbsalError as error:
+        error.partial = cache
         raise
 
 
 def named_explainers(explainers: Explainers) -> dict[str, list[Explainer]]:
-    """Explainers by name; a name may stand for several runs of one that draws at random."""
+    """Explainers by name, each as a list of runs; a stochastic explainer may have several."""
+    runs_by_name = {
+        str(name): list(runs) if isinstance(runs, Sequence) else [runs] for name, runs in _by_name(explainers).items()
+    }
+    if not runs_by_name or not all(runs_by_name.values()):
+        message = "explainers contains no explainer to evaluate. Pass at least one."
+        raise InputError(message, argument="explainers", value=explainers)
+    for name, runs in runs_by_name.items():
+        if not all(isinstance(run, Explainer) for run in runs):
+            message = f"explainers[{name!r}] must be an nbsal.Explainer or a list of them, not {runs!r:.60}."
+            raise InputError(message, argument="explainers", value=runs)
+        if len({run.subject for run in runs}) > 1:
+            message = f"The runs of {name!r} explain different models. Give each model its own name."
+            raise InputError(message, argument="explainers", value=runs)
+    return runs_by_name
+
+
+def _by_name(explainers: Explainers) -> Mapping[str, Explainer | Sequence[Explainer]]:
+    """A dict as it is; single explainers and lists under the names of their methods."""
+    if isinstance(explainers, Mapping):
+        return explainers
     if isinstance(explainers, Explainer):
         explainers = [explainers]
-    if not isinstance(explainers, Mapping):
-        given = as_list(explainers, "explainers", "must be an Explainer, a list of them or a dict that names them")
-        for one in given:
-            if not isinstance(one, Explainer):
-                raise InputError(f"explainers holds {one!r:.60}, which is no nbsal.Explainer.")
-        explainers = {e.method.name: e for e in given}
-        if len(explainers) < len(given):
-            raise InputError("Give explainers with methods of different names, or name them: {'layer 3': ..., ...}.")
-    found = {str(name): list(one) if isinstance(one, Sequence) else [one] for name, one in explainers.items()}
-    if not found or not all(found.values()):
-        raise InputError("There is no explainer to evaluate: give at least one.")
-    for name, runs in found.items():
-        if not all(isinstance(run, Explainer) for run in runs):
-            raise InputError(f"{name} is no nbsal.Explainer, nor a list of them.")
-        if len({run.subject for run in runs}) > 1:
-            raise InputError(f"The runs of {name} explain different models: name them apart.")
-    return found
+    values = as_list(explainers, "explainers", "must be an Explainer, a list of them or a dict that names them")
+    for value in values:
+        if not isinstance(value, Explainer):
+            message = f"explainers contains {value!r:.60}, which is not an nbsal.Explainer."
+            raise InputError(message, argument="explainers", value=value)
+    named = {explainer.method.name: explainer for explainer in values}
+    if len(named) < len(values):
+        message = "Several explainers have the same method name. Name them: {'layer 3': ..., 'layer 4': ...}."
+        raise InputError(message, argument="explainers", value=explainers)
+    return named
 
 
 def positive_numbers(values: Any, name: str) -> list[int]:
-    """Numbers of tokens, or one alone, as a list.
+    """One number of tokens or several, as a list.
 
     >>> positive_numbers(5, "k"), positive_numbers([1, 2], "k")
     ([5], [1, 2])
     """
-    given = list(values) if is_iterable(values) else [values]
-    found = [int(one) for one in given if isinstance(one, int | np.integer) and not isinstance(one, bool) and one > 0]
-    if not found or len(found) < len(given):
-        raise InputError(f"{name} is a number of tokens from 1, or a list of such numbers, not {values!r:.60}.")
-    return found
+    values = list(values) if is_iterable(values) else [values]
+    numbers = [int(v) for v in values if isinstance(v, int | np.integer) and not isinstance(v, bool) and v > 0]
+    if not numbers or len(numbers) < len(values):
+        message = f"{name} must be a whole number of at least 1, or a list of such numbers, not {values!r:.60}."
+        raise InputError(message, argument=name, value=values)
+    return numbers
 
 
 def encode_texts(explainers: Iterable[Explainer], texts: Iterable[Text]) -> dict[Subject, Encoded]:
-    """What each subject reads of the texts."""
+    """The texts as encoded by each subject."""
     many = list(text_list(texts))
-    found = {}
+    rows: dict[Subject, Encoded] = {}
     for explainer in explainers:
-        if explainer.subject not in found:
-            found[explainer.subject] = explainer.subject.encode(many)
-        if explainer.long == "window" and any(row.dropped for row in found[explainer.subject]):
+        if explainer.subject not in rows:
+            rows[explainer.subject] = explainer.subject.encode(many)
+        if explainer.long == "window" and any(row.dropped for row in rows[explainer.subject]):
             raise InputError(
-                "A text is longer than the model reads, and tokens are hidden in one reading only: "
-                'use explainers with long="truncate", or shorter texts.'
+                "A text is longer than the model's limit, and tokens cannot be hidden across several windows. Use "
+                'explainers with long="truncate", or shorter texts.',
+                argument="texts",
+                value=texts,
             )
-    return found
+    return rows
 
 
-def token_order(found: Sequence[Saliency], name: str) -> list[Sequence[int]]:
-    """The orders of content tokens, or the sentence that says why there is none."""
-    for saliency in found:
+def token_order(saliencies: Sequence[Saliency], name: str) -> list[Sequence[int]]:
+    """The order of content tokens in each explanation; refuses scores that cannot be ranked."""
+    for saliency in saliencies:
         if not np.isfinite(saliency.scores[list(saliency.row.content)]).all():
             raise InputError(
-                f"{name} scored a token of {saliency.text!r:.80} with NaN or infinity: it cannot be ranked. Leave the "
-                "text or the explainer out."
+                f"{name} scored a token of {saliency.text!r:.80} with NaN or infinity, which cannot be ranked. Leave "
+                "out this text or this explainer.",
+                argument="explainers",
+                value=name,
             )
-    return [saliency.order for saliency in found]
+    return [saliency.order for saliency in saliencies]
 
 
 def explain_texts(
@@ -208,24 +227,24 @@ def explain_texts(
     progress: Progress,
     cancel: Event | None,
 ) -> dict[str, list[list[Saliency]]]:
-    """What every run of every explainer says of the texts, by name."""
+    """The explanations of all texts by every run of every explainer, by name."""
     members = named_explainers(explainers)
     flat = list(chain.from_iterable(members.values()))
     rows = encode_texts(flat, texts)
     size = len(next(iter(rows.values())))
     with cache_or_new(cache) as cache, Meter(size * len(rows), progress, cancel) as meter:
-        found = iter(cache.explain(flat, rows, [None] * size, batch_size, meter))
-    each = {name: [next(found) for _ in runs] for name, runs in members.items()}
-    for name, runs in each.items():
-        for one in runs:
-            token_order(one, name)
-    return each
+        results = iter(cache.explain(flat, rows, [None] * size, batch_size, meter))
+    saliencies = {name: [next(results) for _ in runs] for name, runs in members.items()}
+    for name, runs in saliencies.items():
+        for run in runs:
+            token_order(run, name)
+    return saliencies
 
 
 def random_explainers(explainers: Mapping[str, Sequence[Explainer]], count: int) -> dict[str, list[Explainer]]:
-    """Explainers that score by chance, `count` for each subject; none where one is given."""
+    """The random baseline: `count` random orders for each subject, unless an explainer has its name already."""
     if whole_number(count, "random") < 0:
-        raise InputError(f"random must be at least 0, not {count}.")
+        raise InputError(f"random must be at least 0, not {count}.", argument="random", value=count)
     subjects = list(dict.fromkeys(run.subject for runs in explainers.values() for run in runs))
     names = ["random"] if len(subjects) == 1 else [f"random, {subject.name}" for subject in subjects]
     return {
@@ -243,15 +262,15 @@ def rank_tokens(
     cache: Cache,
     meter: Meter,
 ) -> dict[str, list[Run]]:
-    """The runs of every explainer."""
-    found = iter(cache.explain(list(chain.from_iterable(explainers.values())), rows, targets, batch_size, meter))
+    """Explain the texts and rank their tokens, for every run of every explainer."""
+    results = iter(cache.explain(list(chain.from_iterable(explainers.values())), rows, targets, batch_size, meter))
     return {
-        name: [Run(run.subject, rows[run.subject], token_order(next(found), name)) for run in members]
+        name: [Run(run.subject, rows[run.subject], token_order(next(results), name)) for run in members]
         for name, members in explainers.items()
     }
 
 
 def truncated_count(rows: Iterable[Row]) -> tuple[str, ...]:
-    """A note where texts were cut to the model's length."""
+    """A note on how many texts were truncated; empty if none."""
     count = sum(1 for row in rows if row.dropped)
-    return (f"{count} cut to the model's length",) if count else ()
+    return (f"{count} truncated to the model's maximum length",) if count else ()

@@ -1,9 +1,9 @@
-"""AOPC and log-odds as the program behind Mask-LRP's tables computes them, defects included.
+"""AOPC and log-odds exactly as computed by the program behind Mask-LRP's tables, bugs included.
 
-Explanations are of the gold label, with the separators masked; the text that is perturbed has none masked; neither has
-segments. Counts are of all tokens; tokens become id 0 in full view, except those spelt [CLS] or [SEP]; the token ranked
-last, special or not, is never replaced. Texts of fewer than 20 tokens do not count. Means are taken over the shares of
-ten workers, and then over the workers, however few texts one has.
+Explanations are of the gold label, with the separators masked out; the text that is perturbed has them; neither has
+segment ids. Fractions are of all tokens. Hidden tokens become id 0 and stay visible to attention, except [CLS] and
+[SEP], which are never replaced, and whichever token is ranked last. Texts of fewer than 20 tokens are left out. Means
+are taken over the texts of each of ten workers, then over the workers, however few texts one of them has.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from nbsal.errors import InputError
-from nbsal.evaluation import cache as remembering
 from nbsal.evaluation._games import LABELS, check_classifier, label_indices
 from nbsal.evaluation.bootstrap import Bootstrap, Floats
-from nbsal.evaluation.cache import Cache, Coalitions, Explainers, Run
+from nbsal.evaluation.cache import Cache, Coalitions, Explainers, Run, cache_or_new, encode_texts, named_explainers
 from nbsal.evaluation.results import Curve, MetricInfo, Results
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
@@ -27,7 +26,7 @@ SHORTEST = 20
 WORKERS = 10
 FRACTIONS = tuple(float(point) for point in np.linspace(0, 1, 10)[1:])
 MEASURES = {"aopc": "high", "log-odds": "low"}
-SKIPPED = ("[CLS]", "[SEP]")
+NEVER_HIDDEN = ("[CLS]", "[SEP]")
 
 
 def published_deletion(
@@ -35,16 +34,16 @@ def published_deletion(
     texts: Iterable[Text],
     labels: Iterable[Any],
     *,
-    least: float = 0.0,
+    min_probability: float = 0.0,
     workers: int = WORKERS,
     batch_size: int = 32,
     cache: Cache | None = None,
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> Results:
-    """Both measures at nine fractions; texts whose label has a probability below `least` do not count.
+    """AOPC and log-odds at nine fractions, without texts whose label has a probability below `min_probability`.
 
-    The program takes .3 for QQP, of which it keeps label 1 alone (`nbsal.data.load("qqp", duplicates_only=True)`), and
+    The program uses .3 for QQP, where it evaluates label 1 only (`nbsal.data.load("qqp", duplicates_only=True)`), and
     .34 for MNLI.
 
     >>> import nbsal
@@ -52,64 +51,70 @@ def published_deletion(
     >>> published_deletion(explain, ["A joy " * 12, "A bore " * 12], [1, 0], progress=False).mean()["measure"].tolist()
     ['aopc', 'log-odds']
     """
-    members = remembering.named_explainers(explainers)
-    rows = remembering.encode_texts([run for runs in members.values() for run in runs], texts)
+    members = named_explainers(explainers)
+    rows = encode_texts([run for runs in members.values() for run in runs], texts)
     if len(rows) > 1:
-        raise InputError("The published variant takes explainers of one model at a time.")
-    ((subject, whole),) = rows.items()
+        message = "The published variant evaluates one model at a time. Pass explainers of a single model."
+        raise InputError(message, argument="explainers", value=explainers)
+    ((subject, encoded),) = rows.items()
     check_classifier(subject)
-    given = label_indices(subject, as_list(labels, "labels", LABELS), len(whole))
-    worker = np.arange(len(whole)) // max(1, len(whole) // workers)
-    kept = [i for i, row in enumerate(whole) if len(row) >= SHORTEST]
-    if not kept:
-        raise InputError(f"No text has {SHORTEST} tokens: the published variant leaves out all of these.")
-    gold = [given[i] for i in kept]
-    bare = [replace(whole[i], types=(0,) * len(whole[i]), mask=(1,) * len(whole[i])) for i in kept]
+    label_list = label_indices(subject, as_list(labels, "labels", LABELS), len(encoded))
+    worker = np.arange(len(encoded)) // max(1, len(encoded) // workers)
+    used = [i for i, row in enumerate(encoded) if len(row) >= SHORTEST]
+    if not used:
+        message = f"Every text has fewer than {SHORTEST} tokens, which the published variant leaves out."
+        raise InputError(f"{message} Pass longer texts.", argument="texts", value=texts)
+    gold = [label_list[i] for i in used]
+    perturbed = [replace(encoded[i], types=(0,) * len(encoded[i]), mask=(1,) * len(encoded[i])) for i in used]
     separator = getattr(subject.tokenizer, "sep_token_id", None)
-    explained = [replace(row, mask=tuple(int(token != separator) for token in row.ids)) for row in bare]
+    explained = [replace(row, mask=tuple(int(token != separator) for token in row.ids)) for row in perturbed]
     flat = [run for runs in members.values() for run in runs]
-    total = len(kept) * (1 + len(flat) * (1 + len(FRACTIONS)))
-    with remembering.cache_or_new(cache) as cache, Meter(total, progress, cancel) as meter:
-        asked = {subject: Encoded(explained, whole.pad_id)}
-        found = cache.explain(flat, asked, gold, batch_size, meter)
-        runs = [Run(subject, Encoded(bare, whole.pad_id), [_order(s.scores) for s in one]) for one in found]
-        tables = [[_table(row, order) for row, order in zip(bare, run.orders, strict=True)] for run in runs]
-        logits = cache.read(runs, tables, 0, meter)
+    total = len(used) * (1 + len(flat) * (1 + len(FRACTIONS)))
+    with cache_or_new(cache) as cache, Meter(total, progress, cancel) as meter:
+        saliencies = cache.explain(flat, {subject: Encoded(explained, encoded.pad_id)}, gold, batch_size, meter)
+        orders = [[_order(s.scores) for s in run] for run in saliencies]
+        runs = [Run(subject, Encoded(perturbed, encoded.pad_id), run_orders) for run_orders in orders]
+        coalitions = [[_coalitions(*pair) for pair in zip(perturbed, run.orders, strict=True)] for run in runs]
+        logits = cache.masked_logits(runs, coalitions, 0, meter)
     logs = np.array(
-        [[[*one.double().log_softmax(-1)[:, label]] for one, label in zip(part, gold, strict=True)] for part in logits]
-    )  # [run, text, subset]
-    likely = np.exp(logs[0, :, 0]) >= least
-    weights = _weights(worker[kept], likely)
+        [
+            [[*part.double().log_softmax(-1)[:, label]] for part, label in zip(run_logits, gold, strict=True)]
+            for run_logits in logits
+        ]
+    )  # [run, text, coalition]
+    likely = np.exp(logs[0, :, 0]) >= min_probability
+    weights = _weights(worker[used], likely, min_probability)
     values = {"aopc": np.exp(logs[..., :1]) - np.exp(logs[..., 1:]), "log-odds": logs[..., 1:] - logs[..., :1]}
-    again = Bootstrap([(row.text, label) for row, label, counts in zip(bare, gold, likely, strict=True) if counts])
-    curves, at = {}, 0
-    for name, one in members.items():
+    counted = [(row.text, label) for row, label, counts in zip(perturbed, gold, likely, strict=True) if counts]
+    bootstrap, curves, at = Bootstrap(counted), {}, 0
+    for name, explainer_runs in members.items():
         for measure, value in values.items():
-            part = (value[at : at + len(one)] * weights[:, None])[:, likely].swapaxes(1, 2)
-            curves[name, measure] = Curve.of(FRACTIONS, part, again)
-        at += len(one)
-    notes = (f"{int(likely.sum())} of {len(whole)} texts, as published",)
+            part = (value[at : at + len(explainer_runs)] * weights[:, None])[:, likely].swapaxes(1, 2)
+            curves[name, measure] = Curve.from_values(FRACTIONS, part, bootstrap)
+        at += len(explainer_runs)
+    notes = (f"{int(likely.sum())} of {len(encoded)} texts, as published",)
     return Results(MetricInfo(better=MEASURES), curves, notes)
 
 
 def _order(scores: Any) -> list[int]:
-    """All positions by score; NaN comes last."""
-    return [int(place) for place in np.argsort(-scores, kind="stable")]
+    """All positions by score, NaN last."""
+    return [int(position) for position in np.argsort(-scores, kind="stable")]
 
 
-def _table(row: Row, order: Sequence[int]) -> Coalitions:
-    """The whole text, and what stays of it at every fraction."""
-    walked = [place for place in order[:-1] if row.tokens[place] not in SKIPPED]
-    kept = np.ones((1 + len(FRACTIONS), len(row)), dtype=bool)
+def _coalitions(row: Row, order: Sequence[int]) -> Coalitions:
+    """The full text, and the tokens that stay at every fraction."""
+    replaceable = [position for position in order[:-1] if row.tokens[position] not in NEVER_HIDDEN]
+    stays = np.ones((1 + len(FRACTIONS), len(row)), dtype=bool)
     for at, fraction in enumerate(FRACTIONS, 1):
-        kept[at, walked[: round(fraction * len(row))]] = False
-    return kept
+        stays[at, replaceable[: round(fraction * len(row))]] = False
+    return stays
 
 
-def _weights(worker: Any, likely: Any) -> Floats:
-    """How much more or less than once each text counts, so that every worker counts the same."""
+def _weights(worker: Any, likely: Any, min_probability: float) -> Floats:
+    """Weights of the texts that give every worker the same total weight."""
     counts = np.bincount(worker[likely], minlength=int(worker.max()) + 1)
     busy = int((counts > 0).sum())
     if not busy:
-        raise InputError("No text reaches that probability of its label: nothing is left to average.")
+        message = f"No text's label has a probability of at least {min_probability}. Lower min_probability."
+        raise InputError(message, argument="min_probability", value=min_probability)
     return np.asarray(likely.sum() / (busy * np.maximum(counts[worker], 1)), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Results: what explainers reached, as tidy frames with intervals, as a table like the papers', and as a picture."""
+"""Results of an evaluation as data frames with confidence intervals, tables and plots."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
 FORMAT = 1
-HUES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # told apart by every eye
+# Distinguishable with any kind of colour vision.
+HUES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 LINES = ("-", "--", "-.", ":")
 BEST, RIVAL = "font-weight: bold", "font-style: italic"
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One measure of one explainer over its points, and the same on every draw of texts.
+    """One measure of one explainer at every point, with its bootstrap draws.
 
-    `runs` has a row for each run of an explainer that draws at random; its mean is the value.
+    `runs` has one row per run of the explainer (a stochastic one may have several); their mean is the value.
     """
 
     points: tuple[float, ...]
@@ -37,17 +38,17 @@ class Curve:
     draws: Floats  # [draw, point]
 
     @classmethod
-    def of(cls, points: Sequence[float], values: Floats, again: Bootstrap) -> "Curve":
-        """From the values of every run at every point for every text, [run, point, text]."""
-        return cls(tuple(map(float, points)), again.mean(values), again.draws(values.mean(0)))
+    def from_values(cls, points: Sequence[float], values: Floats, bootstrap: Bootstrap) -> "Curve":
+        """The curve of values for every run, point and text: [run, point, text]."""
+        return cls(tuple(map(float, points)), bootstrap.mean(values), bootstrap.draws(values.mean(0)))
 
     @property
     def value(self) -> Floats:
-        """[point]."""
+        """The mean over runs: [point]."""
         return self.runs.mean(0)  # type: ignore[no-any-return]
 
     def weights(self, summary: str) -> Floats:
-        """What a summary makes of the points: "auc" the area by trapezoids, "mean" their mean."""
+        """The weight of each point in a summary: "auc" (area under the curve by trapezoids) or "mean"."""
         if summary == "mean" or len(self.points) == 1:
             return np.full(len(self.points), 1 / len(self.points))
         steps = np.diff(self.points) / 2
@@ -56,33 +57,36 @@ class Curve:
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """How results are headed: what a measure, a point and a value are called, and how a curve is summed up."""
+    """Names of the columns of results, how a curve is summarised, and which direction is better for each measure.
+
+    `summary` is "auc" or "mean"; `better` maps a measure to "high" or "low".
+    """
 
     measure: str = "measure"
     point: str = "fraction"
     value: str = "value"
     summary: str = "mean"
-    better: Mapping[str, str] = field(default_factory=dict)  # measure -> "high" or "low"
+    better: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What explainers reached; `curves` are by (explainer, measure), `notes` say on what.
+    """Results of an evaluation: `curves` by (explainer, measure), and `notes` on the texts and settings.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
-    >>> found = nbsal.evaluation.games(explain, ["A joy.", "A bore."], random=0, progress=False)
-    >>> list(found.frame.columns)
+    >>> results = nbsal.evaluation.games(explain, ["A joy.", "A bore."], random=0, progress=False)
+    >>> list(results.frame.columns)
     ['explainer', 'game', 'fraction', 'accuracy', 'low', 'high', 'spread']
     """
 
-    sheet: MetricInfo
+    metric: MetricInfo
     curves: Mapping[tuple[str, str], Curve]
     notes: tuple[str, ...] = ()
 
     @property
     def explainers(self) -> list[str]:
-        """Their names, in the order given."""
+        """The names of the explainers, in the order they were passed."""
         return list(dict.fromkeys(name for name, _ in self.curves))
 
     @property
@@ -92,7 +96,7 @@ class Results:
 
     @property
     def frame(self) -> "pandas.DataFrame":
-        """One row for each explainer, measure and point; `spread` is the deviation between runs drawn at random."""
+        """One row per explainer, measure and point; `spread` is the standard deviation between runs."""
         import pandas
 
         rows: list[Any] = []
@@ -100,53 +104,55 @@ class Results:
             low, high = interval(curve.draws)
             parts = (curve.points, curve.value, low, high, _spread(curve.runs))
             rows += [(name, measure, *row) for row in zip(*parts, strict=True)]
-        columns = ["explainer", self.sheet.measure, self.sheet.point, self.sheet.value, "low", "high", "spread"]
+        columns = ["explainer", self.metric.measure, self.metric.point, self.metric.value, "low", "high", "spread"]
         return pandas.DataFrame(rows, columns=columns)
 
     def auc(self) -> "pandas.DataFrame":
-        """The area under each curve by trapezoids, with its 95 % interval over texts."""
-        return self._summed("auc")
+        """The area under each curve by trapezoids, with its 95 % confidence interval over texts."""
+        return self._summarise("auc")
 
     def mean(self) -> "pandas.DataFrame":
-        """The mean of each curve's points, with its 95 % interval over texts."""
-        return self._summed("mean")
+        """The mean of each curve's points, with its 95 % confidence interval over texts."""
+        return self._summarise("mean")
 
     def spread(self) -> "pandas.DataFrame":
-        """For explainers that draw at random: how many runs, and the mean and deviation of their summaries."""
+        """For explainers with several runs: their number, and the mean and standard deviation of their summaries."""
         import pandas
 
         rows = [
             (name, measure, len(sums), sums.mean(), _spread(sums[:, None])[0])
             for (name, measure), curve in self.curves.items()
-            if len(sums := curve.runs @ curve.weights(self.sheet.summary)) > 1
+            if len(sums := curve.runs @ curve.weights(self.metric.summary)) > 1
         ]
-        return pandas.DataFrame(rows, columns=["explainer", self.sheet.measure, "runs", "mean", "sd"])
+        return pandas.DataFrame(rows, columns=["explainer", self.metric.measure, "runs", "mean", "sd"])
 
     def paired(self, first: str, second: str) -> "pandas.DataFrame":
-        """How much better the first explainer is than the second, tested on the same draws of texts."""
+        """How much better the first explainer is than the second, with a paired bootstrap test over texts."""
         import pandas
 
         rows = []
         for measure in self.measures:
             ours, theirs = self._curve(first, measure), self._curve(second, measure)
-            a, b = ours.weights(self.sheet.summary), theirs.weights(self.sheet.summary)
-            sign = -1 if self.sheet.better.get(measure) == "low" else 1
+            a, b = ours.weights(self.metric.summary), theirs.weights(self.metric.summary)
+            sign = -1 if self.metric.better.get(measure) == "low" else 1
             sums = (sign * float(ours.value @ a), sign * float(theirs.value @ b))
-            found = difference(*sums, sign * (ours.draws @ a), sign * (theirs.draws @ b))
-            rows.append((first, second, measure, found.value, found.low, found.high, found.p))
-        columns = ["first", "second", self.sheet.measure, "margin", "low", "high", "p"]
+            margin = difference(*sums, sign * (ours.draws @ a), sign * (theirs.draws @ b))
+            rows.append((first, second, measure, margin.value, margin.low, margin.high, margin.p))
+        columns = ["first", "second", self.metric.measure, "margin", "low", "high", "p"]
         return pandas.DataFrame(rows, columns=columns)
 
     def best(self, measure: str, among: Collection[str] | None = None) -> str:
-        """The explainer that does best by a measure; of equals the first."""
+        """The best explainer by a measure, the first one if several are equal; `among` restricts the choice."""
         names = self.explainers if among is None else [name for name in self.explainers if name in among]
-        sign = -1 if self.sheet.better.get(measure) == "low" else 1
-        return max(names, key=lambda name: sign * self._sum(name, measure))
+        sign = -1 if self.metric.better.get(measure) == "low" else 1
+        return max(names, key=lambda name: sign * self._summary_value(name, measure))
 
-    def marks(self, measure: str, ours: Collection[str] = (), among: Collection[str] | None = None) -> dict[str, str]:
-        """The style of each explainer's cell as the papers print it: the best bold, the best competitor italic.
+    def cell_styles(
+        self, measure: str, ours: Collection[str] = (), among: Collection[str] | None = None
+    ) -> dict[str, str]:
+        """The CSS of each explainer's cell, as in the papers: the best is bold, the best competitor italic.
 
-        A competitor is any explainer but the best, or any but `ours` where they are named.
+        Competitors are all explainers except the best one and those in `ours`.
         """
         names = [name for name in self.explainers if among is None or name in among]
         best = self.best(measure, names)
@@ -155,25 +161,25 @@ class Results:
         return dict.fromkeys(names, "") | rival | {best: BEST}
 
     def table(self, ours: Collection[str] = ()) -> "Styler":
-        """Explainers by measures as the papers print them, with their `marks`."""
+        """A table of explainers by measures, as in the papers; for `ours` see `cell_styles`."""
         import pandas
 
-        head = self.sheet.summary
-        summed = self._summed(head).set_index(["explainer", self.sheet.measure])
-        ends = {key: f"{low:.3f} to {high:.3f}" for key, low, high in summed[["low", "high"]].itertuples()}
+        summary = self.metric.summary
+        values = self._summarise(summary).set_index(["explainer", self.metric.measure])
+        intervals = {key: f"{low:.3f} to {high:.3f}" for key, low, high in values[["low", "high"]].itertuples()}
         cells = {
-            (self.headed(m), part): {
-                name: summed.at[(name, m), head] if part == head else ends[name, m]
+            (self.heading(m), part): {
+                name: values.at[(name, m), summary] if part == summary else intervals[name, m]
                 for name in self.explainers
                 if (name, m) in self.curves
             }
             for m in self.measures
-            for part in (head, "95 %")
+            for part in (summary, "95 %")
         }
         numbers = pandas.DataFrame(cells).reindex(self.explainers)
         styles = pandas.DataFrame("", index=numbers.index, columns=numbers.columns)
         for m in self.measures:
-            styles[self.headed(m), head] = self.marks(m, ours)
+            styles[self.heading(m), summary] = self.cell_styles(m, ours)
         styled = (
             numbers.style.format(precision=3, escape="html")
             .format_index(lambda name: html.escape(str(name)))
@@ -182,7 +188,10 @@ class Results:
         return styled.set_caption(html.escape(". ".join(self.notes)))
 
     def plot(self, explainers: Sequence[str] | None = None) -> "Figure":
-        """A panel a measure, a line an explainer; bands are 95 % intervals over texts, or over random runs."""
+        """Plot one panel per measure and one line per explainer.
+
+        Bands are 95 % confidence intervals over texts, or the range over runs where an explainer has several.
+        """
         from matplotlib import pyplot
 
         names = self.explainers if explainers is None else list(explainers)
@@ -190,25 +199,25 @@ class Results:
         figure, axes = pyplot.subplots(1, len(self.measures), figsize=size, layout="constrained", squeeze=False)
         for ax, measure in zip(axes[0], self.measures, strict=True):
             for at, name in enumerate(names):
-                _draw(ax, self._curve(name, measure), html.visible(name), at)
-            ax.set_title(self.headed(measure), parse_math=False)
-            ax.set_xlabel(self.sheet.point)
-            ax.set_ylabel(self.sheet.value)
+                _draw_curve(ax, self._curve(name, measure), html.visible(name), at)
+            ax.set_title(self.heading(measure), parse_math=False)
+            ax.set_xlabel(self.metric.point)
+            ax.set_ylabel(self.metric.value)
             ax.spines[["top", "right"]].set_visible(False)
-        ranged = any(len(curve.runs) > 1 for (name, _), curve in self.curves.items() if name in names)
-        bands = "95 % intervals, or the range of orders by chance" if ranged else "95 % intervals"
+        several_runs = any(len(curve.runs) > 1 for (name, _), curve in self.curves.items() if name in names)
+        bands = "95 % confidence intervals" + (", or the range over runs" if several_runs else "")
         entries = axes[0][0].get_legend_handles_labels()
         legend = figure.legend(*entries, loc="outside right upper", frameon=False, title=bands)
         for text in legend.get_texts():
             text.set_parse_math(False)
         return figure
 
-    def headed(self, measure: str) -> str:
-        """A measure with an arrow to where it is better."""
+    def heading(self, measure: str) -> str:
+        """The name of a measure with an arrow in the direction that is better."""
         arrow = {"high": " \N{UPWARDS ARROW}", "low": " \N{DOWNWARDS ARROW}"}
-        return measure + arrow.get(self.sheet.better.get(measure, ""), "")
+        return measure + arrow.get(self.metric.better.get(measure, ""), "")
 
-    def _summed(self, summary: str) -> "pandas.DataFrame":
+    def _summarise(self, summary: str) -> "pandas.DataFrame":
         import pandas
 
         rows = []
@@ -216,15 +225,15 @@ class Results:
             weights = curve.weights(summary)
             low, high = interval(curve.draws @ weights)
             rows.append((name, measure, float(curve.value @ weights), float(low), float(high)))
-        return pandas.DataFrame(rows, columns=["explainer", self.sheet.measure, summary, "low", "high"])
+        return pandas.DataFrame(rows, columns=["explainer", self.metric.measure, summary, "low", "high"])
 
-    def _sum(self, name: str, measure: str) -> float:
+    def _summary_value(self, name: str, measure: str) -> float:
         curve = self._curve(name, measure)
-        return float(curve.value @ curve.weights(self.sheet.summary))
+        return float(curve.value @ curve.weights(self.metric.summary))
 
     def _curve(self, name: str, measure: str) -> Curve:
         if (name, measure) not in self.curves:
-            raise UnknownName("explainer in these results", name, self.explainers)
+            raise UnknownName("explainer", name, self.explainers)
         return self.curves[name, measure]
 
     def _repr_html_(self) -> str:
@@ -234,8 +243,8 @@ class Results:
         return f"Results({', '.join(self.explainers)}: {', '.join(self.measures)}; {'. '.join(self.notes)})"
 
     def save(self, path: str | Path) -> None:
-        """Write them as one .npz file; `load` reads them back to the last bit."""
-        head = {"nbsal": FORMAT, "sheet": asdict(self.sheet), "notes": self.notes, "curves": list(self.curves)}
+        """Save the results as an .npz file, from which `load` restores them exactly."""
+        head = {"nbsal": FORMAT, "sheet": asdict(self.metric), "notes": self.notes, "curves": list(self.curves)}
         arrays: dict[str, Any] = {}
         for at, curve in enumerate(self.curves.values()):
             arrays |= {f"{part}{at}": getattr(curve, part) for part in ("points", "runs", "draws")}
@@ -244,12 +253,13 @@ class Results:
 
     @classmethod
     def load(cls, path: str | Path) -> "Results":
-        """Read what `save` wrote."""
+        """Load results that `save` wrote."""
         with loading(path, "saved Results"):
             with np.load(BytesIO(Path(path).read_bytes()), allow_pickle=False) as stored:
                 head = json.loads(str(stored["head"]))
                 if head["nbsal"] != FORMAT:
-                    raise InputError(f"{path} was written in format {head['nbsal']}; this nbsal reads format {FORMAT}.")
+                    message = f"{path} has format {head['nbsal']}, but this version of nbsal reads format {FORMAT}."
+                    raise InputError(message, argument="path", value=path)
                 curves = {
                     (name, measure): Curve(tuple(stored[f"points{at}"]), stored[f"runs{at}"], stored[f"draws{at}"])
                     for at, (name, measure) in enumerate(head["curves"])
@@ -258,26 +268,26 @@ class Results:
 
 
 def join_results(parts: Sequence[Results]) -> Results:
-    """Results on the same texts as one; parts of the same name are runs of one explainer."""
-    together: dict[tuple[str, str], list[Curve]] = {}
+    """Join results on the same texts; curves of the same name are joined as runs of one explainer."""
+    curves: dict[tuple[str, str], list[Curve]] = {}
     for part in parts:
         for key, curve in part.curves.items():
-            together.setdefault(key, []).append(curve)
-    return Results(parts[0].sheet, {key: _merged(found) for key, found in together.items()}, parts[0].notes)
+            curves.setdefault(key, []).append(curve)
+    return Results(parts[0].metric, {key: _join_runs(runs) for key, runs in curves.items()}, parts[0].notes)
 
 
-def _merged(curves: Sequence[Curve]) -> Curve:
+def _join_runs(curves: Sequence[Curve]) -> Curve:
     runs = np.concatenate([curve.runs for curve in curves])
     draws = sum(len(curve.runs) * curve.draws for curve in curves) / len(runs)
     return Curve(curves[0].points, runs, np.asarray(draws))
 
 
 def _spread(runs: Floats) -> Floats:
-    """The standard deviation between runs; none where there is one run."""
+    """The standard deviation between runs; NaN for a single run."""
     return runs.std(0, ddof=1) if len(runs) > 1 else np.full(runs.shape[1], np.nan)
 
 
-def _draw(ax: Any, curve: Curve, name: str, at: int) -> None:
+def _draw_curve(ax: Any, curve: Curve, name: str, at: int) -> None:
     hue, line = HUES[at % len(HUES)], LINES[at // len(HUES) % len(LINES)]
     low, high = (curve.runs.min(0), curve.runs.max(0)) if len(curve.runs) > 1 else interval(curve.draws)
     ax.plot(curve.points, curve.value, line, color=hue, label=name, marker="o" if len(curve.points) == 1 else None)

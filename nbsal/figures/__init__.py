@@ -1,10 +1,10 @@
-"""Figures: every figure and table of the three papers, drawn from results.
+"""Every figure and table of the three papers, drawn from results.
 
-A function is named after what it shows; the docstring of each module says which figures and tables of its paper each
-one draws, and `python -m nbsal.figures --paper decoding` makes all of them by number. Functions take results (frames,
+Each function is named after what it shows, and each module lists which figures and tables of its paper it draws.
+`python -m nbsal.figures --paper decoding` draws all of them, by number. Functions take results (data frames,
 saliencies, clouds, head studies and masks) and return a `matplotlib.figure.Figure`, or a styled frame for a table.
 
 decoding_saliency   Hou and Castanon 2023; `pages.supplement` highlights a whole data set on one page
-relevance           Chefer et al. 2021, its part on text
-mask_lrp            Song et al. 2024; with `flow`, its Figure 2, and `checkpoints`, its Tables 5 and 6
+relevance           Chefer et al. 2021, the part on text
+mask_lrp            Song et al. 2024; `flow` draws its Figure 2, and `checkpoints` its Tables 5 and 6
 """

@@ -1,7 +1,8 @@
-"""All figures and tables of a paper in one run: `python -m nbsal.figures --paper decoding --out figures`.
+"""Draw all figures and tables of a paper: `python -m nbsal.figures --paper decoding --out figures`.
 
-A run that was stopped, by hand or by `--minutes`, goes on where it was. Without benchmark tables (NBSAL_DATA, or
-`--data`) everything is shown on the shipped samples, which takes a few minutes and says so.
+Run the same command again to resume a run that was stopped by hand or by `--minutes`. Without benchmark tables
+(NBSAL_DATA, or `--data`) everything is computed on the bundled samples; this takes a few minutes, and every figure is
+marked accordingly.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -31,101 +33,109 @@ PAPERS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Make what is missing; 0 when all is there, 1 when time ran out, 2 when something could not be made."""
+    """Run the program; return 0 if everything is finished, 1 if time ran out, and 2 after an error."""
     options = _parser().parse_args(arguments)
     if options.data:
         os.environ[data.FOLDER] = str(options.data.resolve())
     title, exhibits = PAPERS[options.paper]
     try:
-        edition = Build(
-            options.out / options.paper, options.full, options.minutes, parse_models(options.model, options.lm)
-        )
+        models = parse_models(options.model, options.lm)
+        build = Build(options.out / options.paper, options.full, options.minutes, models)
     except NbsalError as error:
         print(f"nbsal.figures: {error}", file=sys.stderr)
         return 2
-    wanted = [one for one in exhibits if not options.only or one.number.replace(" ", "-").lower() in options.only]
-    return run(edition, title, exhibits, wanted)
+    selected = [exhibit for exhibit in exhibits if not options.only or _slug(exhibit) in options.only]
+    return run(build, title, exhibits, selected)
 
 
-def run(edition: Build, title: str, exhibits: Sequence[Exhibit], wanted: Sequence[Exhibit]) -> int:
-    """Make the wanted exhibits that are not there yet, and an index of all that are."""
-    edition.out.mkdir(parents=True, exist_ok=True)
+def run(build: Build, title: str, exhibits: Sequence[Exhibit], selected: Sequence[Exhibit]) -> int:
+    """Draw the selected exhibits that are not finished yet, and write an index of all finished ones."""
+    build.out.mkdir(parents=True, exist_ok=True)
     status = 0
-    for at, exhibit in enumerate(wanted, 1):
-        print(f"[{at}/{len(wanted)}] {exhibit.number}: {exhibit.title}", flush=True)
-        if (stored := _stored(edition, exhibit)) and "error" not in stored:
-            print("  is there", flush=True)
+    for number, exhibit in enumerate(selected, 1):
+        print(f"[{number}/{len(selected)}] {exhibit.number}: {exhibit.title}", flush=True)
+        if (stored := _load(build, exhibit)) and "error" not in stored:
+            print("  finished in an earlier run: skipped", flush=True)
             continue
         start = time.monotonic()
         try:
-            _keep(edition, exhibit, exhibit.make(edition))
+            _write_parts(build, exhibit, exhibit.make(build))
             print(f"  {time.monotonic() - start:.0f} s", flush=True)
         except OutOfTime:
-            print("Time is up. Run the same command again to go on.", flush=True)
+            print("  not enough time: stopped. Run the same command again to resume.", flush=True)
             status = 1
             break
         except NbsalError as error:
-            print(f"  not made: {error}", flush=True)
-            _write(edition, exhibit, {"error": str(error)})
+            print(f"  failed: {error}", flush=True)
+            _store(build, exhibit, {"error": str(error)})
             status = 2
-    _index(edition, title, exhibits)
-    print(f"{edition.out / 'index.html'}", flush=True)
+    _write_index(build, title, exhibits)
+    print(f"{build.out / 'index.html'}", flush=True)
     return status
 
 
-def _keep(edition: Build, exhibit: Exhibit, made: Product) -> None:
-    """Write an exhibit's parts as files, and the section of the index that shows them."""
+def _write_parts(build: Build, exhibit: Exhibit, product: Product) -> None:
+    """Write the parts of an exhibit to files, and store its section of the index."""
     body = ""
-    for at, (caption, part) in enumerate(made.parts):
-        name = f"{_slug(exhibit)}{'' if len(made.parts) == 1 else '-' + 'abcdefghijkl'[at]}"
+    for letter, (caption, part) in zip(ascii_lowercase, product.parts, strict=False):
+        name = _slug(exhibit) if len(product.parts) == 1 else f"{_slug(exhibit)}-{letter}"
         body += f"<p>{html.escape(caption)}</p>" if caption else ""
         if isinstance(part, Figure):
-            picture = style.png(part)
-            (edition.out / f"{name}.png").write_bytes(picture)
-            body += pages.picture(picture, f"{exhibit.number}: {exhibit.title}")
+            png = style.png_bytes(part)
+            (build.out / f"{name}.png").write_bytes(png)
+            body += pages.picture(png, f"{exhibit.number}: {exhibit.title}")
         elif isinstance(part, Page):
-            part.save(edition.out / f"{name}.html")
+            part.save(build.out / f"{name}.html")
             body += f'<p><a href="{name}.html">{html.escape(part.title)}</a></p>'
         else:
-            part.data.to_csv(edition.out / f"{name}.csv", float_format="%.6g")  # type: ignore[attr-defined]
+            part.data.to_csv(build.out / f"{name}.csv", float_format="%.6g")  # type: ignore[attr-defined]
             body += part.to_html(table_uuid=name)
-    _write(edition, exhibit, {"body": body, "footing": made.footing})
+    _store(build, exhibit, {"body": body, "source_note": product.source_note})
 
 
-def _index(edition: Build, title: str, exhibits: Sequence[Exhibit]) -> None:
-    """One page with everything that is there."""
+def _write_index(build: Build, title: str, exhibits: Sequence[Exhibit]) -> None:
+    """Write one page with all finished exhibits."""
     sections, numbers = [], []
     for exhibit in exhibits:
-        stored = _stored(edition, exhibit)
+        stored = _load(build, exhibit)
         if stored is None:
             continue
         numbers.append(exhibit.number)
-        body = stored.get("body", f"<p>Not made: {html.escape(stored.get('error', ''))}</p>")
-        paper = f" The paper: {exhibit.paper}." if exhibit.paper else ""
-        needs = "" if exhibit.needs == "nothing" else f" For {exhibit.needs}."
-        rests = f"{stored.get('footing', '')}{paper}{needs}"
-        sections.append(pages.section(exhibit.number, exhibit.title, rests, body))
-    head = f"<h1>{html.escape(title)}</h1><p>Figures and tables by nbsal. Each says what it rests on.</p>"
-    Page(title, head + pages.contents(numbers) + "".join(sections)).save(edition.out / "index.html")
+        body = stored.get("body", f"<p>Failed: {html.escape(stored.get('error', ''))}</p>")
+        notes = [
+            stored.get("source_note", ""),
+            f"In the paper: {exhibit.paper}." if exhibit.paper else "",
+            f"To reproduce the paper: {exhibit.needs}." if exhibit.needs else "",
+        ]
+        note = " ".join(part for part in notes if part)
+        sections.append(pages.section(exhibit.number, exhibit.title, note, body))
+    head = f"<h1>{html.escape(title)}</h1><p>Figures and tables by nbsal, each with its models and texts.</p>"
+    Page(title, head + pages.contents(numbers) + "".join(sections)).save(build.out / "index.html")
 
 
-def _write(edition: Build, exhibit: Exhibit, content: dict[str, Any]) -> None:
-    path = edition.out / "kept" / f"{_slug(exhibit)}.json"
+def _store(build: Build, exhibit: Exhibit, content: dict[str, Any]) -> None:
+    path = _cache_path(build, exhibit)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"settings": _settings(edition), **content}), encoding="utf-8")
+    path.write_text(json.dumps({"settings": _settings(build), **content}), encoding="utf-8")
 
 
-def _stored(edition: Build, exhibit: Exhibit) -> dict[str, Any] | None:
-    """What an earlier run with the same settings wrote."""
-    path = edition.out / "kept" / f"{_slug(exhibit)}.json"
+def _load(build: Build, exhibit: Exhibit) -> dict[str, Any] | None:
+    """Return what an earlier run with the same settings stored."""
+    path = _cache_path(build, exhibit)
     if not path.exists():
         return None
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found if found["settings"] == _settings(edition) else None
+    stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return stored if stored["settings"] == _settings(build) else None
 
 
-def _settings(edition: Build) -> list[Any]:
-    return [edition.real, edition.full, {table: [one.model, one.lm] for table, one in sorted(edition.models.items())}]
+def _cache_path(build: Build, exhibit: Exhibit) -> Path:
+    return build.out / "kept" / f"{_slug(exhibit)}.json"
+
+
+def _settings(build: Build) -> list[Any]:
+    """Return everything that the results of a run depend on."""
+    models = {table: [named.model, named.lm] for table, named in sorted(build.models.items())}
+    return [build.has_benchmarks, build.full, models]
 
 
 def _slug(exhibit: Exhibit) -> str:
@@ -137,19 +147,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--paper", choices=PAPERS, required=True)
     parser.add_argument("--out", type=Path, default=Path("nbsal-figures"), metavar="DIR", help="(default %(default)s)")
     parser.add_argument("--data", type=Path, metavar="DIR", help=f"benchmark tables, instead of {data.FOLDER}")
-    parser.add_argument("--full", action="store_true", help="all texts of every table instead of a sample of them")
+    parser.add_argument("--full", action="store_true", help="use all texts of every table instead of a sample")
     parser.add_argument(
         "--model", action="append", default=[], metavar="[TABLE=]ID",
-        help=f"a model of your own for a table ({', '.join(BENCHMARK_TASKS)}); a checkpoint of Table 6 knows its table",
+        help=f"your own model for a table ({', '.join(BENCHMARK_TASKS)}); TABLE may be omitted for the checkpoints of "
+        "Table 6 of Mask-LRP",
     )  # fmt: skip
     parser.add_argument(
         "--lm",
         action="append",
         default=[],
         metavar="ID",
-        help="its pretrained checkpoint; once, or once for each model",
+        help="pretrained checkpoint whose LM head decodes the model; once for all models, or once per model",
     )
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="start nothing new after that time")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="start nothing new after this time")
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="such as figure-2 or table-1")
     return parser
 

@@ -1,6 +1,6 @@
-"""Edition: what a run of `python -m nbsal.figures` rests on, its models, its texts, and what is done already.
+"""One run of `python -m nbsal.figures`: its models, texts, time limit and stored results.
 
-Without benchmark tables the shipped samples stand in for them, and every figure says so.
+Without benchmark tables, the samples bundled with nbsal stand in for them, and every figure says so.
 """
 
 import json
@@ -17,9 +17,8 @@ import nbsal
 from nbsal import clouds, data, heads
 from nbsal.clouds import Cloud
 from nbsal.errors import InputError, TableMissing
-from nbsal.evaluation import cache as remembering
-from nbsal.evaluation.cache import Cache
-from nbsal.evaluation.report import SHORTEST, Folder, Groups, Members
+from nbsal.evaluation.cache import Cache, explain_texts
+from nbsal.evaluation.report import SHORTEST, Groups, NamedExplainers, ResultFolder
 from nbsal.evaluation.results import Results, join_results
 from nbsal.explainer import Explainer
 from nbsal.figures.checkpoints import CHECKPOINTS
@@ -28,19 +27,22 @@ from nbsal.model.subject import Subject
 from nbsal.saliency import Saliencies
 from nbsal.validation import Text
 
-PARSES = "ud_ewt/dev.conllu"
-BATCH = 32  # texts
+TREEBANK_FILE = "ud_ewt/dev.conllu"
+BATCH_SIZE = 32  # texts
 
 
 @dataclass(frozen=True)
 class BenchmarkTask:
-    """A benchmark table: the embedded model and the samples that stand in, and how many texts a quick run takes."""
+    """A benchmark table with its embedded model, the samples that stand in for it, and the sizes of a quick run.
 
-    shown: str
+    `texts` is how many texts of the table a quick run takes, `sample_texts` how many of the samples.
+    """
+
+    title: str
     demo: str
     sample: str
     texts: int
-    few: int
+    sample_texts: int
 
 
 BENCHMARK_TASKS = {
@@ -54,16 +56,16 @@ BENCHMARK_TASKS = {
     "squad_v2": BenchmarkTask("SQuAD v2", "", "", 80, 0),
 }
 ZERO_SHOT = {"mnli": "zero-shot from SNLI", "imdb": "trained on SST-2", "yelp_polarity": "trained on SST-2"}
-WEAK = {"squad": "trained on 400 of these questions only: weak, and they may be among those shown"}
+WEAK_MODELS = {"squad": "a weak model, trained on only 400 of these questions, some of which may appear here"}
 
 
 class OutOfTime(Exception):
-    """The minutes given are over; what is done is kept."""
+    """The time limit of the run is over; everything finished so far is stored."""
 
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A model of the user's own, and the checkpoint whose LM head decodes it."""
+    """A model of the user, and the pretrained checkpoint whose LM head decodes it."""
 
     model: str
     lm: str | None = None
@@ -71,196 +73,209 @@ class NamedModel:
 
 @dataclass(frozen=True)
 class Rows:
-    """Texts of a table with what is known of them, and what the figure says they are."""
+    """Texts of a table with their gold labels or answers, and a description of them for the figures."""
 
     texts: list[Text]
     labels: list[int] | None
     answers: list[Any] | None
-    said: str
+    description: str
 
 
 @dataclass
 class Build:
-    """One run: where it writes, what it reads, and when it stops."""
+    """One run: its output folder, models, data and time limit; `models` maps a table to the user's model for it."""
 
     out: Path
     full: bool = False
     minutes: float = float("inf")
-    models: Mapping[str, NamedModel] = field(default_factory=dict)  # by table
-    started: float = field(default_factory=time.monotonic)
-    subjects: dict[Any, Subject] = field(default_factory=dict)
-    caches: dict[Any, Cache] = field(default_factory=dict)
-    there: dict[str, bool] = field(default_factory=dict)  # whether a table is at hand
+    models: Mapping[str, NamedModel] = field(default_factory=dict)
+    start: float = field(default_factory=time.monotonic)
+    subjects: dict[NamedModel, Subject] = field(default_factory=dict)
+    caches: dict[NamedModel, Cache] = field(default_factory=dict)
+    row_counts: dict[str, int | None] = field(default_factory=dict)  # by table
 
     @property
-    def real(self) -> bool:
-        """Whether there are benchmark tables to read."""
+    def has_benchmarks(self) -> bool:
+        """Whether there is a folder of benchmark tables."""
         return bool(os.environ.get(data.FOLDER))
 
     @property
-    def left(self) -> float:
-        """The minutes that are left."""
-        return self.minutes - (time.monotonic() - self.started) / 60
+    def minutes_left(self) -> float:
+        """Minutes until the time limit."""
+        return self.minutes - (time.monotonic() - self.start) / 60
 
     def name(self, table: str) -> str:
-        """A table's heading."""
-        bench = BENCHMARK_TASKS[table]
-        return bench.shown if self.real else f"{bench.sample} for {bench.shown}"
+        """Return the heading of a table; it names the samples if they stand in."""
+        task = BENCHMARK_TASKS[table]
+        return task.title if self.has_benchmarks else f"{task.sample} for {task.title}"
 
-    def has(self, table: str) -> bool:
-        """Whether a table can be shown: with a model for it, and rows of its own or samples that no other table has."""
+    def can_show(self, table: str) -> bool:
+        """Whether there is a model for a table, and rows: its own, or samples that stand in for no other table."""
         if table not in self.models and not BENCHMARK_TASKS[table].demo:
             return False
-        if not self.real:
+        if not self.has_benchmarks:
             return bool(BENCHMARK_TASKS[table].sample) and table not in ("imdb", "yelp_polarity")
-        if table not in self.there:
-            self.there[table] = bool(self.count(table))
-        return self.there[table]
+        if table not in self.row_counts:
+            self.row_counts[table] = self.count(table)
+        return bool(self.row_counts[table])
 
     def count(self, table: str) -> int | None:
-        """How many texts a benchmark table has; None where it is not at hand."""
+        """Return how many texts a benchmark table has, or None if it is not available."""
         try:
-            return len(data.load(table)) if self.real else None
+            return len(data.load(table)) if self.has_benchmarks else None
         except TableMissing:
             return None
 
     def subject(self, table: str) -> Subject:
-        """The model for a table: the user's own, or the embedded one; with a head mask."""
-        named = self.models.get(table) or NamedModel(BENCHMARK_TASKS[table].demo)
+        """Return the model for a table, the user's own or the embedded one, with a head mask."""
+        named = self._model(table)
         if not named.model:
-            raise InputError(f"{BENCHMARK_TASKS[table].shown} has no embedded model: give one with --model {table}=ID.")
+            raise InputError(
+                f"{BENCHMARK_TASKS[table].title} has no embedded model. Pass your own with --model {table}=ID.",
+                argument="--model",
+                value=table,
+            )
         if named not in self.subjects:
             self.subjects[named] = nbsal.load(named.model, lm=named.lm)
             if self.subjects[named].mask is None:
                 self.subjects[named].mask = self.study(table).mask()
         return self.subjects[named]
 
-    def rows(self, table: str, least: bool = False, most: int | None = None) -> Rows:
-        """A table's texts: a sample of them drawn once for all, or all in a full run; `least` leaves out short ones."""
-        bench = BENCHMARK_TASKS[table]
-        filters: dict[str, Any] = {"shortest": SHORTEST, "tokenizer": self.subject(table).tokenizer} if least else {}
+    def rows(self, table: str, skip_short: bool = False, max_texts: int | None = None) -> Rows:
+        """Return texts of a table: all of them in a full run, otherwise always the same random sample."""
+        task = BENCHMARK_TASKS[table]
+        filters: dict[str, Any] = (
+            {"shortest": SHORTEST, "tokenizer": self.subject(table).tokenizer} if skip_short else {}
+        )
         if table == "qqp":
             filters["duplicates_only"] = True
-        frame = data.load(table if self.real else bench.sample, **filters)
-        count = most or (None if self.full else bench.texts if self.real else bench.few)
-        whole = len(frame)
-        if count and count < whole:
+        frame = data.load(table if self.has_benchmarks else task.sample, **filters)
+        total = len(frame)
+        count = max_texts or (None if self.full else task.texts if self.has_benchmarks else task.sample_texts)
+        if count and count < total:
             frame = frame.sample(count, random_state=0)
         labels = frame["label"].tolist() if "label" in frame else None
         answers = frame["answers"].tolist() if "answers" in frame else None
-        kind = f" of {SHORTEST} tokens or more" if least else ""
-        source = data.TABLES[table].split if self.real else "shipped samples"
-        return Rows(
-            data.texts(frame), labels, answers, f"{self.name(table)} ({source}), {len(frame)} of {whole} texts{kind}"
-        )
+        source = data.TABLES[table].split if self.has_benchmarks else "bundled samples"
+        length = f" with at least {SHORTEST} tokens" if skip_short else ""
+        description = f"{self.name(table)} ({source}), {len(frame)} of {total} texts{length}"
+        return Rows(data.texts(frame), labels, answers, description)
 
-    def footing(self, table: str, said: str) -> str:
-        """What a figure rests on: model and texts."""
-        own = self.models.get(table)
-        model = own.model if own else f"embedded {BENCHMARK_TASKS[table].demo}"
-        notes = [] if own or not self.real else [n[table] for n in (ZERO_SHOT, WEAK) if table in n]
-        return f"{model} on {said}{''.join(f'; {note}' for note in notes)}"
+    def describe_source(self, table: str, texts: str) -> str:
+        """Describe the model and the texts behind a figure."""
+        if table in self.models:
+            return f"{self.models[table].model} on {texts}"
+        notes = [n[table] for n in (ZERO_SHOT, WEAK_MODELS) if table in n and self.has_benchmarks]
+        return "; ".join([f"embedded {BENCHMARK_TASKS[table].demo} on {texts}", *notes])
 
     def results(
-        self, what: str, table: str, count: int, groups: Groups, evaluate: Callable[[Members], Results]
+        self, evaluation: str, table: str, count: int, groups: Groups, evaluate: Callable[[NamedExplainers], Results]
     ) -> Results:
-        """Results by groups of explainers; those of an earlier run are read, new ones kept as they come."""
-        folder = self.folder(table) / f"{what}-{self._source(table)}-{count}"
-        stored = [folder / f"{name}.npz" for name in groups]
-        if all(path.exists() for path in stored):
-            return join_results([Results.load(path) for path in stored])
-        self.check()
-        kept = Folder(folder, self.left)
-        found = kept.all(groups, evaluate)
-        if kept.missing:
+        """Evaluate groups of explainers on `count` texts; each group is stored, and read in later runs."""
+        folder = self.folder(table) / f"{evaluation}-{self._source(table)}-{count}"
+        paths = [folder / f"{name}.npz" for name in groups]
+        if all(path.exists() for path in paths):
+            return join_results([Results.load(path) for path in paths])
+        self.check_time()
+        stored = ResultFolder(folder, self.minutes_left)
+        results = stored.evaluate(groups, evaluate)
+        if stored.missing:
             raise OutOfTime
-        return found
+        return results
 
     def clouds(self, table: str, explainers: Mapping[str, Explainer], rows: Rows) -> dict[str, Cloud]:
-        """Class clouds by explainer, kept as they come."""
+        """Return the class clouds of each explainer; each is stored, and read in later runs."""
         folder = self.folder(table) / f"clouds-{self._source(table)}-{len(rows.texts)}"
         folder.mkdir(parents=True, exist_ok=True)
-        found = {}
+        class_clouds = {}
         for name, explain in explainers.items():
-            stored = folder / f"{_slug(name)}.json"
-            if not stored.exists():
-                self.check()
-                cloud = clouds.rank(self.explained(table, {name: explain}, rows)[name])
-                stored.write_text(json.dumps(cloud.weights), encoding="utf-8")
-            found[name] = Cloud(json.loads(stored.read_text(encoding="utf-8")))
-        return found
+            path = folder / f"{_slug(name)}.json"
+            if not path.exists():
+                self.check_time()
+                cloud = clouds.rank(self.explanations(table, {name: explain}, rows)[name])
+                path.write_text(json.dumps(cloud.weights), encoding="utf-8")
+            class_clouds[name] = Cloud(json.loads(path.read_text(encoding="utf-8")))
+        return class_clouds
 
-    def explained(self, table: str, explainers: Mapping[str, Explainer], rows: Rows) -> dict[str, Saliencies]:
-        """Explanations of all texts; what games or clouds of this run explained is not explained again."""
-        cache = self.cache(table)
-        found = remembering.explain_texts(explainers, rows.texts, BATCH, cache, False, None)
-        return {name: Saliencies(runs[0]) for name, runs in found.items()}
+    def explanations(self, table: str, explainers: Mapping[str, Explainer], rows: Rows) -> dict[str, Saliencies]:
+        """Explain all texts; explanations that this run has computed before come from the cache."""
+        runs = explain_texts(explainers, rows.texts, BATCH_SIZE, self.cache(table), False, None)
+        return {name: Saliencies(saliencies[0]) for name, saliencies in runs.items()}
 
     def study(self, table: str) -> HeadStudy:
-        """What the heads of a table's model look at, on annotated parses; kept."""
-        named = self.models.get(table) or NamedModel(BENCHMARK_TASKS[table].demo)
-        stored = self.folder(table) / f"study-{'ewt' if self.treebank else 'samples'}.json"
-        if not stored.exists():
-            self.check()
-            stored.parent.mkdir(parents=True, exist_ok=True)
+        """Return what the heads of a table's model attend to on annotated parses; stored, and read in later runs."""
+        named = self._model(table)
+        path = self.folder(table) / f"study-{'ewt' if self.treebank else 'samples'}.json"
+        if not path.exists():
+            self.check_time()
+            path.parent.mkdir(parents=True, exist_ok=True)
             subject = self.subjects.get(named) or nbsal.load(named.model, lm=named.lm)
-            heads.study(subject, self.parses, progress=False).save(stored)
-        return HeadStudy.load(stored)
+            heads.study(subject, self.parses, progress=False).save(path)
+        return HeadStudy.load(path)
 
     @cached_property
     def treebank(self) -> Path | None:
-        """The English Web Treebank, if it lies among the tables."""
-        path = Path(os.environ.get(data.FOLDER, "")) / PARSES
-        return path if self.real and path.is_file() else None
+        """The English Web Treebank, if it is among the benchmark tables."""
+        path = Path(os.environ.get(data.FOLDER, "")) / TREEBANK_FILE
+        return path if self.has_benchmarks and path.is_file() else None
 
     @property
     def parses(self) -> Path:
-        """The parses at hand: that treebank, or those shipped."""
+        """The file of annotated parses: the treebank, or the bundled parses."""
         return self.treebank or Path(nbsal.samples.__file__).parent / "parses.conllu"
 
     def cache(self, table: str) -> Cache:
-        """What explainers of a table's model have said in this run."""
-        return self.caches.setdefault(self.models.get(table) or BENCHMARK_TASKS[table].demo, Cache())
+        """Return the cache of explanations of a table's model, shared within this run."""
+        return self.caches.setdefault(self._model(table), Cache())
 
     def folder(self, table: str) -> Path:
-        """Where results of a table's model are kept."""
-        own = self.models.get(table)
-        return self.out / "kept" / _slug(own.model if own else BENCHMARK_TASKS[table].demo)
+        """Return the folder where the results of a table's model are stored."""
+        return self.out / "kept" / _slug(self._model(table).model)
 
-    def check(self) -> None:
-        """Stop where the time is up."""
-        if self.left <= 0:
+    def check_time(self) -> None:
+        """Raise OutOfTime if the time limit is over."""
+        if self.minutes_left <= 0:
             raise OutOfTime
 
+    def _model(self, table: str) -> NamedModel:
+        """Return the user's model for a table, or the embedded one."""
+        return self.models.get(table) or NamedModel(BENCHMARK_TASKS[table].demo)
+
     def _source(self, table: str) -> str:
-        """Where a table's texts come from, as a part of file names."""
-        return table if self.real else _slug(BENCHMARK_TASKS[table].sample)
+        """Return where the texts of a table come from, as a part of file names."""
+        return table if self.has_benchmarks else _slug(BENCHMARK_TASKS[table].sample)
 
 
 def parse_models(models: list[str], lms: list[str]) -> dict[str, NamedModel]:
-    """Models by table: "sst2=folder", or the name of a checkpoint of Table 6, which knows its table.
+    """Map each table to its model: from "sst2=folder", or from the name of a checkpoint of Mask-LRP's Table 6.
 
     >>> parse_models(["textattack/bert-base-uncased-SST-2"], ["bert-base-uncased"])["sst2"].lm
     'bert-base-uncased'
     """
     if len(lms) not in (0, 1, len(models)):
-        raise InputError(f"Give --lm once, or once for each of the {len(models)} models.")
-    found: dict[str, NamedModel] = {}
-    for at, given in enumerate(models):
-        table, sign, source = given.partition("=")
-        tables = (
-            [table]
-            if sign and table in BENCHMARK_TASKS
-            else [one.table for one in CHECKPOINTS if one.repository == given]
+        raise InputError(
+            f"There are {len(lms)} values of --lm for {len(models)} values of --model. Pass --lm once for all models, "
+            "or once per model.",
+            argument="--lm",
+            value=lms,
         )
+    named_models: dict[str, NamedModel] = {}
+    for number, model in enumerate(models):
+        lm = lms[number % len(lms)] if lms else None
+        table, separator, source = model.partition("=")
+        if separator and table in BENCHMARK_TASKS:
+            named_models[table] = NamedModel(source, lm)
+            continue
+        tables = [checkpoint.table for checkpoint in CHECKPOINTS if checkpoint.repository == model]
         if not tables:
             raise InputError(
-                f"--model {given} does not say which table it is for: write --model TABLE={given} with a TABLE among "
-                f"{', '.join(BENCHMARK_TASKS)}."
+                f"--model {model} does not name its table. Write --model TABLE={model}, where TABLE is one of: "
+                f"{', '.join(BENCHMARK_TASKS)}.",
+                argument="--model",
+                value=model,
             )
-        lm = None if not lms else lms[at % len(lms)]
-        found |= dict.fromkeys(tables, NamedModel(source if sign and table in BENCHMARK_TASKS else given, lm))
-    return found
+        named_models |= dict.fromkeys(tables, NamedModel(model, lm))
+    return named_models
 
 
 def _slug(name: str) -> str:

@@ -1,4 +1,7 @@
-"""Checkpoints and data sets of Mask-LRP's experiments: its Tables 5 and 6, and what `--model` knows by name."""
+"""Checkpoints and data sets of the Mask-LRP experiments: Tables 5 and 6 of the paper.
+
+`--model` of `python -m nbsal.figures` accepts the checkpoints without the name of their table.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas
 
-from nbsal.figures.tables import framed
+from nbsal.figures.tables import style_frame
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A fine-tuned model on the hub; `table` is its data set as `nbsal.data` names it.
+    """A fine-tuned model on the hub; `table` is the name of its data set in `nbsal.data`.
 
     >>> CHECKPOINTS[0].repository
     'textattack/bert-base-uncased-SST-2'
@@ -27,7 +30,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set's task and the sizes the paper gives; None where it has no such part.
+    """The task of a data set and the sizes that the paper states; `validation` is None where there is no such split.
 
     >>> DATASETS["sst2"].validation
     872
@@ -66,33 +69,34 @@ CHECKPOINTS = (
 
 
 def checkpoint_table(used: Mapping[str, str] | None = None) -> "Styler":
-    """Table 6: the checkpoints of every data set; `used` says by data set which model was taken here.
+    """Table 6: the checkpoints of every data set; `used` maps a data set to the model that was used here.
 
     >>> checkpoint_table({"sst2": "demo/reviews"}).data["used here"].iloc[0]
     'demo/reviews'
     """
-    rows = [(one.table, one.model, one.repository, (used or {}).get(one.table, "")) for one in CHECKPOINTS]
+    models = used or {}
+    rows = [(c.table, c.model, c.repository, models.get(c.table, "")) for c in CHECKPOINTS]
     frame = pandas.DataFrame(rows, columns=["data set", "model", "repository", "used here"])
-    return framed(frame.set_index(["data set", "model"]), "Models of Mask-LRP's experiments on the hub")
+    return style_frame(frame.set_index(["data set", "model"]), "Models of the Mask-LRP experiments on the hub")
 
 
-def dataset_table(here: Mapping[str, int] | None = None) -> "Styler":
-    """Table 5: the data sets as the paper counts them, and `here` how many rows of the evaluated part are at hand.
+def dataset_table(available: Mapping[str, int] | None = None) -> "Styler":
+    """Table 5: the data sets with the sizes in the paper; `available` maps a data set to its evaluation rows here.
 
-    >>> dataset_table({"sst2": 872}).data.loc["sst2", "here"]
+    >>> dataset_table({"sst2": 872}).data.loc["sst2", "available"]
     '872'
     """
-    counted = here or {}
+    counts = available or {}
     frame = pandas.DataFrame(
         {
             name: {
-                "task": one.task,
-                "train": f"{one.train:,}",
-                "validation": "-" if one.validation is None else f"{one.validation:,}",
-                "test": f"{one.test:,}",
-                "here": f"{counted[name]:,}" if name in counted else "none",
+                "task": dataset.task,
+                "train": f"{dataset.train:,}",
+                "validation": "-" if dataset.validation is None else f"{dataset.validation:,}",
+                "test": f"{dataset.test:,}",
+                "available": f"{counts[name]:,}" if name in counts else "none",
             }
-            for name, one in DATASETS.items()
+            for name, dataset in DATASETS.items()
         }
     ).T
-    return framed(frame, "Sizes as the paper prints them; here: rows of the evaluated part at hand")
+    return style_frame(frame, "Sizes as printed in the paper; available: rows of the evaluation split found here")

@@ -1,4 +1,4 @@
-"""Exhibits: a figure or table of a paper by its number, and how an edition comes by it."""
+"""One figure or table of a paper, by number, and how a build draws it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,23 +16,28 @@ from nbsal.validation import Text
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
-EMBEDDED = "Embedded default on real data"
-SAMPLES = "Shown on the shipped samples"
-OWN = "Own model on real data"
-SEARCHED = 400  # texts that are looked through for an example
+EMBEDDED_MODEL = "Embedded model on benchmark data"
+BUNDLED_SAMPLES = "Computed on the bundled samples"
+USER_MODEL = "User's model on benchmark data"
+TEXTS_SEARCHED = 400  # for an example
+MAX_PREDICTIONS = 40  # until an example is correctly classified
 
 
 @dataclass(frozen=True)
 class Product:
-    """What was made: parts with their captions, and what they rest on."""
+    """A finished exhibit: its parts with their captions, and a note on the models and texts behind it."""
 
     parts: Sequence[tuple[str, "Figure | Styler | Page"]]
-    footing: str
+    source_note: str
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure or table, what the paper shows in it, and what the paper's own version needs."""
+    """A figure or table of a paper.
+
+    `paper` says what the paper shows in it, `make` draws it, and `needs` says which models and data reproduce the
+    paper's own version; empty if every build does.
+    """
 
     number: str
     title: str
@@ -41,32 +46,40 @@ class Exhibit:
     needs: str
 
 
-def footing(edition: Build, *rested: tuple[str, str]) -> str:
-    """What an exhibit rests on, by (table, what its texts are)."""
-    own = all(table in edition.models for table, _ in rested) and bool(rested)
-    kind = SAMPLES if not edition.real else OWN if own else EMBEDDED
-    return f"{kind}. {'. '.join(edition.footing(table, said) for table, said in rested)}."
+def source_note(build: Build, *sources: tuple[str, str]) -> str:
+    """Describe the models and texts behind an exhibit; each source is a table and the description of its texts."""
+    user_models = bool(sources) and all(table in build.models for table, _ in sources)
+    kind = BUNDLED_SAMPLES if not build.has_benchmarks else USER_MODEL if user_models else EMBEDDED_MODEL
+    return f"{kind}. {'. '.join(build.describe_source(table, texts) for table, texts in sources)}."
 
 
-def example(edition: Build, table: str, label: int, fewest: int = 8, most: int = 60) -> Text:
-    """The first text of a class that the model decides rightly, of a readable number of words; else the longest."""
-    subject = edition.subject(table)
-    rows = edition.rows(table, most=SEARCHED)
+def example(build: Build, table: str, label: int, min_words: int = 8, max_words: int = 60) -> Text:
+    """Return the first correctly classified text of a class, with a readable number of words if possible.
+
+    If no text of readable length is correctly classified, the longest of the others is returned.
+    """
+    subject = build.subject(table)
+    rows = build.rows(table, max_texts=TEXTS_SEARCHED)
     assert rows.labels is not None, "only labelled tables have examples by class"
     predict = Explainer(subject, "raw-attention")
-    own = [text for text, given in zip(rows.texts, rows.labels, strict=True) if given == label]
-    fitting = [text for text in own if fewest <= _words(text) <= most]
-    rest = sorted((text for text in own if text not in fitting), key=_words, reverse=True)
-    for text in islice((*fitting, *rest), 40):
+    texts = [text for text, gold in zip(rows.texts, rows.labels, strict=True) if gold == label]
+    readable = [text for text in texts if min_words <= _count_words(text) <= max_words]
+    others = sorted((text for text in texts if text not in readable), key=_count_words, reverse=True)
+    for text in islice((*readable, *others), MAX_PREDICTIONS):
         if predict(text).prediction == subject.labels[label]:
             return text
-    raise InputError(f"No text among {rows.said} is rightly taken for {subject.labels[label]}.")
+    name = subject.labels[label]
+    raise InputError(
+        f"No text of {rows.description} is correctly classified as {name}. Use another model or more texts.",
+        argument="label",
+        value=name,
+    )
 
 
-def labelled(edition: Build, table: str, labels: Sequence[int]) -> list[str]:
-    """Labels by name."""
-    return [edition.subject(table).labels[label] for label in labels]
+def label_names(build: Build, table: str, labels: Sequence[int]) -> list[str]:
+    """Return the names of class labels."""
+    return [build.subject(table).labels[label] for label in labels]
 
 
-def _words(text: Any) -> int:
+def _count_words(text: Any) -> int:
     return len((text if isinstance(text, str) else " ".join(text)).split())

@@ -1,8 +1,9 @@
 """Figures and tables of "Better Explain Transformers by Illuminating Important Information" (Song et al. 2024).
 
-Figure 1 `relation_distances`; 2 `relevance_flow`; 3 `deletion_curves`; 4 `corruption_curves`; 5 `head_maps`; 6-13
-`attribution_differences`; Tables 1, 3, 4 `faithfulness_table`; 2 `answer_table`; 5 and 6 are in
-`nbsal.figures.checkpoints`: `dataset_table`, `checkpoint_table`.
+Figure 1: `relation_distances`. Figure 2: `nbsal.figures.flow.relevance_flow`. Figure 3: `deletion_curves`. Figure 4:
+`corruption_curves`. Figure 5: `head_maps`. Figures 6 to 13: `attribution_differences`. Tables 1, 3 and 4:
+`faithfulness_table`. Table 2: `answer_table`. Tables 5 and 6: `dataset_table` and `checkpoint_table` in
+`nbsal.figures.checkpoints`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,83 +17,89 @@ from matplotlib.patches import Patch
 
 from nbsal.errors import InputError
 from nbsal.evaluation.results import Results
-from nbsal.figures import style, text_lines
+from nbsal.figures import style
 from nbsal.figures.tables import score_table
 from nbsal.heads.statistics import HeadStudy
 from nbsal.model.head_mask import HeadMask
-from nbsal.render import html
+from nbsal.render import html, text_lines
 from nbsal.saliency import Saliency
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
-DELETION = ("aopc", "log-odds")
-FARTHEST = 8  # words: what lies beyond is rare
+DELETION_MEASURES = ("aopc", "log-odds")
+MAX_DISTANCE = 8  # words: larger distances are rare
 
 
 @style.draw_figure
 def relation_distances(study: HeadStudy) -> Figure:
-    """Figure 1: how many words after a dependent its head stands, by relation.
+    """Figure 1: the distance in words from a dependent to its head, by relation.
 
     >>> import nbsal
     >>> parse = nbsal.heads.Parse.from_lists(["good", "food"], [1, -1], ["amod", "root"])
-    >>> found = nbsal.heads.study(nbsal.load("demo/reviews"), [parse], progress=False)
-    >>> [ax.get_title() for ax in relation_distances(found).axes]
+    >>> study = nbsal.heads.study(nbsal.load("demo/reviews"), [parse], progress=False)
+    >>> [ax.get_title() for ax in relation_distances(study).axes]
     ['nsubj (0)', 'obj (0)', 'amod (1)', 'advmod (0)']
     """
     names = list(study.cases)
     columns = min(len(names), 2)
     figure, axes = style.panels(-(-len(names) // columns), columns, 3.4, 2.0)
     offsets = study.offsets
-    for at, ax in enumerate(axes.flat):
-        ax.set_visible(at < len(names))
-        if at >= len(names):
+    for number, ax in enumerate(axes.flat):
+        ax.set_visible(number < len(names))
+        if number >= len(names):
             continue
-        own = offsets[(offsets["relation"] == names[at]) & (offsets["offset"].abs() <= FARTHEST)]
-        ax.bar(own["offset"], own["share"], color=style.hue(at))
-        ax.set_xlim(-FARTHEST - 0.7, FARTHEST + 0.7)
-        style.titled(ax, f"{names[at]} ({study.cases[names[at]]})", "words from dependent to head", "share")
+        rows = offsets[(offsets["relation"] == names[number]) & (offsets["offset"].abs() <= MAX_DISTANCE)]
+        ax.bar(rows["offset"], rows["share"], color=style.line_colour(number))
+        ax.set_xlim(-MAX_DISTANCE - 0.7, MAX_DISTANCE + 0.7)
+        title = f"{names[number]} ({study.cases[names[number]]})"
+        style.set_titles(ax, title, "words from dependent to head", "share")
     return figure
 
 
 @style.draw_figure
 def deletion_curves(
-    results: Results, explainers: Sequence[str] | None = None, measures: Sequence[str] = DELETION
+    results: Results, explainers: Sequence[str] | None = None, measures: Sequence[str] = DELETION_MEASURES
 ) -> Figure:
-    """Figure 3: AOPC and log-odds as ever more of the most important tokens are hidden.
+    """Figure 3: AOPC and log-odds as more and more of the most important tokens are hidden.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gae")
-    >>> found = nbsal.evaluation.faithfulness(explain, ["A joy.", "A bore."], progress=False)
-    >>> [ax.get_title() for ax in deletion_curves(found).axes]
+    >>> results = nbsal.evaluation.faithfulness(explain, ["A joy.", "A bore."], progress=False)
+    >>> [ax.get_title() for ax in deletion_curves(results).axes]
     ['aopc ↑', 'log-odds ↓']
     """
     figure, axes = style.panels(1, len(measures), 3.1, 3.2)
     for ax, measure in zip(axes[0], measures, strict=True):
-        style.curves(ax, results, measure, results.explainers if explainers is None else explainers)
-        style.titled(ax, results.headed(measure), "share of tokens hidden", measure)
-    style.legend(figure, axes[0][0])
+        style.draw_curves(ax, results, measure, results.explainers if explainers is None else explainers)
+        style.set_titles(ax, results.heading(measure), "share of tokens hidden", measure)
+    style.add_legend(figure, axes[0][0])
     return figure
 
 
 @style.draw_figure
-def corruption_curves(results: Results, measures: Sequence[str] = DELETION) -> Figure:
-    """Figure 4: what becomes of Mask-LRP as heads that its mask leaves out are let in at random.
+def corruption_curves(results: Results, measures: Sequence[str] = DELETION_MEASURES) -> Figure:
+    """Figure 4: Mask-LRP as random heads that its mask leaves out are added to the mask.
 
-    Explainers are named after the share let in: "0 %", "20 %" and so on, each of several runs, whose deviation is the
-    band. Any others are drawn as level lines.
+    Explainers must be named after the share of added heads: "0 %", "20 %" and so on. The band is the standard deviation
+    between the runs of one explainer. Explainers with other names are drawn as level lines.
 
     >>> import nbsal
     >>> subject = nbsal.load("demo/reviews")
     >>> masks = {f"{percent} %": subject.mask.corrupted(percent / 100, 0) for percent in (0, 50)}
-    >>> some = {name: nbsal.Explainer(subject, "mask-lrp", mask=mask) for name, mask in masks.items()}
-    >>> found = nbsal.evaluation.faithfulness(some, ["A joy.", "A bore."], progress=False)
-    >>> corruption_curves(found).axes[0].lines[0].get_xdata().tolist()
+    >>> explainers = {name: nbsal.Explainer(subject, "mask-lrp", mask=mask) for name, mask in masks.items()}
+    >>> results = nbsal.evaluation.faithfulness(explainers, ["A joy.", "A bore."], progress=False)
+    >>> corruption_curves(results).axes[0].lines[0].get_xdata().tolist()
     [0.0, 50.0]
     """
     rates = {name: float(name.removesuffix("%")) for name in results.explainers if name.endswith("%")}
     if not rates:
-        raise InputError(f"No explainer is named after a share, such as '20 %': {', '.join(results.explainers)}.")
+        raise InputError(
+            f"No explainer is named after a share, such as '20 %'. The results have: {', '.join(results.explainers)}.",
+            argument="results",
+            value=results.explainers,
+        )
+    others = [name for name in results.explainers if name not in rates]
     figure, axes = style.panels(1, len(measures), 3.3, 3.0)
     means = results.mean().set_index(["explainer", "measure"])["mean"]
     spreads = results.spread().set_index(["explainer", "measure"])["sd"]
@@ -100,12 +107,14 @@ def corruption_curves(results: Results, measures: Sequence[str] = DELETION) -> F
         x = np.array(list(rates.values()))
         y = np.array([means[name, measure] for name in rates])
         sd = np.array([spreads.get((name, measure), 0.0) for name in rates])
-        ax.plot(x, y, "o-", color=style.hue(0), label="mask-lrp, corrupted mask", markersize=4)
-        ax.fill_between(x, y - sd, y + sd, color=style.hue(0), alpha=0.2, linewidth=0)
-        for at, name in enumerate([name for name in results.explainers if name not in rates], 1):
-            ax.axhline(means[name, measure], color=style.hue(at), linestyle="--", label=html.label(name, 30))
-        style.titled(ax, results.headed(measure), "heads let in, % of those left out", f"mean {measure}")
-    style.legend(figure, axes[0][0], 3, "outside lower center")
+        ax.plot(x, y, "o-", color=style.line_colour(0), label="mask-lrp, corrupted mask", markersize=4)
+        ax.fill_between(x, y - sd, y + sd, color=style.line_colour(0), alpha=0.2, linewidth=0)
+        for number, name in enumerate(others, 1):
+            ax.axhline(
+                means[name, measure], color=style.line_colour(number), linestyle="--", label=html.label(name, 30)
+            )
+        style.set_titles(ax, results.heading(measure), "heads added, % of those not in the mask", f"mean {measure}")
+    style.add_legend(figure, axes[0][0], 3, "outside lower center")
     return figure
 
 
@@ -122,29 +131,31 @@ def head_maps(masks: Mapping[str, HeadMask]) -> Figure:
     figure, axes = style.panels(-(-len(masks) // columns), columns, 6.8 / max(2, columns), 2.2)
     for ax, (name, mask) in zip(axes.flat, masks.items(), strict=False):
         syntactic, positional = mask.syntactic | mask.unnamed, mask.positional
-        kinds = np.full(mask.shape, style.NEITHER)
-        kinds[syntactic], kinds[positional] = style.SYNTACTIC, style.POSITIONAL
-        kinds[syntactic & positional] = style.BOTH
-        colours = ListedColormap([*style.SHADES[:3], "#f2f2f2"])
-        ax.pcolormesh(kinds, cmap=colours, vmin=-0.5, vmax=3.5, edgecolors="white", linewidth=1)
-        for block, head in np.argwhere(kinds != style.NEITHER):
-            letter = "spb"[kinds[block, head]]
+        roles = np.full(mask.shape, style.NEITHER)
+        roles[syntactic], roles[positional] = style.SYNTACTIC, style.POSITIONAL
+        roles[syntactic & positional] = style.BOTH
+        colours = ListedColormap([*style.ROLE_COLOURS[:3], "#f2f2f2"])
+        ax.pcolormesh(roles, cmap=colours, vmin=-0.5, vmax=3.5, edgecolors="white", linewidth=1)
+        for block, head in np.argwhere(roles != style.NEITHER):
+            letter = "spb"[roles[block, head]]
             ax.text(head + 0.5, block + 0.5, letter, ha="center", va="center", color="white", fontsize=6, weight="bold")
         ax.set_xticks(np.arange(0, mask.shape[1], 3) + 0.5, range(0, mask.shape[1], 3))
         ax.set_yticks(np.arange(mask.shape[0]) + 0.5, range(mask.shape[0]))
-        style.titled(ax, name, "head", "block")
+        style.set_titles(ax, name, "head", "block")
     for ax in axes.flat[len(masks) :]:
         ax.set_visible(False)
-    named = zip(style.SHADES[:3], ("syntactic (s)", "positional (p)", "both (b)"), strict=True)
-    figure.legend(handles=[Patch(color=c, label=n) for c, n in named], loc="outside lower center", ncols=3)
+    labels = zip(style.ROLE_COLOURS[:3], ("syntactic (s)", "positional (p)", "both (b)"), strict=True)
+    figure.legend(
+        handles=[Patch(color=colour, label=label) for colour, label in labels], loc="outside lower center", ncols=3
+    )
     return figure
 
 
 def attribution_differences(ours: Saliency, others: Mapping[str, Saliency]) -> Figure:
-    """Figures 6 to 13: our scores in the first line, then where they are more or less than each baseline's.
+    """Figures 6 to 13: the scores of one method, and below them their differences to those of each baseline.
 
-    Scores of a text are shares of the sum of their sizes, so that methods can be compared. All differences have one
-    scale. Green and red of the paper are orange and underlined blue here.
+    Scores are divided by the sum of their absolute values, so that methods can be compared. All differences have the
+    same colour scale. The paper's green and red are orange and underlined blue here.
 
     >>> import nbsal
     >>> subject = nbsal.load("demo/reviews")
@@ -152,56 +163,64 @@ def attribution_differences(ours: Saliency, others: Mapping[str, Saliency]) -> F
     >>> len(attribution_differences(ours, {"gae": gae}).axes)
     1
     """
-    if any(other.row.ids != ours.row.ids for other in others.values()):
-        raise InputError("Differences are of explanations of one text by one model.")
-    base = shares(ours)
-    differences = {name: replace(base, scores=base.scores - shares(other).scores) for name, other in others.items()}
+    other_texts = [name for name, other in others.items() if other.row.ids != ours.row.ids]
+    if other_texts:
+        raise InputError(
+            f"These explain another text than {ours.method}: {', '.join(other_texts)}. Pass explanations of one text "
+            "by one model.",
+            argument="others",
+            value=other_texts,
+        )
+    base = score_shares(ours)
+    differences = {
+        name: replace(base, scores=base.scores - score_shares(other).scores) for name, other in others.items()
+    }
     largest = max((difference.largest for difference in differences.values()), default=0.0)
     first = text_lines.ScoredText(
-        f"{ours.method}: {ours.prediction}, its own scores", base.scored_spans(), base.largest
+        f"{ours.method}: {ours.prediction}, normalised scores", base.scored_spans(), base.largest
     )
     rest = [
-        text_lines.ScoredText(f"{ours.method} less {name}", difference.scored_spans(), largest)
+        text_lines.ScoredText(f"{ours.method} minus {name}", difference.scored_spans(), largest)
         for name, difference in differences.items()
     ]
-    return text_lines.draw([first, *rest], note=f"Orange: more with {ours.method}. Blue, underlined: less.")
+    return text_lines.draw([first, *rest], notes=[f"Orange: higher with {ours.method}. Blue and underlined: lower."])
 
 
-def shares(saliency: Saliency) -> Saliency:
-    """The same explanation with scores as shares of the sum of the sizes of its content tokens' scores.
+def score_shares(saliency: Saliency) -> Saliency:
+    """Divide the scores of an explanation by the sum of the absolute scores of its content tokens.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
-    >>> float(abs(shares(explain("A joy.")).scores[1:-1]).sum().round(4))
+    >>> float(abs(score_shares(explain("A joy.")).scores[1:-1]).sum().round(4))
     1.0
     """
-    size = np.abs(saliency.scores[list(saliency.row.content)]).sum()
-    return replace(saliency, scores=saliency.scores / size) if size else saliency
+    total = np.abs(saliency.scores[list(saliency.row.content)]).sum()
+    return replace(saliency, scores=saliency.scores / total) if total else saliency
 
 
 def faithfulness_table(
     panels: Mapping[str, Results], ours: Collection[str] = ("mask-lrp",), explainers: Sequence[str] | None = None
 ) -> "Styler":
-    """Tables 1, 3 and 4: mean AOPC and log-odds by data set; the best bold, its best competitor italic.
+    """Tables 1, 3 and 4: mean AOPC and log-odds by data set; the best is bold, its best competitor italic.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
-    >>> found = nbsal.evaluation.faithfulness(explain, ["A joy.", "A bore."], progress=False)
-    >>> faithfulness_table({"two texts": found}).data.columns[0]
+    >>> results = nbsal.evaluation.faithfulness(explain, ["A joy.", "A bore."], progress=False)
+    >>> faithfulness_table({"two texts": results}).data.columns[0]
     ('two texts', 'aopc ↑')
     """
-    return score_table(panels, ours, explainers, DELETION, beside=True)
+    return score_table(panels, ours, explainers, DELETION_MEASURES, side_by_side=True)
 
 
 def answer_table(panels: Mapping[str, Results], ours: Collection[str] = ("mask-lrp",)) -> "Styler":
-    """Table 2: how explanations of spans meet the gold answer, by data set and model.
+    """Table 2: how well explanations of spans find the gold answer, by data set and model.
 
-    Results are those of `nbsal.evaluation.answer_recall_at` or `precision_at`.
+    `panels` maps a name to the results of `nbsal.evaluation.answer_recall_at` or `precision_at`.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/answers"), "gradcam")
-    >>> found = nbsal.evaluation.answer_recall_at(explain, [("Who wrote it?", "Ada did.")], [(0, 3)], progress=False)
-    >>> answer_table({"one question": found}).data.columns[0]
+    >>> results = nbsal.evaluation.answer_recall_at(explain, [("Who wrote it?", "Ada did.")], [(0, 3)], progress=False)
+    >>> answer_table({"one question": results}).data.columns[0]
     ('one question', 'answer recall ↑')
     """
-    return score_table(panels, ours, beside=True)
+    return score_table(panels, ours, side_by_side=True)

@@ -1,4 +1,7 @@
-"""Pages: a whole data set highlighted, and the index of a paper's figures; right in light and dark, without scripts."""
+"""HTML pages: the highlighted texts of a whole data set, and the index of a paper's figures.
+
+The pages need no scripts and follow the light or dark mode of the browser.
+"""
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +13,7 @@ from nbsal.render import colours, html
 from nbsal.saliency import Saliency
 
 LEVELS = 8  # shades of a colour
-PLAIN = (
+PAGE_STYLE = (
     "body{font-family:sans-serif;max-width:64em;margin:1.5em auto;padding:0 1em;line-height:1.5}"
     "section{margin:1.6em 0;content-visibility:auto;contain-intrinsic-size:auto 14em}"
     "h2{font-size:1.05em;margin:0 0 .3em}p{margin:.2em 0;overflow-wrap:anywhere;white-space:pre-wrap}"
@@ -22,7 +25,7 @@ PLAIN = (
 
 @dataclass(frozen=True)
 class Page:
-    """A page of HTML; `body` is HTML already, `title` is plain text.
+    """A page; `title` is plain text, `body` is HTML and `stylesheet` is CSS.
 
     >>> "<title>a &lt; b</title>" in Page("a < b", "<p>body</p>").to_html()
     True
@@ -30,18 +33,18 @@ class Page:
 
     title: str
     body: str
-    sheet: str = ""
+    stylesheet: str = ""
 
     def to_html(self) -> str:
-        """The whole page."""
-        return html.page_html(self.title, f"<style>{PLAIN}{self.sheet}</style>{self.body}")
+        """Return the page as a complete HTML document."""
+        return html.page_html(self.title, f"<style>{PAGE_STYLE}{self.stylesheet}</style>{self.body}")
 
     def save(self, path: str | Path) -> None:
-        """Write it as a file of its own."""
+        """Write the page to a self-contained file."""
         Path(path).write_text(self.to_html(), encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        scoped = f"<style>{self.sheet}</style>" if self.sheet else ""
+        scoped = f"<style>{self.stylesheet}</style>" if self.stylesheet else ""
         return f"<div>{scoped}{self.body}</div>"
 
 
@@ -50,31 +53,43 @@ def supplement(
     labels: Sequence[str] | None = None,
     title: str = "Highlighted texts",
 ) -> Page:
-    """The supplement of Hou and Castanon: every text of a data set as every explainer highlights it, on one page.
+    """The supplement of Hou and Castanon: every text of a data set as each explainer highlights it, on one page.
 
-    `labels` are the gold ones. Each text is coloured up to its own largest score, in a few shades, so that thousands of
-    texts fit.
+    `labels` are the gold labels. Colours are scaled to each text's largest score and have few shades, so that a page
+    holds thousands of texts.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
-    >>> found = supplement({"gradcam": explain.map(["A <b> joy"], progress=False)})
-    >>> "&lt;" in found.body, "<b>" in found.body
+    >>> page = supplement({"gradcam": explain.map(["A <b> joy"], progress=False)})
+    >>> "&lt;" in page.body, "<b>" in page.body
     (True, False)
     """
-    sizes = {len(found) for found in explanations.values()} | (set() if labels is None else {len(labels)})
-    if len(sizes) != 1:
-        raise InputError("The supplement needs one explanation a text from every explainer, and one label where given.")
-    texts = zip(*explanations.values(), strict=True)
-    parts = [
-        _highlighted(number, dict(zip(explanations, said, strict=True)), None if labels is None else labels[number])
-        for number, said in enumerate(texts)
+    sizes = {name: len(saliencies) for name, saliencies in explanations.items()}
+    if len(set(sizes.values())) != 1:
+        raise InputError(
+            f"Every explainer must explain the same texts, but explanations={sizes}.",
+            argument="explanations",
+            value=sizes,
+        )
+    texts = list(zip(*explanations.values(), strict=True))
+    if labels is not None and len(labels) != len(texts):
+        raise InputError(
+            f"There are {len(labels)} labels for {len(texts)} texts. Pass one label per text.",
+            argument="labels",
+            value=labels,
+        )
+    sections = [
+        _text_section(
+            number, dict(zip(explanations, saliencies, strict=True)), None if labels is None else labels[number]
+        )
+        for number, saliencies in enumerate(texts)
     ]
-    note = f"<p><small>Colours go up to each text's largest score. {_legend()}</small></p>"
-    return Page(title, f"<h1>{html.escape(title)}</h1>{note}{''.join(parts)}", _shades())
+    note = f"<p><small>Colours are scaled to each text's largest score. {_legend()}</small></p>"
+    return Page(title, f"<h1>{html.escape(title)}</h1>{note}{''.join(sections)}", _shade_rules())
 
 
 def picture(png: bytes, alternative: str) -> str:
-    """A picture as it stands in a page that needs no other file.
+    """Return an HTML image with the picture embedded; `alternative` is its alt text.
 
     >>> picture(b"", "nothing")
     '<img alt="nothing" src="data:image/png;base64,">'
@@ -82,18 +97,18 @@ def picture(png: bytes, alternative: str) -> str:
     return f'<img alt="{html.escape(alternative)}" src="data:image/png;base64,{b64encode(png).decode()}">'
 
 
-def section(number: str, title: str, footing: str, body: str) -> str:
-    """A figure or table with its number, what it shows, and what it rests on; `body` is HTML.
+def section(number: str, title: str, note: str, body: str) -> str:
+    """Return the HTML of a figure or table with its number, title and a note below; `body` is HTML.
 
     >>> section("Table 1", "Areas", "two texts", "").startswith('<section><h2 id="Table-1">Table 1. Areas</h2>')
     True
     """
     head = f'<h2 id="{html.escape(number.replace(" ", "-"))}">{html.escape(number)}. {html.escape(title)}</h2>'
-    return f'<section>{head}<div class="wide">{body}</div><p><small>{html.escape(footing)}</small></p></section>'
+    return f'<section>{head}<div class="wide">{body}</div><p><small>{html.escape(note)}</small></p></section>'
 
 
 def contents(numbers: Iterable[str]) -> str:
-    """Links to the sections of a page.
+    """Return links to the sections with these numbers.
 
     >>> contents(["Figure 1"])
     '<nav><a href="#Figure-1">Figure 1</a></nav>'
@@ -102,28 +117,31 @@ def contents(numbers: Iterable[str]) -> str:
     return f"<nav>{' · '.join(links)}</nav>"
 
 
-def _highlighted(number: int, said: Mapping[str, Saliency], label: str | None) -> str:
-    first = next(iter(said.values()))
+def _text_section(number: int, saliencies: Mapping[str, Saliency], label: str | None) -> str:
+    first = next(iter(saliencies.values()))
     gold = "" if label is None else f", gold {label}"
     head = f"{number}: predicted {first.prediction} ({float(first.probabilities.max()):.1%}){gold}"
-    rows = (f"<p><small>{html.escape(name)}</small> {''.join(_shaded(one))}</p>" for name, one in said.items())
-    return f"<section><h2>{html.escape(head)}</h2>{''.join(rows)}</section>"
+    lines = [
+        f"<p><small>{html.escape(name)}</small> {''.join(_shaded_spans(saliency))}</p>"
+        for name, saliency in saliencies.items()
+    ]
+    return f"<section><h2>{html.escape(head)}</h2>{''.join(lines)}</section>"
 
 
-def _shaded(saliency: Saliency) -> Iterator[str]:
-    """The text with a class for every shade."""
-    for at, part in enumerate(saliency.scored_spans()):
-        if at:
+def _shaded_spans(saliency: Saliency) -> Iterator[str]:
+    """Yield the text as HTML with a CSS class per shade."""
+    for number, part in enumerate(saliency.scored_spans()):
+        if number:
             yield " ‖ "
-        for stretch in part:
-            share = (stretch.score or 0.0) / (saliency.largest or 1.0)
+        for span in part:
+            share = (span.score or 0.0) / (saliency.largest or 1.0)
             level = min(LEVELS, round(abs(share) * LEVELS))
-            text = html.escape(stretch.text)
+            text = html.escape(span.text)
             yield f"<i class={'f' if share > 0 else 'a'}{level}>{text}</i>" if level else text
 
 
-def _shades() -> str:
-    """One rule a shade, in the colours of every other view."""
+def _shade_rules() -> str:
+    """Return one CSS rule per shade, in the colours of all other views."""
     rules = ["i{font-style:normal;border-radius:3px}"]
     for sign, name in ((1, "f"), (-1, "a")):
         for level in range(1, LEVELS + 1):
@@ -134,4 +152,4 @@ def _shades() -> str:
 
 
 def _legend() -> str:
-    return f'<i class="f{LEVELS}">for the class</i> <i class="a{LEVELS}">against it</i>'
+    return f'<i class="f{LEVELS}">for the class</i> <i class="a{LEVELS}">against the class</i>'

@@ -1,7 +1,7 @@
-"""Maps of "Transformer Interpretability Beyond Attention Visualization" (Chefer et al. 2021), its part on text.
+"""Maps of "Transformer Interpretability Beyond Attention Visualization" (Chefer et al. 2021), the part on text.
 
-`relevance_maps` are the maps of every block and what they roll out to; `rollout_maps` sets attention rollout beside
-them; `class_maps` shows one text explained for several classes; `conservation` follows relevance block by block.
+`relevance_maps` draws the map of every block and their rollout. `rollout_maps` compares attention rollout with it.
+`class_maps` shows one text explained for several classes. `conservation` draws the sum of relevance at every layer.
 """
 
 from collections.abc import Mapping
@@ -15,22 +15,22 @@ from numpy.typing import NDArray
 
 from nbsal import trace
 from nbsal.errors import InputError
-from nbsal.figures import style, text_lines
-from nbsal.methods.attention import identity, rolled_out, row_normalised
+from nbsal.figures import style
+from nbsal.methods.attention import identity, normalise_rows, roll_out
 from nbsal.methods.relevance import TransformerAttribution
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
-from nbsal.render import html
+from nbsal.render import html, text_lines
 from nbsal.saliency import Saliency
 from nbsal.validation import Text
 
 Floats = NDArray[np.float64]
-MOST = 40  # tokens whose names fit below a panel
+MAX_TOKEN_LABELS = 40  # more do not fit below a panel
 
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """Maps [query, key] of one text: the evidence in every block, what it rolls out to, and attention rollout.
+    """Maps [query, key] of one text: relevance in every block, their rollout, and attention rollout.
 
     >>> import nbsal
     >>> maps(nbsal.load("demo/reviews"), "A joy.").target
@@ -40,92 +40,100 @@ class Maps:
     row: Row
     target: str
     blocks: Floats  # [block, query, key], without the identity
-    joined: Floats
-    attention: Floats  # rollout of attention alone
-    totals: Floats  # [layer]: relevance that reaches it, from the embeddings up
+    rollout: Floats  # [query, key]
+    attention_rollout: Floats  # [query, key], of attention alone
+    layer_sums: Floats  # [layer], the relevance of all tokens; 0 is the embeddings
 
 
 def maps(subject: Subject, text: Text, target: Any = None) -> Maps:
-    """The maps of one text; `target` None is what the model predicts.
+    """Compute the maps of one text; without `target`, the predicted class is explained.
 
     >>> import nbsal
-    >>> found = maps(nbsal.load("demo/reviews"), "A joy.")
-    >>> found.blocks.shape, found.totals.round(6).tolist()
+    >>> joy = maps(nbsal.load("demo/reviews"), "A joy.")
+    >>> joy.blocks.shape, joy.layer_sums.round(6).tolist()
     ((6, 5, 5), [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
     """
     if subject.task == "span":
-        raise InputError("The two ends of a span have maps of their own: give a model that decides once.")
+        raise InputError(
+            f"{subject.name} predicts spans, whose two ends have separate maps. Pass another kind of model.",
+            argument="subject",
+            value=subject.name,
+        )
     method = TransformerAttribution().resolve(subject)
     encoded = subject.encode(text)
-    read = trace.record(subject.double, encoded, [target], method.needs | {"attention"})
-    whole = method.maps(read)
-    means = [read.attention[block].mean(1) for block in range(subject.depth)]
-    halves = [row_normalised(one + identity(one)) for one in means]
+    recorded = trace.record(subject.double, encoded, [target], method.needs | {"attention"})
+    block_maps = method.maps(recorded)
+    attention = [recorded.attention[block].mean(1) for block in range(subject.depth)]
+    with_residual = [normalise_rows(weights + identity(weights)) for weights in attention]
     return Maps(
         encoded[0],
-        read.decisions[0].target.label,
-        np.stack([(one - identity(one))[0].cpu().numpy() for one in whole]),
-        rolled_out(whole)[0].cpu().numpy(),
-        rolled_out(halves)[0].cpu().numpy(),
-        np.array([float(read.relevance[layer][0].sum()) for layer in range(subject.depth + 1)]),
+        recorded.decisions[0].target.label,
+        np.stack([(block_map - identity(block_map))[0].cpu().numpy() for block_map in block_maps]),
+        roll_out(block_maps)[0].cpu().numpy(),
+        roll_out(with_residual)[0].cpu().numpy(),
+        np.array([float(recorded.relevance[layer][0].sum()) for layer in range(subject.depth + 1)]),
     )
 
 
 @style.draw_figure
-def relevance_maps(found: Maps) -> Figure:
-    """The evidence for the target in the attention of every block, and what all blocks roll out to.
+def relevance_maps(maps: Maps) -> Figure:
+    """Draw the relevance for the target in the attention of every block, and the rollout over all blocks.
 
     >>> import nbsal
     >>> figure = relevance_maps(maps(nbsal.load("demo/reviews"), "A joy."))
     >>> figure.axes[0].get_title(), figure.axes[6].get_title()
-    ('block 0', 'rolled out')
+    ('block 0', 'rollout')
     """
-    count = len(found.blocks)
+    count = len(maps.blocks)
     columns = min(4, count + 1)
     figure, axes = style.panels(-(-(count + 1) // columns), columns, 1.75, 2.0)
-    for at, ax in enumerate(axes.flat):
-        ax.set_visible(at <= count)
-        if at <= count:
-            shown = found.blocks[at] if at < count else _without_identity(found.joined)
-            _map(ax, shown, found.row, f"block {at}" if at < count else "rolled out", named=at % columns == 0)
-    figure.suptitle(f"evidence for {html.visible(found.target)}, each map to its own largest")
+    for number, ax in enumerate(axes.flat):
+        ax.set_visible(number <= count)
+        if number <= count:
+            values = maps.blocks[number] if number < count else _without_identity(maps.rollout)
+            title = f"block {number}" if number < count else "rollout"
+            _draw_map(ax, values, maps.row, title, row_labels=number % columns == 0)
+    figure.suptitle(f"relevance for {html.visible(maps.target)}, each map scaled to its own maximum")
     return figure
 
 
 @style.draw_figure
-def rollout_maps(found: Maps) -> Figure:
-    """Attention rollout, which knows no target, beside relevance rolled out for one.
+def rollout_maps(maps: Maps) -> Figure:
+    """Draw attention rollout, which does not depend on the target, beside the rollout of relevance for the target.
 
     >>> import nbsal
     >>> [ax.get_title() for ax in rollout_maps(maps(nbsal.load("demo/reviews"), "A joy.")).axes]
-    ['attention rollout', 'relevance for positive, rolled out']
+    ['attention rollout', 'relevance rollout for positive']
     """
     figure, axes = style.panels(1, 2, 3.4, 3.6)
-    _map(axes[0][0], _without_identity(found.attention), found.row, "attention rollout", named=True)
-    title = f"relevance for {html.label(found.target)}, rolled out"
-    _map(axes[0][1], _without_identity(found.joined), found.row, title, named=False)
+    attention = _without_identity(maps.attention_rollout)
+    _draw_map(axes[0][0], attention, maps.row, "attention rollout", row_labels=True)
+    title = f"relevance rollout for {html.label(maps.target)}"
+    _draw_map(axes[0][1], _without_identity(maps.rollout), maps.row, title, row_labels=False)
     return figure
 
 
 def class_maps(saliencies: Mapping[str, Saliency]) -> Figure:
-    """One text explained for several classes by one method, all in one scale.
+    """Draw the explanations of one text for several classes, all in one colour scale.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "transformer-attribution")
     >>> len(class_maps({name: explain("Fun, but dull.", name) for name in explain.subject.labels}).axes)
     1
     """
-    largest = max(one.largest for one in saliencies.values())
-    passages = [
-        text_lines.ScoredText(f"for {name} ({one.method}); predicted {one.prediction}", one.scored_spans(), largest)
-        for name, one in saliencies.items()
+    largest = max(saliency.largest for saliency in saliencies.values())
+    texts = [
+        text_lines.ScoredText(
+            f"for {name} ({saliency.method}); predicted {saliency.prediction}", saliency.scored_spans(), largest
+        )
+        for name, saliency in saliencies.items()
     ]
-    return text_lines.draw(passages, note="All in one scale.")
+    return text_lines.draw(texts, notes=["All classes have the same colour scale."])
 
 
 @style.draw_figure
-def conservation(found: Maps) -> Figure:
-    """How much relevance reaches every layer: the rules lose none of it.
+def conservation(maps: Maps) -> Figure:
+    """Draw the sum of relevance at every layer, which the propagation rules conserve.
 
     >>> import nbsal
     >>> conservation(maps(nbsal.load("demo/reviews"), "A joy.")).axes[0].get_title()
@@ -133,23 +141,23 @@ def conservation(found: Maps) -> Figure:
     """
     figure, axes = style.panels(1, 1, style.WIDTH * 0.7, 2.4)
     (ax,) = axes[0]
-    ax.plot(range(len(found.totals)), found.totals, "o-", color=style.hue(0))
-    ax.axhline(1, color=style.GRID, linewidth=0.8, linestyle="--")
-    ax.set_xticks(range(len(found.totals)))
-    ax.set_ylim(0, max(1.2, 1.1 * float(found.totals.max())))
-    style.titled(ax, f"relevance for {found.target}", "layer (0: the embeddings)", "sum over tokens")
+    ax.plot(range(len(maps.layer_sums)), maps.layer_sums, "o-", color=style.line_colour(0))
+    ax.axhline(1, color=style.LINE_GREY, linewidth=0.8, linestyle="--")
+    ax.set_xticks(range(len(maps.layer_sums)))
+    ax.set_ylim(0, max(1.2, 1.1 * float(maps.layer_sums.max())))
+    style.set_titles(ax, f"relevance for {maps.target}", "layer (0: the embeddings)", "sum over tokens")
     return figure
 
 
-def _without_identity(joined: Floats) -> Floats:
-    """A rolled-out map without its diagonal, which is mostly the identity it began with."""
-    return joined * (1 - np.eye(len(joined)))
+def _without_identity(rollout: Floats) -> Floats:
+    """Set the diagonal to zero: it is mostly the identity that a rollout starts with."""
+    return rollout * (1 - np.eye(len(rollout)))
 
 
-def _map(ax: Axes, values: Floats, row: Row, title: str, named: bool) -> None:
-    ax.imshow(values, cmap=style.one_way(), vmin=0, vmax=values.max() or 1, aspect="equal")
-    style.titled(ax, title)
-    if len(row) <= MOST:
-        style.across(ax, row.tokens)
-        style.down(ax, row.tokens if named else [""] * len(row))
+def _draw_map(ax: Axes, values: Floats, row: Row, title: str, row_labels: bool) -> None:
+    ax.imshow(values, cmap=style.relevance_colours(), vmin=0, vmax=values.max() or 1, aspect="equal")
+    style.set_titles(ax, title)
+    if len(row) <= MAX_TOKEN_LABELS:
+        style.label_columns(ax, row.tokens)
+        style.label_rows(ax, row.tokens if row_labels else [""] * len(row))
     ax.tick_params(labelsize=6, length=0)

@@ -1,4 +1,4 @@
-"""Tables: what explainers reached on several data sets, in the manner of the papers' tables."""
+"""Tables of evaluation results on several data sets, laid out as in the papers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +12,7 @@ from nbsal.render import html
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
 
-CELLS = [{"selector": "td, th", "props": "text-align: right; padding: 1px 8px; white-space: nowrap"}]
+CELL_STYLES = [{"selector": "td, th", "props": "text-align: right; padding: 1px 8px; white-space: nowrap"}]
 
 
 def score_table(
@@ -20,63 +20,68 @@ def score_table(
     ours: Collection[str] = (),
     explainers: Sequence[str] | None = None,
     measures: Sequence[str] | None = None,
-    beside: bool = False,
+    side_by_side: bool = False,
 ) -> "Styler":
-    """Explainers by measures for every data set, below each other or `beside` each other, each with its 95 % interval.
+    """Tabulate explainers by measures for every data set, each number with its 95 % confidence interval.
 
-    The best of a data set is bold, its best competitor italic: any explainer but the best, or any but `ours`.
+    `panels` maps the name of each data set to its results; they stand below each other or `side_by_side`. The best
+    explainer of a data set is bold and its best competitor italic. The competitor is the best of all others, or of
+    those that are not in `ours`.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
-    >>> found = nbsal.evaluation.games(explain, ["A joy.", "A bore."], random=0, progress=False)
-    >>> score_table({"two texts": found}).data.shape
+    >>> results = nbsal.evaluation.games(explain, ["A joy.", "A bore."], random=0, progress=False)
+    >>> score_table({"two texts": results}).data.shape
     (1, 4)
     """
     if not panels:
-        raise InputError("A table needs results: give at least one data set.")
-    parts = {name: _part(found, ours, explainers, measures) for name, found in panels.items()}
-    axis: Literal[0, 1] = 1 if beside else 0
+        raise InputError("panels is empty. Pass the results of at least one data set.", argument="panels", value=panels)
+    parts = {name: _numbers_and_styles(results, ours, explainers, measures) for name, results in panels.items()}
+    axis: Literal[0, 1] = 1 if side_by_side else 0
     numbers: pandas.DataFrame = pandas.concat({name: part[0] for name, part in parts.items()}, axis=axis)
     styles: pandas.DataFrame = pandas.concat({name: part[1] for name, part in parts.items()}, axis=axis).fillna("")
-    notes = [f"{name}: {'. '.join(found.notes)}" for name, found in panels.items()]
-    return framed(numbers, " | ".join(notes), styles)
+    notes = [f"{name}: {'. '.join(results.notes)}" for name, results in panels.items()]
+    return style_frame(numbers, " | ".join(notes), styles)
 
 
-def framed(numbers: "pandas.DataFrame", caption: str, styles: "pandas.DataFrame | None" = None) -> "Styler":
-    """A frame in the papers' manner: three digits, names escaped, styles a cell.
+def style_frame(numbers: "pandas.DataFrame", caption: str, styles: "pandas.DataFrame | None" = None) -> "Styler":
+    """Format a frame as a table: three digits, names escaped; `styles` holds the CSS of each cell.
 
-    >>> "0.123" in framed(pandas.DataFrame({"auc": [0.12345]}), "areas").to_html()
+    >>> "0.123" in style_frame(pandas.DataFrame({"auc": [0.12345]}), "areas").to_html()
     True
     """
-    found = numbers.style.format(precision=3, na_rep="", escape="html")
-    found = found.format_index(_named).format_index(_named, axis=1)
+    styler = numbers.style.format(precision=3, na_rep="", escape="html")
+    styler = styler.format_index(_escape_name).format_index(_escape_name, axis=1)
     if styles is not None:
-        found = found.apply(lambda _: styles, None)
-    return found.set_caption(html.escape(caption)).set_table_styles(CELLS)  # type: ignore[arg-type]
+        styler = styler.apply(lambda _: styles, None)
+    return styler.set_caption(html.escape(caption)).set_table_styles(CELL_STYLES)  # type: ignore[arg-type]
 
 
-def _named(name: Any) -> str:
+def _escape_name(name: Any) -> str:
     return html.escape(str(name))
 
 
-def _part(
-    found: Results, ours: Collection[str], explainers: Sequence[str] | None, measures: Sequence[str] | None
+def _numbers_and_styles(
+    results: Results, ours: Collection[str], explainers: Sequence[str] | None, measures: Sequence[str] | None
 ) -> tuple["pandas.DataFrame", "pandas.DataFrame"]:
-    """Numbers and styles of one data set."""
-    head = found.sheet.summary
-    summed = (found.auc() if head == "auc" else found.mean()).set_index(["explainer", found.sheet.measure])
-    names = [name for name in found.explainers if explainers is None or name in explainers]
-    wanted = [measure for measure in found.measures if measures is None or measure in measures]
+    """Return the numbers of one data set and the style of each cell."""
+    summary = results.metric.summary
+    frame = results.auc() if summary == "auc" else results.mean()
+    frame = frame.set_index(["explainer", results.metric.measure])
+    names = [name for name in results.explainers if explainers is None or name in explainers]
     columns, styles = {}, {}
-    for measure in wanted:
-        own = summed.xs(measure, level=1).reindex(names)
-        headed = found.headed(measure)
-        columns[headed] = own[head]
-        columns[f"95 % {measure}"] = pandas.Series(
-            {
-                n: "" if pandas.isna(low) else f"{low:.3f} to {high:.3f}"
-                for n, low, high in own[["low", "high"]].itertuples()
-            }
+    for measure in results.measures:
+        if measures is not None and measure not in measures:
+            continue
+        rows = frame.xs(measure, level=1).reindex(names)
+        heading, interval = results.heading(measure), f"95 % {measure}"
+        columns[heading] = rows[summary]
+        columns[interval] = pandas.Series(
+            {name: _interval_text(low, high) for name, low, high in rows[["low", "high"]].itertuples()}
         )
-        styles[headed], styles[f"95 % {measure}"] = found.marks(measure, ours, names), dict.fromkeys(names, "")
+        styles[heading], styles[interval] = results.cell_styles(measure, ours, names), dict.fromkeys(names, "")
     return pandas.DataFrame(columns, index=names), pandas.DataFrame(styles, index=names)
+
+
+def _interval_text(low: float, high: float) -> str:
+    return "" if pandas.isna(low) else f"{low:.3f} to {high:.3f}"

@@ -238,7 +238,7 @@ def study(
     names: list[Any] = [relations] if one else list(relations)
     sentences = sorted(read_parses(parses), key=lambda parse: len(parse.text))
     found = HeadStudy.empty((subject.depth, subject.heads), names)
-    size = 1 if subject.one_at_a_time else positive_number(batch_size, "batch_size")
+    size = 1 if subject.unbatchable else positive_number(batch_size, "batch_size")
 
     def tallied(batch: Sequence[Parse]) -> HeadStudy:
         own = HeadStudy.empty(found.shape, names)

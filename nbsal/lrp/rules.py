@@ -1,9 +1,9 @@
-"""Relevance rules: autograd functions that are given what the model computed and whose backward carries relevance.
+"""Rules of layer-wise relevance propagation, as autograd functions whose backward pass propagates relevance.
 
-Each is named after the operation it stands for and takes its inputs and its output `y`. The relevance of the output is
-handed to the inputs; totals are kept for each example of a batch alone, so that no example sees another. Formulas:
-Chefer et al. 2021, Song et al. 2024 (positive contributions, products by halves, sums by totals), Achtibat et al. 2024
-(epsilon, Taylor softmax).
+Each is named after the operation it applies to, and takes the inputs of this operation and its output `y`. Backwards,
+the relevance of the output is distributed to the inputs. Totals are kept separately for each text of a batch, so that
+texts do not influence each other. Formulas: Chefer et al. 2021, Song et al. 2024 (positive contributions, halves for
+products, totals for sums), Achtibat et al. 2024 (epsilon, Taylor softmax).
 """
 
 from dataclasses import dataclass
@@ -13,60 +13,72 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-TINY = 1e-9
-ROUNDING = 1e-14
+EPSILON = 1e-9
+ROUNDING_ERROR = 1e-14  # relative
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Which reading of each rule is in force; the published quirks live here and nowhere else.
+    """Which variant of each rule applies. Deviations of the published programs are defined only here.
+
+    `linear`: "positive" distributes relevance over positive contributions; "per-sign" does the same for products of
+    two positive and of two negative factors, each with its own denominator; "epsilon" distributes it over all
+    contributions, the bias included.
+    `add`: "totals" rescales the shares of both summands to keep the total of a text; "plain" leaves them as they are.
+    `softmax`: "identity" passes relevance unchanged; "taylor" uses the first-order expansion.
+    `epsilon_follows_sign`: the epsilon added to a denominator has the denominator's sign. The published programs always
+    add a positive one, so small negative denominators may become zero.
+    `mask`: the attention mask counts as a summand of the attention scores.
+    `transposed`: linear layers with transposed weights (GPT-2) follow the linear rule; the published program treats
+    them as a sum of bias and product.
+    `spread`: a target at an end of a span spreads its relevance over all positions of the last layer.
 
     >>> Rules(linear="epsilon") == DEFAULT
     False
     """
 
-    linear: str = "positive"  # "twofold": each sign its own denominator; "epsilon": all contributions, bias included
-    add: str = "totals"  # "plain": each summand its share, totals as they fall
-    softmax: str = "identity"  # "taylor": first-order expansion
-    signed: bool = True  # the stabiliser follows the sign of what it stabilises; the published one has a pole
-    mask: bool = False  # adding an attention mask is a sum like any other
-    transposed: bool = True  # linear layers stored transposed (GPT-2) obey the linear rule; published: sum, then halves
-    spread: bool = False  # a span's end spreads its relevance over all positions of the last layer
+    linear: str = "positive"
+    add: str = "totals"
+    softmax: str = "identity"
+    epsilon_follows_sign: bool = True
+    mask: bool = False
+    transposed: bool = True
+    spread: bool = False
 
 
 DEFAULT = Rules()
-PUBLISHED = Rules(signed=False, mask=True, transposed=False, spread=True)
-TWOFOLD = Rules(linear="twofold", add="plain", signed=False, mask=True)
-ATTN = Rules(linear="epsilon", add="plain", softmax="taylor")
+PUBLISHED = Rules(epsilon_follows_sign=False, mask=True, transposed=False, spread=True)
+CHEFER_RULES = Rules(linear="per-sign", add="plain", epsilon_follows_sign=False, mask=True)
+ATTN_LRP = Rules(linear="epsilon", add="plain", softmax="taylor")
 
 
 def apply(rule: type[Function], *args: Any) -> Tensor:
-    """The output of the operation that a rule stands for, to which relevance can be handed.
+    """Apply a rule: the output of its operation, from which relevance propagates back.
 
     >>> x = torch.ones(2, requires_grad=True)
     >>> apply(Identity, x, torch.tensor([5.0, 7.0]))
     tensor([5., 7.], grad_fn=<IdentityBackward>)
     """
-    found: Tensor = rule.apply(*args)  # type: ignore[no-untyped-call]
-    return found
+    output: Tensor = rule.apply(*args)  # type: ignore[no-untyped-call]
+    return output
 
 
 def share(relevance: Tensor, total: Tensor, rules: Rules) -> Tensor:
-    """relevance / total, kept finite near zero and zero at zero.
+    """relevance / total, stabilised near zero, and zero where the total is zero.
 
     >>> share(torch.tensor([1.0, 1.0]), torch.tensor([2.0, 0.0]), DEFAULT)
     tensor([0.5000, 0.0000])
     """
-    if rules.signed:
-        nudged = total + torch.copysign(total.new_tensor(TINY), total)
+    if rules.epsilon_follows_sign:
+        denominator = total + torch.copysign(total.new_tensor(EPSILON), total)
     else:
-        nudged = total + TINY
-        nudged.masked_fill_(nudged == 0, TINY)
-    return (relevance / nudged).masked_fill_(total == 0, 0.0)
+        denominator = total + EPSILON
+        denominator.masked_fill_(denominator == 0, EPSILON)
+    return (relevance / denominator).masked_fill_(total == 0, 0.0)
 
 
 def unbroadcast(tensor: Tensor, shape: torch.Size) -> Tensor:
-    """Summed back to the shape it was broadcast from.
+    """Sum a tensor back to the shape it was broadcast from.
 
     >>> unbroadcast(torch.ones(3, 2), torch.Size([2]))
     tensor([3., 3.])
@@ -80,7 +92,7 @@ def unbroadcast(tensor: Tensor, shape: torch.Size) -> Tensor:
 
 
 class Identity(Function):
-    """Relevance passes unchanged: norms, activations, dropout, scaling by a constant.
+    """Pass relevance unchanged: norms, activations, dropout, scaling by a constant.
 
     >>> x = torch.ones(2, requires_grad=True)
     >>> torch.autograd.grad(apply(Identity, x, 2 * x).sum(), x)[0]
@@ -97,7 +109,7 @@ class Identity(Function):
 
 
 class Linear(Function):
-    """x W^T + b. By default contributions that push the output up share its relevance; the bias takes none.
+    """x W^T + b. By default relevance is distributed over positive contributions, and the bias gets none.
 
     >>> x, weight = torch.tensor([[1.0, 1.0]], requires_grad=True), torch.tensor([[3.0, -1.0]])
     >>> y = apply(Linear, x, weight, None, x @ weight.T, DEFAULT, weight.abs())
@@ -107,75 +119,85 @@ class Linear(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, y: Tensor, rules: Rules, size: Tensor | None
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        y: Tensor,
+        rules: Rules,
+        absolute: Tensor | None,
     ) -> Tensor:
-        ctx.save_for_backward(x, weight, bias, size, y)
+        ctx.save_for_backward(x, weight, bias, absolute, y)
         ctx.rules = rules
         return y.detach()
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
-        x, weight, bias, size, y = ctx.saved_tensors
+        x, weight, bias, absolute, y = ctx.saved_tensors
         if ctx.rules.linear == "epsilon":
-            found = x * (share(relevance, y, ctx.rules) @ weight)
-        elif ctx.rules.linear == "twofold":
-            found = _twofold(relevance, x, weight, ctx.rules)
+            result = x * (share(relevance, y, ctx.rules) @ weight)
+        elif ctx.rules.linear == "per-sign":
+            result = _per_sign(relevance, x, weight, ctx.rules)
         else:
-            found = _positive(relevance, x, weight, size, y.clone() if bias is None else y - bias)
-        return found, None, None, None, None, None
+            result = _positive(relevance, x, weight, absolute, y.clone() if bias is None else y - bias)
+        return result, None, None, None, None, None
 
 
-def _positive(relevance: Tensor, x: Tensor, weight: Tensor, size: Tensor, product: Tensor) -> Tensor:
-    # p x pW + n x nW of both signs at once: (xW + |x||W|) / 2, and xW is known: three products instead of four. Halves
-    # cancel. Everything is done in place, since these passes over memory cost as much as one of the products.
-    absolute = x.abs()
-    whole = absolute @ size.T
-    total = product.add_(whole)
-    nothing = total <= whole.mul_(ROUNDING)  # what rounding leaves where every contribution is negative
-    part = torch.div(relevance, total.add_(2 * TINY), out=total).masked_fill_(nothing, 0.0)
-    return (part @ weight).mul_(x).add_((part @ size).mul_(absolute))
+def _positive(relevance: Tensor, x: Tensor, weight: Tensor, absolute_weight: Tensor, product: Tensor) -> Tensor:
+    """Distribute relevance over positive contributions; `product` is x W^T, and is overwritten."""
+    # The sum of positive contributions, x+ W+ plus x- W-, is (xW + |x||W|) / 2, and xW is known: three matrix products
+    # instead of four. The factor 1/2 cancels. Everything is done in place, since each pass over memory costs as much as
+    # one of the products.
+    absolute_x = x.abs()
+    absolute_product = absolute_x @ absolute_weight.T
+    total = product.add_(absolute_product)
+    no_positive = total <= absolute_product.mul_(ROUNDING_ERROR)  # only rounding error is left
+    part = torch.div(relevance, total.add_(2 * EPSILON), out=total).masked_fill_(no_positive, 0.0)
+    return (part @ weight).mul_(x).add_((part @ absolute_weight).mul_(absolute_x))
 
 
-def _twofold(relevance: Tensor, x: Tensor, weight: Tensor, rules: Rules) -> Tensor:
-    found = torch.zeros_like(x)
+def _per_sign(relevance: Tensor, x: Tensor, weight: Tensor, rules: Rules) -> Tensor:
+    """Distribute relevance over x+ W+ and over x- W-, each with its own denominator."""
+    result = torch.zeros_like(x)
     for inputs, weights in ((x.clamp(min=0), weight.clamp(min=0)), (x.clamp(max=0), weight.clamp(max=0))):
-        found += inputs * (share(relevance, inputs @ weights.T, rules) @ weights)
-    return found
+        result += inputs * (share(relevance, inputs @ weights.T, rules) @ weights)
+    return result
 
 
-class Product(Function):
-    """a @ b: each factor takes half, or the whole beside a constant one, such as a table of positions.
+class MatMul(Function):
+    """a @ b: each factor gets half of the relevance, or all of it if the other is constant (a table of positions).
 
-    `gate` may record and change what arrives; it says what a's map is read from.
+    `hook`, an `AttentionHook` or None, may change the relevance that arrives, and stores the map of `a`.
 
     >>> a, b = torch.tensor([[1.0, 3.0]], requires_grad=True), torch.tensor([[2.0], [1.0]], requires_grad=True)
-    >>> y = apply(Product, a, b, a @ b, DEFAULT, None)
+    >>> y = apply(MatMul, a, b, a @ b, DEFAULT, None)
     >>> [part.sum().item() for part in torch.autograd.grad(y.sum(), (a, b))]
     [0.5, 0.5]
     """
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, y: Tensor, rules: Rules, gate: Any) -> Tensor:
+    def forward(ctx: Any, a: Tensor, b: Tensor, y: Tensor, rules: Rules, hook: Any) -> Tensor:
         ctx.save_for_backward(a, b, y)
-        ctx.rules, ctx.gate = rules, gate
+        ctx.rules, ctx.hook = rules, hook
         return y.detach()
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
         a, b, y = ctx.saved_tensors
-        read, flows = (relevance, relevance) if ctx.gate is None else ctx.gate.passes(relevance)
-        part, takers = share(flows, y, ctx.rules), sum(ctx.needs_input_grad[:2])
-        ours = a * (part @ b.mT) / takers
-        if ctx.gate is not None:
-            ctx.gate.keep(ours if read is flows else a * (share(read, y, ctx.rules) @ b.mT) / takers)
-        return ours, b * (a.mT @ part) / takers, None, None, None
+        for_map, propagated = (relevance, relevance) if ctx.hook is None else ctx.hook.filter(relevance)
+        part, receivers = share(propagated, y, ctx.rules), sum(ctx.needs_input_grad[:2])
+        relevance_a = a * (part @ b.mT) / receivers
+        if ctx.hook is not None:
+            same = for_map is propagated
+            ctx.hook.store(relevance_a if same else a * (share(for_map, y, ctx.rules) @ b.mT) / receivers)
+        return relevance_a, b * (a.mT @ part) / receivers, None, None, None
 
 
-class Halves(Function):
-    """Elementwise a * b, as in gated units: each factor takes half.
+class Multiply(Function):
+    """Elementwise a * b, as in gated units: each factor gets half of the relevance.
 
     >>> a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-    >>> torch.autograd.grad(apply(Halves, a, b, a * b).sum(), (a, b))[0]
+    >>> torch.autograd.grad(apply(Multiply, a, b, a * b).sum(), (a, b))[0]
     tensor([0.5000, 0.5000])
     """
 
@@ -190,9 +212,10 @@ class Halves(Function):
 
 
 class Add(Function):
-    """a + b: each summand takes its share; then both are scaled so that an example keeps its total.
+    """a + b: each summand gets its share; then both are rescaled so that each text keeps its total.
 
-    Examples lie on the first axis; in DeBERTa's scores these are the heads of each, and every head keeps its own.
+    Texts are on the first axis. In DeBERTa's attention scores this axis holds the heads of every text, and each head
+    keeps its total.
 
     >>> a, b = torch.tensor([[1.0]], requires_grad=True), torch.tensor([[3.0]], requires_grad=True)
     >>> [round(part.item(), 4) for part in torch.autograd.grad(apply(Add, a, b, a + b, DEFAULT).sum(), (a, b))]
@@ -213,47 +236,48 @@ class Add(Function):
 
 
 def summands(relevance: Tensor, a: Tensor, b: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
-    """The relevance of both summands of a sum.
+    """The relevance of both summands of a + b.
 
     >>> summands(torch.ones(1, 2), torch.tensor([[1.0, 1.0]]), torch.tensor([[3.0, 3.0]]), DEFAULT)[0]
     tensor([[0.2500, 0.2500]])
     """
     part = share(relevance, a + b, rules)
-    ours, theirs = a * part, b * part
+    relevance_a, relevance_b = a * part, b * part
     if rules.add == "plain":
-        return ours, theirs
+        return relevance_a, relevance_b
     axes = tuple(range(1, relevance.dim()))
-    mine, other, total = (tensor.sum(axes, keepdim=True) for tensor in (ours, theirs, relevance))
-    weight = mine.abs() + other.abs()
-    ours = ours * share(share(mine.abs(), weight, rules) * total, mine, rules)
-    theirs = theirs * share(share(other.abs(), weight, rules) * total, other, rules)
-    return ours, theirs
+    sum_a, sum_b, total = (tensor.sum(axes, keepdim=True) for tensor in (relevance_a, relevance_b, relevance))
+    weight = sum_a.abs() + sum_b.abs()
+    relevance_a = relevance_a * share(share(sum_a.abs(), weight, rules) * total, sum_a, rules)
+    relevance_b = relevance_b * share(share(sum_b.abs(), weight, rules) * total, sum_b, rules)
+    return relevance_a, relevance_b
 
 
-class Transposed(Function):
-    """GPT-2's linear layer as published: bias and product are summands, and half goes to the weights.
+class AddMM(Function):
+    """GPT-2's linear layer as published: bias and product are summands, and half of the relevance goes to the weights.
 
-    The rows of all texts stand in one matrix; the totals of a sum are those of each text.
+    `x` holds the positions of all texts in one matrix; totals are those of each of the `batch_size` texts.
 
     >>> x, weight = torch.tensor([[1.0]], requires_grad=True), torch.tensor([[3.0]])
-    >>> y = apply(Transposed, torch.tensor([1.0]), x, weight, 1 + x @ weight, PUBLISHED, 1)
+    >>> y = apply(AddMM, torch.tensor([1.0]), x, weight, 1 + x @ weight, PUBLISHED, 1)
     >>> round(torch.autograd.grad(y.sum(), x)[0].item(), 4)
     0.375
     """
 
     @staticmethod
-    def forward(ctx: Any, bias: Tensor, x: Tensor, weight: Tensor, y: Tensor, rules: Rules, texts: int) -> Tensor:
+    def forward(ctx: Any, bias: Tensor, x: Tensor, weight: Tensor, y: Tensor, rules: Rules, batch_size: int) -> Tensor:
         ctx.save_for_backward(bias, x, weight)
-        ctx.rules, ctx.texts = rules, texts
+        ctx.rules, ctx.batch_size = rules, batch_size
         return y.detach()
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
         bias, x, weight = ctx.saved_tensors
         product = x @ weight
-        given, constant, made = (t.unflatten(0, (ctx.texts, -1)) for t in (relevance, bias.expand_as(product), product))
-        theirs = summands(given, constant, made, ctx.rules)[1].flatten(0, 1)
-        return None, x * (share(theirs, product, ctx.rules) @ weight.T) / 2, None, None, None, None
+        tensors = (relevance, bias.expand_as(product), product)
+        total, summand_bias, summand_product = (tensor.unflatten(0, (ctx.batch_size, -1)) for tensor in tensors)
+        relevance_product = summands(total, summand_bias, summand_product, ctx.rules)[1].flatten(0, 1)
+        return None, x * (share(relevance_product, product, ctx.rules) @ weight.T) / 2, None, None, None, None
 
 
 class Softmax(Function):
@@ -273,5 +297,5 @@ class Softmax(Function):
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
         x, y = ctx.saved_tensors
-        found = x * (relevance - y * relevance.sum(-1, keepdim=True))
-        return torch.where(y == 0, 0.0, found), None  # hidden positions hold the mask's huge negative number
+        result = x * (relevance - y * relevance.sum(-1, keepdim=True))
+        return torch.where(y == 0, 0.0, result), None  # at masked positions x is a huge negative number

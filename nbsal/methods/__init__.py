@@ -1,4 +1,4 @@
-"""Methods: each is a small frozen dataclass that turns a Trace into scores."""
+"""Explanation methods: small frozen dataclasses that turn a trace into scores."""
 
 from nbsal.methods import catalogue as catalogue
 from nbsal.methods import decoding as decoding

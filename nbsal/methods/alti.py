@@ -1,7 +1,8 @@
-"""ALTI (Ferrando et al. 2022): how much of each block's output comes from each position, followed through the blocks.
+"""Contributions of positions to each block's output, rolled out through the blocks: ALTI (Ferrando et al. 2022).
 
-What a position sends is its value vector as the output projection and the norm transform it, the residual included; its
-contribution is how much nearer it brings the output (in the l1 norm).
+A position sends its value vector, transformed by the output projection and the norm, to every other position; the
+residual connection is part of what it sends to itself. Its contribution is how much closer to the output the sent
+vector comes, in the l1 norm.
 """
 
 from collections.abc import Callable
@@ -12,15 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from nbsal.errors import ModelError
-from nbsal.methods.attention import deciding_rows, rolled_out, row_normalised
+from nbsal.methods.attention import deciding_rows, normalise_rows, roll_out
 from nbsal.methods.base import Method, register
+from nbsal.methods.cost import Cost
 from nbsal.model.subject import Subject
 from nbsal.trace import Trace
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Where a post-norm block keeps what ALTI reads, by path, and its feed-forward part as a function."""
+    """Paths of the modules of a post-norm block that ALTI reads, and the block's feed-forward part as a function."""
 
     value: str
     out: str
@@ -62,19 +64,20 @@ PARTS = {
     family="attention",
     needs={"hidden", "attention"},
     paper="Ferrando et al. 2022",
-    cost="1",
-    promise="0 or more; a text's scores sum to 1; not about the target",
+    cost=Cost(1),
+    promise={"nonnegative", "sums_to_1", "not_about_target"},
 )
 @dataclass(frozen=True)
 class ALTI(Method):
-    """Contributions of positions to positions, rolled out; `second_norm` follows them past the block's second norm."""
+    """Contributions of positions to positions, rolled out; `second_norm` includes the second norm of each block."""
 
     second_norm: bool = False
 
     def resolve(self, subject: Subject) -> Self:
         kind = subject.model.config.model_type
         if kind not in PARTS:
-            raise ModelError(f"alti reads blocks of post-norm encoders it knows ({', '.join(PARTS)}), not {kind}.")
+            message = f"alti cannot read the blocks of {kind}. It supports these encoders: {', '.join(PARTS)}."
+            raise ModelError(message, part="blocks")
         return self
 
     def layers(self, depth: int) -> set[int]:
@@ -83,36 +86,36 @@ class ALTI(Method):
     @torch.no_grad()
     def scores(self, trace: Trace) -> Tensor:
         parts, subject = PARTS[trace.subject.model.config.model_type], trace.subject
-        found = torch.zeros_like(trace.attention[0][:, 0])
+        rollouts = torch.zeros_like(trace.attention[0][:, 0])
         for i, row in enumerate(trace.encoded):
             n, maps = len(row), []
             for b in range(subject.depth):
-                block = subject.blocks[b % len(subject.blocks)]  # ALBERT calls one block again and again
+                block = subject.blocks[b % len(subject.blocks)]  # ALBERT calls the same block repeatedly
                 maps.append(self.contributions(block, parts, trace.hidden[b][i, :n], trace.attention[b][i, :, :n, :n]))
-            found[i, :n, :n] = rolled_out(maps)
-        return deciding_rows(found, trace)
+            rollouts[i, :n, :n] = roll_out(maps)
+        return deciding_rows(rollouts, trace)
 
     def contributions(self, block: nn.Module, parts: Parts, x: Tensor, attention: Tensor) -> Tensor:
-        """What each position's output [row] owes to each position [column]; rows sum to 1."""
+        """Share of each position [column] in the block's output at each position [row]; rows sum to 1."""
         paths = (parts.value, parts.out, parts.norm, parts.second)
         modules: list[Any] = [block.get_submodule(path) for path in paths]
         value, out, norm, second = modules
         heads, n = len(attention), len(x)
         weight = out.weight.view(x.shape[-1], heads, -1)
-        sent = torch.einsum("jhd,ohd->hjo", value(x).view(n, heads, -1), weight)
-        raw = torch.einsum("hij,hjo->ijo", attention, sent)
-        raw[range(n), range(n)] += x
-        sums, bias = raw.sum(1), out.bias
-        spread = (sums + bias).std(-1, unbiased=False)[:, None]
-        moved = norm.weight * _centred(raw) / spread[:, None]
-        output = norm.weight * _centred(sums + bias) / spread + norm.bias
+        projected = torch.einsum("jhd,ohd->hjo", value(x).view(n, heads, -1), weight)
+        sent = torch.einsum("hij,hjo->ijo", attention, projected)
+        sent[range(n), range(n)] += x  # the residual connection
+        sums, bias = sent.sum(1), out.bias
+        deviation = (sums + bias).std(-1, unbiased=False)[:, None]
+        normed = norm.weight * _centred(sent) / deviation[:, None]
+        output = norm.weight * _centred(sums + bias) / deviation + norm.bias
         if self.second_norm:
             states = parts.feed_forward(block, output) + output
-            spread = states.std(-1, unbiased=False)[:, None]
-            moved = second.weight * _centred(moved) / spread[:, None]
-            output = second.weight * _centred(states) / spread + second.bias
-        distance = (moved - output[:, None] + 1e-6).abs().sum(-1)
-        return row_normalised((output.abs().sum(-1)[:, None] - distance).relu())
+            deviation = states.std(-1, unbiased=False)[:, None]
+            normed = second.weight * _centred(normed) / deviation[:, None]
+            output = second.weight * _centred(states) / deviation + second.bias
+        distance = (normed - output[:, None] + 1e-6).abs().sum(-1)
+        return normalise_rows((output.abs().sum(-1)[:, None] - distance).relu())
 
 
 def _centred(x: Tensor) -> Tensor:

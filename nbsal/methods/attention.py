@@ -1,6 +1,6 @@
-"""Attention methods: what the heads look at, with and without the gradient of the target.
+"""Attention methods, which read the attention maps of the model, alone or with their gradients.
 
-Where several positions decide (both ends of a span), each is explained on its own and the scores are added.
+Where several positions decide (both ends of a span), each is explained separately and the scores are added.
 """
 
 import warnings
@@ -10,33 +10,34 @@ import torch
 from torch import Tensor
 
 from nbsal.methods.base import Method, register
+from nbsal.methods.cost import Cost
 from nbsal.trace import Trace
 
 
 def identity(like: Tensor) -> Tensor:
-    """The identity, one for each text: [position, position]."""
+    """The identity matrix that fits a batch of maps, [position, position]."""
     return torch.eye(like.shape[-1], dtype=like.dtype, device=like.device)
 
 
-def rolled_out(maps: list[Tensor], start: int = 0) -> Tensor:
-    """The maps of blocks from `start` on, multiplied up: later blocks stand on the left."""
-    joined = maps[start]
+def roll_out(maps: list[Tensor], start: int = 0) -> Tensor:
+    """Multiply the maps of all blocks from `start` on, later blocks on the left."""
+    product = maps[start]
     for block in maps[start + 1 :]:
-        joined = block @ joined
-    return joined
+        product = block @ product
+    return product
 
 
-def row_normalised(maps: Tensor) -> Tensor:
-    """Every query's entries scaled to sum 1; padding queries have none."""
+def normalise_rows(maps: Tensor) -> Tensor:
+    """Scale the entries of each query to sum 1; the rows of padding queries stay 0."""
     return maps / maps.sum(-1, keepdim=True).clamp_min(torch.finfo(maps.dtype).tiny)
 
 
 def deciding_rows(maps: Tensor, trace: Trace) -> Tensor:
-    """The rows of the positions that the decision is read from, [batch, position]; the mean where all are."""
-    found = []
+    """Sum the rows of the deciding positions, [batch, position]; take the mean where all positions decide."""
+    scores = []
     for i, (row, places) in enumerate(zip(trace.encoded, trace.decision_positions(), strict=True)):
-        found.append(maps[i, : len(row)].mean(0) if places is None else maps[i, places].sum(0))
-    return torch.stack(found)
+        scores.append(maps[i, : len(row)].mean(0) if places is None else maps[i, places].sum(0))
+    return torch.stack(scores)
 
 
 @register(
@@ -44,12 +45,12 @@ def deciding_rows(maps: Tensor, trace: Trace) -> Tensor:
     family="attention",
     needs={"attention"},
     paper="Bahdanau et al. 2015",
-    cost="1",
-    promise="0 or more; sums to 1 for each deciding position; not about the target",
+    cost=Cost(1),
+    promise={"nonnegative", "sums_to_1_per_decision", "not_about_target"},
 )
 @dataclass(frozen=True)
 class RawAttention(Method):
-    """What the deciding position attends to in the last block, averaged over heads."""
+    """Attention of the deciding position in the last block, averaged over heads."""
 
     def scores(self, trace: Trace) -> Tensor:
         return deciding_rows(trace.attention[trace.subject.depth - 1].mean(1), trace)
@@ -60,16 +61,16 @@ class RawAttention(Method):
     family="attention",
     needs={"attention"},
     paper="Abnar and Zuidema 2020",
-    cost="1",
-    promise="0 or more; sums to 1 for each deciding position; not about the target",
+    cost=Cost(1),
+    promise={"nonnegative", "sums_to_1_per_decision", "not_about_target"},
 )
 @dataclass(frozen=True)
 class Rollout(Method):
-    """Attention followed through all blocks, half of each block's information being what was there before."""
+    """Attention multiplied through all blocks; the residual connection counts for half of each block."""
 
     def scores(self, trace: Trace) -> Tensor:
         maps = [trace.attention[b].mean(1) for b in range(trace.subject.depth)]
-        return deciding_rows(rolled_out([row_normalised(m + identity(m)) for m in maps]), trace)
+        return deciding_rows(roll_out([normalise_rows(m + identity(m)) for m in maps]), trace)
 
 
 @register(
@@ -77,18 +78,18 @@ class Rollout(Method):
     family="attention",
     needs={"attention_grad"},
     paper="Song et al. 2024",
-    cost="1, and 1 backward",
-    promise="0 or more; about the target",
+    cost=Cost(1, backwards=1),
+    promise={"nonnegative", "about_target"},
 )
 @dataclass(frozen=True)
 class AttentionCAM(Method):
-    """Where more attention in the last block would speak for the target, over all heads and queries."""
+    """Gradient of the target at the last block's attention, averaged over heads and queries; negatives are dropped."""
 
     per_end = True
 
     def scores(self, trace: Trace) -> Tensor:
         gradient = trace.attention_grad[trace.subject.depth - 1]
-        return (gradient.mean(1) * _real_queries(trace)).sum(1).relu()
+        return (gradient.mean(1) * _query_weights(trace)).sum(1).relu()
 
 
 @register(
@@ -96,36 +97,35 @@ class AttentionCAM(Method):
     family="attention",
     needs={"attention", "attention_grad"},
     paper="Chefer et al. 2021",
-    cost="1, and 1 backward",
-    promise="0 to 1 for each deciding position; about the target",
+    cost=Cost(1, backwards=1),
+    promise={"nonnegative", "at_most_1", "about_target"},
 )
 @dataclass(frozen=True)
 class AttentionGradCAM(Method):
-    """The last block's attention, each head weighted by the mean gradient at it; scaled to 0..1."""
+    """The last block's attention, each head weighted by its mean gradient; scaled to the range from 0 to 1."""
 
     per_end = True
 
     def maps(self, trace: Trace) -> Tensor:
-        """The weighted map [batch, query, key], what speaks against the target dropped."""
+        """The weighted map, [batch, query, key]; evidence against the target is dropped."""
         last = trace.subject.depth - 1
         attention, gradient = trace.attention[last], trace.attention_grad[last]
-        queries = _real_queries(trace)[:, None]  # padding keys have a gradient, though no attention: leave them out
+        queries = _query_weights(trace)[:, None]  # padding keys have a gradient, though no attention: leave them out
         weight = (gradient * queries * queries.mT).sum((2, 3))
         return (weight[..., None, None] * attention).mean(1).relu()
 
     def scores(self, trace: Trace) -> Tensor:
-        maps, found = self.maps(trace), []
+        maps = self.maps(trace)
         for i, row in enumerate(trace.encoded):
-            own = maps[i, : len(row), : len(row)]
-            low, high = own.min(), own.max()
+            text_map = maps[i, : len(row), : len(row)]
+            low, high = text_map.min(), text_map.max()
             if high == low:
                 warnings.warn(
-                    f"attention-gradcam finds no evidence at all in {row.text!r:.60}: its scores are zero.",
+                    f"attention-gradcam found no evidence for the target in {row.text!r:.60}: all scores are 0.",
                     stacklevel=2,
                 )
-            maps[i, : len(row), : len(row)] = (own - low) / (high - low).clamp_min(torch.finfo(own.dtype).tiny)
-            found.append(maps[i])
-        return deciding_rows(torch.stack(found), trace)
+            text_map[:] = (text_map - low) / (high - low).clamp_min(torch.finfo(maps.dtype).tiny)
+        return deciding_rows(maps, trace)
 
 
 @register(
@@ -133,23 +133,23 @@ class AttentionGradCAM(Method):
     family="attention",
     needs={"attention", "hidden", "hidden_grad"},
     paper="Qiang et al. 2022",
-    cost="1, and 1 backward",
-    promise="signed; about the target",
+    cost=Cost(1, backwards=1),
+    promise={"signed", "about_target"},
 )
 @dataclass(frozen=True)
 class AttCAT(Method):
-    """Gradient times activation at every block's input, weighted by how much attention the position gets there."""
+    """Gradient times activation at each block's input, weighted by the attention that the position receives there."""
 
     def layers(self, depth: int) -> set[int]:
         return set(range(depth))
 
     def scores(self, trace: Trace) -> Tensor:
-        found = torch.zeros_like(trace.hidden[0][..., 0])
-        queries = _real_queries(trace)
+        scores = torch.zeros_like(trace.hidden[0][..., 0])
+        queries = _query_weights(trace)
         for block in range(trace.subject.depth):
             impact = (trace.hidden[block] * trace.hidden_grad[block]).sum(-1)
-            found += impact * (trace.attention[block].mean(1) * queries).sum(1)
-        return found
+            scores += impact * (trace.attention[block].mean(1) * queries).sum(1)
+        return scores
 
 
 @register(
@@ -157,26 +157,26 @@ class AttCAT(Method):
     family="attention",
     needs={"attention", "attention_grad"},
     paper="Chefer et al. 2021a",
-    cost="1, and 1 backward",
-    promise="0 or more; about the target; 0 at the deciding position itself",
+    cost=Cost(1, backwards=1),
+    promise={"nonnegative", "about_target", "zero_at_decision"},
 )
 @dataclass(frozen=True)
 class GAE(Method):
-    """Attention that speaks for the target, added up through the blocks."""
+    """Attention with a positive gradient, accumulated through the blocks."""
 
     per_end = True
 
     def scores(self, trace: Trace) -> Tensor:
-        joined = identity(trace.attention[0]).expand_as(trace.attention[0][:, 0])
+        accumulated = identity(trace.attention[0]).expand_as(trace.attention[0][:, 0])
         for block in range(trace.subject.depth):
             evidence = (trace.attention_grad[block] * trace.attention[block]).relu().mean(1)
-            joined = joined + evidence @ joined
-        # The deciding position's own entry is mostly the identity it began with, and says nothing.
-        return deciding_rows(joined * (1 - identity(joined)), trace)
+            accumulated = accumulated + evidence @ accumulated
+        # The deciding position's own entry is mostly the identity that the sum starts with, so it carries no evidence.
+        return deciding_rows(accumulated * (1 - identity(accumulated)), trace)
 
 
-def _real_queries(trace: Trace) -> Tensor:
-    """The share of each query in a mean over a text's own queries, [batch, query, 1]."""
+def _query_weights(trace: Trace) -> Tensor:
+    """Weights of the mean over the queries of each text, 0 for padding, [batch, query, 1]."""
     lengths = trace.lengths()
     inside = torch.arange(trace.encoded.longest, device=lengths.device) < lengths[:, None]
     return (inside.to(trace.logits) / lengths[:, None])[..., None]

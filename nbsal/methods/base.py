@@ -1,7 +1,7 @@
-"""What a method is, and the register that every family enters its methods into."""
+"""Base classes of methods, and the register of all methods."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -10,70 +10,99 @@ import torch
 from torch import Tensor
 
 from nbsal.errors import UnknownName
+from nbsal.methods.cost import Cost
 from nbsal.model.subject import Subject
+from nbsal.model.tokens import Row
 from nbsal.trace import Trace
 from nbsal.validation import whole_number
 
+# What the scores of a method can be relied on for. A position "decides" where the model's output is read from it.
+PROPERTIES = {
+    "nonnegative": "0 or more",
+    "signed": "signed",
+    "at_most_1": "at most 1 for each deciding position",
+    "about_target": "depend on the target",
+    "not_about_target": "do not depend on the target",
+    "sums_to_1": "sum to 1",
+    "sums_to_1_per_decision": "sum to 1 for each deciding position",
+    "sums_to_change": "sum to the change of the output from the baseline",
+    "sums_to_change_on_average": "sum to the change of the output from the baselines, within sampling error",
+    "not_complete": "do not sum to the change of the output from the baselines, as DeepLift's should",
+    "reports_gap": "provenance has that change and the gap to it",
+    "conserves_relevance": "relevance has the same total in every layer",
+    "same_per_type": "equal wherever the same token stands",
+    "zero_at_special": "0 at special tokens",
+    "zero_at_special_in_layer_0": "0 at special tokens at layer 0",
+    "zero_at_first": "0 at the first position",
+    "zero_at_decision": "0 at the deciding position",
+    "seeded": "random, fixed by the seed and the text",
+}
+
 
 class Method(ABC):
-    """Turns a Trace into one score a position."""
+    """A way to turn a trace into one score for each position."""
 
     name: ClassVar[str]
     family: ClassVar[str]
-    needs: ClassVar[frozenset[str]]
+    needs: ClassVar[frozenset[str]]  # the parts of a trace that it reads
     paper: ClassVar[str]
-    cost: ClassVar[str]  # how often the model is run
-    promise: ClassVar[str]  # what its scores can be relied on for
-    per_end: ClassVar[bool] = False  # both ends of a span are explained each alone, and the scores added
+    cost: ClassVar[Cost]
+    promise: ClassVar[frozenset[str]]  # names in PROPERTIES
+    per_end: ClassVar[bool] = False  # whether the two ends of a span are explained separately and the scores added
 
     def subject_for(self, subject: Subject) -> Subject:
-        """The subject as it reads it: methods with one reader share a trace."""
+        """The subject that this method runs; methods that run the same one share a trace."""
         return subject
 
     def resolve(self, subject: Subject) -> Self:
-        """The same method with every default filled in for that subject, or the reason why it cannot be."""
+        """This method with all defaults filled in for that subject; raises an error if it cannot explain it."""
         return self
 
     def layers(self, depth: int) -> set[int]:
-        """The hidden layers it reads."""
+        """The hidden layers that this method reads."""
         return set()
 
     @property
     def pairwise(self) -> bool:
-        """Whether it reads something of every pair of positions, which takes the square of a text's length."""
+        """Whether memory grows with the square of a text's length, since every pair of positions is read."""
         return any(need.startswith("attention") or need == "relevance" for need in self.needs)
 
     @abstractmethod
     def scores(self, trace: Trace) -> Tensor:
-        """[batch, position]."""
+        """Scores of one target, [batch, position]."""
 
     def total(self, trace: Trace) -> Tensor:
-        """Scores of the whole target, [batch, position]; worked out once for a trace."""
+        """Scores of the whole target, [batch, position], computed once for each trace."""
 
-        def summed() -> tuple[object, Tensor]:
+        def compute() -> tuple[object, Tensor]:
             parts = trace.per_end_traces(self.needs) if self.per_end else [trace]
             return self, torch.stack([self.scores(part) for part in parts]).sum(0)
 
-        # Some methods have no hash; one that is kept beside its scores shares its id with no other.
-        return trace.cached(("total", id(self)), summed)[1]
+        # Some methods have no hash. The cached tuple holds the method, so no other object can reuse its id.
+        return trace.cached(("total", id(self)), compute)[1]
 
     def tie_breaker(self, trace: Trace) -> Tensor:
-        """What orders positions of equal score, [batch, position]."""
+        """Numbers that order positions of equal score, [batch, position]."""
         return self.total(trace)
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
-        """What the provenance of each text's scores says beside the settings."""
+        """Entries for the provenance of each text, in addition to the settings."""
         return [{} for _ in trace.encoded]
 
     def parameters(self) -> dict[str, Any]:
-        """Its settings, for the provenance of a result: what numpy counts with as plain numbers."""
+        """The settings, for the provenance of a result; numpy scalars become plain numbers."""
         settings: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
         return {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
+
+    def sizes(self, row: Row) -> dict[str, int]:
+        """The numbers that `cost` depends on: settings, and the size of a text."""
+        settings = {name: value for name, value in self.parameters().items() if isinstance(value, int)}
+        return settings | {"tokens": len(row), "content tokens": len(row.content)}
 
 
 @dataclass(frozen=True)
 class LayerMethod(Method):
-    """A method that scores the features of one hidden layer and then sums them up a position."""
+    """A method that scores the features of one hidden layer and then aggregates them at each position."""
 
     layer: int | None = 0  # None: the subject's default layer
 
@@ -88,17 +117,17 @@ class LayerMethod(Method):
 
     @property
     def chosen(self) -> int:
-        """The layer, once resolved."""
+        """The layer of a resolved method."""
         assert self.layer is not None, "resolve the method first"
         return self.layer
 
     @abstractmethod
     def features(self, trace: Trace) -> Tensor:
-        """[batch, position, width]."""
+        """Scores of the layer's features, [batch, position, width]."""
 
     @abstractmethod
     def aggregate(self, features: Tensor) -> Tensor:
-        """[batch, position, width] -> [batch, position]."""
+        """Scores of positions from scores of features, [batch, position]."""
 
     def scores(self, trace: Trace) -> Tensor:
         return self.aggregate(self.features(trace))
@@ -116,18 +145,36 @@ M = TypeVar("M", bound=type[Method])
 
 
 def register(
-    name: str, *, family: str, needs: set[str], paper: str, cost: str | None = None, promise: str | None = None
+    name: str,
+    *,
+    family: str,
+    needs: set[str],
+    paper: str,
+    cost: Cost | None = None,
+    promise: Collection[str] | None = None,
 ) -> Callable[[M], M]:
-    """Enter a method class into the catalogue under its name.
+    """Add a method class to the catalogue under a name.
 
-    `cost` says how often the model is run for a text, `promise` what the scores can be relied on for; a variant that
-    names neither has those of the method it varies.
+    `cost` says how many passes one text takes, `promise` names the properties of the scores (see `PROPERTIES`). A
+    variant without them inherits those of the method that it varies.
     """
+    for unknown in set(promise or ()) - set(PROPERTIES):
+        raise UnknownName("promise", unknown, PROPERTIES)
 
-    def enter(method: M) -> M:
+    def add(method: M) -> M:
         method.name, method.family, method.needs, method.paper = name, family, frozenset(needs), paper
-        method.cost, method.promise = cost or method.cost, promise or method.promise
+        method.cost = method.cost if cost is None else cost
+        method.promise = method.promise if promise is None else frozenset(promise)
         REGISTER[name] = method
         return method
 
-    return enter
+    return add
+
+
+def describe(promise: Collection[str]) -> str:
+    """Say the properties of scores in words.
+
+    >>> describe({"sums_to_1", "nonnegative"})
+    '0 or more; sum to 1'
+    """
+    return "; ".join(text for name, text in PROPERTIES.items() if name in promise)

@@ -1,21 +1,21 @@
-"""The catalogue: every method by name, with what it reads from a trace and where it was published."""
+"""The catalogue of methods: names, settings, papers, costs and the properties of their scores."""
 
 from typing import TYPE_CHECKING, Any
 
 from nbsal.errors import InputError, UnknownName
 from nbsal.methods import alti, attention, decoding, gradient, paths, perturbation, relevance
-from nbsal.methods.base import REGISTER, Method
+from nbsal.methods.base import REGISTER, Method, describe
 from nbsal.methods.reference import allennlp, published, thermostat
 
 if TYPE_CHECKING:
     import pandas
 
-# Importing a family enters its methods.
+# Importing a family registers its methods.
 FAMILIES = (gradient, paths, decoding, attention, alti, relevance, perturbation, published, allennlp, thermostat)
 
 
 def names() -> list[str]:
-    """Every name that `Explainer(subject, name)` takes, published variants last.
+    """List every name that `Explainer(subject, name)` takes, reference variants last.
 
     >>> "decoded-gradcam" in names()
     True
@@ -24,7 +24,7 @@ def names() -> list[str]:
 
 
 def create(name: str, **options: Any) -> Method:
-    """The method of that name with those settings.
+    """Create the method of that name with those settings.
 
     >>> create("decoded-gradcam", layer=4).layer
     4
@@ -34,21 +34,36 @@ def create(name: str, **options: Any) -> Method:
     try:
         return REGISTER[name](**options)
     except TypeError as error:
-        raise InputError(f"{name} does not take these settings: {error}.") from None
+        message = f"{name} does not take these settings: {error}. See `nbsal methods` for those it takes."
+        raise InputError(message, argument="options", value=options) from None
 
 
 def table() -> "pandas.DataFrame":
-    """One row a method: its family, what it reads, its paper, what it costs and promises, its settings' defaults.
+    """Tabulate the methods: family, needs, paper, cost, promise and the defaults of their settings.
 
     >>> table().loc["gradcam", "paper"]
     'Selvaraju et al. 2017'
     """
     import pandas
 
-    made = {name: create(name) for name in names()}
+    methods = {name: create(name) for name in names()}
     rows = [
-        (name, m.family, ", ".join(sorted(m.needs)), m.paper, m.cost, m.promise, str(m.parameters()))
-        for name, m in made.items()
+        (name, m.family, ", ".join(sorted(m.needs)), m.paper, str(m.cost), describe(m.promise), str(m.parameters()))
+        for name, m in methods.items()
     ]
     columns = ["method", "family", "needs", "paper", "cost", "promise", "settings"]
     return pandas.DataFrame(rows, columns=columns).set_index("method")
+
+
+def markdown() -> str:
+    """Write the table of methods as Markdown.
+
+    >>> print(markdown()[:58])
+    | method | family | paper | cost | properties | settings |
+    """
+    rows = [
+        (f"`{name}`", row["family"], row["paper"], row["cost"], row["promise"], f"`{row['settings']}`")
+        for name, row in table().iterrows()
+    ]
+    header = ("method", "family", "paper", "cost", "properties", "settings")
+    return "\n".join(f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *rows])

@@ -1,7 +1,7 @@
-"""Decoding (Hou and Castanon 2023, Algorithm 1): a hidden layer's scores, given back to the tokens it speaks of.
+"""Decoded layer saliency (Hou and Castanon 2023, Algorithm 1), which maps scores of hidden states back to tokens.
 
-The LM head says how much each input token type influences each hidden state; a type's score is the sum of the layer's
-scores, weighted by that influence. Every position of a type carries its type's score.
+The LM head gives the influence of each token type of the input on each hidden state. The score of a type is the sum of
+the layer's scores, weighted by that influence; every position of a type gets the score of the type.
 """
 
 import warnings
@@ -14,23 +14,28 @@ from torch import Tensor
 
 from nbsal.errors import InputError, UnknownName
 from nbsal.methods.base import REGISTER, LayerMethod, Method
+from nbsal.methods.cost import Cost
 from nbsal.methods.gradient import GradCAM
 from nbsal.model.lm_head import LMHead
 from nbsal.model.subject import Subject
+from nbsal.model.tokens import Row
 from nbsal.trace import Trace
 from nbsal.validation import whole_number
 
 FORMS = ("per_position", "per_token")
+# The properties of a layer method that decoding preserves: influence is never negative.
+PRESERVED = {"nonnegative", "signed", "about_target", "not_about_target", "seeded"}
 
 
 @dataclass(frozen=True)
 class Decoded(Method):
-    """Algorithm 1 around any layer method.
+    """Algorithm 1, applied to any layer method.
 
-    `per_position` sums scores that were aggregated at each position (line 9); `per_token` weighs the features first and
-    aggregates afterwards (eq. 6). `tau` lets a token count only where it is among the tau likeliest of a position.
-    `renormalise` spreads each position's influence over the input's own tokens alone. `coarse` multiplies the softmax's
-    denominator in bfloat16: half the time, log-denominators off by about 5e-4.
+    With `form="per_position"` scores are aggregated at each position and then weighted (line 9); with "per_token" the
+    features are weighted first and then aggregated (equation 6). `tau` keeps a token's influence only where it is among
+    the tau most probable tokens of the input. `renormalise` makes the influences on a position sum to 1 over the tokens
+    of the input. `coarse` computes the softmax denominator in bfloat16, which is twice as fast, with an error of about
+    5e-4 in its logarithm.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Decoded(nbsal.GradCAM(layer=4), tau=3))
@@ -46,7 +51,11 @@ class Decoded(Method):
 
     def __post_init__(self) -> None:
         if not isinstance(self.method, LayerMethod):
-            raise InputError(f"Decoded takes a layer method such as nbsal.GradCAM(layer=4), not {self.method!r:.60}.")
+            raise InputError(
+                f"method must be a layer method such as nbsal.GradCAM(layer=4), not {self.method!r:.60}.",
+                argument="method",
+                value=self.method,
+            )
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -65,25 +74,25 @@ class Decoded(Method):
         return f"Hou and Castanon 2023, around {self.method.paper}"
 
     @property
-    def cost(self) -> str:  # type: ignore[override]
-        return f"{self.method.cost}, and the LM head's vocabulary once a scored position"
+    def cost(self) -> Cost:  # type: ignore[override]
+        return replace(self.method.cost, lm_head=True)
 
     @property
-    def promise(self) -> str:  # type: ignore[override]
-        return "as the layer's own scores, given to the tokens they speak of; every position of a type has its score"
+    def promise(self) -> frozenset[str]:  # type: ignore[override]
+        return (self.method.promise & PRESERVED) | {"same_per_type"}
 
     def resolve(self, subject: Subject) -> Self:
-        subject.lm_head  # noqa: B018 - raises the sentence that says which checkpoint to pass
+        subject.lm_head  # noqa: B018 - raises an error that says which checkpoint to pass
         if self.form not in FORMS:
             raise UnknownName("form", self.form, FORMS)
         tau = None if self.tau is None else whole_number(self.tau, "tau")
         if tau is not None and tau < 1:
-            raise UnknownName("tau", tau, ("None", "any whole number from 1"))
+            raise UnknownName("tau", tau, ("None", "a whole number from 1"))
         method = self.method.resolve(subject)
         if tau is not None and method.layer == subject.depth and subject.pooling in ("first", "last"):
             warnings.warn(
-                "At the last block only the pooled position has a gradient: a small tau leaves its own token alone "
-                "with a score. Use tau=None there, or an earlier layer.",
+                "At the last layer only the pooled position has a gradient, so a small tau gives a score to its own "
+                "token only. Use tau=None or an earlier layer.",
                 stacklevel=3,
             )
         return replace(self, method=method, tau=tau)
@@ -93,7 +102,7 @@ class Decoded(Method):
 
     @property
     def layer(self) -> int:
-        """The layer that is decoded, once resolved."""
+        """The decoded layer of a resolved method."""
         return self.method.chosen
 
     def scores(self, trace: Trace) -> Tensor:
@@ -109,87 +118,88 @@ class Decoded(Method):
         """Scores of several layers from one trace, [layer, batch, position], with one pass over the vocabulary."""
         features = {layer: replace(self.method, layer=layer).features(trace) for layer in layers}
         parts = {layer: self.method.aggregate(f) for layer, f in features.items()}
-        wanted = parts if self.form == "per_position" else {layer: f.abs().amax(-1) for layer, f in features.items()}
-        influence = _Influence(trace, wanted, self)
+        # Positions without any score need no decoding.
+        relevant = parts if self.form == "per_position" else {layer: f.abs().amax(-1) for layer, f in features.items()}
+        influence = _Influence(trace, relevant, self)
         scores = torch.zeros(len(layers), *next(iter(parts.values())).shape).to(trace.logits)
-        for at, layer in enumerate(layers):
-            for b, (rows, inverse, weights) in influence.of(layer):
+        for i, layer in enumerate(layers):
+            for b, (places, inverse, weights) in influence.of(layer):
                 if self.form == "per_position":
-                    types = weights @ parts[layer][b, rows]
+                    type_scores = weights @ parts[layer][b, places]
                 else:
-                    types = self.method.aggregate((weights @ features[layer][b, rows])[None])[0]
-                scores[at, b, : len(inverse)] = types[inverse]
+                    type_scores = self.method.aggregate((weights @ features[layer][b, places])[None])[0]
+                scores[i, b, : len(inverse)] = type_scores[inverse]
         return scores
 
     def parameters(self) -> dict[str, Any]:
-        own = super().parameters()
-        del own["method"]
-        return self.method.parameters() | own
+        settings = super().parameters()
+        del settings["method"]
+        return self.method.parameters() | settings
+
+    def sizes(self, row: Row) -> dict[str, int]:
+        return self.method.sizes(row)
 
 
 class _Influence:
-    """D of Algorithm 1 for every text and layer, for the positions that carry any score at all.
+    """The matrix D of Algorithm 1 for every text and layer, at the positions with a score.
 
-    All of them pass the vocabulary together, since that is where the time goes.
+    All positions pass through the LM head together, since that takes most of the time.
     """
 
-    def __init__(self, trace: Trace, wanted: dict[int, Tensor], method: Decoded) -> None:
-        head: LMHead = trace.subject.lm_head
+    def __init__(self, trace: Trace, scores: dict[int, Tensor], method: Decoded) -> None:
         self.method = method
-        self.head = head
+        self.head: LMHead = trace.subject.lm_head
         ids = [torch.tensor(row.ids, device=trace.logits.device) for row in trace.encoded]
-        self.uniques = [torch.unique(row, return_inverse=True) for row in ids]
-        self.rows = {
-            (layer, b): scores[b, : len(row)].nonzero()[:, 0]
-            for layer, scores in wanted.items()
+        self.types = [torch.unique(row, return_inverse=True) for row in ids]
+        self.places = {
+            (layer, b): layer_scores[b, : len(row)].nonzero()[:, 0]
+            for layer, layer_scores in scores.items()
             for b, row in enumerate(trace.encoded)
         }
-        chosen = [trace.hidden[layer][b, rows] for (layer, b), rows in self.rows.items()]
-        self.features = head.features(torch.cat(chosen))
-        self.total = None if method.renormalise else self._log_normaliser(trace)
+        states = [trace.hidden[layer][b, places] for (layer, b), places in self.places.items()]
+        self.features = self.head.features(torch.cat(states))
+        self.normalisers = None if method.renormalise else self._log_normalisers(trace)
 
-    def _log_normaliser(self, trace: Trace) -> Tensor:
-        """The softmax's denominator of every scored position; those of a trace are computed once for all methods."""
-        known = [self._known(trace, layer)[b] for layer, b in self.rows]
-        total = torch.cat([one[rows] for one, rows in zip(known, self.rows.values(), strict=True)])
-        missing = total.isnan()
-        total[missing] = self.head.log_normaliser(self.features[missing], self.method.coarse)
-        for one, rows, found in zip(known, self.rows.values(), self._split(total), strict=True):
-            one[rows] = found
-        return total
+    def _log_normalisers(self, trace: Trace) -> Tensor:
+        """The log softmax denominator of every scored position; all methods on a trace share those computed before."""
+        caches = [self._cached_normalisers(trace, layer)[b] for layer, b in self.places]
+        normalisers = torch.cat([cache[places] for cache, places in zip(caches, self.places.values(), strict=True)])
+        missing = normalisers.isnan()
+        normalisers[missing] = self.head.log_normaliser(self.features[missing], self.method.coarse)
+        for cache, places, values in zip(caches, self.places.values(), self._split(normalisers), strict=True):
+            cache[places] = values
+        return normalisers
 
-    def _known(self, trace: Trace, layer: int) -> Tensor:
-        """The denominators of a layer that this trace has seen so far, [batch, position]; NaN for the others."""
+    def _cached_normalisers(self, trace: Trace, layer: int) -> Tensor:
+        """The log-denominators of a layer that were computed on this trace, [batch, position]; NaN for the others."""
         hidden = trace.hidden[layer]
-        return trace.cached(
-            ("denominators", layer, self.method.coarse), lambda: hidden.new_full(hidden.shape[:2], torch.nan)
-        )
+        key = ("log normalisers", layer, self.method.coarse)
+        return trace.cached(key, lambda: hidden.new_full(hidden.shape[:2], torch.nan))
 
     def _split(self, values: Tensor) -> Sequence[Tensor]:
-        """One part for each layer and text."""
-        return torch.split(values, [len(rows) for rows in self.rows.values()])
+        """Split values of all scored positions by layer and text."""
+        return torch.split(values, [len(places) for places in self.places.values()])
 
     def of(self, layer: int) -> Iterator[tuple[int, tuple[Tensor, Tensor, Tensor]]]:
-        """For each text its scored positions, the type of every position, and D [type, scored position]."""
-        totals = [None] * len(self.rows) if self.total is None else self._split(self.total)
-        parts = zip(self.rows.items(), self._split(self.features), totals, strict=True)
-        for ((own, b), rows), features, total in parts:
-            if own == layer:
-                types, inverse = self.uniques[b]
-                yield b, (rows, inverse, self._weights(types, features, total))
+        """For each text: its scored positions, the type of every position, and D [type, scored position]."""
+        normalisers = [None] * len(self.places) if self.normalisers is None else self._split(self.normalisers)
+        parts = zip(self.places.items(), self._split(self.features), normalisers, strict=True)
+        for ((part_layer, b), places), features, normaliser in parts:
+            if part_layer == layer:
+                types, inverse = self.types[b]
+                yield b, (places, inverse, self._weights(types, features, normaliser))
 
-    def _weights(self, types: Tensor, features: Tensor, total: Tensor | None) -> Tensor:
+    def _weights(self, types: Tensor, features: Tensor, normaliser: Tensor | None) -> Tensor:
         logits = self.head.logits(features, types)
-        weights = logits.softmax(-1) if total is None else (logits - total[:, None]).exp()
+        weights = logits.softmax(-1) if normaliser is None else (logits - normaliser[:, None]).exp()
         tau = self.method.tau
         if tau is not None and tau < len(types):
-            kept = torch.zeros_like(weights).scatter_(1, logits.topk(tau, -1).indices, 1.0)
-            weights = weights * kept
+            weights = weights * torch.zeros_like(weights).scatter_(1, logits.topk(tau, -1).indices, 1.0)
         return weights.T
 
 
 def decoded(name: str) -> Any:
-    """How the catalogue builds a decoded method: options of the inner method and of decoding go where they belong."""
+    """Build the catalogue's function for a decoded method, which sorts options into those of method and decoding."""
 
     def build(layer: int | None = None, **options: Any) -> Decoded:
         inner = {key: options.pop(key) for key in list(options) if key in REGISTER[name].__dataclass_fields__}  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Gradient methods at any hidden layer: what the target would gain from each position's features."""
+"""Gradient methods, which score the features of any hidden layer by their gradient."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from nbsal.errors import UnknownName
 from nbsal.methods.base import LayerMethod, register
+from nbsal.methods.cost import Cost
 from nbsal.model.subject import Subject
 from nbsal.trace import Trace
 from nbsal.validation import whole_number
@@ -18,8 +19,8 @@ from nbsal.validation import whole_number
     family="gradient",
     needs={"hidden", "hidden_grad"},
     paper="Selvaraju et al. 2017",
-    cost="1, and 1 backward",
-    promise="0 or more; about the target, at one layer",
+    cost=Cost(1, backwards=1),
+    promise={"nonnegative", "about_target"},
 )
 @dataclass(frozen=True)
 class GradCAM(LayerMethod):
@@ -43,8 +44,8 @@ class GradCAM(LayerMethod):
     family="gradient",
     needs={"hidden", "hidden_grad"},
     paper="Shrikumar et al. 2017",
-    cost="1, and 1 backward",
-    promise="signed; about the target, at one layer",
+    cost=Cost(1, backwards=1),
+    promise={"signed", "about_target"},
 )
 @dataclass(frozen=True)
 class GradientXActivation(LayerMethod):
@@ -68,12 +69,12 @@ class GradientXActivation(LayerMethod):
     family="gradient",
     needs={"hidden_grad"},
     paper="Simonyan et al. 2014",
-    cost="1, and 1 backward",
-    promise="0 or more; a text's scores sum to 1",
+    cost=Cost(1, backwards=1),
+    promise={"nonnegative", "sums_to_1", "about_target"},
 )
 @dataclass(frozen=True)
 class Simple(LayerMethod):
-    """How much the target would react to a change at each position; the scores of a text sum to 1.
+    """Sensitivity of the target to a change at each position; the scores of a text sum to 1.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Simple(layer=3))
@@ -81,7 +82,7 @@ class Simple(LayerMethod):
     1.0
     """
 
-    norm: int = 1  # 1 as Hou and Castanon report it; 2 weighs large features more
+    norm: int = 1  # 1 as in Hou and Castanon; 2 gives more weight to large features
 
     def resolve(self, subject: Subject) -> Self:
         norm = whole_number(self.norm, "norm")
@@ -94,5 +95,5 @@ class Simple(LayerMethod):
 
     def aggregate(self, features: Tensor) -> Tensor:
         size: Tensor = torch.linalg.vector_norm(features, self.norm, -1)
-        # A text whose gradient vanishes everywhere keeps its zeros.
+        # Where the gradient of a text is zero everywhere, its scores stay zero.
         return size / size.sum(-1, keepdim=True).clamp_min(torch.finfo(size.dtype).tiny)

@@ -1,6 +1,6 @@
-"""Gradients gathered away from the text itself, at any hidden layer: around its states, or on the way to them.
+"""Gradient methods that average over many points: noisy copies of the states, or a path from a baseline to them.
 
-Scores are given to tokens; a word's are the sum of its tokens' (`Saliency.by_word`), which keeps what they sum to.
+Scores belong to tokens. The score of a word is the sum over its tokens (`Saliency.by_word`), so totals are unchanged.
 """
 
 import warnings
@@ -16,11 +16,13 @@ from torch import Tensor, nn
 
 from nbsal.errors import InputError
 from nbsal.methods.base import LayerMethod, register
+from nbsal.methods.cost import BASELINES, SAMPLES, STEPS, TOKEN_BASELINES, Cost
 from nbsal.methods.gradient import Simple
 from nbsal.methods.rng import text_rng
-from nbsal.methods.upper_layers import UpperLayers, batch_per_text, check_baseline
+from nbsal.methods.upper_layers import UpperLayers, check_baseline, copies_per_batch
 from nbsal.model import architecture, batching
 from nbsal.model.subject import Subject
+from nbsal.model.tokens import Row
 from nbsal.trace import Trace
 from nbsal.validation import positive_number, real_number
 
@@ -30,14 +32,14 @@ from nbsal.validation import positive_number, real_number
     family="gradient",
     needs={"hidden", "forward"},
     paper="Smilkov et al. 2017",
-    cost="1 + samples (10), and samples backwards",
-    promise="0 or more; a text's scores sum to 1; 0 at special tokens (layer 0); drawn from (seed, text)",
+    cost=Cost(1 + SAMPLES, backwards=SAMPLES),
+    promise={"nonnegative", "sums_to_1", "about_target", "zero_at_special_in_layer_0", "seeded"},
 )
 @dataclass(frozen=True)
 class Smooth(Simple):
-    """How much the target would react to a change at each position, averaged over noisy copies of the text's states.
+    """Sensitivity of the target to a change at each position, averaged over noisy copies of the text's states.
 
-    `noise` is the standard deviation as a share of the spread (largest less smallest feature) of that text's states.
+    `noise` is the standard deviation of the noise, as a share of the range of the features in that text's states.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Smooth(samples=3))
@@ -51,46 +53,56 @@ class Smooth(Simple):
 
     def resolve(self, subject: Subject) -> Self:
         if not real_number(self.noise, "noise") >= 0:
-            raise InputError(f"noise is a share of the spread of a text's states, from 0: not {self.noise!r}.")
+            message = f"noise must be at least 0, not {self.noise!r}. It is a share of the range of the features."
+            raise InputError(message, argument="noise", value=self.noise)
         return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
 
     def features(self, trace: Trace) -> Tensor:
-        return trace.cached(self, lambda: self._mean(trace))
+        return trace.cached(self, lambda: self._mean_gradient(trace))
 
-    def _mean(self, trace: Trace) -> Tensor:
-        above = UpperLayers(trace, self.chosen)
-        return above.gradient(self._points(trace), self.samples).abs() * above.free()
+    def _mean_gradient(self, trace: Trace) -> Tensor:
+        upper = UpperLayers(trace, self.chosen)
+        return upper.gradient(self._noisy_states(trace), self.samples).abs() * upper.changeable()
 
-    def _points(self, trace: Trace) -> Iterator[Tensor]:
+    def _noisy_states(self, trace: Trace) -> Iterator[Tensor]:
         states = trace.hidden[self.chosen]
-        drawings = [text_rng(self.seed, row) for row in trace.encoded]
+        generators = [text_rng(self.seed, row) for row in trace.encoded]
         for _ in range(self.samples):
-            point = states.clone()
-            for own, row, chance in zip(point, trace.encoded, drawings, strict=True):
-                spread = own[: len(row)].max() - own[: len(row)].min()
-                noise = chance.standard_normal((len(row), own.shape[-1]))
-                own[: len(row)] += self.noise * spread * torch.from_numpy(noise).to(own)
-            yield point
+            copies = states.clone()
+            for copy, row, generator in zip(copies, trace.encoded, generators, strict=True):
+                spread = copy[: len(row)].max() - copy[: len(row)].min()
+                noise = generator.standard_normal((len(row), copy.shape[-1]))
+                copy[: len(row)] += self.noise * spread * torch.from_numpy(noise).to(copy)
+            yield copies
 
 
 @dataclass(frozen=True)
 class PathMethod(LayerMethod):
-    """A layer method whose features are to sum to how much the target gains over one or several baselines."""
+    """A layer method that attributes the change of the target from one or several baselines to the features."""
 
     def features(self, trace: Trace) -> Tensor:
-        return trace.cached(self, lambda: self._followed(trace))[0]
+        return trace.cached(self, lambda: self._attribute(trace))[0]
 
     def aggregate(self, features: Tensor) -> Tensor:
         return features.sum(-1)
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
         sums = self.scores(trace).sum(-1)
-        changes = trace.cached(self, lambda: self._followed(trace))[1]
+        changes = trace.cached(self, lambda: self._attribute(trace))[1]
         return [{"change": float(c), "gap": float(s - c)} for s, c in zip(sums, changes, strict=True)]
 
     @abstractmethod
-    def _followed(self, trace: Trace) -> tuple[Tensor, Tensor]:
-        """The features, and how much the target gains over the baseline, one number a text."""
+    def _attribute(self, trace: Trace) -> tuple[Tensor, Tensor]:
+        """The scores of features, and the change of the target from the baseline, one number for each text."""
+
+    @property
+    @abstractmethod
+    def _kinds(self) -> Sequence[str]:
+        """The baselines in use."""
+
+    def sizes(self, row: Row) -> dict[str, int]:
+        baselines = {"baselines": len(self._kinds), "token baselines": sum(k != "zero" for k in self._kinds)}
+        return super().sizes(row) | baselines
 
 
 @register(
@@ -98,15 +110,15 @@ class PathMethod(LayerMethod):
     family="gradient",
     needs={"hidden", "forward"},
     paper="Sundararajan et al. 2017",
-    cost="2 + steps (25), and steps backwards; 1 more for pad or mask",
-    promise="signed; sums to the change from the baseline, the gap is in the provenance; 0 at special tokens (layer 0)",
+    cost=Cost(2 + STEPS + TOKEN_BASELINES, backwards=STEPS),
+    promise={"signed", "about_target", "sums_to_change", "reports_gap", "zero_at_special_in_layer_0"},
 )
 @dataclass(frozen=True)
 class Integrated(PathMethod):
-    """Gradients along the straight way from a baseline to the text's states, times the way (captum's quadrature).
+    """Gradients along the straight line from a baseline to the text's states, times the difference (by captum).
 
-    `baseline` is "zero", or the states with "pad" or "mask" tokens in the text's place. At layer 0 special tokens stay
-    as they are; above it every position carries something of the whole text, and all of them move.
+    `baseline` is "zero", or the states with "pad" or "mask" tokens in place of the content. Special tokens stay
+    unchanged at layer 0; above it all positions change, since each carries information about the whole text.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Integrated(steps=50))
@@ -121,33 +133,37 @@ class Integrated(PathMethod):
         check_baseline(subject, self.baseline)
         return replace(super().resolve(subject), steps=positive_number(self.steps, "steps"))
 
-    def _followed(self, trace: Trace) -> tuple[Tensor, Tensor]:
+    @property
+    def _kinds(self) -> Sequence[str]:
+        return (self.baseline,)
+
+    def _attribute(self, trace: Trace) -> tuple[Tensor, Tensor]:
         from captum.attr import IntegratedGradients
 
-        above, subject = UpperLayers(trace, self.chosen), trace.subject
-        base, texts = above.baseline(self.baseline), torch.arange(len(above.states))
+        upper, subject = UpperLayers(trace, self.chosen), trace.subject
+        base, texts = upper.baseline(self.baseline), torch.arange(len(upper.states))
         meter = trace.meter.part(1, self.steps * len(texts))
 
-        def followed(at_a_time: int) -> Tensor:
+        def integrate(points: int) -> Tensor:
             meter.reach(0)
-            found: Tensor = IntegratedGradients(value).attribute(
-                above.states,
+            attributions: Tensor = IntegratedGradients(compute_values).attribute(
+                upper.states,
                 baselines=base,
                 additional_forward_args=(texts,),
                 n_steps=self.steps,
-                internal_batch_size=at_a_time * len(texts),
+                internal_batch_size=points * len(texts),
             )
-            return found
+            return attributions
 
-        def value(states: Tensor, texts: Tensor) -> Tensor:
+        def compute_values(states: Tensor, texts: Tensor) -> Tensor:
             meter.check()
-            found = above.values(states, texts)
+            values = upper.values(states, texts)
             meter.step(len(texts))
-            return found
+            return values
 
         with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
-            features = batching.run_halving(batch_per_text(trace), followed)
-        return features.detach(), trace.values - above.plain(base)
+            features = batching.run_halving(copies_per_batch(trace), integrate)
+        return features.detach(), trace.values - upper.values_without_gradient(base)
 
 
 @register(
@@ -155,15 +171,18 @@ class Integrated(PathMethod):
     family="gradient",
     needs={"hidden", "forward"},
     paper="Lundberg and Lee 2017",
-    cost="2 + baselines (2) + samples (25), and samples backwards",
-    promise="signed; sums to the mean change from the baselines within sampling error, the gap is in the provenance; "
-    "0 at special tokens (layer 0); drawn from (seed, text)",
+    cost=Cost(1 + BASELINES + TOKEN_BASELINES + SAMPLES, backwards=SAMPLES),
+    promise={
+        *("signed", "about_target", "sums_to_change_on_average", "reports_gap"),
+        *("zero_at_special_in_layer_0", "seeded"),
+    },
 )
 @dataclass(frozen=True)
 class GradientShap(PathMethod):
-    """Gradients at random points on the ways from several baselines, times the ways; every text has its own baselines.
+    """Gradients at random points between several baselines and the text's states, times the difference.
 
-    Points and ways are of hidden states, never of token ids. The baselines take turns.
+    Points are drawn between hidden states, never between token ids. The baselines are used in turn, and each text has
+    its own.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.GradientShap(samples=5, baselines=("zero", "mask")))
@@ -176,23 +195,26 @@ class GradientShap(PathMethod):
     seed: int = 0
 
     def resolve(self, subject: Subject) -> Self:
-        kinds = _kinds(subject, self.baselines)
+        kinds = _checked_kinds(subject, self.baselines)
         return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"), baselines=kinds)
 
-    def _followed(self, trace: Trace) -> tuple[Tensor, Tensor]:
-        above = UpperLayers(trace, self.chosen)
-        bases = [above.baseline(kind) for kind in self.baselines]
-        features = torch.zeros_like(above.states)
-        drawings = [text_rng(self.seed, row) for row in trace.encoded]
-        shares = [len(range(at, self.samples, len(bases))) for at in range(len(bases))]
-        change = torch.zeros_like(trace.values)
-        for base, share in zip(bases, shares, strict=True):
-            if share:
-                along = torch.tensor(np.array([chance.random(share) for chance in drawings])).to(above.states)
-                points = (base + one[:, None, None] * (above.states - base) for one in along.T)
-                weight = share / self.samples
-                features += weight * above.gradient(points, share, weight) * (above.states - base)
-                change += weight * (trace.values - above.plain(base))
+    @property
+    def _kinds(self) -> Sequence[str]:
+        return self.baselines
+
+    def _attribute(self, trace: Trace) -> tuple[Tensor, Tensor]:
+        upper = UpperLayers(trace, self.chosen)
+        bases = [upper.baseline(kind) for kind in self.baselines]
+        features, change = torch.zeros_like(upper.states), torch.zeros_like(trace.values)
+        generators = [text_rng(self.seed, row) for row in trace.encoded]
+        counts = [len(range(i, self.samples, len(bases))) for i in range(len(bases))]
+        for base, count in zip(bases, counts, strict=True):
+            if count:
+                fractions = torch.tensor(np.array([rng.random(count) for rng in generators])).to(upper.states)
+                points = (base + fraction[:, None, None] * (upper.states - base) for fraction in fractions.T)
+                weight = count / self.samples
+                features += weight * upper.gradient(points, count, weight) * (upper.states - base)
+                change += weight * (trace.values - upper.values_without_gradient(base))
         return features, change
 
 
@@ -201,18 +223,17 @@ class GradientShap(PathMethod):
     family="gradient",
     needs={"hidden", "forward"},
     paper="Lundberg and Lee 2017, as captum runs it",
-    cost="2 + 3 x baselines (2), and baselines backwards",
-    promise="signed; promises to sum to the mean change from the baselines and does not, the gap is in the provenance; "
-    "0 at special tokens (layer 0)",
+    cost=Cost(1 + 3 * BASELINES + TOKEN_BASELINES, backwards=BASELINES),
+    promise={"signed", "about_target", "not_complete", "reports_gap", "zero_at_special_in_layer_0"},
 )
 @dataclass(frozen=True)
 class DeepLiftShap(PathMethod):
-    """DeepLift from several baselines, as captum runs it.
+    """DeepLift from several baselines, as captum implements it, which on transformers is almost a plain gradient.
 
-    What that truly is on a transformer: captum puts DeepLift's rules on `nn.Tanh`, `nn.ReLU` and their like alone. The
-    activations of transformers, attention's softmax and the norms are none of these and keep their plain gradient. On
-    most models (RoBERTa, DistilBERT, decoders) this is the gradient times the way from the baseline; on BERT the
-    pooler's tanh is the one thing that differs. Its sums are off accordingly, and the provenance says by how much.
+    Captum applies DeepLift's rules only to modules such as `nn.Tanh` and `nn.ReLU`. The activations, softmax and norms
+    of transformers keep their plain gradient. On most models (RoBERTa, DistilBERT, decoders) the result is the gradient
+    times the difference from the baseline; on BERT only the pooler's tanh differs. The scores therefore do not sum to
+    the change of the output, and the provenance records the gap.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.DeepLiftShap(layer=2))
@@ -223,56 +244,61 @@ class DeepLiftShap(PathMethod):
     baselines: tuple[str, ...] = ("zero", "pad")
 
     def resolve(self, subject: Subject) -> Self:
-        return replace(super().resolve(subject), baselines=_kinds(subject, self.baselines))
+        return replace(super().resolve(subject), baselines=_checked_kinds(subject, self.baselines))
 
-    def _followed(self, trace: Trace) -> tuple[Tensor, Tensor]:
+    @property
+    def _kinds(self) -> Sequence[str]:
+        return self.baselines
+
+    def _attribute(self, trace: Trace) -> tuple[Tensor, Tensor]:
         from captum.attr import DeepLift
 
-        above, subject = UpperLayers(trace, self.chosen), trace.subject
-        features, change = torch.zeros_like(above.states), torch.zeros_like(trace.values)
-        meter, texts = trace.meter.part(1, len(self.baselines)), torch.arange(len(above.states))
+        upper, subject = UpperLayers(trace, self.chosen), trace.subject
+        features, change = torch.zeros_like(upper.states), torch.zeros_like(trace.values)
+        meter, texts = trace.meter.part(1, len(self.baselines)), torch.arange(len(upper.states))
         with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
             for kind in self.baselines:
                 meter.check()
-                base, lift = above.baseline(kind), DeepLift(_Upper(above))
-                with quiet_captum(subject.model):
-                    found = lift.attribute(above.states, base, additional_forward_args=(texts,))
-                features += found.detach() / len(self.baselines)
-                change += (trace.values - above.plain(base)) / len(self.baselines)
+                base, deeplift = upper.baseline(kind), DeepLift(_UpperModule(upper))
+                with clean_captum(subject.model):
+                    attributions = deeplift.attribute(upper.states, base, additional_forward_args=(texts,))
+                features += attributions.detach() / len(self.baselines)
+                change += (trace.values - upper.values_without_gradient(base)) / len(self.baselines)
                 meter.step()
         return features, change
 
 
 @contextmanager
-def quiet_captum(model: nn.Module) -> Iterator[None]:
-    """Captum's DeepLift without its warnings, and without what it leaves on modules when a run breaks off."""
+def clean_captum(model: nn.Module) -> Iterator[None]:
+    """Run captum's DeepLift without its warnings, and remove what it leaves on modules if it is interrupted."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             yield
         finally:
             for module in model.modules():
-                for left in ("input", "output"):
-                    vars(module).pop(left, None)
+                for attribute in ("input", "output"):
+                    vars(module).pop(attribute, None)
 
 
-class _Upper(nn.Module):
-    """The part of a model above a layer, as the module that captum asks for."""
+class _UpperModule(nn.Module):
+    """`UpperLayers` as the module that captum needs."""
 
-    def __init__(self, above: UpperLayers) -> None:
+    def __init__(self, upper: UpperLayers) -> None:
         super().__init__()
-        self.model = above.trace.subject.model
-        self.above = above
+        self.model = upper.trace.subject.model
+        self.upper = upper
 
     def forward(self, states: Tensor, texts: Tensor) -> Tensor:
-        """The explained number of states; captum asks for text and baseline at once."""
-        return self.above.values(states, texts)
+        """The target values; captum passes the states of text and baseline in one call."""
+        return self.upper.values(states, texts)
 
 
-def _kinds(subject: Subject, baselines: Sequence[str]) -> tuple[str, ...]:
-    """The baselines, once each is known to exist."""
+def _checked_kinds(subject: Subject, baselines: Sequence[str]) -> tuple[str, ...]:
+    """The baselines as a tuple, after checking that each is available."""
     if isinstance(baselines, str) or not isinstance(baselines, Sequence) or not baselines:
-        raise InputError(f'baselines is a tuple of names such as ("zero", "pad"), not {baselines!r}.')
+        message = f'baselines must be a tuple of names such as ("zero", "pad"), not {baselines!r}.'
+        raise InputError(message, argument="baselines", value=baselines)
     for kind in baselines:
-        check_baseline(subject, kind)
+        check_baseline(subject, kind, "baselines")
     return tuple(baselines)

@@ -1,8 +1,8 @@
-"""Perturbation methods: what becomes of the target when some of a text's tokens are hidden.
+"""Perturbation methods, which score tokens by how the target changes when some of them are masked.
 
-Only content tokens are ever hidden, and only they receive credit: special tokens and padding stay as they are and
-score 0. With `level="word"` a word's tokens are hidden together and share its score evenly, so that
-`Saliency.by_word` gives the word's own. `way` says what hiding means: "remove", "mask" or "pad" (see nbsal.hiding).
+Only content tokens are masked and scored; special tokens and padding stay unchanged and score 0. With `level="word"`
+the tokens of a word are masked together and share its score evenly, so `Saliency.by_word` gives the score of the word.
+`way` says what replaces a masked token: "remove", "mask", "pad" or a token id (see nbsal.model.masking).
 """
 
 from abc import abstractmethod
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from nbsal.errors import InputError, UnknownName
 from nbsal.methods.base import Method, register
+from nbsal.methods.cost import SAMPLES, UNITS, Cost
 from nbsal.methods.rng import text_rng
 from nbsal.model.masking import MaskedModel
 from nbsal.model.subject import Subject
@@ -25,91 +26,103 @@ from nbsal.trace import Trace
 from nbsal.validation import positive_number, real_number
 
 LEVELS = ("token", "word")
-ONCE = ", no subset twice, and 6 to learn whether hidden tokens can be dropped"
-CELLS = 4_000_000  # entries of the tables of subsets that are held at once
-Coalitions = NDArray[np.bool_]  # [subset, unit], true where the unit stays
-Numbers = NDArray[np.float64]
-Unit = tuple[int, ...]
+TRIALS = 6  # forward passes of a text that test whether its tokens can be removed (see nbsal.model.masking)
+CELLS = 4_000_000  # entries of all tables of coalitions that are in memory at once
+Coalitions = NDArray[np.bool_]  # [coalition, unit], true where the unit stays
+Floats = NDArray[np.float64]
+Unit = tuple[int, ...]  # positions
 
 
 def units(row: Row, level: str) -> list[Unit]:
-    """What is hidden together: the positions of each content token, or of each word's content tokens."""
+    """The units that are masked as a whole: each content token, or the content tokens of each word."""
     return [(place,) for place in row.content] if level == "token" else [word.tokens for word in row.words]
 
 
-def shared_out(scores: Numbers, parts: Sequence[Unit], size: int) -> Numbers:
-    """Scores of units as scores of positions, each unit's shared evenly among its own."""
-    found = np.zeros(size)
-    for score, places in zip(scores, parts, strict=True):
-        found[list(places)] = score / len(places)
-    return found
+def scores_by_position(unit_scores: Floats, parts: Sequence[Unit], size: int) -> Floats:
+    """Divide the score of each unit evenly among its positions."""
+    scores = np.zeros(size)
+    for score, places in zip(unit_scores, parts, strict=True):
+        scores[list(places)] = score / len(places)
+    return scores
 
 
 def check_level(level: str) -> None:
-    """Refuse a level that does not exist."""
+    """Refuse a level other than "token" and "word"."""
     if level not in LEVELS:
         raise UnknownName("level", level, LEVELS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Perturbation(Method):
-    """A method that asks the subject about subsets of a text, and weighs the answers."""
+    """A method that runs the subject on coalitions of a text's units and scores the units by the target values."""
 
-    complete: ClassVar[bool] = False  # its scores are to sum to what hiding everything takes away
+    complete: ClassVar[bool] = False  # whether the scores sum to the change from the fully masked text
 
     way: str | int = "remove"
     level: str = "token"
 
     def resolve(self, subject: Subject) -> Self:
-        MaskedModel(subject, self.way)  # raises the sentence that says which ways there are
+        MaskedModel(subject, self.way)  # raises an error if the way is not available
         check_level(self.level)
         return self
 
     @abstractmethod
-    def subsets(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
-        """The subsets of a text's units to ask about."""
+    def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
+        """The coalitions of a text's units that the subject is run on."""
 
     @abstractmethod
-    def weighed(self, kept: Coalitions, values: Numbers) -> Numbers:
-        """A score for each unit, from the target under each subset."""
+    def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
+        """A score for each unit, from the target value of each coalition."""
 
     def scores(self, trace: Trace) -> Tensor:
-        return trace.cached(self, lambda: self._asked(trace))[0]
+        return trace.cached(self, lambda: self._score_batch(trace))[0]
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
-        return trace.cached(self, lambda: self._asked(trace))[1]
+        return trace.cached(self, lambda: self._score_batch(trace))[1]
 
-    def _asked(self, trace: Trace) -> tuple[Tensor, list[dict[str, Any]]]:
-        masked_model = trace.cached(("hiding", self.way), lambda: MaskedModel(trace.subject, self.way))
+    def sizes(self, row: Row) -> dict[str, int]:
+        return super().sizes(row) | {"units": len(units(row, self.level))}
+
+    def _score_batch(self, trace: Trace) -> tuple[Tensor, list[dict[str, Any]]]:
+        """The scores of all texts, [batch, position], and the provenance notes of each."""
         scores, notes = torch.zeros(len(trace.encoded), trace.encoded.longest).to(trace.logits), []
         for texts in self._groups(trace):
             rows = [trace.encoded[i] for i in texts]
             parts = [units(row, self.level) for row in rows]
-            kept = [self.subsets(row, own) for row, own in zip(rows, parts, strict=True)]
-            # What the model says of a whole text is in the trace already.
-            asked = [
-                _over_positions(table[~table.all(1)], own, row)
-                for table, own, row in zip(kept, parts, rows, strict=True)
-            ]
-            targets = [trace.decisions[i].target for i in texts]
-            share = len(texts) / len(trace.encoded)
-            answers = masked_model.values(rows, asked, targets, trace.meter.part(share, sum(map(len, asked))))
-            for i, row, own, table, answer in zip(texts, rows, parts, kept, answers, strict=True):
-                values = np.full(len(table), float(trace.values[i]))
-                values[~table.all(1)] = answer.double()
-                found = self.weighed(table, values)
-                scores[i, : len(row)] = torch.from_numpy(shared_out(found, own, len(row))).to(scores)
-                notes.append(self._note(table, found, values))
+            tables = [self.coalitions(row, row_units) for row, row_units in zip(rows, parts, strict=True)]
+            values = self._values(trace, texts, parts, tables)
+            for i, row, row_units, table, row_values in zip(texts, rows, parts, tables, values, strict=True):
+                unit_scores = self.unit_scores(table, row_values)
+                token_scores = scores_by_position(unit_scores, row_units, len(row))
+                scores[i, : len(row)] = torch.from_numpy(token_scores).to(scores)
+                notes.append(self._note(table, unit_scores, row_values))
         return scores, notes
 
-    def _note(self, kept: Coalitions, scores: Numbers, values: Numbers) -> dict[str, Any]:
+    def _values(
+        self, trace: Trace, texts: Sequence[int], parts: Sequence[Sequence[Unit]], tables: Sequence[Coalitions]
+    ) -> list[Floats]:
+        """The target value of every coalition of some texts; that of the whole text is in the trace already."""
+        masked_model = trace.cached(("masked model", self.way), lambda: MaskedModel(trace.subject, self.way))
+        rows, targets = [trace.encoded[i] for i in texts], [trace.decisions[i].target for i in texts]
+        partial = [
+            _token_coalitions(table[~table.all(1)], row_units, row)
+            for table, row_units, row in zip(tables, parts, rows, strict=True)
+        ]
+        meter = trace.meter.part(len(texts) / len(trace.encoded), sum(map(len, partial)))
+        values = []
+        for i, table, masked in zip(texts, tables, masked_model.values(rows, partial, targets, meter), strict=True):
+            values.append(np.full(len(table), float(trace.values[i])))
+            values[-1][~table.all(1)] = masked.double()
+        return values
+
+    def _note(self, coalitions: Coalitions, unit_scores: Floats, values: Floats) -> dict[str, Any]:
         if not self.complete:
             return {}
-        change = float(values[kept.all(1)][0] - values[~kept.any(1)][0])
-        return {"change": change, "gap": float(scores.sum()) - change}
+        change = float(values[coalitions.all(1)][0] - values[~coalitions.any(1)][0])
+        return {"change": change, "gap": float(unit_scores.sum()) - change}
 
     def _groups(self, trace: Trace) -> Iterator[list[int]]:
-        """Texts that are asked about together, as many as keep the tables of subsets small."""
+        """Indices of texts in groups whose tables of coalitions fit into memory together."""
         group, size = list[int](), 0
         for i, row in enumerate(trace.encoded):
             cells = self.count(len(units(row, self.level))) * len(row)
@@ -122,15 +135,15 @@ class Perturbation(Method):
 
     @abstractmethod
     def count(self, size: int) -> int:
-        """How many subsets of a text of that many units are asked about."""
+        """The number of coalitions for a text with that many units."""
 
 
-def _over_positions(kept: Coalitions, parts: Sequence[Unit], row: Row) -> Coalitions:
-    """Subsets of units as subsets of positions; everything else stays."""
-    found = np.ones((len(kept), len(row)), dtype=bool)
-    for column, places in zip(kept.T, parts, strict=True):
-        found[:, list(places)] = column[:, None]
-    return found
+def _token_coalitions(coalitions: Coalitions, parts: Sequence[Unit], row: Row) -> Coalitions:
+    """Coalitions of units as coalitions of tokens, [coalition, position]; special tokens always stay."""
+    table = np.ones((len(coalitions), len(row)), dtype=bool)
+    for column, places in zip(coalitions.T, parts, strict=True):
+        table[:, list(places)] = column[:, None]
+    return table
 
 
 @register(
@@ -138,12 +151,12 @@ def _over_positions(kept: Coalitions, parts: Sequence[Unit], row: Row) -> Coalit
     family="perturbation",
     needs={"forward"},
     paper="Zeiler and Fergus 2014",
-    cost=f"1 + content tokens{ONCE}",
-    promise="signed; with window 1 exactly what hiding the token alone takes away; 0 at special tokens",
+    cost=Cost(1 + UNITS + TRIALS, at_most=True),
+    promise={"signed", "about_target", "zero_at_special"},
 )
 @dataclass(frozen=True)
 class Occlusion(Perturbation):
-    """What hiding a window of neighbours takes from the target: the mean over all windows that a unit lies in.
+    """Decrease of the target when a window of neighbouring units is masked, averaged over all windows with that unit.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Occlusion(level="word", way="mask"))
@@ -159,20 +172,20 @@ class Occlusion(Perturbation):
     def count(self, size: int) -> int:
         return 1 + size
 
-    def subsets(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
+    def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
         segments = np.array([row.segments[places[0]] for places in parts])
         windows = [np.ones(len(parts), dtype=bool)]
-        for segment in np.unique(segments):  # a window never reaches from one member of a pair into the other
-            own = np.flatnonzero(segments == segment)
-            for start in range(max(1, len(own) - self.window + 1)):
+        for segment in np.unique(segments):  # a window never covers units of both texts of a pair
+            members = np.flatnonzero(segments == segment)
+            for start in range(max(1, len(members) - self.window + 1)):
                 windows.append(np.ones(len(parts), dtype=bool))
-                windows[-1][own[start : start + self.window]] = False
+                windows[-1][members[start : start + self.window]] = False
         return np.stack(windows)
 
-    def weighed(self, kept: Coalitions, values: Numbers) -> Numbers:
-        hidden = ~kept[1:]
-        lost: Numbers = (values[0] - values[1:]) @ hidden / hidden.sum(0)
-        return lost
+    def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
+        masked = ~coalitions[1:]
+        decreases: Floats = (values[0] - values[1:]) @ masked / masked.sum(0)
+        return decreases
 
 
 @register(
@@ -180,15 +193,16 @@ class Occlusion(Perturbation):
     family="perturbation",
     needs={"forward"},
     paper="Ribeiro et al. 2016",
-    cost=f"samples (100){ONCE}",
-    promise="signed; the slopes of a ridge fit to random subsets; 0 at special tokens; drawn from (seed, text)",
+    cost=Cost(SAMPLES + TRIALS, at_most=True),
+    promise={"signed", "about_target", "zero_at_special", "seeded"},
 )
 @dataclass(frozen=True)
 class LIME(Perturbation):
-    """The weights of a linear model of which units are there, fitted to the target in one go.
+    """Coefficients of a linear model that predicts the target from which units are present.
 
-    As in Ribeiro et al.: the whole text, and subsets that lose a random number of units; one that lost more counts
-    less, exp(-distance^2 / (2 width^2)) with the cosine distance of presence; a ridge of 1, the intercept free.
+    As in Ribeiro et al.: a ridge regression on the whole text and on random coalitions, with a penalty of 1 and an
+    unpenalised intercept. Smaller coalitions have a smaller weight, exp(-distance^2 / (2 width^2)), by the cosine
+    distance to the whole text.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.LIME(samples=50))
@@ -202,34 +216,37 @@ class LIME(Perturbation):
     seed: int = 0
 
     def resolve(self, subject: Subject) -> Self:
-        if not real_number(self.ridge, "ridge") >= 0 or not real_number(self.width, "width") > 0:
-            raise InputError(f"ridge is 0 or more and width more than 0, not {self.ridge!r} and {self.width!r}.")
+        if not real_number(self.ridge, "ridge") >= 0:
+            raise InputError(f"ridge must be at least 0, not {self.ridge!r}.", argument="ridge", value=self.ridge)
+        if not real_number(self.width, "width") > 0:
+            raise InputError(f"width must be more than 0, not {self.width!r}.", argument="width", value=self.width)
         return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
 
     def count(self, size: int) -> int:
         return self.samples
 
-    def subsets(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
-        chance, kept = text_rng(self.seed, row), np.ones((self.samples, len(parts)), dtype=bool)
-        for subset in kept[1:]:
-            lost = chance.integers(1, len(parts), endpoint=True)
-            subset[chance.choice(len(parts), lost, replace=False)] = False
-        return kept
+    def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
+        rng, table = text_rng(self.seed, row), np.ones((self.samples, len(parts)), dtype=bool)
+        for coalition in table[1:]:
+            count = rng.integers(1, len(parts), endpoint=True)
+            coalition[rng.choice(len(parts), count, replace=False)] = False
+        return table
 
-    def weighed(self, kept: Coalitions, values: Numbers) -> Numbers:
-        distance = 1 - np.sqrt(kept.mean(1))
-        return slopes(kept.astype(float), values, np.exp(-(distance**2) / (2 * self.width**2)), self.ridge)
+    def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
+        distance = 1 - np.sqrt(coalitions.mean(1))
+        weights = np.exp(-(distance**2) / (2 * self.width**2))
+        return ridge_slopes(coalitions.astype(float), values, weights, self.ridge)
 
 
-def slopes(points: Numbers, values: Numbers, weights: Numbers, ridge: float) -> Numbers:
-    """The slopes of a weighted ridge regression whose intercept is free."""
+def ridge_slopes(points: Floats, values: Floats, weights: Floats, ridge: float) -> Floats:
+    """The slopes of a weighted ridge regression with an unpenalised intercept."""
     centred = points - np.average(points, axis=0, weights=weights)
-    gain = values - np.average(values, weights=weights)
+    outcomes = values - np.average(values, weights=weights)
     root = np.sqrt(weights)[:, None]
     size = points.shape[1]
-    left = np.vstack((root * centred, np.sqrt(ridge) * np.eye(size)))
-    found: Numbers = np.linalg.lstsq(left, np.concatenate((root[:, 0] * gain, np.zeros(size))))[0]
-    return found
+    design = np.vstack((root * centred, np.sqrt(ridge) * np.eye(size)))
+    slopes: Floats = np.linalg.lstsq(design, np.concatenate((root[:, 0] * outcomes, np.zeros(size))))[0]
+    return slopes
 
 
 @register(
@@ -237,15 +254,14 @@ def slopes(points: Numbers, values: Numbers, weights: Numbers, ridge: float) -> 
     family="perturbation",
     needs={"forward"},
     paper="Castro et al. 2009",
-    cost=f"2 + samples (25) x (content tokens - 1){ONCE}",
-    promise="signed; sums to what hiding everything takes away, the gap is in the provenance; 0 at special tokens; "
-    "drawn from (seed, text)",
+    cost=Cost(2 + SAMPLES * (UNITS - 1) + TRIALS, at_most=True),
+    promise={"signed", "about_target", "sums_to_change", "reports_gap", "zero_at_special", "seeded"},
 )
 @dataclass(frozen=True)
 class Shapley(Perturbation):
-    """What a unit adds to those that came before it, averaged over random orders.
+    """Change of the target when a unit joins those before it in a random order, averaged over orders (Shapley value).
 
-    `antithetic` follows every order by its reverse, which evens out early and late.
+    `antithetic` pairs every order with its reverse, which lowers the variance.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Shapley(samples=3))
@@ -265,23 +281,23 @@ class Shapley(Perturbation):
     def count(self, size: int) -> int:
         return self.samples * (size + 1)
 
-    def subsets(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
-        chance, orders = text_rng(self.seed, row), list[NDArray[np.int64]]()
+    def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
+        rng, orders = text_rng(self.seed, row), list[NDArray[np.int64]]()
         while len(orders) < self.samples:
-            orders.append(chance.permutation(len(parts)))
+            orders.append(rng.permutation(len(parts)))
             if self.antithetic:
                 orders.append(orders[-1][::-1])
-        # Before step t of an order the units that come among its first t are there.
+        # Step t of an order is the coalition of its first t units.
         ranks = np.argsort(orders[: self.samples], axis=1)
         steps = ranks[:, None, :] < np.arange(len(parts) + 1)[:, None]
         return steps.reshape(-1, len(parts))
 
-    def weighed(self, kept: Coalitions, values: Numbers) -> Numbers:
-        steps = kept.reshape(self.samples, -1, kept.shape[1])
-        entering = steps[:, 1:] & ~steps[:, :-1]
-        added = np.diff(values.reshape(self.samples, -1))
-        found: Numbers = np.einsum("st,stu->u", added, entering.astype(float)) / self.samples
-        return found
+    def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
+        steps = coalitions.reshape(self.samples, -1, coalitions.shape[1])
+        joining = steps[:, 1:] & ~steps[:, :-1]
+        changes = np.diff(values.reshape(self.samples, -1))
+        scores: Floats = np.einsum("st,stu->u", changes, joining.astype(float)) / self.samples
+        return scores
 
 
 @register(
@@ -289,12 +305,12 @@ class Shapley(Perturbation):
     family="perturbation",
     needs=set(),
     paper="-",
-    cost="1, for the prediction",
-    promise="nothing: uniform between 0 and 1, to compare with; 0 at special tokens; drawn from (seed, text)",
+    cost=Cost(1),
+    promise={"nonnegative", "at_most_1", "not_about_target", "zero_at_special", "seeded"},
 )
 @dataclass(frozen=True)
 class Random(Method):
-    """Scores drawn by chance: what any method must beat.
+    """Uniform random scores from 0 to 1, a baseline that every method should beat.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Random(seed=1))
@@ -311,8 +327,8 @@ class Random(Method):
 
     def scores(self, trace: Trace) -> Tensor:
         scores = torch.zeros(len(trace.encoded), trace.encoded.longest).to(trace.logits)
-        for own, row in zip(scores, trace.encoded, strict=True):
+        for i, row in enumerate(trace.encoded):
             parts = units(row, self.level)
-            drawn = shared_out(text_rng(self.seed, row).random(len(parts)), parts, len(row))
-            own[: len(row)] = torch.from_numpy(drawn).to(own)
+            random = scores_by_position(text_rng(self.seed, row).random(len(parts)), parts, len(row))
+            scores[i, : len(row)] = torch.from_numpy(random).to(scores)
         return scores

@@ -1,4 +1,4 @@
-"""Relevance methods: propagation on stock models, and what Chefer et al. and Song et al. make of it."""
+"""Relevance methods: layer-wise relevance propagation and the methods of Chefer et al. and Song et al. built on it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +10,10 @@ from torch import Tensor
 
 from nbsal.errors import InputError, UnknownName
 from nbsal.lrp.mode import AttentionFilter, unfiltered
-from nbsal.lrp.rules import ATTN, DEFAULT, Rules
-from nbsal.methods.attention import deciding_rows, identity, rolled_out
+from nbsal.lrp.rules import ATTN_LRP, DEFAULT, Rules
+from nbsal.methods.attention import deciding_rows, identity, roll_out
 from nbsal.methods.base import Method, register
+from nbsal.methods.cost import Cost
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.trace import Trace
@@ -21,23 +22,23 @@ from nbsal.validation import whole_number
 
 @dataclass(frozen=True)
 class RelevanceMethod(Method):
-    """A method that reads relevance under some rules, in float64 on a copy of the model unless told otherwise."""
+    """A method that reads relevance under its rules, by default in float64 on a copy of the model."""
 
     rules: ClassVar[Rules] = DEFAULT
     per_end = True
 
-    dtype: str = "float64"  # "model": the model's own precision; below the top blocks float32 relevance is noisy
+    dtype: str = "float64"  # or "model" for the model's own precision; float32 relevance is noisy below the top blocks
 
     def resolve(self, subject: Subject) -> Self:
         if self.dtype not in ("float64", "model"):
-            raise UnknownName("dtype of relevance", self.dtype, ("float64", "model"))
+            raise UnknownName("dtype", self.dtype, ("float64", "model"))
         return self
 
     def subject_for(self, subject: Subject) -> Subject:
         return subject.double if self.dtype == "float64" else subject
 
-    def passage(self, trace: Trace) -> AttentionFilter:
-        """What happens where attention meets the values."""
+    def attention_filter(self, trace: Trace) -> AttentionFilter:
+        """How relevance is changed where attention is multiplied with the values."""
         return unfiltered
 
 
@@ -46,12 +47,12 @@ class RelevanceMethod(Method):
     family="relevance",
     needs={"relevance"},
     paper="Voita et al. 2019",
-    cost="1, and 3 backwards, in float64",
-    promise="signed; sums to 1 for each deciding position",
+    cost=Cost(1, relevance=1),
+    promise={"signed", "about_target", "sums_to_1_per_decision", "conserves_relevance"},
 )
 @dataclass(frozen=True)
 class LRP(RelevanceMethod):
-    """Relevance of each position's embedding, signed."""
+    """Relevance of the embedding at each position."""
 
     def scores(self, trace: Trace) -> Tensor:
         return trace.relevance_maps(self.rules).hidden[0].sum(-1)
@@ -62,14 +63,14 @@ class LRP(RelevanceMethod):
     family="relevance",
     needs=set(),
     paper="Achtibat et al. 2024",
-    cost="2, and 1 backward, in float64",
-    promise="signed; about the target",
+    cost=Cost(2, relevance=1),
+    promise={"signed", "about_target"},
 )
 @dataclass(frozen=True)
 class AttnLRP(LRP):
-    """Relevance of each position's embedding under the rules of AttnLRP: all contributions, softmax expanded."""
+    """Relevance of the embedding at each position under the rules of AttnLRP, which also propagate through softmax."""
 
-    rules = ATTN
+    rules = ATTN_LRP
 
 
 @register(
@@ -77,12 +78,12 @@ class AttnLRP(LRP):
     family="relevance",
     needs={"relevance"},
     paper="Voita et al. 2019",
-    cost="1, and 3 backwards, in float64",
-    promise="0 or more; about the target, in the last block",
+    cost=Cost(1, relevance=1),
+    promise={"nonnegative", "about_target", "conserves_relevance"},
 )
 @dataclass(frozen=True)
 class PartialLRP(RelevanceMethod):
-    """Relevance of the last block's attention, followed no further down."""
+    """Relevance of the last block's attention, propagated no further down."""
 
     def scores(self, trace: Trace) -> Tensor:
         maps = trace.relevance_maps(self.rules).attention[trace.subject.depth - 1]
@@ -94,12 +95,12 @@ class PartialLRP(RelevanceMethod):
     family="relevance",
     needs={"attention_grad", "relevance"},
     paper="Chefer et al. 2021",
-    cost="1, and 4 backwards, in float64",
-    promise="0 or more; about the target",
+    cost=Cost(1, backwards=1, relevance=1),
+    promise={"nonnegative", "about_target", "conserves_relevance"},
 )
 @dataclass(frozen=True)
 class TransformerAttribution(RelevanceMethod):
-    """Relevance of attention where its gradient agrees, rolled out through the blocks."""
+    """Relevance of attention times its gradient, where positive, rolled out through the blocks."""
 
     start_layer: int = 0
 
@@ -110,21 +111,24 @@ class TransformerAttribution(RelevanceMethod):
         return replace(super().resolve(subject), start_layer=start)
 
     def maps(self, trace: Trace) -> list[Tensor]:
-        """One map a block, [batch, query, key]: the identity, and what speaks for the target."""
-        relevance = trace.relevance_maps(self.rules, self.passage(trace)).attention
-        found = []
+        """One map per block, [batch, query, key]: the identity plus the evidence for the target."""
+        relevance = trace.relevance_maps(self.rules, self.attention_filter(trace)).attention
+        maps = []
         for block in range(trace.subject.depth):
             evidence = (trace.attention_grad[block] * relevance[block]).relu().mean(1)
-            found.append(evidence + identity(evidence))
-        return found
+            maps.append(evidence + identity(evidence))
+        return maps
 
     def scores(self, trace: Trace) -> Tensor:
-        return deciding_rows(rolled_out(self.maps(trace), self.start_layer), trace)
+        return deciding_rows(roll_out(self.maps(trace), self.start_layer), trace)
 
 
 @dataclass(frozen=True)
 class MaskSettings:
-    """What flows on from a block when only selected heads pass relevance; hashable, so that traces can share it."""
+    """Attention filter of Mask-LRP, by which only selected heads pass relevance on.
+
+    It is hashable, because traces cache relevance by rules and filter.
+    """
 
     mask: HeadMask
     read: str
@@ -136,18 +140,18 @@ class MaskSettings:
     def __call__(self, block: int, relevance: Tensor) -> tuple[Tensor, Tensor]:
         parts = [torch.as_tensor(part[block]).to(relevance) for part in self.mask.parts(self.weighted)]
         if not any(part.any() for part in parts):
-            flows = relevance if self.empty == "pass" else torch.zeros_like(relevance)
+            passed = relevance if self.empty == "pass" else torch.zeros_like(relevance)
         else:
             shares = [relevance * part[None, :, None, None] for part in parts]
-            flows = self._rescaled(relevance, shares) if self.renormalise else torch.stack(shares).sum(0)
-        return (relevance if self.read == "before" else flows), flows
+            passed = self._rescale(relevance, shares) if self.renormalise else torch.stack(shares).sum(0)
+        return (relevance if self.read == "before" else passed), passed
 
-    def _rescaled(self, relevance: Tensor, shares: list[Tensor]) -> Tensor:
-        """Each share scaled so that together they keep the block's total."""
+    def _rescale(self, relevance: Tensor, shares: list[Tensor]) -> Tensor:
+        """Scale the shares so that their sum has the same total as the block's relevance."""
         total = _sum(relevance)
         sums = [_sum(share) for share in shares]
-        whole = torch.stack(sums).sum(0).abs() if self.joint else torch.stack(sums).abs().sum(0)
-        scales = [torch.where(one * whole == 0, 0.0, one.abs() / whole * (total / one)) for one in sums]
+        size = torch.stack(sums).sum(0).abs() if self.joint else torch.stack(sums).abs().sum(0)
+        scales = [torch.where(part * size == 0, 0.0, part.abs() / size * (total / part)) for part in sums]
         return torch.stack([share * scale for share, scale in zip(shares, scales, strict=True)]).sum(0)
 
 
@@ -160,20 +164,21 @@ def _sum(relevance: Tensor) -> Tensor:
     family="relevance",
     needs={"attention_grad", "relevance"},
     paper="Song et al. 2024",
-    cost="1, and 4 backwards, in float64",
-    promise="0 or more; about the target; relevance keeps its total under the mask",
+    cost=Cost(1, backwards=1, relevance=1),
+    promise={"nonnegative", "about_target", "conserves_relevance"},
 )
 @dataclass(frozen=True)
 class MaskLRP(TransformerAttribution):
     """Transformer attribution in which only heads that follow syntax or position pass relevance on.
 
-    `read`: a block's map is read "before" its own mask acts (the mask refines what reaches the blocks below) or
-    "after". `empty`: a block with no selected head lets everything "pass", or sends nothing ("block"). `weighted`
-    counts a head once for each relation it follows. `joint` divides by the size of the sum instead of the sum of sizes,
-    as the paper's equation has it; totals are then lost where both parts have different signs.
+    `read` says whether a block's map is read "before" its own mask is applied (then the mask only affects the blocks
+    below) or "after". `empty` says whether a block without a selected head lets all relevance "pass" or stops it
+    ("block"). `weighted` counts a head once for each relation it follows. `joint` divides by the absolute value of the
+    sum instead of the sum of absolute values, as in the paper's equation; this does not conserve relevance where the
+    two parts have different signs.
     """
 
-    mask: HeadMask | None = None  # None: the subject's own
+    mask: HeadMask | None = None  # None: the subject's mask
     read: str = "before"
     renormalise: bool = True
     empty: str = "pass"
@@ -183,21 +188,23 @@ class MaskLRP(TransformerAttribution):
     def resolve(self, subject: Subject) -> Self:
         mask = subject.mask if self.mask is None else self.mask
         if mask is None:
-            raise InputError(
-                f"{self.name} needs a head mask: nbsal.Explainer(subject, {self.name!r}, mask=...), found by "
-                f"nbsal.heads.discover(subject, parses)."
+            message = (
+                f"{self.name} needs a head mask. Pass mask=nbsal.heads.discover(subject, parses) to "
+                f"nbsal.Explainer(subject, {self.name!r}, mask=...)."
             )
+            raise InputError(message, argument="mask", value=mask)
         if not isinstance(mask, HeadMask):
-            raise InputError(
-                f"mask must be a HeadMask, not {type(mask).__name__}: an array becomes one by "
-                "nbsal.heads.HeadMask.from_array(array)."
-            )
+            message = f"mask must be a HeadMask, not {type(mask).__name__}. Convert an array with HeadMask.from_array."
+            raise InputError(message, argument="mask", value=mask)
         if mask.shape != (subject.depth, subject.heads):
-            raise InputError(f"The head mask has the shape {mask.shape}, the model {(subject.depth, subject.heads)}.")
+            message = (
+                f"mask has the shape {mask.shape}, but the model has {subject.depth} blocks of {subject.heads} heads."
+            )
+            raise InputError(message, argument="mask", value=mask)
         if self.read not in ("before", "after"):
-            raise UnknownName("reading", self.read, ("before", "after"))
+            raise UnknownName("read", self.read, ("before", "after"))
         if self.empty not in ("pass", "block"):
-            raise UnknownName("way to treat empty blocks", self.empty, ("pass", "block"))
+            raise UnknownName("empty", self.empty, ("pass", "block"))
         return replace(super().resolve(subject), mask=mask)
 
     def parameters(self) -> dict[str, Any]:
@@ -207,6 +214,6 @@ class MaskLRP(TransformerAttribution):
         assert self.mask is not None, "resolve the method first"
         return [{"heads": np.argwhere(self.mask.selected).tolist()} for _ in trace.encoded]
 
-    def passage(self, trace: Trace) -> AttentionFilter:
+    def attention_filter(self, trace: Trace) -> AttentionFilter:
         assert self.mask is not None, "resolve the method first"
         return MaskSettings(self.mask, self.read, self.renormalise, self.empty, self.weighted, self.joint)

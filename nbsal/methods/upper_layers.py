@@ -1,4 +1,4 @@
-"""Above: a model from one of its hidden layers on, run with other states there than its own."""
+"""The part of a model above a hidden layer, run on other states than its own."""
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -17,9 +17,9 @@ BASELINES = ("zero", "pad", "mask")
 
 
 class UpperLayers:
-    """What the explained number of a trace's texts would be, were a hidden layer's states others.
+    """The target values of a trace's texts as a function of the states of one hidden layer.
 
-    The model's stock forward is run whole; at the layer its own states are exchanged for those given.
+    The whole stock model runs; at that layer its states are replaced.
     """
 
     def __init__(self, trace: Trace, layer: int) -> None:
@@ -29,82 +29,80 @@ class UpperLayers:
         self.inputs = trace.subject.inputs(trace.encoded)
 
     def values(self, states: Tensor, texts: Tensor) -> Tensor:
-        """The explained number for each [position, width] of states, of the text that `texts` names for it."""
-        if len(states) > 1 and self.trace.subject.one_at_a_time:
+        """The target value for each entry of `states`, [entry, position, width]; `texts` says which text each is of."""
+        if len(states) > 1 and self.trace.subject.unbatchable:
             return torch.cat([self.values(states[i : i + 1], texts[i : i + 1]) for i in range(len(states))])
         subject = self.trace.subject
         inputs = {name: rows[texts] for name, rows in self.inputs.items()}
         with architecture.replace_layer(subject.model, self.layer, states):
             logits = subject.logits(inputs)
         targets = [self.trace.decisions[text].target for text in texts.tolist()]
-        return torch.stack([target.value(given) for target, given in zip(targets, logits, strict=True)])
+        return torch.stack([target.value(output) for target, output in zip(targets, logits, strict=True)])
 
-    def plain(self, states: Tensor) -> Tensor:
-        """The same without gradients, one set of states a text."""
+    def values_without_gradient(self, states: Tensor) -> Tensor:
+        """The target value of each text, computed without gradients; `states` has one entry per text."""
         subject = self.trace.subject
         with subject.lock, torch.inference_mode(False), torch.no_grad(), architecture.eval_mode(subject.model):
             return self.values(states, torch.arange(len(states)))
 
-    def gradient(self, points: Iterable[Tensor], count: int, worth: float = 1) -> Tensor:
+    def gradient(self, points: Iterable[Tensor], count: int, steps: float = 1) -> Tensor:
         """The mean gradient at `count` points, each [text, position, width] like the states themselves.
 
-        All of them are `worth` steps of the trace's meter.
+        Together they advance the trace's meter by `steps`.
         """
-        subject, meter = self.trace.subject, self.trace.meter.part(worth, count)
-        total, source, size = torch.zeros_like(self.states), iter(points), batch_per_text(self.trace)
+        subject, meter = self.trace.subject, self.trace.meter.part(steps, count)
+        total, source, size = torch.zeros_like(self.states), iter(points), copies_per_batch(self.trace)
 
-        def summed(some: Sequence[Tensor]) -> Tensor:
-            states = torch.cat(list(some)).detach().requires_grad_(True)
-            texts = torch.arange(len(self.states)).repeat(len(some))
-            (found,) = torch.autograd.grad(self.values(states, texts).sum(), states)
-            return found.view(len(some), *total.shape).sum(0)
+        def sum_gradients(batch: Sequence[Tensor]) -> Tensor:
+            states = torch.cat(list(batch)).detach().requires_grad_(True)
+            texts = torch.arange(len(self.states)).repeat(len(batch))
+            (gradients,) = torch.autograd.grad(self.values(states, texts).sum(), states)
+            return gradients.view(len(batch), *total.shape).sum(0)
 
         with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
-            while some := list(islice(source, size)):
+            while batch := list(islice(source, size)):
                 meter.check()
-                for found in batching.run_in_halves(some, summed):
-                    total += found
-                meter.step(len(some))
+                for part in batching.run_in_halves(batch, sum_gradients):
+                    total += part
+                meter.step(len(batch))
         return total / count
 
-    def free(self) -> Tensor:
-        """Where states may be others at all, [text, position, 1]: at the embeddings, only content tokens are."""
-        open_ = torch.zeros(self.states.shape[:2], dtype=torch.bool, device=self.states.device)
+    def changeable(self) -> Tensor:
+        """Where states may change, [text, position, 1]: at content tokens in layer 0, at every token above it."""
+        places = torch.zeros(self.states.shape[:2], dtype=torch.bool, device=self.states.device)
         for i, row in enumerate(self.trace.encoded):
-            places = row.content if self.layer == 0 else np.flatnonzero(row.mask)
-            open_[i, list(places)] = True
-        return open_[..., None]
+            places[i, list(row.content if self.layer == 0 else np.flatnonzero(row.mask))] = True
+        return places[..., None]
 
     def baseline(self, kind: str) -> Tensor:
-        """The states of a text that says nothing: "zero", or those of padding or mask tokens in place of its own."""
-        states = torch.zeros_like(self.states) if kind == "zero" else self._emptied(kind)
-        return torch.where(self.free(), states, self.states)
+        """The baseline states: "zero", or those of the text with "pad" or "mask" tokens in place of its content."""
+        states = torch.zeros_like(self.states) if kind == "zero" else self._masked_states(kind)
+        return torch.where(self.changeable(), states, self.states)
 
-    def _emptied(self, kind: str) -> Tensor:
+    def _masked_states(self, kind: str) -> Tensor:
         subject, rows = self.trace.subject, list(self.trace.encoded)
-        kept = [~np.isin(range(len(row)), row.content) for row in rows]
-        masked_model = self.trace.cached(("hiding", kind), lambda: MaskedModel(subject, kind))
-        inputs = masked_model.inputs(rows, kept)
-        quiet = architecture.eval_mode(subject.model)
+        visible = [~np.isin(range(len(row)), row.content) for row in rows]
+        masked_model = self.trace.cached(("masked model", kind), lambda: MaskedModel(subject, kind))
+        inputs = masked_model.inputs(rows, visible)
         with (
             subject.lock,
             torch.inference_mode(False),
             torch.no_grad(),
-            quiet,
-            architecture.record_layers(subject.model) as heard,
+            architecture.eval_mode(subject.model),
+            architecture.record_layers(subject.model) as layers,
         ):
             subject.logits(inputs)
-        return heard[self.layer]
+        return layers[self.layer]
 
 
-def check_baseline(subject: Subject, kind: str) -> None:
-    """Refuse a baseline that does not exist, or not for this subject."""
+def check_baseline(subject: Subject, kind: str, argument: str = "baseline") -> None:
+    """Refuse a baseline that does not exist, or that this subject lacks the token for."""
     if kind not in BASELINES:
-        raise UnknownName("baseline", kind, BASELINES)
+        raise UnknownName(argument, kind, BASELINES)
     if kind != "zero":
         MaskedModel(subject, kind)
 
 
-def batch_per_text(trace: Trace) -> int:
-    """How many times a trace's batch goes well into one run of the model."""
+def copies_per_batch(trace: Trace) -> int:
+    """How many copies of a trace's batch fit well into one forward pass."""
     return max(1, TOKENS // (len(trace.encoded) * trace.encoded.longest))

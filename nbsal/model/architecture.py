@@ -1,4 +1,4 @@
-"""Anatomy: where a stock model keeps its blocks and its final norm, what its head decides, how much text it reads."""
+"""Find the parts of a stock transformers model: blocks, final norm, task of the head, pooling, maximum length."""
 
 import copy
 import inspect
@@ -20,59 +20,65 @@ TASKS = {
     "ForCausalLM": "next-token",
     "LMHeadModel": "next-token",
 }
-_NOWHERE = (
-    "lies on the meta device, where there are no numbers: load the model whole, with neither device_map nor offloading."
-)
+_META_DEVICE = "is on the meta device, which holds no numbers. Load the whole model, without device_map or offloading."
+_UNLIMITED = 10**9  # tokens; some architectures have no maximum length
 
 
 def read_config(source: str) -> Any:
-    """The configuration of a checkpoint, or the sentence that says it is not to be had."""
+    """Read the configuration of a checkpoint, or raise ModelError."""
     import transformers
 
     try:
         return transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
-        raise ModelError(_unreadable(source, error)) from error
+        raise ModelError(_unreadable(source, error), part="checkpoint") from error
 
 
-def read_weights(kind: Any, source: str, dtype: torch.dtype) -> tuple[Any, dict[str, Any]]:
-    """A checkpoint's model and what transformers says of its weights; nothing is unpickled, no code of it is run."""
-    plain = {"use_safetensors": True, "trust_remote_code": False, "output_loading_info": True}
+def read_weights(model_class: Any, source: str, dtype: torch.dtype) -> tuple[Any, dict[str, Any]]:
+    """Load a checkpoint; return the model and the report of transformers about missing and unexpected weights.
+
+    Only safetensors are read: nothing is unpickled, and no code from the checkpoint is run.
+    """
+    safe = {"use_safetensors": True, "trust_remote_code": False, "output_loading_info": True}
     try:
-        model, report = kind.from_pretrained(source, dtype=dtype, **plain)
+        model, report = model_class.from_pretrained(source, dtype=dtype, **safe)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         hint = " Weights must be safetensors: load and save them once with model.save_pretrained(folder)."
-        raise ModelError(_unreadable(source, error) + hint) from error
+        raise ModelError(_unreadable(source, error) + hint, part="checkpoint") from error
     return model, report
 
 
 def _unreadable(source: str, error: Exception) -> str:
-    where = "The folder" if Path(source).is_dir() else "Neither a folder nor reachable on the hub:"
-    return f"{where} {source!r} holds no checkpoint that can be read. {str(error).strip().splitlines()[0]}"
+    reason = str(error).strip().splitlines()[0]
+    if Path(source).is_dir():
+        return f"The folder {source!r} contains no readable checkpoint. {reason}"
+    return f"{source!r} is neither a local folder nor a model that can be downloaded from the hub. {reason}"
 
 
 def task(model: nn.Module) -> str:
-    """What the model's own head decides: "sequence", "span", "token" or "next-token"."""
+    """The task of the model's own head: "sequence", "span", "token" or "next-token"."""
     name = type(model).__name__
-    for ending, kind in TASKS.items():
-        if name.endswith(ending):
-            return kind
+    for suffix, task_name in TASKS.items():
+        if name.endswith(suffix):
+            return task_name
     raise ModelError(
-        f"{name} has no head whose decision could be explained. Pass a model for sequence classification, question "
-        f"answering, token classification or causal language modelling; a masked LM belongs in lm=..."
+        f"{name} has no head whose output could be explained. Pass a model for sequence classification, question "
+        f"answering, token classification or causal language modelling. To decode with a masked LM, pass it as lm=...",
+        part="head",
     )
 
 
 def body(model: Any) -> nn.Module:
-    """The stack of blocks with its embeddings, without the task's head."""
+    """The embeddings and blocks of a model, without its head."""
     if model.config.is_encoder_decoder:
-        raise ModelError(f"{type(model).__name__} is an encoder-decoder; nbsal explains encoders and decoders alone.")
+        name = type(model).__name__
+        raise ModelError(f"{name} is an encoder-decoder. nbsal explains encoders and decoders only.", part="encoder")
     base: nn.Module = model.base_model
     return base
 
 
 def blocks(model: Any) -> list[nn.Module]:
-    """The modules whose calls are the model's blocks, in order; ALBERT calls the same one again and again."""
+    """The block modules in the order they are called; ALBERT calls the same module repeatedly."""
     base, depth = body(model), model.config.num_hidden_layers
     lists = [(name, module) for name, module in base.named_modules() if isinstance(module, nn.ModuleList)]
     for _, candidates in sorted(lists, key=lambda pair: pair[0].count(".")):
@@ -81,63 +87,67 @@ def blocks(model: Any) -> list[nn.Module]:
     shared = next((module for name, module in lists if name.endswith("layer_groups")), None)
     if shared is not None:
         return list(shared)
-    raise ModelError(f"No stack of {depth} blocks was found in {type(model).__name__}.")
+    raise ModelError(f"{type(model).__name__} contains no list of {depth} blocks.", part="blocks")
 
 
 def first_tensor(output: Any) -> Tensor:
-    """The hidden states among what a block returns."""
+    """The hidden states in the output of a block, which is a tensor or a tuple that starts with one."""
     return output if isinstance(output, Tensor) else output[0]
 
 
 @contextmanager
 def record_layers(model: Any) -> Iterator[list[Tensor]]:
-    """A list that fills with the embedding output and every block's output while the model runs."""
-    heard: list[Tensor] = []
+    """Record the embedding output and the output of every block while the model runs."""
+    layers: list[Tensor] = []
 
-    def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def before_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         hidden = args[0] if args else kwargs["hidden_states"]
-        if heard and hidden.data_ptr() != heard[-1].data_ptr():
-            raise ModelError(f"The blocks of {type(model).__name__} do not follow one another: its layers are unknown.")
-        if not heard:
+        if layers and hidden.data_ptr() != layers[-1].data_ptr():
+            raise ModelError(
+                f"In {type(model).__name__} the input of a block is not the output of the block before it, so its "
+                "hidden layers are not defined.",
+                part="blocks",
+            )
+        if not layers:
             if torch.is_grad_enabled() and not hidden.requires_grad:
-                hidden.requires_grad_(True)  # frozen weights: the graph begins here
-            heard.append(hidden)
+                hidden.requires_grad_(True)  # with frozen weights the graph starts here
+            layers.append(hidden)
 
-    def leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-        heard.append(first_tensor(output))
+    def after_block(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        layers.append(first_tensor(output))
 
-    with _hooked(model, enter, leave):
-        yield heard
+    with _block_hooks(model, before_block, after_block):
+        yield layers
 
 
 @contextmanager
 def replace_layer(model: Any, layer: int, states: Tensor) -> Iterator[None]:
-    """The model running on with those states in place of a hidden layer's own."""
+    """Run the model with `states` in place of the hidden states of a layer."""
     calls = 0
-    end = layer == model.config.num_hidden_layers
+    is_last = layer == model.config.num_hidden_layers
 
-    def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def before_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         nonlocal calls
         calls += 1
         if calls != layer + 1:
             return None
         return ((states, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": states})
 
-    def leave(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
-        if not end or calls != layer:
+    def after_block(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+        if not is_last or calls != layer:
             return None
         return states if isinstance(output, Tensor) else (states, *output[1:])
 
-    with _hooked(model, enter, leave):
+    with _block_hooks(model, before_block, after_block):
         yield
 
 
 @contextmanager
-def _hooked(model: Any, enter: Any, leave: Any) -> Iterator[None]:
-    """The model with a hook before and one behind each of its blocks; they are gone afterwards."""
+def _block_hooks(model: Any, before_block: Any, after_block: Any) -> Iterator[None]:
+    """Hook functions before and after every block; removed at the end."""
     modules = list(dict.fromkeys(blocks(model)))
-    handles = [module.register_forward_pre_hook(enter, with_kwargs=True) for module in modules]
-    handles += [module.register_forward_hook(leave) for module in modules]
+    handles = [module.register_forward_pre_hook(before_block, with_kwargs=True) for module in modules]
+    handles += [module.register_forward_hook(after_block) for module in modules]
     try:
         yield
     finally:
@@ -147,7 +157,7 @@ def _hooked(model: Any, enter: Any, leave: Any) -> Iterator[None]:
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """The model in evaluation mode; every module's own flag comes back afterwards."""
+    """Put the model into evaluation mode, and restore every module's own training flag afterwards."""
     training = [module for module in model.modules() if module.training]
     for module in training:
         module.training = False
@@ -160,20 +170,24 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 @torch.no_grad()
 def final_norm(model: Any) -> nn.Module | None:
-    """The norm between the last block and the head (pre-norm models), found by what it does."""
+    """The norm between the last block and the head (pre-norm models), or None; detected by comparing outputs."""
     base = body(model)
     device = next(base.parameters()).device
     ids = torch.arange(4, device=device)[None] % model.config.vocab_size
-    with eval_mode(model), record_layers(model) as heard:
-        out = _read(base, ids)
-    if torch.equal(heard[-1], out):
+    with eval_mode(model), record_layers(model) as layers:
+        output = _last_hidden_state(base, ids)
+    if torch.equal(layers[-1], output):
         return None
     for module in base.modules():
         weight = getattr(module, "weight", None)
-        if weight is not None and weight.shape == out.shape[-1:] and torch.allclose(module(heard[-1]), out):
+        if weight is not None and weight.shape == output.shape[-1:] and torch.allclose(module(layers[-1]), output):
             norm: nn.Module = module
             return norm
-    raise ModelError(f"What {type(model).__name__} does between its last block and its head is not one known norm.")
+    raise ModelError(
+        f"{type(model).__name__} changes the output of its last block before the head by something other than a single "
+        "norm. nbsal cannot decode its layers.",
+        part="final norm",
+    )
 
 
 def width(model: Any) -> int:
@@ -182,107 +196,108 @@ def width(model: Any) -> int:
 
 
 def max_length(model: Any, tokenizer: Any) -> int:
-    """How many tokens the model reads at most."""
+    """The maximum number of tokens the model reads."""
     limit = int(getattr(model.config, "max_position_embeddings", 0) or 0)
-    limit = limit if limit > 0 else 10**9  # some families know no limit
-    for table in _offset_positions(model):
+    limit = limit if limit > 0 else _UNLIMITED
+    for table in _offset_position_tables(model):
         limit = len(table.weight) - int(table.padding_idx) - 1
     return min(limit, tokenizer.model_max_length if tokenizer is not None else limit)
 
 
 def first_position(model: Any) -> int:
-    """The position of a text's first token."""
-    return next((int(table.padding_idx) + 1 for table in _offset_positions(model)), 0)
+    """The position id of the first token."""
+    return next((int(table.padding_idx) + 1 for table in _offset_position_tables(model)), 0)
 
 
 def shared_tensors(model: nn.Module) -> dict[int, Any]:
-    """What lets deepcopy copy a model's modules and not its weights, so that the copy learns with the model."""
+    """A memo for `copy.deepcopy` that copies modules but shares weights, so that the copy trains with the model."""
     return {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
 
 
 def with_exact_gelu(model: Any) -> Any:
-    """The model with exact GELU in the place of its approximation; the weights are the same ones, not copies."""
+    """A copy of the model, sharing its weights, with exact GELU in place of the tanh approximation."""
     from transformers.activations import NewGELUActivation
 
-    found = copy.deepcopy(model, shared_tensors(model))
-    for module in list(found.modules()):
+    result = copy.deepcopy(model, shared_tensors(model))
+    for module in list(result.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, NewGELUActivation):
                 setattr(module, name, nn.GELU())
-    return found
+    return result
 
 
-def _offset_positions(model: Any) -> list[Any]:
-    """The position table of RoBERTa and its kin, who start counting after the padding id."""
-    named = body(model).named_modules()
-    tables = [module for name, module in named if name.endswith("position_embeddings")]
+def _offset_position_tables(model: Any) -> list[Any]:
+    """The position embeddings of RoBERTa and its relatives, which start counting after the padding id."""
+    modules = body(model).named_modules()
+    tables = [module for name, module in modules if name.endswith("position_embeddings")]
     return [table for table in tables if getattr(table, "padding_idx", None) is not None]
 
 
-def pooling(model: Any, kind: str, causal: bool) -> str | None:
+def pooling(model: Any, task_name: str, causal: bool) -> str | None:
     """Which positions a sequence head reads: "first", "last" (of the text) or "mean"; None for other heads."""
-    if kind != "sequence":
+    if task_name != "sequence":
         return None
     declared = getattr(model.config, "classifier_pooling", None)
     if declared:
         return "first" if declared == "cls" else "mean"
-    return _summary(model) or ("last" if causal else "first")
+    return _summary_type(model) or ("last" if causal else "first")
 
 
 def sees_padding(model: Any) -> bool:
-    """Whether padding changes what a model says of a text: it knows no mask (FNet), or pools over all (XLNet)."""
-    masked = "attention_mask" in inspect.signature(body(model).forward).parameters
-    return not masked or _summary(model) in ("last", "mean")
+    """True if padding changes the output: the model takes no attention mask (FNet) or pools over padding (XLNet)."""
+    has_mask = "attention_mask" in inspect.signature(body(model).forward).parameters
+    return not has_mask or _summary_type(model) in ("last", "mean")
 
 
-def _summary(model: nn.Module) -> str | None:
-    """What XLNet's summary takes."""
+def _summary_type(model: nn.Module) -> str | None:
+    """The pooling of XLNet's SequenceSummary module, if the model has one."""
     summaries = [module for module in model.modules() if type(module).__name__.endswith("SequenceSummary")]
     return str(summaries[0].summary_type) if summaries else None
 
 
 @torch.no_grad()
 def is_causal(model: Any) -> bool:
-    """Whether positions see only what stands before them.
+    """True if a position sees only itself and earlier positions.
 
-    Attention modules say so themselves as a rule; of those that do not, a probe that changes a later token tells.
+    Most attention modules declare this. For models without such a declaration, change a later token and compare.
     """
     base, size = body(model), model.config.vocab_size
-    said = {module.is_causal for module in base.modules() if isinstance(getattr(module, "is_causal", None), bool)}
-    if said:
-        return True in said
+    declared = {module.is_causal for module in base.modules() if isinstance(getattr(module, "is_causal", None), bool)}
+    if declared:
+        return True in declared
     ids = torch.tensor([[size - 1, size - 2, size - 3], [size - 1, size - 2, size - 4]], device=model.device)
     with eval_mode(model):
-        first, other = _read(base, ids)
-    return bool(torch.allclose(first[0], other[0], rtol=1e-4, atol=1e-6))
+        first, second = _last_hidden_state(base, ids)
+    return bool(torch.allclose(first[0], second[0], rtol=1e-4, atol=1e-6))
 
 
-def _read(base: nn.Module, ids: Tensor) -> Tensor:
-    """What a body makes of a probe; without a mask some warn that it may hold padding, which it may."""
-    found: Tensor = base(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True).last_hidden_state
-    return found
+def _last_hidden_state(base: nn.Module, ids: Tensor) -> Tensor:
+    """The output of a model's body; without a mask some models warn that the ids may include padding."""
+    states: Tensor = base(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True).last_hidden_state
+    return states
 
 
 def weights_version(model: nn.Module) -> tuple[Any, ...]:
-    """What differs once a weight does: where each lies, and how often it has been written."""
+    """A key that changes when any weight does: the address of each weight and how often it was written."""
     return tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in model.parameters())
 
 
 def check_weights(model: nn.Module) -> None:
-    """Refuse a model that holds NaN or infinite weights."""
+    """Refuse a model with NaN or infinite weights."""
     for name, parameter in model.named_parameters():
         if parameter.is_meta:
-            raise ModelError(f"The model's weight {name} {_NOWHERE}")
+            raise ModelError(f"The weight {name} {_META_DEVICE}", part=name)
         if not torch.isfinite(parameter).all():
-            raise ModelError(f"The model's weight {name} holds NaN or infinite values: it cannot be explained.")
+            raise ModelError(f"The weight {name} contains NaN or infinity, so no explanation is possible.", part=name)
 
 
 def check_device(model: Any) -> None:
-    """Refuse a model without numbers, and half precision on the CPU: its gradients are too coarse to rank tokens by."""
+    """Refuse the meta device, and half precision on the CPU, where gradients are too coarse to rank tokens."""
     if model.device.type == "meta":
-        raise ModelError(f"{type(model).__name__} {_NOWHERE}")
+        raise ModelError(f"{type(model).__name__} {_META_DEVICE}", part="device")
     if model.device.type == "cpu" and model.dtype in (torch.float16, torch.bfloat16):
         raise ModelError(
-            f"The model is in {str(model.dtype).removeprefix('torch.')} on the CPU, too coarse for gradients there: "
-            f'load it with dtype="float32", or convert it with model.float().'
+            f"The model is in {str(model.dtype).removeprefix('torch.')} on the CPU, where gradients are too coarse. "
+            'Load it with dtype="float32" or convert it with model.float().',
+            part="dtype",
         )

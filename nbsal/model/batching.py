@@ -1,7 +1,6 @@
-"""Room: batches that are packed as full as they may be; work on one that does not fit into memory goes on by halves.
+"""Batching under a memory limit: fill batches up to a limit; on out-of-memory, retry in halves.
 
-That a batch was halved is no part of a result: texts do not see each other, so their scores are those of the whole
-batch. It is told in a warning.
+Texts in a batch do not influence each other, so halving a batch does not change its scores; a warning reports it.
 """
 
 import traceback
@@ -15,17 +14,17 @@ import torch
 from nbsal.errors import OutOfMemory
 
 TYPICAL_LENGTH = 128  # tokens; a longer text counts as several when a batch is filled
-MAX_PADDING = 256  # padding tokens a batch; beyond that, another batch costs less
+MAX_PADDING = 256  # padding tokens per batch; beyond this, a separate batch costs less
 
 T = TypeVar("T")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
-# What allocators say that raise plain RuntimeErrors: Apple's, the CPU's under Linux and under Windows, cuBLAS's.
-_SAID = ("out of memory", "can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
+# Messages of allocators that raise a plain RuntimeError: MPS, the CPU under Linux and under Windows, cuBLAS.
+_OUT_OF_MEMORY_MESSAGES = ("out of memory", "can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 def fill_batches(items: Iterable[T], full: Callable[[list[T], T], bool]) -> Iterator[list[T]]:
-    """Items in batches, in order; `full` says whether a batch has no room for the next one.
+    """Group items into batches, in order; `full` says whether a batch has no room for the next item.
 
     >>> list(fill_batches([1, 2, 3, 4], lambda batch, item: sum(batch) + item > 5))
     [[1, 2], [3], [4]]
@@ -43,27 +42,27 @@ def fill_batches(items: Iterable[T], full: Callable[[list[T], T], bool]) -> Iter
 def length_batches(
     lengths: Sequence[int], size: int, pairwise: bool = False, alone: Container[int] = ()
 ) -> Iterator[list[int]]:
-    """Places of texts in batches of similar length; those in `alone` are batches of their own.
+    """Group the indices of texts into batches of similar length; those in `alone` get a batch of their own.
 
-    A long text counts as several, by its length or, where pairs of positions are read (`pairwise`), by its square: a
-    batch of long texts would fill the memory of a laptop. A batch also ends where the next text would add more padding
-    than another batch costs.
+    A long text counts as several, in proportion to its length, or to its square where the method reads pairs of
+    positions (`pairwise`): a batch of long texts would fill the memory of a laptop. A batch also ends where the next
+    text would add more padding than a separate batch costs.
 
     >>> list(length_batches([5, 900, 6], size=8))
     [[0, 2], [1]]
     """
 
-    def is_full(batch: list[int], place: int) -> bool:
-        longest, power = lengths[place], 2 if pairwise else 1
+    def is_full(batch: list[int], index: int) -> bool:
+        longest, power = lengths[index], 2 if pairwise else 1
         padding = sum(longest - lengths[other] for other in batch)
-        crowded = (len(batch) + 1) * max(1.0, longest / TYPICAL_LENGTH) ** power > size
-        return place in alone or crowded or padding > MAX_PADDING
+        exceeds_size = (len(batch) + 1) * max(1.0, longest / TYPICAL_LENGTH) ** power > size
+        return index in alone or exceeds_size or padding > MAX_PADDING
 
-    return fill_batches(sorted(range(len(lengths)), key=lambda place: lengths[place]), is_full)
+    return fill_batches(sorted(range(len(lengths)), key=lambda index: lengths[index]), is_full)
 
 
-def run_in_halves(items: Sequence[T], run: Callable[[Sequence[T]], Found]) -> list[Found]:
-    """What `run` finds of all items, or else of as large parts of them as there is memory for, in order.
+def run_in_halves(items: Sequence[T], run: Callable[[Sequence[T]], Result]) -> list[Result]:
+    """Call `run` with all items; on out-of-memory, call it with each half. Returns the results in order.
 
     >>> run_in_halves([1, 2, 3], sum)
     [6]
@@ -74,55 +73,56 @@ def run_in_halves(items: Sequence[T], run: Callable[[Sequence[T]], Found]) -> li
     except OutOfMemory:
         if len(items) < 2:
             raise
-    _tell()
+    _warn_halving()
     half = len(items) // 2
-    return [found for part in (items[:half], items[half:]) for found in run_in_halves(part, run)]
+    return [result for part in (items[:half], items[half:]) for result in run_in_halves(part, run)]
 
 
-def run_halving(most: int, run: Callable[[int], Found]) -> Found:
-    """What `run` finds when it takes so many at a time, or else as many as there is memory for.
+def run_halving(batch_size: int, run: Callable[[int], Result]) -> Result:
+    """Call `run` with a batch size; on out-of-memory, call it again with half of that.
 
     >>> run_halving(4, lambda count: [[1, 2, 3, 4][at : at + count] for at in range(0, 4, count)])
     [[1, 2, 3, 4]]
     """
     try:
         with memory_errors():
-            return run(most)
+            return run(batch_size)
     except OutOfMemory:
-        if most < 2:
+        if batch_size < 2:
             raise
-    _tell()
-    return run_halving(most // 2, run)
+    _warn_halving()
+    return run_halving(batch_size // 2, run)
 
 
 @contextmanager
 def memory_errors() -> Iterator[None]:
-    """A sentence in place of what an allocator says; what the failed work held is let go."""
+    """Raise OutOfMemory in place of an allocator's error, and release the tensors of the failed call."""
     try:
         yield
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        traceback.clear_frames(error.__traceback__)  # else its tensors live as long as somebody keeps the error
+        traceback.clear_frames(error.__traceback__)  # otherwise its tensors live as long as the error
         if isinstance(error, OutOfMemory):
             raise
-        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise OutOfMemory(
-            f"There is not enough memory for one text at a time ({said:.200}). Explain a "
-            "shorter text, choose a method that keeps less (see `nbsal methods`), or load the model where there is "
-            'more memory: nbsal.load(..., device="cpu").'
+            f"There is not enough memory, even for one text at a time ({reason:.200}). Explain a shorter text, choose "
+            "a method that needs less memory (see `nbsal methods`), or load the model on a device with more memory, "
+            'for example nbsal.load(..., device="cpu").'
         ) from error
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error is an allocator's."""
+    """True if an allocator raised the error."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    return isinstance(error, RuntimeError) and any(said.lower() in str(error).lower() for said in _SAID)
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and any(part.lower() in text for part in _OUT_OF_MEMORY_MESSAGES)
 
 
-def _tell() -> None:
+def _warn_halving() -> None:
     warnings.warn(
-        "A batch did not fit into memory: it is halved, and the work goes on. A smaller batch_size saves the attempts.",
+        "A batch did not fit into memory; retrying in halves. Pass a smaller batch_size to avoid the retries.",
         stacklevel=3,
     )

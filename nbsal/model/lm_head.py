@@ -1,7 +1,7 @@
-"""LanguageHead: the pretrained LM head as a decoder of any hidden layer.
+"""The pretrained LM head as a decoder of any hidden layer.
 
-The vocabulary is visited a chunk at a time with a running logsumexp, and only the columns that are asked for are kept:
-the matrix of all positions by all tokens never exists.
+The vocabulary is processed in chunks with a running logsumexp, and only the requested columns are kept: the full matrix
+of positions by vocabulary is never in memory.
 """
 
 import copy
@@ -14,18 +14,18 @@ from torch import Tensor, nn
 from nbsal.errors import LanguageHeadError
 from nbsal.model import architecture
 
-CHUNK = 4096  # vocabulary entries visited at a time
-ROWS = 2048  # hidden states visited at a time: a chunk of logits stays near 32 MB
+CHUNK = 4096  # vocabulary entries per chunk
+ROWS = 2048  # hidden states per chunk: a chunk of logits takes about 32 MB
 
 HINT = (
-    "Pass the pretrained checkpoint this model was fine-tuned from, for example "
-    'nbsal.load(model, lm="roberta-base") or lm="path/to/the/pretrained", or lm="tied" to decode with '
-    "the model's own input embeddings."
+    "Pass the pretrained checkpoint that this model was fine-tuned from, for example "
+    'nbsal.load(model, lm="roberta-base") or lm="path/to/checkpoint", or pass lm="tied" to decode with the input '
+    "embeddings of the model."
 )
 
 
-class _Passage(nn.Module):
-    """Stands where a body was: returns the hidden states it is given, past the final norm."""
+class _NormOnlyBody(nn.Module):
+    """A replacement for a model's body that applies only the final norm to the hidden states passed in."""
 
     def __init__(self, norm: nn.Module | None) -> None:
         super().__init__()
@@ -39,10 +39,10 @@ class _Passage(nn.Module):
 
 @dataclass(frozen=True)
 class LMHead:
-    """What turns hidden states [rows, width] into logits over the vocabulary.
+    """An LM head, which turns hidden states [rows, width] into logits over the vocabulary.
 
-    `transform` is all the head does before its last linear map; `weight` and `bias` are that map. They are the model's
-    own weights, and change with it.
+    `transform` is everything before the last linear layer; `weight` and `bias` are that layer. They are the model's own
+    weights, so they change when the model is trained.
     """
 
     transform: nn.Module
@@ -51,41 +51,41 @@ class LMHead:
     source: str
 
     @property
-    def vocabulary(self) -> int:
-        """The number of tokens it knows."""
+    def vocab_size(self) -> int:
+        """The number of tokens in the vocabulary."""
         return self.weight.shape[0]
 
     def to(self, device: torch.device, dtype: torch.dtype) -> "LMHead":
-        """The same head on another device or in another precision."""
+        """A copy of the head on another device or in another precision."""
         transform = copy.deepcopy(self.transform).to(device=device, dtype=dtype)
         bias = None if self.bias is None else self.bias.detach().to(device, dtype)
         return LMHead(transform, self.weight.detach().to(device, dtype), bias, self.source)
 
     @property
-    def stamp(self) -> tuple[Any, ...]:
-        """What differs once a weight does, or the head is moved."""
-        last = [self.weight] if self.bias is None else [self.weight, self.bias]
-        written = tuple((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in last)
-        return *architecture.weights_version(self.transform), *written
+    def weights_version(self) -> tuple[Any, ...]:
+        """A key that changes when a weight does or the head is moved."""
+        linear = [self.weight] if self.bias is None else [self.weight, self.bias]
+        versions = tuple((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in linear)
+        return *architecture.weights_version(self.transform), *versions
 
     @torch.no_grad()
     def features(self, hidden: Tensor) -> Tensor:
-        """What the last linear map reads, for hidden states [rows, width]."""
+        """The input of the last linear layer, for hidden states [rows, width]."""
         features: Tensor = self.transform(hidden)
         return features
 
     @torch.no_grad()
     def logits(self, features: Tensor, columns: Tensor) -> Tensor:
-        """Logits [rows, columns] of those token ids alone."""
+        """Logits [rows, columns] of the given token ids only."""
         bias = None if self.bias is None else self.bias[columns]
         return nn.functional.linear(features, self.weight[columns], bias)
 
     @torch.no_grad()
     def log_normaliser(self, features: Tensor, coarse: bool = False) -> Tensor:
-        """log of the softmax's denominator for each row; `coarse` multiplies in bfloat16."""
+        """The log of the softmax denominator of each row; `coarse` multiplies in bfloat16."""
         dtype = torch.bfloat16 if coarse else features.dtype
         total = features.new_full((len(features),), -torch.inf)
-        for first in range(0, self.vocabulary, CHUNK):
+        for first in range(0, self.vocab_size, CHUNK):
             chunk = slice(first, first + CHUNK)
             weight = self.weight[chunk].to(dtype).T
             bias = None if self.bias is None else self.bias[chunk]
@@ -97,44 +97,45 @@ class LMHead:
         return total
 
     def probabilities(self, hidden: Tensor, columns: Tensor) -> Tensor:
-        """Probabilities [rows, columns] that a row of hidden states is one of those tokens."""
+        """Probabilities [rows, columns] of the given token ids, for hidden states [rows, width]."""
         features = self.features(hidden)
         return (self.logits(features, columns) - self.log_normaliser(features)[:, None]).exp()
 
 
 def from_model(lm: Any, source: str) -> LMHead:
-    """The head of a model with an LM head, which is neither copied nor touched."""
+    """The LM head of a model; the model itself is neither copied nor changed."""
     decoder = lm.get_output_embeddings()
-    if decoder is None or not _decides_tokens(lm):
-        raise LanguageHeadError(f"{source} ({type(lm).__name__}) has no LM head. {HINT}")
+    if decoder is None or not _predicts_tokens(lm):
+        raise LanguageHeadError(f"{source} ({type(lm).__name__}) has no LM head. {HINT}", part="lm_head")
     try:
-        return _taken_from(lm, decoder, source)
+        return _separate(lm, decoder, source)
     except (AttributeError, TypeError, ValueError, RuntimeError, KeyError) as error:
         raise LanguageHeadError(
-            f"The LM head of {type(lm).__name__} is not one nbsal knows how to use alone: {error}."
+            f"nbsal cannot run the LM head of {type(lm).__name__} separately from the model: {error}.", part="lm_head"
         ) from error
 
 
-def _taken_from(lm: Any, decoder: Any, source: str) -> LMHead:
+def _separate(lm: Any, decoder: Any, source: str) -> LMHead:
+    """The head without the body of its model; `decoder` is its last linear layer."""
     norm = architecture.final_norm(lm)
-    passage = _Passage(copy.deepcopy(norm, architecture.shared_tensors(lm)))
-    # The memo puts a stand-in where deepcopy would enter the body, or the last linear map.
-    stock = copy.deepcopy(lm, architecture.shared_tensors(lm) | {id(lm.base_model): passage}).eval()
-    bare = copy.deepcopy(
-        lm, architecture.shared_tensors(lm) | {id(lm.base_model): passage, id(decoder): nn.Identity()}
-    ).eval()
-    head = LMHead(_Logits(bare), decoder.weight, getattr(decoder, "bias", None), source)
-    _check_linear(head, stock, architecture.width(lm))
+    body = _NormOnlyBody(copy.deepcopy(norm, architecture.shared_tensors(lm)))
+    # The memo makes deepcopy use replacements for the body and for the last linear layer.
+    memo = architecture.shared_tensors(lm) | {id(lm.base_model): body}
+    full_head = copy.deepcopy(lm, dict(memo)).eval()
+    transform = copy.deepcopy(lm, memo | {id(decoder): nn.Identity()}).eval()
+    head = LMHead(_Logits(transform), decoder.weight, getattr(decoder, "bias", None), source)
+    _check_linear(head, full_head, architecture.width(lm))
     return head
 
 
 def tied(model: Any) -> LMHead:
-    """The model's own input embeddings as a decoder, h E^T: nothing to download, weaker at late layers."""
+    """The model's own input embeddings as a decoder, h E^T: no download, but weaker at late layers."""
     weight = model.get_input_embeddings().weight
     if weight.shape[1] != architecture.width(model):
         raise LanguageHeadError(
-            f'lm="tied" needs input embeddings as wide as the hidden states: {type(model).__name__} has '
-            f"{weight.shape[1]} and {architecture.width(model)}. Pass the pretrained checkpoint with its LM head instead."
+            f'lm="tied" needs input embeddings as wide as the hidden states. {type(model).__name__} has widths '
+            f"{weight.shape[1]} and {architecture.width(model)}. Pass a pretrained checkpoint with an LM head instead.",
+            part="input embeddings",
         )
     norm = architecture.final_norm(model)
     transform = nn.Identity() if norm is None else copy.deepcopy(norm, architecture.shared_tensors(norm))
@@ -142,66 +143,70 @@ def tied(model: Any) -> LMHead:
 
 
 def load(source: str) -> Any:
-    """A checkpoint's model with its LM head, or the sentence that says why it has none."""
+    """Load a checkpoint with its LM head; LanguageHeadError says why it has none."""
     import transformers
 
     config = architecture.read_config(source)
-    named = (config.architectures or [""])[0]
-    if named.endswith(("ForSequenceClassification", "ForQuestionAnswering", "ForTokenClassification")):
+    name = (config.architectures or [""])[0]
+    if name.endswith(("ForSequenceClassification", "ForQuestionAnswering", "ForTokenClassification")):
         raise LanguageHeadError(
-            f"{source} is a {named} checkpoint: its LM head would be random. {HINT}",
+            f"{source} is a {name} checkpoint, so its LM head would be random. {HINT}", part="lm_head"
         )
     masked = type(config) in transformers.MODEL_FOR_MASKED_LM_MAPPING
-    if named.endswith(("ForCausalLM", "LMHeadModel")):
+    if name.endswith(("ForCausalLM", "LMHeadModel")):
         masked = False
-    kind = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
+    model_class = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
     if not masked and type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
-        raise LanguageHeadError(f"{source} ({config.model_type}) has no LM head in transformers. {HINT}")
-    model, report = architecture.read_weights(kind, source, torch.float32)
+        message = f"{source}: transformers has no LM head for the architecture {config.model_type}. {HINT}"
+        raise LanguageHeadError(message, part="lm_head")
+    model, report = architecture.read_weights(model_class, source, torch.float32)
     missing = sorted(report["missing_keys"])
     if missing:
-        raise LanguageHeadError(
-            f"{source} lacks weights of an LM head ({', '.join(missing[:3])}{', ...' if missing[3:] else ''}): "
-            f"they would be random. {HINT}"
-        )
+        names = ", ".join(missing[:3]) + (", ..." if missing[3:] else "")
+        message = f"{source} lacks weights of the LM head ({names}), which would be random. {HINT}"
+        raise LanguageHeadError(message, part=missing[0])
     return model
 
 
 def check_fits(head: LMHead, width: int, model: Any) -> None:
-    """Refuse a head whose vocabulary or width is not the model's."""
+    """Refuse a head whose width or vocabulary size differs from the model's."""
     if width != architecture.width(model):
         raise LanguageHeadError(
             f"The LM head of {head.source} reads {width} features, the model's hidden states have "
-            f"{architecture.width(model)}: it belongs to another model. {HINT}"
+            f"{architecture.width(model)}: it belongs to another model. {HINT}",
+            part="width",
         )
-    if head.vocabulary != model.config.vocab_size:
+    if head.vocab_size != model.config.vocab_size:
         raise LanguageHeadError(
-            f"The LM head of {head.source} knows {head.vocabulary} tokens, the model {model.config.vocab_size}: "
-            f"it has another vocabulary. {HINT}"
+            f"The LM head of {head.source} has {head.vocab_size} tokens, the model {model.config.vocab_size}: "
+            f"it belongs to another vocabulary. {HINT}",
+            part="vocabulary",
         )
 
 
 class _Logits(nn.Module):
-    """The head of a model whose body is a passage, from hidden states to whatever it returns as logits."""
+    """The logits of a model whose body was replaced by _NormOnlyBody, as a function of hidden states."""
 
-    def __init__(self, headed: nn.Module) -> None:
+    def __init__(self, model: nn.Module) -> None:
         super().__init__()
-        self.headed = headed
+        self.model = model
 
     def forward(self, hidden: Tensor) -> Tensor:
-        logits: Tensor = self.headed(inputs_embeds=hidden[None]).logits
+        logits: Tensor = self.model(inputs_embeds=hidden[None]).logits
         return logits[0]
 
 
-def _decides_tokens(lm: Any) -> bool:
+def _predicts_tokens(lm: Any) -> bool:
     return type(lm).__name__.endswith(("ForMaskedLM", "ForCausalLM", "LMHeadModel"))
 
 
 @torch.no_grad()
-def _check_linear(head: LMHead, stock: nn.Module, width: int) -> None:
-    """Some heads scale or cap their logits after the linear map; those would be decoded wrongly."""
+def _check_linear(head: LMHead, full_head: nn.Module, width: int) -> None:
+    """Refuse heads that scale or cap their logits after the last linear layer, which LMHead would miss."""
     weight = head.weight
-    probe = torch.randn(2, width, generator=torch.Generator().manual_seed(0)).to(weight)
-    ours = head.logits(head.features(probe), torch.arange(head.vocabulary, device=weight.device))
-    if not torch.allclose(ours, _Logits(stock)(probe), rtol=1e-3, atol=1e-4):
-        raise LanguageHeadError(f"The LM head of {type(stock).__name__} changes its logits after its last linear map.")
+    hidden = torch.randn(2, width, generator=torch.Generator().manual_seed(0)).to(weight)
+    logits = head.logits(head.features(hidden), torch.arange(head.vocab_size, device=weight.device))
+    if not torch.allclose(logits, _Logits(full_head)(hidden), rtol=1e-3, atol=1e-4):
+        name = type(full_head).__name__
+        message = f"The LM head of {name} changes its logits after the last linear layer. nbsal cannot decode with it."
+        raise LanguageHeadError(message, part="lm_head")

@@ -1,4 +1,4 @@
-"""Loading: names, folders, hub ids and models in memory become subjects."""
+"""Load a model from a name, a folder, a hub id or memory, as a subject."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +11,8 @@ from nbsal.model import architecture, lm_head, tokenize
 from nbsal.model.lm_head import LMHead
 from nbsal.model.subject import Subject
 
+_DTYPES = ("float32", "float64", "bfloat16", "float16")
+
 
 def load(
     model: Any,
@@ -21,11 +23,19 @@ def load(
     device: Any = None,
     dtype: str = "float32",
 ) -> Subject:
-    """A subject from an embedded name ("demo/reviews"), a hub id, a local folder, or a model in memory.
+    """Load a model and its tokenizer as a subject, which explainers take.
 
-    `lm` is the pretrained checkpoint (id, folder or model) whose LM head decodes hidden layers; "tied" decodes with the
-    model's own input embeddings. Models with an LM head of their own need none. `dtype` says how to load weights; a
-    model in memory stays as it is.
+    `model` is one of:
+    - the name of an embedded model ("demo/reviews", "demo/news", "demo/nli", "demo/answers");
+    - the folder of a saved checkpoint, as a string or a `Path`;
+    - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
+    - a `transformers.PreTrainedModel` in memory, which is used as it is.
+
+    `tokenizer` is a transformers tokenizer, a folder or a hub id; the default is the tokenizer saved with the model.
+    `lm` is the pretrained checkpoint (hub id, folder or model) whose LM head decodes hidden layers; "tied" decodes with
+    the model's own input embeddings. Models with an LM head of their own need none. `labels` are names for the classes,
+    as a list or a dict from class number to name. `device` and `dtype` say where and in which precision ("float32",
+    "float64", "bfloat16", "float16") to load weights; a model in memory is never moved or converted.
 
     >>> import nbsal
     >>> nbsal.load("demo/news").labels
@@ -33,100 +43,119 @@ def load(
     """
     import transformers
 
-    name, layer, own, mask = None, None, None, None
+    name, layer, default_tokenizer, mask = None, None, None, None
     if isinstance(model, str) and model.startswith("demo/"):
         from nbsal import samples
 
-        name, layer, own = model, samples.DEFAULT_LAYER, samples.base.tokenizer()
-        model = samples.build(name).to(_dtype(dtype))
+        name, layer, default_tokenizer = model, samples.DEFAULT_LAYER, samples.base.tokenizer()
+        model = samples.build(name).to(_parse_dtype(dtype))
         lm, mask = samples.build_lm() if lm is None else lm, samples.mask(name)
     elif isinstance(model, str | Path):
         name = str(model)
-        model = _from_checkpoint(name, _dtype(dtype))
-        own = _own_tokenizer(name)
+        model = _load_checkpoint(name, _parse_dtype(dtype))
+        default_tokenizer = _saved_tokenizer(name)
     elif not isinstance(model, transformers.PreTrainedModel):
-        raise InputError(f"A model is a name, a folder or a transformers model, not {type(model).__name__}.")
+        message = f"model must be a name, a folder or a transformers model, not {type(model).__name__}."
+        raise InputError(message, argument="model", value=model)
     elif Path(model.config.name_or_path or "?").is_dir():
-        own = _own_tokenizer(model.config.name_or_path)
-    model = _placed(model, device, own=name is None)
+        default_tokenizer = _saved_tokenizer(model.config.name_or_path)
+    model = _move_to_device(model, device, in_memory=name is None)
     architecture.check_device(model)
     architecture.check_weights(model)
-    tokenizer = _named_tokenizer(str(tokenizer)) if isinstance(tokenizer, str | Path) else tokenizer
-    if tokenizer is not None and not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
-        kinds = "a folder, a hub id or a transformers tokenizer"
-        raise InputError(f"tokenizer is {kinds}, not {type(tokenizer).__name__}.")
-    tokenize.check_tokenizer(model, tokenizer, own)
-    tokenizer = tokenizer or own
-    head = _find_lm_head(model, tokenizer, lm)
+    tokenizer = _check_tokenizer(tokenizer)
+    tokenize.check_tokenizer(model, tokenizer, default_tokenizer)
+    tokenizer = tokenizer or default_tokenizer
+    head = _load_lm_head(model, tokenizer, lm)
     return Subject(model, tokenizer, name=name, labels=labels, lm_head=head, default_layer=layer, mask=mask)
 
 
-def _dtype(name: str) -> torch.dtype:
-    valid = ("float32", "float64", "bfloat16", "float16")
-    if str(name).removeprefix("torch.") not in valid:
-        raise UnknownName("dtype", name, valid)
-    return getattr(torch, str(name).removeprefix("torch."))  # type: ignore[no-any-return]
+def _parse_dtype(name: str) -> torch.dtype:
+    plain = str(name).removeprefix("torch.")
+    if plain not in _DTYPES:
+        raise UnknownName("dtype", name, _DTYPES)
+    return getattr(torch, plain)  # type: ignore[no-any-return]
 
 
-def _from_checkpoint(source: str, dtype: torch.dtype) -> Any:
+def _load_checkpoint(source: str, dtype: torch.dtype) -> Any:
     import transformers
 
     config = architecture.read_config(source)
-    kind = getattr(transformers, (config.architectures or ["none"])[0], None)
-    if kind is None:
-        raise ModelError(f"{source} does not name an architecture that transformers knows: {config.architectures}.")
-    model, report = architecture.read_weights(kind, source, dtype)
+    model_class = getattr(transformers, (config.architectures or ["none"])[0], None)
+    if model_class is None:
+        message = f"The checkpoint {source} names an architecture that transformers lacks: {config.architectures}."
+        raise ModelError(message, part="architecture")
+    model, report = architecture.read_weights(model_class, source, dtype)
     if report["missing_keys"]:
-        missing = ", ".join(sorted(report["missing_keys"])[:3])
-        raise ModelError(f"{source} lacks weights of its own head ({missing}): its decisions would be random.")
+        missing = sorted(report["missing_keys"])
+        names = ", ".join(missing[:3])
+        message = f"{source} lacks weights ({names}), which would be random. Pass a checkpoint with a trained head."
+        raise ModelError(message, part=missing[0])
     return model
 
 
-def _own_tokenizer(source: str) -> Any:
+def _check_tokenizer(tokenizer: Any) -> Any:
+    """The tokenizer, loaded if it is a folder or a hub id."""
+    import transformers
+
+    if isinstance(tokenizer, str | Path):
+        loaded = _saved_tokenizer(str(tokenizer))
+        if loaded is None:
+            message = f"No tokenizer can be loaded from {str(tokenizer)!r}. Pass a folder, a hub id or a tokenizer."
+            raise InputError(message, argument="tokenizer", value=tokenizer)
+        return loaded
+    if tokenizer is not None and not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
+        message = f"tokenizer must be a folder, a hub id or a transformers tokenizer, not {type(tokenizer).__name__}."
+        raise InputError(message, argument="tokenizer", value=tokenizer)
+    return tokenizer
+
+
+def _saved_tokenizer(source: str) -> Any:
+    """The tokenizer of a folder or a hub id, or None."""
     import transformers
 
     try:
         return transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False)
-    except Exception:  # whatever is wrong with it: a model without a tokenizer still explains token ids
+    except Exception:  # many kinds; a model without a tokenizer can still explain token ids
         return None
 
 
-def _named_tokenizer(source: str) -> Any:
-    found = _own_tokenizer(source)
-    if found is None:
-        raise InputError(f"No tokenizer was found at {source!r}: give a folder, a hub id or a tokenizer.")
-    return found
-
-
-def _placed(model: Any, device: Any, own: bool) -> Any:
-    """A model on the device asked for; one in memory is the user's `own`, and is never moved."""
+def _move_to_device(model: Any, device: Any, in_memory: bool) -> Any:
+    """The model on the requested device; a model that the user passed in memory is never moved."""
     try:
-        wanted = None if device is None else torch.device(device)
-        if not own:
-            return model.to(wanted or ("cuda" if torch.cuda.is_available() else "cpu"))
+        requested = None if device is None else torch.device(device)
+        if not in_memory:
+            return model.to(requested or ("cuda" if torch.cuda.is_available() else "cpu"))
     except (RuntimeError, AssertionError, TypeError) as error:
-        raise InputError(f"device={device!r} cannot be used here: {str(error).splitlines()[0]}") from error
-    if wanted is not None and (wanted.type, wanted.index or 0) != (model.device.type, model.device.index or 0):
-        raise InputError(f"The model lies on {model.device}; a model in memory stays there: call model.to({device!r}).")
+        message = f"device={device!r} cannot be used here: {str(error).splitlines()[0]}"
+        raise InputError(message, argument="device", value=device) from error
+    if requested is None:
+        return model
+    if (requested.type, requested.index or 0) != (model.device.type, model.device.index or 0):
+        raise InputError(
+            f"device={device!r}, but the model is on {model.device}, and nbsal does not move models passed in memory. "
+            f"Call model.to({device!r}) first.",
+            argument="device",
+            value=device,
+        )
     return model
 
 
-def _find_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
+def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
     if isinstance(lm, str) and lm == "tied":
         return lm_head.tied(model)
     if lm is None:
-        own = architecture.task(model) == "next-token"
-        return lm_head.from_model(model, "its own LM head") if own else None
+        return lm_head.from_model(model, "its own LM head") if architecture.task(model) == "next-token" else None
     from transformers import PreTrainedModel
 
     if not isinstance(lm, str | Path | PreTrainedModel):
-        kinds = "a checkpoint's id or folder, a transformers model, or 'tied'"
-        raise InputError(f"lm is {kinds}, not {type(lm).__name__}.")
+        message = f"lm must be a folder, a hub id, a transformers model or 'tied', not {type(lm).__name__}."
+        raise InputError(message, argument="lm", value=lm)
     source = str(lm) if isinstance(lm, str | Path) else lm.config.name_or_path or type(lm).__name__
     pretrained = lm_head.load(source) if isinstance(lm, str | Path) else lm
     head = lm_head.from_model(pretrained, source)
     lm_head.check_fits(head, architecture.width(pretrained), model)
-    theirs = _own_tokenizer(source) if isinstance(lm, str | Path) else None
-    if theirs is not None and tokenizer is not None and theirs.get_vocab() != tokenizer.get_vocab():
-        raise LanguageHeadError(f"{source} numbers its tokens otherwise than the model: it has another vocabulary.")
+    lm_tokenizer = _saved_tokenizer(source) if isinstance(lm, str | Path) else None
+    if lm_tokenizer is not None and tokenizer is not None and lm_tokenizer.get_vocab() != tokenizer.get_vocab():
+        message = f"{source} has other token ids than the model: it belongs to another vocabulary."
+        raise LanguageHeadError(message, part="vocabulary")
     return head

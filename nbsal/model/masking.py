@@ -1,8 +1,9 @@
-"""Hiding: a subject read with any of a text's tokens hidden, no subset of them twice while its weights stay.
+"""Forward passes with tokens hidden, cached for as long as the model's weights stay the same.
 
-A token is removed by dropping it while everyone else keeps its position, which costs only the tokens that stay. Where
-that is not the same as a token nobody attends to (models that measure distances by index), a self-test on the texts at
-hand notices, and tokens are masked in place.
+A coalition is a subset of a text's tokens that stays visible. To remove a token, its row is run without it while the
+other tokens keep their positions, so the cost depends on the visible tokens only. For models that measure distances by
+index this differs from a token that nobody attends to; a self-test on the texts at hand detects that, and the attention
+mask hides their tokens instead.
 """
 
 import inspect
@@ -24,15 +25,15 @@ from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter
 
 WAYS = ("remove", "mask", "pad")
-TOKENS = 2048  # a batch: enough to fill a processor's vector units, little enough to stay in its caches
+TOKENS = 2048  # per batch: enough to fill a processor's vector units, few enough to stay in its caches
 Coalitions = NDArray[np.bool_]
 
 
 class MaskedModel:
-    """What a subject says of texts with some of their tokens hidden.
+    """Run a subject on texts with some of their tokens hidden; each coalition of a text is run only once.
 
-    `way` is "remove" (for all others the token is gone), "mask" or "pad" (that token stands in its place, in full
-    view), or the id of a token to put there.
+    `way` says how a token is hidden: "remove" (no other token sees it), "mask" or "pad" (replaced by the mask or
+    padding token, which the others do see), or the id of a replacement token.
 
     >>> import nbsal
     >>> subject = nbsal.load("demo/reviews")
@@ -45,256 +46,276 @@ class MaskedModel:
     def __init__(self, subject: Subject, way: str | int = "remove") -> None:
         self.subject = subject
         self.way = way
-        self.filler = _filler(subject, way)
-        self.forwards = 0  # subsets that the model was run on
-        self._known: dict[tuple[Any, ...], _Known] = {}
-        self._weights = architecture.weights_version(subject.model)  # what is known is known of these
-        self._first = architecture.first_position(subject.model)
-        self._placing = "position_ids" in inspect.signature(subject.model.forward).parameters
-        # A decision that is read at positions needs every position to be there.
-        droppable = way == "remove" and self._placing and subject.task == "sequence"
-        self._droppable = _Lengths() if droppable else _Lengths(failed=0)
+        self.filler = _filler_id(subject, way)
+        self.forwards = 0  # coalitions that the model was run on
+        self._cache: dict[tuple[Any, ...], _CachedRow] = {}
+        self._weights_version = architecture.weights_version(subject.model)  # of the cached results
+        self._first_position = architecture.first_position(subject.model)
+        self._passes_positions = "position_ids" in inspect.signature(subject.model.forward).parameters
+        # Outputs at positions need every position to be there.
+        can_drop = way == "remove" and self._passes_positions and subject.task == "sequence"
+        self._droppable = _DroppableLengths() if can_drop else _DroppableLengths(shortest_failed=0)
 
-    def logits(self, rows: Sequence[Row], kept: Sequence[Any], meter: Meter | None = None) -> list[Tensor]:
-        """Logits of every text under each of its subsets: a [subset, ...] tensor a text, on the CPU.
+    def logits(self, rows: Sequence[Row], coalitions: Sequence[Any], meter: Meter | None = None) -> list[Tensor]:
+        """Logits of every text for each of its coalitions: one [coalition, ...] tensor per text, on the CPU.
 
-        `kept` holds a [subset, token] table a text, true where the token stays. `meter` counts subsets; a cancelled
-        call keeps what it has read, and the next one goes on from there.
+        `coalitions` holds one [coalition, token] table per text, true where a token stays visible. `meter` counts
+        coalitions; a cancelled call keeps its results in the cache, and the next call resumes from there.
         """
-        return self._asked(rows, kept, [None] * len(rows), meter)
+        return self._evaluate(rows, coalitions, [None] * len(rows), meter)
 
     def values(
-        self, rows: Sequence[Row], kept: Sequence[Any], targets: Sequence[Target], meter: Meter | None = None
+        self, rows: Sequence[Row], coalitions: Sequence[Any], targets: Sequence[Target], meter: Meter | None = None
     ) -> list[Tensor]:
-        """The explained number of every text under each of its subsets, [subset] a text; its logits are let go."""
-        return self._asked(rows, kept, targets, meter)
+        """The explained number of every text for each of its coalitions: one [coalition] tensor per text.
 
-    def inputs(self, rows: Sequence[Row], kept: Sequence[Any]) -> dict[str, Tensor]:
-        """What the model's forward takes for each text with one subset of its tokens, every position in place."""
+        Only this number is cached, not the logits.
+        """
+        return self._evaluate(rows, coalitions, targets, meter)
+
+    def inputs(self, rows: Sequence[Row], coalitions: Sequence[Any]) -> dict[str, Tensor]:
+        """The model inputs for one coalition of each text, with hidden tokens left in place."""
         with self.subject.lock, torch.inference_mode(), architecture.eval_mode(self.subject.model):
-            self._test(rows)
-        return self._inputs([self._shown(row, one, False) for row, one in zip(rows, kept, strict=True)])
+            self._self_test(rows)
+        pairs = zip(rows, coalitions, strict=True)
+        return self._batch_inputs([self._mask_row(row, coalition, False) for row, coalition in pairs])
 
-    def _asked(
-        self, rows: Sequence[Row], kept: Sequence[Any], targets: Sequence[Target | None], meter: Meter | None
+    def _evaluate(
+        self,
+        rows: Sequence[Row],
+        coalitions: Sequence[Any],
+        targets: Sequence[Target | None],
+        meter: Meter | None,
     ) -> list[Tensor]:
-        now = architecture.weights_version(self.subject.model)
-        if self._weights != now:
-            self._weights, self._known = now, {}
-        tables = [_table(row, given) for row, given in zip(rows, kept, strict=True)]
-        names = [[one.tobytes() for one in np.packbits(table, axis=1)] for table in tables]
-        known = [
-            self._known.setdefault((row.ids, row.types, row.mask, target and target.terms), _Known(row, target))
-            for row, target in zip(rows, targets, strict=True)
-        ]
-        wanted: dict[tuple[int, bytes], _Job] = {}
-        for told, own, table in zip(known, names, tables, strict=True):
-            new = zip(own, table, strict=True)
-            wanted |= {(id(told), name): _Job(told, name, one) for name, one in new if name not in told.logits}
+        """Run the model on the coalitions that are not cached, then return all results."""
+        version = architecture.weights_version(self.subject.model)
+        if self._weights_version != version:
+            self._weights_version, self._cache = version, {}
+        tables = [_check_coalitions(row, table) for row, table in zip(rows, coalitions, strict=True)]
+        keys = [[packed.tobytes() for packed in np.packbits(table, axis=1)] for table in tables]
+        cached_rows = [self._cached_row(row, target) for row, target in zip(rows, targets, strict=True)]
+        jobs: dict[tuple[int, bytes], _Job] = {}
+        for cached, row_keys, table in zip(cached_rows, keys, tables, strict=True):
+            for key, coalition in zip(row_keys, table, strict=True):
+                if key not in cached.results:
+                    jobs[id(cached), key] = _Job(cached, key, coalition)
         if meter is not None:
-            meter.step(sum(map(len, names)) - len(wanted))
+            meter.step(sum(map(len, keys)) - len(jobs))
         with (
             self.subject.lock,
             batching.memory_errors(),
             torch.inference_mode(),
             architecture.eval_mode(self.subject.model),
         ):
-            self._test([job.told.row for job in wanted.values()])
-            self._read(list(wanted.values()), meter)
-        return [told.stacked(own) for told, own in zip(known, names, strict=True)]
+            self._self_test([job.cached.row for job in jobs.values()])
+            self._run_jobs(list(jobs.values()), meter)
+        return [cached.stack(row_keys) for cached, row_keys in zip(cached_rows, keys, strict=True)]
 
-    def _read(self, jobs: "list[_Job]", meter: Meter | None) -> None:
-        """Run the model on every subset wanted, those of like lengths together; inputs are made batch by batch."""
+    def _cached_row(self, row: Row, target: Target | None) -> "_CachedRow":
+        key = (row.ids, row.types, row.mask, target and target.terms)
+        return self._cache.setdefault(key, _CachedRow(row, target))
+
+    def _run_jobs(self, jobs: "list[_Job]", meter: Meter | None) -> None:
+        """Run the model on every job, in batches of similar length; inputs are built one batch at a time."""
         for job in jobs:
-            job.dropping = self._droppable.holds(len(job.told.row))
-            job.size = len(self._given(job.told.row, job.kept, job.dropping)[1])
+            job.drops = self._droppable.holds(len(job.cached.row))
+            job.size = len(self._visible(job.cached.row, job.coalition, job.drops)[1])
         jobs.sort(key=lambda job: job.size)
         # A hidden token whose own position is read may attend to padding (DeBERTa): then no batch is padded.
-        alike = self.way == "remove" and self.subject.task != "sequence"
-        for batch in _packed(jobs, self.subject.one_at_a_time, alike):
+        equal_lengths = self.way == "remove" and self.subject.task != "sequence"
+        for batch in _job_batches(jobs, self.subject.unbatchable, equal_lengths):
             if meter is not None:
                 meter.check()
-            shown = [self._shown(job.told.row, job.kept, job.dropping) for job in batch]
-            for job, logits in zip(batch, chain.from_iterable(batching.run_in_halves(shown, self._run)), strict=True):
-                # Positions beyond a text's own are padding of the batch.
-                job.told.keep(job.name, logits[: job.size] if logits.ndim > 1 else logits)
+            masked_rows = [self._mask_row(job.cached.row, job.coalition, job.drops) for job in batch]
+            parts = batching.run_in_halves(masked_rows, self._run)
+            for job, logits in zip(batch, chain.from_iterable(parts), strict=True):
+                # Positions after a text's own are padding of the batch.
+                job.cached.store(job.key, logits[: job.size] if logits.ndim > 1 else logits)
             self.forwards += len(batch)
             if meter is not None:
                 meter.step(len(batch))
 
-    def _shown(self, row: Row, kept: Coalitions, dropping: bool) -> "_Shown":
-        """What the model is given of a text."""
-        emptied = tuple(token if stays else self.filler for token, stays in zip(row.ids, kept.tolist(), strict=True))
-        visible, places = self._given(row, kept, dropping)
-        mask = tuple(int(seen and shows) for seen, shows in zip(row.mask, visible.tolist(), strict=True))
-        shown = replace(row, ids=emptied, mask=mask).pick(places)
-        return _Shown(shown, tuple(self._first + place for place in places))
+    def _mask_row(self, row: Row, coalition: Coalitions, drops: bool) -> "_MaskedRow":
+        """The row with all tokens outside the coalition hidden; `drops` leaves them out of the input."""
+        ids = tuple(token if stays else self.filler for token, stays in zip(row.ids, coalition.tolist(), strict=True))
+        visible, places = self._visible(row, coalition, drops)
+        mask = tuple(int(attended and shows) for attended, shows in zip(row.mask, visible.tolist(), strict=True))
+        masked = replace(row, ids=ids, mask=mask).pick(places)
+        return _MaskedRow(masked, tuple(self._first_position + place for place in places))
 
-    def _given(self, row: Row, kept: Coalitions, dropping: bool) -> tuple[Coalitions, Sequence[int]]:
-        """What the model sees of a text, and the places of the tokens it is given."""
+    def _visible(self, row: Row, coalition: Coalitions, drops: bool) -> tuple[Coalitions, Sequence[int]]:
+        """Which tokens the model attends to, and the indices of the tokens in its input."""
         if self.way != "remove":
-            return np.ones_like(kept), range(len(row))
-        visible = kept.copy()
-        standing, end = self._standing(row, kept)
-        visible[standing] = True
-        return visible, np.flatnonzero(visible[:end]).tolist() if dropping else range(end)
+            return np.ones_like(coalition), range(len(row))
+        visible = coalition.copy()
+        required, end = self._required_position(row, coalition)
+        visible[required] = True
+        return visible, np.flatnonzero(visible[:end]).tolist() if drops else range(end)
 
-    def _standing(self, row: Row, kept: Coalitions) -> tuple[int, int]:
-        """A position where something must stand, since the decision is read there, and where the text ends.
+    def _required_position(self, row: Row, coalition: Coalitions) -> tuple[int, int]:
+        """The position that the model's head reads, and where the input ends.
 
-        A token hidden there is emptied, not taken away.
+        The token there cannot be removed; if it is hidden, a filler token replaces it.
         """
         if self.subject.pooling == "last":
-            seen = np.flatnonzero(kept & np.array(row.mask, dtype=bool))
-            last = int(seen[-1]) if len(seen) else row.last
+            visible = np.flatnonzero(coalition & np.array(row.mask, dtype=bool))
+            last = int(visible[-1]) if len(visible) else row.last
             return last, last + 1
         return 0, len(row)
 
-    def _run(self, batch: "Sequence[_Shown]", placing: bool | None = None) -> Tensor:
-        return self.subject.logits(self._inputs(batch, placing)).cpu()
+    def _run(self, batch: "Sequence[_MaskedRow]", with_positions: bool | None = None) -> Tensor:
+        return self.subject.logits(self._batch_inputs(batch, with_positions)).cpu()
 
-    def _inputs(self, batch: "Sequence[_Shown]", placing: bool | None = None) -> dict[str, Tensor]:
-        encoded = Encoded([shown.row for shown in batch], self.subject.text_encoder.pad_id)
+    def _batch_inputs(self, batch: "Sequence[_MaskedRow]", with_positions: bool | None = None) -> dict[str, Tensor]:
+        encoded = Encoded([masked.row for masked in batch], self.subject.text_encoder.pad_id)
         inputs = self.subject.inputs(encoded)
-        if self._placing if placing is None else placing:
+        if self._passes_positions if with_positions is None else with_positions:
             longest = encoded.longest
-            padded = [[*shown.positions, *[0] * (longest - len(shown.positions))] for shown in batch]
+            padded = [[*masked.positions, *[0] * (longest - len(masked.positions))] for masked in batch]
             inputs["position_ids"] = torch.as_tensor(padded, device=self.subject.device)
         return inputs
 
-    def _test(self, rows: Sequence[Row]) -> None:
-        """Find out on these texts whether positions are what we take them for, and whether dropping is exact.
+    def _self_test(self, rows: Sequence[Row]) -> None:
+        """Check on these texts that our position ids are the model's, and that dropping tokens is exact.
 
-        What holds for one length holds for all shorter ones: the longest is tried first, then the middle.
+        A result for one length holds for all shorter ones: test the longest text first, then the middle one.
         """
-        by_length = {len(row): row for row in rows if not self._droppable.settled(len(row))}
-        untold = sorted(by_length)
-        if untold and not self._places(by_length[untold[-1]]):
-            self._placing, self._droppable, untold = False, _Lengths(failed=0), []
-        middle = -1
-        while untold:
-            length = untold[middle]
-            self._droppable.note(length, self._drops(by_length[length]))
-            untold = [length for length in untold if not self._droppable.settled(length)]
-            middle = len(untold) // 2
+        by_length = {len(row): row for row in rows if not self._droppable.is_known(len(row))}
+        untested = sorted(by_length)
+        if untested and not self._positions_match(by_length[untested[-1]]):
+            self._passes_positions, self._droppable, untested = False, _DroppableLengths(shortest_failed=0), []
+        next_index = -1
+        while untested:
+            length = untested[next_index]
+            self._droppable.add(length, self._drops_exactly(by_length[length]))
+            untested = [length for length in untested if not self._droppable.is_known(length)]
+            next_index = len(untested) // 2
 
-    def _places(self, row: Row) -> bool:
-        """Whether the model numbers the positions of a text as we do."""
-        whole = _Shown(row, self._shown(row, np.ones(len(row), dtype=bool), False).positions)
-        return _same(self._run([whole]), self._run([whole], placing=False))
+    def _positions_match(self, row: Row) -> bool:
+        """True if our position ids give the same logits as the model's default ones."""
+        unmasked = _MaskedRow(row, self._mask_row(row, np.ones(len(row), dtype=bool), False).positions)
+        return _close(self._run([unmasked]), self._run([unmasked], with_positions=False))
 
-    def _drops(self, row: Row) -> bool:
-        """Whether dropped tokens are the same to the model as masked ones: every other token, and all but the ends."""
+    def _drops_exactly(self, row: Row) -> bool:
+        """True if dropping tokens gives the same logits as masking them in place.
+
+        Tested twice: with every other token hidden, and with all but the ends hidden.
+        """
         alternate, ends = np.ones((2, len(row)), dtype=bool)
         alternate[list(row.content[1::2])] = False
         ends[list(row.content[1:-1])] = False
-        pairs = [[self._shown(row, one, dropping) for dropping in (True, False)] for one in (alternate, ends)]
-        return all(_same(self._run([dropped]), self._run([masked])) for dropped, masked in pairs)
+        for coalition in (alternate, ends):
+            dropped, in_place = (self._mask_row(row, coalition, drops) for drops in (True, False))
+            if not _close(self._run([dropped]), self._run([in_place])):
+                return False
+        return True
 
 
 @dataclass(frozen=True)
-class _Shown:
-    """A text as the model is given it, and the position of each of its tokens."""
+class _MaskedRow:
+    """A row with tokens hidden, and the position id of each token that is left."""
 
     row: Row
     positions: tuple[int, ...]
 
 
 @dataclass
-class _Known:
-    """What is known of a text: the logits of each subset, or a target's number, as bytes, for tensors are larger."""
+class _CachedRow:
+    """Cached results of one row: logits or the target's value per coalition, as bytes, which take less than tensors."""
 
     row: Row
     target: Target | None
-    logits: dict[bytes, bytes] = field(default_factory=dict)
+    results: dict[bytes, bytes] = field(default_factory=dict)
     shape: tuple[int, ...] = ()
     dtype: torch.dtype = torch.float32
 
-    def keep(self, name: bytes, logits: Tensor) -> None:
-        """Remember a subset's logits."""
-        found = logits if self.target is None else self.target.value(logits)
-        self.shape, self.dtype = tuple(found.shape), found.dtype
-        self.logits[name] = found.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    def store(self, key: bytes, logits: Tensor) -> None:
+        """Cache the result for one coalition."""
+        result = logits if self.target is None else self.target.value(logits)
+        self.shape, self.dtype = tuple(result.shape), result.dtype
+        self.results[key] = result.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
-    def stacked(self, names: Sequence[bytes]) -> Tensor:
-        """[subset, ...]."""
-        joined = bytearray(b"".join(self.logits[name] for name in names))
-        return torch.frombuffer(joined, dtype=self.dtype).reshape(len(names), *self.shape)
+    def stack(self, keys: Sequence[bytes]) -> Tensor:
+        """The results for these coalitions as a [coalition, ...] tensor."""
+        joined = bytearray(b"".join(self.results[key] for key in keys))
+        return torch.frombuffer(joined, dtype=self.dtype).reshape(len(keys), *self.shape)
 
 
 @dataclass(slots=True)
 class _Job:
-    """A subset of a text that is to be read: whether what it hides is dropped, and how many tokens are left."""
+    """A coalition to run: whether its hidden tokens are dropped, and how many tokens are left."""
 
-    told: _Known
-    name: bytes
-    kept: Coalitions
-    dropping: bool = False
+    cached: _CachedRow
+    key: bytes
+    coalition: Coalitions
+    drops: bool = False
     size: int = 0
 
 
 @dataclass
-class _Lengths:
-    """Up to which length of text something is known to hold, and from which it is known to fail."""
+class _DroppableLengths:
+    """The longest text for which dropping tokens was exact, and the shortest for which it was not."""
 
-    held: int = 0
-    failed: float = float("inf")
+    longest_exact: int = 0
+    shortest_failed: float = float("inf")
 
     def holds(self, length: int) -> bool:
-        return length <= self.held
+        return length <= self.longest_exact
 
-    def settled(self, length: int) -> bool:
-        return length <= self.held or length >= self.failed
+    def is_known(self, length: int) -> bool:
+        return length <= self.longest_exact or length >= self.shortest_failed
 
-    def note(self, length: int, holds: bool) -> None:
-        if holds:
-            self.held = max(self.held, length)
+    def add(self, length: int, exact: bool) -> None:
+        if exact:
+            self.longest_exact = max(self.longest_exact, length)
         else:
-            self.failed = min(self.failed, length)
+            self.shortest_failed = min(self.shortest_failed, length)
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
-    """Equal but for rounding."""
-    close = 1e-5 if one.dtype in (torch.float32, torch.float64) else 1e-2
-    scale = max(1.0, float(one.abs().max()))
-    return bool(torch.isclose(one, other, rtol=0, atol=close * scale).all())
+def _close(first: Tensor, second: Tensor) -> bool:
+    """True if two logits are equal except for rounding."""
+    tolerance = 1e-5 if first.dtype in (torch.float32, torch.float64) else 1e-2
+    scale = max(1.0, float(first.abs().max()))
+    return bool(torch.isclose(first, second, rtol=0, atol=tolerance * scale).all())
 
 
-def _packed(jobs: Sequence[_Job], singly: bool, alike: bool) -> Iterator[list[_Job]]:
-    """Batches of jobs that come sorted by length, each of at most `TOKENS` tokens; `alike`, of one length.
+def _job_batches(jobs: Sequence[_Job], unbatchable: bool, equal_lengths: bool) -> Iterator[list[_Job]]:
+    """Group jobs, sorted by length, into batches of at most `TOKENS` tokens, or of jobs of equal length.
 
-    A longer text begins a new batch once the old one is worth running, since all others would be padded to it.
+    A longer text starts a new batch once the current one is large enough, since all others would be padded to it.
     """
 
-    def full(batch: list[_Job], job: _Job) -> bool:
-        padded = job.size > batch[0].size and (alike or len(batch) * job.size > TOKENS // 4)
-        return singly or padded or (len(batch) + 1) * job.size > TOKENS
+    def is_full(batch: list[_Job], job: _Job) -> bool:
+        pads_too_much = job.size > batch[0].size and (equal_lengths or len(batch) * job.size > TOKENS // 4)
+        return unbatchable or pads_too_much or (len(batch) + 1) * job.size > TOKENS
 
-    return batching.fill_batches(jobs, full)
+    return batching.fill_batches(jobs, is_full)
 
 
-def _table(row: Row, kept: Any) -> Coalitions:
-    table = np.asarray(kept, dtype=bool)
-    if table.ndim != 2 or table.shape[1] != len(row):
-        raise InputError(
-            f"A text of {len(row)} tokens takes a [subset, {len(row)}] table of what stays, not {table.shape}."
-        )
+def _check_coalitions(row: Row, coalitions: Any) -> Coalitions:
+    table = np.asarray(coalitions, dtype=bool)
+    size = len(row)
+    if table.ndim != 2 or table.shape[1] != size:
+        message = f"Coalitions of a text of {size} tokens must have the shape [coalition, {size}], not {table.shape}."
+        raise InputError(message, argument="coalitions", value=coalitions)
     return table
 
 
-def _filler(subject: Subject, way: str | int) -> int:
-    """The token that stands where one is hidden."""
-    tokenizer, config = subject.tokenizer, subject.model.config
+def _filler_id(subject: Subject, way: str | int) -> int:
+    """The id of the token that replaces a hidden one."""
+    tokenizer, size = subject.tokenizer, subject.model.config.vocab_size
     if isinstance(way, int) and not isinstance(way, bool):
-        if not 0 <= way < config.vocab_size:
-            raise InputError(f"There is no token {way}: ids run from 0 to {config.vocab_size - 1}.")
+        if not 0 <= way < size:
+            message = f"way={way} is not a token id of this model. Ids run from 0 to {size - 1}."
+            raise InputError(message, argument="way", value=way)
         return way
     if way not in WAYS:
-        raise UnknownName("way to hide tokens", way, [*WAYS, "a token's id"])
+        raise UnknownName("way", way, [*WAYS, "a token id"])
     if way == "pad":
         return subject.text_encoder.pad_id
     mask = getattr(tokenizer, "mask_token_id", None)
     if way == "mask" and mask is None:
-        raise InputError(f'{subject.name} has no mask token: hide tokens with "remove", "pad" or a token\'s id.')
-    others = (getattr(tokenizer, f"{kind}_token_id", None) for kind in ("unk", "eos", "bos"))
-    return next((found for found in (mask, *others) if found is not None), 0)
+        message = f"way='mask', but {subject.name} has no mask token. Choose 'remove', 'pad' or a token id."
+        raise InputError(message, argument="way", value=way)
+    others = (getattr(tokenizer, f"{name}_token_id", None) for name in ("unk", "eos", "bos"))
+    return next((token_id for token_id in (mask, *others) if token_id is not None), 0)

@@ -1,4 +1,4 @@
-"""Target: the output of the model that is being explained, as a weighted sum of its logits."""
+"""Targets: the model output to explain, as a weighted sum of logits."""
 
 import operator
 from collections.abc import Callable
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Why one target rather than another: the difference of their logits."""
+    """The difference between the logits of two targets."""
 
     first: Any
     second: Any
 
 
 def contrast(first: Any, second: Any) -> Contrast:
-    """The difference between two targets, to be explained as one.
+    """Explain why one target rather than another: the difference of their logits.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -37,196 +37,215 @@ def contrast(first: Any, second: Any) -> Contrast:
 
 @dataclass(frozen=True)
 class Target:
-    """What is explained of one text: how it is called, and the logits (index, weight) that it sums."""
+    """The explained output of one text: its label, and the logits it sums, as (index, weight) pairs."""
 
     label: str
     terms: tuple[tuple[tuple[int, ...], float], ...]
 
     def ends(self) -> "list[Target]":
-        """Its terms, each a target of its own."""
+        """One target for each term."""
         return [Target(self.label, (term,)) for term in self.terms]
 
     def value(self, logits: Tensor) -> Tensor:
-        """The explained number, from the logits of that text; axes that follow them stay."""
+        """The explained number, from the logits of a text; trailing axes are kept."""
         return torch.stack([weight * logits[index] for index, weight in self.terms]).sum(0)
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What the model says about one text."""
+    """The model's prediction for one text, its probabilities, and the target to explain."""
 
     label: str
     probabilities: Tensor
     target: Target
 
 
-def decide(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Decision:
-    """The model's own decision, and what is to be explained: the decision itself unless something else is wanted."""
+def decide(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Decision:
+    """The model's prediction and the requested target; by default the target is the prediction."""
     resolve = _TASKS[subject.task]
     label, probabilities, target = resolve(subject, row, logits, None)
-    if isinstance(wanted, Target):
-        target = wanted
-    elif wanted is not None:
-        target = _wanted(subject, row, logits, wanted)
+    if isinstance(requested, Target):
+        target = requested
+    elif requested is not None:
+        target = _resolve_target(subject, row, logits, requested)
         if subject.task in ("token", "next-token"):
-            # The decision shown beside a target at some position is the one taken at that position.
+            # With a target at some position, the reported prediction is the one at that position.
             position = target.terms[0][0][0]
             label, probabilities, _ = resolve(subject, row, logits, (position, None))
     return Decision(label, probabilities, target)
 
 
-def _wanted(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Target:
-    if isinstance(wanted, Contrast):
-        first, second = (_wanted(subject, row, logits, part) for part in (wanted.first, wanted.second))
+def _resolve_target(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Target:
+    if isinstance(requested, Contrast):
+        parts = (requested.first, requested.second)
+        first, second = (_resolve_target(subject, row, logits, part) for part in parts)
         terms = first.terms + tuple((index, -weight) for index, weight in second.terms)
         return Target(f"{first.label} - {second.label}", terms)
-    return _TASKS[subject.task](subject, row, logits, wanted)[2]
+    return _TASKS[subject.task](subject, row, logits, requested)[2]
 
 
-Resolved = tuple[str, Tensor, Target]
+Resolved = tuple[str, Tensor, Target]  # the predicted label, its probabilities, the target
 
 
-def _sequence(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Resolved:
-    config = subject.model.config
+def _resolve_class(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
     if len(logits) == 1:  # regression and one-logit heads: the output itself
-        index = 0 if wanted is None else index_of(wanted, subject.labels, "label")
-        shown, probabilities = f"{float(logits[0]):.4g}", logits.new_empty(0)
-        return shown, probabilities, Target(subject.labels[index], (((0,), 1.0),))
-    several = config.problem_type == "multi_label_classification"
-    probabilities = logits.sigmoid() if several else logits.softmax(-1)
+        index = 0 if requested is None else label_index(requested, subject.labels, "target")
+        value, probabilities = f"{float(logits[0]):.4g}", logits.new_empty(0)
+        return value, probabilities, Target(subject.labels[index], (((0,), 1.0),))
+    multi_label = subject.model.config.problem_type == "multi_label_classification"
+    probabilities = logits.sigmoid() if multi_label else logits.softmax(-1)
     best = int(logits.argmax())
-    index = best if wanted is None else index_of(wanted, subject.labels, "label")
+    index = best if requested is None else label_index(requested, subject.labels, "target")
     return subject.labels[best], probabilities, Target(subject.labels[index], (((index,), 1.0),))
 
 
-def _span(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Resolved:
+def _resolve_span(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
     best = _best_span(row, logits)
-    ends = best if wanted is None else _ends(wanted, len(row))
+    ends = best if requested is None else _check_span(requested, len(row))
     terms = tuple(((position, side), 1.0) for side, position in enumerate(ends) if position is not None)
     start, end = ends
     if start is None or end is None:
         (position, side), _ = terms[0]
         label = f"{subject.labels[side]} at {row.tokens[position]} [{position}]"
     else:
-        label = f"{spelt(row, start, end)} [{start}:{end}]"
-    return spelt(row, *best), logits.softmax(0), Target(label, terms)
-
-
-def _ends(wanted: Any, size: int) -> tuple[int | None, int | None]:
-    """(start, end) as given; one of them may be None, to explain the other alone."""
-    start, end = _pair(wanted, "A span target is (start, end), two token indices")
-    for position in (start, end):
-        if position is not None and not 0 <= position < size:
-            raise InputError(f"There is no token at position {position}: a span lies within 0 to {size - 1}.")
-    if start is None and end is None:
-        raise InputError("A span target names its start, its end, or both.")
-    return start, end
+        label = f"{span_text(row, start, end)} [{start}:{end}]"
+    return span_text(row, *best), logits.softmax(0), Target(label, terms)
 
 
 def _best_span(row: Row, logits: Tensor) -> tuple[int, int]:
-    """The likeliest span with start <= end among content tokens of the context."""
-    last = max(row.segments)
-    allowed = torch.tensor([i for i in row.content if row.segments[i] == last] or list(row.content))
+    """The most probable span with start <= end among the content tokens of the context."""
+    context = max(row.segments)
+    allowed = torch.tensor([i for i in row.content if row.segments[i] == context] or list(row.content))
     scores = logits[allowed, 0][:, None] + logits[allowed, 1][None]
     scores = scores.masked_fill(~torch.ones_like(scores, dtype=torch.bool).triu(), -torch.inf)
     first, second = divmod(int(scores.argmax()), len(allowed))
     return int(allowed[first]), int(allowed[second])
 
 
-def spelt(row: Row, start: int, end: int) -> str:
-    """The text between two tokens as typed; both tokens where there is no such text."""
-    inside = row.segments[start] == row.segments[end] and not (row.special[start] or row.special[end])
-    if inside and start <= end:
+def span_text(row: Row, start: int, end: int) -> str:
+    """The original text between two tokens; both tokens where there is no such text."""
+    same_text = row.segments[start] == row.segments[end] and not (row.special[start] or row.special[end])
+    if same_text and start <= end:
         return row.parts[row.segments[start]][row.offsets[start][0] : row.offsets[end][1]]
     return f"{row.tokens[start]} ... {row.tokens[end]}"
 
 
-def _token(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Resolved:
+def _resolve_token(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
     probabilities = logits.softmax(-1)
-    if wanted is None:  # the content token the model is surest about, "O" (nothing here) aside
-        sure, best = probabilities.max(-1)
-        named = [i for i in row.content if subject.labels[int(best[i])] != "O"] or list(row.content)
-        wanted = (max(named, key=lambda i: float(sure[i])), None)
-    position, label = _pair(wanted, "A token target is (position, label)", whole=False)
-    position = _position(position, row)
+    if requested is None:  # the content token with the most confident label, preferably not "O" (no entity)
+        confidence, best = probabilities.max(-1)
+        entities = [i for i in row.content if subject.labels[int(best[i])] != "O"] or list(row.content)
+        requested = (max(entities, key=lambda i: float(confidence[i])), None)
+    position, label = _check_pair(requested, "(position, label)")
+    position = _check_position(position, row)
     predicted = int(logits[position].argmax())
-    index = predicted if label is None else index_of(label, subject.labels, "label")
+    index = predicted if label is None else label_index(label, subject.labels, "target")
     target = Target(f"{subject.labels[index]} at {row.tokens[position]} [{position}]", (((position, index), 1.0),))
     return subject.labels[predicted], probabilities[position], target
 
 
-_NEXT = "A next-token target is a token, or (position, token)"
-
-
-def _next(subject: "Subject", row: Row, logits: Tensor, wanted: Any) -> Resolved:
-    position, token = _pair(wanted, _NEXT, whole=False) if isinstance(wanted, tuple) else (row.last, wanted)
-    position = _position(position, row)
+def _resolve_next_token(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
+    if isinstance(requested, tuple):
+        position, token = _check_pair(requested, "a token, or (position, token)")
+    else:
+        position, token = row.last, requested
+    position = _check_position(position, row)
     predicted = int(logits[position].argmax())
     index = predicted if token is None else _token_id(subject, token, logits.shape[-1])
     name = token_name(subject.tokenizer, index)
-    shown = name if position == row.last else f"{name} after {row.tokens[position]} [{position}]"
-    target = Target(shown, (((position, index), 1.0),))
+    label = name if position == row.last else f"{name} after {row.tokens[position]} [{position}]"
+    target = Target(label, (((position, index), 1.0),))
     return token_name(subject.tokenizer, predicted), logits[position].softmax(-1), target
 
 
 _TASKS: dict[str, Callable[["Subject", Row, Tensor, Any], Resolved]] = {
-    "sequence": _sequence,
-    "span": _span,
-    "token": _token,
-    "next-token": _next,
+    "sequence": _resolve_class,
+    "span": _resolve_span,
+    "token": _resolve_token,
+    "next-token": _resolve_next_token,
 }
 
 
-def index_of(wanted: Any, names: list[str], kind: str) -> int:
-    """The number of a label given by name or number."""
-    if isinstance(wanted, str) and wanted in names:
-        return names.index(wanted)
+def label_index(label: Any, names: list[str], argument: str) -> int:
+    """The index of a label that is a name or an index; `argument` is the argument's name in errors."""
+    if isinstance(label, str) and label in names:
+        return names.index(label)
     try:
-        index = operator.index(wanted)
+        index = operator.index(label)
     except TypeError:
         index = -1
     if not 0 <= index < len(names):
-        raise UnknownName(kind, wanted, [*names, f"0 to {len(names) - 1}"])
+        raise UnknownName(argument, label, [*names, f"0 to {len(names) - 1}"])
     return index
 
 
-def _pair(wanted: Any, sentence: str, whole: bool = True) -> tuple[Any, Any]:
+def _check_span(requested: Any, size: int) -> tuple[int | None, int | None]:
+    """(start, end) as token indices; one of them may be None, to explain only the other."""
+    rule = "(start, end), two token indices, one of which may be None"
+    ends = _check_pair(requested, rule)
     try:
-        first, second = wanted
-        if not whole:
-            return first, second
-        return tuple(None if end is None else operator.index(end) for end in (first, second))  # type: ignore[return-value]
+        start, end = (None if position is None else operator.index(position) for position in ends)
+    except TypeError:
+        raise _wrong_form(requested, rule) from None
+    for position in (start, end):
+        if position is not None and not 0 <= position < size:
+            message = f"target={requested!r} names position {position}. Positions run from 0 to {size - 1}."
+            raise InputError(message, argument="target", value=requested)
+    if start is None and end is None:
+        raise _wrong_form(requested, rule)
+    return start, end
+
+
+def _check_pair(requested: Any, rule: str) -> tuple[Any, Any]:
+    try:
+        first, second = requested
     except (TypeError, ValueError):
-        raise InputError(f"{sentence}, not {wanted!r}.") from None
+        raise _wrong_form(requested, rule) from None
+    return first, second
 
 
-def _position(wanted: Any, row: Row) -> int:
+def _wrong_form(requested: Any, rule: str) -> InputError:
+    return InputError(f"target={requested!r} must be {rule}.", argument="target", value=requested)
+
+
+def _check_position(value: Any, row: Row) -> int:
     try:
-        position = operator.index(wanted)
+        position = operator.index(value)
     except TypeError:
         position = -1
     if not 0 <= position < len(row):
-        raise InputError(f"There is no token at position {wanted!r}: positions run from 0 to {len(row) - 1}.")
+        message = f"target names position {value!r}. Positions run from 0 to {len(row) - 1}."
+        raise InputError(message, argument="target", value=value)
     return position
 
 
-def _token_id(subject: "Subject", wanted: Any, size: int) -> int:
-    if isinstance(wanted, str):
-        if subject.tokenizer is None:
-            raise InputError("A token given as text needs a tokenizer: give its id.")
-        # A word that comes next carries its leading space where the tokenizer has such tokens.
-        for text in (" " + wanted, wanted):
-            ids = subject.tokenizer(text, add_special_tokens=False)["input_ids"]
-            if len(ids) == 1:
-                return int(ids[0])
-        known = subject.tokenizer.get_vocab()
-        if wanted in known:  # a token by its own name, "##ing" or "Ġthe"
-            return int(known[wanted])
-        raise InputError(f"{wanted!r} is no single token of this model: it reads {subject.tokenizer.tokenize(wanted)}.")
+def _token_id(subject: "Subject", token: Any, size: int) -> int:
+    if isinstance(token, str):
+        return _parse_token(subject, token)
     try:
-        index = operator.index(wanted)
+        index = operator.index(token)
     except TypeError:
         index = -1
     if not 0 <= index < size:
-        raise InputError(f"There is no token {wanted!r}: give a token's text, or its id from 0 to {size - 1}.")
+        message = f"target={token!r} is not a token. Pass a token's text, or its id from 0 to {size - 1}."
+        raise InputError(message, argument="target", value=token)
     return index
+
+
+def _parse_token(subject: "Subject", token: str) -> int:
+    """The id of a token given as text."""
+    if subject.tokenizer is None:
+        message = f"target={token!r}, but this subject has no tokenizer. Pass the token's id."
+        raise InputError(message, argument="target", value=token)
+    # The token of a word that continues the text includes the space before it, if the tokenizer has such tokens.
+    for text in (" " + token, token):
+        ids = subject.tokenizer(text, add_special_tokens=False)["input_ids"]
+        if len(ids) == 1:
+            return int(ids[0])
+    vocabulary = subject.tokenizer.get_vocab()
+    if token in vocabulary:  # the token's own name, "##ing" or "Ġthe"
+        return int(vocabulary[token])
+    message = (
+        f"target={token!r} is not a single token but {subject.tokenizer.tokenize(token)}. Choose one of its tokens."
+    )
+    raise InputError(message, argument="target", value=token)

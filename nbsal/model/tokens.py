@@ -1,4 +1,4 @@
-"""Encoded: what a model reads of a text: tokens, character offsets, words, segments, and which tokens may be scored."""
+"""Encoded texts: tokens with character offsets, words, segments, and which tokens may be ranked."""
 
 import operator
 from collections.abc import Iterator, Sequence
@@ -15,15 +15,15 @@ from nbsal.validation import Text
 
 Span = tuple[int, int]
 
-# A word is a run of letters, digits and their marks, apostrophes inside; an ideograph; or else one visible symbol as
-# people see it (an emoji with its modifiers is one).
+# A word is a run of letters, digits, combining marks and inner apostrophes; or an ideograph; or a single visible symbol
+# (a grapheme cluster, such as an emoji with its modifiers).
 _LETTER = r"(?!\p{Han})[\p{L}\p{N}_]\p{M}*"
 _WORD = regex.compile(rf"\p{{Han}}\p{{M}}*|(?:{_LETTER})+(?:['’](?:{_LETTER})+)*|(?!\s)\X")
 
 
 @dataclass(frozen=True)
 class Word:
-    """A word of the text as typed, and the tokens that cover it."""
+    """A word of the original text, and the indices of the tokens that cover it."""
 
     text: str
     start: int
@@ -34,63 +34,63 @@ class Word:
 
 @dataclass(frozen=True)
 class Row:
-    """One text as the model reads it; every field but `text`, `words` and `dropped` has one entry a token."""
+    """One encoded text; every field except `text`, `words` and `dropped` has one entry per token."""
 
     text: Text
     ids: tuple[int, ...]
     tokens: tuple[str, ...]
-    offsets: tuple[Span, ...]  # into the text as typed; pairs: into the member named by `segments`
+    offsets: tuple[Span, ...]  # into the original text; in pairs, into the text given by `segments`
     segments: tuple[int, ...]
-    special: tuple[bool, ...]  # special tokens carry scores but are never ranked
+    special: tuple[bool, ...]  # special tokens have scores but are never ranked
     types: tuple[int, ...]
     mask: tuple[int, ...]
-    dropped: int = 0  # content tokens cut off because the text is longer than the model reads
+    dropped: int = 0  # content tokens that were truncated
 
     @classmethod
-    def restored(cls, stored: dict[str, Any]) -> "Row":
-        """A row from its fields as JSON keeps them; ValueError or TypeError where they are none."""
-        fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()}
+    def from_dict(cls, content: dict[str, Any]) -> "Row":
+        """Restore a row from its fields in JSON; ValueError or TypeError if they are invalid."""
+        fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
         fields["offsets"] = tuple((operator.index(start), operator.index(end)) for start, end in fields["offsets"])
         row = cls(**fields)
-        kinds = {"ids": int, "tokens": str, "segments": int, "special": bool, "types": int, "mask": int}
-        sound = len(row.parts) in (1, 2) and all(type(part) is str for part in row.parts)
-        sound &= all(len(getattr(row, name)) == len(row.ids) for name in PER_TOKEN) and type(row.dropped) is int
-        sound &= all(type(one) is kind for name, kind in kinds.items() for one in getattr(row, name))
-        places = zip(row.segments, row.offsets, strict=True)
-        sound = sound and all(0 <= start <= end <= len(row.parts[part]) for part, (start, end) in places)
-        if not sound or not row.content:
-            raise ValueError("tokens and text do not fit each other")
+        types = {"ids": int, "tokens": str, "segments": int, "special": bool, "types": int, "mask": int}
+        valid = len(row.parts) in (1, 2) and all(type(part) is str for part in row.parts)
+        valid &= all(len(getattr(row, name)) == len(row.ids) for name in PER_TOKEN) and type(row.dropped) is int
+        valid &= all(type(entry) is expected for name, expected in types.items() for entry in getattr(row, name))
+        spans = zip(row.segments, row.offsets, strict=True)
+        valid = valid and all(0 <= start <= end <= len(row.parts[part]) for part, (start, end) in spans)
+        if not valid or not row.content:
+            raise ValueError("tokens and text do not match")
         return row
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
-        """The text or texts as typed."""
+        """The original text, or both texts of a pair."""
         return (self.text,) if isinstance(self.text, str) else self.text
 
     @cached_property
     def content(self) -> tuple[int, ...]:
-        """Positions that may be ranked: neither special nor hidden from the model."""
+        """Positions that may be ranked: neither special nor masked."""
         return tuple(i for i, special in enumerate(self.special) if not special and self.mask[i])
 
     @property
     def last(self) -> int:
-        """The last position that the model sees."""
-        return max(i for i, seen in enumerate(self.mask) if seen)
+        """The last position that the model attends to."""
+        return max(i for i, attended in enumerate(self.mask) if attended)
 
     def pick(self, places: Sequence[int]) -> "Row":
-        """The same text with those tokens alone."""
-        chosen: dict[str, Any] = {name: tuple(getattr(self, name)[i] for i in places) for name in PER_TOKEN}
-        return replace(self, **chosen)
+        """The same text with only the tokens at those indices."""
+        fields: dict[str, Any] = {name: tuple(getattr(self, name)[i] for i in places) for name in PER_TOKEN}
+        return replace(self, **fields)
 
-    def within(self, span: Span, segment: int = 0) -> list[int]:
-        """The content tokens that have a character in common with a span of that member of the text."""
+    def tokens_in(self, span: Span, segment: int = 0) -> list[int]:
+        """The content tokens that overlap a span of characters; in pairs, of the text number `segment`."""
         start, end = span
         offsets = ((i, *self.offsets[i]) for i in self.content if self.segments[i] == segment)
         return [i for i, first, last in offsets if first < end and last > start]
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
-        """The words of the text that the model read, in reading order."""
+        """The words of the text that have tokens, in reading order."""
         return tuple(word for segment in range(len(self.parts)) for word in _words(self, segment))
 
     def __len__(self) -> int:
@@ -98,9 +98,9 @@ class Row:
 
 
 class Encoded(Sequence[Row]):
-    """One text, or several, as the model reads them.
+    """A batch of encoded texts, a sequence of rows.
 
-    A lone text answers directly (`encoded.tokens`, `encoded.offsets`, ...); of several, index one first.
+    With a single text, the fields of its row are also available here (`encoded.tokens`, `encoded.offsets`, ...).
 
     >>> import nbsal
     >>> nbsal.load("demo/reviews").encode("A joy.").tokens
@@ -128,7 +128,8 @@ class Encoded(Sequence[Row]):
         if name.startswith("_") or name not in _ROW_NAMES:
             raise AttributeError(name)
         if len(self.rows) != 1:
-            raise InputError(f"This Encoded holds {len(self.rows)} texts: index one of them first, encoded[0].{name}.")
+            message = f"This batch has {len(self.rows)} texts. Index it first, for example encoded[0].{name}."
+            raise InputError(message, argument="encoded", value=self)
         return getattr(self.rows[0], name)
 
     @property
@@ -137,11 +138,11 @@ class Encoded(Sequence[Row]):
         return max(map(len, self.rows))
 
     def select(self, places: Sequence[int]) -> "Encoded":
-        """The texts at those places, in that order."""
+        """The texts at those indices, in that order."""
         return Encoded([self.rows[place] for place in places], self.pad_id)
 
     def padded(self, field: str, fill: int) -> NDArray[np.int64]:
-        """One field of every row, filled up on the right to the longest."""
+        """One field of every row, padded on the right to the longest row."""
         longest = self.longest
         return np.array([[*getattr(row, field), *[fill] * (longest - len(row))] for row in self.rows])
 
@@ -152,12 +153,12 @@ class Encoded(Sequence[Row]):
 
     @property
     def attention_mask(self) -> NDArray[np.int64]:
-        """1 where the model looks, padded on the right with 0."""
+        """1 where the model attends, padded on the right with 0."""
         return self.padded("mask", 0)
 
     @property
     def token_type_ids(self) -> NDArray[np.int64]:
-        """Segment ids as the model takes them, padded on the right with 0."""
+        """Token type ids, padded on the right with 0."""
         return self.padded("types", 0)
 
 
@@ -166,7 +167,10 @@ _ROW_NAMES = frozenset(Row.__dataclass_fields__) | {"words", "content", "parts",
 
 
 def strip_span(text: str, start: int, end: int) -> Span:
-    """The span without white space at its ends (byte-level tokens carry one in front), unless it is all space."""
+    """The span without whitespace at its ends, unless it is all whitespace.
+
+    Byte-level tokens begin with the space before them.
+    """
     piece = text[start:end]
     if not piece.strip():
         return start, end
@@ -174,16 +178,16 @@ def strip_span(text: str, start: int, end: int) -> Span:
 
 
 def _words(row: Row, segment: int) -> Iterator[Word]:
-    """Words of one member of the text, each with the tokens that begin in it or in the space before it."""
+    """The words of one text of the row, each with the tokens that begin in it or in the space before it."""
     text = row.parts[segment]
     spans = [match.span() for match in _WORD.finditer(text)]
-    owned: dict[int, list[int]] = {}
-    at = 0
+    tokens_of_word: dict[int, list[int]] = {}
+    word = 0
     for i in row.content:
         if row.segments[i] == segment and spans:
-            while at < len(spans) - 1 and spans[at][1] <= row.offsets[i][0]:
-                at += 1
-            owned.setdefault(at, []).append(i)
-    for index, members in owned.items():
-        start, end = spans[index]
-        yield Word(text[start:end], start, end, segment, tuple(members))
+            while word < len(spans) - 1 and spans[word][1] <= row.offsets[i][0]:
+                word += 1
+            tokens_of_word.setdefault(word, []).append(i)
+    for word, tokens in tokens_of_word.items():
+        start, end = spans[word]
+        yield Word(text[start:end], start, end, segment, tuple(tokens))

@@ -1,4 +1,4 @@
-"""Colours of scores: hue by sign, opacity by size.
+"""Colours of scores, with a hue for the sign and an opacity for the size.
 
 Orange supports the target and blue opposes it: a pair that every kind of colour vision can tell apart.
 """

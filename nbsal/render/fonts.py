@@ -1,4 +1,4 @@
-"""Fonts: which of the installed ones draw the characters that matplotlib's usual one lacks."""
+"""Installed fonts that have the characters which matplotlib's default font lacks."""
 
 import unicodedata
 import warnings
@@ -9,69 +9,69 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-NOT_DRAWN = ("Cc", "Cf", "Zl", "Zp", "Zs")  # categories of characters that nobody misses
-PRIVATE = "Co"  # the category of those that mean something else in every font
-NO_FONT = "Last Resort"  # draws a box for any character
-NAMED = 10  # characters that a warning names
+INVISIBLE = ("Cc", "Cf", "Zl", "Zp", "Zs")  # categories of characters that need no glyph
+PRIVATE = "Co"  # the category of characters that mean something else in every font
+PLACEHOLDER = "Last Resort"  # a font with a box for every character
+WARNED_CHARACTERS = 10  # the most characters that one warning lists
 
 
 def families(text: str) -> list[str]:
-    """Font families that together draw a text, the usual one first.
+    """Font families that together have all characters of a text, the default family first.
 
     >>> families("plain")
     ['sans-serif']
     """
     from matplotlib import rcParams
 
-    found = [_family(character) for character in _lacking(text)]
-    return [*rcParams["font.family"], *dict.fromkeys(family for family in found if family)]
+    fallbacks = [_family(character) for character in _missing_glyphs(text)]
+    return [*rcParams["font.family"], *dict.fromkeys(family for family in fallbacks if family)]
 
 
-def best_families(texts: Iterable[str]) -> str:
-    """The file of the one font that draws most of the characters of some texts: DejaVu Sans, unless others draw more.
+def best_font(texts: Iterable[str]) -> str:
+    """The path of the font that has most characters of the texts: DejaVu Sans, unless another font has more.
 
-    >>> best_families(["plain"]).endswith("DejaVuSans.ttf")
+    >>> best_font(["plain"]).endswith("DejaVuSans.ttf")
     True
     """
     import matplotlib
 
-    usual = str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf")
-    wanted = [ord(c) for c in {*"".join(texts)} if unicodedata.category(c) not in (*NOT_DRAWN, PRIVATE)]
-    drawn = {usual: np.isin(wanted, _codes(usual)).sum()}
-    if drawn[usual] < len(wanted):
-        drawn |= {file: np.isin(wanted, codes).sum() for file, codes in _installed().values()}
-    return max(drawn, key=lambda file: (drawn[file], file == usual, file))
+    default = str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf")
+    codes = [ord(c) for c in {*"".join(texts)} if unicodedata.category(c) not in (*INVISIBLE, PRIVATE)]
+    counts = {default: np.isin(codes, _codes(default)).sum()}
+    if counts[default] < len(codes):
+        counts |= {path: np.isin(codes, font_codes).sum() for path, font_codes in _installed().values()}
+    return max(counts, key=lambda path: (counts[path], path == default, path))
 
 
 def warn_missing_glyphs(texts: Iterable[str]) -> None:
-    """Warn once of all characters in those texts that no installed font has."""
-    lacking = sorted(character for character in _lacking("".join(texts)) if _family(character) is None)
-    if lacking:
-        named = ", ".join(f"{character} (U+{ord(character):04X})" for character in lacking[:NAMED])
-        more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
-        said = f"No installed font has {named}{more}: boxes stand for them in the picture."
-        warnings.warn(f"{said} Noto Sans CJK and Noto Emoji are fonts that have most.", stacklevel=2)
+    """Warn once of all characters in the texts that no installed font has."""
+    missing = sorted(character for character in _missing_glyphs("".join(texts)) if _family(character) is None)
+    if missing:
+        names = ", ".join(f"{character} (U+{ord(character):04X})" for character in missing[:WARNED_CHARACTERS])
+        more = f" and {len(missing) - WARNED_CHARACTERS} more" if len(missing) > WARNED_CHARACTERS else ""
+        message = f"No installed font has {names}{more}. They are drawn as boxes."
+        warnings.warn(f"{message} Install Noto Sans CJK or Noto Emoji, which have most characters.", stacklevel=2)
 
 
-def _lacking(text: str) -> list[str]:
-    """Characters of a text that the usual font, which settings of matplotlib name, lacks."""
+def _missing_glyphs(text: str) -> list[str]:
+    """Characters of a text that the default font of matplotlib's settings lacks."""
     from matplotlib.font_manager import FontProperties, findfont
 
-    usual = findfont(FontProperties())
-    return [character for character in dict.fromkeys(text) if not _drawn(usual, character)]
+    default = findfont(FontProperties())
+    return [character for character in dict.fromkeys(text) if not _has_glyph(default, character)]
 
 
 @cache
-def _drawn(file: str, character: str) -> bool:
-    """Whether a font has a character, or needs not."""
+def _has_glyph(path: str, character: str) -> bool:
+    """True if a font has a character, or the character needs no glyph."""
     from matplotlib.font_manager import get_font
 
-    return unicodedata.category(character) in NOT_DRAWN or bool(get_font(file).get_char_index(ord(character)))
+    return unicodedata.category(character) in INVISIBLE or bool(get_font(path).get_char_index(ord(character)))
 
 
 @cache
 def _family(character: str) -> str | None:
-    """The installed family that draws a character: a sans-serif one before others, then the one that has most."""
+    """The installed family to use for a character: sans-serif families first, then those with most characters."""
     if unicodedata.category(character) == PRIVATE:
         return None
     code = ord(character)
@@ -82,22 +82,23 @@ def _family(character: str) -> str | None:
 
 @cache
 def _installed() -> dict[str, tuple[str, NDArray[np.uint32]]]:
-    """The upright file of every installed family, and the characters it has; those first that are taken first."""
+    """The path of each installed family's upright font and its characters, in order of preference."""
     from matplotlib.font_manager import fontManager
 
     upright = {entry.name: entry.fname for entry in fontManager.ttflist if entry.style == "normal"}
-    found = {}
-    for name, file in upright.items():
+    fonts = {}
+    for name, path in upright.items():
         try:
-            found[name] = (file, _codes(file))
-        except (OSError, RuntimeError):  # matplotlib keeps its list while fonts are removed
+            fonts[name] = (path, _codes(path))
+        except (OSError, RuntimeError):  # removed or damaged since matplotlib listed it
             continue
-    drawing = [name for name in found if not name.startswith(NO_FONT)]
-    return {name: found[name] for name in sorted(drawing, key=lambda n: ("Sans" not in n, -len(found[n][1]), n))}
+    names = [name for name in fonts if not name.startswith(PLACEHOLDER)]
+    names.sort(key=lambda name: ("Sans" not in name, -len(fonts[name][1]), name))
+    return {name: fonts[name] for name in names}
 
 
-def _codes(file: str) -> NDArray[np.uint32]:
-    """The characters that a font has, in order: as arrays they take a twentieth of the room of charmaps."""
+def _codes(path: str) -> NDArray[np.uint32]:
+    """The code points that a font has, sorted; an array takes a twentieth of the memory of a charmap."""
     from matplotlib.ft2font import FT2Font
 
-    return np.array(sorted(FT2Font(file).get_charmap()), np.uint32)
+    return np.array(sorted(FT2Font(path).get_charmap()), np.uint32)

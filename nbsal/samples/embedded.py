@@ -1,4 +1,4 @@
-"""The embedded default: small models that work without a network, and texts written to try them on."""
+"""Small models that work without a network, and sample texts written for this project."""
 
 import json
 from importlib.resources import as_file, files
@@ -25,19 +25,19 @@ MASKS = Path(__file__).parent / "masks"
 
 
 def texts(name: str) -> list[dict[str, Any]]:
-    """The sample rows of that name, written for this project.
+    """The rows of a collection of sample texts.
 
     >>> len(texts("reviews")), sorted(texts("reviews")[0])
     (160, ['kind', 'label', 'text'])
     """
     if name not in TEXTS:
-        raise UnknownName("collection of sample texts", name, TEXTS)
+        raise UnknownName("name", name, TEXTS)
     lines = (files(__package__) / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
 def delta(name: str) -> Any:
-    """The shipped low-rank weights of that name.
+    """The low-rank weight delta of an embedded model, or of the `body` that all of them share.
 
     >>> "classifier.weight" in delta("reviews")
     True
@@ -49,7 +49,7 @@ def delta(name: str) -> Any:
 
 
 def mask(name: str) -> HeadMask | None:
-    """The heads of an embedded model that follow syntax or position, as `nbsal.samples.training.masks` found them.
+    """The attention heads of an embedded model that follow syntax or position, from `nbsal.samples.training.masks`.
 
     >>> mask("demo/reviews").shape
     (6, 12)
@@ -59,7 +59,7 @@ def mask(name: str) -> HeadMask | None:
 
 
 def build(name: str) -> Any:
-    """An embedded model such as "demo/reviews": the base weights, the adapted body, the task's own delta.
+    """Build an embedded model such as "demo/reviews" from the base weights and the deltas of the body and the task.
 
     >>> build("demo/news").config.num_labels
     4
@@ -68,7 +68,7 @@ def build(name: str) -> Any:
 
     task = name.removeprefix("demo/")
     if not name.startswith("demo/") or task not in KINDS:
-        raise UnknownName("embedded model", name, [f"demo/{task}" for task in KINDS])
+        raise UnknownName("model", name, [f"demo/{task}" for task in KINDS])
     settings = {"id2label": dict(enumerate(LABELS[task]))} if task in LABELS else {}
     model = models.blank(KINDS[task], **settings)
     low_rank.merge(model, delta("body"))
@@ -77,7 +77,7 @@ def build(name: str) -> Any:
 
 
 def build_lm() -> Any:
-    """The adapted body with its LM head: the pretrained model that the embedded models were fine-tuned from.
+    """Build the pretrained model that the embedded models were fine-tuned from, with its LM head.
 
     >>> type(build_lm()).__name__
     'BertForMaskedLM'

@@ -1,4 +1,4 @@
-"""Inverse document frequency of tokens in everyday text, counted over the paragraphs of WikiText-2."""
+"""Inverse document frequency of tokens in everyday text, counted on the paragraphs of WikiText-2."""
 
 import json
 import math
@@ -8,7 +8,7 @@ TABLE = Path(__file__).parent / "idf.json"
 
 
 def load() -> dict[str, float]:
-    """log((1 + documents) / (1 + documents with the token)), for every token that occurs.
+    """Load log((1 + documents) / (1 + documents with the token)) for every token that occurs.
 
     >>> table = load()
     >>> table["the"] < table["film"] < table["lobster"]

@@ -1,4 +1,4 @@
-"""Low-rank weight deltas: attached while training, collected for shipping, merged on loading."""
+"""Low-rank weight deltas (LoRA), which are attached to train, collected to save and merged to load a model."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ LINEARS = (
 
 
 class LowRank(nn.Module):
-    """A frozen linear layer plus the product of two thin matrices that learn."""
+    """A frozen linear layer plus the product of two trainable thin matrices."""
 
     def __init__(self, linear: nn.Linear, rank: int) -> None:
         super().__init__()
@@ -29,12 +29,12 @@ class LowRank(nn.Module):
         self.B = nn.Parameter(torch.zeros(linear.out_features, rank))
 
     def forward(self, x: Tensor) -> Tensor:
-        whole: Tensor = self.linear(x)
-        return whole + (x @ self.A.T) @ (self.B.T * self.scale)
+        output: Tensor = self.linear(x)
+        return output + (x @ self.A.T) @ (self.B.T * self.scale)
 
 
 def attach(body: nn.Module, rank: int) -> None:
-    """Freeze the body and let every linear layer of its blocks learn a low-rank delta."""
+    """Freeze the body and add a trainable low-rank delta to every linear layer of its blocks."""
     body.requires_grad_(False)
     for block in body.encoder.layer:  # type: ignore[union-attr]
         for path in LINEARS:
@@ -44,19 +44,19 @@ def attach(body: nn.Module, rank: int) -> None:
 
 
 def collect(model: nn.Module) -> dict[str, Tensor]:
-    """What was learnt, in half precision: thin factors as NAME.A and NAME.B, all else whole."""
+    """The trained parameters in half precision: low-rank factors as NAME.A and NAME.B, others under their own name."""
     factors: dict[str, Tensor] = {}
     for name, module in model.named_modules():
         if isinstance(module, LowRank):
             factors[f"{name}.A"], factors[f"{name}.B"] = module.A, module.B * module.scale
-    whole = {name: p for name, p in model.named_parameters() if p.requires_grad and name not in factors}
-    return {name: value.detach().half().contiguous() for name, value in (factors | whole).items()}
+    others = {name: p for name, p in model.named_parameters() if p.requires_grad and name not in factors}
+    return {name: value.detach().half().contiguous() for name, value in (factors | others).items()}
 
 
 def averaged(deltas: Sequence[Mapping[str, Tensor]], rank: int) -> dict[str, Tensor]:
-    """The mean of several deltas of one body, its low-rank parts cut back to `rank`.
+    """The mean of several deltas of one body, with its low-rank parts reduced to `rank`.
 
-    Runs that differ by their seeds alone end close enough for their mean to generalise better than any of them.
+    The mean of runs that differ only in their seeds generalises better than any of them.
     """
     mean: dict[str, Tensor] = {}
     for name in deltas[0]:
@@ -73,13 +73,13 @@ def averaged(deltas: Sequence[Mapping[str, Tensor]], rank: int) -> dict[str, Ten
 
 @torch.no_grad()
 def merge(model: nn.Module, delta: Mapping[str, Tensor]) -> None:
-    """Add a collected delta to a stock model's own weights; heads and poolers it lacks are passed over."""
+    """Add a collected delta to the weights of a stock model, except for a head or pooler that the model lacks."""
     parameters = dict(model.named_parameters())
     for name, value in delta.items():
         base, _, factor = name.rpartition(".")
         stock = f"{base}.weight" if factor in ("A", "B") else name
         if name.startswith("bert.encoder.") and stock not in parameters:
-            raise WeightsError(f"The delta holds {name}, which this body has not: it belongs to another one.")
+            raise WeightsError(f"The delta has weights for {name}, but this model has no such part.")
         if factor == "A" and f"{base}.weight" in parameters:
             parameters[f"{base}.weight"].add_(delta[f"{base}.B"].float() @ value.float())
         elif name in parameters:

@@ -1,9 +1,10 @@
-'''View: the base of every view: an anywidget bound to a Python object that computes.
+'''View, the base class of all views: an anywidget that shows the result of a computation in Python.
 
-How to add a view. Python: subclass `View`, name in `inputs` the traits whose change asks for a new result, compute it
-in `compute` (on the worker: it reads `wanted`, never the traits) and set traits in `publish`. The base gives requests,
-of which the newest wins, progress, cancel, `status`, `error`, `wait()`, exports and the static HTML that stands in for
-the view where no scripts run. This is a whole view:
+To write a view, subclass `View`. Name in `inputs` the traits whose change requests a new result. `compute` computes
+the result on a background worker; it reads the values in its argument `inputs`, never the traits. `publish` returns
+the traits that show the result; the base class sets them. The base class also handles requests (a newer one replaces
+an older one), progress, cancelling, `status`, `error`, `wait()`, exports, and the static HTML that is shown where
+no scripts run. This is a complete view:
 
     class Bars(View):
         inputs = ("text",)
@@ -23,21 +24,20 @@ the view where no scripts run. This is a whole view:
         } };
         """
 
-        def __init__(self, explainer, **settings):
-            super().__init__(explainer.subject, explainer=explainer, **settings)
+        def compute(self, inputs, job):
+            return self.explainer(inputs["text"])
 
-        def compute(self, wanted, job):
-            return self.explainer(wanted["text"])
+        def publish(self, saliency):
+            words = saliency.by_word()
+            return {"bars": [[word, score / saliency.largest] for word, score in zip(words["word"], words["score"])]}
 
-        def publish(self, found):
-            words = found.by_word()
-            self.bars = [[word, score / found.largest] for word, score in zip(words["word"], words["score"])]
+`Bars(explain, text="A joy.")` shows it. More hooks: `render_html` and `render_png` (exports), `from_explainer` and
+`from_result` (initial traits), `accepts` (finished results that the view shows without an explainer). The page sends
+requests as messages: `ask("name", {...})` is answered by `handle_name(**arguments)` on the worker.
 
-A view of this package does the same with shared parts: `bound.Bound` (an explainer's text, method, layer, target, tau)
-and `wire` in Python; in `frontend/src` an entry `NAME.js` of a few dozen lines that calls `mount` (`mount.js`: errors,
-status, notes, save, keys) and builds from `controls.js`, `text.js`, `colour.js`, `dom.js`; `NAME.css` that imports
-`base.css`; then a line in `widgets/__init__.py`, `npm run build`, tests in tests/widgets and tests/browser.
-A page may also ask by message: `ask("name", {...})` is answered by `answer_name(**arguments)`, on the worker.
+A view of this package also uses `ExplainerView` (text, method, layer, target, tau), `wire` (packed results) and, in
+`frontend/src`, a module NAME.ts in `views` that calls `mount`. It needs a line in `widgets/__init__.py`, a build
+(`npm run build` in nbsal/frontend), and tests in tests/widgets and tests/browser.
 '''
 
 import traceback
@@ -50,6 +50,8 @@ import traitlets
 from anywidget import AnyWidget
 
 from nbsal.errors import Cancelled, InputError, NbsalError, UnknownName
+from nbsal.explainer import Explainer
+from nbsal.model.subject import Subject
 from nbsal.progress import Meter
 from nbsal.render import html
 from nbsal.widgets import export, jobs
@@ -57,28 +59,33 @@ from nbsal.widgets import export, jobs
 if TYPE_CHECKING:
     import pandas
 
-STRIDE = 0.02  # a share of progress worth telling the page
-PATIENCE = 2.0  # seconds that showing a view waits for its first result, so that the static HTML holds it
+PROGRESS_STEP = 0.02  # smallest change of progress that is sent to the page
+DISPLAY_TIMEOUT = 2.0  # seconds to wait for the first result, so that the static HTML of a cell contains it
+LOCK_TIMEOUT = 0.1
+NO_SOURCE = object()
 
 
 class View(AnyWidget):
-    """The base of every view; see the module's text for how to write one.
+    """Base class of all views; the docstring of this module shows how to write one.
 
-    `selection` holds token positions, `hover` one or None. `status` is ready, computing, cancelling, cancelled or
-    error, and `error` the sentence that goes with the last.
+    `source` is what the view is bound to: an Explainer, a Subject, or a finished result of a class in `accepts`.
+    `settings` are initial values of traits. `selection` holds the selected token positions, and `hover` the position
+    under the pointer or None. `status` is ready, computing, cancelling, cancelled or error; `error` is its message.
 
     >>> class Length(View):
     ...     inputs = ("text",)
     ...     text = traitlets.Unicode("A joy.").tag(sync=True)
     ...
-    ...     def compute(self, wanted, job):
-    ...         return len(wanted["text"])
+    ...     def compute(self, inputs, job):
+    ...         return len(inputs["text"])
     >>> Length().wait().result
     6
     """
 
     inputs: ClassVar[tuple[str, ...]] = ()
-    # Over traits, which cells, pages and workers all set. One for all views: a link sets one's from another's change.
+    accepts: ClassVar[tuple[type, ...]] = ()
+    # Guards traits, which cells, pages and workers all set. All views share it: a link between two views sets a trait
+    # of one when a trait of the other changes.
     _lock: ClassVar[Condition] = Condition(RLock())
 
     selection = traitlets.List(traitlets.Int()).tag(sync=True)
@@ -86,71 +93,104 @@ class View(AnyWidget):
     status = traitlets.Unicode("ready").tag(sync=True)
     error = traitlets.Unicode("").tag(sync=True)
     progress = traitlets.Float(None, allow_none=True).tag(sync=True)
-    _live = traitlets.Bool(True).tag(sync=True)  # whether Python answers; a saved page's does not
+    _live = traitlets.Bool(True).tag(sync=True)  # whether Python answers; False in a saved page
     _rev = traitlets.Int(0).tag(sync=True)  # counts results: a page redraws once when it changes
 
-    def __init__(self, subject: Any = None, *, explainer: Any = None, **settings: Any) -> None:
-        known = set(self.class_trait_names(sync=True))
-        if unknown := settings.keys() - known:
-            public = sorted(name for name in known - _STATES if name[0] != "_")
-            raise UnknownName(f"setting of {type(self).__name__}", min(unknown), public)
-        self.subject = subject
-        self.explainer = explainer
-        self.result: Any = None
-        self._worker = jobs.worker(subject if subject is not None else View)
+    def __init__(self, source: Any = NO_SOURCE, **settings: Any) -> None:
+        self._check_settings(settings)
+        self.explainer: Any = None
+        self.subject: Any = None
+        self.plain_result: Any = None
+        self._computed: Any = None
+        initial: dict[str, Any] = {}
+        if isinstance(source, self.accepts):
+            self.plain_result = source
+            initial = self.from_result(source)
+        elif source is not NO_SOURCE:
+            self.explainer = self.as_explainer(source)
+            self.subject = self.explainer.subject
+            initial = self.from_explainer(self.explainer)
+        self._worker = jobs.worker(View if self.subject is None else self.subject)
         self._job: jobs.Job | None = None
         self._failure: BaseException | None = None
         self._callbacks: list[Callable[..., object]] = []
-        super().__init__(**settings)
-        self.on_msg(self._heard)
-        self.observe(self._selected, names="selection")
+        super().__init__(**initial | settings)
+        self.on_msg(self._on_message)
+        self.observe(self._on_selection, names="selection")
         if self.inputs:
             self.observe(lambda change: self.request(), names=list(self.inputs))
             self.request()
 
-    def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
-        """The result for those inputs; runs on the worker, and ends early where `job.cancel` is set and it can."""
-        raise NotImplementedError(f"{type(self).__name__} names inputs, so it must say how to compute.")
+    def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        """Compute the result for the values of `inputs`; runs on the worker and may stop once `job.cancel` is set."""
+        raise NotImplementedError(f"{type(self).__name__} has inputs: implement compute(self, inputs, job).")
 
-    def publish(self, found: Any) -> None:
-        """Set the traits that show a result."""
+    def publish(self, result: Any) -> dict[str, Any]:
+        """Return the traits that show a result."""
+        return {}
 
-    def html(self) -> str:
-        """The result as HTML that needs no scripts and passes a notebook's sanitiser."""
+    def render_html(self) -> str:
+        """The result as HTML without scripts that passes the sanitizer of notebooks."""
         return str(self.result.to_html())
 
-    def picture(self) -> bytes:
+    def render_png(self) -> bytes:
         """The result as PNG."""
-        raise InputError(f"{type(self).__name__} has no picture.")
+        name = type(self).__name__
+        raise InputError(f"{name} has no picture. Implement {name}.render_png(self) -> bytes to export PNG.")
 
-    def partly(self, job: jobs.Job, found: Any) -> None:
-        """Show from within `compute` what is there so far, unless a newer request came meanwhile."""
-        with self._soon() as free:
-            if free and self._job is job and not job.cancel.is_set():
-                self._show(found)
+    def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
+        """Return the initial traits of a view that computes with an explainer."""
+        return {}
+
+    def from_result(self, result: Any) -> dict[str, Any]:
+        """Return the initial traits of a view of a finished result; `plain_result` holds the result."""
+        return {}
+
+    def as_explainer(self, source: Any) -> Explainer:
+        """The explainer of the view; a Subject is explained by decoding if it has an LM head, else by gradcam."""
+        if isinstance(source, Subject):
+            return Explainer(source, "gradcam" if source._lm_head is None else "decoded-gradcam")
+        if not isinstance(source, Explainer):
+            kinds = ["an Explainer", "a Subject", *(f"a {kind.__name__}" for kind in self.accepts)]
+            choice = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
+            message = f"{type(self).__name__} shows {choice}, not {type(source).__name__}."
+            raise InputError(message, argument="source", value=source)
+        return source
+
+    def show_partial(self, job: jobs.Job, result: Any) -> None:
+        """Show a preliminary result from within `compute`, unless a newer request has replaced the job."""
+        traits = self.publish(result)
+        with self._try_lock() as locked:
+            if locked and self._job is job and not job.cancel.is_set():
+                self._display(result, traits)
 
     def meter(self, job: jobs.Job, total: int) -> Meter:
-        """Counts steps of the work in `progress`, and ends it where the job is told to stop."""
+        """A meter that reports the steps of `compute` in `progress` and raises Cancelled once the job is cancelled."""
 
-        def told(done: int, _: int | None) -> None:
+        def report(done: int, _: int | None) -> None:
             share = done / total
-            if share - (self.progress or 0.0) >= STRIDE:
-                with self._soon() as free:
-                    if free and self._job is job:
+            if share - (self.progress or 0.0) >= PROGRESS_STEP:
+                with self._try_lock() as locked:
+                    if locked and self._job is job:
                         self.progress = share
 
-        return Meter(total, told, job.cancel)
+        return Meter(total, report, job.cancel)
+
+    @property
+    def result(self) -> Any:
+        """The result on display, or None before the first one."""
+        return self._computed
 
     def request(self) -> None:
-        """Ask for a result of the inputs as they are now; the newest request wins."""
-        wanted = {name: getattr(self, name) for name in self.inputs}
+        """Request a result for the current inputs; an older request is dropped."""
+        inputs = {name: getattr(self, name) for name in self.inputs}
         with self._lock:
             self._failure = None
             self.status, self.error, self.progress = "computing", "", None
-            self._job = self._worker.submit((id(self), "result"), lambda job: self._serve(job, wanted))
+            self._job = self._worker.submit((id(self), "result"), lambda job: self._serve(job, inputs))
 
     def cancel(self) -> None:
-        """Ask the work under way to stop; what is shown stays."""
+        """Cancel the current request; the previous result stays on display."""
         with self._lock:
             if (job := self._job) is None:
                 return
@@ -159,9 +199,10 @@ class View(AnyWidget):
                 self._settle("cancelled")
 
     def wait(self, timeout: float | None = None) -> "View":
-        """Wait until nothing is under way; what went wrong last is raised here too."""
+        """Wait until the current request is done; raise its error if it failed."""
         if self._worker.here:
-            raise InputError("wait() would wait for itself: it was called by the view's own worker.")
+            message = "wait() was called on the worker of this view, which would wait for itself."
+            raise InputError(f"{message} Use the argument of compute() instead.")
         with self._lock:
             if not self._lock.wait_for(lambda: self._job is None, timeout):
                 raise TimeoutError(f"{type(self).__name__} is still computing after {timeout} seconds.")
@@ -170,109 +211,107 @@ class View(AnyWidget):
         return self
 
     def on_select(self, callback: Callable[["pandas.DataFrame"], object], remove: bool = False) -> None:
-        """Call back with `selected()`, whenever that changes."""
+        """Call `callback(self.selected())` whenever the selection changes; `remove` stops that."""
         if remove:
             self._callbacks.remove(callback)
         else:
             self._callbacks.append(callback)
 
     def selected(self) -> "pandas.DataFrame":
-        """What is selected, a row each."""
-        return self._chosen(self.to_frame())
+        """The selected tokens, one row each."""
+        return self._selected_rows(self.to_frame())
 
     def to_frame(self) -> "pandas.DataFrame":
-        """The numbers on screen."""
-        self._needs_result()
+        """The numbers on display as a table."""
+        self._require_result()
         return self.result.to_frame()  # type: ignore[no-any-return]
 
     def to_html(self, interactive: bool = False) -> str:
-        """A page of its own: without scripts, or with the view as it stands now and no need of Python or a network."""
-        self._needs_result()
+        """A complete HTML page without scripts, or an `interactive` one that needs neither Python nor a network."""
+        self._require_result()
         if interactive:
             return export.interactive(self, self._title())
-        return html.page_html(self._title(), self.html())
+        return html.page_html(self._title(), self.render_html())
 
     def to_png(self) -> bytes:
-        """A picture."""
-        self._needs_result()
-        return self.picture()
+        """A picture as PNG."""
+        self._require_result()
+        return self.render_png()
 
     def freeze(self, interactive: bool = False) -> export.Frozen:
-        """What is shown now, to be displayed as a cell's output: it stays in the notebook file.
+        """A snapshot to display as the output of a cell; it stays in the notebook file.
 
-        Without scripts it shows wherever the notebook does; interactive, where the notebook is trusted.
+        Without scripts it is visible wherever the notebook is; `interactive` needs a trusted notebook.
         """
-        self._needs_result()
-        return export.Frozen(export.iframe(self.to_html(interactive=True)) if interactive else self.html(), repr(self))
+        self._require_result()
+        content = export.iframe(self.to_html(interactive=True)) if interactive else self.render_html()
+        return export.Frozen(content, repr(self))
 
-    def answer_save(self, kind: str) -> dict[str, str]:
-        """An export for the page to download."""
-        makers: dict[str, tuple[str, Callable[[], str | bytes]]] = {
+    def handle_save(self, kind: str) -> dict[str, str]:
+        """Answer a page that wants to download an export."""
+        exports: dict[str, tuple[str, Callable[[], str | bytes]]] = {
             "html": ("text/html", lambda: self.to_html(interactive=True)),
             "png": ("image/png", self.to_png),
             "csv": ("text/csv", lambda: self.to_frame().to_csv(index=False)),
         }
-        if kind not in makers:
-            raise UnknownName("export", kind, makers)
-        mime, make = makers[kind]
-        return {"mime": mime, "name": f"{type(self).__name__.lower()}.{kind}", "content": export.text_or_base64(make())}
+        if kind not in exports:
+            raise UnknownName("kind", kind, exports)
+        mime, write = exports[kind]
+        name = f"{type(self).__name__.lower()}.{kind}"
+        return {"mime": mime, "name": name, "content": export.text_or_base64(write())}
 
     def __setattr__(self, name: str, value: Any) -> None:
         with self._lock:
             super().__setattr__(name, value)
 
     def set_state(self, sync_data: dict[str, Any]) -> None:
-        """What the page changed; not while the worker shows a result."""
+        """Set the traits that the page changed."""
         with self._lock:
             super().set_state(sync_data)
 
     def send_state(self, key: Any = None) -> None:
-        """Traits to the page; not while the worker shows a result."""
+        """Send traits to the page."""
         with self._lock:
             super().send_state(key)
 
     def close(self) -> None:
-        """Stop the work and leave the page."""
-        if self.comm is not None:  # Python also closes what was never fully made
+        """Cancel the current request and remove the view from the page."""
+        if self.comm is not None:  # Python also closes views whose constructor failed
             self.cancel()
         super().close()
 
-    def _serve(self, job: jobs.Job, wanted: dict[str, Any]) -> None:
-        """Compute on the worker, and show the result unless a newer request came meanwhile."""
+    def _serve(self, job: jobs.Job, inputs: dict[str, Any]) -> None:
+        """Compute on the worker, then show the result unless a newer request has replaced the job."""
         try:
-            found = self.compute(wanted, job)
-            error: BaseException | None = Cancelled("Cancelled.") if job.cancel.is_set() else None
-        except Exception as raised:
-            found, error = None, raised
-        with self._lock:
-            if self._job is not job:
-                return
-            try:
-                if error is None:
-                    self._show(found)
-            except Exception as raised:
-                error = raised
-            if error is None:
-                self._settle("ready")
-            elif isinstance(error, Cancelled):
-                self._settle("cancelled")
-            else:
-                self._fail(error)
+            result = self.compute(inputs, job)
+            if job.cancel.is_set():
+                raise Cancelled("Cancelled.")
+            traits = self.publish(result)
+            with self._lock:
+                if self._job is job:
+                    self._display(result, traits)
+                    self._settle("ready")
+        except Exception as error:
+            with self._lock:
+                if self._job is job:
+                    self._fail(error)
 
-    def _show(self, found: Any) -> None:
+    def _display(self, result: Any, traits: dict[str, Any]) -> None:
+        """Set the result and the traits that show it; the only place that does."""
         with self.hold_sync():
-            self.result = found
-            self.publish(found)
-        self._rev += 1  # a message of its own: some hosts tell of the traits in one as they come to them, in any order
+            self._computed = result
+            for name, value in traits.items():
+                setattr(self, name, value)
+        self._rev += 1  # in a message of its own: some hosts report the traits of one message one by one, in any order
 
     @contextmanager
-    def _soon(self) -> Iterator[bool]:
-        """The lock, if it is free soon: work may hold the model while a callback that has the lock wants the model."""
-        free = self._lock.acquire(timeout=0.1)
+    def _try_lock(self) -> Iterator[bool]:
+        """The lock, if it is free soon: `compute` may hold the model while a callback with the lock waits for it."""
+        locked = self._lock.acquire(timeout=LOCK_TIMEOUT)
         try:
-            yield free
+            yield locked
         finally:
-            if free:
+            if locked:
                 self._lock.release()
 
     def _settle(self, status: str) -> None:
@@ -281,72 +320,82 @@ class View(AnyWidget):
         self._lock.notify_all()
 
     def _fail(self, error: BaseException) -> None:
+        if isinstance(error, Cancelled):
+            self._settle("cancelled")
+            return
         self._failure = error
-        self.error = _sentence(error)
+        self.error = error_text(error)
         self._settle("error")
 
-    def _needs_result(self) -> None:
-        """Wait for the first result; a caller on the worker has to take what is there."""
+    def _require_result(self) -> None:
+        """Wait for the first result; on the worker, which cannot wait, only check that there is one."""
         if not self._worker.here and self.result is None:
             self.wait()
         if self.result is None:
-            raise InputError(f"{type(self).__name__} has no result yet.")
+            raise InputError(f"{type(self).__name__} has no result yet. Call request() and wait() first.")
 
-    def _chosen(self, tokens: "pandas.DataFrame") -> "pandas.DataFrame":
-        """The selected ones of a row a token; places beyond the text are none."""
-        return tokens.iloc[[place for place in self.selection if place in range(len(tokens))]]
+    def _check_settings(self, settings: dict[str, Any]) -> None:
+        names = set(self.class_trait_names(sync=True))
+        if unknown := settings.keys() - names:
+            raise UnknownName("setting", min(unknown), sorted(name for name in names - _STATE if name[0] != "_"))
 
-    def _selected(self, change: Any) -> None:
+    def _selected_rows(self, tokens: "pandas.DataFrame") -> "pandas.DataFrame":
+        """The selected rows of a table with one row per token; positions beyond its end are ignored."""
+        return tokens.iloc[[position for position in self.selection if position in range(len(tokens))]]
+
+    def _on_selection(self, change: Any) -> None:
         if not self._callbacks or self.result is None:
             return
         rows = self.selected()
         for callback in list(self._callbacks):
             try:
                 callback(rows)
-            except Exception as raised:  # elsewhere it would be lost: comm handlers swallow what is raised in them
-                self.error = f"A callback of on_select failed. {_sentence(raised)}"
+            except Exception as error:  # comm handlers would swallow it
+                self.error = f"A callback of on_select failed. {error_text(error)}"
 
-    def _heard(self, _: Any, content: Any, buffers: Any) -> None:
-        """A message of the page: {"ask": name, "id": number, ...}; answered with {"id", "reply"} or {"id", "error"}."""
+    def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
+        """Answer {"ask": name, "id": id, **arguments} with {"id", "reply"} or {"id", "error"}."""
         if not content:
-            return  # the page only looks whether anybody is there
-        asked = dict(content)
-        name, number = asked.pop("ask", None), asked.pop("id", None)
-        answer = getattr(self, f"answer_{name}", None)
+            return  # the page only checks the connection
+        arguments = dict(content)
+        name, message_id = arguments.pop("ask", None), arguments.pop("id", None)
+        handler = getattr(self, f"handle_{name}", None)
         if name == "cancel":
             self.cancel()
-            self.send({"id": number, "reply": self.status})
-        elif answer is None:
-            self.send({"id": number, "error": f"This view knows no answer to {name!r}."})
+            self.send({"id": message_id, "reply": self.status})
+        elif handler is None:
+            self.send({"id": message_id, "error": f"Unknown request {name!r}."})
         else:
-            self._worker.submit((id(self), name), lambda job: self._answer(number, answer, asked))
+            self._worker.submit((id(self), name), lambda job: self._reply(message_id, handler, arguments))
 
-    def _answer(self, number: Any, answer: Callable[..., Any], asked: dict[str, Any]) -> None:
+    def _reply(self, message_id: Any, handler: Callable[..., Any], arguments: dict[str, Any]) -> None:
         try:
-            reply = {"id": number, "reply": answer(**asked)}
-        except Exception as raised:
-            reply = {"id": number, "error": _sentence(raised)}
+            reply = {"id": message_id, "reply": handler(**arguments)}
+        except Exception as error:
+            reply = {"id": message_id, "error": error_text(error)}
         self.send(reply)
 
     def _title(self) -> str:
-        return f"{type(self).__name__}: {self.result.caption()}" if self.result else type(self).__name__
+        caption = getattr(self.result, "caption", None)
+        return f"{type(self).__name__}: {caption()}" if caption else type(self).__name__
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         with self._lock:
-            self._lock.wait_for(lambda: self._job is None, PATIENCE)
+            self._lock.wait_for(lambda: self._job is None, DISPLAY_TIMEOUT)
         data, metadata = super()._repr_mimebundle_() or ({}, {})
-        body = self.html() if self.result is not None else html.block_html(repr(self), "", [self.error or self.status])
+        missing = html.block_html(repr(self), "", [self.error or self.status])
+        body = missing if self.result is None else self.render_html()
         return data | {"text/html": body, "text/plain": repr(self)}, metadata
 
     def __repr__(self) -> str:
         return f"<{self._title()}>"
 
 
-_STATES = {"status", "error", "progress", "layout", "tabbable", "tooltip"}
+_STATE = {"status", "error", "progress", "layout", "tabbable", "tooltip"}  # traits that are not settings
 
 
-def _sentence(error: BaseException) -> str:
-    """An error as the view shows it; what nbsal did not foresee also goes to standard error in full."""
+def error_text(error: BaseException) -> str:
+    """An error as text for the page; an unexpected error is also printed with its traceback."""
     if isinstance(error, NbsalError):
         return str(error)
     traceback.print_exception(error)

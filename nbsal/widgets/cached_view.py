@@ -1,11 +1,12 @@
-"""Parted: a view that shows more of a text than its scores: parts, each when it is ready, kept while it stays true."""
+"""Views that show more of a text than its scores, in parts that are computed one after the other and cached."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nbsal.explainer import Explainer
+from nbsal.progress import Meter
 from nbsal.saliency import Saliency
 from nbsal.widgets import jobs
 from nbsal.widgets.explainer_view import HighlightView, with_settings
@@ -14,67 +15,134 @@ if TYPE_CHECKING:
     import pandas
 
 
-@dataclass(frozen=True, eq=False)
-class TextParts:
-    """A reading, and what else of its text is known so far, by name."""
+class LastValue:
+    """Cache of one value, which is computed again when its key changes.
 
-    reading: Saliency
+    >>> cache = LastValue()
+    >>> cache.get("a", lambda: 1), cache.get("a", lambda: 2), cache.get("b", lambda: 3)
+    (1, 1, 3)
+    """
+
+    def __init__(self) -> None:
+        self._entry: tuple[Any, Any] | None = None
+
+    @property
+    def value(self) -> Any:
+        """The cached value, or None."""
+        return self._entry and self._entry[1]
+
+    def is_for(self, key: Any) -> bool:
+        """Whether the cached value was computed for that key."""
+        return self._entry is not None and bool(self._entry[0] == key)
+
+    def get(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """The cached value, computed first if there is none for that key."""
+        if not self.is_for(key):
+            self._entry = key, compute()
+        return self.value
+
+
+@dataclass(frozen=True)
+class PartJob:
+    """What a part may call while it computes: `meter(total)` counts its steps, `show(value)` shows a first version."""
+
+    meter: Callable[[int], Meter]
+    show: Callable[[Any], None]
+
+
+class Part:
+    """A part of a view: something computed from a text beside its scores, and the traits that show it.
+
+    `depends_on` names the inputs that the part needs, or is None if it needs the scores. While it is computed, the
+    page shows no value, or with `keeps_previous` the previous one.
+    """
+
+    depends_on: ClassVar[tuple[str, ...] | None] = None
+    keeps_previous: ClassVar[bool] = False
+
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> Any:
+        """Compute the value of the part."""
+        raise NotImplementedError
+
+    def publish(self, value: Any) -> dict[str, Any]:
+        """Return the traits that show a value, or that there is none (None)."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class TextResult:
+    """The scores of a text, and the values of those parts that are computed, by name."""
+
+    saliency: Saliency
     parts: dict[str, Any] = field(default_factory=dict)
 
 
 class CachedView(HighlightView):
-    """A view of a reading and its parts.
+    """A view of a text's scores and of further parts; `result` is the Saliency.
 
-    `reads` are the inputs that the reading rests on. A part NAME is made by `find_NAME(reading, wanted, job)` and shown
-    by `show_NAME(part)`, which is given None while there is none; `rests` names the inputs it rests on, or None where
-    it rests on the reading itself. `result` is always the reading.
+    `reading_inputs` names the inputs that the scores depend on. `from_explainer` fills `parts`.
     """
 
-    reads: ClassVar[tuple[str, ...]] = HighlightView.inputs
-    rests: ClassVar[dict[str, tuple[str, ...] | None]] = {}
+    reading_inputs: ClassVar[tuple[str, ...]] = HighlightView.inputs
 
-    def __init__(self, *source: Any, **settings: Any) -> None:
-        self._known: dict[str, tuple[Any, Any]] = {}
-        super().__init__(*source, **settings)
+    def __init__(self, source: Any, text: Any = None, **settings: Any) -> None:
+        self.parts: dict[str, Part] = {}
+        self._saliency = LastValue()
+        self._values: dict[str, LastValue] = {}
+        super().__init__(source, text, **settings)
 
-    def asked(self, wanted: dict[str, Any]) -> list[str]:
-        """The parts that are looked for; others are shown if they are known."""
-        return list(self.rests)
+    @property
+    def result(self) -> Any:
+        """The Saliency on display, or the finished result."""
+        return self._computed.saliency if isinstance(self._computed, TextResult) else self._computed
 
-    def adjusted(self, wanted: dict[str, Any]) -> Explainer:
-        """The explainer that reads the text."""
-        return with_settings(self.explainer, wanted)
+    def part(self, name: str) -> Any:
+        """The value of a part on display, or None."""
+        return self._computed.parts.get(name) if isinstance(self._computed, TextResult) else None
 
-    def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
-        reading = self.cached("reading", [wanted[name] for name in self.reads], lambda: self._read(wanted, job))
-        keys = {name: reading if on is None else [wanted[one] for one in on] for name, on in self.rests.items()}
-        parts = {name: self._known[name][1] for name, key in keys.items() if self._has(name, key)}
-        for name in self.asked(wanted):
-            if name in parts:
+    def parts_wanted(self, inputs: dict[str, Any]) -> Iterable[str]:
+        """The parts to compute; others are only shown if their cached values are still valid."""
+        return self.parts
+
+    def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
+        """The explainer with the current settings."""
+        return with_settings(self.explainer, inputs)
+
+    def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        if self.plain_result is not None:
+            return self.plain_result
+        key = [inputs[name] for name in self.reading_inputs]
+        saliency = self._saliency.get(key, lambda: self.explain(self.explainer_for(inputs), inputs, job))
+        result = TextResult(saliency)
+        keys = {name: self._key(part, saliency, inputs) for name, part in self.parts.items()}
+        for name, part in self.parts.items():
+            cache = self._values.setdefault(name, LastValue())
+            if part.keeps_previous or cache.is_for(keys[name]):
+                result.parts[name] = cache.value
+        for name in self.parts_wanted(inputs):
+            if self._values[name].is_for(keys[name]):
                 continue
-            if self.result is not reading:
-                self.partly(job, TextParts(reading, dict(parts)))
-            find = partial(getattr(self, f"find_{name}"), reading, wanted, job)
-            parts[name] = self.cached(name, keys[name], find)
-        return TextParts(reading, parts)
+            if self.result is not saliency:
+                self.show_partial(job, TextResult(saliency, dict(result.parts)))
+            result.parts[name] = self._compute_part(name, keys[name], result, inputs, job)
+        return result
+
+    def publish(self, result: TextResult) -> dict[str, Any]:
+        traits = super().publish(result.saliency)
+        for name, part in self.parts.items():
+            traits |= part.publish(result.parts.get(name))
+        return traits
 
     def selected(self) -> "pandas.DataFrame":
-        return self._chosen(HighlightView.to_frame(self))
+        return self._selected_rows(self.result.to_frame())
 
-    def cached(self, name: str, key: Any, work: Callable[[], Any]) -> Any:
-        """What the work found for that key, if it was the last one asked for under the name; else what it finds now."""
-        if not self._has(name, key):
-            self._known[name] = key, work()
-        return self._known[name][1]
+    def _compute_part(self, name: str, key: Any, result: TextResult, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        def show(value: Any) -> None:
+            self.show_partial(job, TextResult(result.saliency, result.parts | {name: value}))
 
-    def publish(self, found: TextParts) -> None:
-        self.result = found.reading
-        super().publish(found.reading)
-        for name in self.rests:
-            getattr(self, f"show_{name}")(found.parts.get(name))
+        part_job = PartJob(partial(self.meter, job), show)
+        return self._values[name].get(key, lambda: self.parts[name].compute(result.saliency, inputs, part_job))
 
-    def _has(self, name: str, key: Any) -> bool:
-        return name in self._known and bool(self._known[name][0] == key)
-
-    def _read(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
-        return self._given if self._given is not None else self.explain(self.adjusted(wanted), wanted, job)
+    @staticmethod
+    def _key(part: Part, saliency: Saliency, inputs: dict[str, Any]) -> Any:
+        return saliency if part.depends_on is None else [inputs[name] for name in part.depends_on]

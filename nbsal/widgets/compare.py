@@ -1,4 +1,4 @@
-"""Compare: two explanations of one text on one scale, where they differ, and how far their rankings agree."""
+"""The Compare view: two explanations of one text on one scale, their difference, and how far their rankings agree."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,18 +9,18 @@ import traitlets
 from nbsal.errors import InputError
 from nbsal.evaluation._agreement import jaccard, kendall
 from nbsal.explainer import Explainer
-from nbsal.render import html, png
-from nbsal.saliency import Floats, Saliency
+from nbsal.render import html, text_lines
+from nbsal.render.text_lines import ScoredText
+from nbsal.saliency import Explanation, Floats, Saliency
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.explainer_view import (
-    NOTHING,
-    TARGET,
+    NO_CHOICES,
+    TARGET_JSON,
     HighlightView,
-    as_explainer,
-    changed_settings,
     check_layer,
     check_method,
-    method_settings,
+    method_traits,
+    result_traits,
     view_choices,
     with_settings,
 )
@@ -29,8 +29,8 @@ from nbsal.widgets.export import asset
 if TYPE_CHECKING:
     import pandas
 
-FIRST = 5  # tokens whose overlap is counted
-OTHER = ("method", "layer", "target", "tau")
+TOP = 5  # tokens of each explanation whose overlap is counted
+SECOND_SETTINGS = ("method", "layer", "target", "tau")
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class ComparedPair:
     """Two explanations of the same tokens.
 
     >>> import nbsal
-    >>> many = nbsal.compare(nbsal.load("demo/reviews"), ["gradcam", "simple"], "A joy.")
-    >>> ComparedPair(many["gradcam"][0], many["simple"][0]).to_frame().columns.tolist()
+    >>> by_method = nbsal.compare(nbsal.load("demo/reviews"), ["gradcam", "simple"], "A joy.")
+    >>> ComparedPair(by_method["gradcam"][0], by_method["simple"][0]).to_frame().columns.tolist()
     ['token', 'first', 'second', 'difference', 'first_rank', 'second_rank']
     """
 
@@ -49,73 +49,77 @@ class ComparedPair:
 
     def __post_init__(self) -> None:
         if (self.first.row.parts, self.first.offsets) != (self.second.row.parts, self.second.offsets):
-            raise InputError("Two explanations can be compared where they read the same text as the same tokens.")
+            message = "Compare needs two explanations of the same text with the same tokens."
+            raise InputError(message, argument="other", value=self.second)
 
     @property
     def shares(self) -> tuple[Floats, Floats]:
-        """Both as shares of full colour: of each one's own largest score, or of the larger of both."""
-        tops = [self.first.largest, self.second.largest]
-        first, second = tops if self.scale == "own" else [max(tops)] * 2
+        """Both scores as shares of full colour: of each one's own largest score, or of the larger of the two."""
+        largest = [self.first.largest, self.second.largest]
+        first, second = largest if self.scale == "own" else [max(largest)] * 2
         return self.first.scores / (first or 1.0), self.second.scores / (second or 1.0)
 
     @property
     def difference(self) -> Floats:
-        """The first's share less the second's."""
+        """The first shares minus the second."""
         first, second = self.shares
         return first - second
 
     @cached_property
     def agreement(self) -> dict[str, float | None]:
-        """Kendall's tau of both rankings, of all tokens, and the share of common ones among the five first of each."""
+        """Kendall's tau of the rankings of all tokens, and the Jaccard overlap of the top five."""
         first, second = self.first.order, self.second.order
         rank = kendall(first, second) if len(first) > 1 else None
-        return {"rank": rank, "overlap": jaccard(first[:FIRST], second[:FIRST])}
+        return {"rank": rank, "overlap": jaccard(first[:TOP], second[:TOP])}
 
     def caption(self) -> str:
-        """Both decisions in a line."""
-        return f"{self.first.caption()} beside {self.second.caption()}"
+        """Both decisions in one line."""
+        return f"{self.first.caption()} and {self.second.caption()}"
 
-    def said(self) -> str:
-        """The agreement in a line."""
-        rank, (first, second) = self.agreement["rank"], (found.order[:FIRST] for found in (self.first, self.second))
-        ranked = "one token has no ranking" if rank is None else f"Kendall's tau of the rankings {rank:+.2f}"
-        return f"{ranked}; of the {len(first)} first tokens of each, {len({*first} & {*second})} are the same."
+    def agreement_text(self) -> str:
+        """The agreement in one sentence."""
+        rank, first, second = self.agreement["rank"], self.first.order[:TOP], self.second.order[:TOP]
+        tau = "A single token has no ranking" if rank is None else f"Kendall's tau of the rankings {rank:+.2f}"
+        return f"{tau}; {len({*first} & {*second})} of the top {len(first)} tokens are the same."
 
     def to_frame(self) -> "pandas.DataFrame":
-        """One row a token."""
-        frames = [self.first.to_frame(), self.second.to_frame()]
-        first, second = self.shares
-        shares = {"first": first, "second": second, "difference": first - second}
-        ranks = {"first_rank": frames[0]["rank"], "second_rank": frames[1]["rank"]}
-        return frames[0][["token"]].assign(**shares, **ranks)
+        """One row per token."""
+        first, second = self.first.to_frame(), self.second.to_frame()
+        first_share, second_share = self.shares
+        shares = {"first": first_share, "second": second_share, "difference": first_share - second_share}
+        return first[["token"]].assign(**shares, first_rank=first["rank"], second_rank=second["rank"])
 
-    def texts(self) -> list[tuple[str, list[list[html.ScoredSpan]]]]:
-        """The three shaded texts with their headings, all beside a full colour of 1."""
-        shown = (self.first, self.shares[0]), (self.second, self.shares[1]), (self.first, self.difference)
-        headings = self.first.caption(), self.second.caption(), "difference: first less second"
-        return [
-            (heading, replace(found, scores=shares).scored_spans())
-            for heading, (found, shares) in zip(headings, shown, strict=True)
+    def texts(self) -> list[ScoredText]:
+        """The text three times: coloured by the first, by the second, and by their difference."""
+        first, second = self.shares
+        versions = [
+            (self.first.caption(), replace(self.first, scores=first)),
+            (self.second.caption(), replace(self.second, scores=second)),
+            ("Difference: first minus second", replace(self.first, scores=first - second)),
         ]
+        return [ScoredText(title, saliency.scored_spans(), 1.0) for title, saliency in versions]
 
     def notes(self) -> list[str]:
-        """What a reader must know to judge the picture."""
+        """The agreement, the scale, and how each explanation was computed."""
         largest = f"{self.first.largest:.3g} and {self.second.largest:.3g}"
-        full = "each one's own" if self.scale == "own" else "the larger of both"
-        scale = f"Largest scores: {largest}; shaded as shares of {full}."
+        full = "each one's own largest score" if self.scale == "own" else "the larger of the two"
+        return [self.agreement_text(), f"Largest scores: {largest}; full colour at {full}.", *self.provenance_notes()]
+
+    def provenance_notes(self) -> list[str]:
+        """How each explanation was computed; what holds for both is stated once."""
         first, second = self.first.notes(), self.second.notes()
         shared = [note for note in first if note in second]
-        own = [f"first: {note}" for note in first if note not in shared]
-        return [self.said(), scale, *shared, *own, *(f"second: {note}" for note in second if note not in shared)]
+        only_first = [f"first: {note}" for note in first if note not in shared]
+        return [*shared, *only_first, *(f"second: {note}" for note in second if note not in shared)]
 
 
 class Compare(HighlightView):
-    """Two methods, layers, targets or models on one text.
+    """Two methods, layers, targets or models on one text; or two finished Saliency results.
 
-    `method`, `layer`, `target` and `tau` are the first's; `other_method` and so on the second's, which begins as the
-    first where no `other` is given; one run of the model serves both where they explain one target of one subject.
-    `scale` "own" shades each beside its own largest score, "shared" both beside the larger one. `agreement` is what
-    Python reads back: Kendall's tau of the rankings of all tokens, and the common share of the five first.
+    `method`, `layer`, `target` and `tau` belong to the first explainer, `other_method` and so on to the second, which
+    equals the first if no `other` is passed. Both share one trace if they explain one target of one subject. `scale`
+    "own" colours each up to its own largest score, "shared" both up to the larger one. `agreement` holds Kendall's tau
+    of the rankings of all tokens and the overlap of the top five.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -123,32 +127,39 @@ class Compare(HighlightView):
     ['overlap', 'rank']
     """
 
-    inputs = (*HighlightView.inputs, *(f"other_{name}" for name in OTHER))
+    inputs = (*HighlightView.inputs, *(f"other_{name}" for name in SECOND_SETTINGS))
     _esm = asset("compare.js")
     _css = asset("compare.css")
 
     other_method = traitlets.Unicode().tag(sync=True)
     other_layer = traitlets.Int(None, allow_none=True).tag(sync=True)
-    other_target = traitlets.Any(None).tag(sync=True, **TARGET)
+    other_target = traitlets.Any(None).tag(sync=True, **TARGET_JSON)
     other_tau = traitlets.Int(None, allow_none=True).tag(sync=True)
     scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True)
     agreement = traitlets.Dict().tag(sync=True)
-    _other_choices = traitlets.Dict(NOTHING).tag(sync=True)
+    _other_choices = traitlets.Dict(NO_CHOICES).tag(sync=True)
     _other = traitlets.Dict().tag(sync=True)
 
     def __init__(self, source: Any, other: Any = None, text: Any = None, **settings: Any) -> None:
-        other = source if other is None else other
-        if isinstance(source, Saliency) != isinstance(other, Saliency):
-            raise InputError("Compare two explainers, or two results that are there already.")
-        if isinstance(source, Saliency):
-            self.other: Explainer | None = None
-            self._given_other = other
-            start = changed_settings(other)
-            super().__init__(source, **{f"other_{name}": start[name] for name in ("method", "layer", "tau")} | settings)
-            return
-        self.other, self._given_other = as_explainer(other, self), None
-        start = {f"other_{name}": value for name, value in method_settings(self.other.method).items()}
-        super().__init__(source, text, **start | {"_other_choices": view_choices(self.other)} | settings)
+        self.other: Any = source if other is None else other
+        if isinstance(source, Saliency) != isinstance(self.other, Saliency):
+            message = "Compare shows two explainers or two Saliency results, not one of each."
+            raise InputError(message, argument="other", value=other)
+        super().__init__(source, text, **settings)
+
+    def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
+        self.other = self.as_explainer(self.other)
+        settings = {f"other_{name}": value for name, value in method_traits(self.other.method).items()}
+        return super().from_explainer(explainer) | settings | {"_other_choices": view_choices(self.other)}
+
+    def from_result(self, result: Explanation) -> dict[str, Any]:
+        settings = result_traits(self.other)
+        return super().from_result(result) | {f"other_{name}": settings[name] for name in ("method", "layer", "tau")}
+
+    @property
+    def result(self) -> Any:
+        """The ComparedPair on display."""
+        return None if self._computed is None else replace(self._computed, scale=self.scale)
 
     @traitlets.validate("other_method")
     def _valid_other_method(self, proposal: Any) -> Any:
@@ -158,40 +169,34 @@ class Compare(HighlightView):
     def _valid_other_layer(self, proposal: Any) -> Any:
         return check_layer(proposal["value"], self._other_choices)
 
-    @traitlets.observe("scale")
-    def _rescale(self, change: Any) -> None:
-        if self.result is not None:
-            self.result = replace(self.result, scale=change["new"])
+    def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        if self.plain_result is not None:
+            return ComparedPair(self.plain_result, self.other)
+        other_inputs = {name: inputs[f"other_{name}"] for name in SECOND_SETTINGS} | {"text": inputs["text"]}
+        explainers = with_settings(self.explainer, inputs), with_settings(self.other, other_inputs)
+        if self.other.subject is self.explainer.subject and other_inputs["target"] == inputs["target"]:
+            return ComparedPair(*self.explain_each(explainers, inputs, job))
+        first = self.explain(explainers[0], inputs, job)
+        return ComparedPair(first, self.explain(explainers[1], other_inputs, job))
 
-    def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
-        if self.other is None:
-            return ComparedPair(super().compute(wanted, job), self._given_other)
-        own = {name: wanted[f"other_{name}"] for name in OTHER} | {"text": wanted["text"]}
-        explainers = with_settings(self.explainer, wanted), with_settings(self.other, own)
-        if self.other.subject is self.explainer.subject and own["target"] == wanted["target"]:
-            first, second = self.explain_each(explainers, wanted, job)
-        else:
-            first, second = self.explain(explainers[0], wanted, job), self.explain(explainers[1], own, job)
-        return ComparedPair(first, second)
+    def publish(self, result: ComparedPair) -> dict[str, Any]:
+        first, second = result.first, result.second
+        scores, scales = wire.scores([first.scores, second.scores])
+        traits = super().publish(first)
+        notes = {"agreement": result.agreement_text(), "notes": result.provenance_notes()}
+        return traits | {
+            "_scores": scores,
+            "_result": traits["_result"] | {"scales": scales} | notes,
+            "_other": wire.decision(second, None if self.subject is None else self.other.subject),
+            "agreement": result.agreement,
+        }
 
-    def publish(self, found: ComparedPair) -> None:
-        self.result = found = replace(found, scale=self.scale)
-        super().publish(found.first)
-        self._scores, scales = wire.scores([found.first.scores, found.second.scores])
-        self._result = self._result | {"scales": scales, "agreement": found.said(), "notes": found.notes()[2:]}
-        self._other = wire.decision(found.second, self.other.subject if self.other is not None else None)
-        self.agreement = found.agreement
-
-    def html(self) -> str:
+    def render_html(self) -> str:
         texts = "".join(
-            f"<div><b>{html.escape(heading)}</b></div>{html.text_html(parts, 1.0)}"
-            for heading, parts in self.result.texts()
+            f"<div><b>{html.escape(text.title)}</b></div>{html.text_html(text.parts, text.largest)}"
+            for text in self.result.texts()
         )
         return html.block_html(self.result.caption(), texts, self.result.notes())
 
-    def picture(self) -> bytes:
-        sheet = png.Picture()
-        for heading, parts in self.result.texts():
-            sheet.shaded(heading, parts, 1.0)
-        sheet.notes(self.result.notes())
-        return sheet.png()
+    def render_png(self) -> bytes:
+        return text_lines.png(text_lines.draw(self.result.texts(), notes=self.result.notes()))

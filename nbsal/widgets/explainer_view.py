@@ -1,4 +1,4 @@
-"""Bound: a view of one explainer: its text, method, layer, target and tau are traits, and any change is answered."""
+"""Views of one explainer, whose text, method, layer, target and tau are traits; a change of any is computed at once."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from nbsal.saliency import Explanation, Saliency
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.base import View
 
-STEPS = 1000  # a single text's work is told of in so many
+STEPS = 1000  # resolution of the progress of one text
 
 
 class TextTrait(traitlets.TraitType[Any, Any]):
@@ -30,7 +30,8 @@ class TextTrait(traitlets.TraitType[Any, Any]):
             return value
         if isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(part, str) for part in value):
             return tuple(value)
-        raise InputError(f"text is a str or a pair (str, str), not {value!r:.80}.")
+        message = f"text must be a str or a pair (str, str), not {value!r:.80}."
+        raise InputError(message, argument="text", value=value)
 
 
 def _target_to_json(value: Any, _: Any = None) -> Any:
@@ -45,37 +46,38 @@ def _target_from_json(value: Any, _: Any = None) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-NOTHING: dict[str, Any] = {"methods": [], "labels": [], "depth": 0, "task": ""}  # to choose from: a plain result
-TARGET = {"to_json": _target_to_json, "from_json": _target_from_json}  # how a target crosses to the page
+NO_CHOICES: dict[str, Any] = {"methods": [], "labels": [], "depth": 0, "task": ""}  # of a finished result
+TARGET_JSON = {"to_json": _target_to_json, "from_json": _target_from_json}
 
 
 class ExplainerView(View):
-    """A view of an explainer, or of a result that is there already."""
+    """A view of an explainer and a text, or of a finished result."""
 
     inputs: ClassVar[tuple[str, ...]] = ("text", "method", "layer", "target", "tau")
-    gives: ClassVar[type[Explanation]] = Saliency  # the kind of plain result the view can show
-    layered: ClassVar[bool] = False  # whether it only shows methods that read a layer
+    accepts: ClassVar[tuple[type, ...]] = (Saliency,)
+    layer_methods_only: ClassVar[bool] = False
 
     text = TextTrait("").tag(sync=True)
     method = traitlets.Unicode().tag(sync=True)
     layer = traitlets.Int(None, allow_none=True).tag(sync=True)
-    target = traitlets.Any(None).tag(sync=True, **TARGET)
+    target = traitlets.Any(None).tag(sync=True, **TARGET_JSON)
     tau = traitlets.Int(None, allow_none=True).tag(sync=True)
-    _choices = traitlets.Dict(NOTHING).tag(sync=True)
+    _choices = traitlets.Dict(NO_CHOICES).tag(sync=True)
     _tokens = traitlets.Dict().tag(sync=True)
     _scores = traitlets.Bytes().tag(sync=True)
     _result = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, source: Explainer | Subject | Explanation, text: Any = None, **settings: Any) -> None:
-        self._given = source if isinstance(source, self.gives) else None
-        if self._given is not None:
-            super().__init__(**changed_settings(self._given) | {"_live": False} | settings)
-            return
-        explainer = as_explainer(source, self)
-        if text is None:
-            raise InputError(f'{type(self).__name__} needs a text to begin with: text="...".')
-        start = method_settings(explainer.method) | {"text": text, "_choices": view_choices(explainer, self.layered)}
-        super().__init__(explainer.subject, explainer=explainer, **start | settings)
+    def __init__(self, source: Any, text: Any = None, **settings: Any) -> None:
+        if text is None and isinstance(source, Explainer | Subject):
+            message = f'{type(self).__name__} needs a text to begin with, such as text="A joy.".'
+            raise InputError(message, argument="text", value=None)
+        super().__init__(source, **({} if text is None else {"text": text}) | settings)
+
+    def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
+        return method_traits(explainer.method) | {"_choices": view_choices(explainer, self.layer_methods_only)}
+
+    def from_result(self, result: Explanation) -> dict[str, Any]:
+        return result_traits(result) | {"_live": False}
 
     @traitlets.validate("method")
     def _valid_method(self, proposal: Any) -> Any:
@@ -86,41 +88,42 @@ class ExplainerView(View):
         return check_layer(proposal["value"], self._choices)
 
     @traitlets.observe("text")
-    def _forget(self, change: Any) -> None:
-        if self.result is not None:  # places in the text before mean nothing in this one
+    def _clear_selection(self, change: Any) -> None:
+        if self.result is not None:  # positions in the previous text mean nothing in the new one
             self.selection, self.hover = [], None
 
-    def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
-        if self._given is not None:
-            return self._given
-        return self.explain(with_settings(self.explainer, wanted), wanted, job)
+    def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        if self.plain_result is not None:
+            return self.plain_result
+        return self.explain(with_settings(self.explainer, inputs), inputs, job)
 
-    def explain(self, explainer: Explainer, wanted: dict[str, Any], job: jobs.Job) -> Any:
-        """What the view shows of that explainer."""
-        return self.explain_each([explainer], wanted, job)[0]
+    def explain(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        """Explain the text with an explainer that has the current settings."""
+        return self.explain_each([explainer], inputs, job)[0]
 
-    def explain_each(self, explainers: Sequence[Explainer], wanted: dict[str, Any], job: jobs.Job) -> list[Saliency]:
-        """What explainers of one subject see in one text, from one run of it; those that take long can be stopped."""
-        text, target = wanted["text"], wanted["target"]
+    def explain_each(self, explainers: Sequence[Explainer], inputs: dict[str, Any], job: jobs.Job) -> list[Saliency]:
+        """Explain the text with several explainers of one subject from a single recorded trace."""
+        text, target = inputs["text"], inputs["target"]
         encoded = explainers[0].subject.encode(text)
-        if encoded[0].dropped and any(explainer.long == "window" for explainer in explainers):
+        if any(explainer.windowed(encoded[0]) for explainer in explainers):
             return [explainer(text, target) for explainer in explainers]
         meter = self.meter(job, STEPS).part(STEPS, len(explainers))
         named = {str(i): explainer for i, explainer in enumerate(explainers)}
-        return [found[0] for found in explain_batch(named, encoded, [target], meter).values()]
+        return [saliencies[0] for saliencies in explain_batch(named, encoded, [target], meter).values()]
 
-    def publish(self, found: Any) -> None:
-        rows = found.scores if found.scores.ndim == 2 else [found.scores]
-        packed, scales = wire.scores(rows)
-        self._tokens, self._scores = wire.tokens(found.row), packed
-        self._result = wire.decision(found, self.subject) | {"scales": scales}
+    def publish(self, result: Any) -> dict[str, Any]:
+        rows = result.scores if result.scores.ndim == 2 else [result.scores]
+        scores, scales = wire.scores(rows)
+        decision = wire.decision(result, self.subject)
+        return {"_tokens": wire.tokens(result.row), "_scores": scores, "_result": decision | {"scales": scales}}
 
 
 class HighlightView(ExplainerView):
-    """A view that shades scores.
+    """A view that colours text by its scores.
 
-    `level` sums tokens to words; `signed` False colours what speaks for the target alone; `clip` is the share of the
-    largest score that has full colour, and `gamma` below 1 brings out small scores. Numbers are never changed by them.
+    `level` "word" sums the scores of each word's tokens; `signed` False colours only evidence for the target; `clip`
+    is the share of the largest score that gets full colour; `gamma` below 1 makes small scores easier to see. None of
+    them changes any score.
     """
 
     level = traitlets.Enum(("token", "word"), "token").tag(sync=True)
@@ -129,17 +132,7 @@ class HighlightView(ExplainerView):
     clip = traitlets.Float(1.0, min=0.05, max=1.0).tag(sync=True)
 
 
-def as_explainer(source: Any, view: ExplainerView) -> Explainer:
-    """The explainer a view is bound to; a subject is explained by decoding, where it has an LM head."""
-    if isinstance(source, Subject):
-        return Explainer(source, _default_method(source))
-    if not isinstance(source, Explainer):
-        kinds = f"an Explainer, a Subject or a {view.gives.__name__}"
-        raise InputError(f"{type(view).__name__} shows {kinds}, not {type(source).__name__}.")
-    return source
-
-
-def with_settings(source: Explainer, wanted: dict[str, Any]) -> Explainer:
+def with_settings(explainer: Explainer, inputs: dict[str, Any]) -> Explainer:
     """The explainer with another method, layer or tau; its own method keeps all its other settings.
 
     >>> import nbsal
@@ -147,60 +140,57 @@ def with_settings(source: Explainer, wanted: dict[str, Any]) -> Explainer:
     >>> with_settings(explain, {"method": "gradcam", "layer": 2, "tau": None}).method
     GradCAM(layer=2)
     """
-    method = source.method if wanted["method"] == source.method.name else catalogue.create(wanted["method"])
+    own = explainer.method
+    method = own if inputs["method"] == own.name else catalogue.create(inputs["method"])
     if isinstance(method, Decoded):
-        method = replace(method, tau=wanted["tau"], method=replace(method.method, layer=wanted.get("layer")))
+        method = replace(method, tau=inputs["tau"], method=replace(method.method, layer=inputs.get("layer")))
     elif isinstance(method, LayerMethod):
-        method = replace(method, layer=wanted.get("layer"))
-    return Explainer(source.subject, method, long=source.long)
+        method = replace(method, layer=inputs.get("layer"))
+    return Explainer(explainer.subject, method, long=explainer.long)
 
 
-def view_choices(source: Explainer, layered: bool = False) -> dict[str, Any]:
-    """What the page may choose from: methods with their families and whether they read a layer or a tau."""
-    subject, own = source.subject, source.method
-    made: dict[str, Method] = {name: catalogue.create(name) for name in catalogue.names()} | {own.name: own}
-    decodes = subject._lm_head is not None
+def view_choices(explainer: Explainer, layer_methods_only: bool = False) -> dict[str, Any]:
+    """What the page may choose from: classes, layers, and methods as [name, family, has a layer, has a tau]."""
+    subject, own = explainer.subject, explainer.method
+    catalogued: dict[str, Method] = {name: catalogue.create(name) for name in catalogue.names()}
     methods = [
         [name, method.family, isinstance(method, LayerMethod | Decoded), isinstance(method, Decoded)]
-        for name, method in made.items()
-        if (decodes or not isinstance(method, Decoded)) and (not layered or isinstance(method, LayerMethod | Decoded))
+        for name, method in (catalogued | {own.name: own}).items()
+        if (subject._lm_head is not None or not isinstance(method, Decoded))
+        and (not layer_methods_only or isinstance(method, LayerMethod | Decoded))
     ]
     labels = subject.labels if subject.task == "sequence" else []
     return {"methods": methods, "labels": labels, "depth": subject.depth, "task": subject.task}
 
 
-def method_settings(method: Method) -> dict[str, Any]:
-    """The traits that say the same as a resolved method."""
+def method_traits(method: Method) -> dict[str, Any]:
+    """The traits that describe a method."""
     layer = method.layer if isinstance(method, LayerMethod | Decoded) else None
     return {"method": method.name, "layer": layer, "tau": getattr(method, "tau", None)}
 
 
-def check_method(name: str, known: dict[str, Any]) -> str:
-    """The method's name, if the page offers it; a plain result's page offers none."""
-    valid = [entry[0] for entry in known["methods"]]
+def result_traits(result: Explanation) -> dict[str, Any]:
+    """The traits that describe how a finished result was computed, read from its provenance."""
+    parameters = result.provenance.get("parameters", {})
+    layer = parameters.get("layer")
+    return {
+        "text": result.text,
+        "method": result.method,
+        "layer": layer if isinstance(layer, int) else None,
+        "tau": parameters.get("tau"),
+    }
+
+
+def check_method(name: str, choices: dict[str, Any]) -> str:
+    """The name of a method, if the page offers it; the page of a finished result offers none and accepts any."""
+    valid = [entry[0] for entry in choices["methods"]]
     if valid and name not in valid:
         raise UnknownName("method", name, valid)
     return name
 
 
-def check_layer(layer: int | None, known: dict[str, Any]) -> int | None:
+def check_layer(layer: int | None, choices: dict[str, Any]) -> int | None:
     """The layer, if the model has it."""
-    if known["depth"] and layer is not None and layer not in range(known["depth"] + 1):
-        raise UnknownName("layer", layer, range(known["depth"] + 1))
+    if choices["depth"] and layer is not None and layer not in range(choices["depth"] + 1):
+        raise UnknownName("layer", layer, range(choices["depth"] + 1))
     return layer
-
-
-def _default_method(subject: Subject) -> str:
-    return "decoded-gradcam" if subject._lm_head is not None else "gradcam"
-
-
-def changed_settings(found: Explanation) -> dict[str, Any]:
-    """The traits that say what a plain result was made with."""
-    parameters = found.provenance.get("parameters", {})
-    layer = parameters.get("layer")
-    return {
-        "text": found.text,
-        "method": found.method,
-        "layer": layer if isinstance(layer, int) else None,
-        "tau": parameters.get("tau"),
-    }

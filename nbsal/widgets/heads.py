@@ -1,4 +1,4 @@
-"""Heads: blocks by heads, to be switched on and off while Mask-LRP explains the text with those that are on."""
+"""The Heads view: attention heads that are switched on and off while Mask-LRP explains the text with those left on."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -8,51 +8,33 @@ import traitlets
 from numpy.typing import NDArray
 
 from nbsal import trace
-from nbsal.errors import InputError, UnknownName
 from nbsal.explainer import Explainer
 from nbsal.heads.statistics import HeadStudy
 from nbsal.methods import catalogue
 from nbsal.methods.relevance import MaskLRP
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
-from nbsal.render import colours, png
+from nbsal.render import text_lines
 from nbsal.saliency import Saliency
+from nbsal.validation import Text
 from nbsal.widgets import jobs
-from nbsal.widgets.base import View
-from nbsal.widgets.cached_view import CachedView
-from nbsal.widgets.explainer_view import HighlightView, view_choices
+from nbsal.widgets.cached_view import CachedView, LastValue, Part, PartJob
+from nbsal.widgets.explainer_view import HighlightView, view_choices, with_settings
 from nbsal.widgets.export import asset
-from nbsal.widgets.head_grid import CHOICES, KINDS, HeadGrid, rows_shown, toggle_heads
+from nbsal.widgets.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
+from nbsal.widgets.highlight import scored_text
 
-SYNT, POS = 0.1, 0.8  # the thresholds of a study's mask
-LONGEST = 512  # tokens up to which a head's attention is drawn: it is their number's square
-CELL = 24  # pixels of a head in a picture
+SYNT, POS = 0.1, 0.8  # default thresholds of a study's mask
+MAX_TOKENS = 512  # up to which a head's attention map is sent: its size is the square of this
+CELL = 0.25  # inches of a head in a picture
 
 
-class Heads(CachedView):
-    """Which heads pass relevance on, and what each looks at.
+class HeadTraits(traitlets.HasTraits):
+    """The traits of a view that switches heads."""
 
-    `kind` chooses among the heads found to follow syntax or position, `toggled` lists those [block, head] that are
-    switched the other way, and `mask` is what comes of both. With a `study`, `synt` and `pos` are its thresholds.
-    `head` is the one whose attention is shown, from the selected tokens or from all. A plain HeadMask or HeadStudy is
-    shown without a text.
+    switches: HeadSwitches
 
-    >>> import nbsal
-    >>> view = Heads(nbsal.load("demo/reviews"), text="A warm and funny film.", kind="none", toggled=[[2, 0]])
-    >>> view.mask, view.wait().result.prediction
-    (HeadMask(1 of 72 heads: nsubj 0, obj 0, amod 0, advmod 0, positional 0), 'positive')
-    """
-
-    reads = (*HighlightView.inputs, "kind", "synt", "pos", "toggled")
-    inputs = (*reads, "head")
-    rests: ClassVar[dict[str, tuple[str, ...] | None]] = {
-        "grid": ("kind", "synt", "pos", "toggled"),
-        "attention": ("text", "head"),
-    }
-    _esm = asset("heads.js")
-    _css = asset("heads.css")
-
-    kind = traitlets.Enum(CHOICES, "both").tag(sync=True)
+    kind = traitlets.Enum(KINDS, "both").tag(sync=True)
     synt = traitlets.Float(SYNT, min=0.0, max=1.0).tag(sync=True)
     pos = traitlets.Float(POS, min=0.0, max=1.0).tag(sync=True)
     toggled = traitlets.List(traitlets.Any()).tag(sync=True)
@@ -60,145 +42,185 @@ class Heads(CachedView):
     _heads = traitlets.Dict().tag(sync=True)
     _attention = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
-        self.study = source if isinstance(source, HeadStudy) else study
-        self.grid: HeadGrid | None = None
-        if isinstance(source, HeadMask | HeadStudy):
-            self._known, self._given = {}, None
-            self._found = source if isinstance(source, HeadMask) else None
-            View.__init__(self, **settings)
-            return
-        if isinstance(source, Subject):
-            source = Explainer(source, "mask-lrp", mask=self._own(source, None))
-        elif not isinstance(source, Explainer):
-            kinds = "an Explainer, a Subject, a HeadStudy or a HeadMask"
-            raise InputError(f"{type(self).__name__} shows {kinds}, not {type(source).__name__}.")
-        self._found = self._own(source.subject, source.method)
-        source = self.bound(source)
-        super().__init__(source, text, **{"_choices": self.offered(source)} | settings)
-
-    def bound(self, source: Explainer) -> Explainer:
-        """The explainer whose heads are switched: Mask-LRP, where another one was given."""
-        if isinstance(source.method, MaskLRP):
-            return source
-        return Explainer(source.subject, "mask-lrp", mask=self._found, long=source.long)
-
-    def offered(self, source: Explainer) -> dict[str, Any]:
-        """What the page may choose from: methods that read heads."""
-        known = {name for name in catalogue.names() if isinstance(catalogue.create(name), MaskLRP)}
-        found = view_choices(source)
-        methods = [entry for entry in found["methods"] if entry[0] in known | {source.method.name}]
-        return found | {"methods": methods}
-
     @property
     def mask(self) -> HeadMask:
         """The heads that are on."""
-        return self._mask({name: getattr(self, name) for name in Heads.reads})
+        return self.switches.mask({name: getattr(self, name) for name in SWITCH_INPUTS})
 
     @traitlets.validate("toggled")
     def _valid_toggled(self, proposal: Any) -> Any:
-        return [self._checked(head) for head in proposal["value"]]
+        return [self.switches.check(head, "toggled") for head in proposal["value"]]
 
     @traitlets.validate("head")
     def _valid_head(self, proposal: Any) -> Any:
-        return None if proposal["value"] is None else self._checked(proposal["value"])
+        return None if proposal["value"] is None else self.switches.check(proposal["value"], "head")
 
-    def adjusted(self, wanted: dict[str, Any]) -> Explainer:
-        own: Any = self.explainer.method
-        method = own if wanted["method"] == own.name else catalogue.create(wanted["method"])
-        if isinstance(method, MaskLRP):
-            masked = replace(method, mask=self._mask(wanted))
-            return Explainer(self.subject, masked, long=self.explainer.long)
-        return super().adjusted(wanted)
 
-    def compute(self, wanted: dict[str, Any], job: jobs.Job) -> Any:
-        return self.find_grid(None, wanted, job) if self.explainer is None else super().compute(wanted, job)
+class GridPart(Part):
+    """The grid of heads as a part of a view."""
 
-    def find_grid(self, reading: Saliency | None, wanted: dict[str, Any], job: jobs.Job) -> HeadGrid:
-        """The heads and what they follow."""
-        return HeadGrid(
-            self._base(wanted), rows_shown(self._base(wanted), wanted["kind"]), wanted["toggled"], self.study
-        )
+    depends_on: ClassVar[tuple[str, ...] | None] = SWITCH_INPUTS
+    keeps_previous = True  # a grid that vanished at every click would lose the keyboard focus
 
-    def find_attention(self, reading: Saliency, wanted: dict[str, Any], job: jobs.Job) -> dict[str, Any] | None:
-        """Where the chosen head looks on this text: [query, key] of one byte each."""
-        if wanted["head"] is None or len(reading.row) > LONGEST:
+    def __init__(self, switches: HeadSwitches) -> None:
+        self._switches = switches
+
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> HeadGrid:
+        return self._switches.grid(inputs)
+
+    def publish(self, value: HeadGrid | None) -> dict[str, Any]:
+        return {} if value is None else {"_heads": grid_traits(value)}
+
+
+class AttentionPart(Part):
+    """The attention map of the chosen head, [query, key], one byte each."""
+
+    depends_on: ClassVar[tuple[str, ...] | None] = ("text", "head")
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._maps = LastValue()
+
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> dict[str, Any] | None:
+        if inputs["head"] is None or len(saliency.row) > MAX_TOKENS:
             return None
-        maps, tops = self.cached("maps", wanted["text"], lambda: self._maps(wanted["text"]))
-        at = tuple(wanted["head"])
-        return {"head": list(at), "size": maps.shape[-1], "top": float(tops[at]), "map": maps[at].tobytes()}
+        maps, largest = self._maps.get(inputs["text"], lambda: self._attention_maps(inputs["text"]))
+        block, head = inputs["head"]
+        attention = maps[block, head]
+        return {
+            "head": [block, head],
+            "size": len(attention),
+            "top": float(largest[block, head]),
+            "map": attention.tobytes(),
+        }
 
-    def show_attention(self, found: dict[str, Any] | None) -> None:
-        """The chosen head's attention."""
-        self._attention = found or {}
+    def publish(self, value: dict[str, Any] | None) -> dict[str, Any]:
+        return {"_attention": value or {}}
 
-    def show_grid(self, found: HeadGrid | None) -> None:
-        """The heads; while there is no new grid, the old one stays."""
-        if found is not None:
-            self.grid = found
-            on = found.before.selected.astype(int).tolist()
-            self._heads = {"kinds": found.kinds(), "about": found.about(), "on": on, "studied": found.study is not None}
+    def _attention_maps(self, text: Text) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        """The maps of all heads as shares of their largest weights, [block, head, query, key], and these weights."""
+        record = trace.record(self._subject, self._subject.encode(text), needs={"attention"})
+        maps = np.stack([record.attention[block][0].float().cpu().numpy() for block in range(self._subject.depth)])
+        largest = maps.max((-1, -2))
+        return np.rint(255 * maps / largest[..., None, None]).astype(np.uint8), largest
 
-    def publish(self, found: Any) -> None:
-        if isinstance(found, HeadGrid):
-            self.show_grid(found)
-        else:
-            super().publish(found)
 
-    def html(self) -> str:
+class Heads(CachedView, HeadTraits):
+    """Which heads pass relevance on, and what each attends to.
+
+    `kind` chooses among the heads selected for syntax or position, `toggled` lists heads [block, head] that are
+    switched the other way, and `mask` is the result of both. With a `study`, `synt` and `pos` are its thresholds.
+    `head` is the one whose attention is shown, from the selected tokens or from all. A HeadMask or HeadStudy is shown
+    without a text.
+
+    >>> import nbsal
+    >>> view = Heads(nbsal.load("demo/reviews"), text="A warm and funny film.", kind="none", toggled=[[2, 0]])
+    >>> view.mask, view.wait().result.prediction
+    (HeadMask(1 of 72 heads: nsubj 0, obj 0, amod 0, advmod 0, positional 0), 'positive')
+    """
+
+    reading_inputs = (*HighlightView.inputs, *SWITCH_INPUTS)
+    inputs = (*reading_inputs, "head")
+    accepts = (HeadStudy, HeadMask)
+    _esm = asset("heads.js")
+    _css = asset("heads.css")
+
+    def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
+        self.study = source if isinstance(source, HeadStudy) else study
+        super().__init__(source, text, **settings)
+
+    def as_explainer(self, source: Any) -> Explainer:
+        """The explainer of the view, which uses Mask-LRP whatever the method of `source` is."""
+        if isinstance(source, Subject):
+            source = Explainer(source, "mask-lrp", mask=model_mask(source, self.study))
+        explainer = super().as_explainer(source)
+        if isinstance(explainer.method, MaskLRP):
+            return explainer
+        mask = model_mask(explainer.subject, self.study)
+        return Explainer(explainer.subject, "mask-lrp", mask=mask, long=explainer.long)
+
+    def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
+        self.switches = switches_of(explainer, self.study)
+        self.parts = {"grid": GridPart(self.switches), "attention": AttentionPart(explainer.subject)}
+        return super().from_explainer(explainer) | {"_choices": mask_lrp_choices(explainer)}
+
+    def from_result(self, result: HeadMask | HeadStudy) -> dict[str, Any]:
+        self.switches = HeadSwitches(result if isinstance(result, HeadMask) else None, self.study)
+        return {}
+
+    @property
+    def grid(self) -> HeadGrid | None:
+        """The grid on display."""
+        return self.result if isinstance(self.result, HeadGrid) else self.part("grid")
+
+    def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
+        return masked_explainer(self.explainer, self.switches, inputs)
+
+    def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        return super().compute(inputs, job) if self.plain_result is None else self.switches.grid(inputs)
+
+    def publish(self, result: Any) -> dict[str, Any]:
+        return {"_heads": grid_traits(result)} if isinstance(result, HeadGrid) else super().publish(result)
+
+    def render_html(self) -> str:
         text = "" if isinstance(self.result, HeadGrid) else self.result.to_html()
         return text + ("" if self.grid is None else self.grid.to_html())
 
-    def picture(self) -> bytes:
-        sheet = png.Picture()
-        if isinstance(self.result, Saliency):
-            sheet.shaded(self.result.caption(), self.result.scored_spans(), self.result.largest)
-        if self.grid is not None:
-            draw_grid(sheet, self.grid)
-        return sheet.png()
-
-    def _own(self, subject: Subject, method: Any) -> HeadMask | None:
-        """The heads found for that model; none are where nobody looked."""
-        if self.study is not None:
-            return self.study.mask()
-        found = getattr(method, "mask", None) or subject.mask
-        return found if found is not None else HeadMask.from_array(np.zeros((subject.depth, subject.heads)))
-
-    def _base(self, wanted: dict[str, Any]) -> HeadMask:
-        if self.study is not None:
-            return self.study.mask(synt=wanted["synt"], pos=wanted["pos"])
-        assert self._found is not None, "a view without a study has a mask"
-        return self._found
-
-    def _mask(self, wanted: dict[str, Any]) -> HeadMask:
-        return toggle_heads(rows_shown(self._base(wanted), wanted["kind"]), wanted["toggled"])
-
-    def _maps(self, text: Any) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-        """Every head's attention as shares of its largest, [block, head, query, key], and that largest."""
-        read = trace.record(self.subject, self.subject.encode(text), needs={"attention"})
-        maps = np.stack([read.attention[block][0].float().cpu().numpy() for block in range(self.subject.depth)])
-        tops = maps.max((-1, -2))
-        return np.rint(255 * maps / tops[..., None, None]).astype(np.uint8), tops
-
-    def _checked(self, head: Any) -> list[int]:
-        shape = self.study.shape if self.study is not None else self._found.shape  # type: ignore[union-attr]
-        valid = [range(size) for size in shape]
-        if not isinstance(head, list | tuple) or len(head) != 2:
-            raise InputError(f"A head is [block, head], not {head!r:.60}.")
-        for place, known in zip(head, valid, strict=True):
-            if place not in known:
-                raise UnknownName("head", list(head), [f"blocks 0 to {shape[0] - 1}, heads 0 to {shape[1] - 1}"])
-        return [int(place) for place in head]
+    def render_png(self) -> bytes:
+        return grid_png(self.result, self.grid)
 
 
-def draw_grid(sheet: png.Picture, grid: HeadGrid) -> None:
-    """The heads, a row a block, on a picture's sheet."""
-    on = grid.mask.selected
-    for block, kinds in enumerate(grid.kinds()):
-        sheet.write(f"block {block}", size=9)
-        for head, kind in enumerate(kinds):
-            sheet.x = CELL * (3.0 + head)
-            shade = (colours.FOR, 0.45, False) if on[block, head] else None
-            sheet.write(f" {KINDS[kind] or '·'} ", bold=bool(on[block, head]), shade=shade)
-        sheet.feed()
-    sheet.notes(grid.notes())
+def model_mask(subject: Subject, study: HeadStudy | None) -> HeadMask:
+    """The mask to begin with: that of the study, or the subject's own, or an empty one."""
+    if study is not None:
+        return study.mask()
+    if subject.mask is not None:
+        return subject.mask
+    return HeadMask.from_array(np.zeros((subject.depth, subject.heads)))
+
+
+def switches_of(explainer: Explainer, study: HeadStudy | None) -> HeadSwitches:
+    """The switches that begin with the mask of the explainer's method, or with that of its model."""
+    mask = getattr(explainer.method, "mask", None) if study is None else None
+    return HeadSwitches(mask if mask is not None else model_mask(explainer.subject, study), study)
+
+
+def masked_explainer(explainer: Explainer, switches: HeadSwitches, inputs: dict[str, Any]) -> Explainer:
+    """The explainer with the current settings and, if its method is one of Mask-LRP's, with the heads that are on."""
+    own = explainer.method
+    method = own if inputs["method"] == own.name else catalogue.create(inputs["method"])
+    if isinstance(method, MaskLRP):
+        return Explainer(explainer.subject, replace(method, mask=switches.mask(inputs)), long=explainer.long)
+    return with_settings(explainer, inputs)
+
+
+def mask_lrp_choices(explainer: Explainer) -> dict[str, Any]:
+    """What the page may choose from if it offers only the methods that use a head mask."""
+    names = {name for name in catalogue.names() if isinstance(catalogue.create(name), MaskLRP)}
+    choices = view_choices(explainer)
+    methods = [entry for entry in choices["methods"] if entry[0] in names | {explainer.method.name}]
+    return choices | {"methods": methods}
+
+
+def grid_traits(grid: HeadGrid) -> dict[str, Any]:
+    """A grid as the page reads it."""
+    return {
+        "kinds": grid.kinds(),
+        "about": grid.descriptions(),
+        "on": grid.initial.selected.astype(int).tolist(),
+        "studied": grid.study is not None,
+    }
+
+
+def grid_png(result: Saliency | HeadGrid, grid: HeadGrid | None) -> bytes:
+    """A text and the grid of heads below it as PNG."""
+    texts = [scored_text(result)] if isinstance(result, Saliency) else []
+    if grid is None:
+        return text_lines.png(text_lines.draw(texts))
+    blocks, heads = grid.roles.shape
+    height = CELL * (blocks + 3)
+    figure = text_lines.draw(texts, width=max(text_lines.WIDTH, CELL * (heads + 3)), notes=grid.notes(), below=height)
+    width, total = figure.get_size_inches()
+    cell = CELL / width, CELL / total
+    grid.plot(figure.add_axes((3 * cell[0], 2 * cell[1], heads * cell[0], blocks * cell[1])))
+    return text_lines.png(figure)

@@ -1,14 +1,14 @@
-"""Highlight: a text with its tokens shaded by what they say for or against the decision."""
+"""The Highlight view: a text whose tokens are coloured by the evidence for and against the decision."""
 
-from typing import Any
-
-from nbsal.render import png
+from nbsal.render import text_lines
+from nbsal.render.text_lines import ScoredText
+from nbsal.saliency import Saliency
 from nbsal.widgets.explainer_view import HighlightView
 from nbsal.widgets.export import asset
 
 
 class Highlight(HighlightView):
-    """A text, typed in the view or set from Python, explained at once.
+    """A text, typed in the view or set from Python, that is explained at once; or a finished Saliency.
 
     >>> import nbsal
     >>> view = Highlight(nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam"), text="A warm and funny film.")
@@ -19,6 +19,10 @@ class Highlight(HighlightView):
     _esm = asset("highlight.js")
     _css = asset("highlight.css")
 
-    def picture(self) -> bytes:
-        found: Any = self.result
-        return png.highlighted(found.caption(), found.scored_spans(), found.largest, found.notes())
+    def render_png(self) -> bytes:
+        return text_lines.png(text_lines.draw([scored_text(self.result)], notes=self.result.notes()))
+
+
+def scored_text(saliency: Saliency) -> ScoredText:
+    """A saliency as text to draw, under its caption and above its colour scale."""
+    return ScoredText(saliency.caption(), saliency.scored_spans(), saliency.largest, legend=True)

@@ -1,25 +1,30 @@
-"""Layers: layers by tokens, shaded; choosing a row chooses the layer."""
+"""The Layers view: a heat map of layers by tokens, in which a row chooses the layer."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import traitlets
 
 from nbsal.explainer import Explainer
-from nbsal.render import png
-from nbsal.saliency import LayerSaliency
-from nbsal.widgets import jobs
-from nbsal.widgets.explainer_view import HighlightView
+from nbsal.methods.base import LayerMethod
+from nbsal.methods.decoding import Decoded
+from nbsal.render import text_lines
+from nbsal.saliency import LayerSaliency, Saliency
+from nbsal.widgets import jobs, wire
+from nbsal.widgets.cached_view import Part, PartJob
+from nbsal.widgets.explainer_view import HighlightView, with_settings
 from nbsal.widgets.export import asset
 
 if TYPE_CHECKING:
     import pandas
 
+MAX_WIDTH = 60.0  # inches
+
 
 class Layers(HighlightView):
-    """One explanation at every layer, from one forward and one backward pass.
+    """One explanation at every layer, from one forward and one backward pass; or a finished LayerSaliency.
 
-    `layer` is the row that is chosen, and is shown as a text below; link it to a Highlight's. `scale` "own" shades each
-    layer beside its own largest score, "shared" beside the largest of all.
+    `layer` is the chosen row, which is also shown as text; link it to the layer of a Highlight. `scale` "own" colours
+    each layer up to its own largest score, "shared" all of them up to the largest of all.
 
     >>> import nbsal
     >>> view = Layers(nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), text="A joy.")
@@ -28,31 +33,55 @@ class Layers(HighlightView):
     """
 
     inputs = ("text", "method", "target", "tau")
-    gives = LayerSaliency
-    layered = True
+    accepts = (LayerSaliency,)
+    layer_methods_only = True
     _esm = asset("layers.js")
     _css = asset("layers.css")
 
     scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True)
 
-    def explain(self, explainer: Explainer, wanted: dict[str, Any], job: jobs.Job) -> LayerSaliency:
-        return explainer.every_layer(wanted["text"], wanted["target"])
+    def explain(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> LayerSaliency:
+        return explainer.every_layer(inputs["text"], inputs["target"])
 
     def selected(self) -> "pandas.DataFrame":
         layer = len(self.result.scores) - 1 if self.layer is None else self.layer
-        return self._chosen(self.result.at(layer).to_frame())
+        return self._selected_rows(self.result.at(layer).to_frame())
 
-    def html(self) -> str:
+    def render_html(self) -> str:
         return str(self.result._repr_html_())
 
-    def picture(self) -> bytes:
-        return heatmap_html(self.result)
+    def render_png(self) -> bytes:
+        return heatmap_png(self.result)
 
 
-def heatmap_html(found: LayerSaliency) -> bytes:
-    """Layers by tokens as PNG."""
+class LayersPart(Part):
+    """The scores of every layer as a part of another view, or the reason why there are none."""
+
+    depends_on: ClassVar[tuple[str, ...] | None] = ("text", "method", "target", "tau")
+
+    def __init__(self, explainer: Explainer) -> None:
+        self._explainer = explainer
+
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> LayerSaliency | str:
+        explainer = with_settings(self._explainer, inputs)
+        if not isinstance(explainer.method, LayerMethod | Decoded):
+            return f"{inputs['method']} does not explain one layer, so it cannot be shown layer by layer."
+        if len(saliency.row) > explainer.subject.max_length:
+            return "A text longer than the model's length cannot be shown layer by layer."
+        return explainer.every_layer(inputs["text"], inputs["target"])
+
+    def publish(self, value: LayerSaliency | str | None) -> dict[str, Any]:
+        if not isinstance(value, LayerSaliency):
+            return {"_layers": {"why": value} if value else {}}
+        scores, scales = wire.scores(list(value.scores))
+        return {"_layers": {"scores": scores, "scales": scales}}
+
+
+def heatmap_png(layers: LayerSaliency) -> bytes:
+    """A heat map of layers by tokens as PNG."""
     from matplotlib.figure import Figure
 
-    rows, columns = found.scores.shape
-    figure = Figure(figsize=(min(60.0, 0.3 * columns + 2), 0.3 * rows + 1.6), layout="constrained")
-    return png.draw_axes(found.plot(figure.add_subplot()))
+    rows, columns = layers.scores.shape
+    figure = Figure(figsize=(min(MAX_WIDTH, 0.3 * columns + 2), 0.3 * rows + 1.6), layout="constrained")
+    layers.plot(figure.add_subplot())
+    return text_lines.png(figure)

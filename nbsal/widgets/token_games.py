@@ -1,4 +1,4 @@
-"""Playing: the Hiding and the Revealing game on one text, step by step, beside orders by chance."""
+"""The hiding and the revealing game on one text, step by step, with a baseline of random orders."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from nbsal.errors import InputError
 from nbsal.evaluation._games import GAMES, coalition_steps
 from nbsal.model.masking import MaskedModel
 from nbsal.model.subject import Subject
-from nbsal.model.targets import decide
+from nbsal.model.targets import Target, decide
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter
 from nbsal.saliency import Floats, Saliency
@@ -19,120 +19,135 @@ from nbsal.saliency import Floats, Saliency
 if TYPE_CHECKING:
     import pandas
 
-MOST = 40  # steps of a curve: of a longer text not every token is one
-CHANCES = 10  # orders by chance
-MARKS = 10  # steps of theirs
+MAX_STEPS = 40  # of a curve; in a longer text a step is several tokens
+RANDOM_ORDERS = 10
+RANDOM_STEPS = 10  # of the curve of each random order
+RANDOM_NAME = "random order"
 
 
 @dataclass(frozen=True, eq=False)
-class GameLine:
-    """One curve: what is followed, at shares of the text's tokens, and the range of orders by chance."""
+class GameCurve:
+    """The curve of one order of tokens: values at fractions of the text's tokens; several orders have a range."""
 
     name: str
-    at: Sequence[float]
+    fractions: Sequence[float]
     values: Floats
     low: Floats | None = None
     high: Floats | None = None
 
     @property
     def area(self) -> float:
-        """The area under it, by trapezoids."""
-        return float(np.trapezoid(self.values, self.at))
+        """The area under the curve, by the trapezoidal rule."""
+        return float(np.trapezoid(self.values, self.fractions))
 
 
 @dataclass(frozen=True, eq=False)
 class TokenGames:
-    """Both games on one text: the outcomes after so many tokens, in the order of importance, and by chance."""
+    """Both games on one text, by the order of a saliency and, once they are computed, by random orders.
 
-    reading: Saliency
+    `outcomes` holds the model's outputs [step, label] of each game after `steps` tokens; the curves show those of
+    label number `label`.
+    """
+
+    saliency: Saliency
     labels: Sequence[str]
-    followed: int  # the outcome whose curve is drawn
-    points: Sequence[int]
-    outcomes: dict[str, Floats]  # game -> [point, label]
-    chance: dict[str, GameLine] | None = None
+    label: int
+    steps: Sequence[int]
+    outcomes: dict[str, Floats]
+    random: dict[str, GameCurve] | None = None
 
-    def lines(self, game: str) -> list[GameLine]:
-        """The method's curve, and that of chance once it is known."""
-        size = max(len(self.reading.order), 1)
-        own = GameLine(self.reading.method, [k / size for k in self.points], self.outcomes[game][:, self.followed])
-        return [own, self.chance[game]] if self.chance else [own]
+    def curves(self, game: str) -> list[GameCurve]:
+        """The curve of the method and, once it is computed, that of the random orders."""
+        size = max(len(self.saliency.order), 1)
+        fractions = [step / size for step in self.steps]
+        own = GameCurve(self.saliency.method, fractions, self.outcomes[game][:, self.label])
+        return [own, self.random[game]] if self.random else [own]
+
+    def remaining(self, game: str, count: int) -> list[int]:
+        """The tokens that the model still reads after `count` tokens were hidden, or that are revealed so far."""
+        order = self.saliency.order
+        return sorted(order[count:] if game == "hiding" else order[:count])
 
     def to_frame(self) -> "pandas.DataFrame":
-        """One row for each game, curve and step."""
+        """One row for each game, order and step."""
         import pandas
 
         rows: list[Any] = []
         for game in GAMES:
-            for line in self.lines(game):
-                empty = np.full(len(line.values), np.nan)
-                low, high = (empty, empty) if line.low is None or line.high is None else (line.low, line.high)
-                rows += [(game, line.name, *row) for row in zip(line.at, line.values, low, high, strict=True)]
-        return pandas.DataFrame(rows, columns=["game", "order", "fraction", self.labels[self.followed], "low", "high"])
+            for curve in self.curves(game):
+                empty = np.full(len(curve.values), np.nan)
+                low, high = (empty, empty) if curve.low is None or curve.high is None else (curve.low, curve.high)
+                points = zip(curve.fractions, curve.values, low, high, strict=True)
+                rows += [(game, curve.name, *point) for point in points]
+        return pandas.DataFrame(rows, columns=["game", "order", "fraction", self.labels[self.label], "low", "high"])
 
 
-def play_games(reading: Saliency, masked_model: MaskedModel, target: Any, meter: Meter) -> Iterator[TokenGames]:
-    """Both games along a saliency's order; then again, with those of orders by chance.
+def play_games(saliency: Saliency, masked_model: MaskedModel, target: Any, meter: Meter) -> Iterator[TokenGames]:
+    """Play both games in the order of a saliency, then also in random orders: yields a result after each of the two.
 
     >>> import nbsal
     >>> subject = nbsal.load("demo/reviews")
-    >>> found = nbsal.Explainer(subject, "gradcam")("A warm film.")
-    >>> first, both = play_games(found, MaskedModel(subject), None, Meter(None))
-    >>> first.points, first.chance is None, both.chance["hiding"].name
-    ([0, 1, 2, 3, 4], True, 'by chance')
+    >>> saliency = nbsal.Explainer(subject, "gradcam")("A warm film.")
+    >>> first, both = play_games(saliency, MaskedModel(subject), None, Meter(None))
+    >>> first.steps, first.random is None, both.random["hiding"].name
+    ([0, 1, 2, 3, 4], True, 'random order')
     """
-    subject, row, size = masked_model.subject, reading.row, len(reading.order)
+    subject, row, size = masked_model.subject, saliency.row, len(saliency.order)
     if len(row) > subject.max_length:
-        raise InputError("Tokens are hidden in one reading only: this text is longer than the model reads.")
-    points = _spread(size, MOST)
-    labels, found = _read(masked_model, row, target, [reading.order], points, meter)
-    followed = labels.index(reading.target) if reading.target in labels else int(found["hiding"][0, 0].argmax())
-    played = TokenGames(reading, labels, followed, points, {game: values[0] for game, values in found.items()})
-    yield played
-    orders = [np.random.default_rng(seed).permutation(row.content).tolist() for seed in range(CHANCES)]
-    marks = _spread(size, MARKS)
-    _, runs = _read(masked_model, row, target, orders, marks, meter)
-    yield replace(played, chance={game: _band(runs[game][..., followed], marks, size) for game in GAMES})
+        message = "The games need a text within the model's length. Shorten the text."
+        raise InputError(message, argument="text", value=row.text)
+    steps = _spread(size, MAX_STEPS)
+    labels, outcomes = _play(masked_model, row, target, [saliency.order], steps, meter)
+    label = labels.index(saliency.target) if saliency.target in labels else int(outcomes["hiding"][0, 0].argmax())
+    games = TokenGames(saliency, labels, label, steps, {game: values[0] for game, values in outcomes.items()})
+    yield games
+    orders = [np.random.default_rng(seed).permutation(row.content).tolist() for seed in range(RANDOM_ORDERS)]
+    steps = _spread(size, RANDOM_STEPS)
+    _, outcomes = _play(masked_model, row, target, orders, steps, meter)
+    yield replace(games, random={game: _random_curve(outcomes[game][..., label], steps, size) for game in GAMES})
 
 
-def steps_count(size: int) -> int:
-    """How many subsets of a text of so many tokens are read."""
-    return 2 * (len(_spread(size, MOST)) + CHANCES * len(_spread(size, MARKS)))
+def coalition_count(size: int) -> int:
+    """How many coalitions `play_games` evaluates for a text of so many tokens."""
+    return 2 * (len(_spread(size, MAX_STEPS)) + RANDOM_ORDERS * len(_spread(size, RANDOM_STEPS)))
 
 
-def _read(
+def _play(
     masked_model: MaskedModel,
     row: Row,
     target: Any,
     orders: Sequence[Sequence[int]],
-    points: Sequence[int],
+    steps: Sequence[int],
     meter: Meter,
 ) -> tuple[list[str], dict[str, Floats]]:
-    """Names of outcomes, and each game's outcomes [order, point, outcome]."""
+    """Play both games in several orders; return the labels, and for each game the outputs [order, step, label]."""
     subject = masked_model.subject
-    shares = [k / max(points[-1], 1) for k in points]
-    tables = np.concatenate([coalition_steps(row, order, shares) for order in orders])
+    fractions = [step / max(steps[-1], 1) for step in steps]
+    coalitions = np.concatenate([coalition_steps(row, order, fractions) for order in orders])
     if subject.task == "sequence" and len(subject.labels) > 1:
         labels = subject.labels
-        (logits,) = masked_model.logits([row], [tables], meter)
-        values = np.stack([decide(subject, row, one, None).probabilities.double().numpy() for one in logits])
+        (logits,) = masked_model.logits([row], [coalitions], meter)
+        decisions = [decide(subject, row, coalition_logits, None) for coalition_logits in logits]
+        values = np.stack([decision.probabilities.double().numpy() for decision in decisions])
     else:
-        explained = _target(subject, row, target)
-        labels = [explained.label]
-        values = masked_model.values([row], [tables], [explained], meter)[0].double().numpy()[:, None]
-    shaped = values.reshape(len(orders), len(GAMES), len(points), len(labels))
-    return labels, {game: shaped[:, at] for at, game in enumerate(GAMES)}
+        resolved = _resolve_target(subject, row, target)
+        labels = [resolved.label]
+        values = masked_model.values([row], [coalitions], [resolved], meter)[0].double().numpy()[:, None]
+    by_order = values.reshape(len(orders), len(GAMES), len(steps), len(labels))
+    return labels, {game: by_order[:, number] for number, game in enumerate(GAMES)}
 
 
-def _target(subject: Subject, row: Row, wanted: Any) -> Any:
-    """What is explained of a text, as a sum of logits."""
-    return trace.record(subject, Encoded([row], 0), [wanted], needs=()).decisions[0].target
+def _resolve_target(subject: Subject, row: Row, target: Any) -> Target:
+    """The explained output of a text as a sum of logits."""
+    return trace.record(subject, Encoded([row], 0), [target], needs=()).decisions[0].target
 
 
-def _band(values: Floats, marks: Sequence[int], size: int) -> GameLine:
-    at = [k / max(size, 1) for k in marks]
-    return GameLine("by chance", at, values.mean(0), values.min(0), values.max(0))
+def _random_curve(values: Floats, steps: Sequence[int], size: int) -> GameCurve:
+    fractions = [step / max(size, 1) for step in steps]
+    return GameCurve(RANDOM_NAME, fractions, values.mean(0), values.min(0), values.max(0))
 
 
 def _spread(size: int, most: int) -> list[int]:
-    """Numbers of tokens from none to all, at most so many steps apart evenly."""
-    return sorted({round(size * step / min(size, most)) for step in range(min(size, most) + 1)}) if size else [0]
+    """Numbers of tokens from none to all in at most `most` even steps."""
+    count = min(size, most)
+    return sorted({round(size * step / count) for step in range(count + 1)}) if size else [0]

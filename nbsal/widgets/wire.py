@@ -1,7 +1,7 @@
-"""Wire: results as they cross to the page: tokens once, scores as int16 rows in one run of bytes.
+"""Results packed for the page: tokens as little-endian arrays, scores as rows of int16.
 
-The other end is `frontend/src/decode.js`; nothing else on either side touches these bytes. A token costs two bytes, a
-score two more; names of tokens are sent only where they cannot be read off the text.
+The page decodes them in `frontend/src/decode.ts`; no other code reads these bytes. A token takes nine bytes, each of
+its scores two more; the name of a token is sent only if the text does not tell it.
 """
 
 import re
@@ -15,42 +15,54 @@ from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
 from nbsal.saliency import Explanation, Floats
 
-FULL = 32767  # the int16 that stands for a row's largest size
-LIKELIEST = 12  # outcomes that are listed beside the decision
+FULL = 32767  # the int16 that stands for the largest absolute score of a row
+LIKELIEST = 12  # outcomes that are listed
 _SPAN = re.compile(r"\[(\d+):(\d+)\]$")
-_MARKS = "Ġ▁ "
+_WORD_STARTS = "Ġ▁ "  # how tokenizers mark the space before a word
 
 
 def tokens(row: Row) -> dict[str, Any]:
-    """The text as typed and, for each token, where it stands: three flags and the gap before it, then its length.
+    """Pack the tokens of a text: where each starts and ends in its part of the text, and its flags.
 
-    Places count UTF-16 units, as a page does.
+    `starts` and `ends` are int32 and count UTF-16 units, as a page does. A flag byte holds, from the lowest bit on:
+    whether the token begins a word, whether it is special (not scored), and its part.
 
     >>> import nbsal
-    >>> len(tokens(nbsal.load("demo/reviews").encode("A joy.")[0])["spans"])
-    10
+    >>> packed = tokens(nbsal.load("demo/reviews").encode("A joy.")[0])
+    >>> packed["count"], len(packed["starts"]), list(packed["flags"])
+    (5, 20, [3, 1, 1, 1, 3])
     """
-    places = [_units(part) for part in row.parts]
+    positions = [_utf16_positions(part) for part in row.parts]
     content = set(row.content)
-    inner = {i for word in row.words for i in word.tokens[1:]}
-    spans, names, segment, at = bytearray(), {}, 0, 0
-    for i, offsets in enumerate(row.offsets):
-        scored = i in content
-        moved = scored and row.segments[i] > segment
-        if moved:
-            segment, at = row.segments[i], 0
-        start, end = (places[segment][place] for place in offsets) if scored else (at, at)
-        gap = start - at
-        flags = (i not in inner) | (not scored) << 1 | moved << 2
-        spans += _varint((2 * gap if gap >= 0 else -2 * gap - 1) << 3 | flags) + _varint(end - start)
-        at = max(at, end)
-        if not scored or not _spelt(row.tokens[i], row.parts[segment][slice(*offsets)]):
+    inside_words = {i for word in row.words for i in word.tokens[1:]}
+    starts, ends, flags, names = [], [], [], {}
+    part = end_so_far = 0
+    for i, (first, last) in enumerate(row.offsets):
+        if i in content:
+            if row.segments[i] > part:
+                part, end_so_far = row.segments[i], 0
+            start, end = positions[part][first], positions[part][last]
+        else:
+            start = end = end_so_far  # an empty span between its neighbours
+        starts.append(start)
+        ends.append(end)
+        flags.append((i not in inside_words) | (i not in content) << 1 | part << 2)
+        end_so_far = max(end_so_far, end)
+        if i not in content or not _is_spelled(row.tokens[i], row.parts[part][first:last]):
             names[i] = row.tokens[i]
-    return {"parts": list(row.parts), "count": len(row), "spans": bytes(spans), "names": names, "cut": row.dropped > 0}
+    return {
+        "parts": list(row.parts),
+        "count": len(row),
+        "starts": np.array(starts, "<i4").tobytes(),
+        "ends": np.array(ends, "<i4").tobytes(),
+        "flags": bytes(flags),
+        "names": names,
+        "cut": row.dropped > 0,
+    }
 
 
 def scores(rows: Sequence[Floats]) -> tuple[bytes, list[float]]:
-    """Rows of scores as little-endian int16, and what the largest int16 of each row stands for.
+    """Pack rows of scores as little-endian int16; return also what the largest int16 of each row stands for.
 
     >>> packed, scales = scores([np.array([0.5, -1.0])])
     >>> len(packed), scales
@@ -62,50 +74,41 @@ def scores(rows: Sequence[Floats]) -> tuple[bytes, list[float]]:
     return b"".join(row.tobytes() for row in packed), scales
 
 
-def decision(found: Explanation, subject: Subject | None = None) -> dict[str, Any]:
-    """What the model said, what was explained of it, and what a reader must know to judge the picture."""
-    span = _SPAN.search(found.target)
+def decision(explanation: Explanation, subject: Subject | None = None) -> dict[str, Any]:
+    """The model's decision, which part of it is explained, and notes needed to judge the picture."""
+    span = _SPAN.search(explanation.target)
     return {
-        "caption": found.caption(),
-        "prediction": found.prediction,
-        "target": found.target,
-        "method": found.method,
-        "layer": found.provenance.get("parameters", {}).get("layer"),
-        "probabilities": outcomes(found, subject),
-        "answer": [int(span[1]), int(span[2])] if span and found.probabilities.ndim == 2 else None,
-        "notes": found.notes(),
+        "caption": explanation.caption(),
+        "prediction": explanation.prediction,
+        "target": explanation.target,
+        "method": explanation.method,
+        "layer": explanation.provenance.get("parameters", {}).get("layer"),
+        "probabilities": outcomes(explanation, subject),
+        "answer": [int(span[1]), int(span[2])] if span and explanation.probabilities.ndim == 2 else None,
+        "notes": explanation.notes(),
     }
 
 
-def outcomes(found: Explanation, subject: Subject | None) -> list[tuple[str, float]]:
-    """The likeliest outcomes with their probabilities; without a subject only the decision itself has a name."""
-    sure = found.probabilities
-    if sure.ndim != 1 or not sure.size:
+def outcomes(explanation: Explanation, subject: Subject | None) -> list[tuple[str, float]]:
+    """The likeliest outcomes with their probabilities; without a subject only the prediction has a name."""
+    probabilities = explanation.probabilities
+    if probabilities.ndim != 1 or not probabilities.size:
         return []
     if subject is None:
-        return [(found.prediction, float(sure.max()))]
-    if len(sure) <= LIKELIEST:
-        return [(name, float(p)) for name, p in zip(subject.labels, sure, strict=True)]
-    best = np.argsort(-sure, kind="stable")[:LIKELIEST]
+        return [(explanation.prediction, float(probabilities.max()))]
+    if len(probabilities) <= LIKELIEST:
+        return [(name, float(p)) for name, p in zip(subject.labels, probabilities, strict=True)]
+    best = np.argsort(-probabilities, kind="stable")[:LIKELIEST]
     names = subject.labels or {int(i): tokenize.token_name(subject.tokenizer, int(i)) for i in best}
-    return [(names[int(i)], float(sure[i])) for i in best]
+    return [(names[int(i)], float(probabilities[i])) for i in best]
 
 
-def _units(text: str) -> list[int]:
-    """For each character, and for the end, how many UTF-16 units stand before it."""
+def _utf16_positions(text: str) -> list[int]:
+    """The number of UTF-16 units before each character, and before the end."""
     widths: Iterable[int] = (2 if ord(character) > 0xFFFF else 1 for character in text)
     return [0, *np.cumsum(list(widths), dtype=int).tolist()]
 
 
-def _spelt(token: str, piece: str) -> bool:
-    """Whether a token's name says no more than the text it covers."""
-    return token.removeprefix("##").lstrip(_MARKS).casefold() == piece.lstrip().casefold()
-
-
-def _varint(number: int) -> bytes:
-    """A whole number in groups of seven bits, lowest first."""
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*found, number])
+def _is_spelled(token: str, text: str) -> bool:
+    """Whether the text a token covers tells the token's name."""
+    return token.removeprefix("##").lstrip(_WORD_STARTS).casefold() == text.lstrip().casefold()

@@ -1,44 +1,40 @@
-"""Workbench: a text with its layers, its heads and its games, in one view with one selection."""
+"""The Workbench view: a text with its layers, its heads and its games, which share one selection."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable
+from typing import Any
 
 import traitlets
 
 from nbsal.explainer import Explainer
-from nbsal.methods.base import LayerMethod
-from nbsal.methods.decoding import Decoded
-from nbsal.saliency import LayerSaliency, Saliency
-from nbsal.widgets import jobs, wire
-from nbsal.widgets.explainer_view import as_explainer, view_choices
+from nbsal.heads.statistics import HeadStudy
+from nbsal.saliency import LayerSaliency
+from nbsal.widgets.cached_view import CachedView
+from nbsal.widgets.explainer_view import HighlightView
 from nbsal.widgets.export import asset
-from nbsal.widgets.games import Games, image
-from nbsal.widgets.heads import Heads
-from nbsal.widgets.layers import heatmap_html
+from nbsal.widgets.games import GamePart, GameTraits, games_png, image_html
+from nbsal.widgets.head_grid import SWITCH_INPUTS, HeadGrid
+from nbsal.widgets.heads import AttentionPart, GridPart, HeadTraits, grid_png, masked_explainer, switches_of
+from nbsal.widgets.layers import LayersPart, heatmap_png
+from nbsal.widgets.token_games import TokenGames
 
-if TYPE_CHECKING:
-    import pandas
-
-PANES = {"layers": ("layers",), "heads": ("grid", "attention"), "games": ("game",)}
+PANES = {"layers": ("layers",), "heads": ("grid", "attention"), "games": ("game",)}  # and the parts they show
 
 
-class Workbench(Games, Heads):
-    """Highlight, Layers, Heads and Games of one text and one explainer.
+class Workbench(CachedView, HeadTraits, GameTraits):
+    """A text with a pane below it: `pane` "layers", "heads" or "games". Only the pane on display is computed.
 
-    `pane` is what stands below the text: "layers", "heads" or "games"; it alone is computed. All other traits are those
-    of the four views. Heads act where the method is one of Mask-LRP's.
+    All other traits are those of Highlight, Layers, Heads and Games. Heads have an effect if the method is one of
+    Mask-LRP's.
 
     >>> import nbsal
     >>> view = Workbench(nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), text="A joy.", pane="games").wait()
-    >>> view.result.prediction, view.played.chance is not None
+    >>> view.result.prediction, view.token_games.random is not None
     ('positive', True)
     """
 
-    inputs: ClassVar[tuple[str, ...]] = (*Heads.inputs, "pane")
-    rests: ClassVar[dict[str, tuple[str, ...] | None]] = {
-        "layers": ("text", "method", "target", "tau"),
-        **Heads.rests,
-        **Games.rests,
-    }
+    reading_inputs = (*HighlightView.inputs, *SWITCH_INPUTS)
+    inputs = (*reading_inputs, "head", "pane")
+    accepts = ()
     _esm = asset("workbench.js")
     _css = asset("workbench.css")
 
@@ -46,54 +42,60 @@ class Workbench(Games, Heads):
     scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True)
     _layers = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, source: Any, text: Any = None, **settings: Any) -> None:
-        self.layers: LayerSaliency | None = None
-        super().__init__(as_explainer(source, self), text, **settings)
+    def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
+        self.study = study
+        super().__init__(source, text, **settings)
 
-    def bound(self, source: Explainer) -> Explainer:
-        return source
+    def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
+        self.switches = switches_of(explainer, self.study)
+        self.parts = {
+            "layers": LayersPart(explainer),
+            "grid": GridPart(self.switches),
+            "attention": AttentionPart(explainer.subject),
+            "game": GamePart(explainer.subject),
+        }
+        return super().from_explainer(explainer)
 
-    def offered(self, source: Explainer) -> dict[str, Any]:
-        return view_choices(source)
+    @property
+    def layers(self) -> LayerSaliency | None:
+        """The scores of every layer on display, if the method has layers."""
+        layers = self.part("layers")
+        return layers if isinstance(layers, LayerSaliency) else None
 
-    def asked(self, wanted: dict[str, Any]) -> list[str]:
-        return list(PANES[wanted["pane"]])
+    @property
+    def grid(self) -> HeadGrid | None:
+        """The grid of heads on display."""
+        return self.part("grid")  # type: ignore[no-any-return]
 
-    def find_layers(self, reading: Saliency, wanted: dict[str, Any], job: jobs.Job) -> LayerSaliency | str:
-        """The explanation at every layer, or why there is none."""
-        explainer = self.adjusted(wanted)
-        if not isinstance(explainer.method, LayerMethod | Decoded):
-            return f"{wanted['method']} does not read one hidden layer: it has no layers to go through."
-        if len(reading.row) > self.subject.max_length:
-            return "Layers are of one reading, and this text is longer than the model reads."
-        return explainer.every_layer(wanted["text"], wanted["target"])
+    @property
+    def token_games(self) -> TokenGames | None:
+        """The games on display."""
+        return self.part("game")  # type: ignore[no-any-return]
 
-    def show_layers(self, found: LayerSaliency | str | None) -> None:
-        """Scores of every layer, or why there are none."""
-        self.layers = found if isinstance(found, LayerSaliency) else None
-        if self.layers is not None:
-            packed, scales = wire.scores(list(self.layers.scores))
-            self._layers = {"scores": packed, "scales": scales}
-        else:
-            self._layers = {"why": found} if found else {}
+    @property
+    def remaining(self) -> list[int]:
+        """The tokens that the model reads at step `at` of the game on display."""
+        return [] if self.token_games is None else self.token_games.remaining(self.game, self.at)
 
-    def to_frame(self) -> "pandas.DataFrame":
-        self._needs_result()
-        return self.result.to_frame()  # type: ignore[no-any-return]
+    def parts_wanted(self, inputs: dict[str, Any]) -> Iterable[str]:
+        return PANES[inputs["pane"]]
 
-    def html(self) -> str:
-        below = ""
+    def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
+        return masked_explainer(self.explainer, self.switches, inputs)
+
+    def render_html(self) -> str:
+        text = str(self.result.to_html())
         if self.pane == "layers" and self.layers is not None:
-            below = self.layers._repr_html_()
-        elif self.pane == "heads" and self.grid is not None:
-            below = self.grid.to_html()
-        elif self.pane == "games" and self.played is not None:
-            below = image(self.picture())
-        return str(self.result.to_html()) + below
+            return text + self.layers._repr_html_()
+        if self.pane == "heads" and self.grid is not None:
+            return text + self.grid.to_html()
+        if self.pane == "games" and self.token_games is not None:
+            return text + image_html(games_png(self.token_games))
+        return text
 
-    def picture(self) -> bytes:
-        if self.pane == "games" and self.played is not None:
-            return Games.picture(self)
+    def render_png(self) -> bytes:
         if self.pane == "layers" and self.layers is not None:
-            return heatmap_html(self.layers)
-        return Heads.picture(self)
+            return heatmap_png(self.layers)
+        if self.pane == "games" and self.token_games is not None:
+            return games_png(self.token_games)
+        return grid_png(self.result, self.grid)

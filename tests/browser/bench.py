@@ -33,7 +33,7 @@ BLANK = (
 )
 # As the worker does it: all traits, then the counter.
 CHANGE = """(state) => {
-  for (const [name, value] of Object.entries(nbsal.revived(state))) window.shown.model.set(name, value);
+  for (const [name, value] of Object.entries(nbsal.restoreBytes(state))) window.shown.model.set(name, value);
   window.shown.model.set('_rev', window.shown.model.get('_rev') + 1);
 }"""
 # The contrast of every text in sight with what lies under it, faintest first, as WCAG computes it.
@@ -138,7 +138,7 @@ def plain(state: dict[str, Any]) -> dict[str, Any]:
     return json.loads(pages.literal(state))
 
 
-def tokens(root, label: str = "tokens"):
+def tokens(root, label: str = "Tokens"):
     """The tokens of a text in a view."""
     return root.get_by_role("listbox", name=label, exact=True).get_by_role("option")
 

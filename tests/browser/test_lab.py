@@ -82,7 +82,7 @@ def test_layers_shows_and_a_row_reaches_python(notebook):
     grid.get_by_role("rowheader", name="layer 2").click()
     notebook.until("layers.layer", "2")
     notebook.python("layers.layer = 4")
-    expect(grid.get_by_role("row", selected=True)).to_contain_text("layer 4")
+    expect(grid.get_by_role("row", selected=True)).to_contain_text("Layer 4")
 
 
 def test_compare_shows_and_either_side_is_changed(notebook):
@@ -102,7 +102,7 @@ def test_a_jslink_leads_one_view_by_another_in_a_box(notebook):
     expect(view.get_by_label("layer")).to_have_value("1")
     expect(view.get_by_text("layer=1")).to_be_visible()
     view.get_by_label("layer").fill("3")
-    expect(layers.last.get_by_role("row", selected=True)).to_contain_text("layer 3")
+    expect(layers.last.get_by_role("row", selected=True)).to_contain_text("Layer 3")
 
 
 def test_python_reaches_the_page(notebook, view):
@@ -114,7 +114,7 @@ def test_python_reaches_the_page(notebook, view):
 
 
 def test_typed_text_is_explained(notebook, view):
-    view.get_by_label("text", exact=True).fill("An utter bore.")
+    view.get_by_label("Text", exact=True).fill("An utter bore.")
     expect(token(view, "bore")).to_be_visible()
     expect(view.locator(".nbsal-predicted")).to_contain_text("negative")
     notebook.until("view.result.text", "An utter bore.")
@@ -122,23 +122,23 @@ def test_typed_text_is_explained(notebook, view):
 
 def test_hostile_text_is_explained_as_typed(notebook, view):
     text = "<img src=x onerror=window.pwned=1> </script><script>window.pwned=1</script> costs $5 or $6 \u202egood"
-    view.get_by_label("text", exact=True).fill(text)
+    view.get_by_label("Text", exact=True).fill(text)
     expect(view.locator(".nbsal-text")).to_have_text(html.visible(text))
     assert notebook.page.evaluate("() => 'pwned' in window") is False
     notebook.until("view.result.text == view.text", "True")
 
 
 def test_a_bad_text_says_so_and_the_next_one_works(notebook, view):
-    view.get_by_label("text", exact=True).fill("  ")
+    view.get_by_label("Text", exact=True).fill("  ")
     expect(view.get_by_role("alert")).to_contain_text("empty or blank")
-    view.get_by_label("text", exact=True).fill("Fine.")
+    view.get_by_label("Text", exact=True).fill("Fine.")
     expect(token(view, "Fine")).to_be_visible()
     expect(view.get_by_role("alert")).to_be_hidden()
 
 
 def test_keys_stay_in_the_view(notebook, view):
     cells = notebook.cells
-    view.get_by_label("text", exact=True).press_sequentially("bad")
+    view.get_by_label("Text", exact=True).press_sequentially("bad")
     tokens(view).focus()
     for key in ["b", "a", "x", "d", "d", "ArrowRight", "ArrowRight", "Enter", "ArrowDown", "m", "0", "0"]:
         notebook.page.keyboard.press(key)

@@ -29,7 +29,7 @@ def test_words_sum_their_tokens(show, views):
     expect(tokens(root)).to_have_text(frame["word"].tolist())
     place = frame["word"].tolist().index("unbelievably")
     tokens(root).nth(place).hover()
-    shown = root.locator(".nbsal-said").inner_text().replace("\u2212", "-").split(", ")[1]
+    shown = root.locator(".nbsal-readout").inner_text().replace("\u2212", "-").split(", ")[1]
     assert abs(float(shown) - frame["score"][place]) <= 0.005 * abs(frame["score"][place]) + 1e-4
 
 
@@ -87,7 +87,7 @@ def test_hovering_tells_python_and_python_may_point(show, sheet):
     root = show("highlight")
     tokens(root).nth(2).hover()
     sheet.wait_for_function("() => window.shown.model.get('hover') === 3")
-    expect(root.locator(".nbsal-said")).to_contain_text("3 of 27: and")
+    expect(root.locator(".nbsal-readout")).to_contain_text("3 of 27: and")
     bench.change(sheet, hover=5)
     expect(tokens(root).nth(4)).to_have_class("nbsal-mark nbsal-hover")
 
@@ -97,7 +97,7 @@ def test_every_action_of_the_text_has_its_key(show, sheet, views):
     root = show("highlight")
     listbox = root.get_by_role("listbox", name="tokens")
     listbox.focus()
-    said = root.locator(".nbsal-said")
+    said = root.locator(".nbsal-readout")
     for key, wanted in [
         ("ArrowRight", "2 of 27: warm"),
         ("End", "27 of 27"),
@@ -132,24 +132,24 @@ def test_search_goes_from_hit_to_hit(show):
     root = show("highlight")
     find = root.get_by_label("find in the text")
     find.fill("ON")
-    expect(root.locator(".nbsal-found")).to_have_text(["on", "on"])
+    expect(root.locator(".nbsal-match")).to_have_text(["on", "on"])
     for wanted in ["1 of 2", "2 of 2", "1 of 2"]:
         find.press("Enter")
         expect(root.locator(".nbsal-search output")).to_have_text(wanted)
     find.press("Escape")
-    expect(root.locator(".nbsal-found")).to_have_count(0)
+    expect(root.locator(".nbsal-match")).to_have_count(0)
 
 
 def test_a_long_text_has_a_map_that_leads_there(show, sheet):
     root = show(Highlight(bench.saliency_of([f"word{i}" for i in range(3000)])).wait())
-    place = root.get_by_role("slider", name="place in the text")
+    place = root.get_by_role("slider", name="Position in the text")
     expect(place).to_be_visible()
     place.press("PageDown")
-    expect(root.locator(".nbsal-said")).to_contain_text("301 of 3000: word300")
+    expect(root.locator(".nbsal-readout")).to_contain_text("301 of 3000: word300")
     expect(tokens(root).nth(300)).to_be_in_viewport()
     box = place.bounding_box()
     sheet.mouse.click(box["x"] + box["width"] / 2, box["y"] + 5)
-    expect(root.locator(".nbsal-said")).to_contain_text("150")
+    expect(root.locator(".nbsal-readout")).to_contain_text("150")
 
 
 def test_layers_are_chosen_by_click_and_by_key(show, sheet):
@@ -157,12 +157,12 @@ def test_layers_are_chosen_by_click_and_by_key(show, sheet):
     grid = root.get_by_role("grid")
     root.get_by_role("rowheader", name="layer 5").click()
     assert trait(sheet, "layer") == 5
-    expect(root.get_by_role("row", selected=True)).to_contain_text("layer 5")
-    expect(root.get_by_text("layer 5; not shown")).to_be_visible()
+    expect(root.get_by_role("row", selected=True)).to_contain_text("Layer 5")
+    expect(root.get_by_text("layer 5; special tokens not shown")).to_be_visible()
     grid.focus()
     for key in ["ArrowDown", "ArrowDown", "ArrowRight"]:
         grid.press(key)
-    expect(root.locator(".nbsal-said").first).to_contain_text("layer 2, warm")
+    expect(root.locator(".nbsal-readout").first).to_contain_text("Layer 2, warm")
     grid.press("Enter")
     grid.press("Space")
     assert (trait(sheet, "layer"), trait(sheet, "selection")) == (2, [2])
@@ -173,7 +173,7 @@ def test_a_wide_grid_draws_what_is_in_sight(show, sheet):
     assert root.get_by_role("gridcell").count() < 7 * 120
     root.get_by_role("grid").focus()
     root.get_by_role("grid").press("End")
-    expect(root.locator(".nbsal-said").first).to_contain_text("w1999")
+    expect(root.locator(".nbsal-readout").first).to_contain_text("w1999")
     expect(root.get_by_role("columnheader", name="w1999")).to_be_in_viewport()
 
 
@@ -181,13 +181,13 @@ def test_compare_shows_both_and_the_difference(show, sheet, views):
     root = show("compare")
     shown = views["compare"].result
     for label, shares in [("first", shown.shares[0]), ("second", shown.shares[1]), ("difference", shown.difference)]:
-        box = tokens(root, f"tokens, {label}")
+        box = tokens(root, f"Tokens, {label}")
         marked = [k for k, i in enumerate(shown.first.row.content) if shares[i] < -0.1]
         assert {k for k in range(box.count()) if "nbsal-against" in box.nth(k).get_attribute("class")} >= set(marked)
-    tokens(root, "tokens, first").nth(3).click()
-    expect(tokens(root, "tokens, difference").nth(3)).to_have_attribute("aria-selected", "true")
+    tokens(root, "Tokens, first").nth(3).click()
+    expect(tokens(root, "Tokens, difference").nth(3)).to_have_attribute("aria-selected", "true")
     expect(root.get_by_text("Kendall's tau")).to_be_visible()
-    root.get_by_label("full colour at").select_option("the larger of both")
+    root.get_by_label("Colour scale").select_option("The same for both")
     assert trait(sheet, "scale") == "shared"
 
 
@@ -237,8 +237,8 @@ def test_everything_has_a_name_and_can_be_reached_by_tab(show, sheet, views, nam
         inside = sheet.evaluate("() => [...document.querySelectorAll('.nbsal *')].indexOf(document.activeElement)")
         seen |= {inside} - {-1}
     assert len(seen) == reachable > 3
-    tree = root.aria_snapshot()
-    assert f'group "nbsal {name}"' in tree and f'listbox "{"words of" if name == "clouds" else "tokens"}' in tree
+    tree, label = root.aria_snapshot(), {"clouds": "Words of", "games": "Remaining tokens"}.get(name, "Tokens")
+    assert f'group "nbsal {name}"' in tree and f'listbox "{label}' in tree
 
 
 @every_view

@@ -10,7 +10,7 @@ from tests.browser import bench
 from tests.browser.bench import each_view
 from tests.browser.conftest import watched
 
-DAMAGED = "This view cannot be drawn: its data are damaged. Run the cell again."
+DAMAGED = "This view cannot be drawn: its data is damaged. Run the cell again."
 
 
 def hostile(name):
@@ -32,7 +32,7 @@ def test_a_view_that_cannot_be_drawn_says_so(show, sheet):
         bench.change(sheet, _scores=part)
         expect(root.get_by_role("alert")).to_have_text(DAMAGED)
         bench.change(sheet, _scores=whole._scores)
-    bench.change(sheet, _tokens=whole._tokens | {"spans": b"\x80"})
+    bench.change(sheet, _tokens=whole._tokens | {"starts": b"\x80"})
     expect(root.get_by_role("alert")).to_have_text(DAMAGED)
     assert len(sheet.problems) == 4
     sheet.problems.clear()
@@ -41,11 +41,11 @@ def test_a_view_that_cannot_be_drawn_says_so(show, sheet):
 def test_a_result_that_is_not_what_the_controls_say_is_dimmed_and_called_old(show, sheet):
     root = show("highlight", live=True)
     bench.change(sheet, status="error", error="The text is empty.")
-    expect(root.get_by_role("alert").first).to_have_text("The text is empty. What is shown came before.")
+    expect(root.get_by_role("alert").first).to_have_text("The text is empty. Showing the previous result.")
     dimmed = "() => Number(getComputedStyle(document.querySelector('.nbsal-text')).opacity) < 1"
     assert sheet.evaluate(dimmed)
     bench.change(sheet, status="cancelled", error="")
-    expect(root.locator(".nbsal-working")).to_contain_text("Cancelled. What is shown came before.")
+    expect(root.locator(".nbsal-progress")).to_contain_text("Cancelled; showing the previous result.")
     bench.change(sheet, status="computing")
     assert not sheet.evaluate(dimmed)
     bench.change(sheet, status="ready")
@@ -56,9 +56,9 @@ def test_a_view_whose_python_is_gone_says_so(show, sheet):
     root = show("highlight", live=True)
     sheet.evaluate("() => { window.shown.model.send = () => { throw new Error('Cannot send'); }; }")
     root.get_by_label("method").select_option("attcat")
-    expect(root.get_by_text("Python is gone: run the cell again.")).to_have_count(1)
+    expect(root.get_by_text("The connection to Python is closed. Run the cell again.")).to_have_count(1)
     root.get_by_role("button", name="csv").click()
-    expect(root.get_by_text("Python is gone: run the cell again.")).to_have_count(2)
+    expect(root.get_by_text("The connection to Python is closed. Run the cell again.")).to_have_count(2)
 
 
 def test_a_number_that_means_nothing_does_not_stay_in_its_box(show, sheet):

@@ -16,7 +16,7 @@ from tests.browser.conftest import watched
 
 
 def head(root, name):
-    return root.get_by_role("gridcell", name=re.compile(rf"^head {re.escape(name)},"))
+    return root.get_by_role("gridcell", name=re.compile(rf"^Head {re.escape(name)},"))
 
 
 def test_heads_shows_which_are_on_and_a_click_switches_one(show, sheet, views):
@@ -52,13 +52,13 @@ def test_heads_are_reached_and_switched_by_keys(show, sheet):
 
 def test_where_a_head_looks_follows_the_selection(show, sheet, views):
     root = show("heads", live=True)
-    expect(root.get_by_text("head 2.1 on this text, from all tokens, on average")).to_be_visible()
+    expect(root.get_by_text("Attention of head 2.1, averaged over all tokens")).to_be_visible()
     tokens(root).nth(1).click()
-    expect(root.get_by_text("head 2.1 on this text, from warm")).to_be_visible()
+    expect(root.get_by_text("Attention of head 2.1, from warm")).to_be_visible()
     view = views["heads"]
     read = nbsal.trace.record(view.subject, view.subject.encode(REAL), needs={"attention"}).attention[2][0, 1, 2]
     seen = [float(read[i]) for i in view.result.row.content]
-    styles = tokens(root, "tokens looked at").evaluate_all(
+    styles = tokens(root, "Attended tokens").evaluate_all(
         "nodes => nodes.map(n => Number((getComputedStyle(n).backgroundColor.match(/[\\d.]+/g) ?? [])[3] ?? 0))"
     )
     assert styles.index(max(styles)) == seen.index(max(seen))
@@ -79,7 +79,7 @@ def test_dragging_along_the_curve_hides_tokens_and_the_prediction_follows(show, 
     sheet.mouse.up()
     at = trait(sheet, "at")
     assert at == pytest.approx(len(view.result.order) / 2, abs=2)
-    gone = root.locator(".nbsal-gone")
+    gone = root.locator(".nbsal-hidden")
     row, order = view.result.row, view.result.order
     hidden = [row.text[slice(*row.offsets[i])] for i in sorted(order[:at])]
     expect(gone).to_have_text(hidden)
@@ -100,19 +100,21 @@ def test_the_curve_is_walked_by_keys_and_read_out(show, sheet, views):
     curve.press("End")
     size = len(views["games"].result.order)
     expect(curve).to_have_attribute("aria-valuetext", re.compile(f"^{size} of {size} tokens hidden: positive"))
-    expect(root.locator(".nbsal-gone")).to_have_count(size)
-    root.locator("[data-trait=game]").select_option("revealing, high is better")
-    expect(root.locator(".nbsal-gone")).to_have_count(0)
+    expect(root.locator(".nbsal-hidden")).to_have_count(size)
+    root.locator("[data-trait=game]").select_option("Revealing (higher is better)")
+    expect(root.locator(".nbsal-hidden")).to_have_count(0)
     expect(root.get_by_text("by chance, area")).to_be_visible()
     expect(root.locator(".nbsal-chart text", has_text="probability of positive")).to_have_count(1)
-    expect(root.get_by_text("shaded: the range of orders by chance")).to_be_visible()
+    expect(root.get_by_text("Shaded: range of the random orders")).to_be_visible()
 
 
 def test_curves_of_many_texts_are_shown(show, sheet, views):
     explain = views["games"].explainer
     found = games({"ours <b>": explain}, MANY, random=3, progress=False)
     root = show(Games(found, at=5).wait())
-    expect(root.locator(".nbsal-sample")).to_have_text([re.compile("^ours <b>, area"), re.compile("^random, area")])
+    expect(root.locator(".nbsal-legend-item")).to_have_text(
+        [re.compile("^ours <b>, area"), re.compile("^random, area")]
+    )
     root.get_by_role("slider", name="accuracy").press("End")
     expect(root.get_by_text("100% of the tokens hidden: accuracy")).to_be_visible()
 
@@ -120,7 +122,7 @@ def test_curves_of_many_texts_are_shown(show, sheet, views):
 def test_a_word_of_a_cloud_leads_to_its_texts(show, sheet, views):
     root = show("clouds", live=True)
     expect(root.locator("li")).to_have_count(views["clouds"]._texts_shown["count"])
-    expect(root.locator("li .nbsal-sought").first).to_have_text("dull")
+    expect(root.locator("li .nbsal-highlighted").first).to_have_text("dull")
     cloud = root.get_by_role("listbox", name="words of positive")
     first, second = (word["word"] for word in views["clouds"]._clouds[1]["words"][:2])
     cloud.get_by_role("option", name=second, exact=True).click()
@@ -154,19 +156,19 @@ def test_a_table_is_sorted_filtered_and_a_text_opened(show, sheet, views):
     rows = root.get_by_role("table").locator("tbody tr")
     expect(rows).to_have_count(len(MANY))
     expect(tokens(root)).to_have_count(len(views["browse"].result.opened.row.content))
-    root.get_by_role("button", name="sure").click()
+    root.get_by_role("button", name="Confidence").click()
     assert (trait(sheet, "sort"), trait(sheet, "descending")) == ("confidence", False)
     bench.change(sheet)
-    expect(root.get_by_role("columnheader", name="sure")).to_have_attribute("aria-sort", "ascending")
-    root.get_by_role("button", name="sure").click()
+    expect(root.get_by_role("columnheader", name="Confidence")).to_have_attribute("aria-sort", "ascending")
+    root.get_by_role("button", name="Confidence").click()
     assert trait(sheet, "descending") is True
     root.get_by_role("button", name="open text 2").press("Enter")
     assert trait(sheet, "opened") == 2
     rows.nth(3).locator("td").nth(1).click()
     assert trait(sheet, "opened") == 3
-    root.get_by_label("predicted").select_option("negative")
-    root.get_by_label("wrong ones only").check()
-    root.get_by_label("with the word").fill("dull")
+    root.get_by_label("Predicted class").select_option("negative")
+    root.get_by_label("Misclassified only").check()
+    root.get_by_label("Contains the word").fill("dull")
     sheet.wait_for_function("() => window.shown.model.get('token') === 'dull'")
     assert (trait(sheet, "label"), trait(sheet, "wrong")) == ("negative", True)
 
@@ -174,7 +176,7 @@ def test_a_table_is_sorted_filtered_and_a_text_opened(show, sheet, views):
 def test_a_workbench_has_one_selection_and_its_panes_by_keys(show, sheet):
     root = show("workbench", live=True)
     tokens(root).nth(2).click()
-    left = root.get_by_role("listbox", name="tokens that are left").get_by_role("option").nth(2)
+    left = root.get_by_role("listbox", name="Remaining tokens").get_by_role("option").nth(2)
     expect(left).to_have_attribute("aria-selected", "true")
     tab = root.get_by_role("tab", name="games")
     expect(tab).to_have_attribute("aria-selected", "true")
@@ -183,7 +185,7 @@ def test_a_workbench_has_one_selection_and_its_panes_by_keys(show, sheet):
     assert trait(sheet, "pane") == "layers"
     expect(root.get_by_role("tabpanel")).to_have_count(1)
     root.get_by_role("tab", name="heads").click()
-    root.get_by_role("button", name="explain by mask-lrp").click()
+    root.get_by_role("button", name="Use mask-lrp").click()
     assert trait(sheet, "method") == "mask-lrp"
 
 
@@ -288,10 +290,10 @@ def test_a_saved_page_lives_without_python_or_network(chromium, tmp_path, views,
     root = page.locator("section.nbsal")
     if name in ("games", "workbench"):
         root.get_by_role("slider", name="positive").press("End")
-        expect(root.locator(".nbsal-gone")).not_to_have_count(0)
+        expect(root.locator(".nbsal-hidden")).not_to_have_count(0)
     elif name == "heads":
         tokens(root).nth(1).click()
-        expect(root.get_by_text("on this text, from warm")).to_be_visible()
+        expect(root.get_by_text("Attention of head 2.1, from warm")).to_be_visible()
     elif name == "clouds":
         root.locator(".nbsal-word").first.hover()
         expect(root.get_by_text("% of the largest")).to_be_visible()

@@ -6,6 +6,7 @@ import torch
 
 import nbsal
 from nbsal.methods.base import Method
+from nbsal.methods.cost import Cost
 from tests import bag
 
 
@@ -17,8 +18,8 @@ class Chosen(Method):
     family = "test"
     needs = frozenset()
     paper = "none"
-    cost = "none"
-    promise = "none"
+    cost = Cost(0)
+    promise = frozenset()
     by_token: dict = field(default_factory=dict, hash=False)
 
     def scores(self, trace):

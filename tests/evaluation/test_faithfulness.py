@@ -131,7 +131,7 @@ def test_the_published_variant_is_the_published_program(load, texts, method):
     explain, labels = nbsal.Explainer(subject, method, **options), [i % 3 for i in range(len(texts))]
     for workers, least in [(2, 0.0), (3, 0.2), (1, 0.0)]:
         found = published.published_deletion(
-            {"ours": explain}, texts, labels, workers=workers, least=least, progress=False
+            {"ours": explain}, texts, labels, workers=workers, min_probability=least, progress=False
         )
         assert np.allclose(means(found), literally(explain, texts, labels, workers=workers, least=least), atol=1e-12)
 
@@ -174,7 +174,7 @@ def test_errors_say_the_way_out(load, reviews):
     with pytest.raises(InputError, match="No text has 20 tokens"):
         faithfulness(explain, ["A joy."], [1], variant="published")
     with pytest.raises(InputError, match="nothing is left"):
-        published.published_deletion(explain, ["joy " * 30], [0], least=1.0, progress=False)
+        published.published_deletion(explain, ["joy " * 30], [0], min_probability=1.0, progress=False)
     with pytest.raises(InputError, match="shares above 0"):
         faithfulness(explain, ["A joy."], fractions=[0])
     with pytest.raises(UnknownName, match="remove, mask, pad"):

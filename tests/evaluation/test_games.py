@@ -158,7 +158,7 @@ def test_a_memory_is_of_the_weights_it_was_filled_with():
     cache = Memory()
     before = games(explainers, axioms.TEXTS, random=0, cache=cache, progress=False)
     kept = [dict(known) for known in cache.saliencies.values()]
-    axioms.learn(models[0])
+    axioms.change_weights(models[0])
     now = games(explainers, axioms.TEXTS, random=0, cache=cache, progress=False)
     assert now.frame.equals(games(explainers, axioms.TEXTS, random=0, progress=False).frame)
     assert not now.frame.equals(before.frame)
@@ -181,7 +181,7 @@ def test_a_memory_is_of_the_lm_head_it_was_filled_with():
     cache = Memory()
     before, again = told(cache), told(cache)
     assert all(one is other for one, other in zip(before, again, strict=True))
-    axioms.learn(lm)
+    axioms.change_weights(lm)
     now, fresh = ([one.scores.tolist() for one in told(each)] for each in (cache, Memory()))
     assert now == fresh != [one.scores.tolist() for one in before]
 

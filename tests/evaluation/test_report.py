@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nbsal.evaluation import report
-from tests.figures.test_tables import NAMES, made
+from tests.figures.test_tables import NAMES, results
 
 ROWS = [{"sentence": text, "label": label} for text, label in [("a joy", 1), ("a dull bore", 0), ("warm and funny", 1)]]
 
@@ -45,7 +45,7 @@ def test_games_are_kept_and_gone_on_with(ask, monkeypatch, capsys):
 
 def test_margins_are_of_what_is_there(capsys):
     for ours, names in (("ours", ["other", "<b>third</b>"]), ("absent", [])):
-        report.print_margins(made(), ours)
+        report.print_margins(results(), ours)
         printed = capsys.readouterr().out
         assert [name for name in NAMES if name in printed.partition("\n")[2]] == names
 

@@ -100,7 +100,7 @@ def test_what_is_saved_comes_back(tmp_path):
     found.save(tmp_path / "found")
     again = Results.load(tmp_path / "found")
     assert again.frame.equals(found.frame) and again.auc().equals(found.auc())
-    assert (again.notes, again.sheet) == (found.notes, found.sheet)
+    assert (again.notes, again.metric) == (found.notes, found.metric)
     np.savez(tmp_path / "newer.npz", head=json.dumps({"nbsal": 99}))
     with pytest.raises(InputError, match=r"newer\.npz was written in format 99; this nbsal reads format"):
         Results.load(tmp_path / "newer.npz")

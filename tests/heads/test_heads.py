@@ -304,7 +304,7 @@ def test_a_decoder_without_padding_id_is_studied_one_by_one(load, monkeypatch):
     parses = [Parse.from_lists(["big", "dog"], [1, -1], ["amod", "root"]), Parse.from_lists(["so"], [-1], ["root"])]
     together = study(subject, parses, progress=False)
     monkeypatch.setattr(subject.model.config, "pad_token_id", None)
-    assert subject.one_at_a_time
+    assert subject.unbatchable
     assert study(subject, parses, progress=False).positions.equals(together.positions)
 
 

@@ -1,6 +1,6 @@
-"""AttnLRP (Achtibat et al. 2024) is gradient x input of a model whose non-linear parts hold their factors fixed.
+"""AttnLRP (Achtibat et al. 2024) equals gradient x input of a model whose non-linear parts are fixed factors.
 
-That second formulation, written out here on a stock Llama, must give what our rules give.
+This second formulation, implemented here on a stock Llama, must agree with our rules.
 """
 
 import copy
@@ -15,7 +15,7 @@ from tests import axioms, zoo
 
 
 def half(x):
-    """The value as it is, half its gradient: a product's factors share its relevance."""
+    """The same value with half the gradient: the two factors of a product share its relevance."""
     return (x + x.detach()) / 2
 
 
@@ -42,7 +42,7 @@ def attention(self, hidden_states, position_embeddings, attention_mask, **kwargs
 
 
 def fixed_factors(model, monkeypatch):
-    """A copy of the model in its second formulation, for the length of a test."""
+    """A copy of the model in the second formulation, for one test."""
     monkeypatch.setattr(modeling_llama.LlamaRMSNorm, "forward", norm)
     monkeypatch.setattr(modeling_llama.LlamaMLP, "forward", feed_forward)
     monkeypatch.setattr(modeling_llama.LlamaAttention, "forward", attention)
@@ -67,10 +67,10 @@ def test_rules_equal_gradient_times_input_with_fixed_factors(monkeypatch):
     assert axioms.relative(ours.scores, truth) < 1e-4  # Llama computes its stock norms in float32
 
 
-def test_the_second_formulation_catches_another_softmax_rule(monkeypatch):
+def test_the_second_formulation_detects_another_softmax_rule(monkeypatch):
     monkeypatch.setattr(rules.Softmax, "backward", staticmethod(lambda ctx, relevance: (relevance, None)))
     try:
         test_rules_equal_gradient_times_input_with_fixed_factors(monkeypatch)
     except AssertionError:
         return
-    raise AssertionError("the mutant was not caught")
+    raise AssertionError("the mutant was not detected")

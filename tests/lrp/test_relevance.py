@@ -1,4 +1,4 @@
-"""Relevance propagation: conservation on stock models, strictness, replicas of rules and of Mask-LRP's readings."""
+"""Relevance propagation: conservation on stock models, refusals, rules and Mask-LRP's settings against loops."""
 
 import gc
 import threading
@@ -20,23 +20,23 @@ RELEVANCE = ("lrp", "partial-lrp", "transformer-attribution", "attn-lrp")
 MASK = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]])
 
 
-def totals(read, passage=mode.unfiltered, chosen=rules.DEFAULT):
-    """The sum of relevance at every layer, [layer, text]."""
-    hidden = read.relevance_maps(chosen, passage).hidden
+def totals(recorded, attention_filter=mode.unfiltered, chosen=rules.DEFAULT):
+    """The total relevance at every layer, [layer, text]."""
+    hidden = recorded.relevance_maps(chosen, attention_filter).hidden
     return torch.stack([hidden[layer].sum((1, 2)) for layer in sorted(hidden)])
 
 
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
 def test_relevance_is_conserved(load, architecture):
     subject = load(architecture)
-    read = trace.record(subject, subject.encode(axioms.TEXTS), needs=set())
-    assert axioms.relative(totals(read), torch.ones(4, 4)) < 1e-6
+    recorded = trace.record(subject, subject.encode(axioms.TEXTS), needs=set())
+    assert axioms.relative(totals(recorded), torch.ones(4, 4)) < 1e-6
 
 
-def test_spans_and_contrasts_begin_with_their_own_sum(load):
+def test_the_relevance_of_a_span_starts_at_two(load):
     subject = load("bert", "span")
-    read = trace.record(subject, subject.encode(("Who wrote it?", "The company.")), [(5, 6)], needs=set())
-    assert axioms.relative(totals(read), torch.full((4, 1), 2.0)) < 1e-6
+    recorded = trace.record(subject, subject.encode(("Who wrote it?", "The company.")), [(5, 6)], needs=set())
+    assert axioms.relative(totals(recorded), torch.full((4, 1), 2.0)) < 1e-6
 
 
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
@@ -44,30 +44,32 @@ def test_spans_and_contrasts_begin_with_their_own_sum(load):
 def test_relevance_is_conserved_under_masks(load, architecture, masked):
     subject = load(architecture)
     method = nbsal.Explainer(subject, "mask-lrp", mask=HeadMask.from_array(masked)).method
-    read = trace.record(subject, subject.encode(axioms.TEXTS), needs=set())
-    assert axioms.relative(totals(read, method.passage(read)), torch.ones(4, 4)) < 1e-6
+    recorded = trace.record(subject, subject.encode(axioms.TEXTS), needs=set())
+    assert axioms.relative(totals(recorded, method.attention_filter(recorded)), torch.ones(4, 4)) < 1e-6
 
 
-def test_conservation_catches_a_lossy_rule(load, monkeypatch):
+def test_conservation_detects_a_lossy_rule(load, monkeypatch):
     monkeypatch.setattr(rules, "summands", lambda r, a, b, chosen: (r / 2, r / 3))
     with pytest.raises(AssertionError):
         test_relevance_is_conserved(load, "bert")
 
 
-def test_an_operation_without_a_rule_names_itself(load):
+def test_an_operation_without_a_rule_is_named(load):
     subject = load("bert")
     handle = subject.blocks[1].register_forward_hook(lambda module, args, output: torch.sin(output))
-    with pytest.raises(ModelError, match=r"no rule for torch\.sin, .* a method of another family"):
+    with pytest.raises(ModelError) as caught:
         nbsal.Explainer(subject, "lrp")(axioms.TEXTS[0])
+    assert caught.value.part == "torch.sin"
     handle.remove()
 
 
 def test_fused_attention_is_refused_not_skipped(load, monkeypatch):
     from contextlib import nullcontext
 
-    monkeypatch.setattr(trace, "_eager", lambda model: nullcontext())
-    with pytest.raises(ModelError, match="scaled_dot_product_attention"):
+    monkeypatch.setattr(trace, "_eager_attention", lambda model: nullcontext())
+    with pytest.raises(ModelError) as caught:
         nbsal.Explainer(load("bert"), "lrp")(axioms.TEXTS[0])
+    assert "scaled_dot_product_attention" in caught.value.part
 
 
 @pytest.mark.parametrize("name", RELEVANCE)
@@ -75,44 +77,43 @@ def test_fused_attention_is_refused_not_skipped(load, monkeypatch):
 def test_batches_equal_singles(load, architecture, name):
     explain = nbsal.Explainer(load(architecture), name)
     texts = [*axioms.TEXTS, *[text.lower() for text in axioms.TEXTS]]
-    for text, one in zip(texts, explain.map(texts, batch_size=8, progress=False), strict=True):
-        assert axioms.relative(one.scores, explain(text).scores) < 1e-9
+    for text, saliency in zip(texts, explain.map(texts, batch_size=8, progress=False), strict=True):
+        assert axioms.relative(saliency.scores, explain(text).scores) < 1e-9
 
 
-# attention-gradcam@published divides nothing by nothing on some texts; the golden values cover it.
+# attention-gradcam@published divides 0 by 0 on some texts; the golden values cover it.
 PUBLISHED = [n for n in catalogue.names() if n.endswith(("@published", "@chefer")) and "gradcam" not in n]
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_published_variants_do_not_mix_texts_either(load, name):
+def test_published_variants_do_not_mix_texts(load, name):
     settings = {"mask": HeadMask.from_array(MASK)} if name.startswith("mask-lrp") else {}
     explain = nbsal.Explainer(load("bert"), name, **settings)
-    for text, one in zip(axioms.TEXTS, explain.map(axioms.TEXTS, progress=False), strict=True):
-        assert axioms.relative(one.scores, explain(text).scores) < 1e-6
+    for text, saliency in zip(axioms.TEXTS, explain.map(axioms.TEXTS, progress=False), strict=True):
+        assert axioms.relative(saliency.scores, explain(text).scores) < 1e-6
 
 
-def test_the_batch_axiom_catches_totals_over_the_whole_batch(load, monkeypatch):
-    def mixing(relevance, a, b, chosen):
+def test_the_batch_axiom_detects_totals_over_the_whole_batch(load, monkeypatch):
+    def mix_texts(relevance, a, b, chosen):
         part = rules.share(relevance, a + b, chosen)
-        ours, theirs = a * part, b * part
-        weight = ours.sum().abs() + theirs.sum().abs()
-        total = relevance.sum()
-        return ours * (total / weight * ours.sum().sign()), theirs * (total / weight * theirs.sum().sign())
+        part_a, part_b = a * part, b * part
+        scale = relevance.sum() / (part_a.sum().abs() + part_b.sum().abs())
+        return part_a * (scale * part_a.sum().sign()), part_b * (scale * part_b.sum().sign())
 
-    monkeypatch.setattr(rules, "summands", mixing)
+    monkeypatch.setattr(rules, "summands", mix_texts)
     with pytest.raises(AssertionError):
         test_batches_equal_singles(load, "bert", "lrp")
 
 
 def positive_linear(relevance, x, weight):
-    """The linear rule by loops over one row: positive contributions share what their output received."""
-    found = torch.zeros_like(x)
+    """The linear rule for one row, by loops: the relevance of an output is distributed over positive contributions."""
+    result = torch.zeros_like(x)
     for o in range(len(weight)):
         contributions = x * weight[o]
         positive = contributions.clamp_min(0)
         if positive.sum() > 0:
-            found += relevance[o] * positive / positive.sum()
-    return found
+            result += relevance[o] * positive / positive.sum()
+    return result
 
 
 def test_linear_rule():
@@ -122,12 +123,12 @@ def test_linear_rule():
     x.requires_grad_(True)
     y = rules.apply(rules.Linear, x, weight, bias, x.detach() @ weight.T + bias, rules.DEFAULT, weight.abs())
     assert torch.equal(y, torch.nn.functional.linear(x, weight, bias))
-    (found,) = torch.autograd.grad(y, x, relevance)
+    (ours,) = torch.autograd.grad(y, x, relevance)
     truth = torch.stack([positive_linear(r, row, weight) for r, row in zip(relevance, x.detach(), strict=True)])
-    assert axioms.relative(found, truth) < 1e-8
+    assert axioms.relative(ours, truth) < 1e-8
 
 
-def test_linear_rule_gives_nothing_where_nothing_speaks_for_the_output():
+def test_linear_rule_without_positive_contributions_gives_zero():
     x, weight = torch.ones(1, 3).double().requires_grad_(True), -torch.rand(2, 3).double()
     y = rules.apply(rules.Linear, x, weight, None, x.detach() @ weight.T, rules.DEFAULT, weight.abs())
     assert not torch.autograd.grad(y, x, torch.ones(1, 2).double())[0].any()
@@ -137,7 +138,7 @@ def test_product_rule():
     torch.manual_seed(0)
     a, b = torch.rand(2, 3, 4).double().requires_grad_(True), torch.randn(2, 4, 5).double().requires_grad_(True)
     relevance = torch.randn(2, 3, 5).double()
-    y = rules.apply(rules.Product, a, b, (a @ b).detach(), rules.DEFAULT, None)
+    y = rules.apply(rules.MatMul, a, b, (a @ b).detach(), rules.DEFAULT, None)
     ours = torch.autograd.grad(y, (a, b), relevance)
     truth = torch.zeros_like(a), torch.zeros_like(b)
     for n, i, j, k in np.ndindex(2, 3, 5, 4):
@@ -147,11 +148,11 @@ def test_product_rule():
     assert axioms.relative(ours[0], truth[0]) < 1e-6 and axioms.relative(ours[1], truth[1]) < 1e-6
 
 
-def test_product_rule_leaves_a_constant_nothing():
+def test_product_rule_gives_constants_nothing():
     torch.manual_seed(0)
     a, table, relevance = torch.randn(2, 3, 4).double(), torch.randn(2, 4, 5).double(), torch.randn(2, 3, 5).double()
     a.requires_grad_(True)
-    y = rules.apply(rules.Product, a, table, (a @ table).detach(), rules.DEFAULT, None)
+    y = rules.apply(rules.MatMul, a, table, (a @ table).detach(), rules.DEFAULT, None)
     (ours,), truth = torch.autograd.grad(y, a, relevance), torch.zeros_like(a)
     for n, i, j, k in np.ndindex(2, 3, 5, 4):
         truth[n, i, k] += (a[n, i, k] * table[n, k, j] * relevance[n, i, j] / y[n, i, j]).detach()
@@ -162,23 +163,23 @@ def test_sum_rule_keeps_each_examples_total():
     torch.manual_seed(0)
     a, b = torch.randn(3, 4, 5).double().requires_grad_(True), torch.randn(4, 5).double().requires_grad_(True)
     relevance = torch.randn(3, 4, 5).double()
-    ours, theirs = rules.summands(relevance, a, b.expand_as(a), rules.DEFAULT)
-    assert axioms.relative((ours + theirs).sum((1, 2)).detach(), relevance.sum((1, 2))) < 1e-6
-    alone = rules.summands(relevance[1:2], a[1:2], b[None], rules.DEFAULT)[0]
-    assert axioms.relative(ours[1:2].detach(), alone.detach()) < 1e-12
+    part_a, part_b = rules.summands(relevance, a, b.expand_as(a), rules.DEFAULT)
+    assert axioms.relative((part_a + part_b).sum((1, 2)).detach(), relevance.sum((1, 2))) < 1e-6
+    single = rules.summands(relevance[1:2], a[1:2], b[None], rules.DEFAULT)[0]
+    assert axioms.relative(part_a[1:2].detach(), single.detach()) < 1e-12
     y = rules.apply(rules.Add, a, b, (a + b).detach(), rules.DEFAULT)
     assert torch.autograd.grad(y, b, relevance)[0].shape == b.shape
 
 
-def test_the_default_stabiliser_has_no_pole():
+def test_the_default_epsilon_never_cancels_a_denominator():
     total = torch.tensor([-1e-9, 1e-9, 0.0, -2.0]).double()
-    found = rules.share(torch.ones(4).double(), total, rules.DEFAULT)
-    assert found.abs().max() <= 5.1e8 and found[2] == 0 and found[3] == pytest.approx(-0.5)
+    shares = rules.share(torch.ones(4).double(), total, rules.DEFAULT)
+    assert shares.abs().max() <= 5.1e8 and shares[2] == 0 and shares[3] == pytest.approx(-0.5)
     assert rules.share(torch.ones(1).double(), torch.tensor([-1e-8]).double(), rules.PUBLISHED) < -1.1e8
 
 
 @pytest.mark.parametrize("architecture", ["bert", "deberta-v2"])
-def test_all_heads_is_transformer_attribution(load, architecture):
+def test_mask_lrp_with_all_heads_is_transformer_attribution(load, architecture):
     subject = load(architecture)
     for mask in (HeadMask.from_array(np.ones((3, 4))), HeadMask(np.ones((3, 4)), {"nsubj": np.ones((3, 4))})):
         ours = nbsal.Explainer(subject, "mask-lrp", mask=mask)(axioms.TEXTS[0]).scores
@@ -186,22 +187,22 @@ def test_all_heads_is_transformer_attribution(load, architecture):
         assert axioms.relative(ours, truth) < 1e-12
 
 
-def slow_passage(relevance, synt, pos, read, renormalise, empty, joint):
-    """What a mask lets pass at one block of one text, with plain loops over heads."""
+def slow_filter(relevance, synt, pos, read, renormalise, empty, joint):
+    """The attention filter of Mask-LRP at one block of one text, by loops over heads."""
     parts = [torch.stack([r * s for r, s in zip(relevance, part, strict=True)]) for part in (synt, pos)]
     if not synt.any() and not pos.any():
-        flows = relevance if empty == "pass" else relevance * 0
+        propagated = relevance if empty == "pass" else relevance * 0
     elif not renormalise:
-        flows = parts[0] + parts[1]
+        propagated = parts[0] + parts[1]
     else:
         sums = [float(part.sum()) for part in parts]
-        whole = abs(sum(sums)) if joint else sum(map(abs, sums))
-        scaled = [p * abs(s) / whole * float(relevance.sum()) / s for p, s in zip(parts, sums, strict=True) if s]
-        flows = torch.stack(scaled).sum(0)
-    return (relevance if read == "before" else flows), flows
+        total = abs(sum(sums)) if joint else sum(map(abs, sums))
+        scaled = [p * abs(s) / total * float(relevance.sum()) / s for p, s in zip(parts, sums, strict=True) if s]
+        propagated = torch.stack(scaled).sum(0)
+    return (relevance if read == "before" else propagated), propagated
 
 
-READINGS = [
+SETTINGS = [
     {},
     {"read": "after"},
     {"renormalise": False},
@@ -211,45 +212,45 @@ READINGS = [
 ]
 
 
-@pytest.mark.parametrize("settings", READINGS, ids=str)
-def test_readings_of_mask_lrp(load, settings):
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_settings_of_mask_lrp(load, settings):
     torch.manual_seed(0)
     synt = np.array([[1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]])
     pos = np.array([[1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1]])
     mask = HeadMask(pos, {"nsubj": synt})
     method = nbsal.Explainer(load("bert"), "mask-lrp", mask=mask, **settings).method
-    passage = method.passage(None)
+    attention_filter = method.attention_filter(None)
     full = {"read": "before", "renormalise": True, "empty": "pass", "joint": False} | settings
     relevance = torch.randn(2, 4, 5, 8).double()
     for block in range(3):
-        ours = passage(block, relevance)
+        ours = attention_filter(block, relevance)
         for i in range(2):
-            truth = slow_passage(relevance[i], synt[block], pos[block], **full)
+            truth = slow_filter(relevance[i], synt[block], pos[block], **full)
             assert axioms.relative(ours[0][i], truth[0]) < 1e-9
             assert axioms.relative(ours[1][i], truth[1]) < 1e-9
 
 
-def test_equations_are_a_reading():
-    made = catalogue.create("mask-lrp@equations", mask=HeadMask.from_array(MASK))
-    assert (made.read, made.empty, made.joint, made.renormalise) == ("after", "block", True, True)
+def test_the_settings_of_the_equations_variant():
+    method = catalogue.create("mask-lrp@equations", mask=HeadMask.from_array(MASK))
+    assert (method.read, method.empty, method.joint, method.renormalise) == ("after", "block", True, True)
 
 
-def test_weights_count_relations():
+def test_weighted_parts_count_relations():
     mask = HeadMask(np.zeros((1, 3)), {"nsubj": [[1, 1, 0]], "obj": [[1, 0, 0]]})
     assert mask.parts(weighted=True)[0].tolist() == [[2, 1, 0]]
     assert mask.parts()[0].tolist() == [[1, 1, 0]]
 
 
-def test_transformer_attribution_is_its_formula(load):
-    """From the relevance and gradients of a trace, by loops over blocks and heads."""
+def test_transformer_attribution_follows_its_formula(load):
+    """Computed from the relevance and gradients of a trace, by loops over blocks and heads."""
     subject = load("bert")
-    read = trace.record(subject, subject.encode(axioms.TEXTS[0]), needs={"attention_grad"})
-    n = len(read.encoded[0])
+    recorded = trace.record(subject, subject.encode(axioms.TEXTS[0]), needs={"attention_grad"})
+    n = len(recorded.encoded[0])
     joined = torch.eye(n).double()
     for block in range(subject.depth):
         maps = torch.eye(n).double()
         for head in range(subject.heads):
-            product = read.attention_grad[block][0, head] * read.relevance_attention[block][0, head]
+            product = recorded.attention_grad[block][0, head] * recorded.relevance_attention[block][0, head]
             maps += product.clamp_min(0) / subject.heads
         joined = maps @ joined
     ours = nbsal.Explainer(subject, "transformer-attribution")(axioms.TEXTS[0]).scores
@@ -264,73 +265,78 @@ def test_relevance_runs_in_float64_on_a_copy(load):
     rough = nbsal.Explainer(subject, "lrp", dtype="model")(axioms.TEXTS[0])
     assert rough.scores.dtype == np.float32
     both = nbsal.compare(subject, ["gradcam", "lrp"], axioms.TEXTS[:2], progress=False)
-    assert {name: found[0].scores.dtype for name, found in both.items()} == {"gradcam": np.float32, "lrp": np.float64}
+    assert {name: results[0].scores.dtype for name, results in both.items()} == {
+        "gradcam": np.float32,
+        "lrp": np.float64,
+    }
 
 
-def test_threads_get_their_own_results(load):
-    texts, found = axioms.TEXTS, {}
+def test_concurrent_threads_get_correct_results(load):
+    texts, results = axioms.TEXTS, {}
     explainers = [nbsal.Explainer(load(name), "transformer-attribution") for name in ("bert", "bert", "roberta")]
     truth = [explain(texts[i]).scores for i, explain in enumerate(explainers)]
-    work = lambda i: found.update({i: [explainers[i](texts[i]).scores for _ in range(4)]})  # noqa: E731
+    work = lambda i: results.update({i: [explainers[i](texts[i]).scores for _ in range(4)]})  # noqa: E731
     threads = [threading.Thread(target=work, args=(i,)) for i in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for i, one in enumerate(truth):
-        assert all(axioms.relative(again, one) < 1e-12 for again in found[i])
+    for i, scores in enumerate(truth):
+        assert all(axioms.relative(again, scores) < 1e-12 for again in results[i])
 
 
-def test_mistakes_are_sentences(load):
+def test_invalid_settings_of_mask_lrp(load):
     subject = load("bert")
-    with pytest.raises(InputError, match="discover"):
+    with pytest.raises(InputError):
         nbsal.Explainer(subject, "mask-lrp")
     with pytest.raises(InputError, match=r"\(2, 4\)"):
         nbsal.Explainer(subject, "mask-lrp", mask=HeadMask.from_array(np.ones((2, 4))))
-    with pytest.raises(UnknownName, match="before, after"):
+    with pytest.raises(UnknownName) as caught:
         nbsal.Explainer(subject, "mask-lrp", mask=HeadMask.from_array(MASK), read="during")
-    with pytest.raises(UnknownName, match="pass, block"):
+    assert caught.value.valid == ("before", "after")
+    with pytest.raises(UnknownName) as caught:
         nbsal.Explainer(subject, "mask-lrp", mask=HeadMask.from_array(MASK), empty="skip")
+    assert caught.value.valid == ("pass", "block")
 
 
-def test_relevance_flows_beside_the_forward_that_gradients_use(reviews, monkeypatch):
-    ran, plain = [], nbsal.Subject.logits
-    monkeypatch.setattr(nbsal.Subject, "logits", lambda self, inputs: ran.append(1) or plain(self, inputs))
+def test_relevance_and_gradients_share_one_forward_pass(reviews, monkeypatch):
+    calls, original = [], nbsal.Subject.logits
+    monkeypatch.setattr(nbsal.Subject, "logits", lambda self, inputs: calls.append(1) or original(self, inputs))
     names = ["transformer-attribution", "mask-lrp", "lrp", "partial-lrp"]
-    many = nbsal.compare(reviews, names, "A warm and funny film.")
-    assert len(ran) == 1
+    compared = nbsal.compare(reviews, names, "A warm and funny film.")
+    assert len(calls) == 1
     for name in names:
         alone = nbsal.Explainer(reviews, name)("A warm and funny film.")
-        assert axioms.relative(many[name][0].scores, alone.scores) < 1e-12
+        assert axioms.relative(compared[name][0].scores, alone.scores) < 1e-12
 
 
-def test_a_trace_is_let_go_with_all_that_relevance_flowed_through(reviews):
-    read = trace.record(reviews, reviews.encode("A joy."), needs={"relevance", "attention_grad"})
-    read.relevance_maps()
-    left = [weakref.ref(tensor) for tensor in (*read.flow.layers, read.flow.logits)]
-    gc.disable()  # nothing may need the collector, which cannot see cycles through a graph
+def test_a_trace_is_freed_with_its_relevance_graph(reviews):
+    recorded = trace.record(reviews, reviews.encode("A joy."), needs={"relevance", "attention_grad"})
+    recorded.relevance_maps()
+    references = [weakref.ref(tensor) for tensor in (*recorded.relevance_graph.layers, recorded.relevance_graph.logits)]
+    gc.disable()  # the garbage collector cannot see cycles through an autograd graph, so there must be none
     try:
-        del read
-        assert not any(one() is not None for one in left)
+        del recorded
+        assert all(reference() is None for reference in references)
     finally:
         gc.enable()
 
 
-def test_nothing_is_kept_of_weights_that_have_changed(load):
+def test_cached_absolute_weights_are_renewed_when_weights_change(load):
     subject = load("bert")
     explain = nbsal.Explainer(subject, "lrp")
     explain(axioms.TEXTS[0])
-    known = mode._SIZES[subject.model][1]
+    before = mode._ABSOLUTE_WEIGHTS[subject.model][1]
     with torch.no_grad():
         subject.model.base_model.encoder.layer[0].output.dense.weight.mul_(2)
     explain(axioms.TEXTS[0])
-    after = mode._SIZES[subject.model][1]
-    assert len(after) == len(known) > 0 and not {*map(id, after.values())} & {*map(id, known.values())}
+    after = mode._ABSOLUTE_WEIGHTS[subject.model][1]
+    assert len(after) == len(before) > 0 and not {*map(id, after.values())} & {*map(id, before.values())}
 
 
 @pytest.mark.parametrize("name", ["lrp@published", "partial-lrp@published", "transformer-attribution@published"])
 def test_published_gpt2_does_not_mix_texts(load, name):
-    """The rows of all texts stand in one matrix where GPT-2's linear layers sum; totals are each text's own."""
+    """GPT-2's linear layers take the positions of all texts as one matrix; totals are separate for each text."""
     explain = nbsal.Explainer(load("gpt2"), name)
-    for text, one in zip(axioms.TEXTS, axioms.in_one_batch(explain, axioms.TEXTS), strict=True):
-        assert axioms.relative(one.scores, explain(text).scores) < 1e-9
+    for text, saliency in zip(axioms.TEXTS, axioms.explain_batched(explain, axioms.TEXTS), strict=True):
+        assert axioms.relative(saliency.scores, explain(text).scores) < 1e-9

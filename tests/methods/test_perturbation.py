@@ -31,8 +31,8 @@ def exactly_the_worth(method, way="remove", level="token"):
     stand_in = 0.0
     if way != "remove":
         filler = {"mask": subject.tokenizer.mask_token_id, "pad": 0}[way]
-        stand_in = bag.worth(subject, replace(row, ids=(filler,)), 1).item()
-    truth = np.where(row.special, 0.0, bag.worth(subject, row, 1).numpy() - stand_in)
+        stand_in = bag.contributions(subject, replace(row, ids=(filler,)), 1).item()
+    truth = np.where(row.special, 0.0, bag.contributions(subject, row, 1).numpy() - stand_in)
     found = nbsal.Explainer(subject, replace(method, way=way, level=level))(TEXT, target=1)
     if level == "word":
         for word in row.words:
@@ -82,7 +82,7 @@ def test_words_are_hidden_together():
     """A word's tokens share what hiding the word takes away, and `by_word` gives it back."""
     subject = bag.subject()
     found = nbsal.Explainer(subject, nbsal.Occlusion(level="word"))("An unbearable film.", target=2)
-    worth = bag.worth(subject, found.row, 2).numpy()
+    worth = bag.contributions(subject, found.row, 2).numpy()
     assert max(len(word.tokens) for word in found.words) > 2
     truth = [worth[list(word.tokens)].sum() for word in found.words]
     assert axioms.relative(found.by_word()["score"], truth) < 1e-9

@@ -24,7 +24,7 @@ def test_chunked_probabilities_are_the_stock_softmax(architecture):
     hidden = torch.randn(12, lm.config.hidden_size, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         truth = replicas.HEADS[architecture](lm, hidden[None])[0].softmax(-1)
-    columns = torch.tensor([0, 7, 41, head.vocabulary - 1])
+    columns = torch.tensor([0, 7, 41, head.vocab_size - 1])
     assert axioms.relative(head.probabilities(hidden, columns), truth[:, columns]) < 1e-12
 
 
@@ -41,7 +41,7 @@ def test_the_models_own_logits_come_back_from_its_last_hidden_state(architecture
         truth = lm(input_ids=torch.tensor([[2, 9, 30, 3]])).logits[0]
     handle.remove()
     hidden = heard[0] if isinstance(heard[0], torch.Tensor) else heard[0][0]
-    ours = head.logits(head.features(hidden[0].detach()), torch.arange(head.vocabulary))
+    ours = head.logits(head.features(hidden[0].detach()), torch.arange(head.vocab_size))
     assert axioms.relative(ours, truth) < 1e-12
 
 
@@ -114,10 +114,10 @@ def test_a_models_own_head_learns_with_it(architecture, head):
     subject = nbsal.load(model, **settings)
     hidden, columns = torch.randn(6, subject.width, generator=torch.Generator().manual_seed(0)), torch.tensor([4, 9])
     before = subject.lm_head.probabilities(hidden, columns)
-    axioms.learn(model)
+    axioms.change_weights(model)
     now = subject.lm_head.probabilities(hidden, columns)
     assert torch.equal(now, nbsal.load(model, **settings).lm_head.probabilities(hidden, columns))
     assert axioms.relative(now, before) > 0.01 and model.training
-    axioms.learn(model.double())
+    axioms.change_weights(model.double())
     now = subject.lm_head.probabilities(hidden.double(), columns)
     assert torch.equal(now, nbsal.load(model, **settings).lm_head.probabilities(hidden.double(), columns))

@@ -80,9 +80,9 @@ def test_names_and_pooling(load):
     assert load("bert").labels == ["LABEL_0", "LABEL_1", "LABEL_2"]
     assert load("bert", "span").labels == ["start", "end"]
     encoded = load("gpt2").encode([TEXT, "A bore."])
-    assert load("gpt2").pooled(encoded) == [len(row) - 1 for row in encoded]
-    assert load("bert").pooled(encoded) == [0, 0]
-    assert load("modernbert", classifier_pooling="mean").pooled(encoded) == [None, None]
+    assert load("gpt2").pooled_positions(encoded) == [len(row) - 1 for row in encoded]
+    assert load("bert").pooled_positions(encoded) == [0, 0]
+    assert load("modernbert", classifier_pooling="mean").pooled_positions(encoded) == [None, None]
     assert "decoded" not in repr(load("bert")) and "depth=3" in repr(load("bert"))
 
 
@@ -90,7 +90,7 @@ def test_names_and_pooling(load):
 def test_the_pooled_position_is_the_one_with_a_gradient(load, architecture):
     subject = load(architecture)
     scores = nbsal.Explainer(subject, "simple", layer=subject.depth)(TEXT).scores
-    assert scores.nonzero()[0].tolist() == subject.pooled(subject.encode(TEXT))
+    assert scores.nonzero()[0].tolist() == subject.pooled_positions(subject.encode(TEXT))
 
 
 def test_double_is_a_copy_kept_while_weights_stay(load):

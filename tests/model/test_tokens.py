@@ -253,7 +253,7 @@ def test_hidden_ends_of_ids_are_not_the_last_position(load):
     assert padded.prediction == plain.prediction
     assert abs(padded.scores[:n] - plain.scores).max() < 1e-10 * abs(plain.scores).max()
     encoded = load("gpt2").encode_ids([*plain.row.ids, *[9] * 5], attention_mask=[1] * n + [0] * 5)
-    assert load("gpt2").pooled(encoded) == [n - 1]
+    assert load("gpt2").pooled_positions(encoded) == [n - 1]
 
 
 def test_a_question_that_leaves_no_room_for_its_context(load):

@@ -1,4 +1,4 @@
-"""Validate the hand-parsed treebank: its format, tree shapes and consistency of annotation."""
+"""Test the embedded treebank: its format, the shapes of its trees and the consistency of its annotation."""
 
 import importlib.resources
 

@@ -1,4 +1,4 @@
-"""The embedded default: its weights, its texts, and how low-rank deltas are made and merged."""
+"""Test the embedded models and texts, and how low-rank deltas are collected and merged."""
 
 from collections import Counter
 from importlib.resources import files
@@ -9,9 +9,11 @@ import torch
 
 import nbsal
 from nbsal import samples
-from nbsal.errors import InputError, UnknownName, WeightsError
+from nbsal.errors import UnknownName, WeightsError
 from nbsal.samples import base, idf, low_rank, models
 from nbsal.samples.training import corpora
+from nbsal.samples.training.idf import count
+from tests.raising import refuses
 
 WEIGHTS = files("nbsal.samples") / "weights"
 
@@ -29,37 +31,38 @@ def test_all_weights_are_half_precision_and_finite():
 
 
 @pytest.mark.parametrize(("name", "least"), [("reviews", 0.75), ("news", 0.8)])
-def test_embedded_classifiers_know_the_sample_texts(name, least):
+def test_embedded_classifiers_predict_the_sample_texts(name, least):
     subject = nbsal.load(f"demo/{name}")
-    found = nbsal.Explainer(subject, "gradcam").map([row["text"] for row in samples.texts(name)], progress=False)
-    right = [s.prediction == subject.labels[row["label"]] for s, row in zip(found, samples.texts(name), strict=True)]
-    assert np.mean(right) > least
+    rows = samples.texts(name)
+    saliencies = nbsal.Explainer(subject, "gradcam").map([row["text"] for row in rows], progress=False)
+    correct = [s.prediction == subject.labels[row["label"]] for s, row in zip(saliencies, rows, strict=True)]
+    assert np.mean(correct) > least
 
 
 def test_embedded_pairs_and_answers():
     subject = nbsal.load("demo/nli")
     rows = samples.texts("pairs")
     pairs = [(row["premise"], row["hypothesis"]) for row in rows]
-    found = nbsal.Explainer(subject, "decoded-gradcam").map(pairs, progress=False)
-    right = [s.prediction == subject.labels[row["label"]] for s, row in zip(found, rows, strict=True)]
-    assert np.mean(right) > 0.6
+    saliencies = nbsal.Explainer(subject, "decoded-gradcam").map(pairs, progress=False)
+    correct = [s.prediction == subject.labels[row["label"]] for s, row in zip(saliencies, rows, strict=True)]
+    assert np.mean(correct) > 0.6
     row = samples.texts("answers")[0]
     span = nbsal.Explainer(nbsal.load("demo/answers"), "decoded-gradcam")((row["question"], row["context"]))
     assert span.prediction in row["context"] and span.scores.any()
 
 
-def test_the_head_still_names_clean_tokens():
+def test_the_lm_head_decodes_unmasked_tokens():
     subject = nbsal.load("demo/reviews")
     text = "The second half of the film is warm and beautifully played by its small cast."
     encoded = subject.encode(text)
-    read = nbsal.trace.record(subject, encoded)
+    record = nbsal.trace.record(subject, encoded)
     ids, places = torch.tensor(encoded[0].ids), list(encoded[0].content)
     for layer in (1, 3, 5):
-        guess = subject.lm_head.probabilities(read.hidden[layer][0, places], ids[places])
-        assert (guess.argmax(-1) == torch.arange(len(places))).float().mean() > 0.8
+        probabilities = subject.lm_head.probabilities(record.hidden[layer][0, places], ids[places])
+        assert (probabilities.argmax(-1) == torch.arange(len(places))).float().mean() > 0.8
 
 
-def test_texts_are_as_promised():
+def test_numbers_and_kinds_of_sample_texts():
     reviews, news = samples.texts("reviews"), samples.texts("news")
     assert Counter(row["label"] for row in reviews) == {0: 80, 1: 80}
     assert {"plain", "negation", "irony", "contrast"} == {row["kind"] for row in reviews}
@@ -68,17 +71,20 @@ def test_texts_are_as_promised():
     assert len(samples.texts("pairs")) == len(samples.texts("answers")) == 40
     for row in samples.texts("answers"):
         assert row["context"][row["start"] :].startswith(row["answer"])
-    with pytest.raises(UnknownName, match="reviews, news, pairs, answers"):
+    with refuses("name", UnknownName) as caught:
         samples.texts("poems")
+    assert caught.value.valid == ("reviews", "news", "pairs", "answers")
+    with refuses("model", UnknownName):
+        samples.build("demo/poems")
 
 
 def test_idf_counts_texts_not_tokens():
-    assert idf.count(["the film the film", "the end"]) == {"the": 2, "film": 1, "end": 1}
+    assert count(["the film the film", "the end"]) == {"the": 2, "film": 1, "end": 1}
     table = idf.load()
     assert min(table.values()) > 0 and table["the"] == min(table[t] for t in ("the", "film", "war", "lobster"))
 
 
-def test_what_is_learnt_comes_back_when_merged():
+def test_a_merged_delta_gives_the_logits_of_the_trained_model():
     torch.manual_seed(0)
     model = models.blank("SequenceClassification", num_labels=2).eval()
     low_rank.attach(model.bert, 4)
@@ -95,15 +101,15 @@ def test_what_is_learnt_comes_back_when_merged():
     assert (merged - trained).abs().max() < 0.02 * (before - trained).abs().max()
 
 
-def test_only_thin_factors_and_the_head_learn():
+def test_only_low_rank_factors_and_the_head_are_trained():
     model = models.blank("SequenceClassification", num_labels=2)
     low_rank.attach(model.bert, 4)
-    learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    assert all(name.endswith((".A", ".B")) for name in learning if name.startswith("bert."))
-    assert set(low_rank.collect(model)) == learning
+    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert all(name.endswith((".A", ".B")) for name in trained if name.startswith("bert."))
+    assert set(low_rank.collect(model)) == trained
 
 
-def test_the_mean_of_deltas_is_the_mean_of_what_they_add():
+def test_the_mean_of_deltas_is_the_mean_of_their_products():
     torch.manual_seed(0)
     deltas = [{"x.A": torch.randn(r, 7), "x.B": torch.randn(5, r), "y": torch.randn(3)} for r in (1, 2, 2)]
     mean = low_rank.averaged(deltas, rank=5)
@@ -115,39 +121,40 @@ def test_the_mean_of_deltas_is_the_mean_of_what_they_add():
 
 def test_a_delta_of_another_body_is_refused():
     delta = {"bert.encoder.layer.99.output.dense.bias": torch.zeros(3)}
-    with pytest.raises(WeightsError, match=r"layer\.99"):
+    with pytest.raises(WeightsError):
         low_rank.merge(models.blank("MaskedLM"), delta)
 
 
-def test_batches_hold_every_example_once_and_few_tokens():
+def test_batches_contain_every_example_once_and_a_limited_number_of_tokens():
     examples = [corpora.Example([1] * n, [0] * n, n) for n in (3, 9, 4, 9, 2, 7)]
     for seed in (None, 0, 1):
-        found = list(corpora.batches(examples, 18, seed))
-        assert sorted(e.label for batch in found for e in batch) == sorted(e.label for e in examples)
-        assert all(len(batch) * max(len(e.ids) for e in batch) <= 18 for batch in found)
+        batches = list(corpora.batches(examples, 18, seed))
+        assert sorted(e.label for batch in batches for e in batch) == sorted(e.label for e in examples)
+        assert all(len(batch) * max(len(e.ids) for e in batch) <= 18 for batch in batches)
     assert list(corpora.batches([], 18, None)) == []
     stacked = corpora.stack(examples[:2])
     assert stacked["attention_mask"].sum(-1).tolist() == [3, 9]
 
 
-def test_the_base_may_not_be_installed(monkeypatch):
+def test_base_weights_that_are_not_installed_have_no_path(monkeypatch):
     monkeypatch.setattr(base, "PACKAGE", "no-such-package")
     assert base.packaged("model.safetensors") is None
 
 
 def test_benchmark_rows_need_a_folder(monkeypatch):
     monkeypatch.delenv("NBSAL_DATA", raising=False)
-    with pytest.raises(InputError, match="NBSAL_DATA"):
+    with refuses(None) as caught:
         corpora.rows("sst2", "train")
+    assert "NBSAL_DATA" in str(caught.value)
 
 
-def test_the_tokenizer_is_uncased_wordpiece_and_never_cuts():
+def test_the_tokenizer_is_uncased_wordpiece_and_does_not_truncate():
     tokenizer = base.tokenizer()
     assert tokenizer.tokenize("Unquestionably GOOD") == ["un", "##quest", "##ion", "##ably", "good"]
     assert len(tokenizer("good " * 300, verbose=False)["input_ids"]) == 302
 
 
-def test_loading_leaves_the_random_generator_alone():
+def test_loading_does_not_advance_the_random_generator():
     before = torch.get_rng_state()
     nbsal.load("demo/reviews")
     assert torch.equal(torch.get_rng_state(), before)

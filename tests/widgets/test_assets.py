@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from nbsal.render import html
+from nbsal.render import colours
 from nbsal.widgets import View, export
 
 ROOT = Path(__file__).parents[2]
 FRONTEND = ROOT / "nbsal" / "frontend"
 SOURCES = sorted(FRONTEND.glob("src/**/*.*"))
 BUILT = sorted(export.STATIC.iterdir())
-VIEWS = sorted(path.stem for path in FRONTEND.glob("src/views/*.js"))
-LARGE = {"workbench": 40}
+VIEWS = sorted(path.stem for path in FRONTEND.glob("src/views/*.ts"))
 KB = 1024
 
 
@@ -25,7 +24,7 @@ KB = 1024
 def test_a_view_is_small(name):
     script, style = (export.STATIC / f"{name}.{kind}" for kind in ("js", "css"))
     print(f"{name}: {script.stat().st_size} bytes of script, {style.stat().st_size} of style")
-    assert script.stat().st_size <= LARGE.get(name, 20) * KB and style.stat().st_size <= 8 * KB
+    assert script.stat().st_size + style.stat().st_size <= (45 if name == "workbench" else 28) * KB
 
 
 def test_every_view_has_its_assets():
@@ -45,10 +44,10 @@ def test_the_assets_are_what_the_sources_build(tmp_path):
 
 
 def test_the_page_colours_as_python_does():
-    source = (FRONTEND / "src" / "colour.js").read_text()
+    source = (FRONTEND / "src" / "colour.ts").read_text()
     for name in ("FOR", "AGAINST", "STRONGEST", "FAINT"):
         value = re.search(rf"^export const {name} = (.*);", source, re.MULTILINE)[1]
-        assert value.strip("[]") == str(getattr(html, name)).strip("()")
+        assert value.strip("[]") == str(getattr(colours, name)).strip("()")
 
 
 SVG = "http://www.w3.org/2000/svg"  # a name that browsers know, not an address
@@ -58,8 +57,9 @@ SVG = "http://www.w3.org/2000/svg"  # a name that browsers know, not an address
 def test_sources_are_short_typed_and_parse_no_markup(path):
     source = path.read_text()
     assert source.count("\n") < 400
-    if path.suffix == ".js":
-        assert source.startswith("// @ts-check\n// "), "a file is checked, and says what it is"
+    if path.suffix == ".ts":
+        assert re.match(r"// (?!\w+: )", source), "the first line says what the file does"
+        assert not re.search(r"@ts-|[:<] ?any\b|\bas any\b", source), "types are checked"
         for banned in ("innerHTML", "outerHTML", "insertAdjacent", "document.querySelector", "eval(", "fetch(", "http"):
             assert banned not in source.replace(SVG, "")
     else:

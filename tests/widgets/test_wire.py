@@ -60,17 +60,18 @@ def test_scores_come_back_within_half_a_step():
         assert np.abs(np.nan_to_num(row) - shown).max() <= 0.5 * scale / wire.FULL
 
 
-def test_a_first_row_costs_twelve_bytes_a_token_and_further_ones_two(reviews):
+def test_a_first_row_costs_sixteen_bytes_a_token_and_further_ones_two(reviews):
     explain = nbsal.Explainer(reviews, "gradcam", long="window")
     text = WORDS * 45
     found = explain(text)
     size = len(found.scores)
     view = nbsal.widgets.Highlight(explain, text=text).wait()
     wired = {name: getattr(view, name) for name in ("_tokens", "_result")}
-    spans = wired["_tokens"].pop("spans")
-    first = len(json.dumps(wired, ensure_ascii=False).encode()) + len(spans) + len(view._scores)
+    arrays = [wired["_tokens"].pop(name) for name in ("starts", "ends", "flags")]
+    assert sum(map(len, arrays)) == 9 * size
+    first = len(json.dumps(wired, ensure_ascii=False).encode()) + 9 * size + len(view._scores)
     print(f"{size} tokens: {first / size:.2f} bytes each")
-    assert size > 1000 and first <= 12 * size
+    assert size > 1000 and first <= 16 * size
     assert len(view._scores) == 2 * size
     layers = nbsal.Explainer(reviews, "gradcam").every_layer("A joy.")
     assert len(wire.scores(layers.scores)[0]) == 2 * layers.scores.size

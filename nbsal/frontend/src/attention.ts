@@ -42,7 +42,7 @@ export function attentionPane(context: Context<HeadsTraits>) {
       return ((sum / queries.length) * top) / 255;
     });
     const { largest } = text.paint(weights);
-    colours.draw(largest, LINEAR, false, [MAP_NOTE, specialTokens(tokens, weights)].filter(Boolean).join("; "));
+    colours.draw(largest, LINEAR, false, MAP_NOTE, specialTokens(tokens, weights));
     const source = selection.length
       ? `from ${selection.map((i) => tokens[i].text).join(" ")}`
       : "averaged over all tokens";

@@ -72,7 +72,7 @@ export function slider(
   { min, max, step, title, offline = false }: Range,
 ) {
   const output = h("output");
-  const send = throttle((value: number) => set(value), SEND_INTERVAL, signal);
+  const send = throttle(set, SEND_INTERVAL, signal);
   const onInput = () => {
     output.textContent = input.value;
     send(input.valueAsNumber);
@@ -171,17 +171,17 @@ export const shadingControls = (context: Context<ShadedTraits>) => [
     max: 1,
     step: 0.05,
     offline: true,
-    title: "The share of the largest score from which colours are full",
+    title: "Share of the largest score that has full colour",
   }),
 ];
 
 /** Whether each row has a colour scale of its own. */
-export const scaleChoice = (scale: Binding<Scale>, own: string, shared: string) =>
+export const scaleChoice = (scale: Binding<Scale>, separate: string, shared: string) =>
   choice(
     scale,
     "Colour scale",
     () => [
-      { value: "own", name: own },
+      { value: "own", name: separate },
       { value: "shared", name: shared },
     ],
     true,

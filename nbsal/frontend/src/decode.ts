@@ -16,7 +16,12 @@ export interface Token {
 export interface WiredTokens {
   parts: string[];
   count: number;
-  spans: DataView;
+  /** Where each token starts and ends in its part: int32, little-endian. */
+  starts: DataView;
+  ends: DataView;
+  /** A byte for each token: whether it begins a word, whether it is special, its part. */
+  flags: DataView;
+  /** The names of tokens whose text does not tell them. */
   names: Record<string, string>;
   /** Whether the model did not read the end of the text. */
   cut: boolean;
@@ -24,24 +29,14 @@ export interface WiredTokens {
 
 export const FULL = 32767;
 
-export function tokensOf({ parts, count, spans, names }: WiredTokens): Token[] {
-  const next = varints(spans);
-  const tokens: Token[] = [];
-  let part = 0;
-  let at = 0;
-  for (let i = 0; i < count; i++) {
-    const head = next();
-    const flags = head & 7;
-    const gap = Math.floor(head / 8);
-    if (flags & 4) [part, at] = [part + 1, 0];
-    const start = at + (gap % 2 ? -(gap + 1) / 2 : gap / 2);
-    const end = start + next();
+export const tokensOf = ({ parts, count, starts, ends, flags, names }: WiredTokens): Token[] =>
+  Array.from({ length: count }, (_, i) => {
+    const [start, end] = [starts.getInt32(4 * i, true), ends.getInt32(4 * i, true)];
+    const bits = flags.getUint8(i);
+    const part = bits >> 2;
     const text = parts[part].slice(start, end);
-    tokens.push({ part, start, end, special: !!(flags & 2), first: !!(flags & 1), text, name: names[i] ?? text });
-    at = Math.max(at, end);
-  }
-  return tokens;
-}
+    return { part, start, end, special: !!(bits & 2), first: !!(bits & 1), text, name: names[i] ?? text };
+  });
 
 /** Rows of scores; `scales` holds what the largest int16 of each row stands for. */
 export function rowsOf(bytes: DataView, scales: number[]): Float64Array[] {
@@ -49,17 +44,4 @@ export function rowsOf(bytes: DataView, scales: number[]): Float64Array[] {
   return scales.map((scale, row) =>
     Float64Array.from({ length: width }, (_, i) => (bytes.getInt16(2 * (row * width + i), true) / FULL) * scale),
   );
-}
-
-/** Read whole numbers in groups of seven bits, lowest first. */
-function varints(bytes: DataView) {
-  let at = 0;
-  return () => {
-    let value = 0;
-    for (let shift = 1; ; shift *= 128) {
-      const byte = bytes.getUint8(at++);
-      value += (byte & 127) * shift;
-      if (byte < 128) return value;
-    }
-  };
 }

@@ -44,13 +44,16 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   for (const [name, value] of Object.entries(properties as Record<string, Attribute | EventListener>)) {
     if (typeof value === "function") element.addEventListener(name, value, { signal });
     else if (value === true) element.setAttribute(name, "");
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, String(value));
+    else if (value !== false && value != null) element.setAttribute(name, String(value));
   }
   // JupyterLab handles keys itself unless the very element that has the focus carries this attribute.
   if (FOCUSABLE.includes(tag) || "tabindex" in properties) element.setAttribute("data-lm-suppress-shortcuts", "true");
   for (const child of children) if (child) element.append(typeof child === "string" ? sanitize(child) : child);
   return element;
 }
+
+/** A row of controls. */
+export const toolbar = (...children: HTMLElement[]) => h("div", { class: "nbsal-controls" }, ...children);
 
 /** A line that screen readers read out when it changes. */
 export const liveRegion = () => h("div", { class: "nbsal-readout", "aria-live": "polite" });

@@ -35,7 +35,7 @@ export function explainerControls(context: Context<ExplainerTraits>, side = firs
   const { method, choices } = side;
   const { live } = context;
   const layer = slider(side.layer, "Layer", { min: 0, max: choices.get().depth, step: 1 });
-  const tau = optionalNumber(side.tau, "Tau", "Decode from this many most likely tokens of each position; empty: all");
+  const tau = optionalNumber(side.tau, "Tau", "How many of the most likely tokens are decoded");
   const fit = () => {
     const [, , hasLayer, decodes] = choices.get().methods.find(([name]) => name === method.get()) ?? [];
     layer.hidden = !layered || !live || !hasLayer;

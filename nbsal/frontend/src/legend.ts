@@ -10,7 +10,7 @@ export function legend() {
   return {
     node: h("div", { class: "nbsal-legend" }, steps, rest),
     /** @param negative whether any score is below zero */
-    draw(largest: number, scale: ColourScale, negative: boolean, note: string) {
+    draw(largest: number, scale: ColourScale, negative: boolean, ...notes: string[]) {
       const signed = negative && scale.signed;
       const boxes = [...(signed ? [-1, -0.5] : []), 0, 0.5, 1].map((share) => {
         const value = share * largest * scale.clip;
@@ -21,7 +21,7 @@ export function legend() {
         return box;
       });
       steps.replaceChildren("Score ", ...boxes);
-      rest.textContent = [signed && "orange: for the target, blue: against it", note].filter(Boolean).join("; ");
+      rest.textContent = [signed && "orange: for the target, blue: against it", ...notes].filter(Boolean).join("; ");
     },
   };
 }

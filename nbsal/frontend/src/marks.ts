@@ -1,4 +1,4 @@
-// Marks: the parts of a text that are shaded as one, either a token (with those that share a character) or a word.
+// The marks of a text, its parts that are shaded as one: tokens (with those that share a character) or words.
 
 import type { Token } from "./decode";
 import type { Level } from "./traits";

@@ -101,7 +101,7 @@ function status({ get, root, mirror, ask, signal }: Context<ViewTraits>) {
     text.textContent = stale && state === "cancelled" ? "Cancelled; showing the previous result." : words[state];
     cancel.hidden = state !== "computing";
     bar.hidden = !busy;
-    if (share === null || share === undefined) bar.removeAttribute("value");
+    if (share === null) bar.removeAttribute("value");
     else bar.value = share;
     clearTimeout(timer);
     if (busy && line.hidden) timer = setTimeout(() => (line.hidden = false), PROGRESS_DELAY);
@@ -116,7 +116,7 @@ function status({ get, root, mirror, ask, signal }: Context<ViewTraits>) {
 
 function footer({ get, mirror, ask, live, signal }: Context<ViewTraits>) {
   const notes = h("div", { class: "nbsal-notes" });
-  const draw = () => notes.replaceChildren(...(get("_result")?.notes ?? []).map((note) => h("div", {}, note)));
+  const draw = () => notes.replaceChildren(...(get("_result").notes ?? []).map((note) => h("div", {}, note)));
   const save = async (kind: string) => {
     try {
       download(await ask("save", { kind }));

@@ -12,7 +12,7 @@ export function s<K extends keyof SVGElementTagNameMap>(
 ): SVGElementTagNameMap[K] {
   const element = document.createElementNS(NAMESPACE, tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (value !== null && value !== undefined && value !== false) element.setAttribute(name, String(value));
+    if (value !== false && value != null) element.setAttribute(name, String(value));
   }
   element.append(...children.map((child) => (typeof child === "string" ? sanitize(child) : child)));
   return element;

@@ -2,13 +2,27 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rowsOf, tokensOf } from "../src/decode";
 
-/** The packing of `wire.py`, a token a line: [flags, gap, length]. */
-const packed = (...tokens: number[][]) =>
-  new DataView(Uint8Array.from(tokens.flatMap(([f, g, n]) => [2 * g * 8 + f, n])).buffer);
+/** Numbers as `wire.py` packs them; a page may get them at an odd address. */
+function int32(...values: number[]) {
+  const view = new DataView(new ArrayBuffer(1 + 4 * values.length), 1);
+  for (const [i, value] of values.entries()) view.setInt32(4 * i, value, true);
+  return view;
+}
 
-test("tokens come back with their places, parts and names", () => {
-  const spans = packed([3, 0, 0], [1, 0, 2], [0, 0, 3], [5, 1, 2], [3, 0, 0]);
-  const tokens = tokensOf({ parts: ["unfit", " ok"], count: 5, spans, names: { 0: "[CLS]", 4: "[SEP]" }, cut: false });
+const bytes = (...values: number[]) => new DataView(Uint8Array.from(values).buffer);
+
+const WIRED = {
+  parts: ["unfit", " ok"],
+  count: 5,
+  starts: int32(0, 0, 2, 1, 3),
+  ends: int32(0, 2, 5, 3, 3),
+  flags: bytes(0b011, 0b001, 0b000, 0b101, 0b111),
+  names: { 0: "[CLS]", 4: "[SEP]" },
+  cut: false,
+};
+
+test("tokens have their places, parts, flags and names", () => {
+  const tokens = tokensOf(WIRED);
   assert.deepEqual(
     tokens.map(({ part, start, end, text, name }) => [part, start, end, text, name]),
     [
@@ -31,13 +45,17 @@ test("tokens come back with their places, parts and names", () => {
   );
 });
 
+test("too few bytes, or a part that is not there, raise an error", () => {
+  assert.throws(() => tokensOf({ ...WIRED, starts: int32(0, 0) }));
+  assert.throws(() => tokensOf({ ...WIRED, ends: bytes(0) }));
+  assert.throws(() => tokensOf({ ...WIRED, flags: bytes(1) }));
+  assert.throws(() => tokensOf({ ...WIRED, flags: bytes(255, 255, 255, 255, 255) }));
+});
+
 test("rows are read in place, aligned or not", () => {
-  const bytes = new Uint8Array(1 + 8);
-  const view = new DataView(bytes.buffer);
-  view.setInt16(1, 32767, true);
-  view.setInt16(3, -32767, true);
-  view.setInt16(7, 32767, true);
-  const rows = rowsOf(new DataView(bytes.buffer, 1), [2, 0.5]);
+  const view = new DataView(new ArrayBuffer(1 + 8), 1);
+  for (const [i, value] of [32767, -32767, 0, 32767].entries()) view.setInt16(2 * i, value, true);
+  const rows = rowsOf(view, [2, 0.5]);
   assert.deepEqual(
     rows.map((row) => [...row]),
     [

@@ -1,8 +1,8 @@
-"""The same methods exactly as the papers' own programs ran them, defects included, to reproduce their rows.
+"""Attention and relevance methods exactly as the authors' programs computed them, bugs included.
 
-`@published` is the Mask-LRP authors' program, `@chefer` that of Chefer et al.; both zero the first position. The former
-counts RoBERTa's positions from 0, so that it explains another model than the one that was trained.
-They stand beside the defaults and never in one table with them unmarked.
+They reproduce published numbers. `@published` is the program of the Mask-LRP authors, `@chefer` that of Chefer et al.;
+both set the score of the first position to 0. The former counts RoBERTa's positions from 0, so it explains a different
+model from the one that was trained. Always report these variants under their full names.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nbsal.errors import ModelError
 from nbsal.lrp.mode import AttentionFilter, unfiltered
-from nbsal.lrp.rules import PUBLISHED, TWOFOLD
+from nbsal.lrp.rules import CHEFER_RULES, PUBLISHED
 from nbsal.methods.attention import (
     AttCAT,
     AttentionCAM,
@@ -22,48 +22,50 @@ from nbsal.methods.attention import (
     Rollout,
     deciding_rows,
     identity,
-    rolled_out,
-    row_normalised,
+    normalise_rows,
+    roll_out,
 )
 from nbsal.methods.base import Method, register
+from nbsal.methods.cost import Cost
 from nbsal.methods.relevance import LRP, MaskLRP, PartialLRP, TransformerAttribution
 from nbsal.model.subject import Subject
 from nbsal.trace import Trace
 
 SONG = "Song et al. 2024, as published"
 CHEFER = "Chefer et al. 2021, as published"
-PASSES = "2, and 1 backward, in float64"
-GRADIENT = "2, and 2 backwards, in float64"
+PASSES = Cost(2, relevance=1)
+GRADIENT = Cost(2, backwards=1, relevance=1)
 
 
 class AsPublished(Method):
-    """A method that reads models as the Mask-LRP authors' program did."""
+    """A method that runs models the way the program of the Mask-LRP authors did."""
 
     def subject_for(self, subject: Subject) -> Subject:
         return super().subject_for(subject).as_published
 
 
 class FirstRow(AsPublished):
-    """One of them that reads what the first position attends to, its own entry being zeroed."""
+    """A method of that program that reads the attention of the first position, whose own entry is set to 0."""
 
-    spans: ClassVar[bool] = True  # for spans too: the others then read the mean over all rows
+    spans: ClassVar[bool] = True  # whether spans are read this way too; the others use the mean over all rows
 
     def resolve(self, subject: Subject) -> Self:
         if subject.causal and (self.spans or subject.task != "span"):
-            raise ModelError(
-                f"{self.name} reads what the first position attends to beside itself, which is nothing in causal "
-                f"models such as {subject.name}: explain with {self.name.partition('@')[0]}."
+            message = (
+                f"{self.name} reads the attention of the first position, which sees only itself in causal models such "
+                f"as {subject.name}. Use {self.name.partition('@')[0]} instead."
             )
+            raise ModelError(message, part="first position")
         return super().resolve(subject)
 
 
 def first_zeroed(scores: Tensor) -> Tensor:
-    """The scores with nothing at the first position."""
+    """The scores with 0 at the first position."""
     return torch.cat((torch.zeros_like(scores[:, :1]), scores[:, 1:]), 1)
 
 
 def mean_rows(maps: Tensor, trace: Trace) -> Tensor:
-    """The mean over a text's own queries, [batch, position]."""
+    """The mean over the queries of each text, [batch, position]."""
     return torch.stack([maps[i, : len(row)].mean(0) for i, row in enumerate(trace.encoded)])
 
 
@@ -72,11 +74,11 @@ def mean_rows(maps: Tensor, trace: Trace) -> Tensor:
     family="attention",
     needs={"attention"},
     paper=SONG,
-    promise="0 or more; 0 at the first position; not about the target",
+    promise={"nonnegative", "zero_at_first", "not_about_target"},
 )
 @dataclass(frozen=True)
 class PublishedRawAttention(FirstRow, RawAttention):
-    """Row of the first position, which is zeroed; for spans the mean over all rows, once for each end."""
+    """Attention of the first position, its own score set to 0; for spans the mean over all rows, for each end."""
 
     per_end = True
     spans = False
@@ -92,48 +94,61 @@ class PublishedRawAttention(FirstRow, RawAttention):
     family="attention",
     needs={"attention"},
     paper=SONG,
-    promise="0 or more; 0 at the first position; not about the target",
+    promise={"nonnegative", "zero_at_first", "not_about_target"},
 )
 @dataclass(frozen=True)
 class PublishedRollout(FirstRow, Rollout):
-    """Row of the first position, which is zeroed; for spans the mean over all rows, once for each end."""
+    """Attention of the first position, its own score set to 0; for spans the mean over all rows, for each end."""
 
     per_end = True
     spans = False
 
     def scores(self, trace: Trace) -> Tensor:
         maps = [trace.attention[block].mean(1) for block in range(trace.subject.depth)]
-        joined = rolled_out([row_normalised(m + identity(m)) for m in maps]).clone()
-        joined[:, 0, 0] = 0
-        return mean_rows(joined, trace) if trace.subject.task == "span" else joined[:, 0]
+        rollout = roll_out([normalise_rows(m + identity(m)) for m in maps]).clone()
+        rollout[:, 0, 0] = 0
+        return mean_rows(rollout, trace) if trace.subject.task == "span" else rollout[:, 0]
 
 
-@register("attention-cam@published", family="attention", needs={"attention_grad"}, paper=SONG)
+@register(
+    "attention-cam@published",
+    family="attention",
+    needs={"attention_grad"},
+    paper=SONG,
+    promise=AttentionCAM.promise | {"zero_at_first"},
+)
 @dataclass(frozen=True)
 class PublishedAttentionCAM(AsPublished, AttentionCAM):
-    """The default with the first position zeroed."""
+    """The default method with the score of the first position set to 0."""
 
     def scores(self, trace: Trace) -> Tensor:
         return first_zeroed(super().scores(trace))
 
 
-@register("attention-gradcam@published", family="attention", needs={"attention", "attention_grad"}, paper=SONG)
+@register(
+    "attention-gradcam@published",
+    family="attention",
+    needs={"attention", "attention_grad"},
+    paper=SONG,
+    promise=AttentionGradCAM.promise | {"zero_at_first"},
+)
 @dataclass(frozen=True)
 class PublishedAttentionGradCAM(FirstRow, AttentionGradCAM):
-    """Scaled to 0..1 over the whole map, 0/0 and all; the first position is zeroed."""
+    """Scaled to the range from 0 to 1, or NaN where the map is constant; the first position's score is set to 0."""
 
     def scores(self, trace: Trace) -> Tensor:
         maps = self.maps(trace)
         for i, row in enumerate(trace.encoded):
-            own = maps[i, : len(row), : len(row)]
-            maps[i, : len(row), : len(row)] = (own - own.min()) / (own.max() - own.min())
+            text_map = maps[i, : len(row), : len(row)]
+            low, high = text_map.min(), text_map.max()
+            text_map[:] = (text_map - low) / (high - low)
         return first_zeroed(maps[:, 0])
 
 
 @register("attcat@published", family="attention", needs={"attention", "hidden", "hidden_grad"}, paper=SONG)
 @dataclass(frozen=True)
 class PublishedAttCAT(AsPublished, AttCAT):
-    """The same as the default: its authors' code does what their paper says."""
+    """The same as the default, since the authors' code does what their paper says."""
 
 
 @register(
@@ -142,11 +157,11 @@ class PublishedAttCAT(AsPublished, AttCAT):
     needs=set(),
     paper=SONG,
     cost=PASSES,
-    promise="signed; 0 at the first position",
+    promise={"signed", "about_target", "zero_at_first"},
 )
 @dataclass(frozen=True)
 class PublishedLRP(AsPublished, LRP):
-    """Under the published rules, the first position zeroed."""
+    """Relevance under the published rules, with the score of the first position set to 0."""
 
     rules = PUBLISHED
 
@@ -160,13 +175,13 @@ class PublishedLRP(AsPublished, LRP):
     needs=set(),
     paper=CHEFER,
     cost=PASSES,
-    promise="signed; 0 at the first position",
+    promise={"signed", "about_target", "zero_at_first"},
 )
 @dataclass(frozen=True)
 class CheferLRP(LRP):
-    """Under the older rules, each sign with its own denominator; the first position zeroed."""
+    """Relevance under the older rules of Chefer et al., with the score of the first position set to 0."""
 
-    rules = TWOFOLD
+    rules = CHEFER_RULES
 
     def scores(self, trace: Trace) -> Tensor:
         return first_zeroed(super().scores(trace))
@@ -178,10 +193,11 @@ class CheferLRP(LRP):
     needs=set(),
     paper=SONG,
     cost=PASSES,
+    promise={"nonnegative", "about_target", "zero_at_first"},
 )
 @dataclass(frozen=True)
 class PublishedPartialLRP(AsPublished, PartialLRP):
-    """Under the published rules, row of the first position, which is zeroed."""
+    """Relevance under the published rules, with the score of the first position set to 0."""
 
     rules = PUBLISHED
 
@@ -195,12 +211,13 @@ class PublishedPartialLRP(AsPublished, PartialLRP):
     needs=set(),
     paper=CHEFER,
     cost=PASSES,
+    promise={"nonnegative", "about_target", "zero_at_first"},
 )
 @dataclass(frozen=True)
 class CheferPartialLRP(PartialLRP):
-    """Under the older rules, each sign with its own denominator; the first position zeroed."""
+    """Relevance under the older rules of Chefer et al., with the score of the first position set to 0."""
 
-    rules = TWOFOLD
+    rules = CHEFER_RULES
 
     def scores(self, trace: Trace) -> Tensor:
         return first_zeroed(super().scores(trace))
@@ -212,18 +229,18 @@ class CheferPartialLRP(PartialLRP):
     needs={"attention_grad"},
     paper=SONG,
     cost=GRADIENT,
+    promise={"nonnegative", "about_target"},
 )
 @dataclass(frozen=True)
 class PublishedTransformerAttribution(AsPublished, TransformerAttribution):
-    """Rows normalised, the first position's own entry zeroed before its row is read."""
+    """Rollout of normalised rows, with the first position's own entry set to 0."""
 
     rules = PUBLISHED
 
     def scores(self, trace: Trace) -> Tensor:
-        joined = rolled_out([row_normalised(maps) for maps in self.maps(trace)], self.start_layer)
-        joined = joined.clone()
-        joined[:, 0, 0] = 0
-        return deciding_rows(joined, trace)
+        rollout = roll_out([normalise_rows(maps) for maps in self.maps(trace)], self.start_layer).clone()
+        rollout[:, 0, 0] = 0
+        return deciding_rows(rollout, trace)
 
 
 @register(
@@ -232,15 +249,16 @@ class PublishedTransformerAttribution(AsPublished, TransformerAttribution):
     needs={"attention_grad"},
     paper=CHEFER,
     cost=GRADIENT,
+    promise={"nonnegative", "about_target"},
 )
 @dataclass(frozen=True)
 class CheferTransformerAttribution(TransformerAttribution):
-    """Rows normalised, the first position's own entry replaced by the row's least."""
+    """Rollout of normalised rows, with the first position's score replaced by the smallest one."""
 
     rules = PUBLISHED
 
     def scores(self, trace: Trace) -> Tensor:
-        scores = deciding_rows(rolled_out([row_normalised(m) for m in self.maps(trace)], self.start_layer), trace)
+        scores = deciding_rows(roll_out([normalise_rows(m) for m in self.maps(trace)], self.start_layer), trace)
         for i, row in enumerate(trace.encoded):
             scores[i, 0] = scores[i, : len(row)].min()
         return scores
@@ -248,7 +266,7 @@ class CheferTransformerAttribution(TransformerAttribution):
 
 @dataclass(frozen=True)
 class Unscaled:
-    """The published mask: it acts below a block's own map, and that map is not halved."""
+    """Attention filter of the published mask, which only affects the blocks below and leaves the map unhalved."""
 
     mask: object
 
@@ -263,14 +281,15 @@ class Unscaled:
     needs={"attention_grad"},
     paper=SONG,
     cost=GRADIENT,
+    promise={"nonnegative", "about_target"},
 )
 @dataclass(frozen=True)
 class PublishedMaskLRP(AsPublished, MaskLRP):
-    """As the authors' program runs it: no rescaling, maps read before the mask and not halved."""
+    """Mask-LRP as in the authors' program: no rescaling, and maps read before the mask and not halved."""
 
     rules = PUBLISHED
 
-    def passage(self, trace: Trace) -> AttentionFilter:
+    def attention_filter(self, trace: Trace) -> AttentionFilter:
         return unfiltered if self.mask is None else Unscaled(self.mask)
 
     def scores(self, trace: Trace) -> Tensor:
@@ -282,10 +301,11 @@ class PublishedMaskLRP(AsPublished, MaskLRP):
     family="relevance",
     needs={"attention_grad", "relevance"},
     paper="Song et al. 2024, equations 9-10",
+    promise={"nonnegative", "about_target"},
 )
 @dataclass(frozen=True)
 class EquationsMaskLRP(MaskLRP):
-    """The paper's equations to the letter: maps are read after the mask, and blocks without a head send nothing."""
+    """The paper's equations to the letter: maps are read after the mask, and blocks without a head pass nothing on."""
 
     read: str = "after"
     empty: str = "block"

@@ -1,8 +1,8 @@
-"""ThermoStat's explainers (Feldhus et al. 2021) exactly as they ran, defects included: captum's calls, one text a time.
+"""ThermoStat's explainers (Feldhus et al. 2021) exactly as they ran, bugs included: captum's calls, text by text.
 
-Each text is read at `base_model.embeddings`; what is hidden becomes padding in full view, special tokens stay; where a
-model numbers positions by its padding (RoBERTa), they shift. ThermoStat pads to 512 tokens, which the model never sees:
-padding is left out here wherever that is exact, and minded where it is not.
+Texts are explained at `base_model.embeddings`. Masked tokens become padding tokens that are still attended to, special
+tokens stay; in models that number positions by padding (RoBERTa) this shifts the positions. ThermoStat pads every text
+to 512 tokens, which the model never attends to: padding is left out here where that is exact, and simulated otherwise.
 """
 
 from abc import abstractmethod
@@ -16,22 +16,23 @@ from torch import Tensor, nn
 
 from nbsal.errors import ModelError
 from nbsal.methods.base import Method, register
-from nbsal.methods.paths import quiet_captum
-from nbsal.methods.perturbation import slopes
+from nbsal.methods.cost import CONTENT_TOKENS, SAMPLES, TOKENS, Cost
+from nbsal.methods.paths import clean_captum
+from nbsal.methods.perturbation import ridge_slopes
 from nbsal.methods.rng import text_rng
 from nbsal.model import architecture
-from nbsal.model.masking import TOKENS
+from nbsal.model.masking import TOKENS as BATCH_TOKENS
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
 from nbsal.trace import Trace
 from nbsal.validation import positive_number
 
 PAPER = "Feldhus et al. 2021 (ThermoStat), as published"
-LENGTH = 512  # what ThermoStat pads to
+LENGTH = 512  # tokens to which ThermoStat pads
 
 
 class CaptumModel(nn.Module):
-    """One text as ThermoStat's program holds it; called with other ids, it answers with the target."""
+    """One text of a trace as a function from token ids to the target value, as captum needs it."""
 
     def __init__(self, trace: Trace, number: int) -> None:
         super().__init__()
@@ -50,19 +51,19 @@ class CaptumModel(nn.Module):
         )
 
     def forward(self, ids: Tensor) -> Tensor:
-        """The target for each row of ids; whatever their type, they are token ids."""
+        """The target value for each row of token ids, which captum may pass as floats."""
         self.trace.meter.check()
-        many = {name: tensor.expand(len(ids), -1) for name, tensor in self.inputs.items()}
-        logits = self.subject.logits(many | {"input_ids": ids.long()})
+        inputs = {name: tensor.expand(len(ids), -1) for name, tensor in self.inputs.items()}
+        logits = self.subject.logits(inputs | {"input_ids": ids.long()})
         return self.target.value(logits.movedim(0, -1))
 
     @property
-    def at_once(self) -> int:
-        """How many rows go well into one run of the model."""
-        return max(1, TOKENS // self.ids.shape[1])
+    def batch_size(self) -> int:
+        """How many rows fit well into one forward pass."""
+        return max(1, BATCH_TOKENS // self.ids.shape[1])
 
-    def pad_up(self, count: int) -> None:
-        """Padding behind the text, as far as the model reads and ThermoStat pads."""
+    def append_padding(self, count: int) -> None:
+        """Append padding to the text, up to the model's and ThermoStat's length."""
         count = max(0, min(count, min(LENGTH, self.subject.max_length) - len(self.row)))
         fills = {"input_ids": self.pad}
         self.inputs = {
@@ -74,29 +75,30 @@ class CaptumModel(nn.Module):
 
 @dataclass(frozen=True)
 class ThermoStatMethod(Method):
-    """An explainer of ThermoStat: texts one by one."""
+    """One of ThermoStat's explainers, which explain one text at a time."""
 
     def resolve(self, subject: Subject) -> Self:
-        if subject.one_at_a_time:
-            raise ModelError(
-                f"{self.name} hides tokens as padding, which {subject.name} cannot tell from text: set a "
-                f"decoder's model.config.pad_token_id, or take {self.name.partition('@')[0]}."
+        if subject.unbatchable:
+            message = (
+                f"{self.name} masks tokens with padding, which {subject.name} cannot tell from text. Set "
+                f"model.config.pad_token_id, or use {self.name.partition('@')[0]}."
             )
+            raise ModelError(message, part="padding token")
         return self
 
     def scores(self, trace: Trace) -> Tensor:
-        return trace.cached(self, lambda: self._one_by_one(trace))
+        return trace.cached(self, lambda: self._attribute_all(trace))
 
     @abstractmethod
-    def attributed(self, program: CaptumModel) -> Tensor:
-        """A number for each token of the text, [position]; of padding behind it, nothing is kept."""
+    def attribute(self, program: CaptumModel) -> Tensor:
+        """The score of each token of a text, [position]; those of appended padding are dropped."""
 
-    def _one_by_one(self, trace: Trace) -> Tensor:
+    def _attribute_all(self, trace: Trace) -> Tensor:
         subject, meter = trace.subject, trace.meter.part(1, len(trace.encoded))
         scores = torch.zeros(len(trace.encoded), trace.encoded.longest).to(trace.logits)
         with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
             for i, row in enumerate(trace.encoded):
-                scores[i, : len(row)] = self.attributed(CaptumModel(trace, i)).detach()[: len(row)].to(scores)
+                scores[i, : len(row)] = self.attribute(CaptumModel(trace, i)).detach()[: len(row)].to(scores)
                 meter.step()
         return scores
 
@@ -106,18 +108,18 @@ class ThermoStatMethod(Method):
     family="gradient",
     needs={"forward"},
     paper=PAPER,
-    cost="2, and 1 backward",
-    promise="signed; special tokens included",
+    cost=Cost(2, backwards=1),
+    promise={"signed", "about_target"},
 )
 @dataclass(frozen=True)
 class ThermoStatGradientXActivation(ThermoStatMethod):
     """Gradient times activation at the embeddings."""
 
-    def attributed(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Tensor:
         from captum.attr import LayerGradientXActivation
 
-        found: Tensor = LayerGradientXActivation(program, program.embeddings).attribute(program.ids)
-        return found[0].sum(-1)
+        attributions: Tensor = LayerGradientXActivation(program, program.embeddings).attribute(program.ids)
+        return attributions[0].sum(-1)
 
 
 @register(
@@ -125,20 +127,20 @@ class ThermoStatGradientXActivation(ThermoStatMethod):
     family="gradient",
     needs={"forward"},
     paper=PAPER,
-    cost="3 + 25, and 25 backwards",
-    promise="signed; sums to the change from the padded baseline",
+    cost=Cost(28, backwards=25),
+    promise={"signed", "about_target", "sums_to_change"},
 )
 @dataclass(frozen=True)
 class ThermoStatIntegrated(ThermoStatMethod):
-    """25 steps from padding, whose positions are shifted where the model counts padding."""
+    """25 steps from padding tokens, whose positions are shifted in models that number positions by padding."""
 
-    def attributed(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Tensor:
         from captum.attr import LayerIntegratedGradients
 
-        found: Tensor = LayerIntegratedGradients(program, program.embeddings).attribute(
-            program.ids, baselines=program.baseline, n_steps=25, internal_batch_size=program.at_once
+        attributions: Tensor = LayerIntegratedGradients(program, program.embeddings).attribute(
+            program.ids, baselines=program.baseline, n_steps=25, internal_batch_size=program.batch_size
         )
-        return found[0].sum(-1)
+        return attributions[0].sum(-1)
 
 
 @register(
@@ -146,14 +148,14 @@ class ThermoStatIntegrated(ThermoStatMethod):
     family="perturbation",
     needs={"forward"},
     paper=PAPER,
-    cost="1 + samples (25)",
-    promise="the slopes of a ridge fit to the numbers of the tokens; drawn from (seed, text)",
+    cost=Cost(1 + SAMPLES),
+    promise={"signed", "about_target", "seeded"},
 )
 @dataclass(frozen=True)
 class ThermoStatLIME(ThermoStatMethod):
-    """A ridge on raw token ids, which are no quantities; tokens become padding with a chance of 0.3.
+    """Ridge regression on token ids as if they were quantities; each token becomes padding with probability 0.3.
 
-    Samples count by the share of equal ids in 512, of which padding alone makes up most.
+    The weight of a sample is its share of unchanged ids among 512, most of which are padding.
     """
 
     samples: int = 25
@@ -163,19 +165,19 @@ class ThermoStatLIME(ThermoStatMethod):
         return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
 
     def perturbed(self, program: CaptumModel) -> Tensor:
-        """The ids that are asked about, [sample, position]."""
-        spared = np.array(program.row.special) | np.isin(program.row.ids, _reserved(program.subject.tokenizer))
-        hidden = text_rng(self.seed, program.row).random((self.samples, len(program.row))) < 0.3
-        return torch.where(torch.from_numpy(hidden & ~spared).to(program.ids.device), program.pad, program.ids)
+        """The sampled token ids, [sample, position]."""
+        fixed = np.array(program.row.special) | np.isin(program.row.ids, _special_ids(program.subject.tokenizer))
+        masked = text_rng(self.seed, program.row).random((self.samples, len(program.row))) < 0.3
+        return torch.where(torch.from_numpy(masked & ~fixed).to(program.ids.device), program.pad, program.ids)
 
-    def attributed(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Tensor:
         ids = self.perturbed(program)
         with torch.no_grad():
-            values = torch.cat([program(some) for some in torch.split(ids, program.at_once)])
+            values = torch.cat([program(batch) for batch in torch.split(ids, program.batch_size)])
         length = max(len(program.row), min(LENGTH, program.subject.max_length))
         weights = 1 - (ids != program.ids).sum(1) / length
-        points, numbers, known = (part.double().cpu().numpy() for part in (ids, values, weights))
-        return torch.from_numpy(slopes(points, numbers, known, ridge=1.0))
+        points, outcomes, sample_weights = (tensor.double().cpu().numpy() for tensor in (ids, values, weights))
+        return torch.from_numpy(ridge_slopes(points, outcomes, sample_weights, ridge=1.0))
 
 
 @register(
@@ -183,22 +185,22 @@ class ThermoStatLIME(ThermoStatMethod):
     family="perturbation",
     needs={"forward"},
     paper=PAPER,
-    cost="2 + tokens",
-    promise="signed; special tokens included",
+    cost=Cost(2 + TOKENS),
+    promise={"signed", "about_target"},
 )
 @dataclass(frozen=True)
 class ThermoStatOcclusion(ThermoStatMethod):
-    """Windows of three tokens, special ones included, become token 0, whatever that is: `<s>` for RoBERTa."""
+    """Windows of three tokens, special ones included, become token 0, whatever it is (`<s>` for RoBERTa)."""
 
-    def attributed(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Tensor:
         from captum.attr import Occlusion
 
-        program.pad_up(2)  # windows reach over the end of the text
+        program.append_padding(2)  # windows extend beyond the end of the text
         with torch.no_grad():
-            found: Tensor = Occlusion(program).attribute(
-                program.ids, sliding_window_shapes=(3,), perturbations_per_eval=program.at_once
+            attributions: Tensor = Occlusion(program).attribute(
+                program.ids, sliding_window_shapes=(3,), perturbations_per_eval=program.batch_size
             )
-        return found[0]
+        return attributions[0]
 
 
 @register(
@@ -206,12 +208,12 @@ class ThermoStatOcclusion(ThermoStatMethod):
     family="perturbation",
     needs={"forward"},
     paper=PAPER,
-    cost="2 + samples (25) x (content tokens + 1)",
-    promise="signed; sums to the change from the padded baseline; drawn from (seed, text)",
+    cost=Cost(2 + SAMPLES * (CONTENT_TOKENS + 1)),
+    promise={"signed", "about_target", "sums_to_change", "seeded"},
 )
 @dataclass(frozen=True)
 class ThermoStatShapley(ThermoStatMethod):
-    """Captum's permutation sampling; what cannot change (special tokens, padding) is one player, which is exact."""
+    """Captum's permutation sampling; all tokens that never change (special, padding) are one player, which is exact."""
 
     samples: int = 25
     seed: int = 0
@@ -219,25 +221,25 @@ class ThermoStatShapley(ThermoStatMethod):
     def resolve(self, subject: Subject) -> Self:
         return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
 
-    def attributed(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Tensor:
         from captum.attr import ShapleyValueSampling
 
-        chance, sampling = text_rng(self.seed, program.row), ShapleyValueSampling(program)
+        rng, sampling = text_rng(self.seed, program.row), ShapleyValueSampling(program)
         sampling.permutation_generator = lambda players, samples: (
-            chance.permutation(players).tolist() for _ in range(samples)
+            rng.permutation(players).tolist() for _ in range(samples)
         )
         players = torch.arange(1, len(program.row) + 1, device=program.ids.device)
         players[torch.tensor(program.row.special)] = 0
         with torch.no_grad():
-            found: Tensor = sampling.attribute(
+            attributions: Tensor = sampling.attribute(
                 program.ids,
                 baselines=program.baseline,
                 feature_mask=torch.unique(players, return_inverse=True)[1][None],
                 n_samples=self.samples,
-                perturbations_per_eval=program.at_once,
+                perturbations_per_eval=program.batch_size,
             )
-        # Captum gives a player's whole score to each of its tokens; the one that cannot change has none to give.
-        return found[0]
+        # Captum gives the whole score of a player to each of its tokens; here the player with several tokens scores 0.
+        return attributions[0]
 
 
 @register(
@@ -245,28 +247,27 @@ class ThermoStatShapley(ThermoStatMethod):
     family="gradient",
     needs={"forward"},
     paper=PAPER,
-    cost="3 + 5, and 5 backwards",
-    promise="nothing: gradients are taken at unrelated tokens; drawn from (seed, text)",
+    cost=Cost(8, backwards=5),
+    promise={"signed", "about_target", "seeded"},
 )
 @dataclass(frozen=True)
 class ThermoStatGradientShap(ThermoStatMethod):
-    """Token ids themselves are interpolated and cut to whole numbers: five texts of unrelated tokens."""
+    """Gradients at five texts of unrelated tokens, since token ids are interpolated and rounded down."""
 
     seed: int = 0
 
-    def attributed(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Tensor:
         from captum.attr import LayerActivation, LayerGradientXActivation
 
-        emb = program.embeddings
-        plain = LayerGradientXActivation(program, emb, multiply_by_inputs=False)
-        total = torch.zeros(())
+        gradient = LayerGradientXActivation(program, program.embeddings, multiply_by_inputs=False)
+        mean = torch.zeros(())
         for share in torch.from_numpy(text_rng(self.seed, program.row).random(5)).float():
             ids = (share * program.ids.float() + (1 - share) * program.baseline.float()).long()
-            total = total + plain.attribute(ids) / 5
-        states = LayerActivation(program, emb)
-        way = states.attribute(program.ids) - states.attribute(program.baseline)
-        found: Tensor = (total * way)[0].sum(-1)
-        return found
+            mean = mean + gradient.attribute(ids) / 5
+        states = LayerActivation(program, program.embeddings)
+        difference = states.attribute(program.ids) - states.attribute(program.baseline)
+        scores: Tensor = (mean * difference)[0].sum(-1)
+        return scores
 
 
 @register(
@@ -274,24 +275,24 @@ class ThermoStatGradientShap(ThermoStatMethod):
     family="gradient",
     needs={"forward"},
     paper=PAPER,
-    cost="5, and 2 backwards",
-    promise="signed; does not sum to the change from its baselines",
+    cost=Cost(5, backwards=2),
+    promise={"signed", "about_target", "not_complete"},
 )
 @dataclass(frozen=True)
 class ThermoStatDeepLiftShap(ThermoStatMethod):
-    """Two baselines, token 0 everywhere and padding; what captum's DeepLift is on transformers, see DeepLiftShap."""
+    """Two baselines: token 0 everywhere, and padding. DeepLiftShap says what captum's DeepLift does on transformers."""
 
-    def attributed(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Tensor:
         from captum.attr import LayerDeepLiftShap
 
         baselines = torch.stack((torch.zeros_like(program.ids[0]), program.baseline[0]))
-        with quiet_captum(program.model):
-            found: Tensor = LayerDeepLiftShap(program, program.embeddings).attribute(
+        with clean_captum(program.model):
+            attributions: Tensor = LayerDeepLiftShap(program, program.embeddings).attribute(
                 program.ids.float(), baselines=baselines.float()
             )
-        return found[0].sum(-1)
+        return attributions[0].sum(-1)
 
 
-def _reserved(tokenizer: Any) -> Sequence[int]:
-    """Every id that a tokenizer calls special, an unknown piece of text among them."""
+def _special_ids(tokenizer: Any) -> Sequence[int]:
+    """The ids of all special tokens of a tokenizer, including that of unknown text."""
     return [] if tokenizer is None else list(tokenizer.all_special_ids)

@@ -1,1 +1,1 @@
-"""Programs that train and judge the embedded models; not part of the installed package."""
+"""Programs that train and evaluate the embedded models; not part of the installed package."""

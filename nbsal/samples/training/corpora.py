@@ -1,4 +1,4 @@
-"""The benchmark rows the embedded models were trained and judged on, and how they become batches."""
+"""Benchmark rows that the embedded models are trained and evaluated on, and their batches."""
 
 import json
 import os
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Example:
-    """One training text: its token ids, its segments, and what is to be predicted."""
+    """One training text with its token ids, its segment ids and its label."""
 
     ids: list[int]
     types: list[int]
@@ -26,10 +26,10 @@ class Example:
 
 
 def rows(name: str, split: str) -> list[dict[str, Any]]:
-    """The rows of one JSON-lines file below NBSAL_DATA."""
+    """The rows of one JSON-lines file in the folder NBSAL_DATA."""
     root = os.environ.get("NBSAL_DATA")
     if not root:
-        raise InputError("Set NBSAL_DATA to the folder that holds the benchmark tables (sst2/train.jsonl and so on).")
+        raise InputError("NBSAL_DATA is not set. Set it to the folder of benchmark tables (sst2/train.jsonl, ...).")
     with (Path(root) / name / f"{split}.jsonl").open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
@@ -42,12 +42,12 @@ def encode(tokenizer: Any, texts: Sequence[Any], labels: Sequence[Any], longest:
 
 
 def shuffled(examples: Sequence[T], seed: int) -> list[T]:
-    """The same items in an order that depends on the seed alone."""
+    """The same items in a random order that depends only on the seed."""
     return [examples[i] for i in np.random.default_rng(seed).permutation(len(examples))]
 
 
 def batches(examples: Sequence[Example], tokens: int, seed: int | None) -> Iterator[list[Example]]:
-    """Batches of like lengths and at most `tokens` tokens, in random order; sorted by length without a seed."""
+    """Batches of similar length and at most `tokens` tokens, in random order, or sorted by length without a seed."""
     random = np.random.default_rng(0 if seed is None else seed)
     lengths = np.array([len(example.ids) for example in examples])
     groups: list[list[int]] = [[]]
@@ -61,7 +61,7 @@ def batches(examples: Sequence[Example], tokens: int, seed: int | None) -> Itera
 
 
 def stack(batch: Sequence[Example]) -> dict[str, Tensor]:
-    """A batch as the padded tensors a BERT model takes."""
+    """A batch as padded input tensors for a BERT model."""
     longest = max(len(example.ids) for example in batch)
 
     def pad(sequences: list[list[int]]) -> Tensor:

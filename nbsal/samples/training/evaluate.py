@@ -1,7 +1,7 @@
-"""Judges the embedded models on rows they were not trained on: `python -m nbsal.samples.training.evaluate`.
+"""Evaluate the embedded models on rows they were not trained on: `python -m nbsal.samples.training.evaluate`.
 
-Accuracies, the masked-token accuracy of the LM head, and how well the head still names clean tokens from every layer,
-on the adapted body and on the body of each task. Rows come from NBSAL_DATA.
+Prints the accuracy of each model, the masked-token accuracy of the LM head, and how often the head decodes each layer
+to the unmasked input tokens. Rows come from the folder NBSAL_DATA.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from nbsal.validation import Text
 
 
 def evaluation_texts() -> dict[str, list[str]]:
-    """Running text that neither the body nor any task was trained on."""
+    """Running text that none of the models was trained on."""
     return {
         "wikitext": [row["text"] for row in rows("wikitext2", "articles")[-300:]],
         "ag_news": [row["text"] for row in rows("ag_news", "test")[:300]],
@@ -36,66 +36,66 @@ def evaluation_texts() -> dict[str, list[str]]:
 @torch.no_grad()
 def accuracy(subject: Subject, texts: Sequence[Text], labels: Sequence[int]) -> float:
     """The share of texts whose label the subject predicts."""
-    right = 0
+    correct = 0
     order = sorted(range(len(texts)), key=lambda i: len(str(texts[i])))
     for start in range(0, len(order), 64):
         part = order[start : start + 64]
         logits = subject.logits(subject.inputs(subject.encode([texts[i] for i in part])))
-        right += int((logits.argmax(-1) == torch.tensor([labels[i] for i in part])).sum())
-    return right / len(texts)
+        correct += int((logits.argmax(-1) == torch.tensor([labels[i] for i in part])).sum())
+    return correct / len(texts)
 
 
 def normalised(answer: str) -> list[str]:
-    """An answer's words as SQuAD compares them: no case, no punctuation, no articles."""
+    """The words of an answer as SQuAD compares them, without case, punctuation and articles."""
     plain = "".join(c for c in answer.lower() if c not in string.punctuation)
     return re.sub(r"\b(a|an|the)\b", " ", plain).split()
 
 
-def overlap(answer: str, gold: str) -> float:
-    """The F1 of shared words."""
-    ours, theirs = normalised(answer), normalised(gold)
-    shared = sum((Counter(ours) & Counter(theirs)).values())
-    return 2 * shared / (len(ours) + len(theirs)) if shared else 0.0
+def f1_score(answer: str, gold: str) -> float:
+    """The F1 score of the words that two answers share."""
+    words, gold_words = normalised(answer), normalised(gold)
+    shared = sum((Counter(words) & Counter(gold_words)).values())
+    return 2 * shared / (len(words) + len(gold_words)) if shared else 0.0
 
 
 def answers(subject: Subject) -> tuple[float, float]:
-    """Exact match and F1 on the questions held out."""
+    """Exact match and F1 score on the held-out questions."""
     explain = Explainer(subject, "simple", layer=subject.depth)
     table = answer_split()[1]
-    found = explain.map([(row["question"], row["context"]) for row in table], batch_size=8, progress=False)
-    pairs = [(s.prediction, row["answers"]["text"][0]) for s, row in zip(found, table, strict=True)]
-    exact = sum(normalised(ours) == normalised(gold) for ours, gold in pairs)
-    return exact / len(pairs), sum(overlap(*pair) for pair in pairs) / len(pairs)
+    saliencies = explain.map([(row["question"], row["context"]) for row in table], batch_size=8, progress=False)
+    pairs = [(s.prediction, row["answers"]["text"][0]) for s, row in zip(saliencies, table, strict=True)]
+    exact = sum(normalised(answer) == normalised(gold) for answer, gold in pairs)
+    return exact / len(pairs), sum(f1_score(*pair) for pair in pairs) / len(pairs)
 
 
 @torch.no_grad()
 def masked_accuracy(lm: Any, examples: Sequence[Example]) -> tuple[float, float]:
-    """How often the likeliest token is the masked one (12 % are masked), and how often the commonest token would be."""
+    """The accuracy of predicting masked tokens (12 % are masked), and that of always predicting the commonest one."""
     generator = torch.Generator().manual_seed(0)
-    right, total, truth = 0, 0, Counter[int]()
+    correct, total, counts = 0, 0, Counter[int]()
     for batch in batches(examples, 4096, None):
         inputs = stack(batch)
         clean = inputs["input_ids"]
         chosen = (torch.rand(clean.shape, generator=generator) < 0.12) & (clean >= FIRST_WORD)
         hidden = lm.bert(**inputs | {"input_ids": clean.masked_fill(chosen, MASK)}).last_hidden_state[chosen]
-        right += int((lm.cls(hidden).argmax(-1) == clean[chosen]).sum())
+        correct += int((lm.cls(hidden).argmax(-1) == clean[chosen]).sum())
         total += len(hidden)
-        truth.update(clean[chosen].tolist())
-    return right / total, truth.most_common(1)[0][1] / total
+        counts.update(clean[chosen].tolist())
+    return correct / total, counts.most_common(1)[0][1] / total
 
 
 @torch.no_grad()
 def identity(body: Any, lm: Any, examples: Sequence[Example]) -> list[float]:
-    """For every layer, how often the head names the clean token that stands at a position."""
-    right, total = torch.zeros(body.config.num_hidden_layers + 1), 0
+    """For every layer, how often the LM head decodes a position to its unmasked input token."""
+    correct, total = torch.zeros(body.config.num_hidden_layers + 1), 0
     for batch in batches(examples[:150], 4096, None):
         inputs = stack(batch)
         content = inputs["input_ids"] >= FIRST_WORD
         states: tuple[Tensor, ...] = body(**inputs, output_hidden_states=True).hidden_states
-        truth = inputs["input_ids"][content]
-        right += torch.tensor([float((lm.cls(h[content]).argmax(-1) == truth).sum()) for h in states])
-        total += len(truth)
-    return [round(float(share), 3) for share in right / total]
+        ids = inputs["input_ids"][content]
+        correct += torch.tensor([float((lm.cls(h[content]).argmax(-1) == ids).sum()) for h in states])
+        total += len(ids)
+    return [round(float(share), 3) for share in correct / total]
 
 
 def main() -> None:
@@ -104,8 +104,8 @@ def main() -> None:
     tokenizer = base_tokenizer()
     coded = {name: encode(tokenizer, texts, texts, 128) for name, texts in evaluation_texts().items()}
     for name, examples in coded.items():
-        found, commonest = masked_accuracy(lm, examples)
-        print(f"LM head on {name}: masked top-1 {found:.3f} (commonest token {commonest:.3f})", flush=True)
+        share, commonest = masked_accuracy(lm, examples)
+        print(f"LM head on {name}: masked top-1 {share:.3f} (commonest token {commonest:.3f})", flush=True)
     everything = [example for examples in coded.values() for example in examples[:50]]
     print(f"identity by layer, adapted body: {identity(lm.bert, lm, everything)}", flush=True)
     tables: dict[str, tuple[list[dict[str, Any]], Callable[[dict[str, Any]], Text]]] = {

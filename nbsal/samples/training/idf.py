@@ -1,4 +1,4 @@
-"""Count how many paragraphs of WikiText-2 contain each token: `python -m nbsal.samples.training.idf`."""
+"""Count the paragraphs of WikiText-2 that contain each token: `python -m nbsal.samples.training.idf`."""
 
 import argparse
 import json

@@ -1,6 +1,7 @@
-"""Finds the head masks of the embedded models: `python -m nbsal.samples.training.masks`.
+"""Compute the head masks of the embedded models: `python -m nbsal.samples.training.masks`.
 
-The study reads the English Web Treebank's development part (ud_ewt/dev.conllu below NBSAL_DATA) and prints what it saw.
+Studies the attention heads on the development part of the English Web Treebank (ud_ewt/dev.conllu in the folder
+NBSAL_DATA), prints the statistics and saves the masks.
 """
 
 import argparse
@@ -14,16 +15,16 @@ from nbsal.model.load import load
 from nbsal.samples import KINDS, MASKS
 
 
-def report(found: HeadStudy) -> None:
-    """The commonest distance of each relation, and the selected heads with their alpha, block by block."""
-    mask = found.mask()
-    for name, cases in found.cases.items():
-        commonest, count = found.distances[name].most_common(1)[0]
+def report(results: HeadStudy) -> None:
+    """Print the commonest distance of each relation, the best heads with their alpha, and the heads selected."""
+    mask = results.mask()
+    for name, cases in results.cases.items():
+        commonest, count = results.distances[name].most_common(1)[0]
         print(f"  {name}: {cases} cases, lambda peak {commonest:+d} {count / cases:.3f}")
-        alpha = found.relations.query("relation == @name").sort_values("alpha", ascending=False)
+        alpha = results.relations.query("relation == @name").sort_values("alpha", ascending=False)
         best = [f"{row.block}.{row.head} {row.alpha:.3f}" for row in alpha.head(3).itertuples()]
         print(f"    best heads {', '.join(best)}; selected {int(mask.relations[name].sum())}")
-    positions = found.positions.sort_values("alpha", ascending=False).head(5)
+    positions = results.positions.sort_values("alpha", ascending=False).head(5)
     print(
         "  positions: "
         + ", ".join(f"{r.block}.{r.head} at {r.offset:+d} {r.alpha:.3f}" for r in positions.itertuples())
@@ -36,14 +37,14 @@ def main() -> None:
     parser.parse_args()
     root = os.environ.get("NBSAL_DATA")
     if not root:
-        raise InputError("Set NBSAL_DATA to the folder that holds ud_ewt/dev.conllu.")
+        raise InputError("NBSAL_DATA is not set. Set it to the folder that contains ud_ewt/dev.conllu.")
     MASKS.mkdir(exist_ok=True)
     for name in KINDS:
         start = time.time()
-        found = study(load(f"demo/{name}"), Path(root) / "ud_ewt" / "dev.conllu", progress=False)
-        found.mask().save(MASKS / f"{name}.json")
-        print(f"demo/{name}: {found.mask()} after {time.time() - start:.0f} s, {found.rows} positions")
-        report(found)
+        results = study(load(f"demo/{name}"), Path(root) / "ud_ewt" / "dev.conllu", progress=False)
+        results.mask().save(MASKS / f"{name}.json")
+        print(f"demo/{name}: {results.mask()} after {time.time() - start:.0f} s, {results.rows} positions")
+        report(results)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Trains the embedded models: `python -m nbsal.samples.training.train body|reviews|news|nli|answers`.
+"""Train the embedded models: `python -m nbsal.samples.training.train body|reviews|news|nli|answers`.
 
-The body is adapted to masked-language modelling first, with its LM head; every task starts from that body,
-so that the head belongs to the body that was fine-tuned; a small clean-token loss keeps the upper blocks decodable by
-that head. Rows come from NBSAL_DATA. Each run is seeded; what it keeps is a running average of its weights, at the
-check that did best on a held-out part of the training rows. Where a task has several runs, their mean is kept.
+The body and its LM head are first adapted to masked-language modelling. Every task starts from that body, so that the
+LM head matches it, and a small loss on unmasked tokens keeps the upper blocks decodable by the LM head. Rows come from
+the folder NBSAL_DATA. Each run is seeded. It saves a running average of its weights from the checkpoint with the best
+score on held-out training rows. If a task has several runs, the mean of their weights is saved.
 """
 
 import argparse
@@ -24,32 +24,32 @@ from nbsal.samples import KINDS, LABELS, base, build_lm, delta, low_rank
 from nbsal.samples.models import blank
 from nbsal.samples.training.corpora import Example, batches, encode, rows, shuffled, stack
 
-WEIGHTS = Path(__file__).parent / "weights"
+WEIGHTS = Path(__file__).parents[1] / "weights"
 SEED = 0
 BATCH_TOKENS = 1024
 WARM_UP = 30
-CHECKS = 10
-AVERAGE = 0.995  # how much of the running average of the weights stays at each step
+CHECKPOINTS = 10
+DECAY = 0.995  # of the running average of the weights, per step
 CLS, SEP, MASK = 101, 102, 103
-FIRST_WORD = 1000  # ids below are [unused], specials and single symbols
+FIRST_WORD = 1000  # lower ids are [unused], special tokens and single symbols
 
 Batch = Sequence[Example]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one model is trained."""
+    """The hyperparameters of one run."""
 
     rank: int
     epochs: int
     rate: float
     head_rate: float
     dropout: float = 0.1
-    decodable: float = 0.1  # weight of the clean-token loss
+    decodable: float = 0.1  # weight of the loss on unmasked tokens
     seed: int = SEED
 
 
-# Where there are several, their runs differ in more than their seed, and the mean of what they learnt is kept.
+# Several recipes are several runs, whose mean is saved.
 RECIPES = {
     "body": [Recipe(rank=16, epochs=2, rate=2e-3, head_rate=2e-3, dropout=0.0, decodable=0.0)],
     "reviews": [
@@ -61,30 +61,30 @@ RECIPES = {
     "nli": [Recipe(rank=16, epochs=3, rate=1.5e-3, head_rate=1e-3, dropout=0.0)],
     "answers": [Recipe(rank=8, epochs=6, rate=1e-3, head_rate=1e-3, dropout=0.0)],
 }
-KEPT_RANK = 24  # of a mean
+MEAN_RANK = 24  # of the mean of several runs
 
 
 # --- rows -> examples -------------------------------------------------------------------------------------------------
 
 
 def passages(tokenizer: Any, width: int = 62) -> list[Example]:
-    """Windows of running text for masked-language modelling; the evaluation rows are left out."""
+    """Windows of running text for masked-language modelling, without the evaluation rows."""
     texts = [row["text"] for row in rows("ag_news", "train")]
     texts += [row["text"] for row in rows("wikitext2", "articles")[:-300]]
     texts += [row["sentence"] for row in rows("sst2", "train") if len(row["sentence"].split()) >= 16]
     texts += sorted({row["premise"] for row in rows("snli", "train")})
-    found = []
+    examples = []
     for ids in tokenizer(texts, add_special_tokens=False)["input_ids"]:
         pieces = (ids[i : i + width] for i in range(0, len(ids), width))
-        found += [Example([CLS, *piece, SEP], [0] * (len(piece) + 2)) for piece in pieces if len(piece) >= 12]
-    return found
+        examples += [Example([CLS, *piece, SEP], [0] * (len(piece) + 2)) for piece in pieces if len(piece) >= 12]
+    return examples
 
 
 def reviews(tokenizer: Any) -> tuple[list[Example], list[Example]]:
-    """SST-2 phrases, and whole sentences held out with every phrase that is a part of them."""
+    """Phrases of SST-2 to train on, and whole sentences to hold out, which neither contain a phrase nor are in one."""
     table = rows("sst2", "train")
-    whole = shuffled([row for row in table if len(row["sentence"].split()) >= 16], SEED)[:600]
-    held = {row["sentence"]: row["label"] for row in whole}
+    sentences = shuffled([row for row in table if len(row["sentence"].split()) >= 16], SEED)[:600]
+    held = {row["sentence"]: row["label"] for row in sentences}
     joined = "\n".join(held)
     rest = [row for row in table if row["sentence"].strip() not in joined]
     rest = [row for row in rest if not any(text in row["sentence"] for text in held)]
@@ -94,19 +94,19 @@ def reviews(tokenizer: Any) -> tuple[list[Example], list[Example]]:
 
 
 def split(examples: list[Example]) -> tuple[list[Example], list[Example]]:
-    """All but a thousand, and those."""
+    """All examples but a thousand to train on, and the thousand to hold out."""
     mixed = shuffled(examples, SEED)
     return mixed[1000:], mixed[:1000]
 
 
 def news(tokenizer: Any) -> tuple[list[Example], list[Example]]:
-    """AG News descriptions."""
+    """Descriptions of AG News."""
     table = rows("ag_news", "train")
     return split(encode(tokenizer, [row["text"] for row in table], [row["label"] for row in table], 128))
 
 
 def nli(tokenizer: Any) -> tuple[list[Example], list[Example]]:
-    """SNLI premises with hypotheses."""
+    """Pairs of SNLI, premise and hypothesis."""
     table = [row for row in rows("snli", "train") if row["label"] >= 0]
     texts = [(row["premise"], row["hypothesis"]) for row in table]
     return split(encode(tokenizer, texts, [row["label"] for row in table], 96))
@@ -114,7 +114,7 @@ def nli(tokenizer: Any) -> tuple[list[Example], list[Example]]:
 
 def questions(tokenizer: Any, table: Sequence[dict[str, Any]]) -> list[Example]:
     """Questions with contexts, labelled with the token span of the first answer."""
-    found = []
+    examples = []
     for row in table:
         coded = tokenizer(
             row["question"], row["context"], truncation="only_second", max_length=384, return_offsets_mapping=True
@@ -127,18 +127,18 @@ def questions(tokenizer: Any, table: Sequence[dict[str, Any]]) -> list[Example]:
             if coded["token_type_ids"][i] == 1 and start < last and end > first
         ]
         if inside:
-            found.append(Example(coded["input_ids"], coded["token_type_ids"], (inside[0], inside[-1])))
-    return found
+            examples.append(Example(coded["input_ids"], coded["token_type_ids"], (inside[0], inside[-1])))
+    return examples
 
 
 def answers(tokenizer: Any) -> tuple[list[Example], list[Example]]:
-    """SQuAD questions; of the 480 for training the last 80 choose the checkpoint."""
+    """Questions of SQuAD: 400 to train on, and 80 to hold out for choosing the checkpoint."""
     examples = questions(tokenizer, answer_split()[0])
     return examples[:400], examples[400:]
 
 
 def answer_split() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The 600 questions as 480 for training and 120 for the figure, no context on both sides but one at the cut."""
+    """The 600 questions, 480 to train on and 120 to evaluate on; only one context is in both parts."""
     table = rows("squad", "validation")
     return table[:480], table[480:]
 
@@ -147,13 +147,13 @@ def answer_split() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 def masked(inputs: dict[str, Tensor], generator: torch.Generator) -> tuple[dict[str, Tensor], Tensor]:
-    """Inputs with a quarter of the content tokens chosen: 70 % masked, 10 % swapped, 20 % kept as they are.
+    """Inputs with a quarter of the content tokens chosen, of which 70 % are masked, 10 % replaced, 20 % unchanged.
 
-    More are kept than BERT keeps, because the head is to decode clean tokens of inner blocks too.
+    More are unchanged than in BERT, because the LM head must also decode unmasked tokens of inner blocks.
     """
     ids = inputs["input_ids"]
-    chance, fate = torch.rand(2, *ids.shape, generator=generator)
-    chosen = (chance < 0.25) & (ids >= FIRST_WORD)
+    choice, fate = torch.rand(2, *ids.shape, generator=generator)
+    chosen = (choice < 0.25) & (ids >= FIRST_WORD)
     swaps = torch.randint(FIRST_WORD, base.CONFIG["vocab_size"], ids.shape, generator=generator)
     ids = torch.where(chosen & (fate < 0.7), torch.full_like(ids, MASK), ids)
     ids = torch.where(chosen & (fate >= 0.7) & (fate < 0.8), swaps, ids)
@@ -174,7 +174,7 @@ class MaskedLoss:
 
 
 class DecodableLoss:
-    """How badly the frozen LM head names clean tokens from the upper blocks, at some positions of one of them."""
+    """Cross-entropy of the frozen LM head on unmasked tokens, at some positions of a random upper layer."""
 
     def __init__(self, seed: int) -> None:
         self.head = build_lm().cls
@@ -201,20 +201,21 @@ def span_loss(output: Any, batch: Batch) -> Tensor:
 
 
 class TaskLoss:
-    """The task's own loss, and a little of how well its body can still be decoded."""
+    """The loss of the task plus the weighted loss of decoding unmasked tokens."""
 
-    def __init__(self, own: Callable[[Any, Batch], Tensor], weight: float, seed: int) -> None:
-        self.own, self.weight, self.decodable = own, weight, DecodableLoss(seed)
+    def __init__(self, task_loss: Callable[[Any, Batch], Tensor], weight: float, seed: int) -> None:
+        self.task_loss, self.weight, self.decodable_loss = task_loss, weight, DecodableLoss(seed)
 
     def __call__(self, model: Any, batch: Batch) -> Tensor:
         inputs = stack(batch)
         output = model(**inputs, output_hidden_states=True)
-        return self.own(output, batch) + self.weight * self.decodable(inputs["input_ids"], output.hidden_states)
+        decodable = self.decodable_loss(inputs["input_ids"], output.hidden_states)
+        return self.task_loss(output, batch) + self.weight * decodable
 
 
 @torch.no_grad()
 def mean_loss(model: Any, examples: Batch) -> float:
-    """The span loss over held-out examples."""
+    """The mean span loss on held-out examples."""
     parts = [(span_loss(model(**stack(batch)), batch).item(), len(batch)) for batch in batches(examples, 4096, None)]
     return sum(value * n for value, n in parts) / len(examples)
 
@@ -222,25 +223,25 @@ def mean_loss(model: Any, examples: Batch) -> float:
 @torch.no_grad()
 def accuracy(model: Any, examples: Batch) -> float:
     """The share of labels that the model predicts."""
-    right = 0
+    correct = 0
     for batch in batches(examples, 4096, None):
         predicted = model(**stack(batch)).logits.argmax(-1).tolist()
-        right += sum(guess == example.label for guess, example in zip(predicted, batch, strict=True))
-    return right / len(examples)
+        correct += sum(label == example.label for label, example in zip(predicted, batch, strict=True))
+    return correct / len(examples)
 
 
 # --- the loop ---------------------------------------------------------------------------------------------------------
 
 
 def identity_start(model: Any) -> None:
-    """Let the LM head's transform begin as the identity: clean tokens decode from the first step."""
+    """Initialise the LM head's transform as the identity, so that unmasked tokens decode from the first step."""
     dense = model.cls.predictions.transform.dense
     with torch.no_grad():
         dense.weight += torch.eye(dense.out_features)
 
 
 class Average:
-    """A running average of weights, which generalises better than the last step."""
+    """A running average of weights, which generalises better than the last weights."""
 
     def __init__(self, parameters: list[nn.Parameter]) -> None:
         self.parameters = parameters
@@ -252,11 +253,11 @@ class Average:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """The average in place of the weights, for a while."""
-        own = [parameter.detach().clone() for parameter in self.parameters]
+        """Replace the weights by their average within the block."""
+        weights = [parameter.detach().clone() for parameter in self.parameters]
         self._put(self.values)
         yield
-        self._put(own)
+        self._put(weights)
 
     @torch.no_grad()
     def _put(self, values: list[Tensor]) -> None:
@@ -271,7 +272,7 @@ def fit(
     loss: Callable[[Any, Batch], Tensor],
     score: Callable[[Any], float] | None,
 ) -> dict[str, Tensor]:
-    """Train the low-rank factors and the head; the delta of the best check, or of the end without a score."""
+    """Train the low-rank factors and the head; return the delta of the best checkpoint, or without `score` the last."""
     torch.manual_seed(recipe.seed)
     low_rank.attach(model.bert, recipe.rank)
     if model.bert.pooler is not None:
@@ -287,7 +288,7 @@ def fit(
     decay = torch.optim.lr_scheduler.LambdaLR(
         optimiser, lambda step: min(1.0, (step + 1) / WARM_UP) * max(0.02, 1 - step / len(schedule))
     )
-    average, best, kept = Average(factors + others), -math.inf, dict[str, Tensor]()
+    average, best_score, best_delta = Average(factors + others), -math.inf, dict[str, Tensor]()
     start, seen, running = time.time(), 0, 0.0
     model.train()
     for step, batch in enumerate(schedule, 1):
@@ -298,28 +299,28 @@ def fit(
         nn.utils.clip_grad_norm_(factors + others, 1.0)
         optimiser.step()
         decay.step()
-        average.update(max(1 - AVERAGE, 1 / step))
+        average.update(max(1 - DECAY, 1 / step))
         seen += sum(len(example.ids) for example in batch)
         running = value.item() if step == 1 else 0.98 * running + 0.02 * value.item()
         if step % 100 == 0:
             spent = time.time() - start
             print(f"{step}/{len(schedule)} loss {running:.4f}, {spent:.0f} s, {seen / spent:.0f} tokens/s", flush=True)
-        if score and step % max(1, len(schedule) // CHECKS) == 0:
+        if score and step % max(1, len(schedule) // CHECKPOINTS) == 0:
             with average.applied():
-                now = score(model.eval())
+                held_out_score = score(model.eval())
                 model.train()
-                print(f"{step}/{len(schedule)} held-out {now:.4f}", flush=True)
-                if now > best:
-                    best, kept = now, low_rank.collect(model)
-    return kept or low_rank.collect(model)
+                print(f"{step}/{len(schedule)} held-out {held_out_score:.4f}", flush=True)
+                if held_out_score > best_score:
+                    best_score, best_delta = held_out_score, low_rank.collect(model)
+    return best_delta or low_rank.collect(model)
 
 
 SOURCES = {"reviews": reviews, "news": news, "nli": nli, "answers": answers}
 
 
 def train_model(name: str, recipe: Recipe) -> dict[str, Tensor]:
-    """The delta that one run of one embedded model ends with."""
-    torch.manual_seed(SEED)  # all runs begin with the same head
+    """Run one recipe of an embedded model and return its delta."""
+    torch.manual_seed(SEED)  # all runs start from the same head
     tokenizer = base.tokenizer()
     dropout = {"hidden_dropout_prob": recipe.dropout, "attention_probs_dropout_prob": recipe.dropout}
     if name == "body":
@@ -331,10 +332,10 @@ def train_model(name: str, recipe: Recipe) -> dict[str, Tensor]:
     low_rank.merge(model, delta("body"))
     examples, held = SOURCES[name](tokenizer)
     print(f"seed {recipe.seed}: {len(examples)} examples, {len(held)} held out", flush=True)
-    own, score = (
+    task_loss, score = (
         (span_loss, lambda m: -mean_loss(m, held)) if name == "answers" else (class_loss, lambda m: accuracy(m, held))
     )
-    return fit(model, recipe, examples, TaskLoss(own, recipe.decodable, recipe.seed), score)
+    return fit(model, recipe, examples, TaskLoss(task_loss, recipe.decodable, recipe.seed), score)
 
 
 def main() -> None:
@@ -344,7 +345,7 @@ def main() -> None:
     options = parser.parse_args()
     start = time.time()
     runs = [train_model(options.name, recipe) for recipe in RECIPES[options.name]]
-    weights = runs[0] if len(runs) == 1 else low_rank.averaged(runs, KEPT_RANK)
+    weights = runs[0] if len(runs) == 1 else low_rank.averaged(runs, MEAN_RANK)
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"{options.name}.safetensors"
     save_file(weights, path)

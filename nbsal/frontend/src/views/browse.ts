@@ -3,7 +3,7 @@
 import { LINEAR } from "../colour";
 import { bind, type Context } from "../context";
 import { choice, toggle } from "../controls";
-import { closest, debounce, h, sanitize, stopPropagation } from "../dom";
+import { closest, debounce, h, sanitize, stopPropagation, toolbar } from "../dom";
 import { excerpt } from "../excerpt";
 import { explanationReader, layoutCache, specialTokens } from "../explanation";
 import { formatPercent } from "../format";
@@ -40,7 +40,7 @@ export default mount<BrowseTraits>("browse", (context) => {
   };
   on(["_rev"], draw);
   root.append(
-    h("div", { class: "nbsal-controls" }, classes.node, misclassified, tokenFilter(context)),
+    toolbar(classes.node, misclassified, tokenFilter(context)),
     h("div", { class: "nbsal-scroll" }, texts.node),
     pages.node,
     opened.node,
@@ -108,7 +108,7 @@ function pager({ get, set, live, signal }: BrowseContext) {
   const next = h("button", { "aria-label": "Next page", signal, click: turn(1) }, "\u203a");
   const position = h("output");
   return {
-    node: h("div", { class: "nbsal-controls" }, previous, position, next),
+    node: toolbar(previous, position, next),
     draw({ page, pages, count }: TablePage) {
       position.textContent = `${count}, page ${page + 1} of ${pages}`;
       previous.disabled = !live || page === 0;

@@ -2,7 +2,7 @@
 
 import { bind, type Context } from "../context";
 import { choice, slider } from "../controls";
-import { consume, h, liveRegion, onAbort, sanitize, uniqueId } from "../dom";
+import { consume, h, liveRegion, onAbort, sanitize, toolbar, uniqueId } from "../dom";
 import { excerpt } from "../excerpt";
 import { formatPercent } from "../format";
 import { clamp, nextItem } from "../keyboard";
@@ -52,7 +52,7 @@ export default mount<CloudsTraits>("clouds", (context) => {
   const unit = choice(bind(context, "unit"), "Unit", () => UNITS, plain && live);
   unit.hidden = plain;
   root.append(
-    h("div", { class: "nbsal-controls" }, count, unit),
+    toolbar(count, unit),
     box,
     h("div", { class: "nbsal-legend" }, h("span", { class: "nbsal-note" }, NOTE)),
     title,

@@ -2,7 +2,7 @@
 
 import { bind, type Context } from "../context";
 import { colourScale, SHADING, scaleChoice, shadingControls, textEditor } from "../controls";
-import { h, liveRegion } from "../dom";
+import { h, liveRegion, toolbar } from "../dom";
 import { explainerControls, firstSide, type Side, secondSide } from "../explainer-controls";
 import { explanationReader, layoutCache } from "../explanation";
 import { formatScore } from "../format";
@@ -35,9 +35,9 @@ export default mount<CompareTraits>("compare", (context) => {
     if (!explanation || !other.caption) return;
     const marks = layOut(explanation);
     const maxima = explanation.rows.map((row) => largestOf(totals(marks, row)) || 1);
-    const own = get("scale") === "own";
+    const separate = get("scale") === "own";
     const shares = explanation.rows.map((row, i) =>
-      row.map((score) => score / (own ? maxima[i] : Math.max(...maxima))),
+      row.map((score) => score / (separate ? maxima[i] : Math.max(...maxima))),
     );
     const difference = shares[0].map((share, i) => share - shares[1][i]);
     const scale = colourScale(context);
@@ -47,7 +47,7 @@ export default mount<CompareTraits>("compare", (context) => {
     titles[0].textContent = `First: ${explanation.caption}`;
     titles[1].textContent = `Second: ${other.caption}`;
     titles[2].textContent = DIFFERENCE;
-    const unit = own ? "each explanation's largest score" : "the larger of the two largest scores";
+    const unit = separate ? "each explanation's largest score" : "the larger of the two largest scores";
     colours.draw(1, scale, true, `share of ${unit} (${maxima.map(formatScore).join(" and ")})`);
     agreement.textContent = get("_result").agreement ?? "";
     firstDecision.draw(explanation);
@@ -59,12 +59,7 @@ export default mount<CompareTraits>("compare", (context) => {
     textEditor(bind(context, "text")),
     sideControls(context, "First", first, firstDecision.node),
     sideControls(context, "Second", second, secondDecision.node),
-    h(
-      "div",
-      { class: "nbsal-controls" },
-      ...shadingControls(context),
-      scaleChoice(bind(context, "scale"), "One for each", "The same for both"),
-    ),
+    toolbar(...shadingControls(context), scaleChoice(bind(context, "scale"), "One for each", "The same for both")),
     agreement,
     ...texts.flatMap((text, i) => [titles[i], text.node]),
     readout,
@@ -75,13 +70,7 @@ export default mount<CompareTraits>("compare", (context) => {
 
 /** The controls of one explainer and the decision of its model. */
 const sideControls = (context: Context<CompareTraits>, name: string, side: Side, decision: HTMLElement) =>
-  h(
-    "fieldset",
-    { class: "nbsal-side" },
-    h("legend", {}, name),
-    h("div", { class: "nbsal-controls" }, ...explainerControls(context, side)),
-    decision,
-  );
+  h("fieldset", { class: "nbsal-side" }, h("legend", {}, name), toolbar(...explainerControls(context, side)), decision);
 
 /** Scroll all texts with the one that the user scrolls. */
 function scrollTogether(texts: ScoredText[], signal: AbortSignal) {

@@ -5,7 +5,7 @@ import { nearest, valueAt } from "../chart-geometry";
 import { LINEAR } from "../colour";
 import { bind, type Context } from "../context";
 import { choice, textEditor } from "../controls";
-import { h } from "../dom";
+import { h, toolbar } from "../dom";
 import { explainerControls, firstSide } from "../explainer-controls";
 import { type Explanation, explanationReader, layoutCache } from "../explanation";
 import { largestOf, totals } from "../marks";
@@ -89,7 +89,7 @@ export function games(context: Context<GamesTraits>) {
   const node = h(
     "div",
     {},
-    h("div", { class: "nbsal-controls" }, gameChoice),
+    toolbar(gameChoice),
     chart.node,
     chart.legend,
     step,
@@ -113,7 +113,7 @@ export default /* @__PURE__ */ mount<GamesTraits>("games", (context) => {
   const draw = () => pane.draw(read());
   on(["_rev"], draw);
   if (get("method")) {
-    const controls = h("div", { class: "nbsal-controls" }, ...explainerControls(context));
+    const controls = toolbar(...explainerControls(context));
     root.append(textEditor(bind(context, "text")), controls);
   }
   root.append(pane.node);

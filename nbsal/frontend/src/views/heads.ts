@@ -4,7 +4,7 @@ import { attentionPane } from "../attention";
 import { LINEAR } from "../colour";
 import { bind, type Context } from "../context";
 import { choice, slider, textEditor } from "../controls";
-import { h } from "../dom";
+import { h, toolbar } from "../dom";
 import { explainerControls, firstSide } from "../explainer-controls";
 import { type Explanation, explanationReader, layoutCache, specialTokens } from "../explanation";
 import { headGrid } from "../head-grid";
@@ -44,7 +44,7 @@ export function heads(context: Context<HeadsTraits>) {
   const node = h(
     "div",
     {},
-    h("div", { class: "nbsal-controls" }, kind, ...thresholds, reset),
+    toolbar(kind, ...thresholds, reset),
     grid.node,
     grid.readout,
     h("div", { class: "nbsal-legend" }, h("span", { class: "nbsal-note" }, LETTERS)),
@@ -78,7 +78,7 @@ export default /* @__PURE__ */ mount<HeadsTraits>("heads", (context) => {
   };
   on(["_rev"], draw);
   if (side.method.get()) {
-    const controls = h("div", { class: "nbsal-controls" }, ...explainerControls(context, side, false));
+    const controls = toolbar(...explainerControls(context, side, false));
     root.append(textEditor(bind(context, "text")), controls, decision.node, text.node, text.readout, colours.node);
   }
   root.append(pane.node);

@@ -2,7 +2,7 @@
 
 import { bind, type Context } from "../context";
 import { colourScale, SHADING, shadingControls, textEditor } from "../controls";
-import { h } from "../dom";
+import { toolbar } from "../dom";
 import { explainerControls, firstSide } from "../explainer-controls";
 import { explanationReader, layoutCache, specialTokens } from "../explanation";
 import { legend } from "../legend";
@@ -45,9 +45,9 @@ export function highlight(context: Context<HighlightTraits>) {
 
   const nodes = [
     textEditor(bind(context, "text")),
-    h("div", { class: "nbsal-controls" }, ...explainerControls(context, side)),
+    toolbar(...explainerControls(context, side)),
     decision.node,
-    h("div", { class: "nbsal-controls" }, ...shadingControls(context), finder.node),
+    toolbar(...shadingControls(context), finder.node),
     map.node,
     text.node,
     text.readout,

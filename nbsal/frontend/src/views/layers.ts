@@ -3,7 +3,7 @@
 import { shade } from "../colour";
 import { bind, type Context } from "../context";
 import { colourScale, SHADING, scaleChoice, shadingControls, textEditor } from "../controls";
-import { h } from "../dom";
+import { toolbar } from "../dom";
 import { explainerControls, firstSide } from "../explainer-controls";
 import { type Explanation, explanationReader, layoutCache, specialTokens } from "../explanation";
 import { formatScore } from "../format";
@@ -70,16 +70,16 @@ export default /* @__PURE__ */ mount<LayersTraits>("layers", (context) => {
     text.paint(explanation.rows[layer], scale, top);
     const negative = scores.some((score) => score < 0);
     const special = specialTokens(explanation.tokens, explanation.rows[layer]);
-    colours.draw(top, scale, negative, [`layer ${layer}`, special].filter(Boolean).join("; "));
+    colours.draw(top, scale, negative, `layer ${layer}`, special);
     decision.draw(explanation);
   };
   on(["_rev", "layer", "selection", "scale", ...SHADING], draw);
 
   root.append(
     textEditor(bind(context, "text")),
-    h("div", { class: "nbsal-controls" }, ...explainerControls(context, side, false)),
+    toolbar(...explainerControls(context, side, false)),
     decision.node,
-    h("div", { class: "nbsal-controls" }, ...shadingControls(context), pane.scale),
+    toolbar(...shadingControls(context), pane.scale),
     pane.grid.node,
     pane.grid.readout,
     text.node,

@@ -3,7 +3,7 @@
 import type { Context } from "../context";
 import { SHADING } from "../controls";
 import { rowsOf } from "../decode";
-import { consume, h, uniqueId } from "../dom";
+import { consume, h, toolbar, uniqueId } from "../dom";
 import { type Explanation, explanationReader } from "../explanation";
 import { mount } from "../mount";
 import type { WorkbenchTraits } from "../traits";
@@ -53,7 +53,7 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
 function layersPane(context: WorkbenchContext): Pane {
   const pane = layers(context);
   const reason = h("p");
-  const controls = h("div", { class: "nbsal-controls" }, pane.scale);
+  const controls = toolbar(pane.scale);
   const grid = h("div", {}, controls, pane.grid.node, pane.grid.readout);
   return {
     node: h("div", {}, reason, grid),

@@ -1,0 +1,83 @@
+"""The number of passes through the model that an explanation takes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Count:
+    """A number of passes, as a formula of a method's settings and of the size of a text.
+
+    >>> formula = 2 + SAMPLES * (UNITS - 1)
+    >>> str(formula), formula.value({"samples": 25, "units": 4})
+    ('2 + samples x (units - 1)', 77)
+    """
+
+    text: str
+    value: Callable[[Mapping[str, int]], int]
+
+    def __add__(self, other: "Count | int") -> "Count":
+        return Count(f"{self} + {other}", lambda sizes: self.value(sizes) + evaluate(other, sizes))
+
+    def __radd__(self, other: int) -> "Count":
+        return Count(f"{other} + {self}", lambda sizes: other + self.value(sizes))
+
+    def __sub__(self, other: int) -> "Count":
+        return Count(f"{self} - {other}", lambda sizes: self.value(sizes) - other)
+
+    def __mul__(self, other: "Count") -> "Count":
+        return Count(f"{self} x ({other})", lambda sizes: self.value(sizes) * other.value(sizes))
+
+    def __rmul__(self, other: int) -> "Count":
+        return Count(f"{other} x {self}", lambda sizes: other * self.value(sizes))
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def evaluate(count: Count | int, sizes: Mapping[str, int]) -> int:
+    """The number that a formula or a plain number stands for."""
+    return count if isinstance(count, int) else count.value(sizes)
+
+
+def _named(name: str) -> Count:
+    return Count(name, lambda sizes: sizes[name])
+
+
+SAMPLES, STEPS = _named("samples"), _named("steps")  # settings
+BASELINES, TOKEN_BASELINES = _named("baselines"), _named("token baselines")  # the latter: all but "zero"
+TOKENS, CONTENT_TOKENS, UNITS = _named("tokens"), _named("content tokens"), _named("units")  # of the text
+
+
+@dataclass(frozen=True)
+class Cost:
+    """How many passes through the model it takes to explain one text, each text of a batch counted.
+
+    `relevance` counts passes of relevance back through the model: they run in float64, and take about three times as
+    long as a gradient. With `at_most`, `forwards` is the most that are run: a repeated one is not run again.
+    `lm_head` adds one product with the LM head's whole vocabulary for each scored position.
+
+    >>> str(Cost(1, backwards=1))
+    '1 forward and 1 backward pass'
+    >>> Cost(1 + SAMPLES, backwards=SAMPLES).passes({"samples": 10})
+    (11, 10, 0)
+    """
+
+    forwards: Count | int
+    backwards: Count | int = 0
+    relevance: int = 0
+    at_most: bool = False
+    lm_head: bool = False
+
+    def passes(self, sizes: Mapping[str, int]) -> tuple[int, int, int]:
+        """The numbers of forward, backward and relevance passes (`Method.sizes` gives the `sizes` of a text)."""
+        return evaluate(self.forwards, sizes), evaluate(self.backwards, sizes), self.relevance
+
+    def __str__(self) -> str:
+        kinds = {"forward": self.forwards, "backward": self.backwards, "relevance": self.relevance}
+        *others, last = [(kind, count) for kind, count in kinds.items() if count != 0 or kind == "forward"]
+        counted = ", ".join(f"{count} {kind}" for kind, count in others)
+        passes = f"{last[1]} {last[0]} {'pass' if last[1] == 1 else 'passes'}"
+        text = f"{counted} and {passes}" if counted else passes
+        vocabulary = "; the LM head's vocabulary once for each scored position" if self.lm_head else ""
+        return f"{'at most ' if self.at_most else ''}{text}{vocabulary}"

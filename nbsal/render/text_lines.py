@@ -1,0 +1,207 @@
+"""Scored text drawn in lines with matplotlib, and figures saved as PNG with fonts for every script."""
+
+import io
+import re
+import unicodedata
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from nbsal.render import colours, fonts, html
+from nbsal.render.html import ScoredSpan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.font_manager import FontProperties
+
+POINTS = 72.0  # per inch
+WIDTH = 7.0  # inches
+SIZE = 9.0  # points
+LINE, GAP, MARGIN = 14.0, 8.0, 8.0  # points
+LONGEST = 60  # characters of a piece that is not broken further
+SPACE = 1.35  # factor for spaces: at a low resolution words are drawn a little wider than measured
+TEXT = "black"
+DPI = 200
+RIGHT_TO_LEFT = ("R", "AL")  # categories of characters that are written from right to left
+
+
+@dataclass(frozen=True)
+class ScoredText:
+    """A scored text with a title above it; a score as large as `largest` gets full colour.
+
+    `legend` draws the colour scale below the text.
+    """
+
+    title: str
+    parts: Sequence[Sequence[ScoredSpan]]
+    largest: float
+    legend: bool = False
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A span of text, or the part of it that fits in one line; `left` and `width` are in points."""
+
+    text: str
+    score: float | None
+    left: float
+    line: int
+    width: float
+
+
+def draw(texts: Sequence[ScoredText], width: float = WIDTH, notes: Sequence[str] = (), below: float = 0.0) -> "Figure":
+    """Draw scored texts one below the other in a figure of `width` inches, with notes under them.
+
+    Negative scores are also underlined. `below` leaves that many inches free under the notes for other panels.
+
+    >>> draw([ScoredText("positive", [[ScoredSpan("A "), ScoredSpan("joy", 0.5)]], 0.5)]).axes[0].texts[0].get_text()
+    'positive'
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, 1.0), facecolor="white")
+    ax = figure.add_axes((0, 0, 1, 1), xlim=(0, width * POINTS))
+    ax.axis("off")
+    room = width * POINTS - 2 * MARGIN
+    top = MARGIN
+    for text in texts:
+        for line in wrap(text.title, room, bold=True):
+            top = _write(ax, line, top, bold=True)
+        top = _draw_pieces(ax, list(break_lines(text.parts, room)), top, text.largest)
+        if text.legend:
+            top = _draw_pieces(ax, _legend(text), top + GAP / 2, text.largest)
+        top += GAP
+    for note in notes:
+        for line in wrap(note, room):
+            top = _write(ax, line, top)
+    height = top + MARGIN + below * POINTS
+    figure.set_size_inches(width, height / POINTS)
+    ax.set_ylim(height, 0)
+    return figure
+
+
+def png(figure: "Figure") -> bytes:
+    """A figure as PNG; every text is drawn in fonts that have its characters, and none is parsed as a formula."""
+    from matplotlib.text import Text
+
+    texts = [artist for artist in figure.findobj(Text) if isinstance(artist, Text) and artist.get_text()]
+    for text in texts:
+        text.set_parse_math(False)
+        text.set_fontfamily(fonts.families(text.get_text()))
+    fonts.warn_missing_glyphs(text.get_text() for text in texts)
+    file = io.BytesIO()
+    with _without_glyph_warnings():
+        figure.savefig(file, format="png", dpi=DPI)
+    return file.getvalue()
+
+
+def break_lines(parts: Sequence[Sequence[ScoredSpan]], room: float, bold: bool = False) -> Iterator[Piece]:
+    """Break a scored text, or both texts of a pair, into lines of `room` points without breaking words."""
+    line = 0
+    for number, part in enumerate(parts):
+        line += bool(number)
+        left = 0.0
+        mirrored = _is_right_to_left(part)
+        for word in _words(part):
+            widths = [text_width(text, bold) * (SPACE if text.isspace() else 1) for text, _ in word]
+            if word[0][0] == "\n" or (left and left + sum(widths) > room):
+                line, left = line + 1, 0.0
+            for (text, score), width in zip(word, widths, strict=True):
+                if text.isspace() and not left:
+                    continue
+                yield Piece(text, score, room - left - width if mirrored else left, line, width)
+                left += width
+
+
+def wrap(text: str, room: float, bold: bool = False) -> list[str]:
+    """Break plain text into lines of `room` points."""
+    pieces = break_lines([[ScoredSpan(text)]], room, bold)
+    return ["".join(piece.text for piece in line) for _, line in groupby(pieces, key=lambda piece: piece.line)]
+
+
+def text_width(text: str, bold: bool = False) -> float:
+    """The width of a text in points."""
+    from matplotlib.textpath import text_to_path
+
+    with _without_glyph_warnings():
+        width, _, _ = text_to_path.get_text_width_height_descent(text, _font(text, bold), ismath=False)
+    return float(width)
+
+
+def _words(part: Sequence[ScoredSpan]) -> Iterator[list[tuple[str, float | None]]]:
+    """Words and the spaces between them; a word is a list of its spans (text, score)."""
+    word: list[tuple[str, float | None]] = []
+    for span in part:
+        for text in re.findall(rf"\n|[^\S\n]+|\S{{1,{LONGEST}}}", span.text):
+            if not text.isspace():
+                word.append((html.visible(text), span.score))
+                continue
+            if word:
+                yield word
+            word = []
+            yield [("\n" if text == "\n" else " ", span.score)]
+    if word:
+        yield word
+
+
+def _is_right_to_left(part: Sequence[ScoredSpan]) -> bool:
+    """Whether the first letter of a text belongs to a script that is written from right to left."""
+    directions = (unicodedata.bidirectional(character) for span in part for character in span.text)
+    return next((direction for direction in directions if direction in ("L", *RIGHT_TO_LEFT)), "L") != "L"
+
+
+def _write(ax: "Axes", line: str, top: float, **style: Any) -> float:
+    """Write one line of plain text; return where the next one begins."""
+    ax.text(MARGIN, top, line, fontproperties=_font(line, **style), va="top", color=TEXT, parse_math=False)
+    return top + LINE
+
+
+def _draw_pieces(ax: "Axes", pieces: Sequence[Piece], top: float, largest: float) -> float:
+    """Draw the pieces of a text; return where the next line begins."""
+    for piece in pieces:
+        _draw_piece(ax, piece, top + LINE * piece.line, largest)
+    return top + LINE * (1 + max((piece.line for piece in pieces), default=-1))
+
+
+def _draw_piece(ax: "Axes", piece: Piece, top: float, largest: float) -> None:
+    from matplotlib.patches import Rectangle
+
+    left = MARGIN + piece.left
+    if piece.score is not None:
+        (r, g, b), alpha = colours.colour(piece.score, largest)
+        colour = (r / 255, g / 255, b / 255)
+        ax.add_patch(Rectangle((left, top), piece.width, LINE - 2, facecolor=(*colour, alpha), edgecolor="none"))
+        if piece.score < 0 and alpha >= colours.FAINT:
+            ax.plot((left, left + piece.width), [top + LINE - 2.5] * 2, ":", color=colour, linewidth=1)
+    if not piece.text.isspace():
+        style: dict[str, Any] = {"va": "center_baseline", "color": TEXT, "parse_math": False}
+        ax.text(left, top + LINE / 2 - 1, piece.text, fontproperties=_font(piece.text), **style)
+
+
+def _legend(text: ScoredText) -> list[Piece]:
+    """The colour scale of a text in one line; it has negative scores only if the text has some."""
+    negative = any((span.score or 0.0) < 0 for part in text.parts for span in part)
+    pieces, left = [], 0.0
+    for share in (-1.0, -0.5, 0.0, 0.5, 1.0) if negative else (0.0, 0.5, 1.0):
+        label = f" {colours.scale_label(share * text.largest)} "
+        pieces.append(Piece(label, share * text.largest, left, 0, text_width(label)))
+        left += pieces[-1].width
+    return pieces
+
+
+def _font(text: str, bold: bool = False) -> "FontProperties":
+    from matplotlib.font_manager import FontProperties
+
+    return FontProperties(family=fonts.families(text), size=SIZE, weight="bold" if bold else "normal")
+
+
+@contextmanager
+def _without_glyph_warnings() -> Iterator[None]:
+    """Silence the warning for each missing glyph: `fonts.warn_missing_glyphs` warns once of all."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        yield
