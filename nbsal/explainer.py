@@ -1,4 +1,4 @@
-"""Explainers: a model and a method, applied to one text, to many, or at every layer at once."""
+"""Explain texts with one method of one model: a single text, many texts, or every layer at once."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

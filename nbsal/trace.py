@@ -125,7 +125,7 @@ def record(
     """
     for need in set(needs) - set(NEEDS):
         raise UnknownName("needs", need, NEEDS)
-    kept_layers = range(subject.depth + 1) if keep is None else sorted(set(keep))
+    layers_to_keep = range(subject.depth + 1) if keep is None else sorted(set(keep))
     requested = list(targets) if targets is not None else [None] * len(encoded)
     gradient_names = {need.removesuffix("_grad") for need in needs if need.endswith("_grad")}
     needs_attention = any(need.startswith("attention") for need in needs)
@@ -158,7 +158,7 @@ def record(
         ]
         pairs = zip(decisions, logits, strict=True)
         values = torch.stack([decision.target.value(row_logits) for decision, row_logits in pairs])
-        parts = {"hidden": {layer: layers[layer] for layer in kept_layers}, "attention": dict(enumerate(attention))}
+        parts = {"hidden": {layer: layers[layer] for layer in layers_to_keep}, "attention": dict(enumerate(attention))}
         gradients = _gradients(values, {name: parts[name] for name in gradient_names})
         _check_finite(values, *(tensor for tensors in gradients.values() for tensor in tensors.values()))
     graph = None if relevance_mode is None else _relevance_graph(subject, relevance_mode, layers, logits)

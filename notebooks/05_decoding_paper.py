@@ -41,7 +41,7 @@ from pathlib import Path
 import pandas
 
 import nbsal
-from nbsal.evaluation import Memory
+from nbsal.evaluation import Cache
 from nbsal.evaluation.cache import explain_texts
 from nbsal.figures import decoding_saliency as paper
 from nbsal.figures import pages
@@ -56,7 +56,7 @@ pandas.set_option("display.precision", 3)
 
 # %%
 reviews, news = nbsal.load("demo/reviews"), nbsal.load("demo/news")
-memories = {reviews: Memory(), news: Memory()}  # what was explained once is not explained again
+caches = {reviews: Cache(), news: Cache()}  # what was explained once is not explained again
 
 
 def rows(table, sample, size):
@@ -112,7 +112,7 @@ games = {
         *texts[subject],
         fractions=TENTHS,
         random=ORDERS,
-        cache=memories[subject],
+        cache=caches[subject],
         progress=False,
     )
     for subject, members in explainers.items()
@@ -225,7 +225,7 @@ overlaps = {
         {name: explainers[subject][name] for name in CLOUDED[subject]},
         texts[subject][0],
         COUNTS,
-        cache=memories[subject],
+        cache=caches[subject],
         progress=False,
     )
     for subject in texts
@@ -282,7 +282,7 @@ pandas.DataFrame.from_dict(SIMPLE, orient="index", columns=columns)
 def clouds(subject, chosen):
     """Class tokens by explainer, of the texts that were explained already."""
     members = {name: explainers[subject][name] for name in chosen}
-    said = explain_texts(members, texts[subject][0], 32, memories[subject], False, None)
+    said = explain_texts(members, texts[subject][0], 32, caches[subject], False, None)
     return {name: nbsal.clouds.rank(runs[0]) for name, runs in said.items()}
 
 
@@ -349,7 +349,7 @@ paper.highlights({name: explainers[news][name](examples[news]) for name in shown
 
 # %%
 members = {name: explainers[reviews][name] for name in shown[reviews]}
-said = {n: runs[0] for n, runs in explain_texts(members, texts[reviews][0], 32, memories[reviews], False, None).items()}
+said = {n: runs[0] for n, runs in explain_texts(members, texts[reviews][0], 32, caches[reviews], False, None).items()}
 gold = [reviews.labels[label] for label in texts[reviews][1]]
 file = Path(tempfile.mkdtemp()) / "supplement.html"
 pages.supplement(said, gold, f"{names[reviews]}, highlighted").save(file)

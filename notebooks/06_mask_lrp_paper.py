@@ -136,11 +136,11 @@ def members(subject):
     }
 
 
-memories = {name: nbsal.evaluation.Cache() for name in panels}
+caches = {name: nbsal.evaluation.Cache() for name in panels}
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     found = {
-        name: nbsal.evaluation.faithfulness(members(subject), texts, cache=memories[name], progress=False)
+        name: nbsal.evaluation.faithfulness(members(subject), texts, cache=caches[name], progress=False)
         for name, (subject, texts) in panels.items()
     }
 print(f"{len(said)} warnings", *(f"such as: {one.message}" for one in said[:1]))
@@ -242,7 +242,7 @@ rates = {
     for percent in (range(0, 101, 20) if SIZE is None else (0, 50, 100))
 }
 rates["transformer-attribution"] = [nbsal.Explainer(subject, "transformer-attribution")]
-corrupted = nbsal.evaluation.faithfulness(rates, texts, cache=memories[first], progress=False)
+corrupted = nbsal.evaluation.faithfulness(rates, texts, cache=caches[first], progress=False)
 paper.corruption_curves(corrupted)
 
 # %% [markdown]
@@ -272,7 +272,7 @@ kinds = {
 halves = nbsal.evaluation.faithfulness(
     {name: nbsal.Explainer(reviews, "mask-lrp", mask=mask) for name, mask in kinds.items()},
     panels[first][1],
-    cache=memories[first],
+    cache=caches[first],
     progress=False,
 )
 TABLE_3 = pandas.DataFrame({"aopc": [0.438, 0.438, 0.437], "log-odds": [-1.208, -1.208, -1.205]}, index=list(kinds))

@@ -106,8 +106,8 @@ for count in (8, 16, len(texts)):
         cache=cache,
         progress=False,
     )
-    masked_model = part.paired(ours, "Simple l0").set_index("game").loc["hiding"]
-    rows[f"{count} texts"] = masked_model[["margin", "low", "high"]].astype(float)
+    hiding = part.paired(ours, "Simple l0").set_index("game").loc["hiding"]
+    rows[f"{count} texts"] = hiding[["margin", "low", "high"]].astype(float)
 pandas.DataFrame(rows).T.assign(width=lambda frame: frame["high"] - frame["low"]).round(3)
 
 # %% [markdown]

@@ -1,4 +1,4 @@
-"""A bag of embeddings: a model that adds up one number a token, so that every attribution is known exactly."""
+"""A model that adds up one number per token, so that the exact attribution is known."""
 
 import torch
 import transformers
@@ -9,52 +9,52 @@ import nbsal
 from tests import zoo
 
 
-class Same(nn.Module):
-    """A block that does nothing."""
+class IdentityBlock(nn.Module):
+    """A block that changes nothing."""
 
     def forward(self, hidden_states):
         return hidden_states * 1
 
 
 class BagPreTrainedModel(transformers.PreTrainedModel):
-    """What transformers asks of a family."""
+    """The base class that transformers requires."""
 
     config_class = transformers.BertConfig
     base_model_prefix = "bag"
 
 
 class BagModel(BagPreTrainedModel):
-    """Embeddings, and a block."""
+    """Embeddings and one block."""
 
     def __init__(self, config):
         super().__init__(config)
         self.embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.layer = nn.ModuleList([Same()])
+        self.layer = nn.ModuleList([IdentityBlock()])
         self.is_causal = False
 
     def get_input_embeddings(self):
         return self.embeddings
 
-    def forward(self, input_ids, attention_mask=None, **ignored):
+    def forward(self, input_ids, attention_mask=None, **kwargs):
         return self.layer[0](self.embeddings(input_ids))
 
 
 class BagForSequenceClassification(BagPreTrainedModel):
-    """The sum over the tokens that are attended to, each weighed alike."""
+    """A linear function of the sum of the embeddings of all unmasked tokens."""
 
     def __init__(self, config):
         super().__init__(config)
         self.bag = BagModel(config)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
 
-    def forward(self, input_ids, attention_mask=None, position_ids=None, token_type_ids=None, **ignored):
+    def forward(self, input_ids, attention_mask=None, position_ids=None, token_type_ids=None, **kwargs):
         states = self.bag(input_ids)
-        seen = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-        return SequenceClassifierOutput(logits=self.classifier((states * seen[..., None]).sum(1)))
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        return SequenceClassifierOutput(logits=self.classifier((states * mask[..., None]).sum(1)))
 
 
 def subject(dtype: torch.dtype = torch.float64) -> nbsal.Subject:
-    """A subject around a random bag, and the tokenizer of the zoo."""
+    """A subject with random weights and the WordPiece tokenizer of the zoo."""
     tokenizer = zoo.tokenizer("wordpiece")
     config = transformers.BertConfig(
         vocab_size=len(tokenizer), hidden_size=8, num_hidden_layers=1, num_labels=3, num_attention_heads=1
@@ -67,7 +67,7 @@ def subject(dtype: torch.dtype = torch.float64) -> nbsal.Subject:
     return nbsal.load(model, tokenizer=tokenizer)
 
 
-def contributions(of: nbsal.Subject, row, label: int) -> torch.Tensor:
-    """What each token adds to a label's logit."""
-    model = of.model
+def contributions(subject: nbsal.Subject, row, label: int) -> torch.Tensor:
+    """The contribution of each token to the logit of a label."""
+    model = subject.model
     return (model.bag.embeddings.weight[list(row.ids)] @ model.classifier.weight[label]).detach()

@@ -1,4 +1,4 @@
-"""Fixtures shared by all tests; a laptop's two cores are enough."""
+"""Fixtures shared by all tests."""
 
 import gc
 import os
@@ -8,13 +8,13 @@ from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side, and so do the kernels of notebooks
-# Processes that tests start, kernels of notebooks too, reach this machine alone.
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests and kernels run in parallel processes
+# Processes that tests start, kernels included, can connect to this machine only.
 OFFLINE = Path(__file__).parent / "offline"
 if str(OFFLINE) not in os.environ.get("PYTHONPATH", ""):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(OFFLINE), os.environ.get("PYTHONPATH")]))
 
-collect_ignore = ["offline"]  # whoever imports it has no network
+collect_ignore = ["offline"]  # importing it would cut this process off the network
 
 import pytest
 import torch
@@ -30,8 +30,8 @@ warnings.filterwarnings("ignore", module="transformers")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def let_go():
-    """Models are large and lie in cycles, and ipywidgets keeps every view: both go after each file of tests."""
+def free_memory():
+    """Collect models, which are in reference cycles, and close all widgets after each file of tests."""
     yield
     if "ipywidgets" in sys.modules:
         sys.modules["ipywidgets"].Widget.close_all()
@@ -40,33 +40,33 @@ def let_go():
 
 @pytest.fixture(scope="session")
 def checkpoints(tmp_path_factory) -> Path:
-    """Where the tiny models' checkpoints lie."""
+    """The folder of the checkpoints of tiny models."""
     return tmp_path_factory.mktemp("checkpoints")
 
 
 @pytest.fixture(scope="session")
 def load(checkpoints):
-    """load(architecture, head) -> a Subject, through a saved checkpoint and with its LM where it has one."""
+    """load(architecture, head) loads a tiny model from a saved checkpoint, with its LM head if it has one."""
 
-    def made(name: str, head: str = "sequence", dtype: str = "float64", decoding: bool = True, **settings):
+    def load_tiny(name: str, head: str = "sequence", dtype: str = "float64", decoding: bool = True, **settings):
         lm = None
         if decoding and head != "causal":
             lm = zoo.save(checkpoints, name, zoo.lm_head(name), seed=1)
         return nbsal.load(zoo.save(checkpoints, name, head, **settings), lm=lm, dtype=dtype)
 
-    return made
+    return load_tiny
 
 
 @pytest.fixture(scope="session")
 def reviews():
-    """The embedded review classifier."""
+    """The embedded classifier of reviews."""
     return nbsal.load("demo/reviews")
 
 
 @pytest.fixture
 def forwards(monkeypatch):
-    """How often a model ran."""
-    seen = []
-    plain = nbsal.Subject.logits
-    monkeypatch.setattr(nbsal.Subject, "logits", lambda self, inputs: seen.append(1) or plain(self, inputs))
-    return seen
+    """A list that grows by one entry at each forward pass."""
+    calls = []
+    logits = nbsal.Subject.logits
+    monkeypatch.setattr(nbsal.Subject, "logits", lambda self, inputs: calls.append(1) or logits(self, inputs))
+    return calls

@@ -1,4 +1,4 @@
-"""The golden models and values, as subjects and arrays."""
+"""The models and values of the golden tests, as subjects and arrays."""
 
 import json
 from functools import cache

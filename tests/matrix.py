@@ -1,6 +1,6 @@
-"""The matrix: which method runs where, on tiny random models of every architecture, as README shows it.
+"""The table of which method runs on which architecture, computed on tiny random models: tests/matrix.md.
 
-`python -m tests.matrix` asks every method about every kind of text and prints the table; `--write` puts it into README.
+`python -m tests.matrix` runs every method on every kind of text and prints the table; `--write` updates the file.
 """
 
 import argparse
@@ -17,20 +17,34 @@ import numpy as np
 import transformers
 
 import nbsal
-from nbsal.errors import NbsalError
+from nbsal.errors import ModelError
 from nbsal.heads import HeadMask
-from nbsal.methods import catalogue
+from nbsal.methods import alti, catalogue
 from nbsal.methods.base import Method
 from nbsal.model.tokens import Row
 from nbsal.validation import Text
 from tests import zoo
 
-README = Path(__file__).parents[1] / "README.md"
-BLOCK = re.compile(r"(?<=<!-- matrix -->\n).*?(?=<!-- /matrix -->)", re.DOTALL)
+PATH = Path(__file__).with_name("matrix.md")
+OUTDATED = "tests/matrix.md is out of date: run `python -m tests.matrix --write`"
+INTRODUCTION = f"""# Methods and architectures
+
+Written by `python -m tests.matrix --write`, on tiny random models. "all" stands for every kind of text that an
+architecture has a model for: single texts and pairs with a label, spans, tokens, and the next token for decoders
+({", ".join(zoo.DECODERS)}).
+"""
+# Why a method refuses a model, by the `part` of the ModelError it raises.
+FOOTNOTES = {
+    "attention mask": "The published relevance rules treat the attention mask as a summand of the attention scores, "
+    "but this model adds no mask to them. Use the method's plain name, such as `lrp`.",
+    "first position": "The method reads the attention of the first position, which sees only itself in a causal model. "
+    "Use the method's plain name.",
+    "post-norm blocks": f"The method reads the blocks of these post-norm encoders only: {', '.join(alti.PARTS)}.",
+}
 MASK = HeadMask.from_array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]])
 FEW = {"samples": 5, "steps": 3}
 ALL, NONE = "all", "none"
-Targets = Iterator[tuple[Any, str]]  # what to ask for, and what the answer must call it
+Targets = Iterator[tuple[Any, str]]  # a target as it is passed, and its label in the result
 
 
 class Hole(Exception):
@@ -39,7 +53,7 @@ class Hole(Exception):
 
 @dataclass(frozen=True)
 class Cell:
-    """Which kinds of text a method explains on an architecture, and what it says where it refuses."""
+    """The kinds of text that a method explains on an architecture, and why it refuses the others."""
 
     kinds: tuple[str, ...]
     refusals: tuple[str, ...] = ()
@@ -64,7 +78,7 @@ def spans(subject: nbsal.Subject, row: Row) -> Targets:
 
 
 def places(subject: nbsal.Subject, row: Row) -> Targets:
-    """Each label at the last token of the text, which causal models have read all of by then."""
+    """Each label at the last token of the text, where causal models have read the whole text."""
     last = row.content[-1]
     for label in subject.labels:
         yield (last, label), f"{label} at {row.tokens[last]} [{last}]"
@@ -78,7 +92,7 @@ def successors(subject: nbsal.Subject, row: Row) -> Targets:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of text, the head that decides about it, and what can be asked of its decision."""
+    """A kind of text, the head that decides about it, and the possible targets."""
 
     head: str
     text: Text
@@ -101,115 +115,77 @@ def kinds(architecture: str) -> list[str]:
 
 def method(name: str) -> Method:
     """A method with a head mask where it takes one, and with few samples."""
-    known = catalogue.create(name).parameters()
-    settings = {"mask": MASK} if "mask" in known else {}
-    return catalogue.create(name, **settings, **{few: FEW[few] for few in FEW if few in known})
+    defaults = catalogue.create(name).parameters()
+    settings = {"mask": MASK} if "mask" in defaults else {}
+    return catalogue.create(name, **settings, **{few: FEW[few] for few in FEW if few in defaults})
 
 
 def check(subject: nbsal.Subject, name: str, kind: str) -> None:
-    """Ask for targets until one has evidence: some methods drop what speaks against it, if need be all."""
-    asked, row = KINDS[kind], subject.encode(KINDS[kind].text)[0]
+    """Explain targets until one has evidence, since some methods drop evidence against a target."""
+    text, row = KINDS[kind].text, subject.encode(KINDS[kind].text)[0]
     explain = nbsal.Explainer(subject, method(name))
-    for target, called in asked.targets(subject, row):
+    for target, label in KINDS[kind].targets(subject, row):
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="attention-gradcam finds no evidence")
-            found = explain(asked.text, target=target)
-        if found.target != called or found.scores.shape != (len(row),):
-            raise Hole(f"{name} was asked for {called!r} of {len(row)} tokens, not {found.target!r}: {found.scores}")
-        if np.isfinite(found.scores).all() and abs(found.scores).max() > 1e-12:
+            warnings.simplefilter("ignore", UserWarning)  # a method warns where there is no evidence at all
+            saliency = explain(text, target=target)
+        if saliency.target != label or saliency.scores.shape != (len(row),):
+            raise Hole(f"{name} explained {saliency.target!r} by {saliency.scores}, not {label!r} of {len(row)} tokens")
+        if np.isfinite(saliency.scores).all() and abs(saliency.scores).max() > 1e-12:
             return
-    raise Hole(f"{name} finds nothing for any target of {asked.text!r} on {subject!r}")
-
-
-def refusal(error: NbsalError, subject: nbsal.Subject, name: str) -> str:
-    """What an error says, of whatever model and method it says it."""
-    own = {
-        f"{name} ": "The method ",
-        f"with {name.partition('@')[0]}.": "with its plain name.",
-        f"such as {subject.name}": "such as this one",
-        type(subject.model).__name__: "this model",
-        f"not {subject.model.config.model_type}.": "not this one.",
-    }
-    said = str(error)
-    for special, general in own.items():
-        said = said.replace(special, general)
-    return said
+    raise Hole(f"{name} finds nothing for any target of {text!r} on {subject!r}")
 
 
 def column(architecture: str, load: Callable[[str, str], nbsal.Subject]) -> Column:
-    """What each method makes of an architecture; `load` gives it with a head."""
-    said: dict[str, dict[str, str]] = {name: {} for name in catalogue.names()}
+    """The cells of an architecture; `load` loads a model of it with a head."""
+    cells = {name: Cell(()) for name in catalogue.names()}
     for kind in kinds(architecture):
         subject = load(architecture, KINDS[kind].head)
-        for name, cell in said.items():
+        for name, cell in cells.items():
             try:
                 check(subject, name, kind)
-                cell[kind] = ""
-            except NbsalError as error:
-                cell[kind] = refusal(error, subject, name)
-    return {
-        name: Cell(tuple(kind for kind in cell if not cell[kind]), tuple(dict.fromkeys(filter(None, cell.values()))))
-        for name, cell in said.items()
-    }
+                cells[name] = Cell((*cell.kinds, kind), cell.refusals)
+            except ModelError as error:
+                if error.part not in FOOTNOTES:
+                    raise
+                cells[name] = Cell(cell.kinds, tuple(dict.fromkeys((*cell.refusals, error.part))))
+    return cells
 
 
 def table(columns: Mapping[str, Column]) -> str:
-    """The matrix as Markdown; methods and architectures that are alike stand together, the commonest row first."""
-    across: dict[tuple[Cell, ...], list[str]] = {}
-    for architecture, cells in columns.items():
-        across.setdefault(tuple(cells.values()), []).append(architecture)
-    down: dict[tuple[Cell, ...], list[str]] = {}
-    for name, row in zip(catalogue.names(), zip(*across, strict=True), strict=True):
-        down.setdefault(row, []).append(name)
-    lines = [["method", *(", ".join(group) for group in across.values())], ["---"] * (len(across) + 1)]
-    notes: dict[str, int] = {}
-    for row, names in sorted(down.items(), key=lambda group: -len(group[1])):
-        first = ", ".join(f"`{name}`" for name in names) if len(lines) > 2 else f"the other {len(names)}"
-        lines.append([first, *(_drawn(*both, notes) for both in zip(row, across.values(), strict=True))])
-    listed = [f"{number}. {note}" for note, number in notes.items()]
-    return "\n".join(["", *(f"| {' | '.join(line)} |" for line in lines), "", *listed, "", ""])
+    """The matrix as a Markdown page, with one row per method and one column per architecture."""
+    numbers = {part: number for number, part in enumerate(FOOTNOTES, 1)}
+    lines = [["method", *columns], ["---"] * (len(columns) + 1)]
+    for name in catalogue.names():
+        cells = (_write_cell(cells[name], architecture, numbers) for architecture, cells in columns.items())
+        lines.append([f"`{name}`", *cells])
+    notes = [f"{number}. {FOOTNOTES[part]}" for part, number in numbers.items()]
+    return "\n".join([INTRODUCTION, *(f"| {' | '.join(line)} |" for line in lines), "", *notes, ""])
 
 
-def _drawn(cell: Cell, group: list[str], notes: dict[str, int]) -> str:
-    explained = ALL if list(cell.kinds) == kinds(group[0]) else ", ".join(cell.kinds) or NONE
-    return explained + "".join(f" <sup>{notes.setdefault(said, len(notes) + 1)}</sup>" for said in cell.refusals)
+def _write_cell(cell: Cell, architecture: str, numbers: Mapping[str, int]) -> str:
+    text = ALL if list(cell.kinds) == kinds(architecture) else ", ".join(cell.kinds) or NONE
+    return text + "".join(f" <sup>{numbers[part]}</sup>" for part in cell.refusals)
 
 
-def read(block: str) -> dict[str, dict[str, Cell]]:
-    """The columns that a table shows."""
-    notes = dict(re.findall(r"^(\d+)\. (.+)$", block, re.MULTILINE))
-    lines = [line.strip("| ").split(" | ") for line in block.splitlines() if line.startswith("|")]
-    (_, *groups), _, *rows = lines
-    listed = [re.findall(r"`(.+?)`", first) for first, *_ in rows]
-    others = sorted(set(catalogue.names()).difference(*listed))
-    found: dict[str, dict[str, Cell]] = {}
-    for at, group in enumerate(groups, 1):
-        for architecture in group.split(", "):
-            cells = {
-                name: _read(row[at], kinds(architecture), notes)
-                for row, names in zip(rows, listed, strict=True)
-                for name in names or others
-            }
-            found[architecture] = {name: cells[name] for name in catalogue.names()}
-    return {architecture: found[architecture] for architecture in zoo.ARCHITECTURES}
+def read(page: str) -> dict[str, dict[str, Cell]]:
+    """The columns of a page."""
+    (_, *architectures), _, *rows = (line.strip("| ").split(" | ") for line in page.splitlines() if line[:1] == "|")
+    return {
+        architecture: {name.strip("`"): _read_cell(cells[i], architecture) for name, *cells in rows}
+        for i, architecture in enumerate(architectures)
+    }
 
 
-def _read(drawn: str, whole: list[str], notes: dict[str, str]) -> Cell:
-    explained = drawn.partition(" <")[0]
-    shown = {ALL: whole, NONE: []}.get(explained, explained.split(", "))
-    return Cell(tuple(shown), tuple(notes[number] for number in re.findall(r"<sup>(\d+)</sup>", drawn)))
-
-
-def shown() -> str:
-    """The table that stands in README."""
-    found = BLOCK.search(README.read_text(encoding="utf-8"))
-    assert found, "README has a place for the matrix"
-    return found[0]
+def _read_cell(text: str, architecture: str) -> Cell:
+    explained, parts = text.partition(" <")[0], list(FOOTNOTES)
+    known = {ALL: kinds(architecture) if architecture in zoo.ARCHITECTURES else [], NONE: []}
+    refusals = (parts[int(number) - 1] for number in re.findall(r"<sup>(\d+)</sup>", text))
+    return Cell(tuple(known.get(explained, explained.split(", "))), tuple(refusals))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="put the table into README.md")
+    parser.add_argument("--write", action="store_true", help=f"update {PATH.name}")
     options = parser.parse_args()
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
@@ -219,10 +195,10 @@ def main() -> None:
             lm = None if head == "causal" else zoo.save(Path(folder), architecture, zoo.lm_head(architecture), seed=1)
             return nbsal.load(zoo.save(Path(folder), architecture, head), lm=lm, dtype="float64")
 
-        made = table({architecture: column(architecture, load) for architecture in zoo.ARCHITECTURES})
-    print(made)
+        page = table({architecture: column(architecture, load) for architecture in zoo.ARCHITECTURES})
+    print(page)
     if options.write:
-        README.write_text(BLOCK.sub(lambda _: made, README.read_text(encoding="utf-8")), encoding="utf-8")
+        PATH.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

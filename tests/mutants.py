@@ -1,7 +1,8 @@
-"""How many small changes of the code its tests notice: `python -m tests.mutants [--most 60] [FILE ...]`.
+"""Mutation testing of a few files: `python -m tests.mutants [--most 60] [FILE ...]`.
 
-A change is one operator, comparison, condition, number or truth value of a file. Each is made in a process of its own,
-which runs the file's tests until one fails. Printed are the shares that were noticed, and the changes that were not.
+A mutant changes one operator, comparison, condition, number or truth value of a file. The file's tests run with each
+mutant in a process of its own, until one of them fails. Printed are the share of mutants that were killed, and the
+mutants that survived.
 """
 
 import argparse
@@ -18,14 +19,14 @@ from importlib.machinery import SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
 
-# What must notice a change of which file.
-CHECKED = {
+# The tests that must fail for a mutant of a file.
+TESTS = {
     "nbsal/lrp/rules.py": ["tests/lrp/test_rules.py", "tests/lrp", "tests/test_golden.py"],
     "nbsal/methods/decoding.py": ["tests/methods/test_decoding.py", "tests/test_golden.py"],
-    "nbsal/evaluation/curves.py": ["tests/evaluation/test_games.py"],
+    "nbsal/evaluation/_games.py": ["tests/evaluation/test_games.py"],
 }
-PATIENCE = 240  # seconds; a change that runs for ever counts as noticed
-# Each with what it becomes; the way back is the other entry.
+TIMEOUT = 240  # seconds; a mutant that does not terminate counts as killed
+# Operators that replace each other.
 PAIRS = [
     (ast.Add, ast.Sub),
     (ast.Mult, ast.Div),
@@ -36,30 +37,30 @@ PAIRS = [
     (ast.In, ast.NotIn),
     (ast.And, ast.Or),
 ]
-TURNED = dict(PAIRS) | {new: old for old, new in PAIRS} | {ast.Pow: ast.Mult, ast.FloorDiv: ast.Mult}
+REPLACEMENTS = dict(PAIRS) | {new: old for old, new in PAIRS} | {ast.Pow: ast.Mult, ast.FloorDiv: ast.Mult}
 
 
 def mutants(source: str) -> Iterator[tuple[str, ast.Module]]:
-    """Every change of a file, in words, and the file with it."""
+    """All mutants of a file: a description of the change, and the changed syntax tree."""
     tree = ast.parse(source)
-    idle = _idle(tree)
-    for place, node in enumerate(ast.walk(tree)):
-        if place in idle:
+    ignored = _ignored_nodes(tree)
+    for index, node in enumerate(ast.walk(tree)):
+        if index in ignored:
             continue
         changed = copy.deepcopy(tree)
-        twin = list(ast.walk(changed))[place]
+        changed_node = list(ast.walk(changed))[index]
         before = ast.unparse(node)
-        if _turn(twin):
-            yield f"line {node.lineno}: {before} -> {ast.unparse(twin)}", ast.fix_missing_locations(changed)
+        if _mutate(changed_node):
+            yield f"line {node.lineno}: {before} -> {ast.unparse(changed_node)}", ast.fix_missing_locations(changed)
 
 
-def _turn(node: ast.AST) -> bool:
-    """Change this node alone; says whether there was anything to change."""
+def _mutate(node: ast.AST) -> bool:
+    """Change this node only; return whether it was changed."""
     match node:
-        case ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op) in TURNED:
-            node.op = TURNED[type(op)]()
-        case ast.Compare(ops=[op, *_]) if type(op) in TURNED:
-            node.ops[0] = TURNED[type(op)]()
+        case ast.BinOp(op=op) | ast.BoolOp(op=op) if type(op) in REPLACEMENTS:
+            node.op = REPLACEMENTS[type(op)]()
+        case ast.Compare(ops=[op, *_]) if type(op) in REPLACEMENTS:
+            node.ops[0] = REPLACEMENTS[type(op)]()
         case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
             node.test = ast.UnaryOp(ast.Not(), test)
         case ast.UnaryOp(op=ast.USub()):
@@ -73,21 +74,21 @@ def _turn(node: ast.AST) -> bool:
     return True
 
 
-def _idle(tree: ast.Module) -> set[int]:
-    """Nodes whose change nobody need notice: annotations, decorators, messages of errors, `strict=`."""
-    asleep: set[int] = set()
+def _ignored_nodes(tree: ast.Module) -> set[int]:
+    """Indices of nodes that tests need not check: annotations, decorators, error messages, `strict=`."""
+    ids: set[int] = set()
     for node in ast.walk(tree):
         parts = [getattr(node, name, None) for name in ("annotation", "returns")] + getattr(node, "decorator_list", [])
         if isinstance(node, ast.Raise):
             parts.append(node.exc)
         if isinstance(node, ast.keyword) and node.arg == "strict":
             parts.append(node.value)
-        asleep |= {id(inner) for part in parts if part is not None for inner in ast.walk(part)}
-    return {place for place, node in enumerate(ast.walk(tree)) if id(node) in asleep}
+        ids |= {id(inner) for part in parts if part is not None for inner in ast.walk(part)}
+    return {index for index, node in enumerate(ast.walk(tree)) if id(node) in ids}
 
 
-class Changed(SourceFileLoader):
-    """Loads a module from a tree in the place of its file."""
+class TreeLoader(SourceFileLoader):
+    """Loads a module from a syntax tree instead of its file."""
 
     tree: ast.Module
 
@@ -98,12 +99,12 @@ class Changed(SourceFileLoader):
         return spec_from_file_location(fullname, self.path, loader=self) if fullname == self.name else None
 
 
-def noticed(file: Path, tree: ast.Module) -> bool:
-    """Whether the tests of a file fail with that tree in its place."""
+def is_killed(file: Path, tree: ast.Module) -> bool:
+    """Whether the tests of a file fail if it is replaced by this syntax tree."""
     process = os.fork()
     if not process:
-        _run(file, tree)
-    end = time.monotonic() + PATIENCE
+        _run_tests(file, tree)
+    end = time.monotonic() + TIMEOUT
     while time.monotonic() < end:
         done, status = os.waitpid(process, os.WNOHANG)
         if done:
@@ -114,38 +115,40 @@ def noticed(file: Path, tree: ast.Module) -> bool:
     return True
 
 
-def _run(file: Path, tree: ast.Module) -> None:
-    """The tests in this process, which ends with them."""
+def _run_tests(file: Path, tree: ast.Module) -> None:
+    """Run the tests in this process, then exit."""
     import pytest
 
     code = 1
     try:
-        loader = Changed(".".join(file.with_suffix("").parts), str(file.resolve()))
+        loader = TreeLoader(".".join(file.with_suffix("").parts), str(file.resolve()))
         loader.tree = tree
         sys.meta_path.insert(0, loader)
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, 1)
-        os.dup2(nothing, 2)
-        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *CHECKED[file.as_posix()]])
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, 1)
+        os.dup2(devnull, 2)
+        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *TESTS[file.as_posix()]])
     finally:
         os._exit(code)
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    options.add_argument("files", nargs="*", default=list(CHECKED), choices=[[], *CHECKED], metavar="FILE")
-    options.add_argument("--most", type=int, default=60, help="a sample of that many changes a file")
-    given = options.parse_args()
-    for module in ("torch", "transformers", "numpy", "pandas", "pytest"):  # once for all processes
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("files", nargs="*", default=list(TESTS), choices=[[], *TESTS], metavar="FILE")
+    parser.add_argument("--most", type=int, default=60, help="number of mutants per file, sampled at random")
+    options = parser.parse_args()
+    for module in ("torch", "transformers", "numpy", "pandas", "pytest"):  # imported once for all processes
         importlib.import_module(module)
-    for name in given.files or CHECKED:
-        every = list(mutants(Path(name).read_text(encoding="utf-8")))
-        some = random.Random(0).sample(every, min(given.most, len(every)))
-        if noticed(Path(name), ast.parse(Path(name).read_text(encoding="utf-8"))):
-            raise SystemExit(f"The tests of {name} fail without any change.")
-        missed = [words for words, tree in some if not noticed(Path(name), tree)]
-        print(f"{name}: {len(some) - len(missed)} of {len(some)} changes noticed ({len(every)} are possible)")
-        print(*(f"  not noticed: {words}" for words in missed), sep="\n", flush=True)
+    for name in options.files or TESTS:
+        all_mutants = list(mutants(Path(name).read_text(encoding="utf-8")))
+        sample = random.Random(0).sample(all_mutants, min(options.most, len(all_mutants)))
+        if is_killed(Path(name), ast.parse(Path(name).read_text(encoding="utf-8"))):
+            raise SystemExit(f"The tests of {name} fail without a mutant.")
+        survived = [description for description, tree in sample if not is_killed(Path(name), tree)]
+        print(
+            f"{name}: {len(sample) - len(survived)} of {len(sample)} mutants killed ({len(all_mutants)} are possible)"
+        )
+        print(*(f"  survived: {description}" for description in survived), sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Publishes notebooks: runs them on the texts that come along, and keeps what does not change from run to run.
+"""Run the notebooks and save them with reproducible outputs: `python -m tests.publish [name ...]`.
 
-`python -m tests.publish [name ...]` brings each .ipynb up to its .py, executes it, writes it with cleaned outputs, and
-takes the gallery's pictures from the cells tagged `gallery-NAME`.
+Each .ipynb is rebuilt from its .py, executed on the embedded models and texts, and written with outputs that are the
+same in every run. Pictures in cells tagged `gallery-NAME` are saved in the gallery.
 """
 
 import argparse
@@ -22,27 +22,27 @@ FOLDER = Path(__file__).parents[1] / "notebooks"
 GALLERY = "gallery-"
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python", "pygments_lexer": "ipython3"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
-STYLED = re.compile(r"\bT_[0-9a-f]{5}")  # a styled frame's id, drawn anew every time
+STYLED = re.compile(r"\bT_[0-9a-f]{5}")  # the id of a styled frame, which is random
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-BAR = re.compile(r"\r|\d+%\|")
-# What must not be left: places on this machine, addresses, moments.
+PROGRESS_BAR = re.compile(r"\r|\d+%\|")
+# Must not remain in outputs: paths, memory addresses and times.
 TRACES = re.compile(
     r"/(?:home|root|tmp|usr|var|work|Users)/|[A-Z]:\\\\|site-packages|0x[0-9a-f]{6,}|\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d"
 )
 COLOURS = 128
-LASTING = ("tags", "lines_to_next_cell")  # the latter is jupytext's, about the .py
+CELL_KEYS = ("tags", "lines_to_next_cell")  # jupytext needs the latter for the .py
 
 
-def twin(script: Path) -> Any:
-    """The notebook that a .py says."""
-    made = jupytext.read(script)
-    for at, cell in enumerate(made.cells):
-        cell.id = f"cell-{at}"
-    return made
+def read_script(script: Path) -> Any:
+    """Read a .py as a notebook without outputs."""
+    notebook = jupytext.read(script)
+    for index, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{index}"
+    return notebook
 
 
 def execute(notebook: Any) -> None:
-    """Run it offline in a folder of its own, without benchmark tables and without a front end."""
+    """Run a notebook offline in an empty folder, without benchmark tables and without a front end."""
     environment = {name: value for name, value in os.environ.items() if name != "NBSAL_DATA"}
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     with tempfile.TemporaryDirectory() as folder:
@@ -53,36 +53,36 @@ def execute(notebook: Any) -> None:
 
 
 def clean(notebook: Any) -> None:
-    """Leave what a reader sees, and nothing of the run: twice is the same as once."""
-    kept = {name: notebook.metadata[name] for name in ("jupytext", "kernelspec") if name in notebook.metadata}
-    notebook.metadata = nbformat.from_dict(kept | {"language_info": LANGUAGE})
+    """Remove everything that depends on the run; cleaning a clean notebook changes nothing."""
+    metadata = {name: notebook.metadata[name] for name in ("jupytext", "kernelspec") if name in notebook.metadata}
+    notebook.metadata = nbformat.from_dict(metadata | {"language_info": LANGUAGE})
     for cell in notebook.cells:
-        cell.metadata = nbformat.from_dict({name: cell.metadata[name] for name in LASTING if cell.metadata.get(name)})
+        cell.metadata = nbformat.from_dict({name: cell.metadata[name] for name in CELL_KEYS if cell.metadata.get(name)})
         if cell.cell_type == "code":
-            cell.outputs = [output for output in map(_cleaned, cell.outputs) if output is not None]
+            cell.outputs = [output for output in map(_clean_output, cell.outputs) if output is not None]
 
 
-def _cleaned(output: Any) -> Any:
-    """One output without what is volatile; None where nothing is left."""
+def _clean_output(output: Any) -> Any:
+    """One output without what depends on the run, or None if nothing is left."""
     if output.output_type == "stream":
-        return None if output.name == "stderr" and BAR.search(output.text) else output
+        return None if output.name == "stderr" and PROGRESS_BAR.search(output.text) else output
     if output.output_type == "error":
         return output
     output.metadata = nbformat.from_dict({})
     if output.data.pop(WIDGET, None) is not None and "text/html" not in output.data:
         return None
     if "image/png" in output.data:
-        output.data["image/png"] = _small(output.data["image/png"])
+        output.data["image/png"] = _compress(output.data["image/png"])
     names: dict[str, str] = {}
     for kind, text in output.data.items():
         if kind.startswith("text/"):
-            text = STYLED.sub(lambda found: names.setdefault(found[0], f"T_{len(names) + 1}"), text)
+            text = STYLED.sub(lambda match: names.setdefault(match[0], f"T_{len(names) + 1}"), text)
             output.data[kind] = ADDRESS.sub("", text)
     return output
 
 
-def _small(picture: str) -> str:
-    """The picture in few colours; one that has few already stays to the byte."""
+def _compress(picture: str) -> str:
+    """Reduce a PNG to few colours; one that has a palette already stays unchanged."""
     data = b64decode(picture)
     with Image.open(BytesIO(data)) as image:
         if image.mode == "P":
@@ -95,19 +95,19 @@ def _small(picture: str) -> str:
 
 
 def pictures(notebook: Any) -> dict[str, bytes]:
-    """The gallery's pictures by name."""
-    found = {}
+    """The pictures for the gallery by name."""
+    images = {}
     for cell in notebook.cells:
         for tag in cell.metadata.get("tags", []):
             if tag.startswith(GALLERY):
-                images = [one.data["image/png"] for one in cell.outputs if "image/png" in one.get("data", {})]
-                found[tag.removeprefix(GALLERY)] = b64decode(images[0])
-    return found
+                outputs = [output.data for output in cell.outputs if "image/png" in output.get("data", {})]
+                images[tag.removeprefix(GALLERY)] = b64decode(outputs[0]["image/png"])
+    return images
 
 
 def publish(script: Path) -> Path:
-    """Run one notebook and write it down with its pictures."""
-    notebook = twin(script)
+    """Run one notebook and save it with its pictures."""
+    notebook = read_script(script)
     execute(notebook)
     clean(notebook)
     for name, picture in pictures(notebook).items():
@@ -119,7 +119,7 @@ def publish(script: Path) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.publish", description=__doc__)
-    parser.add_argument("names", nargs="*", help="notebooks such as 01_quickstart; none: all of them")
+    parser.add_argument("names", nargs="*", help="notebooks such as 01_quickstart (default: all)")
     options = parser.parse_args()
     for script in sorted(FOLDER.glob("*.py")):
         if not options.names or script.stem in options.names:

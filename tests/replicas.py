@@ -1,10 +1,10 @@
-"""Decoded saliency done slowly: the loops of Algorithm 1 and equation 6, on stock outputs, one text at a time."""
+"""Reference implementation of decoded saliency: Algorithm 1 and equation 6 as loops, on stock outputs of one text."""
 
 import copy
 
 import torch
 
-PRE_NORM = ("modernbert", "gpt2", "llama", "qwen3")  # their last hidden state is not their last block's output
+PRE_NORM = ("modernbert", "gpt2", "llama", "qwen3")  # their last hidden state is not the output of their last block
 HEADS = {
     "bert": lambda lm, h: lm.cls(h),
     "roberta": lambda lm, h: lm.lm_head(h),
@@ -40,19 +40,19 @@ def alpha(method, hidden, gradient):
 
 
 def g(method, vector):
-    """What a layer method makes of the features of one position."""
+    """The score of a layer method for the features of one position."""
     total = vector.sum()
     return total.clamp_min(0) if method == "gradcam" else total
 
 
 def undecoded(method, hidden, gradient):
-    """One score a position; those of Simple sum to 1."""
+    """One score per position; those of Simple sum to 1."""
     scores = torch.stack([g(method, row) for row in alpha(method, hidden, gradient)])
     return scores / scores.sum() if method == "simple" else scores
 
 
 def decoded(name, lm, ids, method, hidden, gradient, form="per_position", tau=None, renormalise=False):
-    """Algorithm 1 (per_position) or equation 6 (per_token), spread back over the positions of each type."""
+    """Algorithm 1 (per_position) or equation 6 (per_token), with the score of each type at all of its positions."""
     features = alpha(method, hidden, gradient)
     if method == "simple":  # its g divides by the sum over the text
         features = features / features.sum()
@@ -65,13 +65,13 @@ def decoded(name, lm, ids, method, hidden, gradient, form="per_position", tau=No
     scores = {}
     for token in unique:  # lines 6 to 12
         score = torch.zeros((), dtype=hidden.dtype)
-        weighed = torch.zeros_like(features[0])
+        weighted = torch.zeros_like(features[0])
         for j in range(len(ids)):
             column = probabilities[j, unique]
             rank = int((column > probabilities[j, token]).sum())
             if tau is not None and rank >= tau:
                 continue
             score += g(method, probabilities[j, token] * features[j])
-            weighed += probabilities[j, token] * features[j]
-        scores[token] = score if form == "per_position" else g(method, weighed)
+            weighted += probabilities[j, token] * features[j]
+        scores[token] = score if form == "per_position" else g(method, weighted)
     return torch.stack([scores[token] for token in ids])

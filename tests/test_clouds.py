@@ -12,7 +12,7 @@ from nbsal import clouds
 from nbsal.errors import UnknownName
 from nbsal.samples import idf
 from tests import axioms
-from tests.evaluation import known
+from tests.evaluation import toys
 from tests.raising import refuses
 
 TEXTS = ["a and the end", "end end", "the a", "and the"]
@@ -20,8 +20,8 @@ EQUAL = dict.fromkeys(("a", "and", "the", "end"), 1.0)
 
 
 def saliencies():
-    subject = known.counting({"end": 1.0})
-    return [known.scoring(subject, a=1, the=2, end=5)(text) for text in TEXTS]
+    subject = toys.word_sum_subject({"end": 1.0})
+    return [toys.fixed_scores(subject, a=1, the=2, end=5)(text) for text in TEXTS]
 
 
 def test_scores_count_for_the_predicted_class():
@@ -134,6 +134,6 @@ def test_wrong_arguments_are_refused():
     with refuses("saliencies"):
         clouds.rank([])
     with refuses("saliencies"):
-        clouds.rank([known.scoring(known.counting({}), end=float("nan"))("the end")])
+        clouds.rank([toys.fixed_scores(toys.word_sum_subject({}), end=float("nan"))("the end")])
     with refuses("label"):
-        clouds.rank([known.scoring(known.counting({}), end=-1.0)("end")]).wordcloud("LABEL_0")
+        clouds.rank([toys.fixed_scores(toys.word_sum_subject({}), end=-1.0)("end")]).wordcloud("LABEL_0")

@@ -1,4 +1,4 @@
-"""Damaged input: whatever bytes lie in a file or on a command line, the answer is a result or a sentence."""
+"""Test that damaged files give a result or one of nbsal's errors, never another exception."""
 
 import json
 import shutil
@@ -21,71 +21,74 @@ from tests.corpus import kills
 from tests.heads.test_heads import CONTRACTION
 
 
-def fuzzed(count, **given_by):
-    """Quick and always the same."""
-    quiet = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-    options = settings(max_examples=count, deadline=None, derandomize=True, database=None, suppress_health_check=quiet)
-    return lambda test: options(given(**given_by)(test))
+def fuzz(examples, **strategies):
+    """Run a test on that many examples, which are the same in every run."""
+    suppressed = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    options = settings(
+        max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=suppressed
+    )
+    return lambda test: options(given(**strategies)(test))
 
 
 @st.composite
 def damages(draw, most=4):
-    """What is done to a file: (how, where, with what)."""
-    how = st.sampled_from(("flip", "cut", "drop", "put", "swap"))
-    return draw(st.lists(st.tuples(how, st.floats(0, 1), st.binary(min_size=1, max_size=6)), min_size=1, max_size=most))
+    """A list of damages to a file: (kind, place as a share of its length, bytes)."""
+    kind = st.sampled_from(("flip", "cut", "drop", "put", "swap"))
+    return draw(
+        st.lists(st.tuples(kind, st.floats(0, 1), st.binary(min_size=1, max_size=6)), min_size=1, max_size=most)
+    )
 
 
-def damaged(data, done):
-    """The file afterwards."""
-    for how, where, what in done:
-        at = int(where * len(data))
-        if how == "flip" and data:
+def damage(data, damages):
+    """The bytes of a file after the damages."""
+    for kind, share, content in damages:
+        at = int(share * len(data))
+        if kind == "flip" and data:
             at = min(at, len(data) - 1)
-            data = data[:at] + bytes([data[at] ^ (what[0] or 1)]) + data[at + 1 :]
-        elif how == "cut":
+            data = data[:at] + bytes([data[at] ^ (content[0] or 1)]) + data[at + 1 :]
+        elif kind == "cut":
             data = data[:at]
-        elif how == "drop":
-            data = data[:at] + data[at + what[0] :]
-        elif how == "put":
-            data = data[:at] + what + data[at:]
-        elif how == "swap":
+        elif kind == "drop":
+            data = data[:at] + data[at + content[0] :]
+        elif kind == "put":
+            data = data[:at] + content + data[at:]
+        elif kind == "swap":
             data = data[at:] + data[:at]
     return data
 
 
-THINGS = st.one_of(
+VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(-3, 300), st.just(10**30), st.floats(), st.text(max_size=4),
     st.lists(st.integers(-2, 3), max_size=3), st.just([[]]), st.just([[1, 0], [1]]),
     st.dictionaries(st.text(max_size=3), st.integers(0, 3), max_size=2),
 )  # fmt: skip
 
 
-def places(value, path=()):
-    """Every place in a JSON value."""
+def paths(value, path=()):
+    """The path to every value within a JSON value."""
     yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in items:
-        yield from places(part, (*path, key))
+        yield from paths(part, (*path, key))
 
 
-def with_other(value, path, other):
-    """The value with another thing at one place."""
+def replace_at(value, path, replacement):
+    """A copy of a JSON value with another value at one path."""
     if not path:
-        return other
+        return replacement
     copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = with_other(copy[path[0]], path[1:], other)
+    copy[path[0]] = replace_at(copy[path[0]], path[1:], replacement)
     return copy
 
 
-def strange(data, where, thing):
-    """JSON with a strange thing somewhere, or without it; shallow places are as likely as deep ones."""
+def replace_random(data, share, replacement):
+    """JSON data with another value at a path chosen by `share`; all depths are equally likely."""
     value = json.loads(data)
-    every = sorted(places(value), key=len)
-    depths = sorted({len(path) for path in every})
-    depth = depths[int(where * (len(depths) - 1e-9))]
-    some = [path for path in every if len(path) == depth]
-    path = some[int(where * 7919) % len(some)]
-    return json.dumps(with_other(value, path, thing)).encode()
+    depths = sorted({len(path) for path in paths(value)})
+    depth = depths[int(share * (len(depths) - 1e-9))]
+    candidates = [path for path in paths(value) if len(path) == depth]
+    path = candidates[int(share * 7919) % len(candidates)]
+    return json.dumps(replace_at(value, path, replacement)).encode()
 
 
 DEEP = b"[" * 100_000
@@ -93,7 +96,7 @@ DEEP = b"[" * 100_000
 
 @pytest.fixture(scope="module")
 def saved(load, tmp_path_factory):
-    """What nbsal writes as JSON, by name: where it lies, how it is read, and all that may be done with it then."""
+    """A folder with one file of each kind that nbsal saves."""
     folder = tmp_path_factory.mktemp("saved")
     nbsal.Explainer(load("bert"), "decoded-gradcam")(("A warm film \U0001f600.", "A joy.")).save(folder / "saliency")
     HeadMask([[1, 0], [0, 0]], {"nsubj": [[0, 1], [0, 0]]}, [[0, 0], [0, 1]]).save(folder / "mask")
@@ -106,36 +109,37 @@ def saved(load, tmp_path_factory):
 
 
 def use_results(path):
-    found = nbsal.evaluation.results.Results.load(path)
-    assert found.frame is not None and found.auc() is not None and repr(found)
+    results = nbsal.evaluation.results.Results.load(path)
+    assert results.frame is not None and results.auc() is not None and repr(results)
 
 
 def use_saliency(path):
-    found = nbsal.Saliency.load(path)
-    for shown in (found.to_html(), found.to_terminal(), repr(found), found.to_frame(), found.by_word(), found.top(3)):
-        assert shown is not None
+    saliency = nbsal.Saliency.load(path)
+    assert saliency.to_html() and saliency.to_terminal() and repr(saliency)
+    for frame in (saliency.to_frame(), saliency.by_word(), saliency.top(3)):
+        assert frame is not None
 
 
 def use_mask(path):
-    found = HeadMask.load(path)
-    assert (found | ~found).selected.all() and hash(found) is not None and repr(found)
-    found.matched_random(0), found.corrupted(0.5, 0), found.parts(weighted=True)
+    mask = HeadMask.load(path)
+    assert (mask | ~mask).selected.all() and hash(mask) is not None and repr(mask)
+    mask.matched_random(0), mask.corrupted(0.5, 0), mask.parts(weighted=True)
 
 
 def use_study(path):
-    found = HeadStudy.load(path)
-    assert found.relations is not None and found.positions is not None and found.offsets is not None
-    assert found.mask() is not None and repr(found + found)
+    results = HeadStudy.load(path)
+    assert results.relations is not None and results.positions is not None and results.offsets is not None
+    assert results.mask() is not None and repr(results + results)
 
 
 USES = {"saliency": use_saliency, "mask": use_mask, "study": use_study, "results": use_results}
 JSON = ("saliency", "mask", "study")
 
 
-def told(use, *arguments):
-    """Whether it came to a sentence rather than a result; nothing else may come."""
+def refused(function, *arguments):
+    """Whether a call raised one of nbsal's errors; any other exception fails the test."""
     try:
-        use(*arguments)
+        function(*arguments)
     except NbsalError as error:
         assert str(error)
         return True
@@ -143,45 +147,45 @@ def told(use, *arguments):
 
 
 @pytest.mark.parametrize("name", USES)
-@fuzzed(60, done=damages())
-def test_damaged_saves_are_a_sentence(saved, tmp_path, name, done):
+@fuzz(60, done=damages())
+def test_damaged_saved_files(saved, tmp_path, name, done):
     path = tmp_path / "damaged"
-    path.write_bytes(damaged((saved / name).read_bytes(), done))
-    told(USES[name], path)
+    path.write_bytes(damage((saved / name).read_bytes(), done))
+    refused(USES[name], path)
 
 
 @pytest.mark.parametrize("name", JSON)
-@fuzzed(150, where=st.floats(0, 1), thing=THINGS)
-def test_strange_saves_are_a_sentence(saved, tmp_path, name, where, thing):
-    path = tmp_path / "strange"
-    path.write_bytes(strange((saved / name).read_bytes(), where, thing))
-    told(USES[name], path)
+@fuzz(150, share=st.floats(0, 1), value=VALUES)
+def test_saved_files_with_a_wrong_value(saved, tmp_path, name, share, value):
+    path = tmp_path / "wrong"
+    path.write_bytes(replace_random((saved / name).read_bytes(), share, value))
+    refused(USES[name], path)
 
 
 @pytest.mark.parametrize("content", [b"", b"null", b"\xff\xfe", b"[]", b"{}", b"NaN", DEEP], ids=lambda c: c[:8])
 @pytest.mark.parametrize("name", USES)
-def test_what_was_never_saved_is_a_sentence(tmp_path, name, content):
-    (tmp_path / "none").write_bytes(content)
-    assert told(USES[name], tmp_path / "none")
+def test_other_files_are_refused(tmp_path, name, content):
+    (tmp_path / "other").write_bytes(content)
+    assert refused(USES[name], tmp_path / "other")
 
 
-@fuzzed(80, done=damages())
-def test_damaged_parses_are_a_sentence(tmp_path, done):
+@fuzz(80, done=damages())
+def test_damaged_parses(tmp_path, done):
     path = tmp_path / "parses.conllu"
-    path.write_bytes(damaged(CONTRACTION.encode(), done))
-    told(from_conllu, path)
+    path.write_bytes(damage(CONTRACTION.encode(), done))
+    refused(from_conllu, path)
 
 
 CELLS = st.sampled_from(["", "_", "0", "-1", "99", "1-2", "2-1", "1.1", "1-99999999", "x", "a=b|c", "|", "#", "\u0085"])
 
 
-@fuzzed(150, column=st.integers(0, 9), row=st.integers(0, 11), cell=CELLS, text=st.booleans())
-def test_strange_parses_are_a_sentence(column, row, cell, text):
+@fuzz(150, column=st.integers(0, 9), row=st.integers(0, 11), cell=CELLS, text=st.booleans())
+def test_parses_with_a_wrong_cell(column, row, cell, text):
     lines = CONTRACTION.split("\n")[0 if text else 1 :]
     cells = lines[row % len(lines)].split("\t")
     cells[column % len(cells)] = cell
     lines[row % len(lines)] = "\t".join(cells)
-    told(from_conllu, "\n".join(lines))
+    refused(from_conllu, "\n".join(lines))
 
 
 ROWS = [*TEXTS, " ", "A joy."]
@@ -193,66 +197,66 @@ def explainer(load):
 
 
 @pytest.fixture(scope="module")
-def kept(explainer, tmp_path_factory):
-    """A small corpus."""
+def explained(explainer, tmp_path_factory):
+    """The folder of a small corpus."""
     out = tmp_path_factory.mktemp("corpus")
     corpus.explain(explainer, ROWS, out, shard_rows=3, progress=False)
     return out
 
 
 def use_corpus(out):
-    """Everything that is asked of an opened corpus; what does not come of damaged shards still comes."""
+    """Call every method of a corpus; raise the first error only after all of them were called."""
     opened = corpus.open(out)
-    asked = [lambda: opened.saliency(1), lambda: list(opened), opened.to_frame, opened.failures, opened.clouds]
-    failed = [ask for ask in asked if told(ask)]
+    calls = [lambda: opened.saliency(1), lambda: list(opened), opened.to_frame, opened.failures, opened.clouds]
+    failing = [call for call in calls if refused(call)]
     assert repr(opened) and len(opened) == 5
-    if failed:
-        failed[0]()
+    if failing:
+        failing[0]()
 
 
-KEPT = ("_manifest.json", "_vocabulary.json", "part-000001.parquet")
+FILES = ("_manifest.json", "_vocabulary.json", "part-000001.parquet")
 
 
-@pytest.mark.parametrize("name", KEPT)
-@fuzzed(25, done=damages(2))
-def test_a_damaged_corpus_is_a_sentence(kept, tmp_path_factory, name, done):
+@pytest.mark.parametrize("name", FILES)
+@fuzz(25, done=damages(2))
+def test_damage_to_a_corpus_is_noticed(explained, tmp_path_factory, name, done):
     out = tmp_path_factory.mktemp("damaged") / "corpus"
-    shutil.copytree(kept, out)
-    before = (kept / name).read_bytes()
-    (out / name).write_bytes(damaged(before, done))
-    assert told(use_corpus, out) == ((out / name).read_bytes() != before), "nothing that was changed goes unnoticed"
+    shutil.copytree(explained, out)
+    before = (explained / name).read_bytes()
+    (out / name).write_bytes(damage(before, done))
+    assert refused(use_corpus, out) == ((out / name).read_bytes() != before)
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_a_lost_file_of_a_corpus_is_a_sentence(kept, tmp_path, name):
-    shutil.copytree(kept, tmp_path / "corpus")
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_of_a_corpus_is_noticed(explained, tmp_path, name):
+    shutil.copytree(explained, tmp_path / "corpus")
     (tmp_path / "corpus" / name).unlink()
-    assert told(use_corpus, tmp_path / "corpus")
+    assert refused(use_corpus, tmp_path / "corpus")
 
 
-@pytest.mark.parametrize("name", KEPT[1:])
-def test_a_corpus_is_mended_by_running_it_again(explainer, kept, tmp_path, name):
+@pytest.mark.parametrize("name", FILES[1:])
+def test_explaining_a_corpus_again_repairs_it(explainer, explained, tmp_path, name):
     out = tmp_path / "corpus"
-    shutil.copytree(kept, out)
+    shutil.copytree(explained, out)
     (out / name).write_bytes(b"[")
     corpus.explain(explainer, ROWS, out, shard_rows=3, progress=False)
-    assert kills.files(out) == kills.files(kept)
+    assert kills.files(out) == kills.files(explained)
 
 
-OWNERS = st.dictionaries(st.sampled_from(["host", "pid", "began"]), THINGS)
+OWNERS = st.dictionaries(st.sampled_from(["host", "pid", "began"]), VALUES)
 
 
-@pytest.mark.filterwarnings("ignore:.*which is gone")
-@fuzzed(40, lock=st.one_of(st.binary(max_size=20), st.just(DEEP), OWNERS.map(lambda owner: json.dumps(owner).encode())))
-def test_a_strange_lock_is_taken_over_or_refused(tmp_path_factory, lock):
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@fuzz(40, lock=st.one_of(st.binary(max_size=20), st.just(DEEP), OWNERS.map(lambda owner: json.dumps(owner).encode())))
+def test_a_damaged_lock_is_taken_over_or_refused(tmp_path_factory, lock):
     folder = tmp_path_factory.mktemp("locked")
     (folder / LOCK).write_bytes(lock.replace(b'"host": null', b'"host": "%s"' % socket.gethostname().encode()))
 
-    def take():
+    def lock_folder():
         with Storage(folder).lock():
             pass
 
-    told(take)
+    refused(lock_folder)
 
 
 TABLE = pandas.DataFrame({"text": [*TEXTS, "caf\u00e9 \U0001f600"], "n": range(5)})
@@ -270,8 +274,8 @@ def sources(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["one.csv", "one.csv.gz", "one.jsonl", "one.jsonl.gz", "one.parquet"])
-@fuzzed(40, done=damages())
-def test_damaged_sources_are_a_sentence(sources, tmp_path, name, done):
+@fuzz(40, done=damages())
+def test_damaged_sources(sources, tmp_path, name, done):
     path = tmp_path / name
-    path.write_bytes(damaged((sources / name).read_bytes(), done))
-    told(lambda: list(open_source(path, "text").rows))
+    path.write_bytes(damage((sources / name).read_bytes(), done))
+    refused(lambda: list(open_source(path, "text").rows))

@@ -1,4 +1,4 @@
-"""The authors' own numbers, met by our variants under their names."""
+"""Our @published variants against the numbers of the authors' programs."""
 
 import numpy as np
 import pytest
@@ -44,32 +44,32 @@ def test_scores(key, case):
     name, settings, limit = KEYS[key]
     truth = golden.BERT[f"{case}/{key}"]
     explain = nbsal.Explainer(golden.subject("bert_small"), name, **settings)
-    found = explain.ids(**golden.inputs(case), target=int(golden.BERT[f"{case}/target"])).scores
+    scores = explain.ids(**golden.inputs(case), target=int(golden.BERT[f"{case}/target"])).scores
     if np.isnan(truth).any():  # 0/0 in the published program: all evidence was negative
-        assert np.array_equal(np.isnan(found), np.isnan(truth))
+        assert np.array_equal(np.isnan(scores), np.isnan(truth))
     else:
-        assert relative(found, truth) < limit
+        assert relative(scores, truth) < limit
 
 
 @pytest.mark.parametrize("case", golden.CASES)
 def test_traces_and_relevance(case):
     subject = golden.subject("bert_small")
-    read = trace.record(
+    recorded = trace.record(
         subject, subject.encode_ids(**golden.inputs(case)), [int(golden.BERT[f"{case}/target"])], trace.NEEDS
     )
     stacked = lambda parts, keys: torch.stack([parts[key][0] for key in keys])  # noqa: E731
-    record = read.relevance_maps(rules.PUBLISHED)
-    twofold = read.relevance_maps(rules.CHEFER_RULES)
-    found = {
-        "logits": (read.logits, EXACT),
-        "attn": (stacked(read.attention, range(4)), EXACT),
-        "attn_grad": (stacked(read.attention_grad, range(4)), EXACT),
-        "attn_cam": (stacked(record.attention, range(4)), RELEVANCE),
-        "rel_out": (stacked(record.hidden, range(1, 5)), RELEVANCE),
-        "rel_in0": (record.hidden[0][0], RELEVANCE),
-        "origlrp_attn_cam": (stacked(twofold.attention, range(4)), RELEVANCE),
+    published = recorded.relevance_maps(rules.PUBLISHED)
+    chefer = recorded.relevance_maps(rules.CHEFER_RULES)
+    results = {
+        "logits": (recorded.logits, EXACT),
+        "attn": (stacked(recorded.attention, range(4)), EXACT),
+        "attn_grad": (stacked(recorded.attention_grad, range(4)), EXACT),
+        "attn_cam": (stacked(published.attention, range(4)), RELEVANCE),
+        "rel_out": (stacked(published.hidden, range(1, 5)), RELEVANCE),
+        "rel_in0": (published.hidden[0][0], RELEVANCE),
+        "origlrp_attn_cam": (stacked(chefer.attention, range(4)), RELEVANCE),
     }
-    for key, (ours, limit) in found.items():
+    for key, (ours, limit) in results.items():
         assert relative(ours, golden.BERT[f"{case}/{key}"]) < limit, key
 
 
@@ -79,13 +79,13 @@ def test_masked_relevance(case, name):
     subject = golden.subject("bert_small")
     method = nbsal.Explainer(subject, "mask-lrp@published", mask=golden.MASKS[name]).method
     encoded = subject.encode_ids(**golden.inputs(case))
-    read = trace.record(subject, encoded, [int(golden.BERT[f"{case}/target"])], needs=set())
-    record = read.relevance_maps(rules.PUBLISHED, method.attention_filter(read))
+    recorded = trace.record(subject, encoded, [int(golden.BERT[f"{case}/target"])], needs=set())
+    maps = recorded.relevance_maps(rules.PUBLISHED, method.attention_filter(recorded))
     prefix = f"{case}/mlrp_MGAE_{name}"
-    ours = torch.stack([record.attention[block][0] for block in range(4)])
+    ours = torch.stack([maps.attention[block][0] for block in range(4)])
     assert relative(ours, golden.BERT[f"{prefix}_attn_cam"]) < RELEVANCE
-    assert relative(record.hidden[0][0], golden.BERT[f"{prefix}_rel_in0"]) < RELEVANCE
-    out = torch.stack([record.hidden[layer][0] for layer in range(1, 5)])
+    assert relative(maps.hidden[0][0], golden.BERT[f"{prefix}_rel_in0"]) < RELEVANCE
+    out = torch.stack([maps.hidden[layer][0] for layer in range(1, 5)])
     assert relative(out, golden.BERT[f"{prefix}_rel_out"]) < RELEVANCE
 
 
@@ -100,7 +100,7 @@ SPANS = {
 
 
 @pytest.mark.parametrize("key", SPANS)
-def test_spans_are_both_ends_each_alone(key):
+def test_spans_are_the_sum_of_both_ends(key):
     name, settings = SPANS[key]
     explain = nbsal.Explainer(golden.subject("bertqa_small"), name, **settings)
     ids = golden.QA["bert/c1/input_ids"]
@@ -111,12 +111,12 @@ def test_spans_are_both_ends_each_alone(key):
     assert relative(explain.ids(ids, target=(start, end)).scores, truth[0] + truth[1]) < SCORE
 
 
-def test_no_evidence_is_zeros_and_a_warning_by_default():
+def test_without_evidence_scores_are_zero_with_a_warning():
     case = next(c for c in golden.CASES if np.isnan(golden.BERT[f"{c}/mlrp_GradCAM"]).any())
     explain = nbsal.Explainer(golden.subject("bert_small"), "attention-gradcam")
-    with pytest.warns(UserWarning, match="no evidence"):
-        found = explain.ids(**golden.inputs(case), target=int(golden.BERT[f"{case}/target"]))
-    assert not found.scores.any()
+    with pytest.warns(UserWarning):
+        saliency = explain.ids(**golden.inputs(case), target=int(golden.BERT[f"{case}/target"]))
+    assert not saliency.scores.any()
 
 
 MUTANTS = {
@@ -126,7 +126,7 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_the_values_catch(mutant, monkeypatch):
+def test_the_golden_values_detect_mutants(mutant, monkeypatch):
     name, broken = MUTANTS[mutant]
     monkeypatch.setattr(rules, name, broken)
     with pytest.raises(AssertionError):

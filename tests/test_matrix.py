@@ -1,4 +1,4 @@
-"""The matrix of README: what happens is what it shows, and every refusal in it has a reason that can be seen."""
+"""tests/matrix.md shows what really happens, and every refusal in it has a reason that can be observed."""
 
 import pytest
 import torch
@@ -10,11 +10,11 @@ from nbsal.methods import alti, catalogue
 from nbsal.methods.base import REGISTER
 from tests import matrix, zoo
 
-SHOWN = matrix.read(matrix.shown())
+PAGE = matrix.read(matrix.PATH.read_text(encoding="utf-8"))
 
 
-def cannot_add_masks(subject, method):
-    """Rules that count the mask as a summand give it to the model as one, which fails."""
+def cannot_add_masks(subject, method, kind):
+    """The published rules pass the attention mask to the model as a summand, which fails."""
     if not getattr(method, "rules", None) or not method.rules.mask or subject.causal:
         return False
     inputs = subject.inputs(subject.encode("A joy."))
@@ -26,109 +26,129 @@ def cannot_add_masks(subject, method):
     return False
 
 
-def has_other_blocks(subject, method):
-    """Its blocks have not the parts that ALTI reads, under any of the names it knows."""
-    has = {name for name, _ in subject.blocks[0].named_modules()}
+def has_other_blocks(subject, method, kind):
+    """The model's blocks lack the modules that ALTI reads, under all names it knows."""
+    modules = {name for name, _ in subject.blocks[0].named_modules()}
     known = [(parts.value, parts.out, parts.norm, parts.second) for parts in alti.PARTS.values()]
-    return method.name == "alti" and not any(has.issuperset(paths) for paths in known)
+    return method.name == "alti" and not any(modules.issuperset(paths) for paths in known)
 
 
 def sees_nothing(subject, method, kind):
-    """Asked all the same, for any target, it scores nothing, since nothing is before the first position."""
+    """The method scores nothing for any target, since the first position sees only itself."""
     if not subject.causal or method.family != "attention" or method.name == "alti":
         return False
     encoded = subject.encode(matrix.KINDS[kind].text)
-    reads = (
+    records = (
         trace.record(subject, encoded, [target], trace.NEEDS[:4])
         for target, _ in matrix.KINDS[kind].targets(subject, encoded[0])
     )
-    return all(not method.total(read).nan_to_num().any() for read in reads)
+    return all(not method.total(record).nan_to_num().any() for record in records)
 
 
 REASONS = {
-    "count the attention mask as a summand": lambda subject, method, kind: cannot_add_masks(subject, method),
-    "post-norm encoders it knows": lambda subject, method, kind: has_other_blocks(subject, method),
-    "what the first position attends to beside itself": sees_nothing,
+    "attention mask": cannot_add_masks,
+    "first position": sees_nothing,
+    "post-norm blocks": has_other_blocks,
 }
 
 
-def reason(said):
-    """What must hold of a subject, a method and a kind of text where that is said."""
-    (holds,) = [holds for part, holds in REASONS.items() if part in said]
-    return holds
+def check_rows(page):
+    """Every method has a row and every architecture a column."""
+    assert list(page) == list(zoo.ARCHITECTURES), matrix.OUTDATED
+    assert all(list(cells) == catalogue.names() for cells in page.values()), matrix.OUTDATED
+
+
+def test_every_method_has_a_row_and_every_architecture_a_column():
+    check_rows(PAGE)
+    assert all(cell.kinds or cell.refusals for cells in PAGE.values() for cell in cells.values())
+
+
+@pytest.mark.parametrize("register", [REGISTER, zoo.ARCHITECTURES], ids=["method", "architecture"])
+def test_what_is_new_fails_with_the_command_to_run(monkeypatch, register):
+    monkeypatch.setitem(register, "new", next(iter(register.values())))
+    with pytest.raises(AssertionError) as caught:
+        check_rows(PAGE)
+    assert "python -m tests.matrix --write" in str(caught.value)
 
 
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
-def test_what_happens_is_what_is_shown(load, architecture):
-    assert matrix.column(architecture, load) == SHOWN[architecture]
+def test_cells_show_what_happens(load, architecture):
+    assert architecture in PAGE, matrix.OUTDATED
+    assert matrix.column(architecture, load) == PAGE[architecture], matrix.OUTDATED
 
 
-@pytest.mark.filterwarnings("ignore:attention-gradcam finds no evidence")
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
-def test_what_is_refused_has_its_reason_and_what_is_explained_has_none(load, architecture):
-    said = {said for cells in SHOWN.values() for cell in cells.values() for said in cell.refusals}
+def test_refusals_have_their_reason_and_explanations_have_none(load, architecture):
     for kind in matrix.kinds(architecture):
         subject = load(architecture, matrix.KINDS[kind].head)
-        for name, cell in SHOWN[architecture].items():
-            held = {one for one in said if reason(one)(subject, matrix.method(name), kind)}
-            assert (kind in cell.kinds) == (not held), (name, kind, held)
-            assert kind in cell.kinds or held.issuperset(cell.refusals), (name, kind, held)
+        for name, cell in PAGE[architecture].items():
+            reasons = {part for part, applies in REASONS.items() if applies(subject, matrix.method(name), kind)}
+            assert (kind in cell.kinds) == (not reasons), (name, kind, reasons)
+            assert kind in cell.kinds or reasons.issuperset(cell.refusals), (name, kind, reasons)
 
 
-def test_the_table_is_written_by_the_program():
-    assert matrix.table(SHOWN) == matrix.shown()
+def test_the_page_is_written_by_the_program():
+    assert matrix.table(PAGE) == matrix.PATH.read_text(encoding="utf-8"), matrix.OUTDATED
+    assert {part for cells in PAGE.values() for cell in cells.values() for part in cell.refusals} == set(REASONS)
+    assert set(REASONS) == set(matrix.FOOTNOTES)
 
 
-def test_every_method_stands_on_every_architecture():
-    assert list(SHOWN) == list(zoo.ARCHITECTURES)
-    for cells in SHOWN.values():
-        assert list(cells) == catalogue.names() and all(cell.kinds or cell.refusals for cell in cells.values())
+def test_cells_survive_the_page():
+    cells = [matrix.Cell(("span",), ("first position",)), matrix.Cell((), ("attention mask", "post-norm blocks"))]
+    changed = dict(zip(catalogue.names(), cells, strict=False))
+    page = {"gpt2": PAGE["gpt2"] | changed, "bert": PAGE["bert"]}
+    assert matrix.read(matrix.table(page)) == page
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "change",
     [
-        lambda found: torch.zeros_like(found),
-        lambda found: found * torch.nan,
-        lambda found: found[:, 1:],
+        lambda scores: torch.zeros_like(scores),
+        lambda scores: scores * torch.nan,
+        lambda scores: scores[:, 1:],
     ],
 )
-def test_what_is_neither_explained_nor_refused_is_a_hole(load, monkeypatch, answer):
-    own = REGISTER["rollout"].scores
-    monkeypatch.setattr(REGISTER["rollout"], "scores", lambda self, read: answer(own(self, read)))
-    with pytest.raises(matrix.Hole, match="rollout"):
+def test_a_cell_that_is_neither_explained_nor_refused_is_a_hole(load, monkeypatch, change):
+    scores = REGISTER["rollout"].scores
+    monkeypatch.setattr(REGISTER["rollout"], "scores", lambda self, record: change(scores(self, record)))
+    with pytest.raises(matrix.Hole):
         matrix.check(load("bert"), "rollout", "sequence")
 
 
-def test_another_target_than_the_one_asked_for_is_a_hole(load, monkeypatch):
+def test_another_target_is_a_hole(load, monkeypatch):
     explain = nbsal.Explainer.__call__
     monkeypatch.setattr(nbsal.Explainer, "__call__", lambda self, text, target: explain(self, text, "LABEL_2"))
-    with pytest.raises(matrix.Hole, match="LABEL_0"):
+    with pytest.raises(matrix.Hole):
         matrix.check(load("bert"), "rollout", "sequence")
 
 
-def test_any_other_error_is_no_refusal(load, monkeypatch):
-    monkeypatch.setattr(REGISTER["rollout"], "scores", lambda self, read: read.attention["none"])
-    with pytest.raises(KeyError):
-        matrix.check(load("bert"), "rollout", "sequence")
+@pytest.mark.parametrize("error", [KeyError("none"), ModelError("Unknown part.", part="none")])
+def test_any_other_error_is_no_refusal(load, monkeypatch, error):
+    def fail(self, record):
+        raise error
+
+    monkeypatch.setattr(REGISTER["rollout"], "scores", fail)
+    with pytest.raises(type(error)):
+        matrix.column("bert", load)
 
 
-def test_refusals_name_the_method_or_the_model(load):
-    with pytest.raises(ModelError, match=r"raw-attention@published reads .* nothing in causal .*with raw-attention"):
+def test_refusals_name_the_part_and_the_alternative(load):
+    with pytest.raises(ModelError) as caught:
         nbsal.Explainer(load("gpt2"), "raw-attention@published")
-    with pytest.raises(
-        ModelError, match=r"published rules .* DebertaV2ForSequenceClassification does not add .* plain name"
-    ):
+    assert caught.value.part == "first position" and "raw-attention instead" in str(caught.value)
+    with pytest.raises(ModelError) as caught:
         nbsal.Explainer(load("deberta-v2"), "lrp@published")("A joy.")
+    assert caught.value.part == "attention mask" and "DebertaV2ForSequenceClassification" in str(caught.value)
 
 
-def test_an_error_inside_the_blocks_is_not_blamed_on_the_mask(load, monkeypatch):
+def test_an_error_inside_the_blocks_is_not_blamed_on_the_mask(load):
     subject = load("bert")
 
-    def breaking(module, args, output):
-        raise ValueError("something else")
+    def fail(module, args, output):
+        raise ValueError("an error of the model")
 
-    handle = subject.blocks[1].register_forward_hook(breaking)
-    with pytest.raises(ValueError, match="something else"):
+    handle = subject.blocks[1].register_forward_hook(fail)
+    with pytest.raises(ValueError, match="an error of the model"):
         nbsal.Explainer(subject, "lrp@published")("A joy.")
     handle.remove()

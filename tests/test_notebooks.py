@@ -1,4 +1,4 @@
-"""Notebooks: each .ipynb says what its .py twin says, and carries outputs of which nothing changes from run to run."""
+"""Test that each .ipynb has the cells of its .py and outputs that do not depend on the run."""
 
 import copy
 import json
@@ -18,22 +18,22 @@ from tests import publish
 SCRIPTS = sorted(publish.FOLDER.glob("*.py"))
 NOTEBOOKS = sorted(publish.FOLDER.glob("*.ipynb"))
 KERNEL = {"name": "python3", "display_name": "Python 3"}
-LARGEST, LARGEST_PICTURE = 1_500_000, 300_000
+MOST_BYTES, MOST_PICTURE_BYTES = 1_500_000, 300_000
 by_name = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 
 
-@pytest.mark.parametrize("settings, ran", [("", False), ("--ignore-glob=notebooks/*.py", True)])
-def test_collecting_tests_runs_no_notebook(tmp_path, settings, ran):
-    """Unless the settings lose the part that keeps their sources from being imported for doctests."""
+@pytest.mark.parametrize(("option", "imported"), [("", False), ("--ignore-glob=notebooks/*.py", True)])
+def test_collecting_tests_runs_no_notebook(tmp_path, option, imported):
+    """The option in pyproject.toml prevents it: without the option, doctests import the scripts."""
     project = (publish.FOLDER.parent / "pyproject.toml").read_text(encoding="utf-8")
-    assert settings in project
-    (tmp_path / "pyproject.toml").write_text(project.replace(settings, ""), encoding="utf-8")
+    assert option in project
+    (tmp_path / "pyproject.toml").write_text(project.replace(option, ""), encoding="utf-8")
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "one.py").write_text("raise RuntimeError('a notebook ran')", encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "notebooks"]
-    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert ("a notebook ran" in found.stdout) == ran, found.stdout
-    assert ran or "no tests collected" in found.stdout, found.stdout
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ("a notebook ran" in result.stdout) == imported, result.stdout
+    assert imported or "no tests collected" in result.stdout, result.stdout
 
 
 def cells(path):
@@ -43,12 +43,12 @@ def cells(path):
     ]
 
 
-def code(notebook):
+def code_cells(notebook):
     return [cell for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
 
 
 @by_name
-def test_pairs_are_in_step(notebook):
+def test_notebooks_have_the_cells_of_their_scripts(notebook):
     script = notebook.with_suffix(".py")
     assert cells(script) == cells(notebook), f"run: jupytext --to ipynb --update {script.name} (the .py is the source)"
 
@@ -58,26 +58,27 @@ def test_every_script_has_its_notebook():
 
 
 @by_name
-def test_every_cell_has_run_in_order_and_none_failed(notebook):
-    found = code(notebook)
-    assert [cell.execution_count for cell in found] == list(range(1, len(found) + 1)), "run: python -m tests.publish"
-    kinds = {output.output_type for cell in found for output in cell.outputs}
+def test_every_cell_has_run_in_order_without_an_error(notebook):
+    executed = code_cells(notebook)
+    counts = [cell.execution_count for cell in executed]
+    assert counts == list(range(1, len(executed) + 1)), "run: python -m tests.publish"
+    kinds = {output.output_type for cell in executed for output in cell.outputs}
     assert kinds <= {"stream", "display_data", "execute_result"}
 
 
 @by_name
 def test_outputs_are_static_and_small(notebook):
-    read = nbformat.read(notebook, 4)
-    nbformat.validate(read)
-    cleaned = copy.deepcopy(read)
+    content = nbformat.read(notebook, 4)
+    nbformat.validate(content)
+    cleaned = copy.deepcopy(content)
     publish.clean(cleaned)
-    assert cleaned == read, f"run: python -m tests.publish {notebook.stem}"
-    assert publish.TRACES.findall(said(read)) == []
-    assert notebook.stat().st_size < LARGEST
+    assert cleaned == content, f"run: python -m tests.publish {notebook.stem}"
+    assert publish.TRACES.findall(text_outputs(content)) == []
+    assert notebook.stat().st_size < MOST_BYTES
 
 
-def said(notebook):
-    """All that a notebook says, pictures aside."""
+def text_outputs(notebook):
+    """The metadata and all outputs of a notebook as text, without pictures."""
     parts = [output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", [])]
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
@@ -85,7 +86,7 @@ def said(notebook):
     return json.dumps(notebook.metadata) + "\n".join(parts)
 
 
-def test_what_is_volatile_is_taken_out():
+def test_cleaning_removes_what_depends_on_the_run():
     picture = BytesIO()
     Image.new("RGBA", (3, 3), (1, 2, 3, 255)).save(picture, "PNG")
     view = {publish.WIDGET: {"model_id": "f00"}, "text/html": "<b>seen</b>", "text/plain": "View at 0x7f00deadbeef"}
@@ -103,34 +104,34 @@ def test_what_is_volatile_is_taken_out():
     publish.clean(notebook)
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert cell.metadata == {"tags": ["gallery-one"]}
-    kept = [output.get("text") or dict(output.data) for output in cell.outputs]
-    assert kept[:3] == [
+    outputs = [output.get("text") or dict(output.data) for output in cell.outputs]
+    assert outputs[:3] == [
         "kept",
         {"text/html": "<b>seen</b>", "text/plain": "View"},
         {"text/html": '<table id="T_1"><td id="T_1_row0">'},
     ]
-    assert len(kept) == 4 and publish.pictures(notebook)["one"].startswith(b"\x89PNG")
+    assert len(outputs) == 4 and publish.pictures(notebook)["one"].startswith(b"\x89PNG")
     again = copy.deepcopy(notebook)
     publish.clean(again)
     assert again == notebook
 
 
 @pytest.mark.parametrize("trace", ["/home/me/x", "/tmp/abc", r"C:\\Users\\me", "0x7f00dead", "2026-01-01 10:00"])
-def test_traces_of_a_machine_are_seen(trace):
+def test_paths_addresses_and_times_are_noticed(trace):
     assert publish.TRACES.search(f"saved in {trace}")
 
 
-def test_the_gallery_is_what_the_notebooks_drew():
-    drawn = {}
+def test_the_gallery_has_the_pictures_of_the_notebooks():
+    pictures = {}
     for path in NOTEBOOKS:
-        drawn |= publish.pictures(nbformat.read(path, 4))
-    assert drawn
-    for name, picture in drawn.items():
+        pictures |= publish.pictures(nbformat.read(path, 4))
+    assert pictures
+    for name, picture in pictures.items():
         assert (publish.FOLDER / "gallery" / f"{name}.png").read_bytes() == picture, "run: python -m tests.publish"
 
 
-def test_the_readme_shows_pictures_that_are_there_and_small():
-    readme = (publish.FOLDER.parent / "README.md").read_text(encoding="utf-8")
+def test_the_gallery_page_shows_every_picture_and_they_are_small():
+    page = (publish.FOLDER / "gallery" / "README.md").read_text(encoding="utf-8")
     pictures = sorted(Path(publish.FOLDER / "gallery").glob("*.png"))
-    assert pictures and all(picture.stat().st_size < LARGEST_PICTURE for picture in pictures)
-    assert [picture.name for picture in pictures if f"notebooks/gallery/{picture.name}" not in readme] == []
+    assert pictures and all(picture.stat().st_size < MOST_PICTURE_BYTES for picture in pictures)
+    assert [picture.name for picture in pictures if f"]({picture.name})" not in page] == []

@@ -1,4 +1,4 @@
-"""Progress and cancel, the one protocol."""
+"""Progress reports and cancellation."""
 
 import threading
 
@@ -10,34 +10,34 @@ from nbsal.progress import Meter
 
 @pytest.mark.parametrize("total", [2, None])
 def test_reports_each_step_with_its_total(total):
-    seen = []
-    with Meter(total, lambda *step: seen.append(step)) as meter:
+    reports = []
+    with Meter(total, lambda *report: reports.append(report)) as meter:
         meter.step()
         meter.step()
-    assert seen == [(1, total), (2, total)]
+    assert reports == [(1, total), (2, total)]
 
 
-def test_cancel_is_seen_before_the_next_step():
+def test_cancellation_takes_effect_before_the_next_step():
     cancel = threading.Event()
     with Meter(5, cancel=cancel) as meter:
         meter.check()
         meter.step(2)
         cancel.set()
-        with pytest.raises(Cancelled, match="after 2 of 5"):
+        with pytest.raises(Cancelled, match="2 of 5"):
             meter.check()
 
 
-def test_a_bar_shows_for_long_work_only(capsys):
+def test_a_bar_is_shown_for_long_calls_only(capsys):
     with Meter(3, progress=True) as meter:
         meter.step(3)
     assert capsys.readouterr().err == ""
     assert meter._bar.n == 3 and meter._bar.delay == 1.0
 
 
-def test_parts_make_up_whole_steps():
-    """Smaller steps are told as whole ones, each once; what a part left untold is made up for."""
-    seen = []
-    with Meter(4, lambda *at: seen.append(at)) as meter:
+def test_smaller_steps_add_up_to_whole_steps():
+    """Each whole step is reported once, and `reach` makes up for steps that a part left out."""
+    reports = []
+    with Meter(4, lambda *report: reports.append(report)) as meter:
         part = meter.part(2, 10)
         for _ in range(10):
             part.step()
@@ -46,12 +46,12 @@ def test_parts_make_up_whole_steps():
         meter.reach(3)
         inner = meter.part(1, 1).part(1, 3)
         inner.step(2)
-        assert seen[-1] == (3, 4)
+        assert reports[-1] == (3, 4)
         inner.reach(3)
-    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert reports == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-def test_parts_stop_with_the_whole():
+def test_parts_are_cancelled_with_the_whole():
     cancel = threading.Event()
     part = Meter(4, cancel=cancel).part(2, 10)
     part.check()

@@ -1,6 +1,7 @@
-"""Whatever happens inside an explanation, the model and the process are afterwards as they were before."""
+"""Explanations leave the model and the process unchanged, even after an error."""
 
 import dataclasses
+import functools
 import threading
 
 import pytest
@@ -20,7 +21,7 @@ MASK = HeadMask.from_array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]])
 
 
 def state(subject):
-    """Everything that an explanation could leave changed."""
+    """Everything that an explanation might change."""
     model = subject.model
     return {
         "attention": model.config._attn_implementation,
@@ -33,7 +34,7 @@ def state(subject):
             for m in model.modules()
         ],
         "forward": [module.__dict__.get("forward") for module in model.modules()],
-        "rng": torch.get_rng_state().tolist(),
+        "rng": torch.get_rng_state().numpy().tobytes(),
         "registry": (sorted(ALL_ATTENTION_FUNCTIONS), sorted(ALL_MASK_ATTENTION_FUNCTIONS)),
         "grad mode": torch.is_grad_enabled(),
         "modes": torch.overrides._get_overloaded_args is not None
@@ -45,12 +46,18 @@ class Broken(Exception):
     """Raised by a method under test."""
 
 
+@pytest.fixture(scope="module")
+def shared(load):
+    """shared(architecture) -> one subject for all tests of this file, since each must leave it unchanged."""
+    return functools.cache(load)
+
+
 def succeed(subject, explain):
     explain(axioms.TEXTS[0])
 
 
 def fail(error):
-    """An outcome in which the model itself raises, in the middle of its forward."""
+    """An outcome in which the model raises in the middle of its forward pass."""
 
     def run(subject, explain):
         def raising(module, args, output):
@@ -67,7 +74,7 @@ def fail(error):
 
 
 def fail_in_method(error):
-    """An outcome in which the method raises after its trace was recorded."""
+    """An outcome in which the method raises after the trace was recorded."""
 
     def run(subject, explain):
         class Raising(type(explain.method)):
@@ -92,20 +99,20 @@ OUTCOMES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:attention-gradcam finds no evidence")
+@pytest.mark.filterwarnings("ignore:attention-gradcam")
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("name", catalogue.names())
-def test_methods_restore_everything(load, name, outcome):
-    made = catalogue.create(name, **({"mask": MASK} if name.startswith("mask-lrp") else {}))
+def test_methods_restore_everything(shared, name, outcome):
+    method = catalogue.create(name, **({"mask": MASK} if name.startswith("mask-lrp") else {}))
     for architecture in ARCHITECTURES:
-        if architecture == "deberta-v2" and made.family == "relevance" and made.rules.mask:
-            continue  # it does not add masks to its scores, and says so
+        if architecture == "deberta-v2" and method.family == "relevance" and method.rules.mask:
+            continue  # it adds no mask to its attention scores
         if name == "alti" and architecture not in alti.PARTS:
             continue
-        if isinstance(made, FirstRow) and architecture == "llama":
-            continue  # its first position sees nothing but itself
-        subject = load(architecture)
-        explain = nbsal.Explainer(subject, made)
+        if isinstance(method, FirstRow) and architecture == "llama":
+            continue  # its first position attends only to itself
+        subject = shared(architecture)
+        explain = nbsal.Explainer(subject, method)
         for training in (False, True):
             subject.model.train(training)
             before = state(subject)
@@ -114,22 +121,22 @@ def test_methods_restore_everything(load, name, outcome):
         subject.model.eval()
 
 
-OWN = [name for name in catalogue.names() if "forward" in catalogue.create(name).needs]
+RUNS_MODEL = [name for name in catalogue.names() if "forward" in catalogue.create(name).needs]
 
 
 @pytest.mark.parametrize("error", [Broken(), KeyboardInterrupt()])
-@pytest.mark.parametrize("name", OWN)
-def test_forwards_of_a_methods_own_restore_everything(load, name, error):
-    """The model raises in its second forward: the trace is recorded by then, and the method at its work."""
+@pytest.mark.parametrize("name", RUNS_MODEL)
+def test_methods_that_run_the_model_restore_everything(shared, name, error):
+    """The model raises in its second forward pass, after the trace was recorded."""
     for architecture in ("bert", "albert", "llama"):
-        subject, calls = load(architecture), []
+        subject, calls = shared(architecture), []
 
-        def breaking(module, args, output, calls=calls):
+        def raise_in_second_call(module, args, output, calls=calls):
             calls.append(module)
             if len(calls) == 2:
                 raise error
 
-        handle = subject.model.register_forward_hook(breaking)
+        handle = subject.model.register_forward_hook(raise_in_second_call)
         before = state(subject)
         with pytest.raises(type(error)):
             nbsal.Explainer(subject, name)(axioms.TEXTS[0])
@@ -139,15 +146,15 @@ def test_forwards_of_a_methods_own_restore_everything(load, name, error):
 
 @pytest.mark.parametrize("outcome", ["success", "error in the model", "interrupt in the model"])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_attention_traces_restore_everything(load, architecture, outcome):
-    subject = load(architecture)
+def test_attention_traces_restore_everything(shared, architecture, outcome):
+    subject = shared(architecture)
     before = state(subject)
-    attend = lambda text: trace.record(subject, subject.encode(text), needs=trace.NEEDS)  # noqa: E731
-    OUTCOMES[outcome](subject, attend)
+    record_text = lambda text: trace.record(subject, subject.encode(text), needs=trace.NEEDS)  # noqa: E731
+    OUTCOMES[outcome](subject, record_text)
     assert state(subject) == before
 
 
-def test_the_matrix_catches_what_is_left_behind(load):
+def test_state_detects_changes(load):
     subject = load("bert")
     before = state(subject)
     handle = subject.blocks[0].register_forward_hook(lambda module, args, output: None)
@@ -163,33 +170,33 @@ def test_the_matrix_catches_what_is_left_behind(load):
 def test_frozen_models_stay_frozen_and_give_the_same_scores(load):
     subject = load("bert")
     explain = nbsal.Explainer(subject, "gradcam", layer=1)
-    free = explain(axioms.TEXTS[0]).scores
+    trainable = explain(axioms.TEXTS[0]).scores
     subject.model.requires_grad_(False)
     try:
         frozen = explain(axioms.TEXTS[0]).scores
         assert not any(parameter.requires_grad for parameter in subject.model.parameters())
     finally:
         subject.model.requires_grad_(True)
-    assert axioms.relative(frozen, free) < 1e-12
+    assert axioms.relative(frozen, trainable) < 1e-12
 
 
 @pytest.mark.parametrize("name", ["decoded-gradcam", "smooth", "deeplift-shap", "occlusion@thermostat", "mask-lrp"])
 @pytest.mark.parametrize("outside", [torch.no_grad, torch.inference_mode])
-def test_callers_without_gradients(load, outside, name):
+def test_explanations_inside_no_grad(load, outside, name):
     explain = nbsal.Explainer(load("bert"), name, **({"mask": MASK} if name == "mask-lrp" else {}))
     inside = explain(axioms.TEXTS[0]).scores
     with outside():
         assert axioms.relative(explain(axioms.TEXTS[0]).scores, inside) < 1e-12
 
 
-def test_two_threads_on_one_subject(load):
+def test_several_threads_on_one_subject(load):
     explain = nbsal.Explainer(load("bert"), "decoded-gradcam")
-    alone = explain(axioms.TEXTS[0]).scores
-    found = []
-    work = lambda: found.extend(explain(axioms.TEXTS[0]).scores for _ in range(5))  # noqa: E731
+    truth = explain(axioms.TEXTS[0]).scores
+    results = []
+    work = lambda: results.extend(explain(axioms.TEXTS[0]).scores for _ in range(5))  # noqa: E731
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 15 and all(axioms.relative(scores, alone) < 1e-12 for scores in found)
+    assert len(results) == 15 and all(axioms.relative(scores, truth) < 1e-12 for scores in results)

@@ -1,4 +1,4 @@
-"""Tiny random models of many architectures, each saved and loaded as a checkpoint of its own."""
+"""Tiny random models of many architectures, saved and loaded as checkpoints."""
 
 import math
 from collections import Counter
@@ -19,7 +19,7 @@ CORPUS = [
     "Who wrote the book about the river and the mountain?",
 ]
 SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
-# Weights larger than usual: tiny models of the usual scale hardly react to their input.
+# Weights are larger than usual: otherwise the output of tiny models hardly depends on their input.
 COMMON = {"initializer_range": 0.15, "max_position_embeddings": 64}
 ENCODERS = {
     "bert": ("BertConfig", SIZES, "wordpiece"),
@@ -50,7 +50,7 @@ FIRST_POSITION = {
     "roberta": 1,
     "xlm-roberta": 1,
     "mpnet": 2,
-}  # the one after the padding id; MPNet's is 1 whatever it says
+}  # the position after the padding id; MPNet's padding id is 1 whatever its configuration says
 HEADS = {
     "sequence": "AutoModelForSequenceClassification",
     "span": "AutoModelForQuestionAnswering",
@@ -62,8 +62,9 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def pieces() -> list[tuple[str, float]]:
-    """Letters and common parts of the corpus' words, with a log-probability each; counted here because
-    a trainer breaks ties by chance, and then every run would test other inputs.
+    """Letters and frequent parts of words of the corpus, with log-probabilities.
+
+    A trainer would break ties at random, so that every run would test different inputs.
     """
     words = [f"▁{word}" for text in CORPUS for word in text.split()]
     spans = [word[i:j] for word in words for i in range(len(word)) for j in range(i + 1, min(len(word), i + 5) + 1)]
@@ -76,7 +77,7 @@ def pieces() -> list[tuple[str, float]]:
 
 
 def wordpieces() -> list[str]:
-    """The same parts as WordPiece writes them."""
+    """The same parts in WordPiece notation."""
     starts = {piece[1:].lower() for piece, _ in pieces() if piece.startswith("▁")}
     inner = {piece.lower() for piece, _ in pieces() if not piece.startswith("▁")}
     letters = {piece for piece in inner if len(piece) == 1}
@@ -85,62 +86,61 @@ def wordpieces() -> list[str]:
 
 @cache
 def tokenizer(kind: str) -> PreTrainedTokenizerFast:
-    """A tokenizer of that manner for a few sentences: WordPiece, byte-level BPE or sentence pieces."""
+    """A small tokenizer of that kind: "wordpiece", "bytes" (byte-level BPE) or "pieces" (SentencePiece)."""
     if kind == "wordpiece":
         vocabulary = {piece: i for i, piece in enumerate(SPECIAL + wordpieces())}
-        made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-        made.normalizer = normalizers.BertNormalizer(lowercase=True)
-        made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        made.decoder = decoders.WordPiece()
-        made.add_special_tokens(SPECIAL)
+        result = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+        result.normalizer = normalizers.BertNormalizer(lowercase=True)
+        result.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        result.decoder = decoders.WordPiece()
+        result.add_special_tokens(SPECIAL)
     elif kind == "bytes":
-        made = Tokenizer(models.BPE())
-        made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        made.decoder = decoders.ByteLevel()
+        result = Tokenizer(models.BPE())
+        result.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        result.decoder = decoders.ByteLevel()
         alphabet = pre_tokenizers.ByteLevel.alphabet()
         options = {"special_tokens": SPECIAL, "initial_alphabet": alphabet, "show_progress": False}
-        made.train_from_iterator(CORPUS, training.BpeTrainer(vocab_size=320, **options))
+        result.train_from_iterator(CORPUS, training.BpeTrainer(vocab_size=320, **options))
     else:
-        made = Tokenizer(models.Unigram([(special, 0.0) for special in SPECIAL] + pieces(), unk_id=1))
-        made.normalizer = normalizers.NFKC()
-        made.pre_tokenizer = pre_tokenizers.Metaspace()
-        made.decoder = decoders.Metaspace()
-        made.add_special_tokens(SPECIAL)
-    cls, sep = made.token_to_id("[CLS]"), made.token_to_id("[SEP]")
-    made.post_processor = processors.TemplateProcessing(
+        result = Tokenizer(models.Unigram([(special, 0.0) for special in SPECIAL] + pieces(), unk_id=1))
+        result.normalizer = normalizers.NFKC()
+        result.pre_tokenizer = pre_tokenizers.Metaspace()
+        result.decoder = decoders.Metaspace()
+        result.add_special_tokens(SPECIAL)
+    cls, sep = result.token_to_id("[CLS]"), result.token_to_id("[SEP]")
+    result.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", cls), ("[SEP]", sep)]
     )
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL, strict=True))
-    return PreTrainedTokenizerFast(tokenizer_object=made, model_max_length=64, **names)
+    return PreTrainedTokenizerFast(tokenizer_object=result, model_max_length=64, **names)
 
 
 def config(name: str, **settings):
     """The tiny configuration of an architecture."""
-    kind, sizes, manner = ARCHITECTURES[name]
-    size = len(tokenizer(manner))
+    config_class, sizes, tokenizer_kind = ARCHITECTURES[name]
+    size = len(tokenizer(tokenizer_kind))
     ids = {"vocab_size": size, "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
     if name == "modernbert":
         ids |= {"cls_token_id": 2, "sep_token_id": 3}
-    made = getattr(transformers, kind)(**COMMON | ids | sizes | settings)
-    made.vocab_size = size
-    return made
+    result = getattr(transformers, config_class)(**COMMON | ids | sizes | settings)
+    result.vocab_size = size
+    return result
 
 
 def model(name: str, head: str, seed: int = 0, **settings):
     """A random model of that architecture with that head."""
     torch.manual_seed(seed)
     settings = {"num_labels": 2 if head == "span" else 3} | settings
-    made = getattr(transformers, HEADS[head]).from_config(config(name, **settings))
-    return made.eval()
+    return getattr(transformers, HEADS[head]).from_config(config(name, **settings)).eval()
 
 
 def lm_head(name: str) -> str:
-    """Which kind of LM head the architecture has."""
+    """The kind of LM head of an architecture."""
     return "causal" if name in DECODERS else "masked"
 
 
 def save(folder: Path, name: str, head: str, seed: int = 0, **settings) -> Path:
-    """A checkpoint folder with model and tokenizer, made once."""
+    """A checkpoint folder with model and tokenizer, written on first use."""
     path = folder / f"{name}-{head}-{seed}-{abs(hash(str(settings))) % 10**6}"
     if not path.exists():
         model(name, head, seed, **settings).save_pretrained(path)

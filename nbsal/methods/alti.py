@@ -77,7 +77,7 @@ class ALTI(Method):
         kind = subject.model.config.model_type
         if kind not in PARTS:
             message = f"alti cannot read the blocks of {kind}. It supports these encoders: {', '.join(PARTS)}."
-            raise ModelError(message, part="blocks")
+            raise ModelError(message, part="post-norm blocks")
         return self
 
     def layers(self, depth: int) -> set[int]:

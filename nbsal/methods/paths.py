@@ -223,7 +223,7 @@ class GradientShap(PathMethod):
     family="gradient",
     needs={"hidden", "forward"},
     paper="Lundberg and Lee 2017, as captum runs it",
-    cost=Cost(1 + 3 * BASELINES + TOKEN_BASELINES, backwards=BASELINES),
+    cost=Cost(1 + 3 * BASELINES + TOKEN_BASELINES, backwards=2 * BASELINES),
     promise={"signed", "about_target", "not_complete", "reports_gap", "zero_at_special_in_layer_0"},
 )
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.errors import UnknownName
+from nbsal.errors import InputError, UnknownName
 from nbsal.model import architecture, batching
 from nbsal.model.masking import TOKENS, MaskedModel
 from nbsal.model.subject import Subject
@@ -99,8 +99,9 @@ def check_baseline(subject: Subject, kind: str, argument: str = "baseline") -> N
     """Refuse a baseline that does not exist, or that this subject lacks the token for."""
     if kind not in BASELINES:
         raise UnknownName(argument, kind, BASELINES)
-    if kind != "zero":
-        MaskedModel(subject, kind)
+    if kind == "mask" and getattr(subject.tokenizer, "mask_token_id", None) is None:
+        message = f"{argument}='mask', but {subject.name} has no mask token. Choose 'zero' or 'pad'."
+        raise InputError(message, argument=argument, value=kind)
 
 
 def copies_per_batch(trace: Trace) -> int:

@@ -180,7 +180,7 @@ class MaskedModel:
 
         A result for one length holds for all shorter ones: test the longest text first, then the middle one.
         """
-        by_length = {len(row): row for row in rows if not self._droppable.is_known(len(row))}
+        by_length = {len(row): row for row in rows if not self._droppable.is_tested(len(row))}
         untested = sorted(by_length)
         if untested and not self._positions_match(by_length[untested[-1]]):
             self._passes_positions, self._droppable, untested = False, _DroppableLengths(shortest_failed=0), []
@@ -188,7 +188,7 @@ class MaskedModel:
         while untested:
             length = untested[next_index]
             self._droppable.add(length, self._drops_exactly(by_length[length]))
-            untested = [length for length in untested if not self._droppable.is_known(length)]
+            untested = [length for length in untested if not self._droppable.is_tested(length)]
             next_index = len(untested) // 2
 
     def _positions_match(self, row: Row) -> bool:
@@ -262,7 +262,7 @@ class _DroppableLengths:
     def holds(self, length: int) -> bool:
         return length <= self.longest_exact
 
-    def is_known(self, length: int) -> bool:
+    def is_tested(self, length: int) -> bool:
         return length <= self.longest_exact or length >= self.shortest_failed
 
     def add(self, length: int, exact: bool) -> None:

@@ -22,9 +22,9 @@ POINTS = 72.0  # per inch
 WIDTH = 7.0  # inches
 SIZE = 9.0  # points
 LINE, GAP, MARGIN = 14.0, 8.0, 8.0  # points
-LONGEST = 60  # characters of a piece that is not broken further
+LONGEST = 40  # characters of a word that stay in one line
 SPACE = 1.35  # factor for spaces: at a low resolution words are drawn a little wider than measured
-TEXT = "black"
+TEXT, FAINT_TEXT = "black", "0.35"
 DPI = 200
 RIGHT_TO_LEFT = ("R", "AL")  # categories of characters that are written from right to left
 
@@ -77,7 +77,7 @@ def draw(texts: Sequence[ScoredText], width: float = WIDTH, notes: Sequence[str]
         top += GAP
     for note in notes:
         for line in wrap(note, room):
-            top = _write(ax, line, top)
+            top = _write(ax, line, top, colour=FAINT_TEXT)
     height = top + MARGIN + below * POINTS
     figure.set_size_inches(width, height / POINTS)
     ax.set_ylim(height, 0)
@@ -100,19 +100,21 @@ def png(figure: "Figure") -> bytes:
 
 
 def break_lines(parts: Sequence[Sequence[ScoredSpan]], room: float, bold: bool = False) -> Iterator[Piece]:
-    """Break a scored text, or both texts of a pair, into lines of `room` points without breaking words."""
+    """Break a scored text, or both texts of a pair, into lines of `room` points, if possible between words."""
     line = 0
     for number, part in enumerate(parts):
         line += bool(number)
         left = 0.0
         mirrored = _is_right_to_left(part)
         for word in _words(part):
-            widths = [text_width(text, bold) * (SPACE if text.isspace() else 1) for text, _ in word]
+            widths = [SPACE * text_width(" ", bold) if text.isspace() else text_width(text, bold) for text, _ in word]
             if word[0][0] == "\n" or (left and left + sum(widths) > room):
                 line, left = line + 1, 0.0
             for (text, score), width in zip(word, widths, strict=True):
                 if text.isspace() and not left:
                     continue
+                if left and sum(widths) > room and left + width > room:  # a word wider than a line
+                    line, left = line + 1, 0.0
                 yield Piece(text, score, room - left - width if mirrored else left, line, width)
                 left += width
 
@@ -154,9 +156,9 @@ def _is_right_to_left(part: Sequence[ScoredSpan]) -> bool:
     return next((direction for direction in directions if direction in ("L", *RIGHT_TO_LEFT)), "L") != "L"
 
 
-def _write(ax: "Axes", line: str, top: float, **style: Any) -> float:
+def _write(ax: "Axes", line: str, top: float, colour: str = TEXT, bold: bool = False) -> float:
     """Write one line of plain text; return where the next one begins."""
-    ax.text(MARGIN, top, line, fontproperties=_font(line, **style), va="top", color=TEXT, parse_math=False)
+    ax.text(MARGIN, top, line, fontproperties=_font(line, bold), va="top", color=colour, parse_math=False)
     return top + LINE
 
 

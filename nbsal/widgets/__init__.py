@@ -1,4 +1,4 @@
-"""Views of explanations for notebooks: each an anywidget, bound to a live explainer or to a result.
+"""Views of explanations for notebooks; each is an anywidget that shows an explainer or a finished result.
 
 >>> import nbsal
 >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")

@@ -135,8 +135,7 @@ class View(AnyWidget):
 
     def render_png(self) -> bytes:
         """The result as PNG."""
-        name = type(self).__name__
-        raise InputError(f"{name} has no picture. Implement {name}.render_png(self) -> bytes to export PNG.")
+        raise InputError(f"{type(self).__name__} has no picture. Implement render_png(self) to return one as bytes.")
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
         """Return the initial traits of a view that computes with an explainer."""
@@ -192,17 +191,15 @@ class View(AnyWidget):
     def cancel(self) -> None:
         """Cancel the current request; the previous result stays on display."""
         with self._lock:
-            if (job := self._job) is None:
-                return
-            self.status = "cancelling"
-            if self._worker.withdraw(job):
-                self._settle("cancelled")
+            if self._job is not None:
+                self.status = "cancelling"
+                if self._worker.withdraw(self._job):
+                    self._settle("cancelled")
 
     def wait(self, timeout: float | None = None) -> "View":
         """Wait until the current request is done; raise its error if it failed."""
         if self._worker.here:
-            message = "wait() was called on the worker of this view, which would wait for itself."
-            raise InputError(f"{message} Use the argument of compute() instead.")
+            raise InputError("wait() was called on the worker of this view, which would wait for itself.")
         with self._lock:
             if not self._lock.wait_for(lambda: self._job is None, timeout):
                 raise TimeoutError(f"{type(self).__name__} is still computing after {timeout} seconds.")
@@ -212,10 +209,7 @@ class View(AnyWidget):
 
     def on_select(self, callback: Callable[["pandas.DataFrame"], object], remove: bool = False) -> None:
         """Call `callback(self.selected())` whenever the selection changes; `remove` stops that."""
-        if remove:
-            self._callbacks.remove(callback)
-        else:
-            self._callbacks.append(callback)
+        (self._callbacks.remove if remove else self._callbacks.append)(callback)
 
     def selected(self) -> "pandas.DataFrame":
         """The selected tokens, one row each."""
@@ -257,8 +251,11 @@ class View(AnyWidget):
         if kind not in exports:
             raise UnknownName("kind", kind, exports)
         mime, write = exports[kind]
-        name = f"{type(self).__name__.lower()}.{kind}"
-        return {"mime": mime, "name": name, "content": export.text_or_base64(write())}
+        return {
+            "mime": mime,
+            "name": f"{type(self).__name__}.{kind}".lower(),
+            "content": export.text_or_base64(write()),
+        }
 
     def __setattr__(self, name: str, value: Any) -> None:
         with self._lock:
@@ -322,10 +319,9 @@ class View(AnyWidget):
     def _fail(self, error: BaseException) -> None:
         if isinstance(error, Cancelled):
             self._settle("cancelled")
-            return
-        self._failure = error
-        self.error = error_text(error)
-        self._settle("error")
+        else:
+            self._failure, self.error = error, error_text(error)
+            self._settle("error")
 
     def _require_result(self) -> None:
         """Wait for the first result; on the worker, which cannot wait, only check that there is one."""
@@ -370,10 +366,9 @@ class View(AnyWidget):
 
     def _reply(self, message_id: Any, handler: Callable[..., Any], arguments: dict[str, Any]) -> None:
         try:
-            reply = {"id": message_id, "reply": handler(**arguments)}
+            self.send({"id": message_id, "reply": handler(**arguments)})
         except Exception as error:
-            reply = {"id": message_id, "error": error_text(error)}
-        self.send(reply)
+            self.send({"id": message_id, "error": error_text(error)})
 
     def _title(self) -> str:
         caption = getattr(self.result, "caption", None)

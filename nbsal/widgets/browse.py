@@ -179,9 +179,7 @@ class Browse(CorpusView):
         body = "".join(f"<tr>{_row_html(entry, saliency)}</tr>" for entry, saliency in page.rows)
         table = f'<table style="border-collapse:collapse"><tr>{head}</tr>{body}</table>'
         opened = "" if page.opened is None else page.opened.to_html()
-        return html.block_html(
-            page.caption(), f'<div style="overflow-x:auto">{table}</div>{opened}', page.notes()
-        )
+        return html.block_html(page.caption(), f'<div style="overflow-x:auto">{table}</div>{opened}', page.notes())
 
     def render_png(self) -> bytes:
         page: TablePage = self.result
@@ -250,7 +248,7 @@ def _short_text(saliency: Saliency) -> list[list[Any]]:
 def _heading(entry: Entry) -> str:
     """A text's number, prediction, confidence and label in one line."""
     label = "" if entry.label is None else f", {'misclassified' if entry.misclassified else 'correct'}: {entry.label}"
-    return f"{entry.number}  {entry.prediction} ({entry.confidence:.1%}){label}"
+    return f"Text {entry.number}: {entry.prediction} ({entry.confidence:.1%}){label}"
 
 
 def _row_html(entry: Entry, saliency: Saliency) -> str:

@@ -100,7 +100,7 @@ class CachedView(HighlightView):
         """The value of a part on display, or None."""
         return self._computed.parts.get(name) if isinstance(self._computed, TextResult) else None
 
-    def parts_wanted(self, inputs: dict[str, Any]) -> Iterable[str]:
+    def active_parts(self, inputs: dict[str, Any]) -> Iterable[str]:
         """The parts to compute; others are only shown if their cached values are still valid."""
         return self.parts
 
@@ -119,7 +119,7 @@ class CachedView(HighlightView):
             cache = self._values.setdefault(name, LastValue())
             if part.keeps_previous or cache.is_for(keys[name]):
                 result.parts[name] = cache.value
-        for name in self.parts_wanted(inputs):
+        for name in self.active_parts(inputs):
             if self._values[name].is_for(keys[name]):
                 continue
             if self.result is not saliency:

@@ -49,7 +49,7 @@ class WordClouds:
     def caption(self) -> str:
         """What the clouds show."""
         texts = f" of {self.text_count} texts" if self.text_count else ""
-        return f"top {self.count} {self.cloud.unit}s of each class{texts}"
+        return f"Top {self.count} {self.cloud.unit}s of each class{texts}"
 
     def notes(self) -> list[str]:
         """How far the classes overlap."""
@@ -143,7 +143,7 @@ class Clouds(CorpusView):
         unit = inputs["unit"]
         cloud = self.plain_result
         if not isinstance(cloud, Cloud):
-            cloud = self._cloud.get((id(saliencies), len(saliencies), unit), lambda: rank(saliencies, self.idf, unit=unit))
+            cloud = self._cloud.get((saliencies, unit), lambda: rank(saliencies, self.idf, unit=unit))
         picked = tuple(inputs["picked"]) if inputs["picked"] else None
         texts = _texts_with(saliencies, unit, *picked) if picked else []
         return WordClouds(cloud, inputs["k"], picked, texts, len(saliencies))
@@ -156,7 +156,7 @@ class Clouds(CorpusView):
         return {
             "_clouds": [self._cloud_traits(result, label) for label in result.cloud.labels],
             "_texts_shown": {"picked": result.picked, "count": len(result.texts), "texts": texts},
-            "_result": {"notes": [f"{result.caption()}.".capitalize(), *result.notes()]},
+            "_result": {"notes": [f"{result.caption()}.", *result.notes()]},
         }
 
     def render_html(self) -> str:
@@ -222,7 +222,9 @@ def _texts_with(
         if saliency.prediction != label:
             continue
         if unit == "word":
-            positions = [i for own in saliency.words if display_word(own.text.lower()) == word for i in own.tokens]
+            positions = [
+                i for entry in saliency.words if display_word(entry.text.lower()) == word for i in entry.tokens
+            ]
         else:
             positions = [i for i in saliency.row.content if display_word(saliency.tokens[i]) == word]
         if positions:

@@ -11,7 +11,7 @@ from nbsal.evaluation._agreement import jaccard, kendall
 from nbsal.explainer import Explainer
 from nbsal.render import html, text_lines
 from nbsal.render.text_lines import ScoredText
-from nbsal.saliency import Explanation, Floats, Saliency
+from nbsal.saliency import Floats, Saliency
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.explainer_view import (
     NO_CHOICES,
@@ -102,8 +102,8 @@ class ComparedPair:
     def notes(self) -> list[str]:
         """The agreement, the scale, and how each explanation was computed."""
         largest = f"{self.first.largest:.3g} and {self.second.largest:.3g}"
-        full = "each one's own largest score" if self.scale == "own" else "the larger of the two"
-        return [self.agreement_text(), f"Largest scores: {largest}; full colour at {full}.", *self.provenance_notes()]
+        scale = "each text is scaled to its own" if self.scale == "own" else "both texts are scaled to the larger one"
+        return [self.agreement_text(), f"Largest scores: {largest}; {scale}.", *self.provenance_notes()]
 
     def provenance_notes(self) -> list[str]:
         """How each explanation was computed; what holds for both is stated once."""
@@ -152,7 +152,7 @@ class Compare(HighlightView):
         settings = {f"other_{name}": value for name, value in method_traits(self.other.method).items()}
         return super().from_explainer(explainer) | settings | {"_other_choices": view_choices(self.other)}
 
-    def from_result(self, result: Explanation) -> dict[str, Any]:
+    def from_result(self, result: Any) -> dict[str, Any]:
         settings = result_traits(self.other)
         return super().from_result(result) | {f"other_{name}": settings[name] for name in ("method", "layer", "tau")}
 
@@ -175,9 +175,11 @@ class Compare(HighlightView):
         other_inputs = {name: inputs[f"other_{name}"] for name in SECOND_SETTINGS} | {"text": inputs["text"]}
         explainers = with_settings(self.explainer, inputs), with_settings(self.other, other_inputs)
         if self.other.subject is self.explainer.subject and other_inputs["target"] == inputs["target"]:
-            return ComparedPair(*self.explain_each(explainers, inputs, job))
-        first = self.explain(explainers[0], inputs, job)
-        return ComparedPair(first, self.explain(explainers[1], other_inputs, job))
+            first, second = self.explain_each(explainers, inputs, job)
+        else:
+            first = self.explain(explainers[0], inputs, job)
+            second = self.explain(explainers[1], other_inputs, job)
+        return ComparedPair(first, second)
 
     def publish(self, result: ComparedPair) -> dict[str, Any]:
         first, second = result.first, result.second

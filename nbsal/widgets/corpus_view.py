@@ -37,7 +37,7 @@ class CorpusView(View):
             raise InputError(message, argument="texts", value=None)
         return {}
 
-    def from_result(self, result: Sequence[Saliency]) -> dict[str, Any]:
+    def from_result(self, result: Any) -> dict[str, Any]:
         if self._texts or isinstance(result, str) or not result:
             message = f"{type(self).__name__} shows an Explainer with texts, or a sequence of at least one Saliency."
             raise InputError(message, argument="source", value=result)

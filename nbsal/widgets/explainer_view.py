@@ -76,7 +76,7 @@ class ExplainerView(View):
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
         return method_traits(explainer.method) | {"_choices": view_choices(explainer, self.layer_methods_only)}
 
-    def from_result(self, result: Explanation) -> dict[str, Any]:
+    def from_result(self, result: Any) -> dict[str, Any]:
         return result_traits(result) | {"_live": False}
 
     @traitlets.validate("method")
@@ -140,8 +140,7 @@ def with_settings(explainer: Explainer, inputs: dict[str, Any]) -> Explainer:
     >>> with_settings(explain, {"method": "gradcam", "layer": 2, "tau": None}).method
     GradCAM(layer=2)
     """
-    own = explainer.method
-    method = own if inputs["method"] == own.name else catalogue.create(inputs["method"])
+    method = explainer.method if inputs["method"] == explainer.method.name else catalogue.create(inputs["method"])
     if isinstance(method, Decoded):
         method = replace(method, tau=inputs["tau"], method=replace(method.method, layer=inputs.get("layer")))
     elif isinstance(method, LayerMethod):
@@ -151,11 +150,11 @@ def with_settings(explainer: Explainer, inputs: dict[str, Any]) -> Explainer:
 
 def view_choices(explainer: Explainer, layer_methods_only: bool = False) -> dict[str, Any]:
     """What the page may choose from: classes, layers, and methods as [name, family, has a layer, has a tau]."""
-    subject, own = explainer.subject, explainer.method
+    subject, current = explainer.subject, explainer.method
     catalogued: dict[str, Method] = {name: catalogue.create(name) for name in catalogue.names()}
     methods = [
         [name, method.family, isinstance(method, LayerMethod | Decoded), isinstance(method, Decoded)]
-        for name, method in (catalogued | {own.name: own}).items()
+        for name, method in (catalogued | {current.name: current}).items()
         if (subject._lm_head is not None or not isinstance(method, Decoded))
         and (not layer_methods_only or isinstance(method, LayerMethod | Decoded))
     ]

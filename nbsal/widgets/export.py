@@ -1,4 +1,4 @@
-"""Pages: a view as a file of its own, with its scripts inlined, and as a cell output that stays in the notebook."""
+"""Exports of a view: an HTML file with its scripts inlined, and cell outputs that stay in the notebook."""
 
 import base64
 import json
@@ -10,30 +10,30 @@ from typing import Any
 from nbsal.render import html
 
 STATIC = Path(__file__).parent / "static"
-_CONTAINER = {"_esm", "_css", "layout", "tabbable", "tooltip"}
+_INTERNAL = {"_esm", "_css", "layout", "tabbable", "tooltip"}  # synced traits that a page does not need
 
 
 @dataclass(frozen=True)
 class Frozen:
-    """A view as it stood; a notebook keeps and shows it without Python."""
+    """A snapshot of a view, which a notebook saves and shows without Python."""
 
     html: str
-    said: str
+    text: str
 
     def _repr_html_(self) -> str:
         return self.html
 
     def __repr__(self) -> str:
-        return self.said
+        return self.text
 
 
 def asset(name: str) -> str:
-    """A built file of the front end, as text: given a path, anywidget would keep every view alive for ever."""
+    """A built file of the front end as text. With a path instead, anywidget would keep every view alive."""
     return (STATIC / name).read_text(encoding="utf-8")
 
 
 def interactive(view: Any, title: str) -> str:
-    """The view in a page that opens from disk: its script, its style, its state, and a stand-in for Python."""
+    """An HTML page that opens from disk: the script, style and state of a view, and a replacement for Python."""
     return html.page_html(
         title,
         f"<style>{_style(view._css)}</style><div id='nbsal'></div>"
@@ -43,19 +43,19 @@ def interactive(view: Any, title: str) -> str:
 
 
 def state(view: Any) -> dict[str, Any]:
-    """What the view shows, for a page that has no Python."""
-    kept = {name: value for name, value in view.get_state().items() if name not in _CONTAINER and _own(name)}
-    return kept | {"_live": False, "status": "ready", "error": ""}
+    """The traits of a view, for a page without Python."""
+    traits = {name: value for name, value in view.get_state().items() if _is_view_trait(name)}
+    return traits | {"_live": False, "status": "ready", "error": ""}
 
 
 def literal(value: Any) -> str:
-    """A value as a literal in a script element, which no text in it can end."""
-    said = json.dumps(value, ensure_ascii=False, default=_bytes)
-    return said.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    """A value as JavaScript for a script element; no text in the value can end the element."""
+    code = json.dumps(value, ensure_ascii=False, default=_bytes)
+    return code.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def iframe(document: str) -> str:
-    """A page inside a cell's output, sealed off from the notebook."""
+    """A page as the output of a cell, in a sandbox."""
     style = "width:100%;height:30em;border:0;background:Canvas"
     return f'<iframe title="nbsal" sandbox="allow-scripts" style="{style}" srcdoc="{escape(document)}"></iframe>'
 
@@ -65,13 +65,13 @@ def text_or_base64(content: str | bytes) -> str:
     return content if isinstance(content, str) else base64.b64encode(content).decode("ascii")
 
 
-def _own(name: str) -> bool:
-    """Whether a synced trait is the view's, not the widget machinery's."""
-    return not name.startswith(("_model", "_view", "_dom", "_anywidget"))
+def _is_view_trait(name: str) -> bool:
+    """Whether a synced trait belongs to the view rather than to ipywidgets or anywidget."""
+    return name not in _INTERNAL and not name.startswith(("_model", "_view", "_dom", "_anywidget"))
 
 
 def _style(css: Any) -> str:
-    """A style sheet as it may stand in a page."""
+    """A style sheet for a style element, which no text in it can end."""
     return str(css).replace("</", "<\\/")
 
 

@@ -73,7 +73,7 @@ class Games(CachedView, GameTraits):
         self.parts = {"game": GamePart(explainer.subject)}
         return super().from_explainer(explainer)
 
-    def from_result(self, result: Results) -> dict[str, Any]:
+    def from_result(self, result: Any) -> dict[str, Any]:
         if result.metric.measure != "game":
             message = f"Games shows results of nbsal.evaluation.games, not of the metric {result.metric.value!r}."
             raise InputError(message, argument="source", value=result)
@@ -103,7 +103,7 @@ class Games(CachedView, GameTraits):
 
     def render_html(self) -> str:
         if self.plain_result is not None:
-            return image_html(self.render_png()) + self.plain_result._repr_html_()
+            return image_html(self.render_png()) + str(self.plain_result._repr_html_())
         text = str(self.result.to_html())
         return text if self.token_games is None else text + image_html(self.render_png())
 

@@ -144,7 +144,7 @@ class Heads(CachedView, HeadTraits):
         self.parts = {"grid": GridPart(self.switches), "attention": AttentionPart(explainer.subject)}
         return super().from_explainer(explainer) | {"_choices": mask_lrp_choices(explainer)}
 
-    def from_result(self, result: HeadMask | HeadStudy) -> dict[str, Any]:
+    def from_result(self, result: Any) -> dict[str, Any]:
         self.switches = HeadSwitches(result if isinstance(result, HeadMask) else None, self.study)
         return {}
 
@@ -175,7 +175,7 @@ def model_mask(subject: Subject, study: HeadStudy | None) -> HeadMask:
     if study is not None:
         return study.mask()
     if subject.mask is not None:
-        return subject.mask
+        return subject.mask  # type: ignore[no-any-return]
     return HeadMask.from_array(np.zeros((subject.depth, subject.heads)))
 
 
@@ -187,8 +187,7 @@ def switches_of(explainer: Explainer, study: HeadStudy | None) -> HeadSwitches:
 
 def masked_explainer(explainer: Explainer, switches: HeadSwitches, inputs: dict[str, Any]) -> Explainer:
     """The explainer with the current settings and, if its method is one of Mask-LRP's, with the heads that are on."""
-    own = explainer.method
-    method = own if inputs["method"] == own.name else catalogue.create(inputs["method"])
+    method = explainer.method if inputs["method"] == explainer.method.name else catalogue.create(inputs["method"])
     if isinstance(method, MaskLRP):
         return Explainer(explainer.subject, replace(method, mask=switches.mask(inputs)), long=explainer.long)
     return with_settings(explainer, inputs)

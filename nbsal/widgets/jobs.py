@@ -1,7 +1,8 @@
-"""Jobs: one worker thread for each model; of the requests with one key only the newest is kept.
+"""Background jobs with one worker thread per model; a newer job replaces an older one with the same key.
 
-Nothing computes where comm messages arrive: handlers submit a job and return. A job that is superseded before it starts
-is dropped; one that runs is told so through its `cancel`, ends at its next step, and its result is not shown.
+Nothing is computed in the thread where comm messages arrive: handlers submit a job and return. A job that is replaced
+before it starts is dropped. For one that is running, its `cancel` event is set; it stops at its next step, and its
+result is not shown.
 """
 
 import atexit
@@ -12,7 +13,7 @@ from typing import Any
 
 
 class Job:
-    """One piece of work, and the event that asks it to stop."""
+    """Work for a worker, and the event that cancels it."""
 
     def __init__(self, key: Hashable, run: Callable[["Job"], None]) -> None:
         self.key = key
@@ -21,7 +22,7 @@ class Job:
 
 
 class Worker:
-    """A thread that runs jobs one at a time, in the order their keys were first asked for.
+    """A thread that runs jobs one at a time, in the order in which their keys were first submitted.
 
     >>> done = Event()
     >>> job = Worker().submit("key", lambda job: done.set())
@@ -37,13 +38,13 @@ class Worker:
         self._thread: Thread | None = None
 
     def submit(self, key: Hashable, run: Callable[[Job], None]) -> Job:
-        """Queue a job; older ones of its key are dropped, or told to stop."""
+        """Queue a job; an older one with the same key is dropped, or cancelled if it is running."""
         job = Job(key, run)
         with self._changed:
             if self._running is not None and self._running.key == key:
                 self._running.cancel.set()
-            if (superseded := self._waiting.get(key)) is not None:
-                superseded.cancel.set()
+            if (replaced := self._waiting.get(key)) is not None:
+                replaced.cancel.set()
             self._waiting[key] = job
             if self._thread is None:
                 self._thread = Thread(target=self._work, name="nbsal-worker", daemon=True)
@@ -52,7 +53,7 @@ class Worker:
         return job
 
     def withdraw(self, job: Job) -> bool:
-        """Ask a job to stop; True where it had not begun and now never will."""
+        """Cancel a job; return True if it had not started and now never will."""
         job.cancel.set()
         with self._changed:
             if self._waiting.get(job.key) is not job:
@@ -61,7 +62,7 @@ class Worker:
             return True
 
     def close(self) -> None:
-        """Let the thread end, as soon as its job stops."""
+        """Cancel the running job, drop the others, and let the thread end."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -76,7 +77,7 @@ class Worker:
 
     @property
     def here(self) -> bool:
-        """Whether the caller runs on this worker."""
+        """Whether the caller runs in this thread."""
         return current_thread() is self._thread
 
     def _work(self) -> None:
@@ -91,23 +92,23 @@ class Worker:
             del job
 
 
-LAST = 5.0  # seconds that the end of Python waits for a job that stops: torch aborts the process under a running one
+EXIT_TIMEOUT = 5.0  # seconds to wait for running jobs when Python exits: torch aborts the process if one still runs
 
 _WORKERS: weakref.WeakKeyDictionary[Any, Worker] = weakref.WeakKeyDictionary()
 
 
 def worker(subject: Any) -> Worker:
-    """The worker of a subject; it ends when the subject is gone."""
+    """The worker of a subject; it ends when the subject is deleted."""
     if subject not in _WORKERS:
-        made = _WORKERS.setdefault(subject, Worker())
-        weakref.finalize(subject, made.close)
+        new = _WORKERS.setdefault(subject, Worker())
+        weakref.finalize(subject, new.close)
     return _WORKERS[subject]
 
 
 @atexit.register
-def _end() -> None:
+def _close_all() -> None:
     workers = list(_WORKERS.values())
     for each in workers:
         each.close()
     for each in workers:
-        each.join(LAST)
+        each.join(EXIT_TIMEOUT)

@@ -60,8 +60,8 @@ class TokenGames:
         """The curve of the method and, once it is computed, that of the random orders."""
         size = max(len(self.saliency.order), 1)
         fractions = [step / size for step in self.steps]
-        own = GameCurve(self.saliency.method, fractions, self.outcomes[game][:, self.label])
-        return [own, self.random[game]] if self.random else [own]
+        curve = GameCurve(self.saliency.method, fractions, self.outcomes[game][:, self.label])
+        return [curve, self.random[game]] if self.random else [curve]
 
     def remaining(self, game: str, count: int) -> list[int]:
         """The tokens that the model still reads after `count` tokens were hidden, or that are revealed so far."""

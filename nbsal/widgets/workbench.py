@@ -77,7 +77,7 @@ class Workbench(CachedView, HeadTraits, GameTraits):
         """The tokens that the model reads at step `at` of the game on display."""
         return [] if self.token_games is None else self.token_games.remaining(self.game, self.at)
 
-    def parts_wanted(self, inputs: dict[str, Any]) -> Iterable[str]:
+    def active_parts(self, inputs: dict[str, Any]) -> Iterable[str]:
         return PANES[inputs["pane"]]
 
     def explainer_for(self, inputs: dict[str, Any]) -> Explainer:

@@ -1,12 +1,17 @@
-"""What a corpus costs: `python -m tests.bench.corpus [--texts 10000] [--most 600] [--base]`.
+"""The cost of explaining a corpus: `python -m tests.bench.corpus [--texts 10000] [--longest 600] [--base]`.
 
-Texts of random words (drawn as often as words are: the k-th with weight 1/k) are explained by Grad-CAM of the embedded
-review model. Printed are tokens a second; what the arithmetic alone would take, of the forward and of the backward to
-the explained layer, as matrix products at the rate at which this machine multiplies matrices of the model's sizes;
-what the model's forward takes alone and what a plain loop of `explain(text)` takes, both on a sample; the peak of
-resident memory after the first 500 texts and after all; bytes a token in the files; and the short ones again on a
-LocalCluster of one and of two processes.
-`--base` takes a random bert-base. All of it runs once, however many rounds are asked for: it is long enough.
+Texts of random words (with Zipf weights: 1/k for the k-th word) are explained with Grad-CAM of the embedded review
+model. Printed are:
+
+- tokens per second, beside those of a plain loop of `explain(text)` and of the model's forward pass alone, which are
+  measured on a sample;
+- the time for the arithmetic of the forward pass, and of the backward pass to the explained layer: matrix products at
+  the rate at which this machine multiplies matrices of the model's sizes;
+- the peak resident memory after the first 500 texts and at the end;
+- bytes per token in the files;
+- the time for the short texts on a LocalCluster of one and of two processes.
+
+`--base` uses a random bert-base. The benchmark is long, so it runs once, whatever the number of rounds.
 """
 
 import random
@@ -27,7 +32,7 @@ from nbsal.corpus.manifest import TOKENS
 from nbsal.corpus.shards import token_batches
 from nbsal.model.tokens import Encoded
 from nbsal.samples import base
-from tests.bench.games import subject as random_base
+from tests.bench.games import random_bert
 from tests.bench.measure import products
 from tests.bench.table import Row, at_least, at_most, markdown, parser, spread
 
@@ -35,9 +40,9 @@ SHORT = (8, 40)
 
 
 def texts(count, shortest, longest, seed=0):
-    """Random words of one token each; two tokens of a text are special."""
-    known = base.tokenizer().get_vocab()
-    words = sorted((w for w in known if w.isascii() and w.isalpha() and len(w) > 2), key=known.get)
+    """Random words of one token each; two tokens of each text are special."""
+    vocabulary = base.tokenizer().get_vocab()
+    words = sorted((w for w in vocabulary if w.isascii() and w.isalpha() and len(w) > 2), key=vocabulary.get)
     weights = 1 / np.arange(1, len(words) + 1)
     generator = np.random.default_rng(seed)
     drawn = generator.choice(words, size=count * longest, p=weights / weights.sum())
@@ -47,7 +52,7 @@ def texts(count, shortest, longest, seed=0):
 
 
 def rate(size, seconds=2.0):
-    """Floating-point operations a second of CPU of a matrix product [2048, width] x [width, inner]."""
+    """Floating-point operations per second of CPU time in a matrix product [2048, width] x [width, inner]."""
     left, right = torch.randn(2048, size[0]), torch.randn(size)
     torch.mm(left, right)
     start, count = time.process_time(), 0
@@ -57,22 +62,22 @@ def rate(size, seconds=2.0):
     return count * 2 * left.numel() * size[1] / (time.process_time() - start)
 
 
-class Peak:
-    """The most memory that this process held, looked at ten times a second."""
+class PeakMemory:
+    """The peak memory of this process, sampled ten times a second; `first` is the peak after 500 texts."""
 
     def __init__(self):
-        self.most, self.first, self._done = 0, 0, threading.Event()
+        self.peak, self.first, self._done = 0, 0, threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def _watch(self):
         process = psutil.Process()
         while not self._done.wait(0.1):
-            self.most = max(self.most, process.memory_info().rss)
+            self.peak = max(self.peak, process.memory_info().rss)
 
     def progress(self, done, total):
         if done >= 500 and not self.first:
-            self.first = self.most
+            self.first = self.peak
 
     def stop(self):
         self._done.set()
@@ -80,15 +85,15 @@ class Peak:
 
 
 def timed(work):
-    """Seconds on the clock, seconds of this process's CPU, and what came of it."""
+    """Wall-clock seconds, seconds of CPU time, and the result of the work."""
     start, cpu = time.perf_counter(), time.process_time()
-    found = work()
-    return time.perf_counter() - start, time.process_time() - cpu, found
+    result = work()
+    return time.perf_counter() - start, time.process_time() - cpu, result
 
 
 @torch.inference_mode()
 def forwards(explain, many) -> float:
-    """Tokens a second of CPU of the model's forward alone, in the batches of a corpus."""
+    """Tokens per second of CPU time of the model's forward pass alone, in the batches of a corpus."""
     subject = explain.subject
     rows = dict(enumerate(subject.encode(many)))
     inputs = [
@@ -98,59 +103,68 @@ def forwards(explain, many) -> float:
     return sum(map(len, rows.values())) / timed(lambda: [subject.model(**batch) for batch in inputs])[1]
 
 
-def one(explain, many, looped, out, name, goals) -> list[Row]:
-    """Everything about texts of one kind of lengths; `goals` are the least ratio to the loop and to arithmetic."""
+def measure_lengths(explain, many, looped, out, name, goals) -> list[Row]:
+    """All measurements for texts of one range of lengths.
+
+    `looped` is the number of texts in the loop; `goals` are the ratios to reach to the loop and to the arithmetic.
+    """
     explain.map(many[:50], progress=False)
-    peak = Peak()
-    seconds, cpu, opened = timed(lambda: corpus.explain(explain, iter(many), out, progress=peak.progress))
+    peak = PeakMemory()
+    seconds, cpu, explained = timed(lambda: corpus.explain(explain, iter(many), out, progress=peak.progress))
     peak.stop()
     some = random.Random(0).sample(many, min(looped, len(many)))
-    loop, loop_cpu, found = timed(lambda: [explain(text) for text in some])
-    size = sum(len(s.row) for s in found)
-    lengths = [len(ids) for ids in opened.to_frame(["token_ids"])["token_ids"]]
+    loop, loop_cpu, saliencies = timed(lambda: [explain(text) for text in some])
+    size = sum(len(s.row) for s in saliencies)
+    lengths = [len(ids) for ids in explained.to_frame(["token_ids"])["token_ids"]]
     config = explain.subject.model.config
-    flops = rate((config.hidden_size, config.intermediate_size))  # right after, since others use the machine too
+    # Measured right after, because other programs share the machine.
+    flops = rate((config.hidden_size, config.intermediate_size))
     forward, backward = (work / flops for work in products(explain.subject, lengths, explain.method.layer))
-    speed, looping, least = opened.tokens / cpu, size / loop_cpu, forward + backward
-    print(f"  {opened}: {opened.tokens:,} tokens in {seconds:.0f} s, {cpu:.0f} s of CPU")
-    print(f"  {speed:,.0f} tokens a second of CPU; a loop of explain(text): {looping:,.0f}; ratio", end=" ")
-    print(f"{speed / looping:.2f}, on the clock {opened.tokens / seconds * loop / size:.2f}")
-    shares = f"forward {forward:.1f} s, {forward / cpu:.0%} of the CPU time"
+    speed, looping, arithmetic = explained.tokens / cpu, size / loop_cpu, forward + backward
+    print(f"  {explained}: {explained.tokens:,} tokens in {seconds:.0f} s, {cpu:.0f} s of CPU time")
+    print(f"  {speed:,.0f} tokens per second of CPU time; a loop of explain(text): {looping:,.0f}; ratio", end=" ")
+    print(f"{speed / looping:.2f}, wall-clock ratio {explained.tokens / seconds * loop / size:.2f}")
+    shares = f"forward pass {forward:.1f} s, {forward / cpu:.0%} of the CPU time"
     print(f"  arithmetic alone at {flops / 1e9:.0f} GFLOP/s: {shares};", end=" ")
-    print(f"with the backward {least:.1f} s, {least / cpu:.0%}")
+    print(f"with the backward pass {arithmetic:.1f} s, {arithmetic / cpu:.0%}")
     alone = forwards(explain, some)
-    print(f"  the model's forward alone, in such batches: {alone:,.0f} tokens a second; ours {speed / alone:.0%}")
-    print(f"  peak memory {peak.first / 2**20:.0f} MB after 500 texts, {peak.most / 2**20:.0f} MB after all")
+    print(f"  the model's forward pass alone, in the same batches: {alone:,.0f} tokens per second;", end=" ")
+    print(f"ours {speed / alone:.0%}")
+    print(f"  peak memory {peak.first / 2**20:.0f} MB after 500 texts, {peak.peak / 2**20:.0f} MB after all")
     columns = "text", "pair"
     groups = [parquet.ParquetFile(path).metadata.row_group(0) for path in Path(out).glob("*.parquet")]
     chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
     written = sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in columns)
-    full, bare = opened.size / opened.tokens, (opened.size - written) / opened.tokens
-    print(f"  {full:.2f} bytes a token, {bare:.2f} without the texts")
-    growth = (peak.most - (peak.first or peak.most)) / 2**20
-    share = f"{forward / cpu:.0%} of the forward's; with the backward {least / cpu:.0%}"
+    full, bare = explained.size / explained.tokens, (explained.size - written) / explained.tokens
+    print(f"  {full:.2f} bytes per token, {bare:.2f} without the texts")
+    growth = (peak.peak - (peak.first or peak.peak)) / 2**20
+    share = f"{forward / cpu:.0%} for the forward pass; with the backward pass {arithmetic / cpu:.0%}"
     return [
         Row(
-            f"a corpus of {len(many):,} texts of {name} tokens, tokens a second of CPU",
+            f"a corpus of {len(many):,} texts of {name} tokens, tokens per second of CPU time",
             ours=f"{speed:,.0f}",
             peer=f"a loop of explain(text): {looping:,.0f}",
-            floor=f"{opened.tokens / least:,.0f} (arithmetic)",
+            floor=f"{explained.tokens / arithmetic:,.0f} (arithmetic)",
             ratio=spread(speed / looping),
             **at_least(goals[0], speed / looping),
         ),
         *(
-            [Row("  beside arithmetic", ratio=share, **at_least(goals[1], 100 * forward / cpu, " %"))]
+            [Row("  compared with the arithmetic", ratio=share, **at_least(goals[1], 100 * forward / cpu, " %"))]
             if goals[1]
             else []
         ),
-        Row("  beside the model's forward alone", floor=f"{alone:,.0f}", ratio=f"{speed / alone:.0%} of its speed"),
-        Row("  memory beyond the first 500 texts", f"{growth:.0f} MB", **at_most(300, growth, " MB")),
-        Row("  bytes a token in the files", f"{full:.2f}; {bare:.2f} without the texts", **at_most(6, full)),
+        Row(
+            "  compared with the model's forward pass alone",
+            floor=f"{alone:,.0f}",
+            ratio=f"{speed / alone:.0%} of its speed",
+        ),
+        Row("  memory growth after the first 500 texts", f"{growth:.0f} MB", **at_most(300, growth, " MB")),
+        Row("  bytes per token in the files", f"{full:.2f}; {bare:.2f} without the texts", **at_most(6, full)),
     ]
 
 
-def clustered(explain, many, folder) -> Row:
-    """The same texts on one and on two processes."""
+def measure_cluster(explain, many, folder) -> Row:
+    """The same texts on clusters of one and of two processes."""
     from distributed import Client, LocalCluster
 
     seconds = {}
@@ -170,7 +184,7 @@ def clustered(explain, many, folder) -> Row:
     )
     print(f"cluster: 1 process {seconds[1]:.1f} s, 2 processes {seconds[2]:.1f} s; same files: {same}")
     return Row(
-        f"the same {len(many):,} short texts by two Dask processes, on the clock",
+        f"the same {len(many):,} short texts on two Dask processes, wall-clock time",
         ours=f"{seconds[2]:.1f} s",
         peer=f"one process: {seconds[1]:.1f} s",
         floor=f"{seconds[1] / 2:.1f} s",
@@ -179,28 +193,28 @@ def clustered(explain, many, folder) -> Row:
 
 
 def results(
-    rounds: int = 1, quick: bool = False, count: int = 10_000, most: int = 600, base: bool = False
+    rounds: int = 1, quick: bool = False, count: int = 10_000, longest: int = 600, base: bool = False
 ) -> list[Row]:
-    """Everything about short and about all texts, once, and short ones on two processes."""
+    """Rows for short texts, for texts of all lengths, and for short texts on two processes."""
     torch.set_num_threads(1)
-    count, most = (60, 100) if quick else (count, most)
-    explain = nbsal.Explainer(random_base() if base else nbsal.load("demo/reviews"), "gradcam", layer=None)
-    found = []
+    count, longest = (60, 100) if quick else (count, longest)
+    explain = nbsal.Explainer(random_bert() if base else nbsal.load("demo/reviews"), "gradcam", layer=None)
+    table_rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for shortest, longest, looped, goals in ((*SHORT, 200, (2.5, None)), (5, most, 100, (1, 70))):
-            print(f"{shortest} to {longest} tokens")
-            name, out = f"{shortest} to {longest}", f"{folder}/{longest}"
-            found += one(explain, texts(count, shortest, longest), looped, out, name, goals)
-        return [*found, clustered(explain, texts(count, *SHORT), Path(folder))]
+        for low, high, looped, goals in ((*SHORT, 200, (2.5, None)), (5, longest, 100, (1, 70))):
+            print(f"{low} to {high} tokens")
+            name, out = f"{low} to {high}", f"{folder}/{high}"
+            table_rows += measure_lengths(explain, texts(count, low, high), looped, out, name, goals)
+        return [*table_rows, measure_cluster(explain, texts(count, *SHORT), Path(folder))]
 
 
 def main():
-    options = parser(".corpus", __doc__)
-    options.add_argument("--texts", type=int, default=10_000)
-    options.add_argument("--most", type=int, default=600)
-    options.add_argument("--base", action="store_true")
-    given = options.parse_args()
-    print(markdown(results(given.rounds, given.quick, given.texts, given.most, given.base)))
+    arguments = parser(".corpus", __doc__)
+    arguments.add_argument("--texts", type=int, default=10_000)
+    arguments.add_argument("--longest", type=int, default=600)
+    arguments.add_argument("--base", action="store_true")
+    options = arguments.parse_args()
+    print(markdown(results(options.rounds, options.quick, options.texts, options.longest, options.base)))
 
 
 if __name__ == "__main__":

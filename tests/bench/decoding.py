@@ -1,7 +1,7 @@
-"""What all-layer decoded Grad-CAM costs, in forwards of the same model: `python -m tests.bench.decoding`.
+"""The cost of decoded Grad-CAM at all layers, in forward passes of the same model: `python -m tests.bench.decoding`.
 
-A random bert-base on 16 texts of 64 tokens, one thread, CPU time; ours beside captum asked layer by layer with the full
-softmax of the LM head, as its users do. The two run in turn and the ratio of each round is printed.
+A random bert-base on 16 texts of 64 tokens, one thread, CPU time. Ours is compared with captum, called layer by layer
+with the full softmax of the LM head, as its users do. The two alternate, and the ratio of each round is reported.
 """
 
 import statistics
@@ -24,7 +24,7 @@ CAPTUM = "captum per layer, full softmax"
 
 
 def rows(batch: int, length: int, size: int) -> Encoded:
-    """Random token ids as texts that fill the batch."""
+    """A batch of random token ids without padding."""
     ids = torch.randint(1000, size, (batch, length), generator=torch.Generator().manual_seed(0)).tolist()
     flags = {"types": (0,) * length, "segments": (0,) * length, "special": (False,) * length, "mask": (1,) * length}
     tokens, offsets = tuple(map(str, range(length))), tuple((i, i + 1) for i in range(length))
@@ -32,49 +32,49 @@ def rows(batch: int, length: int, size: int) -> Encoded:
 
 
 def captum_layers(model, lm, ids):
-    """A captum call and a full softmax for every layer, and the scores of each token through its column."""
+    """The scores of every token at every layer, with a captum call and a full softmax for each layer."""
     forward = lambda inputs: model(input_ids=inputs).logits  # noqa: E731
     with torch.no_grad():
         hidden = model.bert(input_ids=ids, output_hidden_states=True).hidden_states
         target = model(input_ids=ids).logits.argmax(-1)
-    found = []
+    layer_scores = []
     layers = [model.bert.embeddings, *model.bert.encoder.layer]
     for layer, states in zip(layers, hidden, strict=True):
         scores = LayerGradientXActivation(forward, layer).attribute(ids, target=target).sum(-1).relu()
         with torch.no_grad():
-            found.append([])
+            layer_scores.append([])
             for b, row in enumerate(ids):
                 influence = lm.cls(states[b]).softmax(-1)[:, row]
-                found[-1].append(influence.T @ scores[b].detach())
-    return torch.stack([torch.stack(layer) for layer in found])
+                layer_scores[-1].append(influence.T @ scores[b].detach())
+    return torch.stack([torch.stack(layer) for layer in layer_scores])
 
 
 def our_layers(subject, encoded, **settings):
-    """The same from one trace."""
+    """The same scores from a single trace."""
     method = nbsal.Decoded(nbsal.GradCAM(), **settings).resolve(subject)
     return method.every_layer_scores(nbsal.trace.record(subject, encoded), range(subject.depth + 1))
 
 
 def peak(work) -> float:
-    """How many MB the process grows at most while the work runs, sampled."""
+    """The peak growth of the process in MB while the work runs, sampled."""
     statm, page = Path("/proc/self/statm"), 4096
     resident = lambda: int(statm.read_text().split()[1]) * page / 1e6  # noqa: E731
-    start, seen, done = resident(), [0.0], threading.Event()
+    start, samples, done = resident(), [0.0], threading.Event()
 
     def watch():
         while not done.wait(0.002):
-            seen.append(resident() - start)
+            samples.append(resident() - start)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     work()
     done.set()
     watcher.join()
-    return max(seen)
+    return max(samples)
 
 
 def import_times(rounds: int) -> tuple[float, float]:
-    """Median seconds of `python -c pass` and of `python -c 'import nbsal'`, run in turn."""
+    """Median seconds of `python -c pass` and of `python -c 'import nbsal'`, which alternate."""
     commands = {name: [sys.executable, "-c", name] for name in ("pass", "import nbsal")}
     seconds = {name: [] for name in commands}
     for _ in range(rounds):
@@ -85,24 +85,24 @@ def import_times(rounds: int) -> tuple[float, float]:
     return statistics.median(seconds["pass"]), statistics.median(seconds["import nbsal"])
 
 
-def needed(read, depth) -> int:
-    """Hidden states that line 9 has to decode: those with a score above zero."""
-    return sum(int((nbsal.GradCAM(layer=layer).scores(read) > 0).sum()) for layer in range(depth + 1))
+def decoded_states(trace, depth) -> int:
+    """The number of hidden states that line 9 has to decode: those with a score above zero."""
+    return sum(int((nbsal.GradCAM(layer=layer).scores(trace) > 0).sum()) for layer in range(depth + 1))
 
 
-def in_turn(works, forward, rounds: int) -> dict[str, list[float]]:
-    """What each work costs in forwards, round by round."""
+def measure_in_turn(works, forward, rounds: int) -> dict[str, list[float]]:
+    """The cost of each work in forward passes, one value per round."""
     forward()
-    found = {name: [] for name in works}
+    costs = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
             unit = min(cpu(forward), cpu(forward))
-            found[name].append(cpu(work) / unit)
-    return found
+            costs[name].append(cpu(work) / unit)
+    return costs
 
 
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:
-    """Forwards that all layers take, by captum and by us, and what the import adds."""
+    """The cost of all layers, with captum and with ours, and the time to import nbsal."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     batch, length = (2, 16) if quick else (16, 64)
@@ -128,38 +128,39 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
     truth, ours = works[CAPTUM](), works["line 9"]()
     difference = float((truth - ours).abs().max() / truth.abs().max())
     print(f"largest difference between ours and captum: {difference:.1e} of the largest score")
-    forwards = in_turn(works, forward, rounds)
+    forwards = measure_in_turn(works, forward, rounds)
     peaks = {name: peak(work) for name, work in works.items()}
     size = f"all {subject.depth + 1} layers of {batch} x {length} tokens"
-    print(f"{size}, in forwards: median of {rounds} rounds, range, peak")
-    for name, found in forwards.items():
-        print(f"  {name:32} {spread(found):24} {peaks[name]:7.0f} MB")
-    costs = {name: f"{spread(found)} forwards, {peaks[name]:.0f} MB more" for name, found in forwards.items()}
-    one, back = products(subject, [length] * batch, 0)
+    print(f"{size}, in forward passes: median of {rounds} rounds, range, peak memory")
+    for name, ratios in forwards.items():
+        print(f"  {name:32} {spread(ratios):24} {peaks[name]:7.0f} MB")
+    costs = {name: f"{spread(ratios)} forward passes, {peaks[name]:.0f} MB more" for name, ratios in forwards.items()}
+    forward_flops, backward_flops = products(subject, [length] * batch, 0)
+    trace_flops = forward_flops + backward_flops
     states = {
-        "line 9": needed(nbsal.trace.record(subject, encoded), subject.depth),
+        "line 9": decoded_states(nbsal.trace.record(subject, encoded), subject.depth),
         "eq. 6": (subject.depth + 1) * batch * length,
     }
-    found = [
+    rows_by_form = [
         Row(
             f"decoded Grad-CAM, {size}, {form}",
             ours=costs[form],
             peer=f"{CAPTUM}: {costs[CAPTUM]}",
-            floor=f"{(one + back + head_products(subject, count)) / one:.2f} forwards",
-            ratio=spread([theirs / here for theirs, here in zip(forwards[CAPTUM], forwards[form], strict=True)]),
-            **(at_most(4.5, forwards[form], " forwards") if form == "line 9" else {}),
+            floor=f"{(trace_flops + head_products(subject, count)) / forward_flops:.2f} forward passes",
+            ratio=spread([theirs / ours for theirs, ours in zip(forwards[CAPTUM], forwards[form], strict=True)]),
+            **(at_most(4.5, forwards[form], " forward passes") if form == "line 9" else {}),
         )
         for form, count in states.items()
     ]
-    return [*found, imported()]
+    return [*rows_by_form, import_row()]
 
 
-def imported() -> Row:
-    """What `import nbsal` adds to the start of Python."""
+def import_row() -> Row:
+    """The time that `import nbsal` adds to the start of Python."""
     bare, whole = import_times(7)
     print(f"python -c pass {bare:.3f} s, python -c 'import nbsal' {whole:.3f} s, {whole - bare:+.3f} s")
     added = at_most(0.15, whole - bare, " s")
-    return Row("import nbsal, beyond python -c pass", f"{whole - bare:.3f} s", floor="0 s", **added)
+    return Row("import nbsal, compared with python -c pass", f"{whole - bare:.3f} s", floor="0 s", **added)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""What a page costs: Highlight in headless Chromium beside as many plain spans: `python -m tests.bench.pages`.
+"""The cost of showing Highlight in headless Chromium, compared with plain spans: `python -m tests.bench.pages`.
 
-A fake result of 1,000 and of 10,000 tokens, with no Python behind it. Medians of milliseconds by the page's own clock.
+The results have 1,000 and 10,000 fake tokens; no Python kernel runs. Times are milliseconds by the page's own clock.
 """
 
 import numpy as np
@@ -10,11 +10,11 @@ from tests.bench.table import Row, at_most, markdown, missing, parser, spread
 from tests.browser import bench
 
 GOALS = {1_000: {"first paint": 200, "update": 50}, 10_000: {"first paint": 500, "update": 150}}
-# Milliseconds until the frame is painted; "nothing" is what waiting for a frame costs alone.
-TIMED = f"""async ([given, update, count]) => {{
-  const painted = () => new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+# Milliseconds until the frame is painted; "nothing" is the time of waiting for an empty frame.
+TIMED = f"""async ([inputs, update, count]) => {{
+  const painted = () => new Promise(resolve => requestAnimationFrame(() => setTimeout(resolve)));
   const timed = async (work) => {{
-    await new Promise(rested => setTimeout(rested, 100));
+    await new Promise(resolve => setTimeout(resolve, 100));
     const start = performance.now();
     await work();
     await painted();
@@ -32,7 +32,7 @@ TIMED = f"""async ([given, update, count]) => {{
   }};
   const colours = () => [...document.querySelectorAll('.nbsal-mark')].map(mark => mark.style.backgroundColor);
   const times = {{ nothing: await timed(() => {{}}) }};
-  times['first paint'] = await timed(() => ({bench.SHOW})(given));
+  times['first paint'] = await timed(() => ({bench.SHOW})(inputs));
   const before = colours();
   times.update = await timed(() => ({bench.CHANGE})(update));
   const changed = colours().filter((colour, k) => colour !== before[k]).length;
@@ -42,23 +42,23 @@ TIMED = f"""async ([given, update, count]) => {{
 
 
 def paints(page, count: int, turns: int) -> dict[str, list[float]]:
-    """Milliseconds of each work, turn by turn; every update gives nearly every token another colour."""
+    """Milliseconds of each task, one value per turn; each update changes the colour of nearly every token."""
     view = Highlight(bench.saliency_of([f"word{i}" for i in range(count)])).wait()
     bench.show(page, view)
-    given, shown = bench.given(view), view.result.scores
-    found: dict[str, list[float]] = {}
+    inputs, base_scores = bench.show_arguments(view), view.result.scores
+    times_by_name: dict[str, list[float]] = {}
     for turn in range(turns):
-        scores, scales = wire.scores([np.roll(shown, turn + 1)])
+        scores, scales = wire.scores([np.roll(base_scores, turn + 1)])
         update = bench.plain({"_scores": scores, "_result": view._result | {"scales": scales}})
-        times, changed = page.evaluate(TIMED, [given, update, count])
+        times, changed = page.evaluate(TIMED, [inputs, update, count])
         assert changed > 0.9 * count
         for name, milliseconds in times.items():
-            found.setdefault(name, []).append(milliseconds)
-    return found
+            times_by_name.setdefault(name, []).append(milliseconds)
+    return times_by_name
 
 
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:
-    """Milliseconds of paints and updates; two turns a round."""
+    """Milliseconds of first paints and updates, with two turns per round."""
     work = "Highlight in Chromium"
     if (chromium := bench.executable()) is None:
         return [missing(work, "there is no Chromium on the PATH (apt-get install chromium)")]
@@ -68,15 +68,15 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
         return [missing(work, "playwright is not installed (pip install nbsal[test])")]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=bench.FLAGS)
-        found = {}
+        times_by_count = {}
         for count in [1_000] if quick else GOALS:
             page = browser.new_page()
-            found[count] = paints(page, count, 2 * rounds)
-            said = ", ".join(f"{name} {spread(some, 0)} ms" for name, some in found[count].items())
-            print(f"{count} tokens: {said}")
+            times_by_count[count] = paints(page, count, 2 * rounds)
+            summary = ", ".join(f"{name} {spread(some, 0)} ms" for name, some in times_by_count[count].items())
+            print(f"{count} tokens: {summary}")
             page.close()
         browser.close()
-    return [_row(count, name, times) for count, times in found.items() for name in GOALS[count]]
+    return [_row(count, name, times) for count, times in times_by_count.items() for name in GOALS[count]]
 
 
 def _row(count: int, name: str, times: dict[str, list[float]]) -> Row:

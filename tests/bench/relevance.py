@@ -1,7 +1,8 @@
-"""What relevance costs, in forwards of the same model: `python -m tests.bench.relevance`.
+"""The cost of relevance methods, in forward passes of the same model: `python -m tests.bench.relevance`.
 
-A random bert-base, 16 texts of 64 tokens, one thread, CPU time. Transformer attribution in a batch beside the same one
-by one; in the model's precision and in float64; and a dozen methods on one shared trace beside each on its own.
+A random bert-base on 16 texts of 64 tokens, one thread, CPU time. Transformer attribution of a batch is compared with
+one text at a time, in the model's precision and in float64; and many methods on one shared trace are compared with one
+trace for each.
 """
 
 import torch
@@ -11,7 +12,7 @@ import nbsal
 from nbsal import trace
 from nbsal.methods import catalogue
 from nbsal.model.tokens import Encoded
-from tests.bench.decoding import in_turn, rows
+from tests.bench.decoding import measure_in_turn, rows
 from tests.bench.measure import head_products, products
 from tests.bench.table import Row, at_least, at_most, markdown, parser, spread
 
@@ -41,7 +42,7 @@ def attribute(subject, encoded, dtype):
 
 
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:
-    """Forwards that attribution takes in a batch and one by one, and many methods together and apart."""
+    """The cost of attribution for a batch and one by one, and of many methods with shared and with separate traces."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     batch, length = (2, 16) if quick else (16, 64)
@@ -57,56 +58,60 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
         with torch.no_grad():
             model(**subject.inputs(encoded))
 
-    def together():
+    def shared_trace():
         needs = frozenset().union(*(e.method.needs for e in explainers.values()))
         layers = set().union(*(e.method.layers(subject.depth) for e in explainers.values()))
-        read = trace.record(subject, encoded, None, needs, layers)
+        shared = trace.record(subject, encoded, None, needs, layers)
         for explain in explainers.values():
-            explain.from_trace(read)
+            explain.from_trace(shared)
 
-    def apart():
+    def separate_traces():
         for explain in explainers.values():
             layers = explain.method.layers(subject.depth)
             explain.from_trace(trace.record(subject, encoded, None, explain.method.needs, layers))
 
     works = {
         "batch": lambda: attribute(subject, encoded, "model"),
-        "one by one": lambda: [attribute(subject, one, "model") for one in singles],
+        "one by one": lambda: [attribute(subject, single, "model") for single in singles],
         "batch, float64": lambda: attribute(subject, encoded, "float64"),
-        "one trace": together,
-        "each its own": apart,
+        "one trace": shared_trace,
+        "separate traces": separate_traces,
     }
-    forwards = in_turn(works, forward, rounds)
+    forwards = measure_in_turn(works, forward, rounds)
     size = f"{batch} x {length} tokens"
-    print(f"{size}, in float32 forwards: median of {rounds} rounds, range")
-    for name, found in forwards.items():
-        kind = f"{len(SHARED)} methods" if name in ("one trace", "each its own") else "attribution"
-        print(f"  {kind + ', ' + name:34} {spread(found)}")
-    one, back = products(subject, [length] * batch, 0)
-    decoded = head_products(subject, batch * length)  # three methods decode one layer, and share its states
+    print(f"{size}, in float32 forward passes: median of {rounds} rounds, range")
+    for name, costs in forwards.items():
+        kind = f"{len(SHARED)} methods" if name in ("one trace", "separate traces") else "attribution"
+        print(f"  {kind + ', ' + name:34} {spread(costs)}")
+    forward_flops, backward_flops = products(subject, [length] * batch, 0)
+    decoding_flops = head_products(subject, batch * length)  # three methods decode one layer and share its features
     return [
         Row(
             f"transformer attribution, {size}, float32",
-            ours=f"{spread(forwards['batch'])} forwards",
-            peer=f"the same one by one: {spread(forwards['one by one'])} forwards",
+            ours=f"{spread(forwards['batch'])} forward passes",
+            peer=f"the same one by one: {spread(forwards['one by one'])} forward passes",
             ratio=spread(_ratios(forwards, "one by one", "batch")),
             **at_least(1.4, _ratios(forwards, "one by one", "batch")),
         ),
-        Row("  in all", ours=f"{spread(forwards['batch'])} forwards", **at_most(6.5, forwards["batch"], " forwards")),
-        Row("  in float64", ours=f"{spread(forwards['batch, float64'])} forwards"),
+        Row(
+            "  in total",
+            ours=f"{spread(forwards['batch'])} forward passes",
+            **at_most(6.5, forwards["batch"], " forward passes"),
+        ),
+        Row("  in float64", ours=f"{spread(forwards['batch, float64'])} forward passes"),
         Row(
             f"{len(SHARED)} methods on one trace, {size}",
-            ours=f"{spread(forwards['one trace'])} forwards",
-            peer=f"each its own: {spread(forwards['each its own'])} forwards",
-            floor=f"{(one + back + decoded) / one:.2f} forwards",
-            ratio=spread(_ratios(forwards, "each its own", "one trace")),
-            **at_most(2.6, forwards["one trace"], " forwards"),
+            ours=f"{spread(forwards['one trace'])} forward passes",
+            peer=f"separate traces: {spread(forwards['separate traces'])} forward passes",
+            floor=f"{(forward_flops + backward_flops + decoding_flops) / forward_flops:.2f} forward passes",
+            ratio=spread(_ratios(forwards, "separate traces", "one trace")),
+            **at_most(2.6, forwards["one trace"], " forward passes"),
         ),
     ]
 
 
 def _ratios(forwards, theirs, ours):
-    """How many times ours theirs is, round by round."""
+    """Ratios of their cost to ours, one per round."""
     return [a / b for a, b in zip(forwards[theirs], forwards[ours], strict=True)]
 
 

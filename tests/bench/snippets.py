@@ -1,19 +1,19 @@
-"""What a user of each tool writes: scores of every token of some texts, as short as the tool allows.
+"""The code that a user of each tool writes to score every token of some texts, as short as the tool allows.
 
-Each takes a model, its tokenizer and texts, and returns one list of scores a text, for what the model predicts.
+Each function takes a model, its tokenizer and texts, and returns one list of scores per text, for the predicted class.
 """
 
 
 def ours(method):
-    """This package, any method."""
+    """Any method of this package."""
 
-    def told(model, tokenizer, texts):
+    def explain_texts(model, tokenizer, texts):
         import nbsal
 
         subject = nbsal.load(model, tokenizer=tokenizer)
         return [s.scores for s in nbsal.Explainer(subject, method).map(texts, progress=False)]
 
-    return told
+    return explain_texts
 
 
 def captum_gradxact(model, tokenizer, texts):
@@ -26,11 +26,11 @@ def captum_gradxact(model, tokenizer, texts):
     target = forward(ids, mask).argmax(-1)
     method = LayerGradientXActivation(forward, model.bert.embeddings)
     scores = method.attribute(ids, target=target, additional_forward_args=mask).sum(-1).detach()
-    return [row[own] for row, own in zip(scores, mask.bool(), strict=True)]
+    return [row[positions] for row, positions in zip(scores, mask.bool(), strict=True)]
 
 
 def captum_integrated(model, tokenizer, texts):
-    """25 steps from padding, one batch, its points 64 at once."""
+    """25 steps from padding, one batch, 64 points of the path at once."""
     from captum.attr import LayerIntegratedGradients
 
     inputs = tokenizer(texts, padding=True, return_tensors="pt", return_special_tokens_mask=True)
@@ -42,7 +42,7 @@ def captum_integrated(model, tokenizer, texts):
     scores = method.attribute(
         ids, baseline, target=target, additional_forward_args=mask, n_steps=25, internal_batch_size=64
     ).sum(-1)
-    return [row[own] for row, own in zip(scores.detach(), mask.bool(), strict=True)]
+    return [row[positions] for row, positions in zip(scores.detach(), mask.bool(), strict=True)]
 
 
 def captum_occlusion(model, tokenizer, texts):
@@ -58,23 +58,23 @@ def captum_occlusion(model, tokenizer, texts):
         scores = Occlusion(forward).attribute(
             ids, (1,), baselines=tokenizer.mask_token_id, target=target, additional_forward_args=mask
         )
-    return [row[own] for row, own in zip(scores, mask.bool(), strict=True)]
+    return [row[positions] for row, positions in zip(scores, mask.bool(), strict=True)]
 
 
 def captum_shapley(model, tokenizer, texts):
-    """25 orders of padding uncovered, text by text."""
+    """25 permutations in which padding is replaced by the tokens, one text at a time."""
     import torch
     from captum.attr import ShapleyValueSampling
 
-    method, found = ShapleyValueSampling(lambda ids: model(input_ids=ids).logits), []
+    method, scores = ShapleyValueSampling(lambda ids: model(input_ids=ids).logits), []
     with torch.no_grad():
         for text in texts:
             inputs = tokenizer(text, return_tensors="pt", return_special_tokens_mask=True)
             ids = inputs["input_ids"]
             baseline = ids.where(inputs["special_tokens_mask"].bool(), tokenizer.pad_token_id)
             target = model(input_ids=ids).logits.argmax(-1)
-            found.append(method.attribute(ids, baseline, target=target, n_samples=25)[0])
-    return found
+            scores.append(method.attribute(ids, baseline, target=target, n_samples=25)[0])
+    return scores
 
 
 def interpret_integrated(model, tokenizer, texts):
@@ -86,41 +86,41 @@ def interpret_integrated(model, tokenizer, texts):
 
 
 def ferret(kind, **settings):
-    """One of ferret's explainers, text by text."""
+    """One of ferret's explainers, one text at a time."""
 
-    def told(model, tokenizer, texts):
+    def explain_texts(model, tokenizer, texts):
         import ferret
 
-        explain, found = getattr(ferret, kind)(model, tokenizer), []
+        explain, scores = getattr(ferret, kind)(model, tokenizer), []
         for text in texts:
             target = int(model(**tokenizer(text, return_tensors="pt")).logits.argmax())
-            found.append(explain(text, target=target, call_args=settings).scores)
-        return found
+            scores.append(explain(text, target=target, call_args=settings).scores)
+        return scores
 
-    return told
+    return explain_texts
 
 
 def interpreto(kind, **settings):
-    """One of interpreto's explainers, by tokens."""
+    """One of interpreto's explainers, with scores of tokens."""
 
-    def told(model, tokenizer, texts):
+    def explain_texts(model, tokenizer, texts):
         import interpreto
 
         explain = getattr(interpreto, kind)(model, tokenizer, granularity=interpreto.Granularity.TOKEN, **settings)
         return [output.attributions for output in explain(texts)]
 
-    return told
+    return explain_texts
 
 
-def inseq(kind, gathered):
+def inseq(kind, aggregation):
     """One of inseq's methods, for the logit of the next token."""
 
-    def told(model, tokenizer, texts):
+    def explain_texts(model, tokenizer, texts):
         import inseq
 
         explain = inseq.load_model(model, kind, tokenizer=tokenizer)
-        wanted = {"attributed_fn": "logit", "generation_args": {"max_new_tokens": 1}, "show_progress": False}
-        found = explain.attribute(texts, **wanted).sequence_attributions
-        return [one.aggregate(gathered, normalize=False).target_attributions[:-1, 0] for one in found]
+        options = {"attributed_fn": "logit", "generation_args": {"max_new_tokens": 1}, "show_progress": False}
+        outputs = explain.attribute(texts, **options).sequence_attributions
+        return [output.aggregate(aggregation, normalize=False).target_attributions[:-1, 0] for output in outputs]
 
-    return told
+    return explain_texts

@@ -1,4 +1,4 @@
-"""Views in a bare page with a stand-in for Python; and texts made of nothing but trouble."""
+"""Show views in a bare page with a replacement for Python; and hostile texts for all tests."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ REAL = "A warm and unbelievably funny film, though its ending drags on and on. I
 MANY = [REAL, "A dull, endless bore.", "Warm, warm, warm: a joy.", "Nothing warm here, only a dull mess of a film."]
 SIGNED = "gradxact"
 NAMES = ["highlight", "layers", "compare"]
-each_view = pytest.mark.parametrize("name", NAMES)  # those that show plain results of one text
+each_view = pytest.mark.parametrize("name", NAMES)  # that show a finished result of one text
 every_view = pytest.mark.parametrize("name", [*NAMES, "heads", "games", "clouds", "browse", "workbench"])
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"]
@@ -25,18 +25,18 @@ SHOW = """async ([script, style, state]) => {
   sheet.textContent = style;
   const el = document.createElement('div');
   document.body.replaceChildren(sheet, el);
-  window.shown = await nbsal.show(script, state, el);
+  window.view = await nbsal.show(script, state, el);
 }"""
 BLANK = (
     '<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
     "<title>bench</title><body style='background:Canvas'>"
 )
-# As the worker does it: all traits, then the counter.
+# Sets traits as the worker does: all of them, then the counter.
 CHANGE = """(state) => {
-  for (const [name, value] of Object.entries(nbsal.restoreBytes(state))) window.shown.model.set(name, value);
-  window.shown.model.set('_rev', window.shown.model.get('_rev') + 1);
+  for (const [name, value] of Object.entries(nbsal.restoreBytes(state))) window.view.model.set(name, value);
+  window.view.model.set('_rev', window.view.model.get('_rev') + 1);
 }"""
-# The contrast of every text in sight with what lies under it, faintest first, as WCAG computes it.
+# The WCAG contrast of every visible text with its background, lowest first.
 CONTRASTS = """() => {
   const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
   const paint = (colours) => {
@@ -92,12 +92,12 @@ HOSTILE = [*KINDS, *(f"{kind[:100]}{i}" for i, kind in enumerate(KINDS * 3))]
 
 
 def executable() -> str | None:
-    """Where a Chromium is, if there is one."""
+    """The path of a Chromium, if one is installed."""
     return next((path for name in CHROMIUM if (path := shutil.which(name))), None)
 
 
 def row_of(tokens: list[str]) -> Row:
-    """A text of those tokens with a space between, as a model with two special tokens reads it."""
+    """A text of tokens joined by spaces, between two special tokens."""
     size, ends = len(tokens) + 2, np.cumsum([len(token) + 1 for token in tokens]).tolist()
     spans = [(0, 0), *((end - 1 - len(token), end - 1) for token, end in zip(tokens, ends, strict=True)), (0, 0)]
     special = (True, *[False] * len(tokens), True)
@@ -107,7 +107,7 @@ def row_of(tokens: list[str]) -> Row:
 
 
 def saliency_of(tokens: list[str], layers: int = 0) -> Any:
-    """A result with alternating scores, at one layer or several."""
+    """A result with alternating scores, at one layer or at several."""
     row = row_of(tokens)
     scores = np.cos(np.arange(max(layers, 1) * len(row))).reshape(-1, len(row)).astype("float32")
     kind, values = (LayerSaliency, scores) if layers else (Saliency, scores[0])
@@ -116,25 +116,25 @@ def saliency_of(tokens: list[str], layers: int = 0) -> Any:
 
 
 def show(page, view, live: bool = False) -> None:
-    """The view in a bare page, as if Python were there or not; `window.shown` holds its model and how to close it."""
+    """Show a view in a bare page, with or without Python; `window.view` holds its model and a function to close it."""
     if page.url == "about:blank" and not page.evaluate("() => 'nbsal' in window"):
         page.set_content(BLANK)
         page.add_script_tag(content=pages.asset("offline.js"))
-    page.evaluate(SHOW, given(view, live))
+    page.evaluate(SHOW, show_arguments(view, live))
 
 
-def given(view, live: bool = False) -> list[Any]:
-    """What a bare page is given of a view: its script, style and state."""
+def show_arguments(view, live: bool = False) -> list[Any]:
+    """The arguments of SHOW: the script, style and state of a view."""
     return [str(view._esm), str(view._css), plain(pages.state(view) | {"_live": live})]
 
 
 def change(page, **state: Any) -> None:
-    """Traits that Python sets."""
+    """Set traits as Python does."""
     page.evaluate(CHANGE, plain(state))
 
 
 def plain(state: dict[str, Any]) -> dict[str, Any]:
-    """State as JSON has it."""
+    """A state as plain JSON values."""
     return json.loads(pages.literal(state))
 
 
@@ -144,5 +144,19 @@ def tokens(root, label: str = "Tokens"):
 
 
 def trait(page, name: str):
-    """What a trait of the view in a bare page is."""
-    return page.evaluate("(name) => window.shown.model.get(name)", name)
+    """The value of a trait of the view in a bare page."""
+    return page.evaluate("(name) => window.view.model.get(name)", name)
+
+
+def drawn_texts(monkeypatch) -> list[Any]:
+    """The texts that matplotlib creates from now on."""
+    from matplotlib.text import Text
+
+    texts, create = [], Text.__init__
+
+    def record(text, *args, **settings):
+        create(text, *args, **settings)
+        texts.append(text)
+
+    monkeypatch.setattr(Text, "__init__", record)
+    return texts

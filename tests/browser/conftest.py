@@ -1,4 +1,4 @@
-"""A headless Chromium, pages that remember every problem, and a JupyterLab of this run alone."""
+"""Fixtures of the browser tests: a headless Chromium, pages that record problems, and a JupyterLab server."""
 
 import importlib.util
 import os
@@ -17,7 +17,7 @@ def pytest_collection_modifyitems(items):
 
 
 def missing(reason: str) -> None:
-    """Skip, saying why; where browser tests are required, fail."""
+    """Skip the test, or fail it if browser tests are required."""
     if "browser" in os.environ.get("NBSAL_REQUIRE", ""):
         pytest.fail(f"NBSAL_REQUIRE=browser: {reason}")
     pytest.skip(reason)
@@ -25,7 +25,7 @@ def missing(reason: str) -> None:
 
 @pytest.fixture(scope="session")
 def chromium():
-    if (found := bench.executable()) is None:
+    if (path := bench.executable()) is None:
         missing("there is no Chromium on the PATH (apt-get install chromium)")
     try:
         from playwright import sync_api
@@ -33,34 +33,34 @@ def chromium():
         missing("playwright is not installed (pip install nbsal[test])")
     sync_api.expect.set_options(timeout=15_000)  # a loaded machine is slow, not wrong
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, headless=True, args=bench.FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, headless=True, args=bench.FLAGS)
         yield browser
         browser.close()
 
 
-def watched(chromium, **settings):
-    """A page that remembers errors, console errors and requests that leave this machine in `page.problems`."""
+def open_page(chromium, **settings):
+    """Open a page that records errors, console errors and requests to other machines in `page.problems`."""
     context = chromium.new_context(**{"viewport": {"width": 1100, "height": 900}} | settings)
     page = context.new_page()
     page.set_default_timeout(20_000)
     problems = page.problems = []
     page.on("pageerror", lambda error: problems.append(f"error: {error}\n{(error.stack or '')[:800]}"))
-    page.on("console", lambda said: problems.append(f"console: {said.text}") if said.type == "error" else None)
-    page.on("request", lambda request: None if is_here(request.url) else problems.append(f"off-site: {request.url}"))
+    page.on("console", lambda log: problems.append(f"console: {log.text}") if log.type == "error" else None)
+    page.on("request", lambda request: None if is_local(request.url) else problems.append(f"off-site: {request.url}"))
     return page
 
 
-def is_here(url: str) -> bool:
+def is_local(url: str) -> bool:
     """Whether a request stays on this machine."""
     return not url.startswith(("http", "ws")) or url.split("//")[1].startswith("127.0.0.1")
 
 
 @pytest.fixture
 def page(chromium):
-    made = watched(chromium)
-    yield made
-    made.context.close()
-    assert made.problems == []
+    new = open_page(chromium)
+    yield new
+    new.context.close()
+    assert new.problems == []
 
 
 @pytest.fixture(scope="session")
@@ -69,19 +69,19 @@ def lab(tmp_path_factory):
         missing("JupyterLab is not installed (pip install nbsal[lab])")
     from tests.browser.lab import Lab
 
-    made = Lab(tmp_path_factory.mktemp("lab"))
+    server = Lab(tmp_path_factory.mktemp("lab"))
     try:
-        made.start()
-        yield made
+        server.start()
+        yield server
     finally:
-        made.stop()
+        server.stop()
 
 
 @pytest.fixture(scope="module")
 def views(reviews):
-    """Each view of a real sentence."""
+    """One view of each kind, of real texts, by name."""
     explain = nbsal.Explainer(reviews, bench.SIGNED, layer=3)
-    made = {
+    views_by_name = {
         "highlight": Highlight(explain, text=bench.REAL),
         "layers": Layers(explain, text=bench.REAL),
         "compare": Compare(explain, text=bench.REAL, other_method="decoded-gradcam"),
@@ -91,27 +91,27 @@ def views(reviews):
         "browse": Browse(explain, bench.MANY, labels=["positive", "negative", "negative", "negative"], opened=1),
         "workbench": Workbench(explain, text=bench.REAL, pane="games"),
     }
-    return {name: view.wait() for name, view in made.items()}
+    return {name: view.wait() for name, view in views_by_name.items()}
 
 
 @pytest.fixture(scope="module")
 def sheet(chromium):
-    """One page for many tests."""
-    page = watched(chromium)
+    """A page that many tests share."""
+    page = open_page(chromium)
     yield page
     page.context.close()
 
 
 @pytest.fixture
 def show(sheet, views):
-    """show(name or view) -> the view's root in a bare page; its problems fail the test."""
+    """show(name or view) -> the root of the view in a bare page; a problem in the page fails the test."""
 
-    def shown(view, live=False):
+    def show_view(view, live=False):
         view = views[view] if isinstance(view, str) else view
         bench.show(sheet, view, live)
         return sheet.locator("section.nbsal")
 
     sheet.problems.clear()
     sheet.emulate_media(color_scheme="light")
-    yield shown
+    yield show_view
     assert sheet.problems == []

@@ -1,4 +1,4 @@
-"""JupyterLab, driven through its own application object: no menus, no sleeps, no settings of the user's."""
+"""A JupyterLab server of the tests, driven through its application object rather than its menus."""
 
 import json
 import os
@@ -41,21 +41,21 @@ CODE = f"{CURRENT}.content.widgets.filter(cell => cell.model.type === 'code')"
 RAN = f"() => {CODE}.every(cell => cell.model.executionCount !== null)"
 ERRORS = f"""() => {CODE}.flatMap(cell => cell.model.outputs.toJSON())
   .filter(output => output.output_type === 'error').map(output => output.ename + ': ' + output.evalue)"""
-# Runs code beside the cells and answers what it printed.
+# Runs code outside the cells and returns what it printed.
 EXECUTE = f"""async (code) => {{
-  const asked = {KERNEL}.requestExecute({{ code, store_history: false }});
-  let said = '';
-  asked.onIOPub = (message) => {{
-    if (message.header.msg_type === 'stream') said += message.content.text;
-    if (message.header.msg_type === 'error') said += message.content.ename + ': ' + message.content.evalue;
+  const request = {KERNEL}.requestExecute({{ code, store_history: false }});
+  let printed = '';
+  request.onIOPub = (message) => {{
+    if (message.header.msg_type === 'stream') printed += message.content.text;
+    if (message.header.msg_type === 'error') printed += message.content.ename + ': ' + message.content.evalue;
   }};
-  await asked.done;
-  return said;
+  await request.done;
+  return printed;
 }}"""
 
 
 class Lab:
-    """A server with every folder of its own."""
+    """A server that uses none of the user's folders."""
 
     def __init__(self, base: Path) -> None:
         self.base, self.root = base, base / "root"
@@ -70,7 +70,7 @@ class Lab:
             file.write_text(json.dumps(settings))
 
     def start(self) -> None:
-        """Return when it answers."""
+        """Start the server and wait until it answers."""
         options = {
             "ServerApp.ip": "127.0.0.1",
             "ServerApp.port": self.url.rsplit(":", 1)[1],
@@ -83,12 +83,12 @@ class Lab:
             "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
             "LabApp.extension_manager": "readonly",
         }
-        given = ["--no-browser", "--allow-root", *(f"--{name}={value}" for name, value in options.items())]
+        arguments = ["--no-browser", "--allow-root", *(f"--{name}={value}" for name, value in options.items())]
         folders = {name: str(self.base / folder) for name, folder in FOLDERS.items()}
-        own = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        settings = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         self.log = (self.base / "lab.log").open("wb")
-        environment = os.environ | folders | own
-        self.server = servers.start("jupyterlab", *given, env=environment, stdout=self.log, stderr=self.log)
+        environment = os.environ | folders | settings
+        self.server = servers.start("jupyterlab", *arguments, env=environment, stdout=self.log, stderr=self.log)
         status = urllib.request.Request(f"{self.url}/api/status", headers={"Authorization": f"token {self.token}"})
         deadline = time.monotonic() + 60
         while True:
@@ -100,19 +100,19 @@ class Lab:
                 time.sleep(0.05)
 
     def stop(self, patience: float = servers.PATIENCE) -> None:
-        """End the server and its kernels."""
+        """Stop the server and its kernels."""
         servers.stop(self.server, patience)
         self.log.close()
 
     def write(self, name: str, *cells: str) -> str:
-        """A notebook with those code cells, never run."""
-        made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-        made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        nbformat.write(made, self.root / name)
+        """Write a notebook with some code cells; return its name."""
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        nbformat.write(notebook, self.root / name)
         return name
 
     def open(self, page, name: str) -> "Notebook":
-        """A notebook in a page, with its kernel ready."""
+        """Open a notebook in a page and wait for its kernel."""
         page.goto(f"{self.url}/lab/workspaces/{secrets.token_hex(4)}?token={self.token}&reset")
         page.wait_for_function("() => window.jupyterapp?.shell")
         page.evaluate(OPEN, name)
@@ -121,13 +121,13 @@ class Lab:
 
 
 class Notebook:
-    """An open notebook: run its cells, run Python beside them, and ask what came of it."""
+    """An open notebook, whose cells and kernel can be run."""
 
     def __init__(self, page) -> None:
         self.page = page
 
     def run_all(self) -> None:
-        """Run every cell; an error in one fails the test."""
+        """Run every cell; an error in a cell fails the test."""
         self._command("notebook:run-all-cells")
         self.page.wait_for_function(RAN)
         self.page.wait_for_function(IDLE)
@@ -145,22 +145,22 @@ class Notebook:
             assert self.page.evaluate(ERRORS) == []
 
     def clear(self) -> None:
-        """Take every output away, and the views in them."""
+        """Clear every output, and with it every view."""
         self._command("notebook:clear-all-cell-outputs")
 
     def python(self, code: str) -> str:
-        """What that code prints."""
+        """Run code in the kernel, outside the cells; return what it printed."""
         return self.page.evaluate(EXECUTE, code).strip()
 
-    def until(self, expression: str, wanted: str, seconds: float = 10) -> None:
-        """Ask until it is so: a page sends its changes one at a time, as the kernel comes to them."""
+    def until(self, expression: str, expected: str, seconds: float = 10) -> None:
+        """Poll until an expression prints as expected: the kernel handles the changes of a page one at a time."""
         deadline = time.monotonic() + seconds
-        while (said := self.python(f"print({expression})")) != wanted:
-            assert time.monotonic() < deadline, f"{expression} is {said}, not {wanted}"
+        while (printed := self.python(f"print({expression})")) != expected:
+            assert time.monotonic() < deadline, f"{expression} is {printed}, not {expected}"
             self.page.wait_for_timeout(30)
 
     def restart(self) -> None:
-        """A new kernel."""
+        """Restart the kernel."""
         self.page.evaluate(f"async () => {{ await {KERNEL}.restart(); }}")
         self.page.wait_for_function(IDLE)
 
@@ -172,11 +172,11 @@ class Notebook:
         )
         light = "true" if name == "Light" else "false"
         self.page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached")
-        self.page.wait_for_selector("#jupyterlab-splash", state="detached")  # a switch meanwhile trips over it
+        self.page.wait_for_selector("#jupyterlab-splash", state="detached")  # a switch before would fail
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
+        """The number of cells."""
         return self.page.evaluate(f"() => {CURRENT}.content.widgets.length")
 
     def _command(self, name: str, wait: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Servers that tests start: they end with the tests, however those end, and leave no process behind."""
+"""Servers that tests start; they stop with the tests, however these end, and leave no process behind."""
 
 import signal
 import subprocess

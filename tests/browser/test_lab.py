@@ -1,4 +1,4 @@
-"""Views in a real JupyterLab: what is done in the page reaches Python, and the other way round."""
+"""Views in JupyterLab: changes in the page reach Python, and changes in Python reach the page."""
 
 import re
 
@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from nbsal.render import html
 from tests.browser import bench
-from tests.browser.conftest import watched
+from tests.browser.conftest import open_page
 
 SETUP = """
 import time
@@ -34,7 +34,7 @@ print("answered", view.layer)
 
 @pytest.fixture(scope="module")
 def opened(lab, chromium):
-    page = watched(chromium)
+    page = open_page(chromium)
     notebook = lab.open(page, lab.write("views.ipynb", SETUP, HIGHLIGHT, BUSY, "view", LAYERS, COMPARE, LINKED))
     notebook.run_cell(0)
     yield notebook
@@ -43,7 +43,7 @@ def opened(lab, chromium):
 
 @pytest.fixture
 def notebook(opened):
-    """The open notebook with a fresh Highlight in it alone; whatever went wrong in the page fails the test."""
+    """The open notebook with one new Highlight; a problem in the page fails the test."""
     opened.clear()
     opened.run_cell(1)
     opened.page.problems.clear()
@@ -53,13 +53,13 @@ def notebook(opened):
 
 @pytest.fixture
 def view(notebook):
-    found = notebook.page.get_by_role("group", name="nbsal highlight").first
-    expect(token(found, "funny")).to_be_visible()
-    return found
+    highlight = notebook.page.get_by_role("group", name="nbsal highlight").first
+    expect(token(highlight, "funny")).to_be_visible()
+    return highlight
 
 
 def token(view, name: str):
-    """The tokens, or words, of that text."""
+    """A token, or word, of the text."""
     return tokens(view).get_by_role("option", name=name, exact=True)
 
 
@@ -69,8 +69,8 @@ def tokens(view):
 
 
 def test_a_view_shows_and_a_click_reaches_python(notebook, view):
-    shown = ["A", "warm", "and", "un", "bel", "ie", "va", "bly", "funny", "film", "."]
-    expect(tokens(view).get_by_role("option")).to_have_text(shown)
+    expected = ["A", "warm", "and", "un", "bel", "ie", "va", "bly", "funny", "film", "."]
+    expect(tokens(view).get_by_role("option")).to_have_text(expected)
     token(view, "funny").click()
     expect(token(view, "funny")).to_have_attribute("aria-selected", "true")
     notebook.until("[view.result.tokens[i] for i in view.selection]", "['funny']")
@@ -94,7 +94,7 @@ def test_compare_shows_and_either_side_is_changed(notebook):
     notebook.until("both.result.second.method", "attcat")
 
 
-def test_a_jslink_leads_one_view_by_another_in_a_box(notebook):
+def test_views_in_a_box_can_be_linked_by_jslink(notebook):
     notebook.run_cell(6)
     layers = notebook.page.get_by_role("group", name="nbsal layers")
     view = notebook.page.get_by_role("group", name="nbsal highlight").last
@@ -128,7 +128,7 @@ def test_hostile_text_is_explained_as_typed(notebook, view):
     notebook.until("view.result.text == view.text", "True")
 
 
-def test_a_bad_text_says_so_and_the_next_one_works(notebook, view):
+def test_a_blank_text_shows_an_error_and_the_next_text_works(notebook, view):
     view.get_by_label("Text", exact=True).fill("  ")
     expect(view.get_by_role("alert")).to_contain_text("empty or blank")
     view.get_by_label("Text", exact=True).fill("Fine.")
@@ -148,7 +148,7 @@ def test_keys_stay_in_the_view(notebook, view):
 
 
 def test_a_busy_kernel_answers_the_view(notebook, view):
-    """The cell ends early only if the page's change was heard, computed and shown while it ran."""
+    """The cell ends early only if the change in the page was computed while the cell ran."""
     view.get_by_label("gamma").fill("0.5")  # a widget's first message may come before Lab has a thread for it
     notebook.until("view.gamma", "0.5")
     notebook.run_cell(2, wait=False)
@@ -160,7 +160,7 @@ def test_a_busy_kernel_answers_the_view(notebook, view):
     expect(view.get_by_text("layer=2")).to_be_visible()
 
 
-def test_two_views_of_one_widget_agree(notebook, view):
+def test_a_widget_displayed_twice_stays_in_step(notebook, view):
     notebook.run_cell(3)
     views = notebook.page.get_by_role("group", name="nbsal highlight")
     expect(views).to_have_count(2)

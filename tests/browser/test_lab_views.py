@@ -1,10 +1,10 @@
-"""Heads, Games, Clouds, Browse and Workbench in a real JupyterLab: each shows, tells Python, and is told by it."""
+"""Heads, Games, Clouds, Browse and Workbench in JupyterLab, changed from the page and from Python."""
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.bench import MANY
-from tests.browser.conftest import watched
+from tests.browser.conftest import open_page
 
 SETUP = """
 import nbsal
@@ -21,7 +21,7 @@ WORKBENCH = f"bench = nbsal.widgets.Workbench(explain, text={TEXT!r})\nbench"
 
 @pytest.fixture(scope="module")
 def opened(lab, chromium):
-    page = watched(chromium)
+    page = open_page(chromium)
     notebook = lab.open(page, lab.write("others.ipynb", SETUP, HEADS, GAMES, CLOUDS, BROWSE, WORKBENCH))
     notebook.run_cell(0)
     yield notebook
@@ -30,21 +30,21 @@ def opened(lab, chromium):
 
 @pytest.fixture
 def notebook(opened):
-    """The open notebook without outputs; whatever went wrong in the page fails the test."""
+    """The open notebook without outputs; a problem in the page fails the test."""
     opened.clear()
     opened.page.problems.clear()
     yield opened
     assert opened.page.problems == []
 
 
-def shown(notebook, cell, name):
-    """The view of that cell."""
+def run_and_locate(notebook, cell, name):
+    """Run a cell; return its view."""
     notebook.run_cell(cell)
     return notebook.page.get_by_role("group", name=f"nbsal {name}")
 
 
 def test_heads_are_switched_from_both_sides(notebook):
-    view = shown(notebook, 1, "heads")
+    view = run_and_locate(notebook, 1, "heads")
     switch = view.get_by_role("gridcell", name="head 5.11,")
     expect(switch).to_have_attribute("aria-selected", "false")
     notebook.python("before = heads.result.scores")
@@ -57,14 +57,14 @@ def test_heads_are_switched_from_both_sides(notebook):
     expect(view.get_by_role("gridcell", selected=True)).to_have_count(0)
 
 
-def test_a_curve_is_walked_from_both_sides(notebook):
-    view = shown(notebook, 2, "games")
+def test_the_step_of_a_game_is_changed_from_both_sides(notebook):
+    view = run_and_locate(notebook, 2, "games")
     curve = view.get_by_role("slider", name="positive")
-    expect(view.get_by_text("by chance, area")).to_be_visible()
+    expect(view.get_by_text("random order, area")).to_be_visible()
     curve.focus()
     for key in ["ArrowRight", "ArrowRight", "b"]:
         curve.press(key)
-    notebook.until("games.at, len(games.standing)", "2 9")
+    notebook.until("games.at, len(games.remaining)", "2 9")
     expect(view.locator(".nbsal-hidden")).to_have_count(2)
     assert notebook.cells == 6, "keys stay in the view"
     notebook.python("games.game = 'revealing'")
@@ -72,7 +72,7 @@ def test_a_curve_is_walked_from_both_sides(notebook):
 
 
 def test_a_word_is_picked_from_both_sides(notebook):
-    view = shown(notebook, 3, "clouds")
+    view = run_and_locate(notebook, 3, "clouds")
     cloud = view.get_by_role("listbox", name="words of positive")
     cloud.get_by_role("option", name="funny", exact=True).click()
     expect(view.locator("li .nbsal-highlighted")).to_have_text("funny")
@@ -83,7 +83,7 @@ def test_a_word_is_picked_from_both_sides(notebook):
 
 
 def test_a_table_is_sorted_and_a_text_opened_from_both_sides(notebook):
-    view = shown(notebook, 4, "browse")
+    view = run_and_locate(notebook, 4, "browse")
     view.get_by_role("button", name="Confidence").click()
     expect(view.get_by_role("columnheader", name="Confidence")).to_have_attribute("aria-sort", "ascending")
     view.get_by_label("Contains the word").fill("dull")
@@ -96,8 +96,8 @@ def test_a_table_is_sorted_and_a_text_opened_from_both_sides(notebook):
     expect(tokens.get_by_text("warm", exact=True)).to_be_visible()
 
 
-def test_a_workbench_is_worked_from_both_sides(notebook):
-    view = shown(notebook, 5, "workbench")
+def test_a_workbench_is_changed_from_both_sides(notebook):
+    view = run_and_locate(notebook, 5, "workbench")
     view.get_by_role("rowheader", name="layer 2").click()
     notebook.until("bench.result.provenance['parameters']['layer']", "2")
     view.get_by_role("listbox", name="Tokens", exact=True).get_by_role("option", name="funny", exact=True).click()

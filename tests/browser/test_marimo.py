@@ -1,4 +1,4 @@
-"""Two views in marimo, where each trait arrives alone, elements stand in a shadow tree, and Python has no comms."""
+"""Two views in marimo, which sends each trait alone, uses shadow roots, and has no comms in Python."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser import servers
-from tests.browser.conftest import watched
+from tests.browser.conftest import open_page
 from tests.browser.lab import ROOT
 
 NOTEBOOK = """
@@ -38,16 +38,16 @@ def _(explain, nbsal):
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """The address of that notebook, run as an app."""
-    pytest.importorskip("marimo", reason="marimo is no dependency of the tests: pip install marimo")
+    """The address of the notebook, run as an app."""
+    pytest.importorskip("marimo", reason="marimo is not installed (pip install marimo)")
     folder = tmp_path_factory.mktemp("marimo")
     (folder / "views.py").write_text(NOTEBOOK)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    own = {"HOME": str(folder), "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}", "HF_HUB_OFFLINE": "1"}
+    settings = {"HOME": str(folder), "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}", "HF_HUB_OFFLINE": "1"}
     options = ["--headless", "--no-token", "--host", "127.0.0.1", "--port", str(port)]
-    server = servers.start("marimo", "run", "views.py", *options, cwd=folder, env=os.environ | own)
+    server = servers.start("marimo", "run", "views.py", *options, cwd=folder, env=os.environ | settings)
     url, deadline = f"http://127.0.0.1:{port}/", time.monotonic() + 60
     try:
         while True:
@@ -62,8 +62,8 @@ def served(tmp_path_factory):
         servers.stop(server)
 
 
-def test_two_views_live_in_marimo(served, chromium):
-    page = watched(chromium)
+def test_two_views_work_in_marimo(served, chromium):
+    page = open_page(chromium)
     page.goto(served)
     view = page.get_by_role("group", name="nbsal highlight")
     token = view.get_by_role("option", name="funny", exact=True)
@@ -73,7 +73,7 @@ def test_two_views_live_in_marimo(served, chromium):
     expect(view.get_by_role("option", name="bore", exact=True)).to_be_visible()
     bench = page.get_by_role("group", name="nbsal workbench")
     bench.get_by_role("tab", name="games").click()
-    expect(bench.get_by_text("by chance, area")).to_be_visible()
+    expect(bench.get_by_text("random order, area")).to_be_visible()
     bench.get_by_role("slider", name="positive").press("End")
     expect(bench.locator(".nbsal-hidden")).to_have_count(6)
     bench.get_by_role("tab", name="heads").click()

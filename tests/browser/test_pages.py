@@ -1,4 +1,4 @@
-"""Views in a real browser: what they show and do, by mouse and by keys, in both themes, and how quickly."""
+"""Highlight, Layers and Compare in Chromium, by mouse and by keyboard; contrast, names and speed of every view."""
 
 import statistics
 
@@ -13,7 +13,7 @@ from tests.browser import bench
 from tests.browser.bench import REAL, SIGNED, every_view, tokens, trait
 
 
-def test_tokens_are_shown_as_typed_and_special_ones_counted(show, views):
+def test_tokens_appear_as_typed_and_special_tokens_are_listed(show, views):
     root = show("highlight")
     row = views["highlight"].result.row
     typed = [row.text[slice(*row.offsets[i])] for i in row.content]
@@ -29,8 +29,8 @@ def test_words_sum_their_tokens(show, views):
     expect(tokens(root)).to_have_text(frame["word"].tolist())
     place = frame["word"].tolist().index("unbelievably")
     tokens(root).nth(place).hover()
-    shown = root.locator(".nbsal-readout").inner_text().replace("\u2212", "-").split(", ")[1]
-    assert abs(float(shown) - frame["score"][place]) <= 0.005 * abs(frame["score"][place]) + 1e-4
+    score = root.locator(".nbsal-readout").inner_text().replace("\u2212", "-").split(", ")[1]
+    assert abs(float(score) - frame["score"][place]) <= 0.005 * abs(frame["score"][place]) + 1e-4
 
 
 def test_colour_and_mark_tell_the_sign(show, views, sheet):
@@ -59,7 +59,7 @@ def test_clip_and_gamma_change_colours_and_the_legend_says_so(show, sheet):
     assert root.locator(".nbsal-steps").inner_text() != first
 
 
-def test_clicks_select_one_more_and_a_span(show, sheet):
+def test_clicks_select_a_token_a_span_or_one_token_more(show, sheet):
     root = show("highlight")
     tokens(root).nth(1).click()
     assert trait(sheet, "selection") == [2]
@@ -83,10 +83,10 @@ def test_dragging_over_the_text_selects_it(show, sheet):
     assert trait(sheet, "selection") == [2, 3, 4]
 
 
-def test_hovering_tells_python_and_python_may_point(show, sheet):
+def test_the_token_under_the_pointer_is_shared_with_python(show, sheet):
     root = show("highlight")
     tokens(root).nth(2).hover()
-    sheet.wait_for_function("() => window.shown.model.get('hover') === 3")
+    sheet.wait_for_function("() => window.view.model.get('hover') === 3")
     expect(root.locator(".nbsal-readout")).to_contain_text("3 of 27: and")
     bench.change(sheet, hover=5)
     expect(tokens(root).nth(4)).to_have_class("nbsal-mark nbsal-hover")
@@ -97,15 +97,15 @@ def test_every_action_of_the_text_has_its_key(show, sheet, views):
     root = show("highlight")
     listbox = root.get_by_role("listbox", name="tokens")
     listbox.focus()
-    said = root.locator(".nbsal-readout")
-    for key, wanted in [
+    readout = root.locator(".nbsal-readout")
+    for key, expected in [
         ("ArrowRight", "2 of 27: warm"),
         ("End", "27 of 27"),
         ("Home", "1 of 27"),
         ("PageDown", "21 of 27"),
     ]:
         listbox.press(key)
-        expect(said).to_contain_text(wanted)
+        expect(readout).to_contain_text(expected)
     listbox.press("Home")
     listbox.press("ArrowDown")
     second = listbox.get_attribute("aria-activedescendant")
@@ -121,26 +121,26 @@ def test_every_action_of_the_text_has_its_key(show, sheet, views):
     assert trait(sheet, "selection") == []
     listbox.press("n")
     for _ in range(27):
-        if said.inner_text().endswith("rank 1"):
+        if readout.inner_text().endswith("rank 1"):
             break
         listbox.press("n")
     row, best = views["highlight"].result.row, views["highlight"].result.order[0]
-    expect(said).to_contain_text(f"{row.content.index(best) + 1} of 27")
+    expect(readout).to_contain_text(f"{row.content.index(best) + 1} of 27")
 
 
-def test_search_goes_from_hit_to_hit(show):
+def test_search_goes_from_match_to_match(show):
     root = show("highlight")
     find = root.get_by_label("find in the text")
     find.fill("ON")
     expect(root.locator(".nbsal-match")).to_have_text(["on", "on"])
-    for wanted in ["1 of 2", "2 of 2", "1 of 2"]:
+    for expected in ["1 of 2", "2 of 2", "1 of 2"]:
         find.press("Enter")
-        expect(root.locator(".nbsal-search output")).to_have_text(wanted)
+        expect(root.locator(".nbsal-search output")).to_have_text(expected)
     find.press("Escape")
     expect(root.locator(".nbsal-match")).to_have_count(0)
 
 
-def test_a_long_text_has_a_map_that_leads_there(show, sheet):
+def test_a_long_text_has_a_minimap(show, sheet):
     root = show(Highlight(bench.saliency_of([f"word{i}" for i in range(3000)])).wait())
     place = root.get_by_role("slider", name="Position in the text")
     expect(place).to_be_visible()
@@ -168,7 +168,7 @@ def test_layers_are_chosen_by_click_and_by_key(show, sheet):
     assert (trait(sheet, "layer"), trait(sheet, "selection")) == (2, [2])
 
 
-def test_a_wide_grid_draws_what_is_in_sight(show, sheet):
+def test_a_wide_grid_draws_only_visible_cells(show, sheet):
     root = show(Layers(bench.saliency_of([f"w{i}" for i in range(2000)], layers=7)).wait())
     assert root.get_by_role("gridcell").count() < 7 * 120
     root.get_by_role("grid").focus()
@@ -179,10 +179,10 @@ def test_a_wide_grid_draws_what_is_in_sight(show, sheet):
 
 def test_compare_shows_both_and_the_difference(show, sheet, views):
     root = show("compare")
-    shown = views["compare"].result
-    for label, shares in [("first", shown.shares[0]), ("second", shown.shares[1]), ("difference", shown.difference)]:
+    pair = views["compare"].result
+    for label, shares in [("first", pair.shares[0]), ("second", pair.shares[1]), ("difference", pair.difference)]:
         box = tokens(root, f"Tokens, {label}")
-        marked = [k for k, i in enumerate(shown.first.row.content) if shares[i] < -0.1]
+        marked = [k for k, i in enumerate(pair.first.row.content) if shares[i] < -0.1]
         assert {k for k in range(box.count()) if "nbsal-against" in box.nth(k).get_attribute("class")} >= set(marked)
     tokens(root, "Tokens, first").nth(3).click()
     expect(tokens(root, "Tokens, difference").nth(3)).to_have_attribute("aria-selected", "true")
@@ -192,15 +192,15 @@ def test_compare_shows_both_and_the_difference(show, sheet, views):
 
 
 def test_long_texts_that_are_compared_scroll_together(show, sheet):
-    found = bench.saliency_of([f"word{i}" for i in range(500)])
-    root = show(Compare(found, found).wait())
+    saliency = bench.saliency_of([f"word{i}" for i in range(500)])
+    root = show(Compare(saliency, saliency).wait())
     first, *others = (root.get_by_role("listbox", name=f"tokens, {name}") for name in ("first", "second", "difference"))
     first.hover()
     sheet.mouse.wheel(0, 150)
     for other in others:
         sheet.wait_for_function("node => node.scrollTop === 150", arg=other.element_handle())
-    others[0].evaluate("node => { node.scrollTop = 0; }")  # as a box does that is not laid out as far yet
-    sheet.wait_for_timeout(50)
+    others[0].evaluate("node => { node.scrollTop = 0; }")  # like a box whose layout is not complete
+    sheet.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert first.evaluate("node => node.scrollTop") == 150
 
 
@@ -209,9 +209,9 @@ def test_long_texts_that_are_compared_scroll_together(show, sheet):
 def test_everything_can_be_read_in_both_themes(show, sheet, name, theme):
     show(name)
     sheet.emulate_media(color_scheme=theme)
-    found = sheet.evaluate(bench.CONTRASTS)
-    assert len(found) > 20
-    assert [entry for entry in found if entry[0] < 4.5] == []
+    contrasts = sheet.evaluate(bench.CONTRASTS)
+    assert len(contrasts) > 20
+    assert [entry for entry in contrasts if entry[0] < 4.5] == []
 
 
 UNNAMED = """() => [...document.querySelectorAll('.nbsal :is(button, input, select, textarea, [tabindex], [role])')]
@@ -244,22 +244,22 @@ def test_everything_has_a_name_and_can_be_reached_by_tab(show, sheet, views, nam
 @every_view
 def test_a_closed_view_leaves_no_listener(show, sheet, name):
     show(name)
-    assert sheet.evaluate("() => window.shown.model.listeners()") > 5
-    sheet.evaluate("() => window.shown.close()")
-    assert sheet.evaluate("() => window.shown.model.listeners()") == 0
+    assert sheet.evaluate("() => window.view.model.listeners()") > 5
+    sheet.evaluate("() => window.view.close()")
+    assert sheet.evaluate("() => window.view.model.listeners()") == 0
     assert sheet.locator("section.nbsal").count() == 0
 
 
 @pytest.mark.parametrize("count", [1_000, 10_000])
 def test_speed_is_printed(show, sheet, count):
-    """The goals are in `python -m tests.bench.pages`, which measures the same."""
+    """`python -m tests.bench.pages` measures the same and lists the goals."""
     turns = speed.paints(sheet, count, 7)
-    said = ", ".join(f"{name} {statistics.median(found):.0f} ms" for name, found in turns.items())
-    print(f"\n{count} tokens, medians of 7: {said}")
+    medians = ", ".join(f"{name} {statistics.median(times):.0f} ms" for name, times in turns.items())
+    print(f"\n{count} tokens, medians of 7: {medians}")
 
 
 def test_a_selected_span_can_be_explained(show, sheet):
-    """What the page sends when Python is there; the answer is Python's, and is tested with it."""
+    """Only what the page sends is tested here; the tests of Python cover its answer."""
     answers = nbsal.Explainer(nbsal.load("demo/answers"), SIGNED, layer=3)
     view = Highlight(answers, text=("Who ran?", "The old dog ran home.")).wait()
     root = show(view, live=True)
@@ -272,7 +272,7 @@ def test_a_selected_span_can_be_explained(show, sheet):
     assert trait(sheet, "target") == trait(sheet, "selection") == [6, 7]
 
 
-def test_an_outcome_is_explained_by_a_click_and_let_go_by_another(show, sheet):
+def test_an_outcome_is_chosen_as_target_by_a_click_and_released_by_another(show, sheet):
     root = show("highlight", live=True)
     outcome = root.get_by_title("explain negative")
     outcome.click()
@@ -281,7 +281,7 @@ def test_an_outcome_is_explained_by_a_click_and_let_go_by_another(show, sheet):
     assert trait(sheet, "target") is None
 
 
-def test_what_is_explained_is_said_where_it_is_not_the_prediction(show, reviews):
+def test_a_target_other_than_the_prediction_is_named(show, reviews):
     explain = nbsal.Explainer(reviews, SIGNED, layer=3)
     root = show(Highlight(explain, text=REAL, target=nbsal.contrast("positive", "negative")).wait())
     expect(root.get_by_text("explained: positive - negative")).to_be_visible()

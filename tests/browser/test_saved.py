@@ -1,4 +1,4 @@
-"""Notebooks that are read without a kernel: a file from elsewhere in Lab, and an export with the network off."""
+"""Notebooks that are read without a kernel: an untrusted file in JupyterLab, and an export without a network."""
 
 import nbformat
 import pytest
@@ -6,7 +6,7 @@ from nbclient import NotebookClient
 from nbconvert import HTMLExporter
 from playwright.sync_api import expect
 
-from tests.browser.conftest import watched
+from tests.browser.conftest import open_page
 from tests.browser.test_lab import HIGHLIGHT, SETUP
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -14,7 +14,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 @pytest.fixture(scope="module")
 def executed():
-    """A notebook with a view and a frozen one, run without any front end."""
+    """A notebook with a view and a frozen view, executed without a front end."""
     cells = [nbformat.v4.new_code_cell(source) for source in (SETUP, HIGHLIGHT, "view.freeze()")]
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -31,7 +31,7 @@ def test_a_run_without_a_front_end_keeps_static_html(executed):
 
 def test_an_untrusted_notebook_shows_static_html(lab, chromium, executed):
     nbformat.write(executed, lab.root / "untrusted.ipynb")
-    page = watched(chromium)
+    page = open_page(chromium)
     lab.open(page, "untrusted.ipynb")
     outputs = page.locator(".jp-RenderedHTML")
     expect(outputs).to_have_count(2)
@@ -47,7 +47,7 @@ def test_an_export_can_be_read_with_the_network_off(chromium, executed, tmp_path
     quiet = HTMLExporter(mathjax_url="", require_js_url="", jupyter_widgets_base_url="", html_manager_semver_range="")
     file = tmp_path / "export.html"
     file.write_text(quiet.from_notebook_node(executed)[0], encoding="utf-8")
-    page = watched(chromium, offline=True)
+    page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
     expect(page.get_by_role("figure").first).to_contain_text("unbelievably funny")
     assert [problem for problem in page.problems if "off-site" in problem] == []

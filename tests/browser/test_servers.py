@@ -1,4 +1,4 @@
-"""Servers of the browser tests end with them and leave no process behind."""
+"""Servers of the browser tests stop with the tests and leave no process behind."""
 
 import importlib.util
 import json
@@ -35,8 +35,8 @@ def installed():
 def kernel_of(lab):
     """A kernel that this server started."""
     headers = {"Authorization": f"token {lab.token}", "Content-Type": "application/json"}
-    asked = urllib.request.Request(f"{lab.url}/api/kernels", json.dumps({"name": "python3"}).encode(), headers)
-    urllib.request.urlopen(asked, timeout=60).close()
+    request = urllib.request.Request(f"{lab.url}/api/kernels", json.dumps({"name": "python3"}).encode(), headers)
+    urllib.request.urlopen(request, timeout=60).close()
     (kernel,) = [child for child in lab.server.children() if "ipykernel_launcher" in child.cmdline()]
     return kernel
 

@@ -1,4 +1,4 @@
-"""Views fed with trouble, and views that must live alone: nothing is executed, everything is shown as typed."""
+"""Views of damaged data, hostile texts and long texts; and views that are saved without Python or a network."""
 
 import pytest
 from playwright.sync_api import expect
@@ -8,7 +8,7 @@ from nbsal.render import html
 from nbsal.widgets import Compare, Highlight, Layers
 from tests.browser import bench
 from tests.browser.bench import each_view
-from tests.browser.conftest import watched
+from tests.browser.conftest import open_page
 
 DAMAGED = "This view cannot be drawn: its data is damaged. Run the cell again."
 
@@ -16,11 +16,11 @@ DAMAGED = "This view cannot be drawn: its data is damaged. Run the cell again."
 def hostile(name):
     if name == "layers":
         return Layers(bench.saliency_of(bench.HOSTILE, layers=3)).wait()
-    found = bench.saliency_of(bench.HOSTILE)
-    return (Compare(found, found) if name == "compare" else Highlight(found)).wait()
+    saliency = bench.saliency_of(bench.HOSTILE)
+    return (Compare(saliency, saliency) if name == "compare" else Highlight(saliency)).wait()
 
 
-def test_a_view_that_cannot_be_drawn_says_so(show, sheet):
+def test_damaged_data_shows_an_error(show, sheet):
     broken = Highlight(bench.saliency_of(["a", "b"])).wait()
     broken._scores = b"\x00"
     root = show(broken)
@@ -28,7 +28,7 @@ def test_a_view_that_cannot_be_drawn_says_so(show, sheet):
     whole = Highlight(bench.saliency_of(["a", "b"])).wait()
     bench.change(sheet, _scores=whole._scores)
     expect(root.get_by_role("alert")).to_be_hidden()
-    for part in (b"\x00", whole._scores[:-2]):  # in the midst of a number, and between two
+    for part in (b"\x00", whole._scores[:-2]):  # cut inside a number, and between two
         bench.change(sheet, _scores=part)
         expect(root.get_by_role("alert")).to_have_text(DAMAGED)
         bench.change(sheet, _scores=whole._scores)
@@ -38,7 +38,7 @@ def test_a_view_that_cannot_be_drawn_says_so(show, sheet):
     sheet.problems.clear()
 
 
-def test_a_result_that_is_not_what_the_controls_say_is_dimmed_and_called_old(show, sheet):
+def test_a_result_that_does_not_match_the_controls_is_dimmed(show, sheet):
     root = show("highlight", live=True)
     bench.change(sheet, status="error", error="The text is empty.")
     expect(root.get_by_role("alert").first).to_have_text("The text is empty. Showing the previous result.")
@@ -52,16 +52,16 @@ def test_a_result_that_is_not_what_the_controls_say_is_dimmed_and_called_old(sho
     assert not sheet.evaluate(dimmed)
 
 
-def test_a_view_whose_python_is_gone_says_so(show, sheet):
+def test_a_closed_connection_shows_an_error(show, sheet):
     root = show("highlight", live=True)
-    sheet.evaluate("() => { window.shown.model.send = () => { throw new Error('Cannot send'); }; }")
+    sheet.evaluate("() => { window.view.model.send = () => { throw new Error('Cannot send'); }; }")
     root.get_by_label("method").select_option("attcat")
     expect(root.get_by_text("The connection to Python is closed. Run the cell again.")).to_have_count(1)
     root.get_by_role("button", name="csv").click()
     expect(root.get_by_text("The connection to Python is closed. Run the cell again.")).to_have_count(2)
 
 
-def test_a_number_that_means_nothing_does_not_stay_in_its_box(show, sheet):
+def test_an_invalid_number_is_cleared(show, sheet):
     root = show(Highlight(Explainer(load("demo/reviews"), "decoded-gradcam"), text=bench.REAL).wait(), live=True)
     for typed in ("-3", "0.2"):
         root.get_by_label("tau").fill(typed)
@@ -72,7 +72,7 @@ def test_a_number_that_means_nothing_does_not_stay_in_its_box(show, sheet):
     expect(root.get_by_label("tau")).to_have_value("3")
 
 
-def test_what_the_model_did_not_read_is_told_apart(show, views):
+def test_truncated_text_is_marked(show, views):
     long = "A dull, endless bore. " * 200
     root = show(Highlight(views["highlight"].explainer, text=long).wait())
     tail = root.locator(".nbsal-text .nbsal-unread")
@@ -84,7 +84,7 @@ def test_what_the_model_did_not_read_is_told_apart(show, views):
 
 
 @pytest.mark.parametrize("name", [*bench.NAMES, "heads", "games", "browse", "workbench"])
-def test_shades_stay_under_forced_colours_and_on_paper(show, sheet, name):
+def test_score_colours_remain_under_forced_colours_and_in_print(show, sheet, name):
     root = show(name)
     paints = """root => [...root.querySelectorAll('.nbsal-mark, .nbsal-piece, .nbsal-cell, .nbsal-switch')].map(
       node => getComputedStyle(node)).filter(s => s.printColorAdjust === 'exact').map(s => s.backgroundColor)"""
@@ -96,14 +96,14 @@ def test_shades_stay_under_forced_colours_and_on_paper(show, sheet, name):
 
 
 @each_view
-def test_hostile_tokens_are_only_shown(show, sheet, name):
+def test_hostile_tokens_appear_as_plain_text(show, sheet, name):
     view = hostile(name)
     root = show(view)
     assert len(bench.HOSTILE) == 100
     expect(root.locator(".nbsal-text").first).to_have_text(html.visible(view.text), use_inner_text=False)
     root.get_by_label("words").check()
-    shown = root.locator(".nbsal-text").first.evaluate("node => node.textContent")
-    assert shown == html.visible(view.text)
+    content = root.locator(".nbsal-text").first.evaluate("node => node.textContent")
+    assert content == html.visible(view.text)
     root.locator(".nbsal-mark").nth(1).hover()
     assert root.locator("script, img, svg, b, style").count() == 0
     assert sheet.evaluate("() => 'pwned' in window") is False
@@ -114,11 +114,11 @@ def test_hostile_tokens_are_only_shown(show, sheet, name):
 def test_hostile_tokens_do_nothing_in_a_saved_page(chromium, tmp_path, name, interactive):
     view, file = hostile(name), tmp_path / "page.html"
     file.write_text(view.to_html(interactive=interactive), encoding="utf-8")
-    page = watched(chromium, offline=True)
+    page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
-    shown = page.locator("section.nbsal .nbsal-text" if interactive else "p").first
-    expect(shown).to_be_visible()
-    assert shown.evaluate("node => node.textContent") == html.visible(view.text)
+    text = page.locator("section.nbsal .nbsal-text" if interactive else "p").first
+    expect(text).to_be_visible()
+    assert text.evaluate("node => node.textContent") == html.visible(view.text)
     assert page.locator("body").locator("img, svg").count() == 0
     assert page.evaluate("() => 'pwned' in window") is False and page.problems == []
     page.context.close()
@@ -126,29 +126,20 @@ def test_hostile_tokens_do_nothing_in_a_saved_page(chromium, tmp_path, name, int
 
 @each_view
 def test_hostile_tokens_are_drawn_as_they_are(name, monkeypatch):
-    from matplotlib.text import Text
-
-    drawn = []
-    create = Text.__init__
-
-    def noted(self, x=0, y=0, text="", **settings):
-        drawn.append((text, settings.get("parse_math")))
-        create(self, x, y, text, **settings)
-
-    monkeypatch.setattr(Text, "__init__", noted)
+    texts = bench.drawn_texts(monkeypatch)
     view = hostile(name)
     assert view.to_png().startswith(b"\x89PNG")
+    assert not [text for text in texts if "$" in text.get_text() and text.get_parse_math()]
     if name != "layers":
-        joined = "".join(text for text, _ in drawn)
+        joined = "".join(text.get_text() for text in texts)
         assert "".join(html.visible(view.text).split()) in "".join(joined.split())
-        assert {parse for text, parse in drawn if "$" in text} == {False}
 
 
 @each_view
-def test_a_saved_page_lives_without_python_or_network(chromium, tmp_path, views, name):
+def test_a_saved_page_works_without_python_or_network(chromium, tmp_path, views, name):
     file = tmp_path / "page.html"
     file.write_text(views[name].to_html(interactive=True), encoding="utf-8")
-    page = watched(chromium, offline=True)
+    page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
     root = page.locator("section.nbsal")
     count = root.get_by_role("option").count()
@@ -160,11 +151,11 @@ def test_a_saved_page_lives_without_python_or_network(chromium, tmp_path, views,
     page.context.close()
 
 
-def test_a_frozen_view_lives_in_its_frame(chromium, tmp_path, views):
+def test_a_frozen_view_works_in_its_frame(chromium, tmp_path, views):
     file = tmp_path / "page.html"
     frozen = views["highlight"].freeze(interactive=True)._repr_html_()
     file.write_text(f"<!doctype html><meta charset='utf-8'><body>{frozen}", encoding="utf-8")
-    page = watched(chromium, offline=True)
+    page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
     inside = page.frame_locator("iframe")
     inside.get_by_label("words").check()

@@ -1,4 +1,4 @@
-"""Heads, Games, Clouds, Browse and Workbench in a real browser, by mouse and by keys; and fed with trouble."""
+"""Heads, Games, Clouds, Browse and Workbench in Chromium, by mouse and by keyboard; and with hostile texts."""
 
 import re
 
@@ -12,14 +12,14 @@ from nbsal.widgets import Browse, Clouds, Games, Heads, Workbench
 from tests import zoo
 from tests.browser import bench
 from tests.browser.bench import MANY, REAL, tokens, trait
-from tests.browser.conftest import watched
+from tests.browser.conftest import open_page
 
 
 def head(root, name):
     return root.get_by_role("gridcell", name=re.compile(rf"^Head {re.escape(name)},"))
 
 
-def test_heads_shows_which_are_on_and_a_click_switches_one(show, sheet, views):
+def test_heads_that_are_on_are_selected_and_a_click_switches_one(show, sheet, views):
     root = show("heads", live=True)
     expect(root.get_by_role("gridcell", selected=True)).to_have_count(int(views["heads"].mask.selected.sum()))
     head(root, "5.11").click()
@@ -31,12 +31,12 @@ def test_heads_shows_which_are_on_and_a_click_switches_one(show, sheet, views):
     expect(head(root, "5.11")).to_have_attribute("aria-selected", "false")
 
 
-def test_pointing_at_a_head_tells_what_it_follows_and_asks_where_it_looks(show, sheet, views):
+def test_pointing_at_a_head_describes_it_and_requests_its_attention(show, sheet, views):
     root = show("heads", live=True)
     about = views["heads"]._heads["about"][3][8]
     head(root, "3.8").hover()
     expect(root.get_by_text(f"head 3.8, on: {about}")).to_be_visible()
-    sheet.wait_for_function("() => String(window.shown.model.get('head')) === '3,8'")
+    sheet.wait_for_function("() => String(window.view.model.get('head')) === '3,8'")
 
 
 def test_heads_are_reached_and_switched_by_keys(show, sheet):
@@ -50,7 +50,7 @@ def test_heads_are_reached_and_switched_by_keys(show, sheet):
     assert trait(sheet, "toggled") == []
 
 
-def test_where_a_head_looks_follows_the_selection(show, sheet, views):
+def test_the_attention_of_a_head_follows_the_selection(show, sheet, views):
     root = show("heads", live=True)
     expect(root.get_by_text("Attention of head 2.1, averaged over all tokens")).to_be_visible()
     tokens(root).nth(1).click()
@@ -83,35 +83,35 @@ def test_dragging_along_the_curve_hides_tokens_and_the_prediction_follows(show, 
     row, order = view.result.row, view.result.order
     hidden = [row.text[slice(*row.offsets[i])] for i in sorted(order[:at])]
     expect(gone).to_have_text(hidden)
-    said = view._game["outcomes"]["hiding"][view._game["points"].index(at)]
-    for share in said:
+    probabilities = view._game["outcomes"]["hiding"][view._game["points"].index(at)]
+    for share in probabilities:
         expect(root.get_by_role("group", name="prediction")).to_contain_text(f"{100 * share:.1f}%")
     expect(root.get_by_text(f"{at} of {len(order)} tokens hidden")).to_be_visible()
     sheet.mouse.move(box["x"] + 60, box["y"] + 50)
     assert trait(sheet, "at") == at, "the button is up"
 
 
-def test_the_curve_is_walked_by_keys_and_read_out(show, sheet, views):
+def test_the_steps_of_a_curve_are_reached_by_keys_and_read_out(show, sheet, views):
     root = show("games")
     curve = root.get_by_role("slider", name="positive")
-    for key, wanted in [("Home", 0), ("ArrowRight", 1), ("ArrowUp", 2), ("ArrowLeft", 1), ("ArrowDown", 0)]:
+    for key, expected in [("Home", 0), ("ArrowRight", 1), ("ArrowUp", 2), ("ArrowLeft", 1), ("ArrowDown", 0)]:
         curve.press(key)
-        assert trait(sheet, "at") == views["games"]._game["points"][wanted]
+        assert trait(sheet, "at") == views["games"]._game["points"][expected]
     curve.press("End")
     size = len(views["games"].result.order)
     expect(curve).to_have_attribute("aria-valuetext", re.compile(f"^{size} of {size} tokens hidden: positive"))
     expect(root.locator(".nbsal-hidden")).to_have_count(size)
     root.locator("[data-trait=game]").select_option("Revealing (higher is better)")
     expect(root.locator(".nbsal-hidden")).to_have_count(0)
-    expect(root.get_by_text("by chance, area")).to_be_visible()
+    expect(root.get_by_text("random order, area")).to_be_visible()
     expect(root.locator(".nbsal-chart text", has_text="probability of positive")).to_have_count(1)
     expect(root.get_by_text("Shaded: range of the random orders")).to_be_visible()
 
 
-def test_curves_of_many_texts_are_shown(show, sheet, views):
+def test_curves_of_many_texts_are_drawn(show, sheet, views):
     explain = views["games"].explainer
-    found = games({"ours <b>": explain}, MANY, random=3, progress=False)
-    root = show(Games(found, at=5).wait())
+    results = games({"ours <b>": explain}, MANY, random=3, progress=False)
+    root = show(Games(results, at=5).wait())
     expect(root.locator(".nbsal-legend-item")).to_have_text(
         [re.compile("^ours <b>, area"), re.compile("^random, area")]
     )
@@ -119,7 +119,7 @@ def test_curves_of_many_texts_are_shown(show, sheet, views):
     expect(root.get_by_text("100% of the tokens hidden: accuracy")).to_be_visible()
 
 
-def test_a_word_of_a_cloud_leads_to_its_texts(show, sheet, views):
+def test_a_click_on_a_word_lists_its_texts(show, sheet, views):
     root = show("clouds", live=True)
     expect(root.locator("li")).to_have_count(views["clouds"]._texts_shown["count"])
     expect(root.locator("li .nbsal-highlighted").first).to_have_text("dull")
@@ -169,11 +169,11 @@ def test_a_table_is_sorted_filtered_and_a_text_opened(show, sheet, views):
     root.get_by_label("Predicted class").select_option("negative")
     root.get_by_label("Misclassified only").check()
     root.get_by_label("Contains the word").fill("dull")
-    sheet.wait_for_function("() => window.shown.model.get('token') === 'dull'")
+    sheet.wait_for_function("() => window.view.model.get('token') === 'dull'")
     assert (trait(sheet, "label"), trait(sheet, "wrong")) == ("negative", True)
 
 
-def test_a_workbench_has_one_selection_and_its_panes_by_keys(show, sheet):
+def test_the_panes_of_a_workbench_share_a_selection_and_are_reached_by_keys(show, sheet):
     root = show("workbench", live=True)
     tokens(root).nth(2).click()
     left = root.get_by_role("listbox", name="Remaining tokens").get_by_role("option").nth(2)
@@ -194,15 +194,15 @@ OURS = ["heads", "games", "clouds", "browse", "workbench"]
 
 @pytest.fixture(scope="module")
 def hostile(checkpoints):
-    """hostile(name): a view of a hundred hostile tokens, with hostile classes; live ones on a model of 64 tokens."""
+    """hostile(name) -> a view of a hundred hostile tokens with hostile classes; the model reads 64 tokens."""
     folder, labels = zoo.save(checkpoints, "bert", "sequence"), [bench.HOSTILE[0], bench.HOSTILE[1], bench.HOSTILE[3]]
     subject = nbsal.load(folder, labels=labels)
-    made = {}
+    cached = {}
 
-    def shown(name):
-        if name not in made:
-            made[name] = make(name).wait()
-        return made[name]
+    def view_of(name):
+        if name not in cached:
+            cached[name] = make(name).wait()
+        return cached[name]
 
     def make(name):
         text, plain = " ".join(bench.HOSTILE), [bench.saliency_of(bench.HOSTILE)]
@@ -215,34 +215,34 @@ def hostile(checkpoints):
             return Heads(subject, text=text, head=[0, 1])
         return Games(explain, text=text, at=3) if name == "games" else Workbench(explain, text=text, pane="games")
 
-    return shown
+    return view_of
 
 
 def typed(view):
-    """What is to be read in the page, as it was typed but for what is made harmless."""
+    """The text as the page displays it, with control characters made visible."""
     return html.visible(" ".join(bench.HOSTILE))
 
 
-def assert_shown(page, view, name):
-    shown = page.locator("section.nbsal")
+def assert_harmless(page, view, name):
+    root = page.locator("section.nbsal")
     if name == "clouds":
-        drawn = shown.locator(".nbsal-word").evaluate_all("nodes => nodes.map(node => node.textContent)")
+        drawn = root.locator(".nbsal-word").evaluate_all("nodes => nodes.map(node => node.textContent)")
         assert set(drawn) == {word["word"] for cloud in view._clouds for word in cloud["words"]} and len(drawn) > 20
     else:
-        assert shown.locator(".nbsal-text").last.evaluate("node => node.textContent") == typed(view)
-    assert shown.locator("script, img, b, style, svg [onload]").count() == 0
+        assert root.locator(".nbsal-text").last.evaluate("node => node.textContent") == typed(view)
+    assert root.locator("script, img, b, style, svg [onload]").count() == 0
     assert page.evaluate("() => 'pwned' in window") is False
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_hostile_tokens_are_only_shown(show, sheet, hostile, name):
+def test_hostile_tokens_appear_as_plain_text(show, sheet, hostile, name):
     view = hostile(name)
     root = show(view, live=True)
-    assert_shown(sheet, view, name)
+    assert_harmless(sheet, view, name)
     for mark in (".nbsal-mark", ".nbsal-switch", ".nbsal-word", "tbody td"):
         if root.locator(mark).count() > 1:
             root.locator(mark).nth(1).hover(force=True)
-    assert_shown(sheet, view, name)
+    assert_harmless(sheet, view, name)
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -250,16 +250,16 @@ def test_hostile_tokens_are_only_shown(show, sheet, hostile, name):
 def test_hostile_tokens_do_nothing_in_a_saved_page(chromium, tmp_path, hostile, name, interactive):
     view, file = hostile(name), tmp_path / "page.html"
     file.write_text(view.to_html(interactive=interactive), encoding="utf-8")
-    page = watched(chromium, offline=True)
+    page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
     if interactive:
-        assert_shown(page, view, name)
+        assert_harmless(page, view, name)
     else:
-        said = page.locator("body").evaluate("node => node.textContent")
+        content = page.locator("body").evaluate("node => node.textContent")
         words = (
             [word["word"] for cloud in view._clouds for word in cloud["words"]] if name == "clouds" else [typed(view)]
         )
-        assert all(word in said for word in words)
+        assert all(word in content for word in words)
         assert page.locator("body").locator("svg, script").count() == 0
     assert page.evaluate("() => 'pwned' in window") is False and page.problems == []
     page.context.close()
@@ -267,25 +267,16 @@ def test_hostile_tokens_do_nothing_in_a_saved_page(chromium, tmp_path, hostile, 
 
 @pytest.mark.parametrize("name", OURS)
 def test_hostile_tokens_are_drawn_as_they_are(hostile, name, monkeypatch):
-    from matplotlib.text import Text
-
-    maths = []
-    create = Text.__init__
-
-    def noted(self, x=0, y=0, text="", **settings):
-        create(self, x, y, text, **settings)
-        maths.append(self)
-
-    monkeypatch.setattr(Text, "__init__", noted)
+    texts = bench.drawn_texts(monkeypatch)
     assert hostile(name).to_png().startswith(b"\x89PNG")
-    assert not [text for text in maths if "$" in text.get_text() and text.get_parse_math()]
+    assert not [text for text in texts if "$" in text.get_text() and text.get_parse_math()]
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_a_saved_page_lives_without_python_or_network(chromium, tmp_path, views, name):
+def test_a_saved_page_works_without_python_or_network(chromium, tmp_path, views, name):
     file = tmp_path / "page.html"
     file.write_text(views[name].to_html(interactive=True), encoding="utf-8")
-    page = watched(chromium, offline=True)
+    page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
     root = page.locator("section.nbsal")
     if name in ("games", "workbench"):

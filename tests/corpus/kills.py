@@ -1,8 +1,8 @@
-"""Kills runs at random moments and goes on: `python -m tests.corpus.kills 20`.
+"""Kill runs at random moments and resume them: `python -m tests.corpus.kills 20`.
 
-A tiny model explains texts in many small shards, in a process of its own that is killed (SIGKILL) and begun again, each
-time at another moment, until it was killed so often; then it may end. Printed are the shards that were listed at each
-kill, and whether the files are in the end those of a run that nobody killed, byte for byte.
+A tiny model explains texts in many small shards, in a process of its own that is killed (SIGKILL) and started again, as
+often as asked for and after different intervals; then it may finish. Printed are the number of finished shards at each
+kill, and whether the files are finally the same, byte for byte, as those of an uninterrupted run.
 """
 
 import argparse
@@ -19,7 +19,7 @@ ROWS, SHARD = 160, 4
 
 
 def texts() -> list[str]:
-    """Sentences of many lengths, some of them nothing to explain."""
+    """Random texts of many lengths, some of them empty."""
     generator = random.Random(0)
     words = " ".join(zoo.CORPUS).split()
     lengths = [0 if row % 7 == 5 else generator.randrange(1, 30) for row in range(ROWS)]
@@ -27,12 +27,12 @@ def texts() -> list[str]:
 
 
 def files(out: Path) -> dict[str, bytes]:
-    """The dataset, and the list of it."""
+    """The content of all files except the lock."""
     return {path.name: path.read_bytes() for path in out.iterdir() if path.name != "_lock.json"}
 
 
 def run(checkpoint: Path, out: Path, ready) -> None:
-    """One run, as a process of its own."""
+    """One run, in a process of its own; sets `ready` once the model is loaded."""
     import warnings
 
     import torch
@@ -48,7 +48,7 @@ def run(checkpoint: Path, out: Path, ready) -> None:
 
 
 class Runs:
-    """Processes that share what they import, so that beginning one is cheap."""
+    """Processes that share their imports, so that starting one is cheap."""
 
     def __init__(self, checkpoint: Path) -> None:
         self.context = multiprocessing.get_context("forkserver")
@@ -57,8 +57,8 @@ class Runs:
         )
         self.checkpoint = checkpoint
 
-    def begin(self, out: Path):
-        """A process that has its model and is about to explain."""
+    def start(self, out: Path):
+        """A process that has loaded its model and is about to explain."""
         ready = self.context.Event()
         process = self.context.Process(target=run, args=(self.checkpoint, out, ready))
         process.start()
@@ -66,15 +66,15 @@ class Runs:
         return process
 
     def finish(self, out: Path) -> float:
-        """A run to its end, and the seconds it took."""
-        process, start = self.begin(out), time.monotonic()
+        """Run to the end; returns the seconds it took."""
+        process, start = self.start(out), time.monotonic()
         process.join(120)
         assert process.exitcode == 0
         return time.monotonic() - start
 
     def kill(self, out: Path, after: float) -> int:
-        """A run that is killed after so many seconds; how many shards are listed then."""
-        process = self.begin(out)
+        """Kill a run after some seconds; returns the number of shards in the manifest."""
+        process = self.start(out)
         process.join(after)
         process.kill()
         process.join()
@@ -83,29 +83,29 @@ class Runs:
 
 
 def killed(runs: Runs, folder: Path, times: int, seed: int = 0) -> tuple[list[int], bool]:
-    """Shards listed at each kill, and whether the files are those of a run that was not killed."""
-    whole, broken, shards = folder / "whole", folder / "broken", ROWS // SHARD
+    """Finished shards at each kill, and whether the files are those of an uninterrupted run."""
+    whole, interrupted, shards = folder / "whole", folder / "interrupted", ROWS // SHARD
     seconds = runs.finish(whole)
-    idle = runs.finish(whole)  # nothing is left to do, and nothing may change
-    generator, listed = random.Random(seed), [0]
+    idle = runs.finish(whole)  # a second run has nothing to do and must not change anything
+    generator, counts = random.Random(seed), [0]
     for left in range(times, 0, -1):
-        # Some of what remains is to be left for the kills that come.
-        work = (seconds - idle) * (1 - listed[-1] / shards)
-        listed.append(runs.kill(broken, generator.uniform(0, idle + 1.6 * work / left)))
-    runs.finish(broken)
-    return listed[1:], files(whole) == files(broken)
+        # Leave some of the remaining work for the next kills.
+        work = (seconds - idle) * (1 - counts[-1] / shards)
+        counts.append(runs.kill(interrupted, generator.uniform(0, idle + 1.6 * work / left)))
+    runs.finish(interrupted)
+    return counts[1:], files(whole) == files(interrupted)
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("kills", type=int)
-    options.add_argument("--seed", type=int, default=0)
-    given = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kills", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(zoo.save(Path(folder), "bert", "sequence"))
-        listed, same = killed(runs, Path(folder), given.kills, given.seed)
-    print(f"killed {given.kills} times, when of {ROWS // SHARD} shards there were {listed}")
-    print(f"files equal those of an unkilled run: {same}")
+        counts, same = killed(runs, Path(folder), options.kills, options.seed)
+    print(f"killed {options.kills} times, with {counts} of {ROWS // SHARD} shards finished")
+    print(f"files equal those of an uninterrupted run: {same}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A Dask cluster of two processes on this machine: the same files, whoever is killed."""
+"""A Dask cluster of two processes writes the same files as one process, even if a worker is killed."""
 
 import json
 import os
@@ -22,43 +22,47 @@ def client():
 
 @pytest.fixture(scope="module")
 def whole(explain, texts, tmp_path_factory):
+    """The folder of a run in this process."""
     out = tmp_path_factory.mktemp("whole")
     corpus.explain(explain, texts, out, shard_rows=4, progress=False)
     return out
 
 
-def test_a_cluster_writes_what_one_process_writes(client, explain, texts, whole, tmp_path):
-    before = set(client.run(os.getpid).values())
-    seen = []
-    out = tmp_path / "out"
-    opened = corpus.explain(explain, texts, out, client=client, shard_rows=4, progress=lambda *told: seen.append(told))
-    assert opened.complete and files(out) == files(whole)
-    assert seen[-1] == (len(texts), len(texts)) and len(seen) > 5
-    assert set(client.run(os.getpid).values()) == before and os.getpid() not in before
-    # What was loaded for the run is let go.
+def test_a_cluster_writes_the_same_files_as_one_process(client, explain, texts, whole, tmp_path):
+    processes = set(client.run(os.getpid).values())
+    steps, out = [], tmp_path / "out"
+    options = {"client": client, "shard_rows": 4, "progress": lambda *step: steps.append(step)}
+    explained = corpus.explain(explain, texts, out, **options)
+    assert explained.complete and files(out) == files(whole)
+    assert steps[-1] == (len(texts), len(texts)) and len(steps) > 5
+    assert set(client.run(os.getpid).values()) == processes and os.getpid() not in processes
+    # The plugin with the model is removed from the workers.
     assert not any(client.run(lambda dask_worker: [n for n in dask_worker.plugins if "nbsal" in n]).values())
 
 
 def test_the_command_takes_the_address_of_a_cluster(client, checkpoints, texts, whole, tmp_path, monkeypatch):
-    asked, shards = [], cluster.shards
-    monkeypatch.setattr(cluster, "shards", lambda *given: asked.append(given[-1].scheduler.address) or shards(*given))
+    addresses, run_shards = [], cluster.run_shards
+    monkeypatch.setattr(
+        cluster, "run_shards", lambda *args: addresses.append(args[-1].scheduler.address) or run_shards(*args)
+    )
     source, out = tmp_path / "texts.jsonl", tmp_path / "out"
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     model = ["--model", str(zoo.save(checkpoints, "bert", "sequence")), "--method", "gradcam", "--shard-rows", "4"]
     address = client.scheduler.address
-    assert cli.main(["corpus", str(source), str(out), *model, "--scheduler", address]) == 0 and asked == [address]
-    assert corpus.open(out).to_frame(["text", "prediction"]).equals(corpus.open(whole).to_frame(["text", "prediction"]))
+    assert cli.main(["corpus", str(source), str(out), *model, "--scheduler", address]) == 0 and addresses == [address]
+    columns = ["text", "prediction"]
+    assert corpus.open(out).to_frame(columns).equals(corpus.open(whole).to_frame(columns))
 
 
-def test_work_that_is_lost_with_a_worker_is_done_elsewhere(client, explain, texts, whole, tmp_path):
-    victim, killed = next(iter(client.run(os.getpid).values())), []
+def test_shards_of_a_lost_worker_are_run_elsewhere(client, explain, texts, whole, tmp_path):
+    victim, killed_after = next(iter(client.run(os.getpid).values())), []
 
     def progress(done, total):
-        if not killed:
+        if not killed_after:
             os.kill(victim, signal.SIGKILL)
-            killed.append(done)
+            killed_after.append(done)
 
     out = tmp_path / "out"
-    opened = corpus.explain(explain, texts, out, client=client, shard_rows=4, progress=progress)
-    assert killed[0] < len(texts) and opened.complete and files(out) == files(whole)
+    explained = corpus.explain(explain, texts, out, client=client, shard_rows=4, progress=progress)
+    assert killed_after[0] < len(texts) and explained.complete and files(out) == files(whole)
     assert victim not in client.run(os.getpid).values()

@@ -1,11 +1,11 @@
-"""Runs that are killed, and what is left of them."""
+"""Runs that are killed and resumed."""
 
 from tests import zoo
 from tests.corpus import kills
 
 
-def test_a_run_that_is_killed_again_and_again_ends_as_if_it_never_was(checkpoints, tmp_path):
+def test_a_run_that_is_killed_repeatedly_ends_with_the_same_files(checkpoints, tmp_path):
     runs = kills.Runs(zoo.save(checkpoints, "bert", "sequence"))
-    listed, same = kills.killed(runs, tmp_path, times=4)
+    counts, same = kills.killed(runs, tmp_path, times=4)
     assert same
-    assert listed == sorted(listed) and any(0 < shards < kills.ROWS // kills.SHARD for shards in listed), listed
+    assert counts == sorted(counts) and any(0 < count < kills.ROWS // kills.SHARD for count in counts), counts

@@ -1,4 +1,4 @@
-"""Storage: files are whole or not there, and a folder belongs to one run at a time, wherever it lies."""
+"""Storage: atomic writes, and a lock that lets one run at a time write to a folder."""
 
 import os
 
@@ -7,43 +7,46 @@ import pytest
 from nbsal import corpus
 from nbsal.corpus.sources import open_source
 from nbsal.corpus.storage import LOCK, Storage
-from nbsal.errors import InputError
+from tests.raising import refuses
 
 
-@pytest.mark.parametrize(
-    ("place", "reason"), [("foo://corpora/one", "Protocol not known"), ("s3://corpora/one", "s3fs")]
-)
-def test_places_that_cannot_be_reached_are_a_sentence(place, reason):
-    with pytest.raises(InputError, match=f"{place} is no folder that can be reached here: .*{reason}"):
-        Storage(place)
-    with pytest.raises(InputError, match=f"{place}.csv is no file that can be reached here: .*{reason}"):
-        open_source(f"{place}.csv", "text")
+@pytest.mark.parametrize("location", ["foo://corpora/one", "s3://corpora/one"])  # an unknown protocol; s3fs is missing
+def test_inaccessible_locations_are_refused(location):
+    with refuses("location") as caught:
+        Storage(location)
+    assert caught.value.value == location and isinstance(caught.value.__cause__, ImportError | ValueError)
+    with refuses("source") as caught:
+        open_source(f"{location}.csv", "text")
+    assert caught.value.value == f"{location}.csv"
 
 
-def test_a_file_that_cannot_be_put_there_leaves_nothing_behind(tmp_path, monkeypatch):
+def test_a_failed_write_leaves_nothing_behind(tmp_path, monkeypatch):
     (tmp_path / "one").mkdir()
-    with pytest.raises(OSError, match="one"):
+    with pytest.raises(OSError) as caught:
         Storage(tmp_path).write("one", b"1")
+    assert caught.value.errno is not None
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
+    full = OSError("No space left on device")
 
-    def full(handle):
-        raise OSError("No space left on device")
+    def fail(handle):
+        raise full
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError) as caught:
         Storage(tmp_path).write("two", b"2")
+    assert caught.value is full
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
 
 
-@pytest.mark.parametrize("place", ["", "memory://corpora/locked"])
-def test_one_run_at_a_time_wherever_it_writes(explain, tmp_path, place):
-    place = place or tmp_path
-    with Storage(place).locked(), pytest.raises(InputError, match="is being written by process"):
-        corpus.explain(explain, ["A joy."], place, progress=False)
-    assert corpus.explain(explain, ["A joy."], place, progress=False).complete
+@pytest.mark.parametrize("location", ["", "memory://corpora/locked"])
+def test_a_second_run_is_refused_at_any_location(explain, tmp_path, location):
+    location = location or tmp_path
+    with Storage(location).lock(), refuses("out"):
+        corpus.explain(explain, ["A joy."], location, progress=False)
+    assert corpus.explain(explain, ["A joy."], location, progress=False).complete
 
 
-def test_a_lock_that_another_run_holds_by_now_is_left_alone(tmp_path):
-    with Storage(tmp_path).locked():
-        Storage(tmp_path).write(LOCK, b"{}")  # its owner was taken for gone
+def test_a_lock_of_another_run_is_not_removed(tmp_path):
+    with Storage(tmp_path).lock():
+        Storage(tmp_path).write(LOCK, b"{}")  # another run took the lock over
     assert Storage(tmp_path).read(LOCK) == b"{}"

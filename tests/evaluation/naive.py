@@ -1,4 +1,4 @@
-"""Evaluation done slowly: one text, one fraction, one forward, tokens masked where they stand."""
+"""Slow reference implementations of the evaluations: one text, one fraction, one forward pass at a time."""
 
 import math
 from dataclasses import replace
@@ -11,7 +11,7 @@ from tests import zoo
 
 
 def probabilities(subject, row, ids=None, mask=None):
-    """Class probabilities of one text with other ids or another mask, at the positions of the text as it was."""
+    """Class probabilities of one text with other ids or another mask, each token at its original position."""
     changed = replace(row, ids=tuple(ids or row.ids), mask=tuple(row.mask if mask is None else mask))
     inputs = subject.inputs(Encoded([changed], 0))
     inputs["position_ids"] = torch.arange(len(row))[None] + zoo.FIRST_POSITION.get(subject.model.config.model_type, 0)
@@ -20,7 +20,7 @@ def probabilities(subject, row, ids=None, mask=None):
 
 
 def without(subject, row, hidden, way):
-    """The same with the hidden positions replaced, and for "remove" out of everyone's sight."""
+    """Class probabilities with the hidden positions replaced, and for "remove" also masked from attention."""
     filler = 0 if way == "pad" else subject.tokenizer.mask_token_id
     ids = [filler if i in hidden else token for i, token in enumerate(row.ids)]
     mask = [int(i not in hidden) for i in range(len(row))] if way == "remove" else None
@@ -28,7 +28,7 @@ def without(subject, row, hidden, way):
 
 
 def games(subject, saliencies, labels, fractions):
-    """Areas of Revealing and Hiding."""
+    """Areas under the curves of Revealing and Hiding."""
     curves = np.zeros((2, len(fractions)))
     for saliency, label in zip(saliencies, labels, strict=True):
         row, order = saliency.row, saliency.order
@@ -36,31 +36,31 @@ def games(subject, saliencies, labels, fractions):
         for at, fraction in enumerate(fractions):
             count = round(fraction * len(order))
             for game, hidden in enumerate((order[count:], order[:count])):
-                said = int(without(subject, row, hidden, "remove").argmax())
-                curves[game, at] += (said == truth) / len(saliencies)
+                prediction = int(without(subject, row, hidden, "remove").argmax())
+                curves[game, at] += (prediction == truth) / len(saliencies)
     return [float(np.trapezoid(curve, fractions)) for curve in curves]
 
 
 def deletion(subject, saliencies, labels, way, fractions, shares=(0.01, 0.05, 0.1, 0.2, 0.5)):
     """Means of AOPC, log-odds, comprehensiveness and sufficiency."""
-    found = []
+    values = []
     for saliency, label in zip(saliencies, labels, strict=True):
         row, order = saliency.row, saliency.order
-        whole = probabilities(subject, row)
-        truth = int(whole.argmax()) if label is None else label
+        full = probabilities(subject, row)
+        truth = int(full.argmax()) if label is None else label
         left = [without(subject, row, order[: round(f * len(order))], way)[truth] for f in fractions]
         counts = [math.ceil(share * len(order)) for share in shares]
-        comprehensive = [whole[truth] - without(subject, row, order[:n], way)[truth] for n in counts]
-        sufficient = [whole[truth] - without(subject, row, order[n:], way)[truth] for n in counts]
-        aopc = np.mean([whole[truth] - p for p in left])
-        found.append(
-            (aopc, np.mean([math.log(p / whole[truth]) for p in left]), *map(np.mean, (comprehensive, sufficient)))
+        comprehensive = [full[truth] - without(subject, row, order[:n], way)[truth] for n in counts]
+        sufficient = [full[truth] - without(subject, row, order[n:], way)[truth] for n in counts]
+        aopc = np.mean([full[truth] - p for p in left])
+        values.append(
+            (aopc, np.mean([math.log(p / full[truth]) for p in left]), *map(np.mean, (comprehensive, sufficient)))
         )
-    return np.mean(found, 0)
+    return np.mean(values, 0)
 
 
-def published(subject, explain, texts, labels, workers=10, least=0.0):
-    """AOPC and log-odds step by step as spec'd from the published program: explain(ids, mask, label) -> scores."""
+def published(subject, explain, texts, labels, workers=10, min_probability=0.0):
+    """AOPC and log-odds as in the published program, step by step; explain(row, label) returns scores."""
     size = len(texts) // workers
     chunks = [range(start, min(start + size, len(texts))) for start in range(0, len(texts), size)]
     means = []
@@ -73,7 +73,7 @@ def published(subject, explain, texts, labels, workers=10, least=0.0):
             plain = replace(row, types=(0,) * len(row))
             numbers = [int(n) for n in np.round(np.linspace(0, 1, 10) * len(row.ids))]
             original = probabilities(subject, plain)[labels[i]]
-            if original < least:
+            if original < min_probability:
                 continue
             masked = replace(plain, mask=tuple(int(token != subject.tokenizer.sep_token_id) for token in row.ids))
             order = np.argsort(-explain(masked, labels[i]), kind="stable")
@@ -85,8 +85,8 @@ def published(subject, explain, texts, labels, workers=10, least=0.0):
                         replaced.append(order[at])
                     at += 1
                 ids = list(row.ids)
-                for place in replaced:
-                    ids[place] = 0
+                for position in replaced:
+                    ids[position] = 0
                 left.append(probabilities(subject, plain, ids)[labels[i]])
             originals.append(original)
             degraded.append(left)

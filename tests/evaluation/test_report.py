@@ -1,4 +1,4 @@
-"""The report: it prints, keeps what it has done, and goes on from there."""
+"""The report: it prints results, saves finished groups and resumes."""
 
 import json
 
@@ -11,8 +11,8 @@ ROWS = [{"sentence": text, "label": label} for text, label in [("a joy", 1), ("a
 
 
 @pytest.fixture
-def ask(tmp_path, monkeypatch, capsys):
-    """ask(arguments) -> what the program prints."""
+def run_report(tmp_path, monkeypatch, capsys):
+    """run_report(*arguments) -> the printed output."""
     (tmp_path / "sst2").mkdir()
     for split in ("train", "validation"):
         lines = "".join(json.dumps(row) + "\n" for row in ROWS)
@@ -22,28 +22,30 @@ def ask(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(report, "SHORTEST", 3)
 
     def run(*arguments):
-        monkeypatch.setattr("sys.argv", ["report", *arguments, "--keep", str(tmp_path / "kept")])
+        monkeypatch.setattr("sys.argv", ["report", *arguments, "--folder", str(tmp_path / "results")])
         report.main()
         return capsys.readouterr().out
 
     return run
 
 
-def test_games_are_kept_and_gone_on_with(ask, monkeypatch, capsys):
-    arguments = ("games", "--choosing", "1", "--baselines", "gradcam")
-    with pytest.raises(SystemExit, match="Time is up"):
-        ask(*arguments, "--minutes", "0")
+def test_finished_groups_are_saved_and_not_evaluated_again(run_report, monkeypatch, capsys, tmp_path):
+    arguments = ("games", "--layer-texts", "1", "--baselines", "gradcam")
+    with pytest.raises(SystemExit) as stopped:
+        run_report(*arguments, "--minutes", "0")
+    assert "--minutes" in str(stopped.value) and not list(tmp_path.glob("results/*/*.npz"))
     capsys.readouterr()
-    whole = ask(*arguments)
-    for name in ("decoded Grad-CAM l6", "decoded Simple l0", "Grad-CAM l0", "random", "margins", "of CPU", "3 texts"):
-        assert name in whole
-    monkeypatch.setattr(report, "games", None)  # what is kept is not played again
-    assert ask(*arguments) == whole
-    with pytest.raises(SystemExit, match=r"Not yet there: simple\. Run the same"):
-        ask("games", "--choosing", "1", "--baselines", "gradcam", "simple", "--minutes", "0")
+    output = run_report(*arguments)
+    for name in ("decoded Grad-CAM l6", "decoded Simple l0", "Grad-CAM l0", "random", "margins", "CPU", "3 texts"):
+        assert name in output
+    monkeypatch.setattr(report, "games", None)  # saved groups are not played again
+    assert run_report(*arguments) == output
+    with pytest.raises(SystemExit) as stopped:
+        run_report("games", "--layer-texts", "1", "--baselines", "gradcam", "simple", "--minutes", "0")
+    assert "simple" in str(stopped.value) and "gradcam" not in str(stopped.value)
 
 
-def test_margins_are_of_what_is_there(capsys):
+def test_margins_are_printed_for_all_other_explainers(capsys):
     for ours, names in (("ours", ["other", "<b>third</b>"]), ("absent", [])):
         report.print_margins(results(), ours)
         printed = capsys.readouterr().out
@@ -51,13 +53,13 @@ def test_margins_are_of_what_is_there(capsys):
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("name", "contents"),
     [
         ("faithfulness", ["random mask", "mask-lrp@published", "mask-lrp@equations", "aopc", "log-odds", "gae"]),
         ("corruption", ["0 %", "20 %", "100 %", "aopc"]),
         ("overlap", ["decoded Grad-CAM l5", "random", "100"]),
     ],
 )
-def test_other_reports(ask, what, said):
-    printed = ask(what, "--baselines", "mask-lrp", "gae")
-    assert all(one in printed for one in said)
+def test_other_reports(run_report, name, contents):
+    printed = run_report(name, "--baselines", "mask-lrp", "gae")
+    assert all(part in printed for part in contents)

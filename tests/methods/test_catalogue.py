@@ -63,26 +63,21 @@ def test_one_frame_compares_all(results, reviews):
 def passes(monkeypatch):
     """Rows of tokens that pass the model forwards and backwards, and passes of relevance."""
     counts = {"forward": 0, "backward": 0, "relevance": 0}
-    logits, gradient, propagate = nbsal.Subject.logits, torch.autograd.grad, trace.propagate
+    logits, propagate = nbsal.Subject.logits, trace.propagate
 
-    def count_logits(subject, inputs):
-        counts["forward"] += len(inputs["input_ids"])
-        return logits(subject, inputs)
+    def count(kind, number):
+        counts[kind] += number
 
-    def count_gradient(outputs, inputs, *args, **kwargs):
-        first = inputs if isinstance(inputs, torch.Tensor) else next(iter(inputs))
-        counts["backward"] += len(first)
-        return gradient(outputs, inputs, *args, **kwargs)
+    def counted_logits(subject, inputs):
+        count("forward", len(inputs["input_ids"]))
+        output = logits(subject, inputs)
+        with torch._C.DisableTorchFunction():  # the relevance mode has no rule for hooks
+            if output.requires_grad:
+                output.register_hook(lambda gradient: count("backward", len(gradient)))
+        return output
 
-    def count_propagation(*args):
-        counts["relevance"] += 1
-        with monkeypatch.context() as relevance_alone:
-            relevance_alone.setattr(torch.autograd, "grad", gradient)
-            return propagate(*args)
-
-    monkeypatch.setattr(nbsal.Subject, "logits", count_logits)
-    monkeypatch.setattr(torch.autograd, "grad", count_gradient)
-    monkeypatch.setattr(trace, "propagate", count_propagation)
+    monkeypatch.setattr(nbsal.Subject, "logits", counted_logits)
+    monkeypatch.setattr(trace, "propagate", lambda *args: count("relevance", 1) or propagate(*args))
     return counts
 
 
@@ -133,7 +128,7 @@ SINGLE = {
     "at_most_1": lambda s: s.scores.max() <= 1,
     "sums_to_1": lambda s: s.scores.sum() == pytest.approx(1, abs=1e-5),
     "sums_to_1_per_decision": lambda s: s.scores.sum() == pytest.approx(1, abs=1e-5),
-    "reports_gap": lambda s: s.scores.sum() == pytest.approx(sum(s.provenance.get(k, 9) for k in ("change", "gap"))),
+    "reports_gap": lambda s: abs(s.scores.sum() - sum(s.provenance.get(key, 9) for key in ("change", "gap"))) < 1e-4,
     "same_per_type": lambda s: len({*zip(s.row.ids, s.scores.tolist(), strict=True)}) == len(set(s.row.ids)),
     "zero_at_special": lambda s: not s.scores[s.special].any(),
     "zero_at_special_in_layer_0": lambda s: not s.scores[s.special].any(),
@@ -157,13 +152,12 @@ def test_each_property_of_single_explanations_fails_somewhere(results):
 @pytest.mark.parametrize("name", catalogue.names())
 def test_signs_and_targets_are_as_promised(load, results, name):
     """Each method says whether its scores may be negative, and whether they depend on the target."""
-    promise = catalogue.create(name).promise
-    assert ("signed" in promise) is any(saliency.scores.min() < 0 for saliency in results[name])
-    assert ("signed" in promise) is not ("nonnegative" in promise)
-    explain = nbsal.Explainer(load("bert"), matrix.method(name))
-    first, second = (explain(axioms.TEXTS[0], target=label).scores for label in (0, 1))
-    assert ("about_target" in promise) is (not np.array_equal(first, second, equal_nan=True))
-    assert ("about_target" in promise) is not ("not_about_target" in promise)
+    promise, explain = catalogue.create(name).promise, nbsal.Explainer(load("bert"), matrix.method(name))
+    by_label = [np.concatenate([explain(text, label).scores for text in axioms.TEXTS[:2]]) for label in range(3)]
+    scores = np.concatenate([*by_label, *(saliency.scores for saliency in results[name])])
+    assert ("signed" in promise) is bool((scores < 0).any()) is not ("nonnegative" in promise)
+    same = all(np.array_equal(by_label[0], other) for other in by_label)
+    assert ("about_target" in promise) is not same is ("not_about_target" in promise)
 
 
 def test_seeded_methods_are_those_that_take_a_seed():
@@ -172,28 +166,29 @@ def test_seeded_methods_are_those_that_take_a_seed():
         assert ("seeded" in method.promise) is ("seed" in method.parameters()), name
 
 
-def gaps(explain, text):
-    """The change from the baseline, and the gap between it and the sum of the scores."""
+def relative_gap(explain, text):
+    """The gap between the sum of the scores and the change from the baseline, divided by the sum of absolute scores."""
     saliency = explain(text)
     if "gap" in saliency.provenance:
-        return saliency.provenance["change"], saliency.provenance["gap"]
-    program = CaptumModel(trace.record(explain.subject, explain.subject.encode(text), needs=()), 0)
-    with torch.no_grad():
-        change = float(program(program.ids) - program(program.baseline))
-    return change, float(saliency.scores.sum()) - change
+        gap = saliency.provenance["gap"]
+    else:
+        program = CaptumModel(trace.record(explain.subject, explain.subject.encode(text), needs=()), 0)
+        with torch.no_grad():
+            gap = float(saliency.scores.sum() - (program(program.ids) - program(program.baseline)))
+    return abs(gap) / abs(saliency.scores).sum()
 
 
 COMPLETENESS = {"sums_to_change", "sums_to_change_on_average", "not_complete"}
 COMPLETE = [name for name in catalogue.names() if catalogue.create(name).promise & COMPLETENESS]
-MANY = {"gradient-shap": {"samples": 400}, "integrated": {"steps": 100}}
+MANY = {"gradient-shap": {"samples": 2000}}
 
 
 @pytest.mark.parametrize("name", COMPLETE)
 def test_sums_are_as_promised(load, name):
-    """Up to sampling and discretisation, which many samples and steps make small."""
+    """Up to the errors of sampling and discretisation."""
     (promised,) = catalogue.create(name).promise & COMPLETENESS
-    change, gap = gaps(nbsal.Explainer(load("bert"), name, **MANY.get(name, {})), axioms.TEXTS[0])
-    assert (abs(gap) < 0.05 * abs(change)) is (promised != "not_complete"), (change, gap)
+    gap = relative_gap(nbsal.Explainer(load("bert"), name, **MANY.get(name, {})), axioms.TEXTS[0])
+    assert gap < 0.05 if promised != "not_complete" else gap > 0.05
 
 
 @pytest.mark.parametrize("name", catalogue.names())

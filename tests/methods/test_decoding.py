@@ -10,6 +10,7 @@ from nbsal.methods import decoding
 from nbsal.model import lm_head
 from tests import replicas, zoo
 from tests.axioms import relative
+from tests.raising import refuses
 
 TEXT = "The film is a warm and funny joy, the plot a bore. Who wrote it?"  # more tokens than a state has features
 METHODS = {"gradcam": nbsal.GradCAM, "simple": nbsal.Simple, "gradxact": nbsal.GradientXActivation}
@@ -17,7 +18,7 @@ METHODS = {"gradcam": nbsal.GradCAM, "simple": nbsal.Simple, "gradxact": nbsal.G
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    """Tiny vocabularies, too, are to be visited in several chunks."""
+    """Process tiny vocabularies in several chunks, too."""
     monkeypatch.setattr(lm_head, "CHUNK", 16)
     monkeypatch.setattr(lm_head, "ROWS", 5)
 
@@ -25,19 +26,19 @@ def small_chunks(monkeypatch):
 @pytest.fixture(scope="module")
 def case(load, checkpoints):
     """case(name, layer) -> subject, LM, ids, h_l and its gradient for the predicted class."""
-    made = {}
+    models = {}
 
     def build(name, layer):
-        if name not in made:
+        if name not in models:
             subject = load(name)
             kind = getattr(transformers, zoo.HEADS[zoo.lm_head(name)])
             path = zoo.save(checkpoints, name, zoo.lm_head(name), seed=1)
-            made[name] = subject, kind.from_pretrained(path, dtype=torch.float64)
-        subject, lm = made[name]
+            models[name] = subject, kind.from_pretrained(path, dtype=torch.float64)
+        subject, lm = models[name]
         encoded = subject.encode(TEXT)
         pick = lambda output: output.logits[0].max()  # noqa: E731
-        found = replicas.hidden_and_gradient(name, subject.model, subject.inputs(encoded), layer, pick)
-        return subject, lm, encoded[0].ids, *found
+        states = replicas.hidden_and_gradient(name, subject.model, subject.inputs(encoded), layer, pick)
+        return subject, lm, encoded[0].ids, *states
 
     return build
 
@@ -69,7 +70,7 @@ def test_decoded_gradcam_is_algorithm_1_and_equation_6(case, name, form):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("settings", [{"tau": 1}, {"tau": 3}, {"renormalise": True}, {"form": "per_token", "tau": 2}])
-def test_every_option_is_what_it_says(case, method, settings):
+def test_options_are_those_of_the_replica(case, method, settings):
     if method == "simple" and settings.get("form") == "per_token":
         settings = {"tau": 2}  # the sum over a text comes before the weights: equation 6 has no such form
     check(case, "bert", 2, method, **settings)
@@ -78,7 +79,7 @@ def test_every_option_is_what_it_says(case, method, settings):
 
 MUTANTS = {
     "columns are not normalised over the vocabulary": ("log_normaliser", lambda self, f, coarse=False: f.sum(-1)),
-    "the vocabulary is cut short": ("vocabulary", property(lambda self: self.weight.shape[0] // 2)),
+    "the vocabulary is cut short": ("vocab_size", property(lambda self: self.weight.shape[0] // 2)),
     "the head's transform is skipped": ("features", lambda self, hidden: hidden),
 }
 
@@ -97,7 +98,7 @@ def test_the_replica_catches_a_dropped_relu(case, monkeypatch):
         check(case, "bert", 2)
 
 
-def test_every_position_of_a_type_carries_its_score(reviews):
+def test_every_position_of_a_type_has_its_score(reviews):
     s = nbsal.Explainer(reviews, "decoded-gradcam")("good food, good people, good grief")
     assert len({float(s.scores[i]) for i, token in enumerate(s.tokens) if token == "good"}) == 1
     plain = nbsal.Explainer(reviews, "gradcam", layer=5)("good food, good people, good grief")
@@ -115,13 +116,13 @@ def test_only_small_tau_at_the_last_block_warns(reviews, recwarn):
     for settings in ({"layer": 6}, {"layer": 5, "tau": 1}, {}):
         nbsal.Explainer(reviews, "decoded-gradcam", **settings)
     assert not recwarn
-    with pytest.warns(UserWarning, match="pooled position"):
+    with pytest.warns(UserWarning):
         nbsal.Explainer(reviews, "decoded-gradcam", layer=6, tau=1)
 
 
-def test_methods_on_one_trace_share_the_denominators(reviews, monkeypatch):
-    rows, plain = [], lm_head.LMHead.log_normaliser
-    counted = lambda self, features, coarse=False: rows.append(len(features)) or plain(self, features, coarse)  # noqa: E731
+def test_methods_on_one_trace_share_the_normalisers(reviews, monkeypatch):
+    rows, normaliser = [], lm_head.LMHead.log_normaliser
+    counted = lambda self, features, coarse=False: rows.append(len(features)) or normaliser(self, features, coarse)  # noqa: E731
     monkeypatch.setattr(lm_head.LMHead, "log_normaliser", counted)
     names = ["decoded-gradcam", "decoded-simple", "decoded-gradxact"]
     text = "A warm and funny film."
@@ -131,14 +132,18 @@ def test_methods_on_one_trace_share_the_denominators(reviews, monkeypatch):
         assert relative(many[name][0].scores, nbsal.Explainer(reviews, name)(text).scores) < 1e-6
 
 
-def test_wrong_settings_are_named(reviews):
-    with pytest.raises(UnknownName, match="per_position, per_token"):
+def test_invalid_settings_are_named(reviews):
+    with refuses("form", UnknownName) as caught:
         nbsal.Explainer(reviews, "decoded-gradcam", form="per_word")
-    with pytest.raises(UnknownName, match="tau"):
+    assert caught.value.valid == decoding.FORMS
+    with refuses("tau", UnknownName):
         nbsal.Explainer(reviews, "decoded-gradcam", tau=0)
+    with refuses("method"):
+        nbsal.Decoded(nbsal.Occlusion())
 
 
-def test_without_a_head_decoding_says_what_to_pass(load):
-    for name in zoo.ENCODERS:
-        with pytest.raises(LanguageHeadError, match="lm="):
-            nbsal.Explainer(load(name, decoding=False), "decoded-gradcam")
+@pytest.mark.parametrize("name", zoo.ENCODERS)
+def test_decoding_needs_an_lm_head(load, name):
+    with pytest.raises(LanguageHeadError) as caught:
+        nbsal.Explainer(load(name, decoding=False), "decoded-gradcam")
+    assert caught.value.part == "lm_head" and "lm=" in str(caught.value)

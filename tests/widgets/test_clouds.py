@@ -1,13 +1,14 @@
-"""Clouds: laid out as wordcloud lays them out, words that lead to their texts, and what several classes share."""
+"""The Clouds view: the layout of wordcloud, the texts of a picked word, and words that classes share."""
 
 import threading
 
 import pytest
 
 import nbsal
-from nbsal.errors import InputError, UnknownName
+from nbsal.errors import UnknownName
 from nbsal.widgets import Clouds
 from nbsal.widgets.corpus_view import CHUNK, excerpt
+from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
 TEXTS = [
@@ -26,9 +27,9 @@ def explain(reviews):
 
 @pytest.fixture
 def view(explain):
-    made = Clouds(explain, TEXTS, k=10, unit="word").wait()
-    yield made
-    made.close()
+    clouds = Clouds(explain, TEXTS, k=10, unit="word").wait()
+    yield clouds
+    clouds.close()
 
 
 def words(view, label):
@@ -37,14 +38,13 @@ def words(view, label):
 
 def test_clouds_are_those_of_the_saliencies(view, explain):
     cloud = nbsal.clouds.rank(explain.map(TEXTS, progress=False), unit="word")
-    assert [given["label"] for given in view._clouds] == cloud.labels == ["negative", "positive"]
-    wanted = cloud.layout("positive", 10)
-    shown = [(w["word"], w["size"], w["x"]) for w in words(view, "positive")]
-    assert shown == [(word, size, x) for word, _, size, x, _ in wanted]
+    assert [sent["label"] for sent in view._clouds] == cloud.labels == ["negative", "positive"]
+    layout = [(w["word"], w["size"], w["x"]) for w in words(view, "positive")]
+    assert layout == [(word, size, x) for word, _, size, x, _ in cloud.layout("positive", 10)]
     assert words(view, "positive")[0]["share"] == 1
 
 
-def test_words_lie_in_their_cloud_apart(view):
+def test_words_do_not_overlap(view):
     for cloud in view._clouds:
         boxes = [(w["x"], w["x"] + w["width"], w["y"] - w["size"] * 0.4, w["y"]) for w in cloud["words"][:4]]
         for i, (left, right, top, bottom) in enumerate(boxes):
@@ -57,8 +57,8 @@ def test_a_click_on_a_word_shows_its_texts(view, explain):
     label = explain(TEXTS[2]).prediction
     from_page(view, picked=[label, "warm"])
     view.wait()
-    wanted = [n for n, text in enumerate(TEXTS) if "warm" in text.lower() and explain(text).prediction == label]
-    assert sorted(view.texts_with(label, "warm")) == wanted and view._texts_shown["count"] == len(wanted) > 0
+    expected = [n for n, text in enumerate(TEXTS) if "warm" in text.lower() and explain(text).prediction == label]
+    assert sorted(view.texts_with(label, "warm")) == expected and view._texts_shown["count"] == len(expected) > 0
     for text in view._texts_shown["texts"]:
         assert {piece.lower() for piece, _, marked in text["pieces"] if marked} == {"warm"}
     from_page(view, picked=None)
@@ -66,10 +66,10 @@ def test_a_click_on_a_word_shows_its_texts(view, explain):
 
 
 def test_a_picked_word_calls_back_with_its_texts(view):
-    seen = []
-    view.on_select(lambda rows: seen.append(rows["number"].tolist()))
+    selections = []
+    view.on_select(lambda rows: selections.append(rows["number"].tolist()))
     from_page(view, picked=["negative", "dull"])
-    assert seen == [view.texts_with("negative", "dull")] and seen[0]
+    assert selections == [view.texts_with("negative", "dull")] and selections[0]
 
 
 def test_words_of_several_classes_are_marked(view):
@@ -81,7 +81,7 @@ def test_words_of_several_classes_are_marked(view):
     assert f"{view.cloud.overlap(10):.1%}" in view._result["notes"][1]
 
 
-def test_k_and_unit_are_answered(view):
+def test_k_and_unit_can_be_changed(view):
     view.k = 3
     assert [len(cloud["words"]) for cloud in view.wait()._clouds] == [3, 3]
     view.unit = "token"
@@ -94,57 +94,60 @@ def test_texts_are_explained_once(view, monkeypatch):
     assert view.wait().status == "ready"
 
 
-def test_other_texts_may_be_explained(view):
+def test_other_texts_can_be_explained(view):
     view.explain(["Great.", "Awful."])
     assert len(view.wait().saliencies) == 2
-    with pytest.raises(InputError, match="list of texts"):
+    with refuses("texts"):
         view.explain("Great.")
 
 
-def test_many_texts_are_shown_as_they_get_done_and_a_cancelled_view_goes_on(explain, monkeypatch):
-    began, go = threading.Semaphore(0), threading.Semaphore(0)
+def test_many_texts_are_shown_as_they_are_explained_and_a_cancelled_view_resumes(explain, monkeypatch):
+    started, go = threading.Semaphore(0), threading.Semaphore(0)
     original = nbsal.Explainer.map
-    counted = []
+    counts = []
 
     def slow(self, texts, **settings):
-        began.release()
+        started.release()
         go.acquire()
-        counted.append(len(texts))
+        counts.append(len(texts))
         return original(self, texts, **settings)
 
     monkeypatch.setattr(nbsal.Explainer, "map", slow)
     view = Clouds(explain, [f"A film {i}." for i in range(2 * CHUNK + 5)])
     go.release()
-    assert began.acquire(timeout=20) and began.acquire(timeout=20)
-    assert len(view.saliencies) == CHUNK and view.result.known == CHUNK and 0 < view.progress < 1
+    assert started.acquire(timeout=20) and started.acquire(timeout=20)
+    assert len(view.saliencies) == CHUNK and view.result.text_count == CHUNK and 0 < view.progress < 1
     view.cancel()
     go.release()
     assert view.wait(20).status == "cancelled"
     go.release(5)
     view.k = 7
-    assert view.wait(20).result.known == 2 * CHUNK + 5 and counted == [CHUNK] * 3 + [5], (
-        "only the cancelled ones are done again"
-    )
+    assert view.wait(20).result.text_count == 2 * CHUNK + 5
+    assert counts == [CHUNK] * 3 + [5], "only the cancelled ones are explained again"
 
 
 def test_a_cloud_is_shown_without_texts(view):
     plain = Clouds(view.cloud).wait()
     assert [c["label"] for c in plain._clouds] == ["negative", "positive"] and plain.unit == "word"
-    with pytest.raises(UnknownName):
+    with refuses("unit", UnknownName) as caught:
         plain.unit = "token"
+    assert caught.value.valid == ("word",)
     plain.picked = ["positive", "warm"]
     assert plain.wait()._texts_shown["count"] == 0
 
 
-def test_what_cannot_be_shown_is_refused(explain):
-    with pytest.raises(InputError, match="texts="):
+def test_impossible_arguments_are_refused(view, explain):
+    with refuses("texts"):
         Clouds(explain)
-    with pytest.raises(InputError, match="not int"):
-        Clouds(3)
-    with pytest.raises(InputError, match="empty"):
-        Clouds([])
-    with pytest.raises(InputError, match=r"\[class, word\]"):
+    for source in (3, [], "texts"):
+        with refuses("source"):
+            Clouds(source)
+    with refuses("source"):
+        Clouds(view.saliencies, TEXTS)
+    with refuses("picked"):
         Clouds(explain, TEXTS, picked=["positive"])
+    with refuses("texts"):
+        Clouds(view.saliencies).explain(TEXTS)
 
 
 def test_exports_hold_the_words(view):
@@ -154,16 +157,15 @@ def test_exports_hold_the_words(view):
         assert dropped not in view._repr_mimebundle_()[0]["text/html"]
 
 
-def test_an_excerpt_holds_its_place_and_no_more(explain):
-    found = explain("A dull film. " * 30 + "Only the end is warm and lovely. " + "A dull film. " * 30)
-    place = found.tokens.index("warm")
-    pieces = excerpt(found, [place])
+def test_an_excerpt_is_short_and_contains_its_token(explain):
+    saliency = explain("A dull film. " * 30 + "Only the end is warm and lovely. " + "A dull film. " * 30)
+    pieces = excerpt(saliency, [saliency.tokens.index("warm")])
     text = "".join(piece for piece, *_ in pieces)
     assert "warm and lovely" in text and len(text) < 200 and text[0] == text[-1] == "\N{HORIZONTAL ELLIPSIS}"
     assert [piece for piece, _, marked in pieces if marked] == ["warm"]
 
 
-def test_a_word_that_fits_no_picture_is_shortened_and_takes_no_other_along():
+def test_a_word_wider_than_its_cloud_is_shortened_and_the_others_stay():
     cloud = nbsal.clouds.Cloud({"a": {"x" * 500: 3.0, "joy": 2.0, "film": 1.0}})
-    shown = [word["word"] for word in Clouds(cloud).wait()._clouds[0]["words"]]
-    assert shown[1:] == ["joy", "film"] and shown[0].startswith("xxx") and len(shown[0]) == 30
+    drawn = [word["word"] for word in Clouds(cloud).wait()._clouds[0]["words"]]
+    assert drawn[1:] == ["joy", "film"] and drawn[0].startswith("xxx") and len(drawn[0]) == 30

@@ -1,4 +1,4 @@
-"""Compare sets two explanations side by side, on a scale that is said, with the agreement Python reads back."""
+"""The Compare view: two explanations of one text on a stated scale, and the agreement of their rankings."""
 
 import dataclasses
 
@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.errors import InputError, UnknownName
+from nbsal.errors import UnknownName
 from nbsal.evaluation._agreement import kendall
 from nbsal.widgets import Compare, wire
 from nbsal.widgets.compare import ComparedPair
+from tests.raising import refuses
 from tests.widgets.test_view import TEXT, from_page
 
 
 @pytest.fixture
 def view(reviews):
-    made = Compare(nbsal.Explainer(reviews, "gradxact", layer=3), text=TEXT, other_method="simple").wait()
-    yield made
-    made.close()
+    compare = Compare(nbsal.Explainer(reviews, "gradxact", layer=3), text=TEXT, other_method="simple").wait()
+    yield compare
+    compare.close()
 
 
 def test_both_are_shown(view, reviews):
@@ -30,11 +31,11 @@ def test_both_are_shown(view, reviews):
 
 def test_either_side_is_changed_alone(view):
     from_page(view, other_layer=1, other_target="negative")
-    found = view.wait().result
-    assert found.first.provenance["parameters"]["layer"] == 3 and found.first.target == "positive"
-    assert found.second.provenance["parameters"]["layer"] == 1 and found.second.target == "negative"
+    pair = view.wait().result
+    assert pair.first.provenance["parameters"]["layer"] == 3 and pair.first.target == "positive"
+    assert pair.second.provenance["parameters"]["layer"] == 1 and pair.second.target == "negative"
     for name, value in {"other_layer": 9, "other_method": "grad"}.items():
-        with pytest.raises(UnknownName):
+        with refuses(name.removeprefix("other_"), UnknownName):
             setattr(view, name, value)
 
 
@@ -54,32 +55,33 @@ def test_two_models_are_compared(reviews):
     assert view._other_choices["labels"] != view._choices["labels"]
 
 
-def test_the_scale_is_ones_own_or_the_larger_one(view):
+def test_the_scale_is_own_or_shared(view):
     first, second = view.result.first, view.result.second
     content = list(first.row.content)
     assert [np.abs(shares[content]).max() for shares in view.result.shares] == [1, 1]
     before = view._rev
     view.scale = "shared"
-    top = max(first.largest, second.largest)
-    assert view.result.shares[1].tolist() == (second.scores / top).tolist() and view._rev == before
-    assert "the larger of both" in view.html()
+    largest = max(first.largest, second.largest)
+    assert view.result.shares[1].tolist() == (second.scores / largest).tolist()
+    assert view._rev == before, "nothing is computed again"
 
 
-def test_plain_results_are_compared(view, reviews):
+def test_finished_results_are_compared(view, reviews):
     first, second = view.result.first, view.result.second
     plain = Compare(first, second).wait()
     assert plain.agreement == view.agreement and plain.other_method == "simple" and not plain._live
-    with pytest.raises(InputError, match="two results"):
-        Compare(first, nbsal.Explainer(reviews, "simple"), text=TEXT)
+    for sources in [(first, view.explainer), (view.explainer, second)]:
+        with refuses("other"):
+            Compare(*sources, text=TEXT)
 
 
-def test_what_was_not_read_alike_is_not_compared(reviews):
+def test_explanations_of_different_tokens_are_refused(reviews):
     explain = nbsal.Explainer(reviews, "gradcam")
-    with pytest.raises(InputError, match="same text"):
+    with refuses("other"):
         ComparedPair(explain("A joy."), explain("A bore."))
 
 
-def test_one_run_of_the_model_serves_both(view, forwards):
+def test_both_share_one_forward_pass(view, forwards):
     for change, runs in [({"other_method": "attcat"}, 1), ({"method": "raw-attention", "other_layer": 1}, 1)]:
         from_page(view, **change)
         view.wait()
@@ -91,7 +93,7 @@ def test_one_run_of_the_model_serves_both(view, forwards):
         assert one.method == other.method and np.abs(one.scores - other.scores).max() < 1e-6
 
 
-def test_what_cannot_share_a_run_has_its_own(view, forwards):
+def test_other_targets_and_models_need_two_forward_passes(view, forwards):
     view.other_target = "negative"
     assert view.wait().result.second.target == "negative" and len(forwards) == 2
     forwards.clear()
@@ -111,21 +113,20 @@ def test_all_windows_of_a_long_text_are_compared(reviews):
 def test_the_rankings_of_all_tokens_are_compared(view):
     long = nbsal.Explainer(view.subject, "gradxact", layer=3, long="window")(TEXT * 300)
     half = long.scores.copy()
-    half[long.order[600:]] *= -1  # as ranked up to there, and the other way round from there
-    found = ComparedPair(long, dataclasses.replace(long, scores=half)).agreement["rank"]
-    assert found == kendall(long.order, dataclasses.replace(long, scores=half).order) < 0.999
+    half[long.order[600:]] *= -1  # the same ranking up to there, the opposite one from there
+    tau = ComparedPair(long, dataclasses.replace(long, scores=half)).agreement["rank"]
+    assert tau == kendall(long.order, dataclasses.replace(long, scores=half).order) < 0.999
 
 
-def test_the_agreement_and_what_either_is_made_with_are_said(view):
+def test_the_agreement_and_the_settings_of_both_are_reported(view):
     first, second = view.result.first, view.result.second
     common = len(set(first.order[:5]) & set(second.order[:5]))
-    assert f"of the 5 first tokens of each, {common} are the same" in view._result["agreement"]
+    assert f"{common} of the top 5 tokens" in view._result["agreement"]
     view.other_layer = 1
     notes = view.wait()._result["notes"]
     assert any(note.startswith("first: ") and "layer=3" in note for note in notes)
     assert any(note.startswith("second: ") and "layer=1" in note for note in notes)
-    alike = ComparedPair(first, first).notes()
-    assert alike[2:] == first.notes()
+    assert ComparedPair(first, first).provenance_notes() == first.notes(), "what holds for both is stated once"
 
 
 def test_it_exports(view):

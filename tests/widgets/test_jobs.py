@@ -1,4 +1,4 @@
-"""One worker: nothing overlaps, the newest request wins, cancel is honest, and threads end."""
+"""The worker of a model: jobs never overlap, the newest wins, cancelling reports what happened, and threads end."""
 
 import gc
 import subprocess
@@ -12,17 +12,17 @@ from nbsal.widgets import jobs
 
 @pytest.fixture
 def worker():
-    made = jobs.Worker()
-    yield made
-    made.close()
+    new = jobs.Worker()
+    yield new
+    new.close()
 
 
-def test_jobs_run_one_at_a_time_elsewhere(worker):
-    seen, done = [], threading.Event()
-    worker.submit("a", lambda job: seen.append(threading.current_thread()))
-    worker.submit("b", lambda job: (seen.append(threading.current_thread()), done.set()))
+def test_jobs_run_one_at_a_time_in_another_thread(worker):
+    threads, done = [], threading.Event()
+    worker.submit("a", lambda job: threads.append(threading.current_thread()))
+    worker.submit("b", lambda job: (threads.append(threading.current_thread()), done.set()))
     assert done.wait(5)
-    assert len(set(seen)) == 1 and seen[0] is not threading.current_thread()
+    assert len(set(threads)) == 1 and threads[0] is not threading.current_thread()
 
 
 def test_the_newest_of_a_key_wins(worker):
@@ -39,7 +39,7 @@ def test_the_newest_of_a_key_wins(worker):
     waiting = [worker.submit("key", lambda job, i=i: (ran.append(i), done.set())) for i in range(5)]
     go.set()
     assert done.wait(5)
-    assert ran == [("first", True), 4], "the running job was told, those in between never ran"
+    assert ran == [("first", True), 4], "the running job was cancelled, those in between never ran"
     assert [job.cancel.is_set() for job in waiting] == [True] * 4 + [False]
 
 
@@ -56,7 +56,7 @@ def test_keys_do_not_starve_each_other(worker):
     assert ran == ["a1", "b"]
 
 
-def test_a_withdrawn_job_never_runs_and_a_running_one_is_told(worker):
+def test_a_withdrawn_job_never_runs_and_a_running_one_is_cancelled(worker):
     started, go = threading.Event(), threading.Event()
     running = worker.submit("a", lambda job: (started.set(), go.wait(5)))
     assert started.wait(5)
@@ -83,12 +83,13 @@ def test_a_worker_ends_with_its_subject():
     assert not thread.is_alive()
 
 
-def test_python_ends_under_a_running_job():
-    """Left running, the job's thread would have torch abort the process."""
+def test_python_exits_while_a_job_runs():
+    """If the thread of the job were left running, torch would abort the process."""
     code = (
-        "import nbsal, time; explain = nbsal.Explainer(nbsal.load('demo/reviews'), 'shapley', samples=2000);"
+        "import nbsal, threading; explain = nbsal.Explainer(nbsal.load('demo/reviews'), 'shapley', samples=2000);"
         "view = nbsal.widgets.Highlight(explain, text='a film ' * 20);"
-        "exec('while view.progress is None: time.sleep(0.05)'); print(view.status)"
+        "started = threading.Event(); view.observe(lambda change: started.set(), 'progress');"
+        "print(view.progress is not None or started.wait(60), view.status)"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert (ended.returncode, ended.stdout.strip(), ended.stderr) == (0, "computing", "")
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (process.returncode, process.stdout.strip(), process.stderr) == (0, "True computing", "")

@@ -275,7 +275,7 @@ class ThermoStatGradientShap(ThermoStatMethod):
     family="gradient",
     needs={"forward"},
     paper=PAPER,
-    cost=Cost(5, backwards=2),
+    cost=Cost(5, backwards=4),
     promise={"signed", "about_target", "not_complete"},
 )
 @dataclass(frozen=True)

@@ -1,0 +1,181 @@
+"""Interrupted and damaged runs: what is resumed, what is restored, and what is refused."""
+
+import json
+import resource
+import socket
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import nbsal
+from nbsal import corpus
+from nbsal.corpus.storage import LOCK, Storage
+from nbsal.errors import Cancelled, InputError
+from tests.corpus.kills import files
+from tests.corpus.test_run import run
+from tests.raising import refuses
+
+
+def cancel_run(explain, texts, out, after=3):
+    """Cancel a run after some shards; returns the unfinished corpus."""
+    cancel = threading.Event()
+
+    def progress(done, total):
+        assert total == len(texts)
+        if done > 8 * after:
+            cancel.set()
+
+    with pytest.raises(Cancelled) as caught:
+        run(explain, texts, out, progress=progress, cancel=cancel)
+    partial = caught.value.partial
+    assert 0 < len(partial.shards) < 5 and not partial.complete
+    assert "not complete" in repr(corpus.open(out))
+    return partial
+
+
+def test_a_cancelled_run_resumes(explain, texts, whole, tmp_path):
+    finished = cancel_run(explain, texts, tmp_path).shards
+    times = {shard.name: (tmp_path / shard.name).stat().st_mtime_ns for shard in finished}
+    run(explain, texts, tmp_path)
+    assert files(tmp_path) == files(whole)
+    assert times == {name: (tmp_path / name).stat().st_mtime_ns for name in times}, "a finished shard was run again"
+
+
+def test_a_slow_method_is_cancelled_within_a_batch(explain, forwards, tmp_path):
+    cancel = threading.Event()
+    slow = nbsal.Explainer(explain.subject, "occlusion")
+    complete = run(slow, ["A joy.", "A bore."], tmp_path / "complete")
+    total = len(forwards)
+    handle = explain.subject.blocks[0].register_forward_hook(lambda *_: len(forwards) > total + 1 and cancel.set())
+    with pytest.raises(Cancelled):
+        run(slow, ["A joy.", "A bore."], tmp_path / "cancelled", cancel=cancel)
+    handle.remove()
+    assert complete.complete and total < len(forwards) < 2 * total
+
+
+def test_damaged_and_missing_shards_are_noticed_and_restored(explain, texts, whole, tmp_path):
+    run(explain, texts, tmp_path)
+    shard = tmp_path / "part-000002.parquet"
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(data)
+    (tmp_path / "part-000003.parquet").unlink()
+    for row in (16, 24):
+        with refuses("location"):
+            corpus.open(tmp_path).saliency(row)
+    run(explain, texts, tmp_path)
+    assert files(tmp_path) == files(whole)
+
+
+def test_a_run_that_filled_the_disk_resumes(explain, texts, whole, tmp_path):
+    cancel_run(explain, texts, tmp_path)
+    before = files(tmp_path)
+    largest_json = max(len(data) for name, data in before.items() if name.startswith("_"))
+    assert largest_json < 6000 < min(len(data) for name, data in files(whole).items() if name.startswith("part"))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, limits[1]))
+        with pytest.raises(OSError, match="too large"):
+            run(explain, texts, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert files(tmp_path) == before, "a partly written file was left"
+    run(explain, texts, tmp_path)
+    assert files(tmp_path) == files(whole)
+
+
+def test_temporary_files_of_a_killed_writer_are_removed(explain, texts, whole, tmp_path):
+    (tmp_path / "_part-000001.parquet.abc.tmp").write_bytes(b"half")
+    run(explain, texts, tmp_path)
+    assert files(tmp_path) == files(whole)
+
+
+def test_temporary_files_of_a_worker_killed_during_the_run_are_removed(explain, texts, whole, tmp_path):
+    left = tmp_path / "_part-000001.parquet.abc.tmp"
+    run(explain, texts, tmp_path, progress=lambda done, total: left.write_bytes(b"half"))
+    assert files(tmp_path) == files(whole)
+
+
+def test_a_second_run_on_the_same_folder_is_refused(explain, texts, tmp_path):
+    with Storage(tmp_path).lock(), refuses("out"):
+        run(explain, texts, tmp_path)
+    run(explain, texts, tmp_path)
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_the_lock_of_a_dead_process_is_taken_over_with_a_warning(explain, texts, whole, tmp_path):
+    code = f"from nbsal.corpus.storage import Storage; lock = Storage({str(tmp_path)!r}).lock(); lock.__enter__(); "
+    subprocess.run([sys.executable, "-c", code + "import os; os._exit(1)"], check=False)
+    assert (tmp_path / LOCK).exists()
+    with pytest.warns(UserWarning) as caught:
+        run(explain, texts, tmp_path)
+    assert any(str(tmp_path) in str(warning.message) for warning in caught)
+    assert files(tmp_path) == files(whole)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_only_one_of_several_runs_takes_over_a_dead_lock(tmp_path):
+    (tmp_path / LOCK).write_text(json.dumps({"host": socket.gethostname(), "pid": 1, "began": 0}))
+    outcomes, start, end = [], threading.Barrier(8), threading.Barrier(8)
+
+    def attempt():
+        start.wait()
+        try:
+            with Storage(tmp_path).lock():
+                outcomes.append("locked")
+                end.wait()
+        except InputError:
+            outcomes.append("refused")
+            end.wait()
+
+    threads = [threading.Thread(target=attempt) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(outcomes) == ["locked"] + ["refused"] * 7 and not list(tmp_path.iterdir())
+
+
+def test_a_run_only_resumes_with_the_same_plan(load, explain, texts, tmp_path):
+    cancel_run(explain, texts, tmp_path)
+    other = load("bert", dtype="float32", seed=5)
+    other = nbsal.Explainer(nbsal.Subject(other.model, other.tokenizer, name=explain.subject.name), "gradcam")
+    with refuses("weights"):
+        run(other, texts, tmp_path)
+    with refuses("methods"):
+        run(nbsal.Explainer(explain.subject, "gradcam", layer=1), texts, tmp_path)
+    mask = nbsal.heads.HeadMask.from_array(np.eye(3, 4))
+    run(nbsal.Explainer(explain.subject, "mask-lrp", mask=mask), texts[:8], tmp_path / "masked")
+    with refuses("masks"):
+        run(nbsal.Explainer(explain.subject, "mask-lrp", mask=~mask), texts[:8], tmp_path / "masked")
+    with refuses("target") as caught:
+        run(explain, texts, tmp_path, target="LABEL_1")
+    assert "LABEL_1" in caught.value.value
+
+
+def test_a_run_only_resumes_with_the_same_source(explain, texts, tmp_path):
+    cancel_run(explain, texts, tmp_path)
+    for source in (["other", *texts[1:]], texts[:8]):
+        with refuses("source"):
+            run(explain, source, tmp_path)
+    with refuses("out"):
+        run(explain, texts, tmp_path, resume=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "argument"),
+    [
+        ('{"plan": {"schema": 0}}', "location"),
+        ('{"plan": {"schema": 1}, "checksum": ""}', "path"),
+        ("{", "path"),
+    ],
+    ids=["other version", "wrong checksum", "damaged"],
+)
+def test_manifests_of_other_versions_and_damaged_ones_are_refused(explain, texts, tmp_path, content, argument):
+    (tmp_path / "_manifest.json").write_text(content)
+    for use in (corpus.open, lambda out: run(explain, texts, out)):
+        with refuses(argument):
+            use(tmp_path)

@@ -1,0 +1,82 @@
+"""Every method of the catalogue: a batch equals its single texts, and padding has no effect.
+
+A new method is tested as soon as it is registered. One that cannot pass is named in `EXCEPTIONS` with the reason.
+"""
+
+import numpy as np
+import pytest
+
+import nbsal
+from nbsal.errors import ModelError
+from nbsal.methods import attention, catalogue, perturbation, upper_layers
+from tests import axioms, matrix
+
+# Position ids that start at 0, or after padding; relative positions; local attention; two kinds of decoders.
+ARCHITECTURES = ["bert", "roberta", "deberta-v2", "modernbert", "gpt2", "llama"]
+EXCEPTIONS = {
+    "attention-gradcam@published": "divides 0 by 0 on texts without evidence (golden values cover it)",
+    "smooth@allennlp": "is rounding noise where LayerNorms read the embeddings (test_allennlp.py tests it on Llama)",
+}
+# Settings that take another path through the code than the defaults.
+SETTINGS = [
+    nbsal.Occlusion(2, level="word"),
+    nbsal.LIME(12, level="word", way="mask"),
+    nbsal.Shapley(2, level="word", antithetic=True),
+    nbsal.Random(level="word"),
+    nbsal.Integrated(layer=1, steps=3, baseline="pad"),
+    nbsal.GradientShap(layer=2, samples=3, baselines=("mask", "zero")),
+    nbsal.Decoded(nbsal.Smooth(layer=1, samples=2)),
+    nbsal.Decoded(nbsal.GradCAM(layer=2), form="per_token", tau=3),
+    nbsal.Decoded(nbsal.Simple(layer=2), renormalise=True),
+]
+
+
+def check(explain):
+    axioms.batch_equals_singles(explain)
+    axioms.padding_is_invisible(explain, extra=20)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", [name for name in catalogue.names() if name not in EXCEPTIONS])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_batches_and_padding(load, architecture, name):
+    try:
+        check(nbsal.Explainer(load(architecture), matrix.method(name)))
+    except ModelError as error:  # test_matrix.py tests who refuses what
+        assert error.part in matrix.FOOTNOTES
+
+
+@pytest.mark.parametrize("method", SETTINGS, ids=lambda method: method.name)
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_batches_and_padding_with_other_settings(load, architecture, method):
+    check(nbsal.Explainer(load(architecture), method))
+
+
+@pytest.mark.parametrize("name", EXCEPTIONS)
+def test_exceptions_are_needed(load, name):
+    assert name in catalogue.names() and EXCEPTIONS[name]
+    with np.errstate(all="ignore"), pytest.raises(AssertionError):
+        check(nbsal.Explainer(load("bert"), matrix.method(name)))
+
+
+SHARED = np.random.default_rng(0)
+MUTANTS = {
+    "padding queries count": ("attention-cam", attention, "_query_weights", lambda trace: 1 / trace.encoded.longest),
+    "positions are counted from the end of the batch": (
+        "raw-attention", attention, "deciding_rows", lambda maps, trace: maps[:, -1],
+    ),
+    "all texts share one random generator": (
+        "random", perturbation, "text_rng", lambda seed, row: SHARED,
+    ),
+    "the baseline depends on the batch": (
+        "integrated", upper_layers.UpperLayers, "baseline", lambda self, kind: self.states.flip(0),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_axioms_catch(load, monkeypatch, mutant):
+    name, *change = MUTANTS[mutant]
+    monkeypatch.setattr(*change)
+    with pytest.raises(AssertionError):
+        check(nbsal.Explainer(load("bert"), matrix.method(name)))
