@@ -1,4 +1,4 @@
-"""Heads: what each attention head looks at, and masks of those that follow syntax or position."""
+"""Statistics of attention heads, and masks of the heads that follow syntax or position."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from nbsal.heads.statistics import discover as discover
     from nbsal.heads.statistics import study as study
 
-# A mask is a plain thing that subjects carry; a study reads traces, floors above. So the latter is looked up on use.
+# Subjects carry a HeadMask, but a study needs traces, whose modules import subjects: so these are imported on use.
 _NAMES = {"Parse": "parses", "HeadStudy": "statistics", "discover": "statistics", "study": "statistics"}
 
 

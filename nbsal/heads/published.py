@@ -1,8 +1,9 @@
-"""The head study as the authors of Mask-LRP ran it: words from token strings, paired in order, compared by text.
+"""The head study exactly as the authors of Mask-LRP ran it, bugs included.
 
-Pairing goes once from left to right and never looks at the strings it pairs, so one word too many shifts all that
-follow; a hit is a string that equals the head's, wherever it stands; special tokens and a position itself may be what
-a head looks at. RoBERTa's pieces keep their space mark, so that hardly any ever equals a parsed word.
+Words are assembled from token strings and paired with parsed words in order, without comparing them, so one extra word
+shifts all later pairs. A hit is any word with the same text as the head, wherever it is in the sentence. Special tokens
+and the attending position itself may have the largest attention. RoBERTa's tokens keep their space marker, so they
+hardly ever equal a parsed word.
 """
 
 import string
@@ -17,65 +18,65 @@ SPACE = "Ġ"
 
 
 @dataclass(frozen=True)
-class Assembled:
-    """A word put together from pieces; empty where it is punctuation or a special token."""
+class AssembledWord:
+    """A word assembled from tokens; its text is empty for punctuation and special tokens."""
 
     positions: tuple[int, ...]
     text: str
 
 
 def links(subject: Subject, row: Row, parse: Parse) -> Iterator[Link]:
-    """Every paired word that depends on another: its first token, and all tokens whose word reads like its head."""
-    words = _from_spaced(row) if subject.model.config.model_type == "gpt2" else _from_marked(row)
+    """A link for every paired dependency, from the word's first token to all tokens of words that equal its head."""
+    words = _words_by_space(row) if subject.model.config.model_type == "gpt2" else _words_by_prefix(row)
     usable = [word for word in words[:-1] if len(word.text) > 1 and not word.text.isdigit()]
-    parsed = [number for number, word in enumerate(parse.words) if _kept(parse.text[word.start : word.end])]
+    parsed = [number for number, word in enumerate(parse.words) if _is_paired(parse.text[word.start : word.end])]
     for number, word in zip(parsed, usable, strict=False):
         dependent = parse.words[number]
         if dependent.head == ROOT:
             continue
         head = parse.words[dependent.head]
-        wanted = parse.text[head.start : head.end].lower()
-        goal = tuple(i for one in words if one.text == wanted for i in one.positions)
+        head_text = parse.text[head.start : head.end].lower()
+        goal = tuple(i for candidate in words if candidate.text == head_text for i in candidate.positions)
         yield Link(dependent.relation, word.positions[0], goal, dependent.head - number)
 
 
-def shown(subject: Subject, row: Row) -> Row:
-    """The text as the model was given it: classifiers do not see separators."""
+def without_separators(subject: Subject, row: Row) -> Row:
+    """The text as the program passed it to the model: for classifiers, separators are masked."""
     if subject.task != "sequence":
         return row
     separator = subject.tokenizer.sep_token_id
-    return replace(row, mask=tuple(int(seen and i != separator) for seen, i in zip(row.mask, row.ids, strict=True)))
+    return replace(row, mask=tuple(int(m and i != separator) for m, i in zip(row.mask, row.ids, strict=True)))
 
 
-def _from_marked(row: Row) -> list[Assembled]:
-    """Words from pieces that say with ## that they go on."""
-    words: list[Assembled] = []
+def _words_by_prefix(row: Row) -> list[AssembledWord]:
+    """Words of a tokenizer that marks continued words with ##."""
+    words: list[AssembledWord] = []
     for i, token in enumerate(row.tokens):
         if token.startswith("##") and words:
-            words[-1] = Assembled((*words[-1].positions, i), words[-1].text + token[2:])
+            words[-1] = AssembledWord((*words[-1].positions, i), words[-1].text + token[2:])
         else:
-            words.append(Assembled((i,), "" if row.special[i] or _is_mark(token) else token))
+            words.append(AssembledWord((i,), "" if row.special[i] or _is_punctuation(token) else token))
     return words
 
 
-def _from_spaced(row: Row) -> list[Assembled]:
-    """Words from pieces that say with a space mark that they begin; a capital letter begins one too."""
-    words: list[Assembled] = []
+def _words_by_space(row: Row) -> list[AssembledWord]:
+    """Words of a tokenizer that marks spaces; a capital letter also begins a word."""
+    words: list[AssembledWord] = []
     for i, token in enumerate(row.tokens):
         begins = token.startswith(SPACE) or token[:1].isupper()
-        if words and not begins and not row.special[i] and not _is_mark(token):
-            words[-1] = Assembled((*words[-1].positions, i), words[-1].text + token)
+        if words and not begins and not row.special[i] and not _is_punctuation(token):
+            words[-1] = AssembledWord((*words[-1].positions, i), words[-1].text + token)
         else:
-            bare = token if i == len(row) - 1 else token.removeprefix(SPACE)
-            words.append(Assembled((i,), "" if row.special[i] or _is_mark(bare) else bare))
+            text = token if i == len(row) - 1 else token.removeprefix(SPACE)
+            words.append(AssembledWord((i,), "" if row.special[i] or _is_punctuation(text) else text))
     return words
 
 
-def _is_mark(token: str) -> bool:
+def _is_punctuation(token: str) -> bool:
     return bool(token) and all(character in string.punctuation for character in token)
 
 
-def _kept(word: str) -> bool:
-    """Whether the pairing looks at a parsed word at all."""
-    marked = any(character in string.punctuation for character in word)
-    return len(word) > 1 and not marked and not word[0].isdigit() and not word[-1].isdigit()
+def _is_paired(word: str) -> bool:
+    """Whether the pairing includes a parsed word."""
+    has_punctuation = any(character in string.punctuation for character in word)
+    return len(word) > 1 and not has_punctuation and not word[0].isdigit() and not word[-1].isdigit()

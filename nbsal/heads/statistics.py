@@ -1,4 +1,4 @@
-"""The head study (Song et al. 2024): heads that look from a word to its governor, and heads that look at one place."""
+"""Statistics of attention heads (Song et al. 2024): heads that follow dependencies, and heads that follow positions."""
 
 import json
 from collections import Counter
@@ -22,28 +22,29 @@ from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
-from nbsal.validation import loading, positive_number, real_number
+from nbsal.validation import is_iterable, loading, positive_number, real_number
 
 if TYPE_CHECKING:
     import pandas
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("head", "dependent", "both")
-FEW = 30  # a relation seen less often says little
+MIN_CASES = 30  # relations with fewer cases are marked as weak
 Counts = NDArray[np.int64]
 
 
 @dataclass
 class HeadStudy:
-    """Counts that grow with every sentence; frames and masks are read off them.
+    """Counts of what each head attends to most, over parsed sentences; frames and masks are computed from them.
 
-    `hits` and `cases` are by relation; `places` counts, for every head, where its largest attention lies relative to
-    the position that attends; `distances` counts how many words after the dependent its head stands.
+    `cases` counts the dependencies of each relation and `hits`, for every head, those whose words its largest attention
+    connects. `places` counts, for every head, where its largest attention is, relative to the attending position.
+    `distances` counts the number of words from dependents to their heads.
 
     >>> import nbsal
     >>> parse = nbsal.heads.Parse.from_lists(["good", "food"], [1, -1], ["amod", "root"])
-    >>> found = study(nbsal.load("demo/reviews"), [parse], progress=False)
-    >>> (found + found).cases["amod"], found.mask().shape
+    >>> counts = study(nbsal.load("demo/reviews"), [parse], progress=False)
+    >>> (counts + counts).cases["amod"], counts.mask().shape
     (2, (6, 12))
     """
 
@@ -57,17 +58,21 @@ class HeadStudy:
 
     @classmethod
     def empty(cls, shape: tuple[int, int], relations: Sequence[str]) -> "HeadStudy":
-        """Nothing counted yet."""
+        """A study without counts."""
         if not relations:
-            raise InputError("There is no relation to study: name at least one, such as 'nsubj'.")
+            raise InputError("relations is empty. Pass at least one, such as 'nsubj'.", argument="relations", value=[])
         if not all(isinstance(name, str) for name in relations):
-            raise InputError(f"relations is a list of names such as 'nsubj', not {relations!r:.60}.")
-        nothing = {name: np.zeros(shape, np.int64) for name in relations}
-        return cls(shape, nothing, dict.fromkeys(relations, 0), {name: Counter() for name in relations})
+            message = f"relations must be a list of names such as 'nsubj', not {relations!r:.60}."
+            raise InputError(message, argument="relations", value=relations)
+        hits = {name: np.zeros(shape, np.int64) for name in relations}
+        return cls(shape, hits, dict.fromkeys(relations, 0), {name: Counter() for name in relations})
 
     @property
     def relations(self) -> "pandas.DataFrame":
-        """alpha_k: how often each head's largest attention joins words of a relation; `weak` where cases are few."""
+        """alpha_k: the share of cases where a head's largest attention connects the words of a relation.
+
+        `weak` marks relations with few cases.
+        """
         import pandas
 
         rows = [
@@ -76,11 +81,11 @@ class HeadStudy:
             for block, head in np.ndindex(*self.shape)
         ]
         frame = pandas.DataFrame(rows, columns=["relation", "block", "head", "alpha", "cases"])
-        return frame.assign(weak=frame["cases"] < FEW)
+        return frame.assign(weak=frame["cases"] < MIN_CASES)
 
     @property
     def positions(self) -> "pandas.DataFrame":
-        """alpha_i: how often each head's largest attention lies at each relative position."""
+        """alpha_i: the share of positions where a head's largest attention is at that offset."""
         import pandas
 
         rows = [
@@ -92,40 +97,45 @@ class HeadStudy:
 
     @property
     def offsets(self) -> "pandas.DataFrame":
-        """lambda_k: how often a relation's head stands so many words after its dependent."""
+        """lambda_k: the share of cases where the head of a relation is that many words after its dependent."""
         import pandas
 
         rows = [
             (name, offset, count, count / max(self.cases[name], 1))
-            for name, found in self.distances.items()
-            for offset, count in sorted(found.items())
+            for name, counts in self.distances.items()
+            for offset, count in sorted(counts.items())
         ]
         return pandas.DataFrame(rows, columns=["relation", "offset", "count", "share"])
 
     def mask(self, synt: float = 0.1, pos: float = 0.8) -> HeadMask:
-        """Heads that beat guessing a relation's commonest distance by `synt`, or look at one place beyond `pos`."""
+        """The heads that follow a relation or a position.
+
+        A head follows a relation if its alpha exceeds the share of the relation's most common distance by more than
+        `synt`, and a position if its alpha for some offset is more than `pos`.
+        """
         synt, pos = real_number(synt, "synt"), real_number(pos, "pos")
         relations = {}
         for name, hits in self.hits.items():
-            commonest = max(self.distances[name].values(), default=0)
+            most_common = max(self.distances[name].values(), default=0)
             alpha = hits / max(self.cases[name], 1)
-            relations[name] = alpha > commonest / max(self.cases[name], 1) + synt
+            relations[name] = alpha > most_common / max(self.cases[name], 1) + synt
         shares = [counts / max(self.rows, 1) for counts in self.places.values()]
         positional = np.max(shares, axis=0) > pos if shares else np.zeros(self.shape, bool)
         return HeadMask(positional, relations)
 
     def __add__(self, other: "HeadStudy") -> "HeadStudy":
-        """Both studies' sentences together."""
+        """The study of the sentences of both."""
         if self.shape != other.shape or set(self.hits) != set(other.hits):
-            raise InputError("Only studies of one model and the same relations can be added.")
-        nothing = np.zeros(self.shape, np.int64)
+            message = "Only studies of the same model and the same relations can be added."
+            raise InputError(message, argument="other", value=other)
+        zeros = np.zeros(self.shape, np.int64)
         return HeadStudy(
             self.shape,
             {name: self.hits[name] + other.hits[name] for name in self.hits},
             {name: self.cases[name] + other.cases[name] for name in self.cases},
             {name: self.distances[name] + other.distances[name] for name in self.distances},
             {
-                offset: self.places.get(offset, nothing) + other.places.get(offset, nothing)
+                offset: self.places.get(offset, zeros) + other.places.get(offset, zeros)
                 for offset in {*self.places, *other.places}
             },
             self.rows + other.rows,
@@ -133,13 +143,13 @@ class HeadStudy:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the counts as JSON."""
+        """Save the counts as JSON."""
         content = {
             "nbsal-head-study": 1,
             "shape": self.shape,
             "hits": {name: counts.tolist() for name, counts in self.hits.items()},
             "cases": self.cases,
-            "distances": {name: dict(found) for name, found in self.distances.items()},
+            "distances": {name: dict(counts) for name, counts in self.distances.items()},
             "places": {offset: counts.tolist() for offset, counts in self.places.items()},
             "rows": self.rows,
             "skipped": self.skipped,
@@ -148,50 +158,52 @@ class HeadStudy:
 
     @classmethod
     def load(cls, path: str | Path) -> "HeadStudy":
-        """Read what `save` wrote."""
+        """Load a study that `save` wrote."""
         with loading(path, "saved head study"):
             content = json.loads(Path(path).read_text(encoding="utf-8"))
-            if content.pop("nbsal-head-study") != 1:
-                raise InputError(f"{path} holds a head study in a format this nbsal does not read.")
+            version = content.pop("nbsal-head-study")
+            if version != 1:
+                message = f"{path} has head study format {version!r}, which this version of nbsal cannot read."
+                raise InputError(message, argument="path", value=path)
             content["shape"] = tuple(content["shape"])
             content["hits"] = {name: np.array(counts, np.int64) for name, counts in content["hits"].items()}
             content["places"] = {int(o): np.array(counts, np.int64) for o, counts in content["places"].items()}
             content["distances"] = {
-                name: Counter({int(o): n for o, n in found.items()}) for name, found in content["distances"].items()
+                name: Counter({int(o): n for o, n in counts.items()}) for name, counts in content["distances"].items()
             }
-            found = cls(**content)
-            found._check()
-            return found
+            loaded = cls(**content)
+            loaded._check()
+            return loaded
 
     def __repr__(self) -> str:
         return f"HeadStudy({', '.join(f'{name} {n}' for name, n in self.cases.items())}; {self.rows} positions)"
 
     def count(self, row: Row, attention: NDArray[np.floating[Any]], links: Iterable[Link], special: bool) -> None:
-        """Add one sentence: `attention` is [block, head, position, position] of its own tokens."""
+        """Count one sentence; `attention` is [block, head, position, position] without padding."""
         columns = list(range(len(row))) if special else list(row.content)
-        hidden = np.full(len(row), -np.inf)
-        hidden[columns] = 0
-        self._count_links((attention + hidden).argmax(-1), links)  # [block, head, position]
+        exclusion = np.full(len(row), -np.inf)
+        exclusion[columns] = 0
+        self._count_links((attention + exclusion).argmax(-1), links)  # [block, head, position]
         if len(columns) < 2:
             return
         if not special:
             attention = attention.copy()
             attention[..., range(len(row)), range(len(row))] = -np.inf
-        largest = (attention + hidden).argmax(-1)
+        largest = (attention + exclusion).argmax(-1)
         for i in columns:
-            for offset in np.unique(found := largest[..., i] - i):
-                self.places.setdefault(int(offset), np.zeros(self.shape, np.int64))[...] += found == offset
+            for offset in np.unique(offsets := largest[..., i] - i):
+                self.places.setdefault(int(offset), np.zeros(self.shape, np.int64))[...] += offsets == offset
         self.rows += len(columns)
 
     def _check(self) -> None:
-        """Refuse counts that do not belong together."""
-        named = (self.hits, self.cases, self.distances)
-        totals = (*self.cases.values(), *chain.from_iterable(found.values() for found in self.distances.values()))
+        """Refuse inconsistent counts."""
+        by_relation = (self.hits, self.cases, self.distances)
+        totals = (*self.cases.values(), *chain.from_iterable(counts.values() for counts in self.distances.values()))
         shapes = {counts.shape for counts in (*self.hits.values(), *self.places.values())}
-        if len({frozenset(one) for one in named}) > 1 or shapes != {self.shape}:
+        if len({frozenset(counts) for counts in by_relation}) > 1 or shapes != {self.shape}:
             raise ValueError("counts of different relations or heads")
         if not all(type(count) is int and count >= 0 for count in (self.rows, self.skipped, *totals)):
-            raise ValueError("counts that are no whole numbers")
+            raise ValueError("counts that are not whole numbers")
 
     def _count_links(self, largest: NDArray[np.int64], links: Iterable[Link]) -> None:
         for link in links:
@@ -217,11 +229,11 @@ def study(
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> HeadStudy:
-    """What every head of a model looks at, over parsed sentences.
+    """Count what every head of a model attends to most, over parsed sentences.
 
-    `parses` is a CoNLL-U path or text, a list of Parse, or spaCy docs. `direction` says whose attention is read: that
-    of the dependent on its "head", of the head on its "dependent", or "both". `special` lets special tokens, and a
-    position itself, be the largest. `variant="published"` counts as the authors' code did.
+    `parses` is a CoNLL-U path or text, a list of Parse, or spaCy docs. `direction` says whose attention counts: that of
+    the dependent on its "head", of the head on its "dependent", or "both". With `special`, special tokens and the
+    attending position itself may have the largest attention. `variant="published"` counts as the authors' code did.
 
     >>> import nbsal
     >>> parse = nbsal.heads.Parse.from_lists(["good", "food"], [1, -1], ["amod", "root"])
@@ -233,37 +245,40 @@ def study(
     if variant not in (None, "published"):
         raise UnknownName("variant", variant, (None, "published"))
     if not isinstance(subject, Subject):
-        raise InputError(f"Study a subject, nbsal.load(model), not {type(subject).__name__}.")
-    one = isinstance(relations, str) or not isinstance(relations, Iterable)
-    names: list[Any] = [relations] if one else list(relations)
+        raise InputError(
+            f"subject must be what nbsal.load(model) returns, not {type(subject).__name__}.",
+            argument="subject",
+            value=subject,
+        )
+    names: list[Any] = list(relations) if is_iterable(relations) else [relations]
     sentences = sorted(read_parses(parses), key=lambda parse: len(parse.text))
-    found = HeadStudy.empty((subject.depth, subject.heads), names)
+    result = HeadStudy.empty((subject.depth, subject.heads), names)
     size = 1 if subject.unbatchable else positive_number(batch_size, "batch_size")
 
-    def tallied(batch: Sequence[Parse]) -> HeadStudy:
-        own = HeadStudy.empty(found.shape, names)
+    def count_batch(batch: Sequence[Parse]) -> HeadStudy:
+        counts = HeadStudy.empty(result.shape, names)
         encoded = subject.encode([parse.text for parse in batch])
         if variant:
-            encoded = Encoded([published.shown(subject, row) for row in encoded], encoded.pad_id)
-        seen = trace.record(subject, encoded, needs={"attention"}).attention
+            encoded = Encoded([published.without_separators(subject, row) for row in encoded], encoded.pad_id)
+        attention = trace.record(subject, encoded, needs={"attention"}).attention
         for i, (row, parse) in enumerate(zip(encoded, batch, strict=True)):
-            read = [seen[b][i, :, : len(row), : len(row)].cpu() for b in range(subject.depth)]
-            attention = np.stack([one.to(torch.promote_types(one.dtype, torch.float32)).numpy() for one in read])
-            linked = published.links(subject, row, parse) if variant else links(row, parse, direction)
-            own.count(row, attention, linked, special or bool(variant))
-        return own
+            maps = [attention[b][i, :, : len(row), : len(row)].cpu() for b in range(subject.depth)]
+            stacked = np.stack([m.to(torch.promote_types(m.dtype, torch.float32)).numpy() for m in maps])
+            sentence_links = published.links(subject, row, parse) if variant else links(row, parse, direction)
+            counts.count(row, stacked, sentence_links, special or bool(variant))
+        return counts
 
     with Meter(len(sentences), progress, cancel) as meter:
         for start in range(0, len(sentences), size):
             meter.check()
             batch = sentences[start : start + size]
-            found = sum(batching.run_in_halves(batch, tallied), found)
+            result = sum(batching.run_in_halves(batch, count_batch), result)
             meter.step(len(batch))
-    return found
+    return result
 
 
 def discover(subject: Subject, parses: Any, synt: float = 0.1, pos: float = 0.8, **options: Any) -> HeadMask:
-    """Study and mask in one: the heads that follow syntax or position.
+    """Find the heads that follow syntax or position: `study(...).mask(...)` in one call.
 
     >>> import nbsal
     >>> parse = nbsal.heads.Parse.from_lists(["good", "food"], [1, -1], ["amod", "root"])

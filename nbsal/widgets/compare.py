@@ -163,11 +163,11 @@ class Compare(HighlightView):
 
     @traitlets.validate("other_method")
     def _valid_other_method(self, proposal: Any) -> Any:
-        return check_method(proposal["value"], self._other_choices)
+        return check_method(proposal["value"], self._other_choices, "other_method")
 
     @traitlets.validate("other_layer")
     def _valid_other_layer(self, proposal: Any) -> Any:
-        return check_layer(proposal["value"], self._other_choices)
+        return check_layer(proposal["value"], self._other_choices, "other_layer")
 
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.plain_result is not None:

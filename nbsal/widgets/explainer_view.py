@@ -180,16 +180,16 @@ def result_traits(result: Explanation) -> dict[str, Any]:
     }
 
 
-def check_method(name: str, choices: dict[str, Any]) -> str:
+def check_method(name: str, choices: dict[str, Any], argument: str = "method") -> str:
     """The name of a method, if the page offers it; the page of a finished result offers none and accepts any."""
     valid = [entry[0] for entry in choices["methods"]]
     if valid and name not in valid:
-        raise UnknownName("method", name, valid)
+        raise UnknownName(argument, name, valid)
     return name
 
 
-def check_layer(layer: int | None, choices: dict[str, Any]) -> int | None:
+def check_layer(layer: int | None, choices: dict[str, Any], argument: str = "layer") -> int | None:
     """The layer, if the model has it."""
     if choices["depth"] and layer is not None and layer not in range(choices["depth"] + 1):
-        raise UnknownName("layer", layer, range(choices["depth"] + 1))
+        raise UnknownName(argument, layer, range(choices["depth"] + 1))
     return layer

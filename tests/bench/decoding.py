@@ -17,6 +17,7 @@ from captum.attr import LayerGradientXActivation
 
 import nbsal
 from nbsal.model.tokens import Encoded
+from nbsal.model.tokens import Row as TextRow
 from tests.bench.measure import cpu, head_products, products
 from tests.bench.table import Row, at_most, markdown, parser, spread
 
@@ -28,7 +29,7 @@ def rows(batch: int, length: int, size: int) -> Encoded:
     ids = torch.randint(1000, size, (batch, length), generator=torch.Generator().manual_seed(0)).tolist()
     flags = {"types": (0,) * length, "segments": (0,) * length, "special": (False,) * length, "mask": (1,) * length}
     tokens, offsets = tuple(map(str, range(length))), tuple((i, i + 1) for i in range(length))
-    return Encoded([tokens.Row("x" * length, tuple(row), tokens, offsets, **flags) for row in ids], 0)
+    return Encoded([TextRow("x" * length, tuple(row), tokens, offsets, **flags) for row in ids], 0)
 
 
 def captum_layers(model, lm, ids):

@@ -122,9 +122,8 @@ def compare_shapley(subject, chosen: list[str]) -> Row:
 
 def compare_draws(work: str, deviations) -> Row:
     """The row for the differences of means, in standard errors."""
-    summary = (
-        f"mean {deviations.mean():+.2f}, spread {deviations.std():.2f}, beyond 2 {np.mean(np.abs(deviations) > 2):.1%}"
-    )
+    beyond = np.mean(np.abs(deviations) > 2)
+    summary = f"mean {deviations.mean():+.2f}, spread {deviations.std():.2f}, beyond 2 {beyond:.1%}"
     print(f"  {work}: ours minus captum's in standard errors: {summary} (expected 0, 1, 5%)")
     return Row(f"  {work}: ours minus captum's, in standard errors", summary, goal="about 0, 1 and 5%")
 

@@ -154,9 +154,9 @@ def drawn_texts(monkeypatch) -> list[Any]:
 
     texts, create = [], Text.__init__
 
-    def record(text, *args, **settings):
-        create(text, *args, **settings)
-        texts.append(text)
+    def record(self, *args, **settings):
+        create(self, *args, **settings)
+        texts.append(self)
 
     monkeypatch.setattr(Text, "__init__", record)
     return texts

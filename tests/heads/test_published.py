@@ -1,4 +1,4 @@
-"""The published head study: its pairing, its comparison by text, and its counting of places."""
+"""The published head study: how it pairs words, compares them by text and counts offsets."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ import nbsal
 from nbsal.errors import UnknownName
 from nbsal.heads import Parse, published, study
 from nbsal.heads.parses import Link
+from tests.raising import refuses
 
 WORDS = ["Good", "food", "makes", "dogs", "jump", ",", "a", "food", "dance"]
 HEADS = [1, 2, -1, 4, 2, 2, 8, 8, 4]
@@ -21,9 +22,9 @@ def parse():
 def test_words_are_paired_in_order_and_compared_by_text(reviews, parse):
     row = reviews.encode(parse.text)[0]
     assert row.tokens == ("[CLS]", "good", "food", "makes", "dogs", "jump", ",", "a", "food", "dance", "[SEP]")
-    found = list(published.links(reviews, row, parse))
-    assert found == [
-        Link("amod", 1, (2, 8), 1),  # "food" stands twice: either is a hit
+    links = list(published.links(reviews, row, parse))
+    assert links == [
+        Link("amod", 1, (2, 8), 1),  # "food" occurs twice: either is a hit
         Link("nsubj", 2, (3,), 1),
         Link("nsubj", 4, (5,), 1),
         Link("ccomp", 5, (3,), -2),
@@ -40,7 +41,7 @@ def test_one_word_too_many_shifts_all_that_follow(reviews):
     assert row.tokens[link.origin] == "well" and link.relation == "nsubj"
 
 
-def test_pieces_are_glued_back(reviews):
+def test_word_pieces_are_joined(reviews):
     parse = Parse.from_lists(
         ["Heartwarmingly", "acted", "films", "win"], [1, 2, 3, -1], ["advmod", "amod", "nsubj", "x"]
     )
@@ -50,7 +51,7 @@ def test_pieces_are_glued_back(reviews):
     assert row.tokens[acted.origin] == "acted"
 
 
-def test_robertas_space_marks_match_nothing(load, parse):
+def test_robertas_space_markers_match_nothing(load, parse):
     subject = load("roberta")
     row = subject.encode(parse.text)[0]
     assert all(not link.goal for link in published.links(subject, row, parse))
@@ -62,33 +63,33 @@ def test_gpt2_words_begin_with_a_space_or_a_capital(load):
         ["The", "film", "is", "a", "joy"], [1, 4, 4, 4, -1], ["det", "nsubj", "cop", "det", "root"]
     )
     row = subject.encode(parse.text)[0]
-    words = [word.text for word in published._from_spaced(row)]
+    words = [word.text for word in published._words_by_space(row)]
     assert [word for word in words if word] == ["The", "film", "is", "a", "joy"]
     nsubj = next(link for link in published.links(subject, row, parse) if link.relation == "nsubj")
     assert "".join(row.tokens[i] for i in nsubj.goal) == "Ġjoy"
 
 
-def test_separators_are_hidden_and_every_row_counts(reviews, parse):
-    found = study(reviews, [parse], variant="published", progress=False)
+def test_separators_are_masked_and_every_row_counts(reviews, parse):
+    counts = study(reviews, [parse], variant="published", progress=False)
     plain = study(reviews, [parse], progress=False)
-    assert found.rows == 11 and plain.rows == 9
-    shown = published.shown(reviews, reviews.encode(parse.text)[0])
-    assert shown.mask == (1,) * 10 + (0,)
-    attended = nbsal.trace.record(reviews, nbsal.Encoded([shown], 0), needs={"attention"}).attention
+    assert counts.rows == 11 and plain.rows == 9
+    masked = published.without_separators(reviews, reviews.encode(parse.text)[0])
+    assert masked.mask == (1,) * 10 + (0,)
+    attended = nbsal.trace.record(reviews, nbsal.Encoded([masked], 0), needs={"attention"}).attention
     assert all(not maps[..., -1].any() for maps in attended.values())
-    own = np.stack([attended[block][0] for block in range(reviews.depth)]).argmax(-1)
-    kept = own == np.arange(11)
-    assert np.array_equal(found.places[0], kept.sum(-1))  # a position itself is a place
-    assert found.cases == {"nsubj": 2, "obj": 1, "amod": 1, "advmod": 0}
-    expected = np.isin(own[..., 1], (2, 8))
-    assert np.array_equal(found.hits["amod"], expected)
+    largest = np.stack([attended[block][0] for block in range(reviews.depth)]).argmax(-1)
+    on_itself = largest == np.arange(11)
+    assert np.array_equal(counts.places[0], on_itself.sum(-1))  # the attending position itself counts
+    assert counts.cases == {"nsubj": 2, "obj": 1, "amod": 1, "advmod": 0}
+    expected = np.isin(largest[..., 1], (2, 8))
+    assert np.array_equal(counts.hits["amod"], expected)
 
 
 def test_other_models_than_classifiers_see_separators(load):
     row = load("bert", "span").encode(("Who?", "The river."))[0]
-    assert published.shown(load("bert", "span"), row) == row
+    assert published.without_separators(load("bert", "span"), row) == row
 
 
-def test_unknown_variants_are_named(reviews, parse):
-    with pytest.raises(UnknownName, match="published"):
+def test_unknown_variants_are_refused(reviews, parse):
+    with refuses("variant", UnknownName):
         study(reviews, [parse], variant="original", progress=False)
