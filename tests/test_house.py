@@ -49,7 +49,9 @@ def test_every_module_is_on_a_floor():
 
 def test_floors_catch_an_import_from_above(tmp_path):
     """A copy of the package in which a low floor imports from a high one is refused."""
-    shutil.copytree(PACKAGE, tmp_path / "nbsal", ignore=shutil.ignore_patterns("weights", "__pycache__", "node_modules"))
+    shutil.copytree(
+        PACKAGE, tmp_path / "nbsal", ignore=shutil.ignore_patterns("weights", "__pycache__", "node_modules")
+    )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     with (tmp_path / "nbsal" / "model" / "tokens.py").open("a") as file:
         file.write("\nfrom nbsal.saliency import Saliency\n")

@@ -1,4 +1,4 @@
-"""Shards: consecutive rows of a corpus, explained in batches of similar lengths and written to one file."""
+"""Explain consecutive rows of a corpus, in batches of similar lengths, and write them to one file, a shard."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Faithfulness: how the probability of a class changes when the most important tokens are hidden or kept alone.
+"""How the probability of a class changes when the most important tokens are hidden or kept alone.
 
 AOPC and log-odds (Mask-LRP, section 5.2) hide fractions of the content tokens; comprehensiveness and sufficiency use
 the five fractions of ERASER, each of at least one token.

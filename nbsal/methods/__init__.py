@@ -1,4 +1,4 @@
-"""Explanation methods: small frozen dataclasses that turn a trace into scores."""
+"""Explanation methods, each a small frozen dataclass that turns a trace into scores."""
 
 from nbsal.methods import catalogue as catalogue
 from nbsal.methods import decoding as decoding

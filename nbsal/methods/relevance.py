@@ -1,4 +1,4 @@
-"""Relevance methods: layer-wise relevance propagation and the methods of Chefer et al. and Song et al. built on it."""
+"""Layer-wise relevance propagation, and the methods of Chefer et al. and Song et al. that build on it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Targets: the model output to explain, as a weighted sum of logits."""
+"""The output of the model that is explained, as a weighted sum of logits."""
 
 import operator
 from collections.abc import Callable

@@ -9,7 +9,7 @@ from nbsal.explainer import Explainer
 from nbsal.progress import Meter
 from nbsal.saliency import Saliency
 from nbsal.widgets import jobs
-from nbsal.widgets.explainer_view import HighlightView, with_settings
+from nbsal.widgets.explainer_view import ShadedView, with_settings
 
 if TYPE_CHECKING:
     import pandas
@@ -77,13 +77,13 @@ class TextResult:
     parts: dict[str, Any] = field(default_factory=dict)
 
 
-class CachedView(HighlightView):
+class CachedView(ShadedView):
     """A view of a text's scores and of further parts; `result` is the Saliency.
 
     `reading_inputs` names the inputs that the scores depend on. `from_explainer` fills `parts`.
     """
 
-    reading_inputs: ClassVar[tuple[str, ...]] = HighlightView.inputs
+    reading_inputs: ClassVar[tuple[str, ...]] = ShadedView.inputs
 
     def __init__(self, source: Any, text: Any = None, **settings: Any) -> None:
         self.parts: dict[str, Part] = {}

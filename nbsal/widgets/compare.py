@@ -16,7 +16,7 @@ from nbsal.widgets import jobs, wire
 from nbsal.widgets.explainer_view import (
     NO_CHOICES,
     TARGET_JSON,
-    HighlightView,
+    ShadedView,
     check_layer,
     check_method,
     method_traits,
@@ -113,7 +113,7 @@ class ComparedPair:
         return [*shared, *only_first, *(f"second: {note}" for note in second if note not in shared)]
 
 
-class Compare(HighlightView):
+class Compare(ShadedView):
     """Two methods, layers, targets or models on one text; or two finished Saliency results.
 
     `method`, `layer`, `target` and `tau` belong to the first explainer, `other_method` and so on to the second, which
@@ -127,7 +127,7 @@ class Compare(HighlightView):
     ['overlap', 'rank']
     """
 
-    inputs = (*HighlightView.inputs, *(f"other_{name}" for name in SECOND_SETTINGS))
+    inputs = (*ShadedView.inputs, *(f"other_{name}" for name in SECOND_SETTINGS))
     _esm = asset("compare.js")
     _css = asset("compare.css")
 

@@ -118,7 +118,7 @@ class ExplainerView(View):
         return {"_tokens": wire.tokens(result.row), "_scores": scores, "_result": decision | {"scales": scales}}
 
 
-class HighlightView(ExplainerView):
+class ShadedView(ExplainerView):
     """A view that colours text by its scores.
 
     `level` "word" sums the scores of each word's tokens; `signed` False colours only evidence for the target; `clip`

@@ -19,7 +19,7 @@ from nbsal.saliency import Saliency
 from nbsal.validation import Text
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import CachedView, LastValue, Part, PartJob
-from nbsal.widgets.explainer_view import HighlightView, view_choices, with_settings
+from nbsal.widgets.explainer_view import ShadedView, view_choices, with_settings
 from nbsal.widgets.export import asset
 from nbsal.widgets.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
 from nbsal.widgets.highlight import scored_text
@@ -119,7 +119,7 @@ class Heads(CachedView, HeadTraits):
     (HeadMask(1 of 72 heads: nsubj 0, obj 0, amod 0, advmod 0, positional 0), 'positive')
     """
 
-    reading_inputs = (*HighlightView.inputs, *SWITCH_INPUTS)
+    reading_inputs = (*ShadedView.inputs, *SWITCH_INPUTS)
     inputs = (*reading_inputs, "head")
     accepts = (HeadStudy, HeadMask)
     _esm = asset("heads.js")

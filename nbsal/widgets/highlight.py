@@ -3,11 +3,11 @@
 from nbsal.render import text_lines
 from nbsal.render.text_lines import ScoredText
 from nbsal.saliency import Saliency
-from nbsal.widgets.explainer_view import HighlightView
+from nbsal.widgets.explainer_view import ShadedView
 from nbsal.widgets.export import asset
 
 
-class Highlight(HighlightView):
+class Highlight(ShadedView):
     """A text, typed in the view or set from Python, that is explained at once; or a finished Saliency.
 
     >>> import nbsal

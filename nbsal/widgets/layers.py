@@ -11,7 +11,7 @@ from nbsal.render import text_lines
 from nbsal.saliency import LayerSaliency, Saliency
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.cached_view import Part, PartJob
-from nbsal.widgets.explainer_view import HighlightView, with_settings
+from nbsal.widgets.explainer_view import ShadedView, with_settings
 from nbsal.widgets.export import asset
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_WIDTH = 60.0  # inches
 
 
-class Layers(HighlightView):
+class Layers(ShadedView):
     """One explanation at every layer, from one forward and one backward pass; or a finished LayerSaliency.
 
     `layer` is the chosen row, which is also shown as text; link it to the layer of a Highlight. `scale` "own" colours

@@ -9,7 +9,7 @@ from nbsal.explainer import Explainer
 from nbsal.heads.statistics import HeadStudy
 from nbsal.saliency import LayerSaliency
 from nbsal.widgets.cached_view import CachedView
-from nbsal.widgets.explainer_view import HighlightView
+from nbsal.widgets.explainer_view import ShadedView
 from nbsal.widgets.export import asset
 from nbsal.widgets.games import GamePart, GameTraits, games_png, image_html
 from nbsal.widgets.head_grid import SWITCH_INPUTS, HeadGrid
@@ -32,7 +32,7 @@ class Workbench(CachedView, HeadTraits, GameTraits):
     ('positive', True)
     """
 
-    reading_inputs = (*HighlightView.inputs, *SWITCH_INPUTS)
+    reading_inputs = (*ShadedView.inputs, *SWITCH_INPUTS)
     inputs = (*reading_inputs, "head", "pane")
     accepts = ()
     _esm = asset("workbench.js")

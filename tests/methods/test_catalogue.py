@@ -149,6 +149,7 @@ def test_each_property_of_single_explanations_fails_somewhere(results):
         assert not all(holds(saliency) for saliencies in results.values() for saliency in saliencies), promised
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", catalogue.names())
 def test_signs_and_targets_are_as_promised(load, results, name):
     """Each method says whether its scores may be negative, and whether they depend on the target."""
