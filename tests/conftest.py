@@ -9,6 +9,9 @@ from pathlib import Path
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests and kernels run in parallel processes
+# Return large tensors to the system when they are freed: glibc would otherwise keep them for later allocations.
+os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", "1000000")
+os.environ.setdefault("MALLOC_ARENA_MAX", "2")
 # Processes that tests start, kernels included, can connect to this machine only.
 OFFLINE = Path(__file__).parent / "offline"
 if str(OFFLINE) not in os.environ.get("PYTHONPATH", ""):
@@ -29,10 +32,15 @@ transformers.logging.disable_progress_bar()
 warnings.filterwarnings("ignore", module="transformers")
 
 
+SESSION_SUBJECTS: list[nbsal.Subject] = []
+
+
 @pytest.fixture(scope="module", autouse=True)
 def free_memory():
     """Collect models, which are in reference cycles, and close all widgets after each file of tests."""
     yield
+    for subject in SESSION_SUBJECTS:
+        subject._float64_copy = None
     if "ipywidgets" in sys.modules:
         sys.modules["ipywidgets"].Widget.close_all()
     gc.collect()
@@ -60,7 +68,8 @@ def load(checkpoints):
 @pytest.fixture(scope="session")
 def reviews():
     """The embedded classifier of reviews."""
-    return nbsal.load("demo/reviews")
+    SESSION_SUBJECTS.append(nbsal.load("demo/reviews"))
+    return SESSION_SUBJECTS[-1]
 
 
 @pytest.fixture

@@ -168,10 +168,9 @@ def public() -> dict[str, Any]:
         module = importlib.import_module(place)
         for name in {*dir(module), *getattr(module, "_NAMES", ())}:
             member = getattr(module, name)
-            documented = inspect.isclass(member) or inspect.isfunction(member)
-            if name[0] != "_" and documented and "nbsal." in member.__module__:
-                if member.__module__ == place or place in PACKAGES:
-                    members[f"{member.__module__}.{member.__qualname__}"] = member
+            documented = name[0] != "_" and (inspect.isclass(member) or inspect.isfunction(member))
+            if documented and (member.__module__ == place or (place in PACKAGES and "nbsal." in member.__module__)):
+                members[f"{member.__module__}.{member.__qualname__}"] = member
     return members
 
 
