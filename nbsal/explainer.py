@@ -23,7 +23,7 @@ from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
 from nbsal.saliency import Comparison, Floats, LayerSaliency, Saliencies, Saliency
 from nbsal.trace import Trace
-from nbsal.validation import Text, positive_number, text_list
+from nbsal.validation import Text, check_one_per_text, plural, positive_number, text_list
 
 LONG = ("truncate", "window")
 BATCHES_SORTED = 32  # batches that are encoded ahead and sorted by length, to pad little
@@ -242,9 +242,8 @@ def _explain_many(
     """Explain every text with every explainer of one subject, with one shared trace a batch."""
     texts, size = text_list(texts), positive_number(batch_size, "batch_size")
     targets = targets.tolist() if hasattr(targets, "tolist") else targets
-    if isinstance(targets, list) and isinstance(texts, Sequence) and len(targets) != len(texts):
-        message = f"targets has {len(targets)} entries for {len(texts)} texts. Pass one for each text."
-        raise InputError(message, argument="targets", value=targets)
+    if isinstance(targets, list) and isinstance(texts, Sequence):
+        check_one_per_text(targets, "targets", len(texts))
     results: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
     with Meter(len(texts) if isinstance(texts, Sequence) else None, progress, cancel) as meter:
         try:
@@ -378,7 +377,7 @@ def _target_at(targets: Any, place: int) -> Any:
     if not isinstance(targets, list):
         return targets
     if place >= len(targets):
-        message = f"targets has {len(targets)} entries, but there are more texts. Pass one for each text."
+        message = f"targets must have one entry for each text, but there are more than {plural(len(targets), 'text')}."
         raise InputError(message, argument="targets", value=targets)
     return targets[place]
 

@@ -70,7 +70,7 @@ class Meter:
         """Raise `Cancelled` if the caller has cancelled."""
         if self._cancel is not None and self._cancel.is_set():
             total = "" if self.total is None else f" of {self.total}"
-            raise Cancelled(f"Cancelled after {self.done}{total} steps.")
+            raise Cancelled(f"Cancelled after step {self.done}{total}.")
 
     def __enter__(self) -> Self:
         return self

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nbsal.errors import InputError, UnknownName
 from nbsal.model.tokens import Row, Span, Word
 from nbsal.render import colours, fonts, html
-from nbsal.validation import Text, loading
+from nbsal.validation import Text, loading, plural
 
 if TYPE_CHECKING:
     import pandas
@@ -81,7 +81,7 @@ class Explanation:
         )
         lines = [f"{model}, {dtype}. {settings}".strip()]
         if self.row.dropped:
-            lines.append(f"Truncated to the model's length: the last {self.row.dropped} tokens were not read.")
+            lines.append(f"Truncated to the model's length: {plural(self.row.dropped, 'token')} at the end not read.")
         if self.provenance.get("windows", 1) > 1:
             lines.append(f"Read in {self.provenance['windows']} overlapping windows; scores are averaged over them.")
         if "gap" in self.provenance:
@@ -311,7 +311,7 @@ class LayerSaliency(Explanation):
         return html.block_html(self.caption(), f"<table><tr><th>layer</th></tr>{rows}</table>", notes)
 
     def __repr__(self) -> str:
-        return f"LayerSaliency({self.caption()}: {len(self.scores)} layers, {len(self.tokens)} tokens)"
+        return f"LayerSaliency({self.caption()}: {len(self.scores)} layers, {plural(len(self.tokens), 'token')})"
 
 
 class Saliencies(Sequence[Saliency]):

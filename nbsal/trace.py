@@ -24,8 +24,15 @@ from nbsal.model.targets import Decision, decide
 from nbsal.model.tokens import Encoded
 from nbsal.progress import Meter
 
-# "forward" records nothing: such a method runs the subject itself.
-NEEDS = ("hidden", "hidden_grad", "attention", "attention_grad", "relevance", "forward")
+# The parts of a model's computation that methods read.
+NEEDS = {
+    "hidden": "hidden layers",
+    "hidden_grad": "gradients at the hidden layers",
+    "attention": "attention weights",
+    "attention_grad": "gradients at the attention weights",
+    "relevance": "relevance propagated back through the model",
+    "forward": "outputs of more passes, which the method runs itself",  # nothing is recorded
+}
 T = TypeVar("T")
 
 

@@ -1,10 +1,10 @@
-"""Checks of arguments, used everywhere: numbers, lists, texts and files that must be readable."""
+"""Checks of arguments, used everywhere, and the words for counts in messages."""
 
 import csv
 import operator
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from numbers import Real
 from typing import Any
@@ -19,6 +19,15 @@ _DAMAGE = (
     ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError,
     EOFError, BadZipFile, zlib.error, struct.error, csv.Error,
 )  # fmt: skip
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "text"), plural(2000, "text")
+    ('1 text', '2,000 texts')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def whole_number(value: Any, name: str) -> int:
@@ -70,6 +79,13 @@ def as_list(values: Any, name: str, rule: str) -> list[Any]:
     if not is_iterable(values):
         raise InputError(f"{name} {rule}, not {values!r:.80}.", argument=name, value=values)
     return list(values)
+
+
+def check_one_per_text(values: Sized, name: str, texts: int) -> None:
+    """Raise InputError unless there are as many values as texts."""
+    if len(values) != texts:
+        message = f"{name} must have one entry for each text, not {len(values):,} for {plural(texts, 'text')}."
+        raise InputError(message, argument=name, value=values)
 
 
 def text_list(texts: Any) -> Iterable[Text]:
@@ -142,5 +158,6 @@ def loading(path: object, kind: str) -> Iterator[None]:
     except (*_DAMAGE, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the disk failed, not the content
             raise
-        message = f"{path} is not a {kind}, or it is damaged: {error!r:.200}."
+        reason = f"it has no field {error.args[0]!r}" if isinstance(error, KeyError) and error.args else repr(error)
+        message = f"{path} is not a {kind}, or it is damaged: {reason:.200}."
         raise InputError(message, argument="path", value=path) from error

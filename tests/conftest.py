@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 
+import ctypes
 import gc
 import os
 import sys
@@ -9,9 +10,9 @@ from pathlib import Path
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests and kernels run in parallel processes
-# Return large tensors to the system when they are freed: glibc would otherwise keep them for later allocations.
+# Workers return freed tensors to the system, which glibc would otherwise keep for later allocations.
 os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", "1000000")
-os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+os.environ.setdefault("MALLOC_ARENA_MAX", "1")
 # Processes that tests start, kernels included, can connect to this machine only.
 OFFLINE = Path(__file__).parent / "offline"
 if str(OFFLINE) not in os.environ.get("PYTHONPATH", ""):
@@ -44,6 +45,8 @@ def free_memory():
     if "ipywidgets" in sys.modules:
         sys.modules["ipywidgets"].Widget.close_all()
     gc.collect()
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc
+        trim(0)
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from pathlib import Path
 TESTS = {
     "nbsal/lrp/rules.py": ["tests/lrp/test_rules.py", "tests/lrp", "tests/test_golden.py"],
     "nbsal/methods/decoding.py": ["tests/methods/test_decoding.py", "tests/test_golden.py"],
-    "nbsal/evaluation/_games.py": ["tests/evaluation/test_games.py"],
+    "nbsal/evaluation/_games.py": ["tests/evaluation/test_games.py", "tests/evaluation/test_cache.py"],
 }
 TIMEOUT = 240  # seconds; a mutant that does not terminate counts as killed
 # Operators that replace each other.
@@ -127,7 +127,7 @@ def _run_tests(file: Path, tree: ast.Module) -> None:
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, 1)
         os.dup2(devnull, 2)
-        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *TESTS[file.as_posix()]])
+        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-n", "0", *TESTS[file.as_posix()]])
     finally:
         os._exit(code)
 

@@ -16,7 +16,7 @@ from importlib.util import find_spec
 import pytest
 
 import nbsal
-from nbsal import cli
+from nbsal import cli, trace
 from nbsal.methods import catalogue
 from nbsal.samples import base
 from tests import zoo
@@ -55,7 +55,9 @@ MISTAKES = [
     (["explain", TEXT, "--method", "magic"], "decoded-gradcam"),
     (["explain", TEXT, "--layer", "9"], "0, 1, 2, 3, 4, 5, 6"),
     (["explain", TEXT, "--target", "neutral"], "negative, positive"),
-    (["explain", TEXT, "--html", "no/such/folder/f.html"], "no/such/folder/f.html"),
+    (["explain", TEXT, "--html", "no/such/folder/f.html"], "nbsal: no/such/folder/f.html: "),
+    (["explain", TEXT, "--model", "no/such/model"], "model='no/such/model'"),
+    (["explain", TEXT, "--lm", "no/such/model"], "lm='no/such/model'"),
 ]
 
 
@@ -161,7 +163,8 @@ def test_methods_are_listed(capsys):
     out = capsys.readouterr().out
     assert "decoded-gradcam" in out and "Hou and Castanon 2023" in out
     assert all(name in out for name in catalogue.names())
-    assert "samples x (units - 1)" in out and "scores: signed" in out
+    assert "samples x (units - 1)" in out and "scores: positive or negative" in out
+    assert "deciding position: " in out and all(f"\n{part}: " in out for part in trace.NEEDS)
 
 
 def test_methods_are_a_markdown_table(capsys):
@@ -180,8 +183,20 @@ def test_doctor_with_everything_installed(capsys):
 def test_doctor_prints_how_to_install_what_is_missing(capsys, monkeypatch):
     monkeypatch.setattr(base, "packaged", lambda name: None)
     monkeypatch.setattr(base, "cached", lambda name: None)
-    assert cli.main(["doctor"]) == 1
+    assert cli.main(["doctor"]) == 0
     assert "pip install 'nbsal[demo]'" in capsys.readouterr().out
+    monkeypatch.setattr(cli, "_version", lambda name: None)
+    assert cli.main(["doctor"]) == 1
+    assert "MISSING" in capsys.readouterr().out
+
+
+def test_doctor_refuses_damaged_base_weights(capsys, monkeypatch, tmp_path):
+    damaged = tmp_path / "model.safetensors"
+    damaged.write_bytes(b"damaged")
+    monkeypatch.setattr(base, "packaged", lambda name: damaged if name == damaged.name else None)
+    monkeypatch.setattr(base, "cached", lambda name: None)
+    assert cli.main(["doctor"]) == 1
+    assert str(damaged) in capsys.readouterr().out
 
 
 def test_notebooks_are_copied_without_overwriting_changes(tmp_path):

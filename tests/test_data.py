@@ -119,9 +119,10 @@ def test_missing_tables_and_wrong_arguments_are_refused(tmp_path, monkeypatch):
     assert data.FOLDER in str(caught.value) and "samples/reviews" in str(caught.value)
     with refuses("name", UnknownName) as caught:
         data.load("sst5")
-    assert caught.value.valid == (*data.TABLES, *data.SAMPLES)
-    with refuses("split", UnknownName):
+    assert caught.value.valid == (*data.TABLES, *data.SAMPLES) and caught.value.suggestion == "sst2"
+    with refuses("split") as caught:
         data.load("samples/reviews", "test")
+    assert caught.value.value == "test"
     with refuses("duplicates_only"):
         data.load("samples/reviews", duplicates_only=True)
     with refuses("tokenizer"):

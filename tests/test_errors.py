@@ -5,6 +5,8 @@ import pickle
 import pytest
 
 from nbsal.errors import Cancelled, InputError, MissingExtra, NbsalError, OutOfMemory, UnknownName
+from nbsal.validation import loading
+from tests.raising import refuses
 
 ERRORS = [
     InputError("The text is empty."),
@@ -22,3 +24,28 @@ def test_errors_can_be_pickled(error: NbsalError):
     assert type(restored) is type(error) and str(restored) == str(error) and restored.partial == [1, 2]
     again = type(error).__new__(type(error), *error.args)  # as Dask restores them
     assert str(again) == str(error)
+
+
+NAMES = ["gradcam", "gradxact", "simple", "rollout", "lime", "shapley", "occlusion", "random", "alti"]
+
+
+@pytest.mark.parametrize(
+    ("value", "valid", "suggestion"),
+    [
+        ("grad-cam", NAMES, "gradcam"),
+        ("grad-cam", NAMES[:8], None),
+        ("magic", NAMES, None),
+        (7, NAMES, None),
+        ("7", range(20), None),
+    ],
+)
+def test_the_closest_name_of_a_long_list_is_suggested(value, valid, suggestion):
+    error = UnknownName("method", value, valid)
+    assert error.suggestion == suggestion and error.valid == tuple(valid)
+    assert suggestion is None or str(error).count(suggestion) == 2
+
+
+def test_errors_of_damaged_files_name_the_missing_field():
+    with refuses("path") as caught, loading("file.json", "saved head mask"):
+        {}["nbsal"]
+    assert "'nbsal'" in str(caught.value) and "KeyError" not in str(caught.value)

@@ -39,7 +39,7 @@ def sees_nothing(subject, method, kind):
         return False
     encoded = subject.encode(matrix.KINDS[kind].text)
     records = (
-        trace.record(subject, encoded, [target], trace.NEEDS[:4])
+        trace.record(subject, encoded, [target], list(trace.NEEDS)[:4])
         for target, _ in matrix.KINDS[kind].targets(subject, encoded[0])
     )
     return all(not method.total(record).nan_to_num().any() for record in records)

@@ -16,7 +16,7 @@ from nbsal.corpus.vocabulary import read_vocabulary
 from nbsal.errors import InputError, UnknownName
 from nbsal.model.subject import Subject
 from nbsal.saliency import Saliencies, Saliency
-from nbsal.validation import loading
+from nbsal.validation import loading, plural
 
 if TYPE_CHECKING:
     import pandas
@@ -92,16 +92,16 @@ class Corpus(Sequence[Saliency]):
         return self._read_frame(columns)
 
     def failures(self) -> "pandas.DataFrame":
-        """The rows that could not be explained, with their errors."""
+        """The texts that could not be explained, with their errors."""
         from pyarrow import dataset
 
         return self._read_frame(["text_id", "text", ERROR], dataset.field(ERROR).is_valid())
 
     def saliency(self, i: int, method: str | None = None) -> Saliency:
-        """The explanation of row `i` of the source."""
+        """The explanation of text `i` of the source."""
         at = next((at for at, shard in enumerate(self.shards) if shard.first <= i < shard.first + shard.rows), None)
         if at is None:
-            message = f"There is no row i={i}: {self.location} has {self.rows} rows so far, numbered from 0."
+            message = f"There is no text i={i}: {self.location} has {plural(self.rows, 'text')}, numbered from 0."
             raise InputError(message, argument="i", value=i)
         return self._load(at, i - self.shards[at].first, self._check_method(method))
 
@@ -200,7 +200,7 @@ class Corpus(Sequence[Saliency]):
         counts = ((self.failed, "failed"), (self.truncated, "truncated"))
         notes = [f"{count:,} {what}" for count, what in counts if count]
         state = [] if self.complete else ["not complete"]
-        return f"Corpus({', '.join([f'{self.rows:,} texts', *notes, *state, *self.methods])})"
+        return f"Corpus({', '.join([plural(self.rows, 'text'), *notes, *state, *self.methods])})"
 
 
 def open_corpus(location: str | os.PathLike[str]) -> Corpus:

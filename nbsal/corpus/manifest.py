@@ -84,11 +84,12 @@ class Plan:
         for name in self.__dataclass_fields__:
             stored, new = _without_versions(getattr(self, name)), _without_versions(getattr(other, name))
             if stored != new:
+                difference, value = _first_difference(name, stored, new)
                 raise InputError(
-                    f"This corpus was started with {name}={stored!r:.200}, not {new!r:.200}. Use the same settings to "
-                    "resume, or choose another folder.",
+                    f"This corpus was started with {difference}. Use the same settings to resume, or choose another "
+                    "folder.",
                     argument=name,
-                    value=new,
+                    value=value,
                 )
 
 
@@ -184,6 +185,22 @@ def source_digest(values: Iterable[Any]) -> str:
         data = text.encode("utf-8", "surrogatepass")
         checksum.update(f"{type(value).__name__} {len(data)} ".encode() + data)
     return checksum.hexdigest()
+
+
+def _first_difference(name: str, stored: Any, new: Any) -> tuple[str, Any]:
+    """What differs first between two values, in words, and the new value of it.
+
+    >>> _first_difference("methods", {"gradcam": {"layer": 0}}, {"gradcam": {"layer": 1}})
+    ('methods.gradcam.layer=0, not 1', 1)
+    >>> _first_difference("methods", {"gradcam": {}}, {"gae": {}})
+    ('the methods gradcam, not gae', ['gae'])
+    """
+    if not isinstance(stored, Mapping) or not isinstance(new, Mapping):
+        return f"{name}={stored!r:.200}, not {new!r:.200}", new
+    if stored.keys() != new.keys():
+        return f"the {name} {', '.join(stored)}, not {', '.join(new)}", list(new)
+    key = next(key for key in stored if stored[key] != new[key])
+    return _first_difference(f"{name}.{key}", stored[key], new[key])
 
 
 def _without_versions(value: Any) -> Any:

@@ -72,7 +72,7 @@ def from_table(table: Any, at: int, name: str, plan: Plan, vocabulary: Sequence[
     columns = (*ROW_COLUMNS, *TOKEN_COLUMNS, *(name + suffix for suffix in METHOD_SUFFIXES))
     stored = {column: table[column][at].as_py() for column in columns}
     if stored[ERROR] is not None:
-        message = f"Row {stored['text_id']} was not explained: {stored[ERROR]}"
+        message = f"Text {stored['text_id']} was not explained: {stored[ERROR]}"
         raise InputError(message, argument="i", value=stored["text_id"])
     provenance = json.loads(table.schema.metadata[KEY])["methods"][name]
     row, scores = _restore_row(stored, vocabulary), np.array(stored[name], np.float32)

@@ -210,4 +210,5 @@ def _check_columns(names: Sequence[str], columns: Iterable[Any]) -> None:
     available = list(columns)
     for name in names:
         if name not in available:
-            raise UnknownName("text", name, available)
+            choice = f"Its columns: {', '.join(map(str, available))}. Set text= (--text) to one of them."
+            raise UnknownName("text", name, available, f"The source has no column {name!r}.", choice)

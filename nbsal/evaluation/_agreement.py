@@ -13,7 +13,7 @@ from nbsal.evaluation.cache import Cache, Explainers, explain_texts
 from nbsal.evaluation.results import Curve, MetricInfo, Results
 from nbsal.model.tokens import Row
 from nbsal.progress import Progress
-from nbsal.validation import Text, as_list, positive_number
+from nbsal.validation import Text, as_list, check_one_per_text, plural, positive_number
 
 MATCH_THRESHOLD = 0.5  # two spans of tokens match if they share at least this much of their union (ERASER)
 
@@ -66,7 +66,7 @@ def rank_agreement(
         }.items():
             curve = Curve.from_values([k], np.array(values)[None, None], bootstrap)
             curves[f"{first} ~ {second}", measure] = curve
-    return Results(MetricInfo(point="k"), curves, (f"{len(ranked)} texts",))
+    return Results(MetricInfo(point="k"), curves, (plural(len(ranked), "text"),))
 
 
 def rationale_agreement(
@@ -95,9 +95,7 @@ def rationale_agreement(
     saliencies = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
     rows = {name: [s.row for s in runs[0]] for name, runs in saliencies.items()}
     first = next(iter(rows.values()))
-    if len(rationales) != len(first):
-        message = f"rationales has {len(rationales)} entries for {len(first)} texts. Pass one rationale for each text."
-        raise InputError(message, argument="rationales", value=rationales)
+    check_one_per_text(rationales, "rationales", len(first))
     marked = {
         name: [marked_tokens(row, rationale) for row, rationale in zip(encoded, rationales, strict=True)]
         for name, encoded in rows.items()
@@ -115,7 +113,7 @@ def rationale_agreement(
         for name, runs in saliencies.items()
         for measure, score in measures.items()
     }
-    notes = (f"{len(used)} of {len(first)} texts",)
+    notes = (f"{len(used)} of {plural(len(first), 'text')}",)
     return Results(MetricInfo(point="rationale", better=dict.fromkeys(measures, "high")), curves, notes)
 
 
@@ -150,7 +148,7 @@ def average_precision(order: Sequence[int], marked: set[int]) -> float:
 
 
 def iou_f1(order: Sequence[int], marked: set[int]) -> float:
-    """F1 of matching spans, when as many top tokens are selected as are marked."""
+    """F1 of matching the marked spans to those of the top tokens, taking as many tokens as are marked."""
     selected, expected = token_spans(order[: len(marked)]), token_spans(marked)
     precision = np.mean([any(jaccard(span, other) >= MATCH_THRESHOLD for other in expected) for span in selected])
     recall = np.mean([any(jaccard(span, other) >= MATCH_THRESHOLD for span in selected) for other in expected])

@@ -13,7 +13,7 @@ from nbsal.evaluation.results import Curve, MetricInfo, Results
 from nbsal.model.tokens import Span
 from nbsal.progress import Progress
 from nbsal.saliency import Saliency
-from nbsal.validation import Text, as_list
+from nbsal.validation import Text, as_list, check_one_per_text, plural
 
 TOKEN_SETS = ("context", "content", "all")
 
@@ -94,9 +94,7 @@ def _evaluate(
     answers = as_list(answers, "answers", "must be a list with one answer for each text")
     saliencies = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
     first = next(iter(saliencies.values()))[0]
-    if len(answers) != len(first):
-        message = f"answers has {len(answers)} entries for {len(first)} texts. Pass one answer for each text."
-        raise InputError(message, argument="answers", value=answers)
+    check_one_per_text(answers, "answers", len(first))
     bootstrap = Bootstrap([(s.text, repr(answer)) for s, answer in zip(first, answers, strict=True)])
     curves = {}
     for name, runs in saliencies.items():
@@ -107,7 +105,7 @@ def _evaluate(
         denominators = {"precision": selected, "recall": answer_sizes, "ratio": answer_sizes.mean(1, keepdims=True)}
         shares = (hits / denominators[kind]).swapaxes(1, 2)
         curves[name, f"answer {kind}"] = Curve.from_values(counts, shares, bootstrap)
-    notes = (f"{len(first)} texts", f"tokens ranked: {among}")
+    notes = (plural(len(first), "text"), f"tokens ranked: {among}")
     return Results(MetricInfo(point="k", better={f"answer {kind}": "high"}), curves, notes)
 
 

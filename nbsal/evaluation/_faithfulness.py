@@ -33,7 +33,7 @@ from nbsal.evaluation.results import Curve, MetricInfo, Results
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
 from nbsal.progress import Meter, Progress
-from nbsal.validation import Text, as_list
+from nbsal.validation import Text, as_list, plural
 
 MEASURES = {"aopc": "high", "log-odds": "low", "comprehensiveness": "high", "sufficiency": "low"}
 FRACTIONS = tuple(step / 10 for step in range(1, 10))
@@ -92,7 +92,7 @@ def faithfulness(
 
 
 def _check_fractions(fractions: Sequence[float]) -> list[float]:
-    rule = "must be fractions above 0 and up to 1"
+    rule = "must be a list of numbers above 0 and up to 1"
     values = as_list(fractions, "fractions", rule)
     points = to_floats(values)
     if not points or not all(0 < point <= 1 for point in points):
@@ -127,7 +127,7 @@ def _measure(
         for at, (measure, grid) in enumerate(zip(MEASURES, grids, strict=True))
     }
     explained = "predicted class" if truth is None else "gold label"
-    notes = (f"{len(rows)} texts, {explained}", f"tokens hidden with way={way!r}", *truncated_count(rows))
+    notes = (f"{plural(len(rows), 'text')}, {explained}", f"tokens hidden with way={way!r}", *truncated_count(rows))
     return Results(MetricInfo(better=MEASURES), curves, notes)
 
 

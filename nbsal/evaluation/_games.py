@@ -33,7 +33,7 @@ from nbsal.model.subject import Subject
 from nbsal.model.targets import label_index
 from nbsal.model.tokens import Row
 from nbsal.progress import Meter, Progress
-from nbsal.validation import Text, as_list
+from nbsal.validation import Text, as_list, check_one_per_text, plural
 
 GAMES = {"revealing": "high", "hiding": "low"}
 FRACTIONS = tuple(step / 20 for step in range(21))
@@ -110,7 +110,7 @@ def _play(
     }
     reference = "their labels" if truth else "the model's own predictions"
     notes = (
-        f"{len(rows)} texts, accuracy against {reference}",
+        f"{plural(len(rows), 'text')}, accuracy against {reference}",
         f"fractions of the {relative_to}",
         *truncated_count(rows),
     )
@@ -204,15 +204,13 @@ def check_classifier(subject: Subject) -> None:
 
 def label_indices(subject: Subject, labels: Sequence[Any], size: int) -> list[int]:
     """The indices of labels that are names or indices."""
-    if len(labels) != size:
-        message = f"labels has {len(labels)} entries for {size} texts. Pass one label for each text."
-        raise InputError(message, argument="labels", value=labels)
+    check_one_per_text(labels, "labels", size)
     return [label_index(label, subject.labels, "label") for label in labels]
 
 
 def check_fractions(fractions: Sequence[float]) -> list[float]:
     """The fractions in ascending order, with 0 added because it stands for the full text."""
-    rule = "must be fractions from 0 to 1, at least one of them above 0"
+    rule = "must be a list of numbers from 0 to 1, at least one of them above 0"
     values = as_list(fractions, "fractions", rule)
     points = sorted({*to_floats(values), 0.0})
     if not all(0 <= point <= 1 for point in points) or len(points) < 2:

@@ -14,7 +14,7 @@ from nbsal.evaluation.cache import Cache, Explainers, explain_texts, positive_nu
 from nbsal.evaluation.results import Curve, MetricInfo, Results
 from nbsal.progress import Progress
 from nbsal.saliency import Saliency
-from nbsal.validation import Text
+from nbsal.validation import Text, plural
 
 COUNTS = tuple(range(10, 101, 10))
 DRAWS = 200  # fewer than elsewhere: each bootstrap sample ranks all tokens again
@@ -53,7 +53,7 @@ def overlap(
         values = [[clouds.rank(run, idf, unit=unit, normalise=normalise).overlap(k) for k in counts] for run in runs]
         draws = [_ClassVotes.count(run, bootstrap, idf, unit, normalise).overlap(bootstrap, counts) for run in runs]
         curves[name, "overlap"] = Curve(points, np.array(values), np.mean(draws, 0))
-    notes = (f"{len(first)} texts", f"{unit}s, {'one vote per text' if normalise else 'summed scores'}")
+    notes = (plural(len(first), "text"), f"{unit}s, {'one vote per text' if normalise else 'summed scores'}")
     return Results(MetricInfo(point="k", better={"overlap": "low"}), curves, notes)
 
 

@@ -20,7 +20,7 @@ from nbsal.evaluation.cache import Cache, Coalitions, Explainers, Run, cache_or_
 from nbsal.evaluation.results import Curve, MetricInfo, Results
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
-from nbsal.validation import Text, as_list
+from nbsal.validation import Text, as_list, plural
 
 SHORTEST = 20
 WORKERS = 10
@@ -92,7 +92,7 @@ def published_deletion(
             part = (value[at : at + len(explainer_runs)] * weights[:, None])[:, likely].swapaxes(1, 2)
             curves[name, measure] = Curve.from_values(FRACTIONS, part, bootstrap)
         at += len(explainer_runs)
-    notes = (f"{int(likely.sum())} of {len(encoded)} texts, as published",)
+    notes = (f"{int(likely.sum())} of {plural(len(encoded), 'text')}, as published",)
     return Results(MetricInfo(better=MEASURES), curves, notes)
 
 

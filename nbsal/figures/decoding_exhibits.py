@@ -56,14 +56,14 @@ def class_clouds(build: Build, table: str) -> tuple[dict[str, Cloud], str]:
 
 
 def geometry_figure(build: Build) -> Product:
-    """Figure 1."""
+    """Figure 1 of Hou and Castanon (2023): tokens on the unit sphere, and where each layer is decoded to."""
     subject = build.subject("sst2")
     figure = drawing.toy_geometry(drawing.decoded_path(subject))
     return Product([("", figure)], f"'big dog' in every layer of {subject.name}, decoded by {subject.lm_head.source}.")
 
 
 def game_figure(table: str, build: Build) -> Product:
-    """Figures 2 and 3."""
+    """Figures 2 and 3 of Hou and Castanon (2023): the Hiding and Revealing games."""
     results, texts = game_results(build, table)
     ours = [f"{CAM} l{layer}" for layer in decoded_layers(build.subject(table))]
     names = [*ours, "Grad-CAM l0", *BASELINES[table], "random"]
@@ -71,26 +71,29 @@ def game_figure(table: str, build: Build) -> Product:
 
 
 def simple_figure(table: str, build: Build) -> Product:
-    """Figures 7 and 8."""
+    """Figures 7 and 8 of Hou and Castanon (2023): the games of decoded Simple."""
     results, texts = game_results(build, table)
     figure = drawing.game_curves(results, simple_explainers(build, table))
     return Product([("", figure)], source_note(build, (table, texts)))
 
 
 def simple_explainers(build: Build, table: str) -> list[str]:
-    """The explainers of Table 2."""
+    """The explainers of Table 2 of Hou and Castanon (2023)."""
     original = "simple@allennlp" if table == "sst2" else "Simple l0"
     return [original, *(f"{SIMPLE} l{layer}" for layer in decoded_layers(build.subject(table))[:3])]
 
 
 def layer_figure(table: str, build: Build) -> Product:
-    """Figures 5 and 6."""
+    """Figures 5 and 6 of Hou and Castanon (2023): the games at every layer of decoded Grad-CAM."""
     results, texts = game_results(build, table)
     return Product([("", drawing.layer_curves(results, CAM))], source_note(build, (table, texts)))
 
 
 def area_tables(build: Build) -> Product:
-    """Table 1, with one row more: the same layer without decoding, which isolates the effect of decoding."""
+    """Table 1 of Hou and Castanon (2023), with one more row: the same layer without decoding.
+
+    The difference is the effect of decoding alone.
+    """
     parts, sources = [], []
     for table in BASELINES:
         results, texts = game_results(build, table)
@@ -105,7 +108,7 @@ def area_tables(build: Build) -> Product:
 
 
 def simple_area_tables(build: Build) -> Product:
-    """Table 2."""
+    """Table 2 of Hou and Castanon (2023): areas of the simple methods."""
     parts, sources = [], []
     for table in BASELINES:
         results, texts = game_results(build, table)
@@ -116,7 +119,7 @@ def simple_area_tables(build: Build) -> Product:
 
 
 def overlap_figure(build: Build) -> Product:
-    """Figure 4."""
+    """Figure 4 of Hou and Castanon (2023): the share of tokens in several classes."""
     panels, sources = {}, []
     for table in BASELINES:
         subject, rows, cache = build.subject(table), build.rows(table), build.cache(table)
@@ -129,7 +132,7 @@ def overlap_figure(build: Build) -> Product:
 
 
 def overlap_count_figure(build: Build) -> Product:
-    """Figure 12."""
+    """Figure 12 of Hou and Castanon (2023): the number of tokens in several classes."""
     panels, sources = {}, []
     for table in BASELINES:
         panels[build.name(table)], texts = class_clouds(build, table)
@@ -138,13 +141,13 @@ def overlap_count_figure(build: Build) -> Product:
 
 
 def cloud_figure(table: str, build: Build) -> Product:
-    """Figures 9 and 11."""
+    """Figures 9 and 11 of Hou and Castanon (2023): word clouds of each class."""
     clouds, texts = class_clouds(build, table)
     return Product([("", drawing.word_clouds(clouds))], source_note(build, (table, texts)))
 
 
 def simple_cloud_figure(build: Build) -> Product:
-    """Figure 10."""
+    """Figure 10 of Hou and Castanon (2023): word clouds of decoded Simple."""
     subject, rows = build.subject("sst2"), build.rows("sst2")
     layers = decoded_layers(subject)[:3]
     explainers = {f"{SIMPLE} l{layer}": Explainer(subject, "decoded-simple", layer=layer) for layer in layers}
@@ -153,14 +156,17 @@ def simple_cloud_figure(build: Build) -> Product:
 
 
 def shared_token_table(table: str, pair: tuple[int, int], build: Build) -> Product:
-    """Tables 3 to 9."""
+    """Tables 3 to 9 of Hou and Castanon (2023): the top tokens that two classes share."""
     clouds, texts = class_clouds(build, table)
     first, second = label_names(build, table, pair)
     return Product([("", drawing.shared_tokens(clouds, first, second))], source_note(build, (table, texts)))
 
 
 def example_figures(build: Build) -> Product:
-    """Section A.5. The paper shows two texts per class of SST-2; here it is one text per class of both tables."""
+    """Section A.5 of Hou and Castanon (2023): highlighted texts.
+
+    The paper shows two texts per class of SST-2; here it is one text per class of both tables.
+    """
     parts, sources = [], []
     for table in BASELINES:
         explainers = cloud_explainers(build, table)
@@ -173,7 +179,7 @@ def example_figures(build: Build) -> Product:
 
 
 def supplement_pages(build: Build) -> Product:
-    """The supplement, for both tables."""
+    """The supplement of Hou and Castanon (2023): every text highlighted, for both tables."""
     parts, sources = [], []
     for table in BASELINES:
         build.check_time()

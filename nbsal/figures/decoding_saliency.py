@@ -71,7 +71,7 @@ def decoded_path(subject: Subject, text: str = "big dog") -> "pandas.DataFrame":
 
 @style.draw_figure
 def toy_geometry(path: "pandas.DataFrame") -> Figure:
-    """Figure 1: two tokens on the unit sphere, and where each layer's output is decoded to.
+    """Figure 1 of Hou and Castanon (2023): two tokens on the unit sphere, and where each layer's output is decoded to.
 
     `path` is the result of `decoded_path`. The axes are the two tokens, and all other tokens together.
 
@@ -115,7 +115,7 @@ def _group_layers(layers: Iterable[int], points: Floats) -> dict[tuple[float, ..
 
 @style.draw_figure
 def game_curves(results: Results, explainers: Sequence[str] | None = None) -> Figure:
-    """Figures 2, 3, 7 and 8: the curves of both games, one line per explainer.
+    """Figures 2, 3, 7 and 8 of Hou and Castanon (2023): the curves of both games, one line per explainer.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -133,10 +133,10 @@ def game_curves(results: Results, explainers: Sequence[str] | None = None) -> Fi
 
 @style.draw_figure
 def layer_curves(results: Results, method: str = "decoded Grad-CAM") -> Figure:
-    """Figures 5 and 6: both games at every layer of a method, even layers left and odd ones right.
+    """Figures 5 and 6 of Hou and Castanon (2023): both games at every layer of a method.
 
-    Each explainer must be named after the method and its layer, such as "decoded Grad-CAM l0". The random baseline is
-    drawn in every panel.
+    Even layers are on the left, odd ones on the right. Each explainer must be named after the method and its layer,
+    such as "decoded Grad-CAM l0". The random baseline is drawn in every panel.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -169,7 +169,7 @@ def layer_curves(results: Results, method: str = "decoded Grad-CAM") -> Figure:
 
 @style.draw_figure
 def overlap_shares(panels: Mapping[str, Results]) -> Figure:
-    """Figure 4: the share of the k most important tokens that several classes have in common.
+    """Figure 4 of Hou and Castanon (2023): the share of the k top tokens that several classes have in common.
 
     `panels` maps the name of each data set to the results of `nbsal.evaluation.overlap`.
 
@@ -189,7 +189,7 @@ def overlap_shares(panels: Mapping[str, Results]) -> Figure:
 
 @style.draw_figure
 def overlap_counts(panels: Mapping[str, Mapping[str, Cloud]], counts: Sequence[int] = COUNTS) -> Figure:
-    """Figure 12: how many of the k most important tokens occur in two classes, summed over all pairs of classes.
+    """Figure 12 of Hou and Castanon (2023): how many of the k top tokens two classes share, summed over all pairs.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -210,7 +210,9 @@ def overlap_counts(panels: Mapping[str, Mapping[str, Cloud]], counts: Sequence[i
 
 @style.draw_figure
 def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP) -> Figure:
-    """Figures 9, 10 and 11: word clouds of the top tokens of every predicted class, one row per explainer.
+    """Figures 9, 10 and 11 of Hou and Castanon (2023): word clouds of the top tokens of every predicted class.
+
+    Each explainer has one row.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -233,7 +235,7 @@ def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP) -> Figure:
 
 
 def shared_tokens(clouds: Mapping[str, Cloud], first: str, second: str, count: int = TOP) -> "Styler":
-    """Tables 3 to 9: the tokens among the top of both classes, one row per explainer.
+    """Tables 3 to 9 of Hou and Castanon (2023): the tokens among the top of both classes, one row per explainer.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -260,9 +262,9 @@ def shared_tokens(clouds: Mapping[str, Cloud], first: str, second: str, count: i
 def area_table(
     panels: Mapping[str, Results], ours: Collection[str] = (), explainers: Sequence[str] | None = None
 ) -> "Styler":
-    """Tables 1 and 2: areas under the curves of both games; the best is bold, its best competitor italic.
+    """Tables 1 and 2 of Hou and Castanon (2023): areas under the curves of both games.
 
-    Explainers in `ours` do not count as competitors.
+    The best is bold, its best competitor italic. Explainers in `ours` do not count as competitors.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")

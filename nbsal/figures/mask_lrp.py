@@ -33,7 +33,7 @@ MAX_DISTANCE = 8  # words: larger distances are rare
 
 @style.draw_figure
 def relation_distances(study: HeadStudy) -> Figure:
-    """Figure 1: the distance in words from a dependent to its head, by relation.
+    """Figure 1 of Song et al. (2024): the distance in words from a dependent to its head, by relation.
 
     >>> import nbsal
     >>> parse = nbsal.heads.Parse.from_lists(["good", "food"], [1, -1], ["amod", "root"])
@@ -61,7 +61,7 @@ def relation_distances(study: HeadStudy) -> Figure:
 def deletion_curves(
     results: Results, explainers: Sequence[str] | None = None, measures: Sequence[str] = DELETION_MEASURES
 ) -> Figure:
-    """Figure 3: AOPC and log-odds as more and more of the most important tokens are hidden.
+    """Figure 3 of Song et al. (2024): AOPC and log-odds as more and more of the most important tokens are hidden.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gae")
@@ -79,7 +79,7 @@ def deletion_curves(
 
 @style.draw_figure
 def corruption_curves(results: Results, measures: Sequence[str] = DELETION_MEASURES) -> Figure:
-    """Figure 4: Mask-LRP as random heads that its mask leaves out are added to the mask.
+    """Figure 4 of Song et al. (2024): Mask-LRP as random heads that its mask leaves out are added to the mask.
 
     Explainers must be named after the share of added heads: "0 %", "20 %" and so on. The band is the standard deviation
     between the runs of one explainer. Explainers with other names are drawn as level lines.
@@ -120,7 +120,7 @@ def corruption_curves(results: Results, measures: Sequence[str] = DELETION_MEASU
 
 @style.draw_figure
 def head_maps(masks: Mapping[str, HeadMask]) -> Figure:
-    """Figure 5: which heads of each model are syntactic, positional, or both.
+    """Figure 5 of Song et al. (2024): which heads of each model are syntactic, positional, or both.
 
     >>> import nbsal
     >>> figure = head_maps({"reviews": nbsal.load("demo/reviews").mask})
@@ -152,7 +152,7 @@ def head_maps(masks: Mapping[str, HeadMask]) -> Figure:
 
 
 def attribution_differences(ours: Saliency, others: Mapping[str, Saliency]) -> Figure:
-    """Figures 6 to 13: the scores of one method, and below them their differences to those of each baseline.
+    """Figures 6 to 13 of Song et al. (2024): the scores of one method, and their differences to each baseline below.
 
     Scores are divided by the sum of their absolute values, so that methods can be compared. All differences have the
     same colour scale. The paper's green and red are orange and underlined blue here.
@@ -201,7 +201,9 @@ def score_shares(saliency: Saliency) -> Saliency:
 def faithfulness_table(
     panels: Mapping[str, Results], ours: Collection[str] = ("mask-lrp",), explainers: Sequence[str] | None = None
 ) -> "Styler":
-    """Tables 1, 3 and 4: mean AOPC and log-odds by data set; the best is bold, its best competitor italic.
+    """Tables 1, 3 and 4 of Song et al. (2024): mean AOPC and log-odds by data set.
+
+    The best is bold, its best competitor italic.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -213,7 +215,7 @@ def faithfulness_table(
 
 
 def answer_table(panels: Mapping[str, Results], ours: Collection[str] = ("mask-lrp",)) -> "Styler":
-    """Table 2: how well explanations of spans find the gold answer, by data set and model.
+    """Table 2 of Song et al. (2024): how well explanations of spans find the gold answer, by data set and model.
 
     `panels` maps a name to the results of `nbsal.evaluation.answer_recall_at` or `precision_at`.
 

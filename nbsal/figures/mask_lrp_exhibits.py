@@ -38,14 +38,14 @@ def faithfulness_results(build: Build, table: str) -> tuple[Results, str]:
 
 
 def distance_figure(build: Build) -> Product:
-    """Figure 1."""
+    """Figure 1 of Song et al. (2024): distances of dependents to their heads."""
     study = build.study("sst2")
     note = f"Gold parses of {_parse_source(build)}, {study.rows} positions; the paper uses automatic parses of SST-2."
     return Product([("", drawing.relation_distances(study))], note)
 
 
 def flow_figure(build: Build) -> Product:
-    """Figure 2, at the block with the most selected heads."""
+    """Figure 2 of Song et al. (2024): relevance through the block with the most selected heads."""
     subject = build.subject("sst2")
     text = example(build, "sst2", 1, max_words=16)
     block = int(subject.mask.selected.sum(1).argmax())
@@ -54,14 +54,17 @@ def flow_figure(build: Build) -> Product:
 
 
 def deletion_figure(build: Build) -> Product:
-    """Figure 3."""
+    """Figure 3 of Song et al. (2024): AOPC and log-odds as tokens are hidden."""
     results, texts = faithfulness_results(build, "sst2")
     names = [OURS, *BASELINES, "random mask"]
     return Product([("", drawing.deletion_curves(results, names))], source_note(build, ("sst2", texts)))
 
 
 def corruption_figure(build: Build) -> Product:
-    """Figure 4, with GAE as a level line: the paper says that the curve ends at it."""
+    """Figure 4 of Song et al. (2024): Mask-LRP with random heads added to its mask.
+
+    GAE is a level line, because the paper says that the curve ends at it.
+    """
     subject, cache = build.subject("sst2"), build.cache("sst2")
     limit = None if build.full or not build.has_benchmarks else MAX_CORRUPTION_TEXTS
     rows = build.rows("sst2", skip_short=True, max_texts=limit)
@@ -72,7 +75,7 @@ def corruption_figure(build: Build) -> Product:
 
 
 def head_figure(build: Build) -> Product:
-    """Figure 5."""
+    """Figure 5 of Song et al. (2024): the selected heads of each model."""
     subjects = [build.subject(table) for table in BENCHMARK_TASKS if build.can_show(table)]
     masks: dict[str, HeadMask] = {subject.name: subject.mask for subject in subjects}
     caption = "; ".join(f"{name}: {mask!r}" for name, mask in masks.items())
@@ -83,7 +86,7 @@ def head_figure(build: Build) -> Product:
 
 
 def difference_figure(table: str, label: int, build: Build) -> Product:
-    """Figures 6 to 13."""
+    """Figures 6 to 13 of Song et al. (2024): the scores of Mask-LRP and its differences to the baselines."""
     subject = build.subject(table)
     text = example(build, table, label, max_words=120)
     saliencies = {name: Explainer(subject, name)(text) for name in (OURS, *BASELINES)}
@@ -95,7 +98,7 @@ def difference_figure(table: str, label: int, build: Build) -> Product:
 
 
 def deletion_table(build: Build, tables: Sequence[str], names: Sequence[str]) -> Product:
-    """Tables 1 and 4, for the tables that have a model and texts."""
+    """Tables 1 and 4 of Song et al. (2024), for the data sets that have a model and texts."""
     panels, sources, missing = {}, [], []
     for table in tables:
         if not build.can_show(table):
@@ -108,17 +111,17 @@ def deletion_table(build: Build, tables: Sequence[str], names: Sequence[str]) ->
 
 
 def score_table(build: Build) -> Product:
-    """Table 1, with one row more: the random order, which the paper does not print."""
+    """Table 1 of Song et al. (2024), with one more row: the random order, which the paper leaves out."""
     return deletion_table(build, CLASSIFICATION_TABLES, [*BASELINES, "random mask", OURS, "random"])
 
 
 def alti_table(build: Build) -> Product:
-    """Table 4; the paper calls ALTI "ALTC"."""
+    """Table 4 of Song et al. (2024); the paper calls ALTI "ALTC"."""
     return deletion_table(build, CLASSIFICATION_TABLES[:3], ["alti", OURS])
 
 
 def mask_part_table(build: Build) -> Product:
-    """Table 3: the mask with one kind of heads at a time."""
+    """Table 3 of Song et al. (2024): the mask with one kind of heads at a time."""
     panels, sources = {}, []
     for table in ("sst2", "qqp"):
         if not build.can_show(table):
@@ -138,7 +141,7 @@ def mask_part_table(build: Build) -> Product:
 
 
 def answer_table(build: Build) -> Product:
-    """Table 2: Precision@20 as the paper's program computes it, and as the term is usually defined."""
+    """Table 2 of Song et al. (2024): Precision@20 as its program computes it, and as usually defined."""
     recalls, precisions, sources = {}, {}, []
     for table in ANSWER_TABLES:
         if not build.can_show(table):
@@ -166,14 +169,14 @@ def answer_table(build: Build) -> Product:
 
 
 def dataset_table(build: Build) -> Product:
-    """Table 5."""
+    """Table 5 of Song et al. (2024): the data sets."""
     counts = {table: build.count(table) for table in DATASETS}
     available = {table: count for table, count in counts.items() if count is not None}
     return Product([("", checkpoints.dataset_table(available))], "The numbers in the paper, and the rows found here.")
 
 
 def checkpoint_table(build: Build) -> Product:
-    """Table 6."""
+    """Table 6 of Song et al. (2024): the models."""
     used = {table: task.demo for table, task in BENCHMARK_TASKS.items() if task.demo}
     used |= {table: named.model for table, named in build.models.items()}
     return Product([("", checkpoints.checkpoint_table(used))], "The models of the paper; --model takes these names.")

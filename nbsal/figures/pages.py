@@ -11,6 +11,7 @@ from pathlib import Path
 from nbsal.errors import InputError
 from nbsal.render import colours, html
 from nbsal.saliency import Saliency
+from nbsal.validation import check_one_per_text
 
 LEVELS = 8  # shades of a colour
 PAGE_STYLE = (
@@ -72,12 +73,8 @@ def supplement(
             value=sizes,
         )
     texts = list(zip(*explanations.values(), strict=True))
-    if labels is not None and len(labels) != len(texts):
-        raise InputError(
-            f"There are {len(labels)} labels for {len(texts)} texts. Pass one label per text.",
-            argument="labels",
-            value=labels,
-        )
+    if labels is not None:
+        check_one_per_text(labels, "labels", len(texts))
     sections = [
         _text_section(
             number, dict(zip(explanations, saliencies, strict=True)), None if labels is None else labels[number]

@@ -7,7 +7,7 @@ from typing import Any
 
 from nbsal.errors import InputError
 from nbsal.model.tokens import Row
-from nbsal.validation import loading
+from nbsal.validation import loading, plural
 
 ROOT = -1
 ALIASES = {"dobj": "obj"}  # the name of the object in older schemes, such as that of spaCy's English pipelines
@@ -168,7 +168,7 @@ def _from_sentence(sentence: Any) -> Parse:
     for (start, end), node in zip(spans, nodes, strict=True):
         head = ROOT if not node["head"] else node["head"] - 1
         if head >= len(nodes):
-            message = f"The parse of {text!r:.60} has the head {head + 1}, but only {len(nodes)} words."
+            message = f"The parse of {text!r:.60} has the head {head + 1}, but only {plural(len(nodes), 'word')}."
             raise InputError(message, argument="parses", value=head + 1)
         parsed.append(ParsedWord(start, end, head, ALIASES.get(node["deprel"], node["deprel"])))
     return Parse(text, tuple(parsed))

@@ -53,7 +53,7 @@ ATTN_LRP = Rules(linear="epsilon", add="plain", softmax="taylor")
 
 
 def apply(rule: type[Function], *args: Any) -> Tensor:
-    """Apply a rule: the output of its operation, from which relevance propagates back.
+    """The output of the rule's operation; its backward pass propagates relevance by the rule.
 
     >>> x = torch.ones(2, requires_grad=True)
     >>> apply(Identity, x, torch.tensor([5.0, 7.0]))

@@ -16,10 +16,10 @@ from nbsal.model.tokens import Row
 from nbsal.trace import Trace
 from nbsal.validation import whole_number
 
-# What the scores of a method can be relied on for. A position "decides" where the model's output is read from it.
+# What the scores of a method can be relied on for.
 PROPERTIES = {
     "nonnegative": "0 or more",
-    "signed": "signed",
+    "signed": "positive or negative",
     "at_most_1": "at most 1 for each deciding position",
     "about_target": "depend on the target",
     "not_about_target": "do not depend on the target",
@@ -27,10 +27,10 @@ PROPERTIES = {
     "sums_to_1_per_decision": "sum to 1 for each deciding position",
     "sums_to_change": "sum to the change of the output from the baseline",
     "sums_to_change_on_average": "sum to the change of the output from the baselines, within sampling error",
-    "not_complete": "do not sum to the change of the output from the baselines, as DeepLift's should",
-    "reports_gap": "provenance has that change and the gap to it",
+    "not_complete": "should, like DeepLift's, sum to the change of the output from the baselines, but do not",
+    "reports_gap": "the provenance records that change and by how much the scores miss it",
     "conserves_relevance": "relevance has the same total in every layer",
-    "same_per_type": "equal wherever the same token stands",
+    "same_per_type": "the same for every occurrence of a token",
     "zero_at_special": "0 at special tokens",
     "zero_at_special_in_layer_0": "0 at special tokens at layer 0",
     "zero_at_first": "0 at the first position",

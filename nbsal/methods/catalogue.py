@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from nbsal import trace
 from nbsal.errors import InputError, UnknownName
 from nbsal.methods import alti, attention, decoding, gradient, paths, perturbation, relevance
 from nbsal.methods.base import REGISTER, Method, describe
@@ -31,11 +32,12 @@ def create(name: str, **options: Any) -> Method:
     """
     if name not in REGISTER:
         raise UnknownName("method", name, names())
-    try:
-        return REGISTER[name](**options)
-    except TypeError as error:
-        message = f"{name} does not take these settings: {error}. See `nbsal methods` for those it takes."
-        raise InputError(message, argument="options", value=options) from None
+    settings = REGISTER[name]().parameters() if options else {}
+    for option, value in options.items():
+        if option not in settings:
+            choice = f"Its settings: {', '.join(settings)}." if settings else "It has no settings."
+            raise InputError(f"{name} has no setting {option!r}. {choice}", argument=option, value=value)
+    return REGISTER[name](**options)
 
 
 def table() -> "pandas.DataFrame":
@@ -53,6 +55,16 @@ def table() -> "pandas.DataFrame":
     ]
     columns = ["method", "family", "needs", "paper", "cost", "promise", "settings"]
     return pandas.DataFrame(rows, columns=columns).set_index("method")
+
+
+def glossary() -> dict[str, str]:
+    """What the words of the table mean: the deciding position, and what a method reads.
+
+    >>> glossary()["hidden"]
+    'hidden layers'
+    """
+    position = {"deciding position": "where the model reads its output ([CLS], or the last token)"}
+    return position | trace.NEEDS | {"output": "the model's output alone"}
 
 
 def markdown() -> str:

@@ -1,6 +1,6 @@
 """The number of passes through the model that an explanation takes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -36,7 +36,7 @@ class Count:
 
 
 def evaluate(count: Count | int, sizes: Mapping[str, int]) -> int:
-    """The number that a formula or a plain number stands for."""
+    """The count as a number; a formula is evaluated for `sizes`."""
     return count if isinstance(count, int) else count.value(sizes)
 
 
@@ -55,10 +55,12 @@ class Cost:
 
     `relevance` counts passes of relevance back through the model: they run in float64, and take about three times as
     long as a gradient. With `at_most`, `forwards` is the most that are run: a repeated one is not run again.
-    `lm_head` adds one product with the LM head's whole vocabulary for each scored position.
+    `lm_head` adds one LM-head projection, onto the whole vocabulary, for each scored position.
 
     >>> str(Cost(1, backwards=1))
     '1 forward and 1 backward pass'
+    >>> str(Cost(1 + SAMPLES, backwards=SAMPLES))
+    'forward: 1 + samples; backward: samples'
     >>> Cost(1 + SAMPLES, backwards=SAMPLES).passes({"samples": 10})
     (11, 10, 0)
     """
@@ -75,9 +77,20 @@ class Cost:
 
     def __str__(self) -> str:
         kinds = {"forward": self.forwards, "backward": self.backwards, "relevance": self.relevance}
-        *others, last = [(kind, count) for kind, count in kinds.items() if count != 0 or kind == "forward"]
-        counted = ", ".join(f"{count} {kind}" for kind, count in others)
-        passes = f"{last[1]} {last[0]} {'pass' if last[1] == 1 else 'passes'}"
-        text = f"{counted} and {passes}" if counted else passes
-        vocabulary = "; the LM head's vocabulary once for each scored position" if self.lm_head else ""
-        return f"{'at most ' if self.at_most else ''}{text}{vocabulary}"
+        passes = [(kind, count) for kind, count in kinds.items() if count != 0 or kind == "forward"]
+        text = _list_counts(passes) if all(isinstance(count, int) for _, count in passes) else _list_formulas(passes)
+        projections = "; 1 LM-head projection per scored position" if self.lm_head else ""
+        return f"{'at most ' if self.at_most else ''}{text}{projections}"
+
+
+def _list_counts(passes: Sequence[tuple[str, Count | int]]) -> str:
+    *others, (kind, count) = passes
+    counts = ", ".join(f"{other_count} {other}" for other, other_count in others)
+    last = f"{count} {kind} {'pass' if count == 1 else 'passes'}"
+    return f"{counts} and {last}" if counts else last
+
+
+def _list_formulas(passes: Sequence[tuple[str, Count | int]]) -> str:
+    if len(passes) == 1:
+        return f"{passes[0][1]} {passes[0][0]} passes"
+    return "; ".join(f"{kind}: {count}" for kind, count in passes)

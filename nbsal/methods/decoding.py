@@ -71,7 +71,7 @@ class Decoded(Method):
 
     @property
     def paper(self) -> str:  # type: ignore[override]
-        return f"Hou and Castanon 2023, around {self.method.paper}"
+        return f"Hou and Castanon 2023, applied to {self.method.paper}"
 
     @property
     def cost(self) -> Cost:  # type: ignore[override]

@@ -24,17 +24,17 @@ _META_DEVICE = "is on the meta device, which holds no numbers. Load the whole mo
 _UNLIMITED = 10**9  # tokens; some architectures have no maximum length
 
 
-def read_config(source: str) -> Any:
-    """Read the configuration of a checkpoint, or raise ModelError."""
+def read_config(source: str, argument: str) -> Any:
+    """Read the configuration of the checkpoint that was passed as `argument`, or raise ModelError."""
     import transformers
 
     try:
         return transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
-        raise ModelError(_unreadable(source, error), part="checkpoint") from error
+        raise ModelError(_unreadable(source, argument, error), part="checkpoint") from error
 
 
-def read_weights(model_class: Any, source: str, dtype: torch.dtype) -> tuple[Any, dict[str, Any]]:
+def read_weights(model_class: Any, source: str, dtype: torch.dtype, argument: str) -> tuple[Any, dict[str, Any]]:
     """Load a checkpoint; return the model and the report of transformers about missing and unexpected weights.
 
     Only safetensors are read: nothing is unpickled, and no code from the checkpoint is run.
@@ -44,15 +44,15 @@ def read_weights(model_class: Any, source: str, dtype: torch.dtype) -> tuple[Any
         model, report = model_class.from_pretrained(source, dtype=dtype, **safe)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         hint = " Weights must be safetensors: load and save them once with model.save_pretrained(folder)."
-        raise ModelError(_unreadable(source, error) + hint, part="checkpoint") from error
+        raise ModelError(_unreadable(source, argument, error) + hint, part="checkpoint") from error
     return model, report
 
 
-def _unreadable(source: str, error: Exception) -> str:
+def _unreadable(source: str, argument: str, error: Exception) -> str:
     reason = str(error).strip().splitlines()[0]
     if Path(source).is_dir():
-        return f"The folder {source!r} contains no readable checkpoint. {reason}"
-    return f"{source!r} is neither a local folder nor a model that can be downloaded from the hub. {reason}"
+        return f"{argument}={source!r} is a folder without a readable checkpoint. {reason}"
+    return f"{argument}={source!r} is neither a local folder nor a model that can be downloaded from the hub. {reason}"
 
 
 def task(model: nn.Module) -> str:

@@ -1,7 +1,7 @@
 """Sets of attention heads, selected for named reasons, that can be combined and saved."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -157,8 +157,15 @@ class HeadMask:
 
 
 def _heads(array: ArrayLike) -> Heads:
-    heads = np.asarray(array)
-    if heads.ndim != 2 or not heads.size or not np.isin(heads, (0, 1)).all():
-        message = "A head mask must be an array of 0 and 1 with the shape [blocks, heads]."
-        raise InputError(message, argument="mask", value=array)
+    rule = "A head mask must be a [blocks, heads] array of 0 and 1"
+    try:
+        heads = np.asarray(array)
+    except ValueError:  # nested lists that are no array
+        lengths = ", ".join(str(len(row)) for row in array if isinstance(row, Sized))  # type: ignore[union-attr]
+        message = f"{rule}; these rows have different lengths ({lengths})."
+        raise InputError(message, argument="mask", value=array) from None
+    if heads.ndim != 2 or not heads.size:
+        raise InputError(f"{rule}, not one of the shape {heads.shape}.", argument="mask", value=array)
+    if len(others := heads[~np.isin(heads, (0, 1))]):
+        raise InputError(f"{rule}, not {others.tolist()[0]!r:.60}.", argument="mask", value=array)
     return heads.astype(bool)

@@ -146,7 +146,7 @@ def load(source: str) -> Any:
     """Load a checkpoint with its LM head; LanguageHeadError says why it has none."""
     import transformers
 
-    config = architecture.read_config(source)
+    config = architecture.read_config(source, "lm")
     name = (config.architectures or [""])[0]
     if name.endswith(("ForSequenceClassification", "ForQuestionAnswering", "ForTokenClassification")):
         raise LanguageHeadError(
@@ -159,7 +159,7 @@ def load(source: str) -> Any:
     if not masked and type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
         message = f"{source}: transformers has no LM head for the architecture {config.model_type}. {HINT}"
         raise LanguageHeadError(message, part="lm_head")
-    model, report = architecture.read_weights(model_class, source, torch.float32)
+    model, report = architecture.read_weights(model_class, source, torch.float32, "lm")
     missing = sorted(report["missing_keys"])
     if missing:
         names = ", ".join(missing[:3]) + (", ..." if missing[3:] else "")

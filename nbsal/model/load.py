@@ -79,12 +79,12 @@ def _parse_dtype(name: str) -> torch.dtype:
 def _load_checkpoint(source: str, dtype: torch.dtype) -> Any:
     import transformers
 
-    config = architecture.read_config(source)
+    config = architecture.read_config(source, "model")
     model_class = getattr(transformers, (config.architectures or ["none"])[0], None)
     if model_class is None:
         message = f"The checkpoint {source} names an architecture that transformers lacks: {config.architectures}."
         raise ModelError(message, part="architecture")
-    model, report = architecture.read_weights(model_class, source, dtype)
+    model, report = architecture.read_weights(model_class, source, dtype, "model")
     if report["missing_keys"]:
         missing = sorted(report["missing_keys"])
         names = ", ".join(missing[:3])

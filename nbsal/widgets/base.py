@@ -333,7 +333,9 @@ class View(AnyWidget):
     def _check_settings(self, settings: dict[str, Any]) -> None:
         names = set(self.class_trait_names(sync=True))
         if unknown := settings.keys() - names:
-            raise UnknownName("setting", min(unknown), sorted(name for name in names - _STATE if name[0] != "_"))
+            name, valid = min(unknown), sorted(name for name in names - _STATE if name[0] != "_")
+            choice = f"Choose one of: {', '.join(valid)}."  # a hint would compare the value, not the name, with these
+            raise UnknownName(name, settings[name], valid, f"{type(self).__name__} has no setting {name!r}.", choice)
 
     def _selected_rows(self, tokens: "pandas.DataFrame") -> "pandas.DataFrame":
         """The selected rows of a table with one row per token; positions beyond its end are ignored."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from nbsal.clouds import plain_token
-from nbsal.errors import InputError, UnknownName
+from nbsal.errors import InputError
 from nbsal.model.targets import label_index
 from nbsal.render import html, text_lines
 from nbsal.render.text_lines import ScoredText
@@ -139,7 +139,9 @@ class Browse(CorpusView):
         entries = self._update_entries(saliencies, job)
         opened = inputs["opened"]
         if opened is not None and opened >= len(saliencies):
-            raise UnknownName("opened", opened, [f"0 to {len(saliencies) - 1}"])
+            last = len(saliencies) - 1
+            texts = f"texts are numbered 0 to {last}" if last else "there is only text 0"
+            raise InputError(f"opened={opened}, but {texts}.", argument="opened", value=opened)
         passing = sorted(filter(_filter(inputs), entries), key=_sort_key(inputs["sort"]), reverse=inputs["descending"])
         page = min(inputs["page"], max(0, len(passing) - 1) // PAGE)
         rows = [(entry, saliencies[entry.number]) for entry in passing[page * PAGE : (page + 1) * PAGE]]

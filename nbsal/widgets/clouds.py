@@ -48,7 +48,7 @@ class WordClouds:
 
     def caption(self) -> str:
         """What the clouds show."""
-        texts = f" of {self.text_count} texts" if self.text_count else ""
+        texts = f", from {self.text_count} texts" if self.text_count else ""
         return f"Top {self.count} {self.cloud.unit}s of each class{texts}"
 
     def notes(self) -> list[str]:

@@ -102,7 +102,8 @@ class ComparedPair:
     def notes(self) -> list[str]:
         """The agreement, the scale, and how each explanation was computed."""
         largest = f"{self.first.largest:.3g} and {self.second.largest:.3g}"
-        scale = "each text is scaled to its own" if self.scale == "own" else "both texts are scaled to the larger one"
+        own_scale = "each explanation is scaled to its own largest score"
+        scale = own_scale if self.scale == "own" else "both are scaled to the larger one"
         return [self.agreement_text(), f"Largest scores: {largest}; {scale}.", *self.provenance_notes()]
 
     def provenance_notes(self) -> list[str]:

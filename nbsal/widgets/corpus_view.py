@@ -33,7 +33,7 @@ class CorpusView(View):
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
         if not self._texts:
-            message = f"{type(self).__name__} needs texts to begin with: texts=[...]."
+            message = f"{type(self).__name__} needs at least one text. Pass texts=[...]."
             raise InputError(message, argument="texts", value=None)
         return {}
 

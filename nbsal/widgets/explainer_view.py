@@ -69,7 +69,7 @@ class ExplainerView(View):
 
     def __init__(self, source: Any, text: Any = None, **settings: Any) -> None:
         if text is None and isinstance(source, Explainer | Subject):
-            message = f'{type(self).__name__} needs a text to begin with, such as text="A joy.".'
+            message = f'{type(self).__name__} needs a text. Pass text=..., for example text="A joy.".'
             raise InputError(message, argument="text", value=None)
         super().__init__(source, **({} if text is None else {"text": text}) | settings)
 

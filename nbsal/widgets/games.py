@@ -62,7 +62,7 @@ class Games(CachedView, GameTraits):
     >>> import nbsal
     >>> view = Games(nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), text="A warm film.", at=1).wait()
     >>> len(view.remaining), view.token_games.curves("hiding")[1].name
-    (3, 'random order')
+    (3, 'mean of random orders')
     """
 
     accepts = (Results,)
@@ -109,7 +109,7 @@ class Games(CachedView, GameTraits):
 
     def render_png(self) -> bytes:
         if self.plain_result is not None:
-            unit = self.plain_result.metric.value
+            unit = self.plain_result.metric.value.capitalize()
             return text_lines.png(curves_figure(results_curves(self.plain_result), unit, "Shaded: 95% intervals"))
         if self.token_games is None:
             raise InputError("The games are not computed yet. Call wait() first.")
@@ -148,8 +148,8 @@ def curves_figure(curves: Curves, unit: str, band: str) -> "Figure":
             ax.plot(curve.fractions, curve.values, style, color=colour, label=html.visible(curve.name))
             if curve.low is not None:
                 ax.fill_between(curve.fractions, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
-        ax.set_title(f"{game.capitalize()} ({GAMES[game]}er is better)", fontsize="medium")
-        ax.set_xlabel(f"Share of tokens {'hidden' if game == 'hiding' else 'shown'}")
+        ax.set_title(f"{game.capitalize()} (a {GAMES[game]}er curve is better)", fontsize="medium")
+        ax.set_xlabel(f"Share of tokens {'hidden' if game == 'hiding' else 'revealed'}")
         ax.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel(html.visible(unit))
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, title=band)

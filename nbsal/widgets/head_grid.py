@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbsal.errors import InputError, UnknownName
+from nbsal.errors import InputError
 from nbsal.heads.statistics import HeadStudy
 from nbsal.model.head_mask import HeadMask, Heads
 from nbsal.render import colours, html
@@ -107,9 +107,11 @@ class HeadGrid:
 
     def notes(self) -> list[str]:
         """The meaning of the letters."""
-        positions = "" if self.study is None else f" Shares are of {self.study.rows} positions."
-        letters = "S: syntactic, P: positional, B: both, U: selected for no named reason."
-        return [f"{self.caption()} on. {letters}{positions}"]
+        letters = "S: syntactic, P: positional, B: syntactic and positional, U: selected, role not recorded."
+        notes = [f"{self.caption()} on. {letters}"]
+        if self.study is not None:
+            notes.append(f"Relation shares: of that relation's cases. Offset shares: of {self.study.rows} positions.")
+        return notes
 
     def _names(self, block: int, head: int) -> str:
         names = [name for name, part in self.roles.relations.items() if part[block, head]]
@@ -156,7 +158,9 @@ class HeadSwitches:
         if not isinstance(head, list | tuple) or len(head) != 2:
             raise InputError(f"{argument}: a head is [block, head], not {head!r:.60}.", argument=argument, value=head)
         if head[0] not in range(blocks) or head[1] not in range(heads):
-            raise UnknownName(argument, list(head), [f"[0 to {blocks - 1}, 0 to {heads - 1}]"])
+            limits = f"blocks run from 0 to {blocks - 1}, heads from 0 to {heads - 1}"
+            message = f"{argument}: there is no head {list(head)!r:.60}; {limits}."
+            raise InputError(message, argument=argument, value=list(head))
         return [int(head[0]), int(head[1])]
 
 

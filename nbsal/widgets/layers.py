@@ -65,9 +65,11 @@ class LayersPart(Part):
     def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> LayerSaliency | str:
         explainer = with_settings(self._explainer, inputs)
         if not isinstance(explainer.method, LayerMethod | Decoded):
-            return f"{inputs['method']} does not explain one layer, so it cannot be shown layer by layer."
-        if len(saliency.row) > explainer.subject.max_length:
-            return "A text longer than the model's length cannot be shown layer by layer."
+            method = inputs["method"]
+            return f"{method} does not score hidden layers. Choose a method with a layer setting, such as gradcam."
+        limit = explainer.subject.max_length
+        if len(saliency.row) > limit:
+            return f"This text is longer than the model's limit of {limit} tokens, so there is no layer view."
         return explainer.every_layer(inputs["text"], inputs["target"])
 
     def publish(self, value: LayerSaliency | str | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_STEPS = 40  # of a curve; in a longer text a step is several tokens
 RANDOM_ORDERS = 10
 RANDOM_STEPS = 10  # of the curve of each random order
-RANDOM_NAME = "random order"
+RANDOM_NAME = "mean of random orders"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +90,11 @@ def play_games(saliency: Saliency, masked_model: MaskedModel, target: Any, meter
     >>> saliency = nbsal.Explainer(subject, "gradcam")("A warm film.")
     >>> first, both = play_games(saliency, MaskedModel(subject), None, Meter(None))
     >>> first.steps, first.random is None, both.random["hiding"].name
-    ([0, 1, 2, 3, 4], True, 'random order')
+    ([0, 1, 2, 3, 4], True, 'mean of random orders')
     """
     subject, row, size = masked_model.subject, saliency.row, len(saliency.order)
     if len(row) > subject.max_length:
-        message = "The games need a text within the model's length. Shorten the text."
+        message = f"The games need a text of at most {subject.max_length} tokens. Shorten the text."
         raise InputError(message, argument="text", value=row.text)
     steps = _spread(size, MAX_STEPS)
     labels, outcomes = _play(masked_model, row, target, [saliency.order], steps, meter)

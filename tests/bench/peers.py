@@ -105,7 +105,7 @@ CASES = (
         f"{EMBEDDINGS}, takes absolute values of single features, and multiplies by points of the path, not the path",
     ),
     Case("inseq", "gradient x input", inseq("input_x_gradient", "sum"), GRADIENT, model=MODELS[2]),
-    Case("inseq", "gradient's length", inseq("saliency", "vnorm"), nbsal.Simple(0, norm=2), model=MODELS[2]),
+    Case("inseq", "gradient norm", inseq("saliency", "vnorm"), nbsal.Simple(0, norm=2), model=MODELS[2]),
 )
 
 

@@ -108,7 +108,7 @@ def test_views_in_a_box_can_be_linked_by_jslink(notebook):
 def test_python_reaches_the_page(notebook, view):
     notebook.python("view.selection = [2]; view.signed = False; view.layer = 1")
     expect(token(view, "warm")).to_have_attribute("aria-selected", "true")
-    expect(view.get_by_label("signed")).not_to_be_checked()
+    expect(view.locator("[data-trait=signed]")).not_to_be_checked()
     expect(view.get_by_label("layer")).to_have_value("1")
     expect(view.get_by_text("layer=1")).to_be_visible()
 
@@ -166,7 +166,7 @@ def test_a_widget_displayed_twice_stays_in_step(notebook, view):
     expect(views).to_have_count(2)
     token(views.nth(0), "film").click()
     expect(token(views.nth(1), "film")).to_have_attribute("aria-selected", "true")
-    views.nth(1).get_by_label("words").check()
+    views.nth(1).locator("[data-trait=level]").check()
     expect(token(views.nth(0), "unbelievably")).to_be_visible()
 
 

@@ -24,7 +24,7 @@ def test_tokens_appear_as_typed_and_special_tokens_are_listed(show, views):
 
 def test_words_sum_their_tokens(show, views):
     root = show("highlight")
-    root.get_by_label("words").check()
+    root.locator("[data-trait=level]").check()
     frame = views["highlight"].result.by_word()
     expect(tokens(root)).to_have_text(frame["word"].tolist())
     place = frame["word"].tolist().index("unbelievably")
@@ -43,7 +43,7 @@ def test_colour_and_mark_tell_the_sign(show, views, sheet):
             assert style.startswith(f"rgba({r}, {g}, {b}, ") and abs(float(style[:-1].split(", ")[3]) - alpha) < 0.01
         marked = "nbsal-against" in tokens(root).nth(k).get_attribute("class")
         assert marked == (result.scores[i] < 0 and alpha >= colours.FAINT)
-    root.get_by_label("signed").uncheck()
+    root.locator("[data-trait=signed]").uncheck()
     assert root.locator(".nbsal-text .nbsal-against").count() == 0
 
 

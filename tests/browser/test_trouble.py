@@ -101,7 +101,7 @@ def test_hostile_tokens_appear_as_plain_text(show, sheet, name):
     root = show(view)
     assert len(bench.HOSTILE) == 100
     expect(root.locator(".nbsal-text").first).to_have_text(html.visible(view.text), use_inner_text=False)
-    root.get_by_label("words").check()
+    root.locator("[data-trait=level]").check()
     content = root.locator(".nbsal-text").first.evaluate("node => node.textContent")
     assert content == html.visible(view.text)
     root.locator(".nbsal-mark").nth(1).hover()
@@ -143,7 +143,7 @@ def test_a_saved_page_works_without_python_or_network(chromium, tmp_path, views,
     page.goto(file.as_uri())
     root = page.locator("section.nbsal")
     count = root.get_by_role("option").count()
-    root.get_by_label("words").check()
+    root.locator("[data-trait=level]").check()
     expect(root.get_by_role("option", name="unbelievably").first).to_be_visible()
     assert root.get_by_role("option").count() < count
     expect(root.get_by_label("method").first).to_be_disabled()
@@ -158,7 +158,7 @@ def test_a_frozen_view_works_in_its_frame(chromium, tmp_path, views):
     page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
     inside = page.frame_locator("iframe")
-    inside.get_by_label("words").check()
+    inside.locator("[data-trait=level]").check()
     expect(inside.get_by_role("option", name="unbelievably")).to_be_visible()
     assert page.problems == []
     page.context.close()

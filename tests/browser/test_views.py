@@ -9,6 +9,7 @@ import nbsal
 from nbsal.evaluation import games
 from nbsal.render import html
 from nbsal.widgets import Browse, Clouds, Games, Heads, Workbench
+from nbsal.widgets.token_games import RANDOM_NAME
 from tests import zoo
 from tests.browser import bench
 from tests.browser.bench import MANY, REAL, tokens, trait
@@ -99,11 +100,11 @@ def test_the_steps_of_a_curve_are_reached_by_keys_and_read_out(show, sheet, view
         assert trait(sheet, "at") == views["games"]._game["points"][expected]
     curve.press("End")
     size = len(views["games"].result.order)
-    expect(curve).to_have_attribute("aria-valuetext", re.compile(f"^{size} of {size} tokens hidden: positive"))
+    expect(curve).to_have_attribute("aria-valuetext", re.compile(f"^{size} of {size} tokens hidden.*positive"))
     expect(root.locator(".nbsal-hidden")).to_have_count(size)
-    root.locator("[data-trait=game]").select_option("Revealing (higher is better)")
+    root.locator("[data-trait=game]").select_option(index=1)
     expect(root.locator(".nbsal-hidden")).to_have_count(0)
-    expect(root.get_by_text("random order, area")).to_be_visible()
+    expect(root.get_by_text(f"{RANDOM_NAME}, area")).to_be_visible()
     expect(root.locator(".nbsal-chart text", has_text="probability of positive")).to_have_count(1)
     expect(root.get_by_text("Shaded: range of the random orders")).to_be_visible()
 
@@ -116,7 +117,7 @@ def test_curves_of_many_texts_are_drawn(show, sheet, views):
         [re.compile("^ours <b>, area"), re.compile("^random, area")]
     )
     root.get_by_role("slider", name="accuracy").press("End")
-    expect(root.get_by_text("100% of the tokens hidden: accuracy")).to_be_visible()
+    expect(root.get_by_text("100% of the tokens hidden. accuracy")).to_be_visible()
 
 
 def test_a_click_on_a_word_lists_its_texts(show, sheet, views):

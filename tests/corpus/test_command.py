@@ -15,7 +15,7 @@ def test_a_file_is_explained_and_failures_are_printed(capsys, tmp_path):
     for _ in range(2):  # the second run has nothing to do
         assert cli.main([*arguments, "--target", "negative", "--shard-rows", "2"]) == 0
         output = capsys.readouterr().out
-        assert "3 texts" in output and "1 could not be explained" in output and "row 1" in output
+        assert "3 texts" in output and "1 could not be explained" in output and "text 1: " in output
     explained = corpus.open(out)
     assert explained.methods == ["gradcam", "attcat"] and [s.target for s in explained] == ["negative"] * 2
 
@@ -27,7 +27,7 @@ def test_pairs_are_read_from_two_columns(capsys, tmp_path):
     method = ["--model", "demo/nli", "--method", "gradxact", "--layer", "2"]
     assert cli.main(["corpus", str(source), out, *columns, *method]) == 0
     output = capsys.readouterr().out
-    assert "1 texts" in output and "0 could not be explained" in output and "row 0" not in output
+    assert "1 text," in output and "0 could not be explained" in output and "text 0" not in output
     (saliency,) = corpus.open(out)
     assert saliency.text == ("A man sleeps.", "A man is awake.") and saliency.provenance["parameters"]["layer"] == 2
 

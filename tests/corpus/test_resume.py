@@ -147,8 +147,12 @@ def test_a_run_only_resumes_with_the_same_plan(load, explain, texts, tmp_path):
     other = nbsal.Explainer(nbsal.Subject(other.model, other.tokenizer, name=explain.subject.name), "gradcam")
     with refuses("weights"):
         run(other, texts, tmp_path)
-    with refuses("methods"):
+    with refuses("methods") as caught:
         run(nbsal.Explainer(explain.subject, "gradcam", layer=1), texts, tmp_path)
+    assert caught.value.value == 1
+    with refuses("methods") as caught:
+        run([explain, nbsal.Explainer(explain.subject, "rollout")], texts, tmp_path)
+    assert caught.value.value == ["gradcam", "rollout"]
     mask = nbsal.heads.HeadMask.from_array(np.eye(3, 4))
     run(nbsal.Explainer(explain.subject, "mask-lrp", mask=mask), texts[:8], tmp_path / "masked")
     with refuses("masks"):

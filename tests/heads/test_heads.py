@@ -291,7 +291,7 @@ def test_masks_survive_a_file_and_damaged_files_are_refused(tmp_path):
             HeadMask.load(path)
 
 
-@pytest.mark.parametrize("array", [[1, 0], [[0.5]], [[2]], np.zeros((0, 4))])
+@pytest.mark.parametrize("array", [[1, 0], [[0.5]], [[2]], np.zeros((0, 4)), [[1, 0], [1]], [[1, 0], 1]])
 def test_masks_are_zeros_and_ones(array):
     with refuses("mask"):
         HeadMask.from_array(array)

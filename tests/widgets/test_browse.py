@@ -3,7 +3,6 @@
 import pytest
 
 import nbsal
-from nbsal.errors import UnknownName
 from nbsal.widgets import Browse, Highlight
 from nbsal.widgets.browse import PAGE
 from tests.raising import refuses
@@ -125,8 +124,10 @@ def test_impossible_arguments_are_refused(reviews, saliencies):
     for labels in (["a", "b"], [1] * 30):
         with refuses("labels"):
             Browse(saliencies, labels=labels).wait()
-    with refuses("opened", UnknownName):
+    with refuses("opened"):
         Browse(saliencies, opened=30).wait()
+    with refuses("opened"):
+        Browse(saliencies[:1], opened=7).wait()
 
 
 def test_exports_hold_the_page_and_the_opened_text(view, saliencies):

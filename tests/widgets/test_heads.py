@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.errors import InputError, UnknownName
 from nbsal.heads import HeadMask, Parse
 from nbsal.widgets import Heads
 from nbsal.widgets.head_grid import HeadGrid, heads_of_kind, toggle_heads
@@ -117,15 +116,12 @@ def test_a_mask_or_a_study_is_shown_without_a_model(reviews, study):
     assert view.wait().mask == study.mask(pos=0.0) and "block 5" in view.to_html()
 
 
-@pytest.mark.parametrize(
-    ("head", "kind"),
-    [([6, 0], UnknownName), ([0, 12], UnknownName), ([-1, 0], UnknownName), ([1], InputError), (["0", 1], UnknownName)],
-)
-def test_unknown_heads_are_refused(view, head, kind):
-    with refuses("head", kind) as caught:
+@pytest.mark.parametrize("head", [[6, 0], [0, 12], [-1, 0], [1], ["0", 1]])
+def test_unknown_heads_are_refused(view, head):
+    with refuses("head") as caught:
         view.head = head
     assert caught.value.value == head
-    with refuses("toggled", kind):
+    with refuses("toggled"):
         view.toggled = [head]
 
 

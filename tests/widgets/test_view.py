@@ -125,9 +125,9 @@ def test_a_finished_result_is_shown_without_an_explainer(explain):
 
 
 def test_unknown_settings_are_refused_and_the_valid_ones_listed(explain):
-    with refuses("setting", UnknownName) as caught:
+    with refuses("laeyr", UnknownName) as caught:
         Highlight(explain, text=TEXT, laeyr=3)
-    assert caught.value.value == "laeyr" and {"clip", "gamma", "layer"} < set(caught.value.valid)
+    assert caught.value.value == 3 and {"clip", "gamma", "layer"} < set(caught.value.valid)
     assert not {"status", "_scores"} & set(caught.value.valid)
 
 

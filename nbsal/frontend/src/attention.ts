@@ -8,13 +8,13 @@ import { legend } from "./legend";
 import { scoredText } from "./scored-text";
 import type { HeadsTraits } from "./traits";
 
-const MAP_NOTE = "attention weights; in the map a row is a query and a column a key";
+const MAP_NOTE = "in the map, rows are queries and columns are keys";
 
 export function attentionPane(context: Context<HeadsTraits>) {
   const { get, on, set, signal } = context;
   const text = scoredText(context, "Attended tokens");
   const layOut = layoutCache(() => get("level"), [text]);
-  const colours = legend();
+  const colours = legend("Attention weight");
   const title = h("h4", { class: "nbsal-title" });
   let explanation: Explanation | null = null;
 

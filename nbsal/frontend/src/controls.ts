@@ -118,13 +118,14 @@ export function toggle<Value>(
   label: string,
   off: Value,
   on: Value,
+  title?: string,
 ) {
   const onChange = (): void => set(input.checked ? on : off);
   const input = h("input", { type: "checkbox", "data-trait": name, signal, change: onChange });
   mirror(() => {
     input.checked = get() === on;
   });
-  return h("label", {}, input, label);
+  return h("label", { title }, input, label);
 }
 
 /** An editor of the text or pair, which is explained when typing pauses, or at once on Ctrl+Enter. */
@@ -155,10 +156,12 @@ export function textEditor({ get, set, mirror, live, signal }: Binding<Text>) {
   return node;
 }
 
+const SIGNED_TITLE = "Also colour evidence against the target";
+
 /** How scores are coloured: by word or token, with which signs, gamma and clip. */
 export const shadingControls = (context: Context<ShadedTraits>) => [
-  toggle<Level>(bind(context, "level"), "Words", "token", "word"),
-  toggle<boolean>(bind(context, "signed"), "Signed", false, true),
+  toggle<Level>(bind(context, "level"), "By word", "token", "word"),
+  toggle<boolean>(bind(context, "signed"), "Show negative scores", false, true, SIGNED_TITLE),
   slider(bind(context, "gamma"), "Gamma", {
     min: 0.2,
     max: 3,
@@ -171,7 +174,7 @@ export const shadingControls = (context: Context<ShadedTraits>) => [
     max: 1,
     step: 0.05,
     offline: true,
-    title: "Share of the largest score that has full colour",
+    title: "Scores from this share of the largest upwards get full colour",
   }),
 ];
 

@@ -5,6 +5,8 @@ import { choice, optionalNumber, slider } from "./controls";
 import { h } from "./dom";
 import type { Choices, CompareTraits, ExplainerTraits, Target } from "./traits";
 
+const TAU_TITLE = "At each position, use only input tokens among the tau most probable; empty: all";
+
 /** The traits of one explainer; Compare has two. */
 export interface Side {
   method: Binding<string>;
@@ -35,7 +37,7 @@ export function explainerControls(context: Context<ExplainerTraits>, side = firs
   const { method, choices } = side;
   const { live } = context;
   const layer = slider(side.layer, "Layer", { min: 0, max: choices.get().depth, step: 1 });
-  const tau = optionalNumber(side.tau, "Tau", "How many of the most likely tokens are decoded");
+  const tau = optionalNumber(side.tau, "Tau", TAU_TITLE);
   const fit = () => {
     const [, , hasLayer, decodes] = choices.get().methods.find(([name]) => name === method.get()) ?? [];
     layer.hidden = !layered || !live || !hasLayer;
@@ -44,13 +46,13 @@ export function explainerControls(context: Context<ExplainerTraits>, side = firs
   method.mirror(fit);
   const methods = () => choices.get().methods.map(([name, group]) => ({ value: name, name, group }));
   const targets = () => [
-    { value: null, name: "Prediction" },
+    { value: null, name: choices.get().labels.length > 1 ? "Predicted class" : "Prediction" },
     ...choices.get().labels.map((name) => ({ value: name, name })),
   ];
   return [
     choice(method, "Method", methods),
     layer,
-    choice(side.target, "Explain", targets),
+    choice(side.target, "Target", targets),
     ...selectionButton(context, side),
     tau,
   ];

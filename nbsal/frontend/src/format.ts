@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Numbers and words as people read them.
 
 /** A signed score with three significant digits. */
 export function formatScore(value: number) {
@@ -7,5 +7,7 @@ export function formatScore(value: number) {
   const digits = size >= 1e4 || size < 1e-3 ? value.toExponential(1) : value.toPrecision(3);
   return (value > 0 ? "+" : "") + digits.replace("-", "\u2212").replace("e+", "e");
 }
+
+export const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 export const formatPercent = (share: number, digits = 1) => `${(100 * share).toFixed(digits)}%`;

@@ -7,6 +7,13 @@ import type { Head, HeadKind, HeadsTraits } from "./traits";
 
 const ATTENTION_DELAY = 200; // ms on a head before its attention is requested
 const LETTERS = { syntactic: "S", positional: "P", both: "B", unnamed: "U", none: "\u00b7" };
+const ROLES = {
+  syntactic: "syntactic",
+  positional: "positional",
+  both: "syntactic and positional",
+  unnamed: "selected, role not recorded",
+  none: "no known pattern",
+};
 
 export function headGrid({ get, set, live, signal }: Context<HeadsTraits>) {
   const uid = uniqueId();
@@ -96,7 +103,7 @@ export function headGrid({ get, set, live, signal }: Context<HeadsTraits>) {
       cell.textContent = LETTERS[kind];
       cell.className = `nbsal-switch nbsal-${kind}${name === selected ? " nbsal-selected" : ""}`;
       cell.setAttribute("aria-selected", String(isOn(i)));
-      cell.setAttribute("aria-label", `Head ${name}, ${kind === "none" ? "no known pattern" : kind}`);
+      cell.setAttribute("aria-label", `Head ${name}, ${ROLES[kind]}`);
     }
     if (node.matches(":focus")) cells[active]?.classList.add("nbsal-active");
   };

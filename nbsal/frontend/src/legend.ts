@@ -1,15 +1,16 @@
-// The legend of the colours: a few scores with their shades, and a note.
+// The legend of the colours: a few values with their shades, and a note.
 
 import { type ColourScale, shade } from "./colour";
 import { h } from "./dom";
 import { formatScore } from "./format";
 
-export function legend() {
+/** @param quantity what the colours stand for */
+export function legend(quantity = "Score") {
   const steps = h("span", { class: "nbsal-steps" });
   const rest = h("span", { class: "nbsal-note" });
   return {
     node: h("div", { class: "nbsal-legend" }, steps, rest),
-    /** @param negative whether any score is below zero */
+    /** @param negative whether any value is below zero */
     draw(largest: number, scale: ColourScale, negative: boolean, ...notes: string[]) {
       const signed = negative && scale.signed;
       const boxes = [...(signed ? [-1, -0.5] : []), 0, 0.5, 1].map((share) => {
@@ -20,7 +21,7 @@ export function legend() {
         box.classList.toggle("nbsal-against", against);
         return box;
       });
-      steps.replaceChildren("Score ", ...boxes);
+      steps.replaceChildren(`${quantity} `, ...boxes);
       rest.textContent = [signed && "orange: for the target, blue: against it", ...notes].filter(Boolean).join("; ");
     },
   };

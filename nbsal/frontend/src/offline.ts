@@ -27,7 +27,7 @@ export function offlineModel(state: State) {
       listeners.get(event)?.delete(listener);
     },
     send(content: { id?: string }) {
-      const error = "This page was saved without Python, which this needs.";
+      const error = "This needs Python, which a saved page does not have.";
       queueMicrotask(() => emit("msg:custom", { id: content.id ?? "", error }));
     },
     /** The number of listeners: zero once every view is closed. */

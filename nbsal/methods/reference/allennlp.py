@@ -21,7 +21,7 @@ from nbsal.model import architecture
 from nbsal.model.subject import Subject
 from nbsal.trace import Trace
 
-PAPER = "Wallace et al. 2019 (AllenNLP Interpret), as published"
+PAPER = "Wallace et al. 2019 (AllenNLP Interpret), as in the released code"
 PROMISE = {"nonnegative", "sums_to_1", "about_target"}
 
 

@@ -31,8 +31,8 @@ from nbsal.methods.relevance import LRP, MaskLRP, PartialLRP, TransformerAttribu
 from nbsal.model.subject import Subject
 from nbsal.trace import Trace
 
-SONG = "Song et al. 2024, as published"
-CHEFER = "Chefer et al. 2021, as published"
+SONG = "Song et al. 2024, as in the released code"
+CHEFER = "Chefer et al. 2021, as in the released code"
 PASSES = Cost(2, relevance=1)
 GRADIENT = Cost(2, backwards=1, relevance=1)
 

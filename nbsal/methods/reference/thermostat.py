@@ -27,7 +27,7 @@ from nbsal.model.tokens import Row
 from nbsal.trace import Trace
 from nbsal.validation import positive_number
 
-PAPER = "Feldhus et al. 2021 (ThermoStat), as published"
+PAPER = "Feldhus et al. 2021 (ThermoStat), as in the released code"
 LENGTH = 512  # tokens to which ThermoStat pads
 
 
@@ -280,7 +280,10 @@ class ThermoStatGradientShap(ThermoStatMethod):
 )
 @dataclass(frozen=True)
 class ThermoStatDeepLiftShap(ThermoStatMethod):
-    """Two baselines: token 0 everywhere, and padding. DeepLiftShap says what captum's DeepLift does on transformers."""
+    """Baselines: all tokens 0, and all padding.
+
+    For the limits of captum's DeepLift on transformers see `nbsal.DeepLiftShap`.
+    """
 
     def attribute(self, program: CaptumModel) -> Tensor:
         from captum.attr import LayerDeepLiftShap

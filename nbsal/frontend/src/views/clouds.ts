@@ -40,7 +40,9 @@ export default mount<CloudsTraits>("clouds", (context) => {
     title.hidden = list.hidden = !picked;
     if (picked) {
       const limit = count > texts.length ? ` (first ${texts.length} of ${count} texts)` : "";
-      title.textContent = sanitize(plain ? "This cloud has no texts." : `${picked[0]}: ${picked[1]}${limit}`);
+      title.textContent = sanitize(
+        plain ? "This cloud was saved without its texts, so none can be listed." : `${picked[0]}: ${picked[1]}${limit}`,
+      );
     }
     list.replaceChildren(...texts.map(textItem));
   };

@@ -8,6 +8,7 @@ import { choice, textEditor } from "../controls";
 import { h, toolbar } from "../dom";
 import { explainerControls, firstSide } from "../explainer-controls";
 import { type Explanation, explanationReader, layoutCache } from "../explanation";
+import { capitalize } from "../format";
 import { largestOf, totals } from "../marks";
 import { mount } from "../mount";
 import { outcomes } from "../outcomes";
@@ -15,8 +16,8 @@ import { scoredText } from "../scored-text";
 import type { GamesTraits } from "../traits";
 
 const GAMES = [
-  { value: "hiding" as const, name: "Hiding (lower is better)" },
-  { value: "revealing" as const, name: "Revealing (higher is better)" },
+  { value: "hiding" as const, name: "Hiding (a lower curve is better)" },
+  { value: "revealing" as const, name: "Revealing (a higher curve is better)" },
 ];
 
 /** The curves of one game, a position on them, and the text at that step. */
@@ -43,12 +44,14 @@ export function games(context: Context<GamesTraits>) {
     const position = nearest(points(), get("at"));
     const share = lines[0].at[position];
     const { unit, probable = true } = played;
-    const verb = game === "hiding" ? "hidden" : "shown";
-    const values = lines.map((line) => `${line.name} ${valueAt(line, share).toFixed(3)}`);
+    const verb = game === "hiding" ? "hidden" : "revealed";
+    const values = lines.map((line) => `${valueAt(line, share).toFixed(3)} (${line.name})`);
     const count = played.points
       ? `${played.points[position]} of ${played.order.length} tokens`
       : `${Math.round(100 * share)}% of the tokens`;
-    step.textContent = `${count} ${verb}: ${unit}, ${values.join(", ")}`;
+    const output = probable ? "Probability of" : "Model output for";
+    const quantity = played.points ? `${output} ${unit}` : capitalize(unit);
+    step.textContent = `${count} ${verb}. ${quantity}: ${values.join(", ")}`;
     chart.draw({
       lines,
       steps: lines[0].at,
@@ -56,7 +59,7 @@ export function games(context: Context<GamesTraits>) {
       value: lines[0].values[position],
       probable,
       xLabel: `Share of tokens ${verb}`,
-      yLabel: played.points ? `${probable ? "Probability of" : "Model output for"} ${unit}` : unit,
+      yLabel: quantity,
       bandLabel: played.points ? "Shaded: range of the random orders" : "Shaded: 95% intervals",
       text: step.textContent,
     });

@@ -15,12 +15,16 @@ import { scoredText } from "../scored-text";
 import type { HeadsTraits } from "../traits";
 
 const KINDS = [
-  { value: "both" as const, name: "Syntactic and positional" },
+  { value: "both" as const, name: "All selected heads" },
   { value: "syntactic" as const, name: "Syntactic" },
   { value: "positional" as const, name: "Positional" },
   { value: "none" as const, name: "None" },
 ];
-const LETTERS = "S: syntactic, P: positional, B: both, U: selected for no stated reason; shaded: on";
+const LETTERS = "S: syntactic, P: positional, B: syntactic and positional, U: selected, role not recorded; shaded: on";
+const RANGE = { min: 0, max: 1, step: 0.05 };
+const SYNTAX_TITLE = "Select heads whose strongest attention follows the relation in at least this share of cases";
+const POSITION_TITLE =
+  "Select heads whose strongest attention goes to the same offset in at least this share of positions";
 
 /** The heads with their controls, and the attention of the selected one. */
 export function heads(context: Context<HeadsTraits>) {
@@ -28,10 +32,9 @@ export function heads(context: Context<HeadsTraits>) {
   const grid = headGrid(context);
   const attention = attentionPane(context);
   const reset = h("button", { signal, click: () => set({ toggled: [] }) }, "Reset");
-  const range = { min: 0, max: 1, step: 0.05, title: "The least share of cases in which the head attends there" };
   const thresholds = [
-    slider(bind(context, "synt"), "Syntax threshold", range),
-    slider(bind(context, "pos"), "Position threshold", range),
+    slider(bind(context, "synt"), "Syntax threshold", { ...RANGE, title: SYNTAX_TITLE }),
+    slider(bind(context, "pos"), "Position threshold", { ...RANGE, title: POSITION_TITLE }),
   ];
   const draw = () => {
     for (const control of thresholds) control.hidden = !get("_heads").studied;

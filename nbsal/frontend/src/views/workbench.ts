@@ -74,7 +74,7 @@ function headsPane(context: WorkbenchContext): Pane {
   const { get, set, live, signal } = context;
   const pane = heads(context);
   const button = h("button", { disabled: !live, signal, click: () => set({ method: "mask-lrp" }) }, "Use mask-lrp");
-  const note = h("p", {}, "Switching heads only affects mask-lrp. ", button);
+  const note = h("p", {}, "Switching heads changes the scores only with the mask-lrp methods. ", button);
   return {
     node: h("div", {}, note, pane.node),
     draw(explanation) {
