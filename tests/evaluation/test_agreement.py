@@ -39,7 +39,7 @@ def test_rank_agreement_in_closed_form():
     words = ("a", "and", "the", "end")
     explainers = {name: toys.fixed_scores(subject, **dict(zip(words, s, strict=True))) for name, s in scores.items()}
     results = rank_agreement(explainers, ["a and the end", "end"], k=2, progress=False)
-    assert results.notes == ("1 texts",)  # a single token has no ranking
+    assert results.notes == ("1 text",)  # a single token has no ranking
     frame = results.mean().pivot(index="explainer", columns="measure", values="mean")
     assert frame.loc["up ~ same"].tolist() == [1.0, 1.0]
     assert frame.loc["up ~ down"].tolist() == [0.0, -1.0]
