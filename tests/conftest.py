@@ -20,6 +20,7 @@ if str(OFFLINE) not in os.environ.get("PYTHONPATH", ""):
 
 collect_ignore = ["offline"]  # importing it would cut this process off the network
 
+import psutil
 import pytest
 import torch
 import transformers
@@ -34,6 +35,16 @@ warnings.filterwarnings("ignore", module="transformers")
 
 
 SESSION_SUBJECTS: list[nbsal.Subject] = []
+PROCESS = psutil.Process()
+
+
+@pytest.fixture(autouse=True)
+def collect_large_garbage():
+    """Collect what a test leaves behind at once if it is large: most are models in reference cycles."""
+    before = PROCESS.memory_info().rss
+    yield
+    if PROCESS.memory_info().rss - before > 50_000_000:
+        gc.collect()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,7 +4,13 @@ import copy
 
 import torch
 
-PRE_NORM = ("modernbert", "gpt2", "llama", "qwen3")  # their last hidden state is not the output of their last block
+# Models with a final norm: their last hidden state is not the output of their last block.
+PRE_NORM = (
+    "modernbert",
+    "gpt2",
+    "llama",
+    "qwen3",
+)
 HEADS = {
     "bert": lambda lm, h: lm.cls(h),
     "roberta": lambda lm, h: lm.lm_head(h),

@@ -74,7 +74,7 @@ def test_what_is_new_fails_with_the_command_to_run(monkeypatch, register):
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
 def test_cells_show_what_happens(load, architecture):
     assert architecture in PAGE, matrix.OUTDATED
-    assert matrix.column(architecture, load) == PAGE[architecture], matrix.OUTDATED
+    assert matrix.column(architecture, load) == PAGE.get(architecture), matrix.OUTDATED
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.errors import UnknownName
+from nbsal.errors import InputError, UnknownName
 from nbsal.methods.cost import Cost
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
@@ -162,6 +162,10 @@ def register(
         raise UnknownName("promise", unknown, PROPERTIES)
 
     def add(method: M) -> M:
+        for argument, value in (("cost", cost), ("promise", promise)):
+            if value is None and not hasattr(method, argument):
+                message = f"{name} varies no registered method, so it has no {argument} to inherit. Pass {argument}."
+                raise InputError(message, argument=argument)
         method.name, method.family, method.needs, method.paper = name, family, frozenset(needs), paper
         method.cost = method.cost if cost is None else cost
         method.promise = method.promise if promise is None else frozenset(promise)

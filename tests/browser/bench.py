@@ -17,6 +17,7 @@ MANY = [REAL, "A dull, endless bore.", "Warm, warm, warm: a joy.", "Nothing warm
 SIGNED = "gradxact"
 NAMES = ["highlight", "layers", "compare"]
 each_view = pytest.mark.parametrize("name", NAMES)  # that show a finished result of one text
+LISTS = {"clouds": "Words of", "games": "Remaining tokens"}  # the accessible name of a view's list; elsewhere "Tokens"
 every_view = pytest.mark.parametrize("name", [*NAMES, "heads", "games", "clouds", "browse", "workbench"])
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"]

@@ -237,7 +237,7 @@ def test_everything_has_a_name_and_can_be_reached_by_tab(show, sheet, views, nam
         inside = sheet.evaluate("() => [...document.querySelectorAll('.nbsal *')].indexOf(document.activeElement)")
         seen |= {inside} - {-1}
     assert len(seen) == reachable > 3
-    tree, label = root.aria_snapshot(), {"clouds": "Words of", "games": "Remaining tokens"}.get(name, "Tokens")
+    tree, label = root.aria_snapshot(), bench.LISTS.get(name, "Tokens")
     assert f'group "nbsal {name}"' in tree and f'listbox "{label}' in tree
 
 

@@ -8,7 +8,8 @@ import nbsal
 from nbsal import trace
 from nbsal.errors import UnknownName
 from nbsal.methods import catalogue
-from nbsal.methods.base import PROPERTIES, REGISTER, LayerMethod, register
+from nbsal.methods.base import PROPERTIES, REGISTER, LayerMethod, Method, register
+from nbsal.methods.cost import Cost
 from nbsal.methods.reference.thermostat import CaptumModel
 from tests import axioms, matrix
 from tests.raising import refuses
@@ -40,7 +41,10 @@ def test_every_method_is_described():
     assert table[["family", "paper", "cost", "promise"]].map(len).min().min() > 0
 
 
-def test_unknown_properties_are_refused():
+def test_incomplete_registrations_are_refused():
+    for argument, given in (("cost", {"promise": {"signed"}}), ("promise", {"cost": Cost(1)})):
+        with refuses(argument):
+            register("new", family="gradient", needs=set(), paper="-", **given)(type("New", (Method,), {}))
     with refuses("promise", UnknownName) as caught:
         register("new", family="gradient", needs=set(), paper="-", promise={"signed", "perfect"})
     assert caught.value.value == "perfect" and "signed" in caught.value.valid and "new" not in REGISTER
@@ -86,7 +90,8 @@ def check_cost(subject, method, passes):
     forwards, backwards, relevance = explain.method.cost.passes(explain.method.sizes(subject.encode(TEXTS[0])[0]))
     passes.update(dict.fromkeys(passes, 0))
     explain(TEXTS[0])
-    assert (passes["backward"], passes["relevance"]) == (backwards, relevance)
+    counted = {kind: passes[kind] for kind in ("backward", "relevance")}
+    assert counted == {"backward": backwards, "relevance": relevance}, "correct the cost"
     if explain.method.cost.at_most:
         assert forwards / 3 < passes["forward"] <= forwards
     else:
@@ -156,7 +161,8 @@ def test_signs_and_targets_are_as_promised(load, results, name):
     promise, explain = catalogue.create(name).promise, nbsal.Explainer(load("bert"), matrix.method(name))
     by_label = [np.concatenate([explain(text, label).scores for text in axioms.TEXTS[:2]]) for label in range(3)]
     scores = np.concatenate([*by_label, *(saliency.scores for saliency in results[name])])
-    assert ("signed" in promise) is bool((scores < 0).any()) is not ("nonnegative" in promise)
+    lowest = f"the lowest score is {scores.min()}: promise 'signed' or 'nonnegative'"
+    assert ("signed" in promise) is bool((scores < 0).any()) is not ("nonnegative" in promise), lowest
     same = all(np.array_equal(by_label[0], other) for other in by_label)
     assert ("about_target" in promise) is not same is ("not_about_target" in promise)
 

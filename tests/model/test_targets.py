@@ -109,7 +109,7 @@ def test_the_most_confident_token_by_default(load):
     check_target(subject, TEXT, None, lambda out: out.logits[0, best].max())
 
 
-@pytest.mark.parametrize("architecture", ["gpt2", "llama", "qwen3"])
+@pytest.mark.parametrize("architecture", zoo.DECODERS)
 def test_the_next_token(load, architecture):
     subject = load(architecture, "causal")
     last = len(subject.encode(TEXT)[0]) - 1
