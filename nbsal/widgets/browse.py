@@ -137,16 +137,16 @@ class Browse(CorpusView):
 
     def summarize(self, saliencies: Sequence[Saliency], inputs: dict[str, Any], job: jobs.Job) -> TablePage:
         entries = self._update_entries(saliencies, job)
-        opened = inputs["opened"]
-        if opened is not None and opened >= len(saliencies):
-            last = len(saliencies) - 1
+        opened, last = inputs["opened"], max(len(self._texts), len(saliencies)) - 1
+        if opened is not None and opened > last:
             texts = f"texts are numbered 0 to {last}" if last else "there is only text 0"
             raise InputError(f"opened={opened}, but {texts}.", argument="opened", value=opened)
         passing = sorted(filter(_filter(inputs), entries), key=_sort_key(inputs["sort"]), reverse=inputs["descending"])
         page = min(inputs["page"], max(0, len(passing) - 1) // PAGE)
         rows = [(entry, saliencies[entry.number]) for entry in passing[page * PAGE : (page + 1) * PAGE]]
         labels = sorted({entry.prediction for entry in entries})
-        return TablePage(passing, len(entries), page, rows, None if opened is None else saliencies[opened], labels)
+        is_ready = opened is not None and opened < len(saliencies)  # texts are still being explained
+        return TablePage(passing, len(entries), page, rows, saliencies[opened] if is_ready else None, labels)
 
     def publish(self, result: TablePage) -> dict[str, Any]:
         fields = ("number", "prediction", "confidence", "label", "top")

@@ -135,3 +135,12 @@ def test_exports_hold_the_page_and_the_opened_text(view, saliencies):
     html = view.wait().to_html()
     assert html.count("<tr>") == PAGE + 1 and saliencies[3].to_html() in html
     assert view.to_png()[:4] == b"\x89PNG" and len(view.to_frame()) == 30
+
+
+def test_a_text_is_opened_as_soon_as_it_is_explained(reviews, monkeypatch):
+    monkeypatch.setattr("nbsal.widgets.corpus_view.CHUNK", 2)
+    shown = []
+    summarize = Browse.summarize
+    monkeypatch.setattr(Browse, "summarize", lambda *args: shown.append(summarize(*args).opened) or summarize(*args))
+    view = Browse(nbsal.Explainer(reviews, "gradcam"), ["A joy.", "A bore.", "A film."], opened=2).wait()
+    assert shown[0] is None and view.result.opened.text == "A film."
