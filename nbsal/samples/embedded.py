@@ -70,7 +70,7 @@ def build(name: str) -> Any:
     if not name.startswith("demo/") or task not in KINDS:
         raise UnknownName("model", name, [f"demo/{task}" for task in KINDS])
     settings = {"id2label": dict(enumerate(LABELS[task]))} if task in LABELS else {}
-    model = models.blank(KINDS[task], **settings)
+    model = models.unfilled(KINDS[task], **settings)
     low_rank.merge(model, delta("body"))
     low_rank.merge(model, delta(task))
     return model.eval().requires_grad_(False)
@@ -84,6 +84,6 @@ def build_lm() -> Any:
     """
     from nbsal.samples import low_rank, models
 
-    model = models.blank("MaskedLM")
+    model = models.unfilled("MaskedLM")
     low_rank.merge(model, delta("body"))
     return model.eval().requires_grad_(False)
