@@ -29,7 +29,7 @@ import os
 import nbsal
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
-SIZE = 40  # texts for cell 4; None: all
+SIZE = int(os.environ.get("NBSAL_SIZE", 40)) or None  # texts for cell 4; 0: all
 
 subject = nbsal.load("demo/reviews")
 explain = nbsal.Explainer(subject, "decoded-gradcam")

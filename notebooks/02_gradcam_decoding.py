@@ -41,7 +41,7 @@ import nbsal
 from nbsal.figures import decoding_saliency
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
-SIZE = 40  # texts the games are played on; None: all
+SIZE = int(os.environ.get("NBSAL_SIZE", 40)) or None  # texts the games are played on; 0: all
 
 pandas.set_option("display.precision", 3)
 subject = nbsal.load("demo/reviews")

@@ -39,7 +39,7 @@ import nbsal
 from nbsal.figures import flow, mask_lrp
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables and parses; None: what comes along
-SIZE = 24  # texts that the masks are judged on; None: all
+SIZE = int(os.environ.get("NBSAL_SIZE", 24)) or None  # texts that the masks are judged on; 0: all
 
 pandas.set_option("display.precision", 3)
 subject = nbsal.load("demo/reviews")

@@ -38,7 +38,7 @@ from nbsal.figures import relevance
 from nbsal.lrp import rules
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
-SIZE = 24  # texts for the comparison at the end; None: all
+SIZE = int(os.environ.get("NBSAL_SIZE", 24)) or None  # texts for the comparison at the end; 0: all
 
 pandas.set_option("display.precision", 3)
 subject = nbsal.load("demo/reviews")

@@ -26,7 +26,7 @@
 # *levels* cannot, and intervals over so few texts are wide. To come closer, in this order:
 #
 # 1. `NBSAL_DATA=folder` takes the real SST-2 and AG News;
-# 2. `SIZE = None` takes all of their texts;
+# 2. `SIZE = None` (or `NBSAL_SIZE=0` in the environment) takes all of their texts;
 # 3. a RoBERTa of your own: `nbsal.load("your/roberta-sst2", lm="roberta-base")` in the third cell.
 #
 # `python -m nbsal.figures --paper decoding --out folder` does all of that from a shell, resumably, with `--full`,
@@ -47,7 +47,8 @@ from nbsal.figures import decoding_saliency as paper
 from nbsal.figures import pages
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
-SIZE = 20  # texts for SST-2, and half as many for AG News, whose rivals cost more; None: all
+# Texts for SST-2, and half as many for AG News, whose rivals cost more; 0: all
+SIZE = int(os.environ.get("NBSAL_SIZE", 20)) or None
 ORDERS = 3 if SIZE else 20  # orders by chance behind the row "random"; 20 in the paper
 SAMPLES = 2 if SIZE else 25  # permutations behind Shapley values; 25 in the paper
 TOP = 50 if DATA else 15  # tokens a class in clouds and shared tokens; 50 in the paper

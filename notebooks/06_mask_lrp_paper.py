@@ -49,7 +49,7 @@ from nbsal.figures import checkpoints, flow
 from nbsal.figures import mask_lrp as paper
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables and parses; None: what comes along
-SIZE = 16  # texts of each data set; None: all
+SIZE = int(os.environ.get("NBSAL_SIZE", 16)) or None  # texts of each data set; 0: all
 RUNS = 2 if SIZE else 5  # random masks, and corruptions a rate; 5 in the paper
 pandas.set_option("display.precision", 3)
 

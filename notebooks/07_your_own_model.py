@@ -56,7 +56,7 @@ from nbsal.methods.base import LayerMethod, register
 from nbsal.methods.cost import Cost
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
-SIZE = 40  # texts that the last comparison is made on; None: all
+SIZE = int(os.environ.get("NBSAL_SIZE", 40)) or None  # texts that the last comparison is made on; 0: all
 transformers.logging.disable_progress_bar()
 transformers.logging.set_verbosity_error()
 os.chdir(tempfile.mkdtemp())  # what this notebook writes goes away with it

@@ -39,7 +39,7 @@ from matplotlib.figure import Figure
 import nbsal
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
-SIZE = 32  # texts; None: all
+SIZE = int(os.environ.get("NBSAL_SIZE", 32)) or None  # texts; 0: all
 
 pandas.set_option("display.precision", 3)
 subject = nbsal.load("demo/reviews")

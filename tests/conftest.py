@@ -1,9 +1,6 @@
 """Fixtures shared by all tests."""
 
-import ctypes
-import gc
 import os
-import sys
 import warnings
 from pathlib import Path
 
@@ -20,13 +17,12 @@ if str(OFFLINE) not in os.environ.get("PYTHONPATH", ""):
 
 collect_ignore = ["offline"]  # importing it would cut this process off the network
 
-import psutil
 import pytest
 import torch
 import transformers
 
 import nbsal
-from tests import zoo
+from tests import memory, zoo
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()
@@ -34,30 +30,9 @@ transformers.logging.disable_progress_bar()
 warnings.filterwarnings("ignore", module="transformers")
 
 
-SESSION_SUBJECTS: list[nbsal.Subject] = []
-PROCESS = psutil.Process()
-
-
-@pytest.fixture(autouse=True)
-def collect_large_garbage():
-    """Collect what a test leaves behind at once if it is large: most are models in reference cycles."""
-    before = PROCESS.memory_info().rss
-    yield
-    if PROCESS.memory_info().rss - before > 50_000_000:
-        gc.collect()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def free_memory():
-    """Collect models, which are in reference cycles, and close all widgets after each file of tests."""
-    yield
-    for subject in SESSION_SUBJECTS:
-        subject._float64_copy = None
-    if "ipywidgets" in sys.modules:
-        sys.modules["ipywidgets"].Widget.close_all()
-    gc.collect()
-    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc
-        trim(0)
+def pytest_configure(config):
+    """Free memory after doctests of the package too, which see no fixture of this folder."""
+    config.pluginmanager.register(memory)
 
 
 @pytest.fixture(scope="session")
@@ -82,8 +57,8 @@ def load(checkpoints):
 @pytest.fixture(scope="session")
 def reviews():
     """The embedded classifier of reviews."""
-    SESSION_SUBJECTS.append(nbsal.load("demo/reviews"))
-    return SESSION_SUBJECTS[-1]
+    memory.SESSION_SUBJECTS.append(nbsal.load("demo/reviews"))
+    return memory.SESSION_SUBJECTS[-1]
 
 
 @pytest.fixture

@@ -158,3 +158,15 @@ def test_loading_does_not_advance_the_random_generator():
     before = torch.get_rng_state()
     nbsal.load("demo/reviews")
     assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize("kind", sorted({*samples.KINDS.values(), "MaskedLM"}))
+def test_an_unfilled_model_with_weights_equals_an_initialised_one(kind):
+    blank, unfilled = models.blank(kind), models.unfilled(kind)
+    assert any(parameter.isnan().any() for parameter in unfilled.parameters())
+    unfilled.load_state_dict(blank.state_dict())
+    assert blank.config.to_dict() == unfilled.config.to_dict()
+    for part in ("named_parameters", "named_buffers"):
+        expected, loaded = dict(getattr(blank, part)()), dict(getattr(unfilled, part)())
+        assert expected.keys() == loaded.keys()
+        assert all(torch.equal(expected[name], loaded[name]) for name in expected)
