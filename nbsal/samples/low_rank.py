@@ -34,7 +34,7 @@ class LowRank(nn.Module):
 
 
 def attach(body: nn.Module, rank: int) -> None:
-    """Freeze the body and add a trainable low-rank delta to every linear layer of its blocks."""
+    """Freeze the model and add a trainable low-rank update (LoRA) to every linear layer of its blocks."""
     body.requires_grad_(False)
     for block in body.encoder.layer:  # type: ignore[union-attr]
         for path in LINEARS:

@@ -107,10 +107,10 @@ class HeadGrid:
 
     def notes(self) -> list[str]:
         """The meaning of the letters."""
-        letters = "S: syntactic, P: positional, B: syntactic and positional, U: selected, role not recorded."
+        letters = "S: syntactic, P: positional, B: syntactic and positional, U: in the mask, role not recorded."
         notes = [f"{self.caption()} on. {letters}"]
         if self.study is not None:
-            notes.append(f"Relation shares: of that relation's cases. Offset shares: of {self.study.rows} positions.")
+            notes.append(f"Relations: share of the relation's cases. Offsets: share of {self.study.rows} positions.")
         return notes
 
     def _names(self, block: int, head: int) -> str:

@@ -61,7 +61,7 @@ def test_heads_are_switched_from_both_sides(notebook):
 def test_the_step_of_a_game_is_changed_from_both_sides(notebook):
     view = run_and_locate(notebook, 2, "games")
     curve = view.get_by_role("slider", name="positive")
-    expect(view.get_by_text(f"{RANDOM_NAME}, area")).to_be_visible()
+    expect(view.get_by_text(f"{RANDOM_NAME}, AUC")).to_be_visible()
     curve.focus()
     for key in ["ArrowRight", "ArrowRight", "b"]:
         curve.press(key)

@@ -74,7 +74,7 @@ def test_two_views_work_in_marimo(served, chromium):
     expect(view.get_by_role("option", name="bore", exact=True)).to_be_visible()
     bench = page.get_by_role("group", name="nbsal workbench")
     bench.get_by_role("tab", name="games").click()
-    expect(bench.get_by_text(f"{RANDOM_NAME}, area")).to_be_visible()
+    expect(bench.get_by_text(f"{RANDOM_NAME}, AUC")).to_be_visible()
     bench.get_by_role("slider", name="positive").press("End")
     expect(bench.locator(".nbsal-hidden")).to_have_count(6)
     bench.get_by_role("tab", name="heads").click()

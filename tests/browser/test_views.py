@@ -104,7 +104,7 @@ def test_the_steps_of_a_curve_are_reached_by_keys_and_read_out(show, sheet, view
     expect(root.locator(".nbsal-hidden")).to_have_count(size)
     root.locator("[data-trait=game]").select_option(index=1)
     expect(root.locator(".nbsal-hidden")).to_have_count(0)
-    expect(root.get_by_text(f"{RANDOM_NAME}, area")).to_be_visible()
+    expect(root.get_by_text(f"{RANDOM_NAME}, AUC")).to_be_visible()
     expect(root.locator(".nbsal-chart text", has_text="probability of positive")).to_have_count(1)
     expect(root.get_by_text("Shaded: range of the random orders")).to_be_visible()
 
@@ -113,9 +113,7 @@ def test_curves_of_many_texts_are_drawn(show, sheet, views):
     explain = views["games"].explainer
     results = games({"ours <b>": explain}, MANY, random=3, progress=False)
     root = show(Games(results, at=5).wait())
-    expect(root.locator(".nbsal-legend-item")).to_have_text(
-        [re.compile("^ours <b>, area"), re.compile("^random, area")]
-    )
+    expect(root.locator(".nbsal-legend-item")).to_have_text([re.compile("^ours <b>, AUC"), re.compile("^random, area")])
     root.get_by_role("slider", name="accuracy").press("End")
     expect(root.get_by_text("100% of the tokens hidden. accuracy")).to_be_visible()
 

@@ -128,5 +128,5 @@ const curve = (i: number, d: string) =>
 /** A line's name with a sample of the line. */
 function legendItem({ name, area }: Line, i: number) {
   const svg = s("svg", { width: 26, height: 12, "aria-hidden": "true" }, curve(i, "M0 6L26 6"));
-  return h("span", { class: "nbsal-legend-item" }, svg, `${name}, area ${area.toFixed(3)}`);
+  return h("span", { class: "nbsal-legend-item" }, svg, `${name}, AUC ${area.toFixed(3)}`);
 }

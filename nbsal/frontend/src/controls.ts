@@ -156,25 +156,26 @@ export function textEditor({ get, set, mirror, live, signal }: Binding<Text>) {
   return node;
 }
 
+const LEVEL_TITLE = "Add up the scores of each word's tokens";
 const SIGNED_TITLE = "Also colour evidence against the target";
 
 /** How scores are coloured: by word or token, with which signs, gamma and clip. */
 export const shadingControls = (context: Context<ShadedTraits>) => [
-  toggle<Level>(bind(context, "level"), "By word", "token", "word"),
+  toggle<Level>(bind(context, "level"), "Group by word", "token", "word", LEVEL_TITLE),
   toggle<boolean>(bind(context, "signed"), "Show negative scores", false, true, SIGNED_TITLE),
   slider(bind(context, "gamma"), "Gamma", {
     min: 0.2,
     max: 3,
     step: 0.1,
     offline: true,
-    title: "Below 1, small scores become easier to see",
+    title: "Values below 1 make small scores easier to see",
   }),
   slider(bind(context, "clip"), "Clip", {
     min: 0.05,
     max: 1,
     step: 0.05,
     offline: true,
-    title: "Scores from this share of the largest upwards get full colour",
+    title: "Scores of at least this share of the largest score get full colour",
   }),
 ];
 

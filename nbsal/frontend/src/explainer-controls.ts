@@ -5,7 +5,7 @@ import { choice, optionalNumber, slider } from "./controls";
 import { h } from "./dom";
 import type { Choices, CompareTraits, ExplainerTraits, Target } from "./traits";
 
-const TAU_TITLE = "At each position, use only input tokens among the tau most probable; empty: all";
+const TAU_TITLE = "Decode with an input token only at positions where it is among the tau most probable; empty: all";
 
 /** The traits of one explainer; Compare has two. */
 export interface Side {

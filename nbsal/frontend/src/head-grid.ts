@@ -11,7 +11,7 @@ const ROLES = {
   syntactic: "syntactic",
   positional: "positional",
   both: "syntactic and positional",
-  unnamed: "selected, role not recorded",
+  unnamed: "in the mask, role not recorded",
   none: "no known pattern",
 };
 

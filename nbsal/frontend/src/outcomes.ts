@@ -37,7 +37,7 @@ export function outcomes({ target, choices }: Pick<Side, "target" | "choices">) 
       const bars = probabilities.map(([name, share], k) => drawOutcome(name, share, k, explained));
       // The target of a span also says where it stands: "in 1889 [3:5]".
       const same = explained.target === prediction || (!bars.length && explained.target.startsWith(`${prediction} [`));
-      const parts = [!bars.length && `Prediction: ${prediction}`, !same && `Explained: ${explained.target}`];
+      const parts = [!bars.length && `Prediction: ${prediction}`, !same && `Target: ${explained.target}`];
       const text = parts.filter(Boolean).join(", ");
       node.replaceChildren(...bars, ...(text ? [h("span", {}, text)] : []));
     },

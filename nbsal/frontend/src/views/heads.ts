@@ -15,14 +15,16 @@ import { scoredText } from "../scored-text";
 import type { HeadsTraits } from "../traits";
 
 const KINDS = [
-  { value: "both" as const, name: "All selected heads" },
+  { value: "both" as const, name: "All heads in the mask" },
   { value: "syntactic" as const, name: "Syntactic" },
   { value: "positional" as const, name: "Positional" },
   { value: "none" as const, name: "None" },
 ];
-const LETTERS = "S: syntactic, P: positional, B: syntactic and positional, U: selected, role not recorded; shaded: on";
+const LETTERS =
+  "S: syntactic, P: positional, B: syntactic and positional, U: in the mask, role not recorded; shaded: on";
 const RANGE = { min: 0, max: 1, step: 0.05 };
-const SYNTAX_TITLE = "Select heads whose strongest attention follows the relation in at least this share of cases";
+const SYNTAX_TITLE =
+  "Select heads whose strongest attention follows a syntactic relation in at least this share of its cases";
 const POSITION_TITLE =
   "Select heads whose strongest attention goes to the same offset in at least this share of positions";
 
@@ -43,7 +45,7 @@ export function heads(context: Context<HeadsTraits>) {
   };
   on(["toggled"], draw);
   on(["head"], grid.draw);
-  const kind = choice(bind(context, "kind"), "Heads on", () => KINDS);
+  const kind = choice(bind(context, "kind"), "Heads switched on", () => KINDS);
   const node = h(
     "div",
     {},
