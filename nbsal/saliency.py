@@ -11,14 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.errors import InputError, UnknownName
+from nbsal.methods.labels import label_of
 from nbsal.model.tokens import Row, Span, Word
 from nbsal.render import colours, fonts, html
+from nbsal.render.headline import Outcome, Phrase, Weighed, headline, plain
 from nbsal.validation import Text, loading, plural
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
+NOTABLE_GAP = 0.05  # share of the explained change from which a completeness gap is marked
 FORMAT = 1
 DISPLAYED = 20  # explanations that a notebook displays of many
 Floats = NDArray[np.floating[Any]]
@@ -71,23 +74,35 @@ class Explanation:
         target = "" if self.target == self.prediction else f", explained: {self.target}"
         return f"{self.prediction}{confidence}{target} | {self.method}"
 
+    @property
+    def about_target(self) -> bool:
+        """Whether the scores depend on the target; assumed of methods that are not in the catalogue."""
+        from nbsal.methods import catalogue, labels
+
+        known = self.method in catalogue.names()
+        return not known or labels.about_target(catalogue.create(self.method))
+
     def notes(self) -> list[str]:
-        """What a reader must know to judge the scores: settings, truncation, windows, completeness gap."""
-        model, dtype = self.provenance.get("model", ""), self.provenance.get("dtype", "")
-        settings = ", ".join(
-            f"{name}={value}"
-            for name, value in self.provenance.get("parameters", {}).items()
-            if value is not None and value is not False
-        )
-        lines = [f"{model}, {dtype}. {settings}".strip()]
+        """What a reader must know to judge the scores: model, method, truncation, windows, completeness gap."""
+        layer = self.provenance.get("parameters", {}).get("layer")
+        place = f", layer {layer}" if isinstance(layer, int) else ""
+        lines = [f"{self.provenance.get('model', '')} · {label_of(self.method)}{place}".removeprefix(" · ")]
         if self.row.dropped:
-            lines.append(f"Truncated to the model's length: {plural(self.row.dropped, 'token')} at the end not read.")
+            dropped = plural(self.row.dropped, "token")
+            lines.append(f"The text is longer than the model reads: the last {dropped} were not read.")
         if self.provenance.get("windows", 1) > 1:
-            lines.append(f"Read in {self.provenance['windows']} overlapping windows; scores are averaged over them.")
+            lines.append(f"Read in {self.provenance['windows']} overlapping windows, averaged.")
         if "gap" in self.provenance:
             gap, change = self.provenance["gap"], self.provenance["change"]
-            lines.append(f"Scores sum to {change + gap:+.4g}; the output changed by {change:+.4g} from the baseline.")
+            warning = "▲ " if abs(gap) > NOTABLE_GAP * abs(change) else ""
+            lines.append(f"{warning}the scores sum to {change + gap:+.3g}, the change they explain is {change:+.3g}")
         return lines
+
+    def settings(self) -> str:
+        """All settings of the method, and the precision, in one line."""
+        parameters = self.provenance.get("parameters", {})
+        settings = [f"{name}={value}" for name, value in parameters.items()]
+        return ", ".join([self.method, *settings, str(self.provenance.get("dtype", ""))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,27 +152,68 @@ class Saliency(Explanation):
         """The `count` most important tokens, best first."""
         return self.to_frame().iloc[self.order[:count]]
 
-    def scored_spans(self) -> list[list[html.ScoredSpan]]:
-        """The text as typed, cut into spans with a score; one list for each text of a pair."""
-        parts = []
-        for segment, text in enumerate(self.row.parts):
-            places = [i for i in self.row.content if self.row.segments[i] == segment]
-            tokens = ((*self.offsets[i], float(self.scores[i]), self.tokens[i]) for i in places)
-            parts.append(html.scored_spans(text, tokens, truncated=self.row.dropped > 0))
-        return parts
+    def weighed_words(self) -> list[Weighed]:
+        """The words with their scores, as the headline names them."""
+        return [Weighed(w.text, float(sum(self.scores[i] for i in w.tokens)), w.segment) for w in self.words]
+
+    def headline(self, target_probability: float | None = None) -> list[Phrase]:
+        """The decision in one sentence, in pieces; `target_probability` is that of another class that is explained."""
+        probabilities = self.probabilities
+        known = probabilities.ndim == 1 and probabilities.size > 0
+        outcome = Outcome(
+            self.prediction,
+            self.target,
+            float(probabilities.max()) if known else None,
+            target_probability,
+            self.about_target,
+            len(self.row.parts),
+        )
+        return headline(outcome, self.weighed_words())
+
+    def scored_spans(self, level: str = "token") -> list[list[html.ScoredSpan]]:
+        """The text as typed, cut at its tokens or words into spans with a score; one list for each text of a pair."""
+        units = self._units(level)
+        return [
+            html.scored_spans(text, (unit for part, unit in units if part == segment), truncated=self.row.dropped > 0)
+            for segment, text in enumerate(self.row.parts)
+        ]
+
+    def _units(self, level: str) -> list[tuple[int, tuple[int, int, float, str]]]:
+        """The part, the start, the end, the score and the name of each token or word."""
+        if level == "word":
+            scores = [float(sum(self.scores[i] for i in word.tokens)) for word in self.words]
+            return [(w.segment, (w.start, w.end, score, w.text)) for w, score in zip(self.words, scores, strict=True)]
+        places = self.row.content
+        return [(self.row.segments[i], (*self.offsets[i], float(self.scores[i]), self.tokens[i])) for i in places]
 
     @property
     def largest(self) -> float:
         """The largest absolute score of a content token, which gets full colour."""
         return max(abs(float(self.scores[i])) for i in self.row.content)
 
-    def to_html(self, page: bool = False) -> str:
+    def to_html(self, page: bool = False, level: str = "word") -> str:
         """The highlighted text as HTML without scripts; `page` makes it a complete document."""
-        signed = bool((self.scores[list(self.row.content)] < 0).any())
-        text = html.text_html(self.scored_spans(), self.largest)
-        legend = f'<div style="font-size:80%">score {html.legend_html(self.largest, signed)}</div>'
-        block = html.block_html(self.caption(), text + legend, self.notes())
-        return html.page_html(self.caption(), block) if page else block
+        words = self.weighed_words()
+        scores = (
+            [word.score for word in words] if level == "word" else [float(self.scores[i]) for i in self.row.content]
+        )
+        largest = max((abs(score) for score in scores), default=0.0)
+        sentence = self.headline()
+        body = [
+            html.headline_html(sentence),
+            html.text_html(self.scored_spans(level), largest),
+            html.legend_html(min(scores, default=0.0) < 0),
+            html.share_html(self.special_share()),
+            html.ranking_html([(word.text, word.score) for word in words]),
+        ]
+        block = html.block_html(plain(sentence), "".join(body), self.notes(), titled=False)
+        return html.page_html(plain(sentence), block) if page else block
+
+    def special_share(self) -> float:
+        """The share of all absolute scores that lies on special tokens."""
+        sizes = np.abs(self.scores)
+        total = float(sizes.sum())
+        return float(sizes[self.special].sum()) / total if total else 0.0
 
     def to_terminal(self, colours: bool = True) -> str:
         """The highlighted text for a terminal, with escape codes or with scores in brackets."""

@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nbsal.render.colours import FAINT, STRONGEST, colour, scale_label
+from nbsal.render.colours import AGAINST, FAINT, FOR, STRONGEST, colour
+from nbsal.render.headline import Phrase, percent
 
-UNREAD = "not read by the model"  # the tooltip of truncated text
+UNREAD = "beyond what the model reads"  # the tooltip of truncated text
+SMALL = "font-size:80%;opacity:.75"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -96,25 +98,82 @@ def text_html(parts: Sequence[Sequence[ScoredSpan]], largest: float) -> str:
     )
 
 
-def legend_html(largest: float, signed: bool) -> str:
-    """The legend of the colours with their scores; `signed` includes the colours of negative scores."""
+def headline_html(phrases: Sequence[Phrase]) -> str:
+    """The headline; words for the target are underlined, words against it with dashes."""
+    tags = {
+        "text": "{}",
+        "class": "<b>{}</b>",
+        "for": f'<span style="border-bottom:2px solid {_rgb(FOR)}">{{}}</span>',
+        "against": f'<span style="border-bottom:2px dashed {_rgb(AGAINST)}">{{}}</span>',
+    }
+    sentence = "".join(tags[kind].format(escape(text)) for kind, text in phrases)
+    return f'<p style="margin:0 0 4px;font-size:125%;line-height:1.45;overflow-wrap:anywhere">{sentence}</p>'
+
+
+def legend_html(signed: bool) -> str:
+    """How to read the colours; `signed` includes evidence against the target."""
+    against = f'<span style="border-bottom:2px dashed {_rgb(AGAINST)}">against</span> ' if signed else "0 "
     boxes = ""
     for share in (-1.0, -0.5, 0.0, 0.5, 1.0) if signed else (0.0, 0.5, 1.0):
         (r, g, b), alpha = colour(share, 1.0)
-        style = f"background-color:rgba({r},{g},{b},{alpha:.3f});padding:1px 8px"
-        boxes += f'<span style="{style}">{scale_label(share * largest)}</span>'
-    return f"{boxes} orange: for the target, blue: against it" if signed else boxes
+        boxes += f'<span style="background-color:rgba({r},{g},{b},{alpha:.3f});padding:0 8px">&#8203;</span>'
+    return f'<div style="{SMALL}">{against}{boxes} <span style="border-bottom:2px solid {_rgb(FOR)}">for</span></div>'
 
 
-def block_html(title: str, body: str, notes: Sequence[str]) -> str:
-    """A block of HTML with a title above and notes below; `title` and `notes` are plain text, `body` is HTML."""
-    foot = "".join(f"<div>{escape(note)}</div>" for note in notes)
+def share_html(special: float) -> str:
+    """How the score divides between words and special tokens, with a warning if most lies on the latter."""
+    warning = " ▲ Most of the score lies on special tokens. Colours compare the words alone." if special > 0.5 else ""
+    shares = f"words {percent(1 - special, 0)}, special tokens {percent(special, 0)}."
+    return f'<div style="{SMALL}">{shares}{warning}</div>'
+
+
+def ranking_html(words: Sequence[tuple[str, float]], count: int = 6) -> str:
+    """The words of most weight with bars: to the right for the target, to the left against it."""
+    ranked = sorted(words, key=lambda word: -abs(word[1]))[:count]
+    most = max((abs(score) for _, score in ranked), default=0.0)
+    if not most:
+        return ""
+    rows = "".join(_ranking_row(word, score, abs(score) / most) for word, score in ranked)
+    return f'<table style="border-collapse:collapse;margin:6px 0;font-size:90%">{rows}</table>'
+
+
+def _ranking_row(word: str, score: float, share: float) -> str:
+    hue, border = (FOR, "solid") if score >= 0 else (AGAINST, "dashed")
+    bar = f"display:inline-block;width:{round(120 * share)}px;height:.7em;background-color:rgba{(*hue, 0.85)}"
+    line = f"border-bottom:2px {border} {_rgb(hue)}"
+    cells = (
+        f'<td style="text-align:left;border:0;padding:0 8px 0 0">{escape(label(word))}</td>',
+        f'<td style="text-align:left;border:0;padding:0"><span style="{bar};{line}"></span></td>',
+        f'<td style="text-align:right;border:0;padding:0 0 0 8px">{score_text(score)}</td>',
+    )
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def score_text(score: float) -> str:
+    """A signed score with three digits.
+
+    >>> score_text(-0.946)
+    '−0.946'
+    """
+    return (f"{score:+.3g}" if score else "0").replace("-", "−")
+
+
+def block_html(title: str, body: str, notes: Sequence[str], titled: bool = True) -> str:
+    """A figure of HTML with notes below; `title` and `notes` are plain text, `body` is HTML.
+
+    Without `titled` the title only names the figure, for screen readers.
+    """
+    head = f'<div style="font-size:90%"><b>{escape(title)}</b></div>' if titled else ""
+    foot = " · ".join(escape(note) for note in notes)
     style = "max-width:60em;font-family:sans-serif;print-color-adjust:exact"
     return (
-        f'<div role="figure" aria-label="{escape(title)}" style="{style}">'
-        f'<div style="font-size:90%"><b>{escape(title)}</b></div>{body}'
-        f'<div style="font-size:80%;opacity:.75">{foot}</div></div>'
+        f'<div role="figure" aria-label="{escape(title)}" style="{style}">{head}{body}'
+        f'<div style="{SMALL};margin-top:6px">{foot}</div></div>'
     )
+
+
+def _rgb(hue: tuple[int, int, int]) -> str:
+    return "rgb({},{},{})".format(*hue)
 
 
 def page_html(title: str, body: str) -> str:

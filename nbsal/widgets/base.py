@@ -40,6 +40,7 @@ A view of this package also uses `ExplainerView` (text, method, layer, target, t
 (`npm run build` in nbsal/frontend), and tests in tests/widgets and tests/browser.
 '''
 
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -93,6 +94,7 @@ class View(AnyWidget):
     status = traitlets.Unicode("ready").tag(sync=True)
     error = traitlets.Unicode("").tag(sync=True)
     progress = traitlets.Float(None, allow_none=True).tag(sync=True)
+    _seconds = traitlets.Float(None, allow_none=True).tag(sync=True)  # how long the last result took
     _live = traitlets.Bool(True).tag(sync=True)  # whether Python answers; False in a saved page
     _rev = traitlets.Int(0).tag(sync=True)  # counts results: a page redraws once when it changes
 
@@ -279,6 +281,7 @@ class View(AnyWidget):
 
     def _serve(self, job: jobs.Job, inputs: dict[str, Any]) -> None:
         """Compute on the worker, then show the result unless a newer request has replaced the job."""
+        start = time.perf_counter()
         try:
             result = self.compute(inputs, job)
             if job.cancel.is_set():
@@ -287,6 +290,7 @@ class View(AnyWidget):
             with self._lock:
                 if self._job is job:
                     self._display(result, traits)
+                    self._seconds = time.perf_counter() - start
                     self._settle("ready")
         except Exception as error:
             with self._lock:

@@ -8,7 +8,7 @@ import traitlets
 
 from nbsal.errors import InputError, UnknownName
 from nbsal.explainer import Explainer, explain_batch
-from nbsal.methods import catalogue
+from nbsal.methods import catalogue, labels
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model.subject import Subject
@@ -126,7 +126,7 @@ class ShadedView(ExplainerView):
     them changes any score.
     """
 
-    level = traitlets.Enum(("token", "word"), "token").tag(sync=True)
+    level = traitlets.Enum(("token", "word"), "word").tag(sync=True)
     signed = traitlets.Bool(True).tag(sync=True)
     gamma = traitlets.Float(1.0, min=0.2, max=3.0).tag(sync=True)
     clip = traitlets.Float(1.0, min=0.05, max=1.0).tag(sync=True)
@@ -149,17 +149,36 @@ def with_settings(explainer: Explainer, inputs: dict[str, Any]) -> Explainer:
 
 
 def view_choices(explainer: Explainer, layer_methods_only: bool = False) -> dict[str, Any]:
-    """What the page may choose from: classes, layers, and methods as [name, family, has a layer, has a tau]."""
+    """What the page may choose from: classes, layers and methods, the recommended ones first."""
     subject, current = explainer.subject, explainer.method
     catalogued: dict[str, Method] = {name: catalogue.create(name) for name in catalogue.names()}
     methods = [
-        [name, method.family, isinstance(method, LayerMethod | Decoded), isinstance(method, Decoded)]
-        for name, method in (catalogued | {current.name: current}).items()
-        if (subject._lm_head is not None or not isinstance(method, Decoded))
-        and (not layer_methods_only or isinstance(method, LayerMethod | Decoded))
+        method_choice(method, subject)
+        for method in (catalogued | {current.name: current}).values()
+        if not layer_methods_only or isinstance(method, LayerMethod | Decoded)
     ]
-    labels = subject.labels if subject.task == "sequence" else []
-    return {"methods": methods, "labels": labels, "depth": subject.depth, "task": subject.task}
+    order = {name: place for place, name in enumerate([*labels.WITHOUT_LM_HEAD, *labels.RECOMMENDED])}
+    methods.sort(key=lambda choice: (bool(choice["unavailable"]), order.get(choice["name"], len(order))))
+    classes = subject.labels if subject.task == "sequence" else []
+    return {"methods": methods, "labels": classes, "depth": subject.depth, "task": subject.task}
+
+
+def method_choice(method: Method, subject: Subject) -> dict[str, Any]:
+    """A method as the page lists it."""
+    decodes, has_head = isinstance(method, Decoded), subject._lm_head is not None
+    label = labels.describe(method, has_head)
+    return {
+        "name": method.name,
+        "label": label.label,
+        "summary": label.summary,
+        "paper": method.paper,
+        "cost": labels.cost_words(method),
+        "signed": labels.is_signed(method),
+        "layered": isinstance(method, LayerMethod | Decoded),
+        "decodes": decodes,
+        "group": label.group,
+        "unavailable": "needs an LM head: load the model with lm=..." if decodes and not has_head else "",
+    }
 
 
 def method_traits(method: Method) -> dict[str, Any]:
@@ -182,7 +201,7 @@ def result_traits(result: Explanation) -> dict[str, Any]:
 
 def check_method(name: str, choices: dict[str, Any], argument: str = "method") -> str:
     """The name of a method, if the page offers it; the page of a finished result offers none and accepts any."""
-    valid = [entry[0] for entry in choices["methods"]]
+    valid = [method["name"] for method in choices["methods"] if not method["unavailable"]]
     if valid and name not in valid:
         raise UnknownName(argument, name, valid)
     return name

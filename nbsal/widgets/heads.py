@@ -197,7 +197,7 @@ def mask_lrp_choices(explainer: Explainer) -> dict[str, Any]:
     """What the page may choose from if it offers only the methods that use a head mask."""
     names = {name for name in catalogue.names() if isinstance(catalogue.create(name), MaskLRP)}
     choices = view_choices(explainer)
-    methods = [entry for entry in choices["methods"] if entry[0] in names | {explainer.method.name}]
+    methods = [entry for entry in choices["methods"] if entry["name"] in names | {explainer.method.name}]
     return choices | {"methods": methods}
 
 

@@ -85,7 +85,10 @@ def decision(explanation: Explanation, subject: Subject | None = None) -> dict[s
         "layer": explanation.provenance.get("parameters", {}).get("layer"),
         "probabilities": outcomes(explanation, subject),
         "answer": [int(span[1]), int(span[2])] if span and explanation.probabilities.ndim == 2 else None,
+        "about_target": explanation.about_target,
+        "unit": f"score for {explanation.target}" if explanation.about_target else "score",
         "notes": explanation.notes(),
+        "settings": explanation.settings(),
     }
 
 

@@ -1,9 +1,7 @@
-// Scores as background colours: orange for the target; blue, underlined, against it. The same as in Python.
+// How strongly scores are coloured: orange for the target; blue, underlined, against it. The same as in Python.
 
-export const FOR = [230, 126, 16];
-export const AGAINST = [40, 118, 200];
-export const STRONGEST = 0.72;
-export const FAINT = 0.05;
+export const FAINT = 0.1; // strength below which a score against the target is not underlined
+export const BARE = 0.02; // strength below which a score is not coloured
 
 /** `signed`: also colour scores against the target; `clip`: the share of the largest score that has full colour. */
 export interface ColourScale {
@@ -12,13 +10,14 @@ export interface ColourScale {
   clip: number;
 }
 
-/** A background colour, and whether the score is marked as against the target. */
+/** The strength of a colour, from 0 to 1, and its side. */
 export interface Shade {
-  css: string;
+  strength: number;
   against: boolean;
+  faint: boolean;
 }
 
-export const UNSHADED: Shade = { css: "", against: false };
+export const UNSHADED: Shade = { strength: 0, against: false, faint: false };
 export const LINEAR: ColourScale = { signed: true, gamma: 1, clip: 1 };
 
 /** How strongly a score is coloured, from 0 to 1. */
@@ -28,8 +27,14 @@ export function strength(score: number, largest: number, { signed, gamma, clip }
 }
 
 export function shade(score: number, largest: number, scale = LINEAR): Shade {
-  const alpha = STRONGEST * strength(score, largest, scale);
-  const [r, g, b] = score < 0 ? AGAINST : FOR;
-  const css = alpha < 0.005 ? "" : `rgba(${r}, ${g}, ${b}, ${alpha.toFixed(2)})`;
-  return { css, against: score < 0 && alpha >= FAINT };
+  const value = strength(score, largest, scale);
+  if (value < BARE) return UNSHADED;
+  return { strength: Math.round(1000 * value) / 1000, against: score < 0, faint: value < FAINT };
+}
+
+/** Show a shade on an element, whose style sheet colours it. */
+export function applyShade(element: HTMLElement, { strength, against, faint }: Shade) {
+  element.style.setProperty("--s", String(strength));
+  element.classList.toggle("nbsal-against", against);
+  element.classList.toggle("nbsal-faint", faint);
 }

@@ -35,6 +35,9 @@ type Listen<Traits> = (names: (keyof Traits & string)[], call: () => void) => vo
 
 export interface Context<Traits> {
   root: HTMLElement;
+  /** The columns of the view; the second may stay empty. */
+  main: HTMLElement;
+  side: HTMLElement;
   /** Aborts when the view closes. */
   signal: AbortSignal;
   /** Whether Python answers; false in a saved page. */
@@ -48,6 +51,10 @@ export interface Context<Traits> {
   mirror: Listen<Traits>;
   /** Send Python a request by message. */
   ask: Ask;
+  /** Show an error. */
+  fail(text: string): void;
+  /** Dim what no longer holds, until the next result. */
+  markStale(): void;
 }
 
 /** One trait, for a control that reads and sets it. */

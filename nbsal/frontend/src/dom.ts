@@ -21,6 +21,7 @@ export interface Properties extends Listeners {
   label?: string;
   max?: number;
   min?: number;
+  open?: boolean;
   placeholder?: string;
   role?: string;
   rows?: number;

@@ -1,11 +1,11 @@
-// The controls of a bound explainer: method, layer, target, tau.
+// The controls of an explainer: method, layer, the text and the selection as a target, display settings, saving.
 
 import { type Binding, bind, type Context } from "./context";
-import { choice, optionalNumber, slider } from "./controls";
-import { h } from "./dom";
+import { h, stopPropagation } from "./dom";
+import { methodPicker } from "./method-picker";
 import type { Choices, CompareTraits, ExplainerTraits, Target } from "./traits";
 
-const TAU_TITLE = "Decode with an input token only at positions where it is among the tau most probable; empty: all";
+const TOP_TITLE = "Only the likeliest tokens of each position count. Empty: all.";
 
 /** The traits of one explainer; Compare has two. */
 export interface Side {
@@ -32,41 +32,69 @@ export const secondSide = (context: Context<CompareTraits>): Side => ({
   choices: bind(context, "_other_choices"),
 });
 
-/** @param layered whether the layer is chosen here */
-export function explainerControls(context: Context<ExplainerTraits>, side = firstSide(context), layered = true) {
-  const { method, choices } = side;
-  const { live } = context;
-  const layer = slider(side.layer, "Layer", { min: 0, max: choices.get().depth, step: 1 });
-  const tau = optionalNumber(side.tau, "Tau", TAU_TITLE);
-  const fit = () => {
-    const [, , hasLayer, decodes] = choices.get().methods.find(([name]) => name === method.get()) ?? [];
-    layer.hidden = !layered || !live || !hasLayer;
-    tau.hidden = !live || !decodes;
+const current = ({ method, choices }: Side) => choices.get().methods.find(({ name }) => name === method.get());
+
+/** The method and its layer. */
+export const methodControls = (side: Side) => [methodPicker(side), layerStepper(side)];
+
+/** One layer up or down; layer 0 is the embeddings. */
+export function layerStepper(side: Side, always = false) {
+  const { method, layer, choices } = side;
+  const { live, signal } = layer;
+  const depth = () => choices.get().depth;
+  const move = (step: number) => () => layer.set(Math.max(0, Math.min(depth(), (layer.get() ?? 0) + step)));
+  const down = h("button", { "aria-label": "Previous layer", signal, click: move(-1) }, "\u2212");
+  const up = h("button", { "aria-label": "Next layer", signal, click: move(1) }, "+");
+  const output = h("output", { "data-trait": layer.name });
+  const node = h("span", { class: "nbsal-stepper", role: "group", "aria-label": "Layer" }, down, output, up);
+  const draw = () => {
+    const at = layer.get();
+    node.hidden = at === null || !(always || (live && current(side)?.layered));
+    output.textContent = at === 0 ? "embeddings" : `layer ${at} of ${depth()}`;
+    down.disabled = at === 0;
+    up.disabled = at === depth();
   };
-  method.mirror(fit);
-  const methods = () => choices.get().methods.map(([name, group]) => ({ value: name, name, group }));
-  const targets = () => [
-    { value: null, name: choices.get().labels.length > 1 ? "Predicted class" : "Prediction" },
-    ...choices.get().labels.map((name) => ({ value: name, name })),
-  ];
-  return [
-    choice(method, "Method", methods),
-    layer,
-    choice(side.target, "Target", targets),
-    ...selectionButton(context, side),
-    tau,
-  ];
+  method.mirror(draw);
+  layer.mirror(draw);
+  return node;
+}
+
+/** How many of the likeliest tokens decode a position, as a display setting. */
+export function topSetting(side: Side) {
+  const { tau } = side;
+  const onChange = () => {
+    tau.set(input.value && input.valueAsNumber >= 1 ? Math.round(input.valueAsNumber) : null);
+    draw(); // removes an invalid number
+  };
+  const input = h("input", {
+    type: "number",
+    min: 1,
+    placeholder: "all",
+    "aria-label": "Decode from the top tokens",
+    "data-trait": tau.name,
+    signal: tau.signal,
+    change: onChange,
+    keydown: stopPropagation,
+  });
+  const draw = () => {
+    input.value = String(tau.get() ?? "");
+    input.disabled = !tau.live || !current(side)?.decodes;
+  };
+  tau.mirror(draw);
+  side.method.mirror(draw);
+  return ["Decode from the top", input, h("small", {}, TOP_TITLE)];
 }
 
 /** A button that explains the selected span or token, for models that decide about such. */
-function selectionButton({ get, mirror, live, signal }: Context<ExplainerTraits>, { target, choices }: Side) {
+export function selectionButton({ get, mirror, live, signal }: Context<ExplainerTraits>, { target, choices }: Side) {
   const { task } = choices.get();
   if (!live || !["span", "token"].includes(task)) return [];
   const onClick = () => {
     const selection = get("selection");
     target.set([selection[0], task === "span" ? selection[selection.length - 1] : null]);
   };
-  const button = h("button", { signal, click: onClick }, "Explain the selection");
+  const words = task === "span" ? "Explain this span" : "Explain this word\u2019s label";
+  const button = h("button", { class: "nbsal-button", signal, click: onClick }, words);
   mirror(["selection"], () => {
     button.disabled = !get("selection").length;
   });

@@ -1,28 +1,24 @@
-// The legend of the colours: a few values with their shades, and a note.
+// How to read the colours: a ramp from against to for.
 
-import { type ColourScale, shade } from "./colour";
+import type { ColourScale } from "./colour";
 import { h } from "./dom";
 import { formatScore } from "./format";
 
-/** @param quantity what the colours stand for */
-export function legend(quantity = "Score") {
-  const steps = h("span", { class: "nbsal-steps" });
-  const rest = h("span", { class: "nbsal-note" });
+export function legend() {
+  const ramp = h("i", { class: "nbsal-ramp" });
+  const low = h("span");
+  const node = h("span", { class: "nbsal-legend" }, low, ramp, h("span", { class: "nbsal-word-for" }, "for"));
   return {
-    node: h("div", { class: "nbsal-legend" }, steps, rest),
-    /** @param negative whether any value is below zero */
-    draw(largest: number, scale: ColourScale, negative: boolean, ...notes: string[]) {
-      const signed = negative && scale.signed;
-      const boxes = [...(signed ? [-1, -0.5] : []), 0, 0.5, 1].map((share) => {
-        const value = share * largest * scale.clip;
-        const box = h("span", {}, formatScore(value));
-        const { css, against } = shade(value, largest, scale);
-        box.style.backgroundColor = css;
-        box.classList.toggle("nbsal-against", against);
-        return box;
-      });
-      steps.replaceChildren(`${quantity} `, ...boxes);
-      rest.textContent = [signed && "orange: for the target, blue: against it", ...notes].filter(Boolean).join("; ");
+    node,
+    /** @param negative whether any score is below zero
+     *  @param strongest the word with full colour */
+    draw(largest: number, { signed, clip }: ColourScale, negative: boolean, strongest: string) {
+      const twoSided = signed && negative;
+      low.className = twoSided ? "nbsal-word-against" : "";
+      low.textContent = twoSided ? "against" : "0";
+      ramp.classList.toggle("nbsal-one-sided", !twoSided);
+      const clipped = clip < 1 ? `; full colour from ${Math.round(100 * clip)} % on` : "";
+      node.title = `100 % = ${formatScore(largest)}${strongest && ` (${strongest})`}${clipped}`;
     },
   };
 }

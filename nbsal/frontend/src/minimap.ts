@@ -1,6 +1,6 @@
 // A minimap: where in a long text the scores lie; a click or an arrow key goes there.
 
-import { type ColourScale, shade } from "./colour";
+import type { ColourScale } from "./colour";
 import { consume, h } from "./dom";
 import { bins } from "./layout";
 
@@ -27,7 +27,7 @@ export function minimap({ signal }: { signal: AbortSignal }, goTo: (share: numbe
     class: "nbsal-minimap",
     role: "slider",
     tabindex: 0,
-    "aria-label": "Position in the text",
+    "aria-label": "Where in the text the weight lies",
     "aria-valuemin": 0,
     "aria-valuemax": 100,
     "aria-valuenow": 0,
@@ -41,7 +41,7 @@ export function minimap({ signal }: { signal: AbortSignal }, goTo: (share: numbe
       const bars = bins(scores, BINS).map((score) => {
         const bar = h("span");
         bar.style.height = `${Math.round(100 * Math.min(1, Math.abs(score) / (largest * clip || 1)))}%`;
-        bar.style.backgroundColor = shade(score, largest).css;
+        bar.className = score < 0 ? "nbsal-against" : "";
         return bar;
       });
       node.replaceChildren(...bars);

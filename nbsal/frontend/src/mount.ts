@@ -1,7 +1,8 @@
-// What every view has around it: a root, listeners that end with it, errors, progress, cancel, notes, export.
+// What every view has around it: a root, listeners that end with it, errors, progress, cancel, notes and the state.
 
-import type { Context, Model, SavedFile } from "./context";
+import type { Context, Model } from "./context";
 import { h, onAbort, sanitize, throttle } from "./dom";
+import { formatPercent } from "./format";
 import { DISCONNECTED, requests } from "./request";
 import type { ViewTraits } from "./traits";
 
@@ -16,37 +17,43 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
     const controller = new AbortController();
     const { signal } = controller;
     const root = h("section", { class: `nbsal nbsal-${name}`, role: "group", "aria-label": `nbsal ${name}` });
+    const [main, side] = [h("div", { class: "nbsal-main" }), h("div", { class: "nbsal-side" })];
     const failure = h("p", { class: "nbsal-error", role: "alert", hidden: true });
     const fail = (text: string) => {
-      failure.textContent = text;
+      failure.textContent = sanitize(text);
       failure.hidden = false;
     };
     const guard: Guard = (draw) => {
       try {
         draw();
       } catch (error) {
-        fail(`This view cannot be drawn: ${errorText(error)}`); // otherwise only the console would show it
+        fail(`This view could not be drawn: ${errorText(error)}`); // otherwise only the console would show it
         console.error(error);
       }
     };
     const on = listen(model, signal, guard);
     const context: Context<Traits> = {
       root,
+      main,
+      side,
       signal,
       live: model.get("_live"),
       get: (trait) => model.get(trait),
-      set: setter(model, signal, fail),
+      set: setter(model, signal, () => disconnect(context, fail)),
       on,
       mirror(names, call) {
         on(names, call);
         call();
       },
       ask: requests(model, signal),
+      fail,
+      markStale: () => root.classList.add("nbsal-stale"),
     };
     on(["_rev"], () => (failure.hidden = true)); // before the view draws the new result
+    root.append(h("div", { class: "nbsal-columns" }, main, side));
     el.append(root);
     guard(() => build(context));
-    root.append(status(context), footer(context), failure);
+    root.append(failure, ...status(context));
     return () => {
       controller.abort();
       root.remove();
@@ -65,12 +72,12 @@ const listen =
     });
   };
 
-function setter<Traits extends ViewTraits>(model: Model<Traits>, signal: AbortSignal, fail: (text: string) => void) {
+function setter<Traits extends ViewTraits>(model: Model<Traits>, signal: AbortSignal, onClosed: () => void) {
   const check = () => {
     try {
       model.send({}); // unlike a message, a trait that reaches nobody raises no error
     } catch {
-      fail(DISCONNECTED);
+      onClosed();
     }
   };
   const checkSometimes = throttle(check, CHECK_INTERVAL, signal);
@@ -81,61 +88,67 @@ function setter<Traits extends ViewTraits>(model: Model<Traits>, signal: AbortSi
   };
 }
 
+/** Python is gone: what needs it cannot be used any more, and what is shown may be of another text. */
+function disconnect<Traits extends ViewTraits>({ root, markStale }: Context<Traits>, fail: (text: string) => void) {
+  fail(DISCONNECTED);
+  markStale();
+  root.classList.add("nbsal-disconnected");
+  for (const element of root.querySelectorAll<HTMLButtonElement>(".nbsal-tools :is(button, input, select), button.nbsal-class"))
+    element.disabled = true;
+}
+
 /** An error as a sentence; unexpected kinds keep their name. */
 const errorText = (error: unknown) =>
   error instanceof Error && error.name === "Error" ? error.message : String(error);
 
-function status({ get, root, mirror, ask, signal }: Context<ViewTraits>) {
-  const text = h("span");
-  const bar = h("progress", { "aria-label": "Progress" });
-  const cancel = h("button", { signal, click: () => ask("cancel").catch(() => {}) }, "Cancel");
-  const line = h("div", { class: "nbsal-progress", role: "status", hidden: true }, text, bar, cancel);
-  const error = h("p", { class: "nbsal-error", role: "alert" });
-  const words = { computing: "Computing…", cancelling: "Cancelling…", cancelled: "Cancelled.", ready: "", error: "" };
+/** Progress, the error of the last computation, and the last line with the notes and the state. */
+function status({ get, root, mirror, on, ask, signal, live }: Context<ViewTraits>) {
+  const work = h("div", { class: "nbsal-work", hidden: true });
+  const error = h("p", { class: "nbsal-error", role: "alert", hidden: true });
+  const notes = h("div", { class: "nbsal-notes" });
+  const cancel = h("button", { class: "nbsal-link", hidden: true, signal, click: () => ask("cancel").catch(() => {}) }, "Cancel");
+  const state = h("span");
+  const line = h("span", { class: "nbsal-state", role: "status" }, state);
   let timer: ReturnType<typeof setTimeout> | undefined;
+
+  const showWork = (busy: boolean) => {
+    const share = get("progress");
+    work.hidden = cancel.hidden = !busy;
+    work.style.setProperty("--done", share === null ? "100%" : formatPercent(share, 0).replace("\u202f", ""));
+    work.setAttribute("data-progress", share === null ? "" : String(share));
+  };
   const draw = () => {
-    const [state, share] = [get("status"), get("progress")];
-    const busy = state === "computing" || state === "cancelling";
-    const stale = !busy && state !== "ready" && get("_rev") > 0; // the controls no longer match the result
-    root.classList.toggle("nbsal-stale", stale);
-    text.textContent = stale && state === "cancelled" ? "Cancelled; showing the previous result." : words[state];
-    cancel.hidden = state !== "computing";
-    bar.hidden = !busy;
-    if (share === null) bar.removeAttribute("value");
-    else bar.value = share;
+    const status = get("status");
+    const busy = status === "computing" || status === "cancelling";
+    root.classList.toggle("nbsal-stale", status !== "ready" && get("_rev") > 0); // the controls have changed since
+    root.setAttribute("aria-busy", String(busy));
+    const [name, words] = stateOf(get, live);
+    line.dataset.state = name;
+    state.textContent = words;
     clearTimeout(timer);
-    if (busy && line.hidden) timer = setTimeout(() => (line.hidden = false), PROGRESS_DELAY);
-    else line.hidden = !busy && state !== "cancelled";
-    error.textContent = sanitize(get("error") + (stale && state === "error" ? " Showing the previous result." : ""));
+    if (busy && work.hidden) timer = setTimeout(() => showWork(true), PROGRESS_DELAY);
+    else showWork(busy);
+    error.textContent = sanitize(get("error"));
     error.hidden = !get("error");
   };
-  mirror(["status", "progress", "error"], draw);
-  onAbort(signal, () => clearTimeout(timer));
-  return h("div", {}, line, error);
-}
-
-function footer({ get, mirror, ask, live, signal }: Context<ViewTraits>) {
-  const notes = h("div", { class: "nbsal-notes" });
-  const draw = () => notes.replaceChildren(...(get("_result").notes ?? []).map((note) => h("div", {}, note)));
-  const save = async (kind: string) => {
-    try {
-      download(await ask("save", { kind }));
-    } catch (error) {
-      notes.append(h("div", { class: "nbsal-error", role: "alert" }, errorText(error)));
-    }
+  const drawNotes = () => {
+    notes.textContent = sanitize((get("_result").notes ?? []).join(" \u00b7 "));
+    notes.title = get("_result").settings ?? "";
   };
-  const buttons = ["html", "png", "csv"].map((kind) => {
-    const name = kind.toUpperCase();
-    return h("button", { title: `Save as ${name}`, signal, click: () => save(kind) }, name);
-  });
-  mirror(["_rev"], draw);
-  const group = { class: "nbsal-export", role: "group", "aria-label": "Save as" };
-  return h("footer", { class: "nbsal-footer" }, notes, live && h("div", group, "Save as ", ...buttons));
+  mirror(["status", "progress", "error"], draw);
+  on(["_rev"], draw);
+  mirror(["_rev"], drawNotes);
+  onAbort(signal, () => clearTimeout(timer));
+  return [work, error, h("footer", { class: "nbsal-footer" }, notes, h("span", { class: "nbsal-state-line" }, line, cancel))];
 }
 
-function download({ mime, name, content }: SavedFile) {
-  const bytes = mime.startsWith("text/") ? content : Uint8Array.from(atob(content), (c) => c.charCodeAt(0));
-  const url = URL.createObjectURL(new Blob([bytes], { type: mime }));
-  h("a", { href: url, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
+function stateOf(get: Context<ViewTraits>["get"], live: boolean): [string, string] {
+  if (!live) return ["snapshot", "Snapshot \u00b7 run the cell to change it"];
+  const [status, progress, seconds] = [get("status"), get("progress"), get("_seconds")];
+  const share = progress === null ? "" : ` ${formatPercent(progress, 0)}`;
+  if (status === "computing") return [status, progress === null ? "Updating\u2026" : `Computing\u2026${share}`];
+  if (status === "cancelling") return [status, "Stopping\u2026"];
+  if (status === "cancelled") return [status, get("_rev") ? "Cancelled; showing the result before" : "Cancelled"];
+  if (status === "error") return [status, "Not computed"];
+  return ["ready", get("_rev") && seconds !== null ? `Up to date \u00b7 ${seconds.toFixed(1)} s` : "Ready"];
 }

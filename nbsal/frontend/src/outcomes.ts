@@ -1,4 +1,4 @@
-// The model's decision: a bar for each class with its probability; a click explains that class.
+// The classes with their probabilities; a click explains that class.
 
 import { closest, h } from "./dom";
 import type { Side } from "./explainer-controls";
@@ -7,39 +7,46 @@ import type { Decision } from "./traits";
 
 type Explained = Pick<Decision, "probabilities" | "prediction" | "target">;
 
+const LISTED = 6;
+
 export function outcomes({ target, choices }: Pick<Side, "target" | "choices">) {
   let names: string[] = [];
+  let unfolded = false;
+  let latest: Explained | null = null;
   const onClick = (event: MouseEvent) => {
     const button = closest(event, "button");
     if (!button) return;
     const name = names[Number(button.dataset.outcome)];
-    target.set(target.get() === name ? null : name);
+    if (name === undefined) {
+      unfolded = true;
+      if (latest) draw(latest);
+    } else target.set(target.get() === name || (target.get() === null && name === latest?.prediction) ? null : name);
   };
-  const properties = { class: "nbsal-outcomes", role: "group", "aria-label": "Prediction" };
+  const properties = { class: "nbsal-classes", role: "group", "aria-label": "Explain" };
   const node = h("div", { ...properties, signal: target.signal, click: onClick });
 
   const drawOutcome = (name: string, share: number, k: number, explained: Explained) => {
     const { labels, task } = choices.get();
-    const bar = h("span", { class: "nbsal-bar" });
-    bar.style.width = `${100 * share}%`;
-    const percent = h("span", { class: "nbsal-share" }, formatPercent(share));
-    const content = [h("span", { class: "nbsal-name" }, name), percent, bar];
-    const kind = name === explained.prediction ? "nbsal-outcome nbsal-predicted" : "nbsal-outcome";
-    if (!target.live || !(labels.includes(name) || task === "next-token")) return h("div", { class: kind }, ...content);
-    const state = { "aria-pressed": String(name === explained.target), "data-outcome": k };
-    return h("button", { class: kind, title: `Explain ${name}`, ...state }, ...content);
+    const bar = h("i");
+    bar.style.setProperty("--p", `${100 * share}%`);
+    const content = [h("span", { class: "nbsal-name" }, name), bar, h("span", {}, formatPercent(share))];
+    const state = { class: "nbsal-class", "aria-pressed": String(name === explained.target) };
+    if (!target.live || !(labels.includes(name) || task === "next-token"))
+      return h("span", { class: "nbsal-class" }, ...content);
+    const predicted = name === explained.prediction;
+    const title = predicted ? `What speaks for ${name}` : `Why not ${name}? Explain it instead`;
+    return h("button", { ...state, title, "data-outcome": k }, ...content);
   };
-  return {
-    node,
-    draw(explained: Explained) {
-      const { probabilities, prediction } = explained;
-      names = probabilities.map(([name]) => name);
-      const bars = probabilities.map(([name, share], k) => drawOutcome(name, share, k, explained));
-      // The target of a span also says where it stands: "in 1889 [3:5]".
-      const same = explained.target === prediction || (!bars.length && explained.target.startsWith(`${prediction} [`));
-      const parts = [!bars.length && `Prediction: ${prediction}`, !same && `Target: ${explained.target}`];
-      const text = parts.filter(Boolean).join(", ");
-      node.replaceChildren(...bars, ...(text ? [h("span", {}, text)] : []));
-    },
-  };
+  function draw(explained: Explained) {
+    latest = explained;
+    const { probabilities } = explained;
+    names = probabilities.map(([name]) => name);
+    node.hidden = !names.length;
+    const listed = unfolded || names.length <= LISTED + 1 ? probabilities : probabilities.slice(0, LISTED);
+    const pills = listed.map(([name, share], k) => drawOutcome(name, share, k, explained));
+    const more = names.length - listed.length;
+    const rest = more ? [h("button", { class: "nbsal-link" }, `${more} more\u2026`)] : [];
+    node.replaceChildren(h("span", { class: "nbsal-quiet" }, "Explain"), ...pills, ...rest);
+  }
+  return { node, draw };
 }

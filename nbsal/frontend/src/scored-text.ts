@@ -1,12 +1,13 @@
-// A text with its scores as shades, which is read, searched and selected by mouse and keys.
+// A text with its scores as shades, which is read, searched, selected and edited by mouse and keys.
 
 import { LINEAR, type Shade, shade, UNSHADED } from "./colour";
 import type { Context } from "./context";
-import { closest, consume, h, liveRegion, sanitize, throttle, uniqueId } from "./dom";
-import { formatScore } from "./format";
+import { closest, consume, h, sanitize, throttle, uniqueId } from "./dom";
+import { marksAfterEdit } from "./edited";
 import { nextItem } from "./keyboard";
 import { blocks, range } from "./layout";
 import { gapsOf, largestOf, type Mark, ranks, totals } from "./marks";
+import { type Readout, readoutLine } from "./readout";
 import type { ExplanationTraits } from "./traits";
 
 export const LONG = 400; // marks from which a text scrolls by itself and has a minimap
@@ -15,42 +16,55 @@ const HOVER_INTERVAL = 60; // ms between two hovers sent to Python
 type TextContext = Context<ExplanationTraits>;
 type Modifiers = Pick<MouseEvent, "shiftKey" | "ctrlKey" | "metaKey">;
 
+/** A text as it was explained. */
+interface Layout {
+  marks: Mark[];
+  parts: string[];
+  /** First and last token of an answer span. */
+  answer: [number, number] | null;
+}
+
 /** Send Python the token under the pointer. */
 export const hoverSender = ({ set, signal }: TextContext) =>
   throttle((hover: number | null) => set({ hover }), HOVER_INTERVAL, signal);
 
 export type ScoredText = ReturnType<typeof scoredText>;
 
-/** @param readout where the token under the pointer or the keys is described */
-export function scoredText(context: TextContext, label = "Tokens", readout = liveRegion()) {
+/** @param readout where the word under the pointer or the keys is described */
+export function scoredText(context: TextContext, label = "The text, word by word", readout: Readout = readoutLine()) {
   const { get, on, set, signal } = context;
   const uid = uniqueId();
-  let marks: Mark[] = [];
+  let explained: Layout = { marks: [], parts: [], answer: null };
+  let marks: Mark[] = []; // on display: those of the explained text that an edit left whole
+  let parts: string[] = [];
   let spans: HTMLElement[] = [];
-  let names: string[] = [];
   let scores: number[] = [];
   let shades: Shade[] = []; // what the spans have now
-  let rankCache: number[] | null = null;
+  let order: number[] = []; // rank of each mark
+  let painted: [ArrayLike<number>, typeof LINEAR, number | undefined] = [[], LINEAR, undefined];
   let markOf = new Map<number, number>(); // token -> mark
   let selected = new Set<number>();
   let active = 0;
   let anchor = 0;
+  let pointed = -1;
 
-  const rankOf = () => (rankCache ??= ranks(scores));
   const markAt = (event: Event) => Number(closest(event, ".nbsal-mark")?.dataset.mark ?? -1);
-  const describe = (k: number) => {
-    readout.textContent = marks[k]
-      ? `${k + 1} of ${marks.length}: ${names[k]}, ${formatScore(scores[k])}, rank ${rankOf()[k]}`
-      : "";
+  const textOf = (k: number) => parts[marks[k].part].slice(marks[k].start, marks[k].end);
+  const weighed = (k: number) => ({ text: textOf(k), score: scores[k], part: marks[k].part, rank: order[k] });
+  /** Describe what is under the pointer, else what is selected. */
+  const describe = () => {
+    const ks = marks[pointed] ? [pointed] : [...selected].sort((a, b) => a - b);
+    const pieces = ks.length === 1 ? marks[ks[0]].tokens : [];
+    readout.draw(ks.map(weighed), { largest: largestOf(scores), count: marks.length, pieces });
   };
 
   const select = (ks: number[]) => set({ selection: ks.flatMap((k) => marks[k].tokens).sort((a, b) => a - b) });
   const activate = (k: number) => {
     spans[active]?.classList.remove("nbsal-active");
-    active = k;
+    active = pointed = k;
     spans[k]?.classList.add("nbsal-active");
     node.setAttribute("aria-activedescendant", `${uid}-${k}`);
-    describe(k);
+    describe();
   };
   const toggle = (k: number, { shiftKey, ctrlKey, metaKey }: Modifiers) => {
     if (shiftKey) select(range(anchor, k));
@@ -76,8 +90,14 @@ export function scoredText(context: TextContext, label = "Tokens", readout = liv
   const onPointerOver = (event: PointerEvent) => {
     const k = markAt(event);
     if (k < 0) return;
-    describe(k);
+    pointed = k;
+    describe();
     hover(marks[k].tokens[0]);
+  };
+  const onPointerLeave = () => {
+    pointed = -1;
+    describe();
+    hover(null);
   };
   /** The mark nearest to the one `from`, in the line above or below. */
   const markInNextLine = (from: number, direction: 1 | -1) => {
@@ -96,9 +116,9 @@ export function scoredText(context: TextContext, label = "Tokens", readout = liv
     return best;
   };
   const marksByRank = () => {
-    const order: number[] = [];
-    for (const [k, rank] of rankOf().entries()) order[rank - 1] = k;
-    return order;
+    const byRank: number[] = [];
+    for (const [k, rank] of order.entries()) byRank[rank - 1] = k;
+    return byRank;
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const k = nextItem(event, active, marks.length, { ranked: marksByRank, line: markInNextLine });
@@ -123,9 +143,10 @@ export function scoredText(context: TextContext, label = "Tokens", readout = liv
     click: onClick,
     pointerup: onPointerUp,
     pointerover: onPointerOver,
-    pointerleave: () => hover(null),
+    pointerleave: onPointerLeave,
     keydown: onKeyDown,
     focus: () => activate(active),
+    blur: onPointerLeave,
   });
 
   const drawSelection = () => {
@@ -134,6 +155,7 @@ export function scoredText(context: TextContext, label = "Tokens", readout = liv
     for (const k of next) spans[k]?.setAttribute("aria-selected", "true");
     next.delete(-1);
     selected = next;
+    describe();
   };
   const drawHover = () => {
     node.querySelector(".nbsal-hover")?.classList.remove("nbsal-hover");
@@ -143,65 +165,91 @@ export function scoredText(context: TextContext, label = "Tokens", readout = liv
   on(["selection"], drawSelection);
   on(["hover"], drawHover);
 
-  const drawMark = (mark: Mark, k: number, text: string, answer: [number, number] | null) => {
+  const drawMark = ({ tokens }: Mark, k: number) => {
+    const { answer } = explained;
     const span = document.createElement("span");
-    const answers = answer && mark.tokens[0] <= answer[1] && mark.tokens[mark.tokens.length - 1] >= answer[0];
+    const answers = answer && tokens[0] <= answer[1] && tokens[tokens.length - 1] >= answer[0];
     span.className = answers ? "nbsal-mark nbsal-answer" : "nbsal-mark";
     span.id = `${uid}-${k}`;
     span.dataset.mark = String(k);
     span.setAttribute("role", "option");
     span.setAttribute("aria-selected", "false");
-    span.textContent = text;
+    span.textContent = sanitize(textOf(k));
     return span;
+  };
+  const drawBlock = (first: number, end: number, gaps: string[], tails: string[]) => {
+    const box = h("div", { class: "nbsal-block", dir: "auto", role: "presentation" });
+    const { part } = marks[first];
+    const continues = marks[first - 1]?.part === part;
+    for (let k = first; k < end; k++) box.append(k === first && continues ? "" : sanitize(gaps[k]), spans[k]);
+    // The gap after a block ends its last line: no line begins with a space.
+    const cut = get("_tokens").cut ?? false;
+    box.append(marks[end]?.part === part ? sanitize(gaps[end]) : textAfter(tails[part], cut));
+    return box;
+  };
+  const draw = () => {
+    shades = [];
+    markOf = new Map(marks.flatMap((mark, k) => mark.tokens.map((i) => [i, k])));
+    const { gaps, tails } = gapsOf(marks, parts);
+    spans = marks.map(drawMark);
+    const starts = blocks(marks, gaps, textOf);
+    const boxes = parts.map((text, part) => {
+      const inside = starts.flatMap((first, b) =>
+        marks[first].part === part ? [drawBlock(first, starts[b + 1] ?? marks.length, gaps, tails)] : [],
+      );
+      const content = inside.length ? inside : [h("div", { class: "nbsal-block", dir: "auto" }, text || "\u200b")];
+      return h("div", { class: "nbsal-part", role: "presentation" }, ...content);
+    });
+    node.classList.toggle("nbsal-in-blocks", starts.length > parts.length);
+    node.replaceChildren(...boxes);
+    pointed = -1;
+    selected = new Set();
+    active = Math.min(active, Math.max(0, marks.length - 1));
+  };
+  const paint = () => {
+    const [values, scale, top] = painted;
+    scores = totals(marks, values);
+    order = ranks(scores.map(Math.abs));
+    const largest = top ?? largestOf(totals(explained.marks, values));
+    shades = spans.map((span, k) => {
+      const before = shades[k] ?? UNSHADED;
+      const now = shade(scores[k], largest, scale);
+      if (now.strength !== before.strength) span.style.setProperty("--s", String(now.strength));
+      if (now.against !== before.against) span.classList.toggle("nbsal-against", now.against);
+      if (now.faint !== before.faint) span.classList.toggle("nbsal-faint", now.faint);
+      return now;
+    });
+    drawSelection();
+    return { scores, largest };
   };
 
   return {
     node,
     readout,
-    /** Lay out a text, with the tokens of an answer span marked. */
-    layOut(next: Mark[], parts: string[], nameOf: (k: number) => string, answer: [number, number] | null = null) {
-      marks = next;
-      rankCache = null;
-      shades = [];
-      markOf = new Map(marks.flatMap((mark, k) => mark.tokens.map((i) => [i, k])));
-      const { gaps, tails } = gapsOf(marks, parts);
-      const cut = get("_tokens").cut ?? false;
-      const textOf = (k: number) => sanitize(parts[marks[k].part].slice(marks[k].start, marks[k].end));
-      names = marks.map((_, k) => nameOf(k));
-      spans = marks.map((mark, k) => drawMark(mark, k, textOf(k), answer));
-      const starts = blocks(marks, gaps, textOf);
-      const boxes = starts.map((first, b) => {
-        const box = h("div", { class: "nbsal-block", dir: "auto", role: "presentation" });
-        const end = starts[b + 1] ?? marks.length;
-        const { part } = marks[first];
-        const continues = marks[first - 1]?.part === part;
-        for (let k = first; k < end; k++) box.append(k === first && continues ? "" : sanitize(gaps[k]), spans[k]);
-        // The gap after a block ends its last line: no line begins with a space.
-        box.append(marks[end]?.part === part ? sanitize(gaps[end]) : textAfter(tails[part], cut));
-        return box;
-      });
-      node.classList.toggle("nbsal-long", marks.length >= LONG);
-      node.classList.toggle("nbsal-in-blocks", boxes.length > parts.length);
-      node.replaceChildren(...boxes);
-      readout.textContent = "";
-      selected = new Set();
-      active = Math.min(active, Math.max(0, marks.length - 1));
-      drawSelection();
+    /** Whether the text is so long that it scrolls by itself. */
+    long: () => marks.length >= LONG,
+    /** Lay out a text as it was explained. */
+    layOut(next: Layout) {
+      explained = next;
+      [marks, parts] = [next.marks, next.parts];
+      painted = [[], LINEAR, undefined];
+      draw();
+    },
+    /** Show the text as it is typed: words before and after the edit keep their shades until the next result. */
+    edit(texts: string[]) {
+      if (texts.length === parts.length && texts.every((text, part) => text === parts[part])) return;
+      marks = marksAfterEdit(explained.marks, explained.parts, texts);
+      parts = texts;
+      draw();
+      paint();
     },
     /** Colour the text by a score for each token; `top` is the score with full colour, by default the largest. */
     paint(values: ArrayLike<number>, scale = LINEAR, top?: number) {
-      scores = totals(marks, values);
-      rankCache = null;
-      const largest = top ?? largestOf(scores);
-      shades = spans.map((span, k) => {
-        const before = shades[k] ?? UNSHADED;
-        const now = shade(scores[k], largest, scale);
-        if (now.css !== before.css) span.style.backgroundColor = now.css;
-        if (now.against !== before.against) span.classList.toggle("nbsal-against", now.against);
-        return now;
-      });
-      return { scores, largest };
+      painted = [values, scale, top];
+      return paint();
     },
+    /** The words or tokens on display with their scores. */
+    words: () => marks.map((_, k) => weighed(k)),
     /** Scroll to a mark. */
     reveal(k: number) {
       activate(k);
@@ -212,4 +260,4 @@ export function scoredText(context: TextContext, label = "Tokens", readout = liv
 
 /** The text after the last token; if it was cut, the model did not read it. */
 const textAfter = (tail: string, cut: boolean) =>
-  cut && tail.trim() ? h("span", { class: "nbsal-unread", title: "Not read by the model" }, tail) : sanitize(tail);
+  cut && tail.trim() ? h("span", { class: "nbsal-unread", title: "Beyond what the model reads" }, tail) : sanitize(tail);

@@ -8,7 +8,7 @@ export function search({ signal }: { signal: AbortSignal }, text: Pick<ScoredTex
   let current = -1;
   const count = h("output");
   const drawCount = () => {
-    const position = matches.length ? `${current + 1} of ${matches.length}` : "No matches";
+    const position = matches.length ? `${current + 1} of ${matches.length}` : "Not found";
     count.textContent = input.value ? position : "";
   };
   const find = () => {
@@ -34,7 +34,7 @@ export function search({ signal }: { signal: AbortSignal }, text: Pick<ScoredTex
     text.reveal(matches[current]);
     drawCount();
   };
-  const properties = { type: "search", placeholder: "Find in text", "aria-label": "Find in the text" };
+  const properties = { type: "search", placeholder: "Find in text\u2026", "aria-label": "Find in the text" };
   const input = h("input", { ...properties, signal, input: find, keydown: onKeyDown });
   return { node: h("span", { class: "nbsal-search" }, input, count), refresh: find };
 }

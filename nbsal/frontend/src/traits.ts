@@ -16,8 +16,26 @@ export type Scale = "own" | "shared";
 export type Status = "ready" | "computing" | "cancelling" | "cancelled" | "error";
 /** A class, a token, a span, a position with its label, a contrast of two classes; null is the prediction. */
 export type Target = string | number | (string | number | null)[] | { contrast: (string | number)[] } | null;
-/** Name, family, whether it explains one layer, whether it decodes through the LM head. */
-export type MethodChoice = [string, string, boolean, boolean];
+/** A method that may be chosen. */
+export interface MethodChoice {
+  /** In code. */
+  name: string;
+  /** On screen. */
+  label: string;
+  /** What it shows, in a sentence. */
+  summary: string;
+  paper: string;
+  /** For a text of typical length. */
+  cost: string;
+  /** Whether its scores have both signs. */
+  signed: boolean;
+  /** Whether it explains one layer, and decodes it through the LM head. */
+  layered: boolean;
+  decodes: boolean;
+  group: "recommended" | "more" | "published";
+  /** Why it cannot explain this model, or "". */
+  unavailable: string;
+}
 /** Block and head. */
 export type Head = [number, number];
 export type Game = "hiding" | "revealing";
@@ -43,6 +61,12 @@ export interface Decision {
   /** First and last token of an answer span. */
   answer: [number, number] | null;
   notes: string[];
+  /** All settings, for a tooltip. */
+  settings: string;
+  /** Whether the scores depend on the target. */
+  about_target: boolean;
+  /** What the scores measure. */
+  unit: string;
 }
 
 export interface Result extends Decision {
@@ -62,7 +86,9 @@ export interface ViewTraits {
   _live: boolean;
   /** Counts results: a view redraws when it changes. */
   _rev: number;
-  _result: { notes?: string[] };
+  _result: { notes?: string[]; settings?: string };
+  /** How long the last result took. */
+  _seconds: number | null;
 }
 
 /** Traits of a view that shows the scores of one text. */

@@ -13,5 +13,5 @@ test("scores are short and signed", () => {
 });
 
 test("shares are percentages", () => {
-  assert.deepEqual([formatPercent(0.9982), formatPercent(0.5, 0)], ["99.8%", "50%"]);
+  assert.deepEqual([formatPercent(0.9982), formatPercent(0.5, 0)], ["99.8\u202f%", "50\u202f%"]);
 });

@@ -9,6 +9,7 @@ declare module "node:assert/strict" {
     notEqual(actual: unknown, expected: unknown, message?: string): void;
     deepEqual(actual: unknown, expected: unknown, message?: string): void;
     ok(value: unknown, message?: string): void;
+    match(value: string, pattern: RegExp, message?: string): void;
     throws(call: () => unknown, error?: RegExp): void;
     rejects(promise: Promise<unknown>, error?: RegExp): Promise<void>;
   };

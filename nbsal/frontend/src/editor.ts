@@ -1,0 +1,109 @@
+// An editor that lies over the text: its letters are transparent, so that the shaded text under it shows through.
+
+import { type Binding } from "./context";
+import { consume, h, onAbort, throttle } from "./dom";
+import type { ScoredText } from "./scored-text";
+import type { Text } from "./traits";
+
+const SEND_INTERVAL = 90; // ms between two texts sent to Python
+const PLACEHOLDER = "A sentence or two\u2026";
+
+export function textEditor(binding: Binding<Text>, text: Pick<ScoredText, "node" | "edit" | "long">, stale: () => void) {
+  const { get, set, mirror, live, signal } = binding;
+  const layer = h("div", { class: "nbsal-editors", hidden: true });
+  const page = h("div", { class: "nbsal-page" }, text.node, layer);
+  const button = h("button", { class: "nbsal-button", hidden: !live, signal, click: () => open(Boolean(layer.hidden)) }, "Edit text");
+  let areas: HTMLTextAreaElement[] = [];
+  let latest: Text = "";
+  let composing = false;
+
+  const values = () => areas.map((area) => area.value);
+  const send = () => {
+    latest = areas.length > 1 ? [areas[0].value, areas[1].value] : areas[0].value;
+    set(latest);
+  };
+  const sendSoon = throttle(send, SEND_INTERVAL, signal);
+  const place = () => {
+    page.classList.toggle("nbsal-scrolls", text.long());
+    for (const [i, area] of areas.entries()) {
+      const part = text.node.children[i] as HTMLElement | undefined;
+      if (!part) continue;
+      area.style.top = `${part.offsetTop}px`;
+      area.style.height = `${part.offsetHeight}px`;
+    }
+  };
+  const onInput = () => {
+    text.edit(values());
+    place();
+    stale();
+    if (!composing) sendSoon();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    event.stopPropagation();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
+    if (event.key === "Escape") open(false);
+  };
+  const compose = (now: boolean) => () => {
+    composing = now;
+    if (!now) onInput();
+  };
+  const textArea = (label: string) =>
+    h("textarea", {
+      class: "nbsal-editor",
+      rows: 1,
+      "aria-label": label,
+      placeholder: PLACEHOLDER,
+      spellcheck: "false",
+      dir: "auto",
+      signal,
+      input: onInput,
+      keydown: onKeyDown,
+      compositionstart: compose(true),
+      compositionend: compose(false),
+    });
+  function open(editing: boolean) {
+    if (!live) return;
+    layer.hidden = !editing;
+    page.classList.toggle("nbsal-editing", editing);
+    button.textContent = editing ? "Done" : "Edit text";
+    text.node.tabIndex = editing ? -1 : 0;
+    place();
+    if (editing) areas[0]?.focus({ preventScroll: true });
+    else text.node.focus({ preventScroll: true });
+  }
+  /** Follow a text that Python or a link has set. */
+  const follow = () => {
+    const now = [get()].flat();
+    if (areas.length !== now.length) {
+      areas = (now.length > 1 ? ["First text", "Second text"] : ["Text"]).map(textArea);
+      layer.replaceChildren(...areas);
+    }
+    if (JSON.stringify(get()) === JSON.stringify(latest)) return;
+    latest = get();
+    for (const [i, area] of areas.entries()) area.value = now[i];
+  };
+  mirror(follow);
+  text.node.addEventListener("dblclick", () => open(true), { signal });
+  text.node.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.key.toLowerCase() !== "e" || event.ctrlKey || event.metaKey || event.altKey) return;
+      open(true);
+      consume(event);
+    },
+    { signal },
+  );
+  const resizeObserver = new ResizeObserver(place);
+  resizeObserver.observe(page);
+  onAbort(signal, () => resizeObserver.disconnect());
+
+  return {
+    page,
+    button,
+    /** Show the text as typed over the result of an older one, and put the editor over it. */
+    refresh() {
+      if (live && areas.length) text.edit(values());
+      place();
+    },
+  };
+}

@@ -1,0 +1,89 @@
+// One text and what explains it: the headline, the shaded text, its readout and legend, the classes and the tools.
+
+import { bind, type Context } from "./context";
+import { colourScale, displayMenu } from "./display";
+import { h } from "./dom";
+import { textEditor } from "./editor";
+import { firstSide, methodControls, selectionButton, topSetting } from "./explainer-controls";
+import type { Explanation } from "./explanation";
+import { headline, type Outcome, phraseNodes } from "./headline";
+import { legend } from "./legend";
+import { type Mark, marksOf } from "./marks";
+import { minimap } from "./minimap";
+import { outcomes } from "./outcomes";
+import { saveMenu } from "./save";
+import { scoredText } from "./scored-text";
+import { search } from "./search";
+import { shareBar } from "./share-bar";
+import type { Decision, Level, ShadedTraits } from "./traits";
+
+const EMPTY = "Type a text; the answer appears here.";
+
+export function reading(context: Context<ShadedTraits>, settings: (Node | string)[][] = []) {
+  const { get, mirror } = context;
+  const side = firstSide(context);
+  const answer = h("p", { class: "nbsal-headline", "aria-live": "polite" });
+  const text = scoredText(context);
+  const editor = textEditor(bind(context, "text"), text, context.markStale);
+  const [colours, share, decision] = [legend(), shareBar(), outcomes(side)];
+  const map = minimap(context, (at) => text.reveal(Math.round(at * (marks.length - 1))));
+  const finder = search(context, text);
+  let marks: Mark[] = [];
+  let laidOut: unknown[] = [];
+
+  const layOut = ({ tokens, parts, answer }: Explanation, level: Level) => {
+    if (tokens === laidOut[0] && level === laidOut[1]) return;
+    laidOut = [tokens, level];
+    marks = marksOf(tokens, level);
+    text.layOut({ marks, parts, answer });
+    finder.refresh();
+  };
+  mirror(["text"], () => {
+    if (!get("_tokens").parts) answer.replaceChildren([get("text")].flat().some(Boolean) ? "" : EMPTY);
+  });
+  const tools = h(
+    "div",
+    { class: "nbsal-tools" },
+    ...methodControls(side),
+    editor.button,
+    ...selectionButton(context, side),
+    finder.node,
+    h("span", { class: "nbsal-grow" }),
+    displayMenu(context, [...settings, topSetting(side)]),
+    saveMenu(context),
+  );
+  const line = h("div", { class: "nbsal-read" }, text.readout.node, colours.node);
+  return {
+    nodes: [answer, map.node, editor.page, line, share.node, decision.node, tools],
+    text,
+    /** Draw a row of scores; `top` is the score with full colour. Return the words and tokens with their scores. */
+    draw(explanation: Explanation, row: Float64Array, top?: number) {
+      layOut(explanation, get("level"));
+      const scale = colourScale(context);
+      const { scores, largest } = text.paint(row, scale, top);
+      const words = text.words();
+      answer.replaceChildren(...phraseNodes(headline(outcomeOf(explanation, explanation.parts.length), words)));
+      const strongest = words.find(({ rank }) => rank === 1);
+      colours.draw(largest, scale, scores.some((score) => score < 0), strongest?.text ?? "");
+      share.draw(explanation.tokens, row);
+      decision.draw(explanation);
+      map.node.hidden = finder.node.hidden = !text.long();
+      if (text.long()) map.draw(scores, largest, scale);
+      editor.refresh();
+      return { marks, words };
+    },
+  };
+}
+
+/** What the headline says of a decision. */
+export function outcomeOf({ prediction, target, probabilities, about_target }: Decision, parts: number): Outcome {
+  const of = (name: string) => probabilities.find(([label]) => label === name)?.[1] ?? null;
+  return {
+    prediction,
+    target,
+    probability: of(prediction),
+    targetProbability: of(target),
+    aboutTarget: about_target,
+    parts,
+  };
+}

@@ -1,0 +1,132 @@
+"""How methods are named and described on screen: a label, a sentence, the cost in words, and which to try first."""
+
+import inspect
+from dataclasses import dataclass
+
+from nbsal.methods.base import Method
+from nbsal.methods.cost import evaluate
+
+# The methods to try first, in this order: label, what it shows.
+RECOMMENDED = {
+    "decoded-gradcam": (
+        "Decoded Grad-CAM",
+        "Reads one hidden layer: which words it holds, and how much they count. A good start.",
+    ),
+    "decoded-gradxact": (
+        "Decoded gradient × activation",
+        "The same reading, with what speaks against as well.",
+    ),
+    "gradxact": (
+        "Gradient × input",
+        "How the score would move with each word. The quickest; restless on long texts.",
+    ),
+    "integrated": (
+        "Integrated gradients",
+        "Gradients added up from an empty text to yours; the scores sum to the change they explain.",
+    ),
+    "occlusion": ("Occlusion", "Takes each word away and measures what changes."),
+    "shapley": ("Shapley values", "Shares the change fairly among the words, over random orders. Thorough and slow."),
+    "lime": ("LIME", "Fits a simple rule to 100 versions of the text with words missing."),
+    "mask-lrp": (
+        "Mask-LRP",
+        "Passes relevance through the attention heads you choose; goes with the heads view.",
+    ),
+}
+# These take the first two places for models without an LM head.
+WITHOUT_LM_HEAD = {
+    "gradcam": ("Grad-CAM", "Evidence for the target in each position of one hidden layer. A good start."),
+    "transformer-attribution": (
+        "Attention relevance",
+        "Follows relevance and attention through all blocks to the words. For only.",
+    ),
+}
+LABELS = {
+    "raw-attention": "Attention of the last block",
+    "rollout": "Attention rollout",
+    "attention-cam": "Attention CAM",
+    "attention-gradcam": "Attention Grad-CAM",
+    "attcat": "AttCAT",
+    "gae": "GAE",
+    "alti": "ALTI",
+    "simple": "Gradient",
+    "decoded-simple": "Decoded gradient",
+    "smooth": "SmoothGrad",
+    "gradient-shap": "GradientShap",
+    "deeplift-shap": "DeepLiftShap",
+    "random": "Random (to compare with)",
+    "lrp": "LRP",
+    "attn-lrp": "AttnLRP",
+    "partial-lrp": "Partial LRP",
+}
+SUFFIXES = {
+    "published": "Song et al. 2024",
+    "equations": "by the equations",
+    "chefer": "Chefer et al. 2021",
+    "allennlp": "AllenNLP",
+    "thermostat": "ThermoStat",
+}
+SIGNED = ("signed", "sums_to_change", "sums_to_change_on_average", "not_complete")  # properties of signed scores
+
+
+@dataclass(frozen=True)
+class Label:
+    """How one method appears in a list of methods; `group` is recommended, more or published."""
+
+    label: str
+    summary: str
+    group: str
+
+
+def describe(method: Method, decodes: bool = True) -> Label:
+    """How a method appears on screen, for a model with an LM head (`decodes`) or without one.
+
+    >>> from nbsal.methods import catalogue
+    >>> describe(catalogue.create("lrp@chefer"))
+    Label(label='LRP · Chefer et al. 2021', summary='...', group='published')
+    """
+    first = RECOMMENDED if decodes else WITHOUT_LM_HEAD | RECOMMENDED
+    if method.name in first:
+        return Label(*first[method.name], "recommended")
+    summary = (inspect.getdoc(type(method)) or "").split("\n\n")[0].replace("\n", " ")
+    return Label(label_of(method.name), summary, "published" if "@" in method.name else "more")
+
+
+def label_of(name: str) -> str:
+    """The name of a method on screen; a name that is not in the catalogue stays as it is.
+
+    >>> label_of("decoded-gradcam"), label_of("mask-lrp@published")
+    ('Decoded Grad-CAM', 'Mask-LRP · Song et al. 2024')
+    """
+    base, _, variant = name.partition("@")
+    known = {key: label for key, (label, _) in (RECOMMENDED | WITHOUT_LM_HEAD).items()} | LABELS
+    label = known.get(base, base)
+    return f"{label} · {SUFFIXES.get(variant, variant)}" if variant else label
+
+
+def cost_words(method: Method) -> str:
+    """The cost of a method in passes through the model: a pass is a forward with its backward one.
+
+    >>> from nbsal.methods import catalogue
+    >>> cost_words(catalogue.create("gradcam")), cost_words(catalogue.create("occlusion"))
+    ('1 pass', '1 pass per word')
+    """
+    sizes = {name: value for name, value in method.parameters().items() if isinstance(value, int)}
+    words = {"tokens": 0, "content tokens": 0, "units": 0, "baselines": 1, "token baselines": 0}
+    none, many = (
+        evaluate(method.cost.forwards, words | sizes | {"tokens": n, "content tokens": n, "units": n}) for n in (1, 101)
+    )
+    per_word = round((many - none) / 100)
+    if per_word:
+        return f"{per_word} {'pass' if per_word == 1 else 'passes'} per word"
+    passes = max(1, round(none) if method.cost.relevance == 0 else none + 3 * method.cost.relevance)
+    return f"{passes} {'pass' if passes == 1 else 'passes'}"
+
+
+def is_signed(method: Method) -> bool:
+    """Whether the scores of a method speak for and against the target."""
+    return "nonnegative" not in method.promise
+
+
+def about_target(method: Method) -> bool:
+    """Whether the scores of a method depend on what is explained."""
+    return "not_about_target" not in method.promise
