@@ -165,14 +165,14 @@ class Browse(CorpusView):
         }
         if result.opened is None:
             return {"_table": table, "_tokens": {}, "_scores": b"", "_result": {"notes": result.notes()}}
-        scores, scales = wire.scores([result.opened.scores])
+        scores = wire.scores([result.opened.scores])
         decision = wire.decision(result.opened, self.subject)
         notes = [*result.notes(), *decision["notes"]]
         return {
             "_table": table,
             "_tokens": wire.tokens(result.opened.row),
             "_scores": scores,
-            "_result": decision | {"scales": scales, "notes": notes},
+            "_result": decision | {"notes": notes},
         }
 
     def render_html(self) -> str:

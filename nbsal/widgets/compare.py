@@ -184,12 +184,12 @@ class Compare(ShadedView):
 
     def publish(self, result: ComparedPair) -> dict[str, Any]:
         first, second = result.first, result.second
-        scores, scales = wire.scores([first.scores, second.scores])
+        scores = wire.scores([first.scores, second.scores])
         traits = super().publish(first)
         notes = {"agreement": result.agreement_text(), "notes": result.provenance_notes()}
         return traits | {
             "_scores": scores,
-            "_result": traits["_result"] | {"scales": scales} | notes,
+            "_result": traits["_result"] | notes,
             "_other": wire.decision(second, None if self.subject is None else self.other.subject),
             "agreement": result.agreement,
         }

@@ -113,9 +113,9 @@ class ExplainerView(View):
 
     def publish(self, result: Any) -> dict[str, Any]:
         rows = result.scores if result.scores.ndim == 2 else [result.scores]
-        scores, scales = wire.scores(rows)
+        scores = wire.scores(rows)
         decision = wire.decision(result, self.subject)
-        return {"_tokens": wire.tokens(result.row), "_scores": scores, "_result": decision | {"scales": scales}}
+        return {"_tokens": wire.tokens(result.row), "_scores": scores, "_result": decision}
 
 
 class ShadedView(ExplainerView):

@@ -75,8 +75,7 @@ class LayersPart(Part):
     def publish(self, value: LayerSaliency | str | None) -> dict[str, Any]:
         if not isinstance(value, LayerSaliency):
             return {"_layers": {"why": value} if value else {}}
-        scores, scales = wire.scores(list(value.scores))
-        return {"_layers": {"scores": scores, "scales": scales}}
+        return {"_layers": {"scores": wire.scores(list(value.scores))}}
 
 
 def heatmap_png(layers: LayerSaliency) -> bytes:

@@ -1,7 +1,7 @@
-"""Results packed for the page: tokens as little-endian arrays, scores as rows of int16.
+"""Results packed for the page: tokens and scores as little-endian arrays.
 
 The page decodes them in `frontend/src/decode.ts`; no other code reads these bytes. A token takes nine bytes, each of
-its scores two more; the name of a token is sent only if the text does not tell it.
+its scores four more; the name of a token is sent only if the text does not tell it.
 """
 
 import re
@@ -15,7 +15,7 @@ from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
 from nbsal.saliency import Explanation, Floats
 
-FULL = 32767  # the int16 that stands for the largest absolute score of a row
+LARGEST = float(np.finfo(np.float32).max)
 LIKELIEST = 12  # outcomes that are listed
 _SPAN = re.compile(r"\[(\d+):(\d+)\]$")
 _WORD_STARTS = "Ġ▁ "  # how tokenizers mark the space before a word
@@ -61,17 +61,14 @@ def tokens(row: Row) -> dict[str, Any]:
     }
 
 
-def scores(rows: Sequence[Floats]) -> tuple[bytes, list[float]]:
-    """Pack rows of scores as little-endian int16; return also what the largest int16 of each row stands for.
+def scores(rows: Sequence[Floats]) -> bytes:
+    """Pack rows of scores as little-endian float32; NaN becomes 0.
 
-    >>> packed, scales = scores([np.array([0.5, -1.0])])
-    >>> len(packed), scales
-    (4, [1.0])
+    >>> len(scores([np.array([0.5, -1.0])]))
+    8
     """
-    clean = [np.nan_to_num(np.asarray(row, float)) for row in rows]
-    scales = [float(np.abs(row).max(initial=0.0)) for row in clean]
-    packed = [np.rint(row / (scale or 1.0) * FULL).astype("<i2") for row, scale in zip(clean, scales, strict=True)]
-    return b"".join(row.tobytes() for row in packed), scales
+    clean = [np.nan_to_num(np.asarray(row, float)).clip(-LARGEST, LARGEST) for row in rows]
+    return b"".join(row.astype("<f4").tobytes() for row in clean)
 
 
 def decision(explanation: Explanation, subject: Subject | None = None) -> dict[str, Any]:

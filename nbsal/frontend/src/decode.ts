@@ -27,8 +27,6 @@ export interface WiredTokens {
   cut: boolean;
 }
 
-export const FULL = 32767;
-
 export const tokensOf = ({ parts, count, starts, ends, flags, names }: WiredTokens): Token[] =>
   Array.from({ length: count }, (_, i) => {
     const [start, end] = [starts.getInt32(4 * i, true), ends.getInt32(4 * i, true)];
@@ -38,10 +36,12 @@ export const tokensOf = ({ parts, count, starts, ends, flags, names }: WiredToke
     return { part, start, end, special: !!(bits & 2), first: !!(bits & 1), text, name: names[i] ?? text };
   });
 
-/** Rows of scores; `scales` holds what the largest int16 of each row stands for. */
-export function rowsOf(bytes: DataView, scales: number[]): Float64Array[] {
-  const width = scales.length ? bytes.byteLength / 2 / scales.length : 0;
-  return scales.map((scale, row) =>
-    Float64Array.from({ length: width }, (_, i) => (bytes.getInt16(2 * (row * width + i), true) / FULL) * scale),
+const FLOAT = 4; // bytes
+
+/** Rows of scores, one for each of `count` tokens: float32, little-endian. */
+export function rowsOf(bytes: DataView, count: number): Float64Array[] {
+  const rows = count ? bytes.byteLength / FLOAT / count : 0;
+  return Array.from({ length: Math.floor(rows) }, (_, row) =>
+    Float64Array.from({ length: count }, (_, i) => bytes.getFloat32(FLOAT * (row * count + i), true)),
   );
 }

@@ -1,9 +1,9 @@
 // The display settings, folded away: the unit, the signs, and how strongly scores are coloured. No number changes.
 
+import type { ColourScale } from "./colour";
 import { type Binding, bind, type Context } from "./context";
 import { h, stopPropagation, throttle } from "./dom";
 import { popover } from "./popover";
-import type { ColourScale } from "./colour";
 import type { Scale, ShadedTraits } from "./traits";
 
 /** The traits of the display settings. */
@@ -53,8 +53,20 @@ function percentage(
 }
 
 const shadingSettings = (context: Context<ShadedTraits>): Setting[] => [
-  ["Unit", segments(bind(context, "level"), "Unit", [["word", "Words"], ["token", "Tokens"]])],
-  ["Show", segments(bind(context, "signed"), "Show", [[true, "For and against"], [false, "For only"]])],
+  [
+    "Unit",
+    segments(bind(context, "level"), "Unit", [
+      ["word", "Words"],
+      ["token", "Tokens"],
+    ]),
+  ],
+  [
+    "Show",
+    segments(bind(context, "signed"), "Show", [
+      [true, "For and against"],
+      [false, "For only"],
+    ]),
+  ],
   [
     "Faint scores",
     percentage(
@@ -68,7 +80,13 @@ const shadingSettings = (context: Context<ShadedTraits>): Setting[] => [
   ],
   [
     "Full colour at",
-    percentage(bind(context, "clip"), "Full colour at", 5, (clip) => 100 * clip, (percent) => percent / 100),
+    percentage(
+      bind(context, "clip"),
+      "Full colour at",
+      5,
+      (clip) => 100 * clip,
+      (percent) => percent / 100,
+    ),
     h("small", {}, "100 % of the strongest word. Colours change, numbers never do."),
   ],
 ];
@@ -76,7 +94,10 @@ const shadingSettings = (context: Context<ShadedTraits>): Setting[] => [
 /** Whether each row has a colour scale of its own. */
 export const scaleSetting = (scale: Binding<Scale>, separate: string, shared: string): Setting => [
   "Scale",
-  segments(scale, "Scale", [["own", separate], ["shared", shared]]),
+  segments(scale, "Scale", [
+    ["own", separate],
+    ["shared", shared],
+  ]),
 ];
 
 /** The colour scale that the settings choose. */

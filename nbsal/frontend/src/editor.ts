@@ -1,6 +1,6 @@
 // An editor that lies over the text: its letters are transparent, so that the shaded text under it shows through.
 
-import { type Binding } from "./context";
+import type { Binding } from "./context";
 import { consume, h, onAbort, throttle } from "./dom";
 import type { ScoredText } from "./scored-text";
 import type { Text } from "./traits";
@@ -8,11 +8,19 @@ import type { Text } from "./traits";
 const SEND_INTERVAL = 90; // ms between two texts sent to Python
 const PLACEHOLDER = "A sentence or two\u2026";
 
-export function textEditor(binding: Binding<Text>, text: Pick<ScoredText, "node" | "edit" | "long">, stale: () => void) {
+export function textEditor(
+  binding: Binding<Text>,
+  text: Pick<ScoredText, "node" | "edit" | "long">,
+  stale: () => void,
+) {
   const { get, set, mirror, live, signal } = binding;
   const layer = h("div", { class: "nbsal-editors", hidden: true });
   const page = h("div", { class: "nbsal-page" }, text.node, layer);
-  const button = h("button", { class: "nbsal-button", hidden: !live, signal, click: () => open(Boolean(layer.hidden)) }, "Edit text");
+  const button = h(
+    "button",
+    { class: "nbsal-button", hidden: !live, signal, click: () => open(Boolean(layer.hidden)) },
+    "Edit text",
+  );
   let areas: HTMLTextAreaElement[] = [];
   let latest: Text = "";
   let composing = false;

@@ -2,9 +2,9 @@
 
 import type { Context } from "./context";
 import { rowsOf, type Token, tokensOf, type WiredTokens } from "./decode";
-import type { ExplanationTraits, Result } from "./traits";
+import type { Decision, ExplanationTraits } from "./traits";
 
-export interface Explanation extends Result {
+export interface Explanation extends Decision {
   tokens: Token[];
   parts: string[];
   /** A row of scores for each explanation or layer. */
@@ -20,10 +20,9 @@ export function explanationReader({ get }: Pick<Context<ExplanationTraits>, "get
     if (!now.parts) return null;
     try {
       if (now !== wired) [wired, tokens] = [now, tokensOf(now)];
-      const { scales = [] } = result;
-      const rows = rowsOf(get("_scores"), scales);
-      if (rows.every((row) => row.length === tokens.length)) {
-        return { ...(result as Result), tokens, parts: now.parts, rows };
+      const rows = rowsOf(get("_scores"), tokens.length);
+      if (rows.length && rows.every((row) => row.every(Number.isFinite))) {
+        return { ...(result as Decision), tokens, parts: now.parts, rows };
       }
     } catch {} // fewer bytes than tokens
     throw new Error("its data is damaged. Run the cell again.");

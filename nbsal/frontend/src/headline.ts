@@ -54,7 +54,11 @@ function verdict({ prediction, probability }: Outcome): Phrase[] {
 function question({ target, targetProbability }: Outcome): Phrase[] {
   const share = targetProbability === null ? "" : ` (${confidence(targetProbability)})`;
   const contrast = target.includes(" \u2212 ");
-  return [["text", contrast ? "Why " : "Why not "], ["class", target], ["text", `?${share}`]];
+  return [
+    ["text", contrast ? "Why " : "Why not "],
+    ["class", target],
+    ["text", `?${share}`],
+  ];
 }
 
 const confidence = (probability: number) =>
@@ -69,7 +73,11 @@ function causes(outcome: Outcome, words: Weighed[]): Phrase[] {
   if (most <= DECISIVE * all) return [["text", "no single word decides it"]];
   const [speaksFor, against] = [strongest(words, 1), opposing(words, most)];
   if (!outcome.aboutTarget) {
-    return [...list(speaksFor, "for", outcome), ["text", speaksFor.length > 1 ? " are" : " is"], ["text", " attended to most"]];
+    return [
+      ...list(speaksFor, "for", outcome),
+      ["text", speaksFor.length > 1 ? " are" : " is"],
+      ["text", " attended to most"],
+    ];
   }
   const despite: Phrase[] = against.length ? [["text", "despite "], ...list(against, "against", outcome)] : [];
   if (!speaksFor.length) return despite;
@@ -85,7 +93,9 @@ function pleas(outcome: Outcome, words: Weighed[]): Phrase[] {
   const parts: Phrase[] = speaksFor.length
     ? [...list(speaksFor, "for", outcome), ["text", speaksFor.length > 1 ? " speak for it" : " speaks for it"]]
     : [["text", "nothing speaks for it"]];
-  return against.length ? [...parts, ["text", "; "], ...list(against, "against", outcome), ["text", " against"]] : parts;
+  return against.length
+    ? [...parts, ["text", "; "], ...list(against, "against", outcome), ["text", " against"]]
+    : parts;
 }
 
 /** The strongest words of one sign until they hold most of the weight of that sign, at most three. */
@@ -121,7 +131,11 @@ function list(words: Weighed[], kind: "for" | "against", { parts }: Outcome): Ph
   return words.flatMap(({ text, part }, i): Phrase[] => {
     const joint = i === 0 ? "" : i === words.length - 1 ? " and " : ", ";
     const place = parts > 1 ? ` (${part ? "second" : "first"} text)` : "";
-    const phrases: Phrase[] = [["text", joint], [kind, text], ["text", place]];
+    const phrases: Phrase[] = [
+      ["text", joint],
+      [kind, text],
+      ["text", place],
+    ];
     return phrases.filter(([, piece]) => piece);
   });
 }

@@ -1,7 +1,7 @@
 // The choice of a method: about eight are recommended, the others are folded away; each says what it shows and costs.
 
-import type { Side } from "./explainer-controls";
 import { closest, consume, h } from "./dom";
+import type { Side } from "./explainer-controls";
 import { popover } from "./popover";
 import type { MethodChoice } from "./traits";
 
@@ -34,7 +34,9 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
     picker.summary.title = found ? `${found.name} (${found.paper})` : current;
     if (!picker.node.open) return;
     const query = search.value.trim().toLowerCase();
-    const matches = methods.filter((entry) => `${entry.name} ${entry.label} ${entry.summary}`.toLowerCase().includes(query));
+    const matches = methods.filter((entry) =>
+      `${entry.name} ${entry.label} ${entry.summary}`.toLowerCase().includes(query),
+    );
     rows = [];
     const drawRows = (entries: MethodChoice[]) =>
       entries.map((entry) => {
@@ -48,9 +50,18 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
       if (!entries.length) return null;
       const open = query !== "" || entries.some((entry) => entry.name === current);
       const summary = h("summary", {}, `${words} (${entries.length})`);
-      return h("details", { class: "nbsal-more", open }, summary, h("div", { class: "nbsal-methods", role: "group", "aria-label": words }, ...drawRows(entries)));
+      return h(
+        "details",
+        { class: "nbsal-more", open },
+        summary,
+        h("div", { class: "nbsal-methods", role: "group", "aria-label": words }, ...drawRows(entries)),
+      );
     });
-    const first = h("div", { class: "nbsal-methods", role: "group", "aria-label": "Recommended" }, ...drawRows(recommended));
+    const first = h(
+      "div",
+      { class: "nbsal-methods", role: "group", "aria-label": "Recommended" },
+      ...drawRows(recommended),
+    );
     list.replaceChildren(first, ...folds.filter((fold) => fold !== null));
   };
   const onKeyDown = (event: KeyboardEvent) => {

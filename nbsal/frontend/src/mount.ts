@@ -93,7 +93,9 @@ function disconnect<Traits extends ViewTraits>({ root, markStale }: Context<Trai
   fail(DISCONNECTED);
   markStale();
   root.classList.add("nbsal-disconnected");
-  for (const element of root.querySelectorAll<HTMLButtonElement>(".nbsal-tools :is(button, input, select), button.nbsal-class"))
+  for (const element of root.querySelectorAll<HTMLButtonElement>(
+    ".nbsal-tools :is(button, input, select), button.nbsal-class",
+  ))
     element.disabled = true;
 }
 
@@ -106,7 +108,11 @@ function status({ get, root, mirror, on, ask, signal, live }: Context<ViewTraits
   const work = h("div", { class: "nbsal-work", hidden: true });
   const error = h("p", { class: "nbsal-error", role: "alert", hidden: true });
   const notes = h("div", { class: "nbsal-notes" });
-  const cancel = h("button", { class: "nbsal-link", hidden: true, signal, click: () => ask("cancel").catch(() => {}) }, "Cancel");
+  const cancel = h(
+    "button",
+    { class: "nbsal-link", hidden: true, signal, click: () => ask("cancel").catch(() => {}) },
+    "Cancel",
+  );
   const state = h("span");
   const line = h("span", { class: "nbsal-state", role: "status" }, state);
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -139,7 +145,11 @@ function status({ get, root, mirror, on, ask, signal, live }: Context<ViewTraits
   on(["_rev"], draw);
   mirror(["_rev"], drawNotes);
   onAbort(signal, () => clearTimeout(timer));
-  return [work, error, h("footer", { class: "nbsal-footer" }, notes, h("span", { class: "nbsal-state-line" }, line, cancel))];
+  return [
+    work,
+    error,
+    h("footer", { class: "nbsal-footer" }, notes, h("span", { class: "nbsal-state-line" }, line, cancel)),
+  ];
 }
 
 function stateOf(get: Context<ViewTraits>["get"], live: boolean): [string, string] {

@@ -15,7 +15,12 @@ export function popover(signal: AbortSignal, title: (Node | string)[], sheet: HT
     summary.focus();
     consume(event);
   };
-  const node = h("details", { class: ["nbsal-popover", ...classes].join(" "), signal, keydown: onKeyDown }, summary, sheet);
+  const node = h(
+    "details",
+    { class: ["nbsal-popover", ...classes].join(" "), signal, keydown: onKeyDown },
+    summary,
+    sheet,
+  );
   document.addEventListener(
     "pointerdown",
     ({ target }) => {

@@ -83,10 +83,21 @@ export function ranking(context: Context<ExplanationTraits>) {
   };
 }
 
-function drawRow(id: string, row: number, { text, score }: { text: string; score: number }, at: (score: number) => number) {
+function drawRow(
+  id: string,
+  row: number,
+  { text, score }: { text: string; score: number },
+  at: (score: number) => number,
+) {
   const bar = h("i");
   bar.style.setProperty("--from", `${Math.min(at(0), at(score))}%`);
   bar.style.setProperty("--length", `${Math.abs(at(score) - at(0))}%`);
   const properties = { role: "option", "aria-selected": "false", "data-row": row, id };
-  return h("li", { ...properties, class: score < 0 ? "nbsal-against" : "" }, h("b", { title: text }, text), bar, h("span", {}, formatScore(score)));
+  return h(
+    "li",
+    { ...properties, class: score < 0 ? "nbsal-against" : "" },
+    h("b", { title: text }, text),
+    bar,
+    h("span", {}, formatScore(score)),
+  );
 }

@@ -64,7 +64,12 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
       const words = text.words();
       answer.replaceChildren(...phraseNodes(headline(outcomeOf(explanation, explanation.parts.length), words)));
       const strongest = words.find(({ rank }) => rank === 1);
-      colours.draw(largest, scale, scores.some((score) => score < 0), strongest?.text ?? "");
+      colours.draw(
+        largest,
+        scale,
+        scores.some((score) => score < 0),
+        strongest?.text ?? "",
+      );
       share.draw(explanation.tokens, row);
       decision.draw(explanation);
       map.node.hidden = finder.node.hidden = !text.long();

@@ -47,5 +47,8 @@ function describe(words: RankedWord[], { largest, count, pieces }: Surroundings)
   const tokens = pieces.length > 1 ? ` \u00b7 ${plural(pieces.length, "token")}` : "";
   const side = first.score < 0 ? "against" : "for";
   const rank = `rank ${first.rank} of ${count}`;
-  return [name, ` \u00b7 ${side}, ${share} of the strongest \u00b7 ${rank} \u00b7 score ${formatScore(first.score)}${tokens}`];
+  return [
+    name,
+    ` \u00b7 ${side}, ${share} of the strongest \u00b7 ${rank} \u00b7 score ${formatScore(first.score)}${tokens}`,
+  ];
 }

@@ -260,4 +260,6 @@ export function scoredText(context: TextContext, label = "The text, word by word
 
 /** The text after the last token; if it was cut, the model did not read it. */
 const textAfter = (tail: string, cut: boolean) =>
-  cut && tail.trim() ? h("span", { class: "nbsal-unread", title: "Beyond what the model reads" }, tail) : sanitize(tail);
+  cut && tail.trim()
+    ? h("span", { class: "nbsal-unread", title: "Beyond what the model reads" }, tail)
+    : sanitize(tail);

@@ -33,9 +33,14 @@ export function shareBar() {
 }
 
 function largestSpecial(tokens: Token[], scores: Float64Array): [string, number] {
-  const special = tokens.flatMap(({ special, name }, i): [string, number][] => (special ? [[name, Math.abs(scores[i])]] : []));
+  const special = tokens.flatMap(({ special, name }, i): [string, number][] =>
+    special ? [[name, Math.abs(scores[i])]] : [],
+  );
   return special.reduce((most, entry) => (entry[1] > most[1] ? entry : most), ["", 0]);
 }
 
 const specialTokens = (tokens: Token[], scores: Float64Array) =>
-  tokens.flatMap(({ special, name }, i) => (special ? [`${name} ${formatScore(scores[i])}`] : [])).slice(0, 8).join(", ");
+  tokens
+    .flatMap(({ special, name }, i) => (special ? [`${name} ${formatScore(scores[i])}`] : []))
+    .slice(0, 8)
+    .join(", ");

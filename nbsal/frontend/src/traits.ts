@@ -69,11 +69,6 @@ export interface Decision {
   unit: string;
 }
 
-export interface Result extends Decision {
-  /** What the largest int16 of each row of scores stands for. */
-  scales: number[];
-}
-
 export interface ViewTraits {
   /** Token positions. */
   selection: number[];
@@ -95,7 +90,7 @@ export interface ViewTraits {
 export interface ExplanationTraits extends ViewTraits {
   _tokens: OrEmpty<WiredTokens>;
   _scores: DataView;
-  _result: Partial<Result>;
+  _result: Partial<Decision>;
 }
 
 /** Traits of a view bound to an explainer. */
@@ -129,7 +124,7 @@ export interface CompareTraits extends ShadedTraits {
   scale: Scale;
   _other_choices: Choices;
   _other: OrEmpty<Decision>;
-  _result: Partial<Result & { agreement: string }>;
+  _result: Partial<Decision & { agreement: string }>;
 }
 
 export type HeadKind = "syntactic" | "positional" | "both" | "unnamed" | "none";
@@ -191,7 +186,7 @@ export interface GamesTraits extends ShadedTraits {
 export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
   pane: "layers" | "heads" | "games";
   scale: Scale;
-  _layers: { scores?: DataView; scales?: number[]; why?: string };
+  _layers: { scores?: DataView; why?: string };
 }
 
 export interface Word {

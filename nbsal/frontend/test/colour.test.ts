@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AGAINST, FOR, STRONGEST, shade, strength } from "../src/colour";
-import { contrast, over } from "./wcag";
+import { shade, strength, UNSHADED } from "../src/colour";
+import { contrast } from "./wcag";
 
 const SCALE = { signed: true, gamma: 1, clip: 1 };
 
@@ -15,19 +15,21 @@ test("strength grows with the size of the score and is clipped", () => {
   assert.equal(strength(1, 0, SCALE), 0);
 });
 
-test("the sign is shown by the hue and by the underline", () => {
-  assert.deepEqual(shade(1, 1), { css: `rgba(${FOR.join(", ")}, ${STRONGEST})`, against: false });
-  assert.deepEqual(shade(-1, 1), { css: `rgba(${AGAINST.join(", ")}, ${STRONGEST})`, against: true });
-  assert.deepEqual(shade(-0.001, 1), { css: "", against: false });
+test("the sign is a side of its own, and faint scores are marked less", () => {
+  assert.deepEqual(shade(1, 1), { strength: 1, against: false, faint: false });
+  assert.deepEqual(shade(-1, 1), { strength: 1, against: true, faint: false });
+  assert.deepEqual(shade(-0.05, 1), { strength: 0.05, against: true, faint: true });
+  assert.deepEqual(shade(-0.001, 1), UNSHADED);
 });
 
-test("text on the strongest shade is readable in the light and the dark theme", () => {
-  const [black, white, dark] = [0, 255, 17].map((level) => [level, level, level]);
-  assert.equal(contrast(black, white), 21);
-  for (const [ink, paper] of [
-    [black, white],
-    [white, dark],
-  ])
-    for (const hue of [FOR, AGAINST])
-      assert.ok(contrast(ink, over(hue, STRONGEST, paper)) >= 4.5, `${hue} on ${paper}`);
+/** Ink, and the full colours behind it, of base.css. */
+const THEMES = [
+  ["#1c1e22", "#f0993c", "#6aa3e0"],
+  ["#e4e6ea", "#96530a", "#2564a9"],
+];
+const rgb = (hex: string) => [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
+
+test("text on full colour is readable in the light and the dark theme", () => {
+  for (const [ink, ...hues] of THEMES)
+    for (const hue of hues) assert.ok(contrast(rgb(ink), rgb(hue)) >= 4.5, `${ink} on ${hue}`);
 });

@@ -53,9 +53,9 @@ test("too few bytes, or a part that is not there, raise an error", () => {
 });
 
 test("rows are read in place, aligned or not", () => {
-  const view = new DataView(new ArrayBuffer(1 + 8), 1);
-  for (const [i, value] of [32767, -32767, 0, 32767].entries()) view.setInt16(2 * i, value, true);
-  const rows = rowsOf(view, [2, 0.5]);
+  const view = new DataView(new ArrayBuffer(1 + 16), 1);
+  for (const [i, value] of [2, -2, 0, 0.5].entries()) view.setFloat32(4 * i, value, true);
+  const rows = rowsOf(view, 2);
   assert.deepEqual(
     rows.map((row) => [...row]),
     [
@@ -63,5 +63,5 @@ test("rows are read in place, aligned or not", () => {
       [0, 0.5],
     ],
   );
-  assert.deepEqual(rowsOf(new DataView(new ArrayBuffer(0)), []), []);
+  assert.deepEqual(rowsOf(new DataView(new ArrayBuffer(0)), 2), []);
 });

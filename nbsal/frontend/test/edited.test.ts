@@ -12,7 +12,10 @@ test("common ends never overlap", () => {
 
 test("words around an edit keep their marks, edited ones lose them", () => {
   const marks = [mark(0, 4), mark(5, 9)];
-  assert.deepEqual(marksAfterEdit(marks, ["warm film"], ["warm new film"]), [mark(0, 4), { ...mark(5, 9), start: 9, end: 13 }]);
+  assert.deepEqual(marksAfterEdit(marks, ["warm film"], ["warm new film"]), [
+    mark(0, 4),
+    { ...mark(5, 9), start: 9, end: 13 },
+  ]);
   assert.deepEqual(marksAfterEdit(marks, ["warm film"], ["warm fiXlm"]), [mark(0, 4)]);
   assert.deepEqual(marksAfterEdit(marks, ["warm film"], ["warm film"]), marks);
 });

@@ -1,6 +1,6 @@
 // A text with its words shaded by how much they speak for or against the decision, and the words by weight.
 
-import { type Context } from "../context";
+import type { Context } from "../context";
 import { SHADING } from "../display";
 import { explanationReader } from "../explanation";
 import { mount } from "../mount";
