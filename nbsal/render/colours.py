@@ -6,7 +6,7 @@ Orange supports the target and blue opposes it: a pair that every kind of colour
 FOR = (230, 126, 16)
 AGAINST = (40, 118, 200)
 STRONGEST = 0.72  # opacity at the largest score: text on it stays readable in light and dark themes
-FAINT = 0.05  # opacity below which a score is invisible; such a span is not marked in any other way either
+FAINT = 0.1 * STRONGEST  # opacity below which evidence against the target is not underlined
 
 
 def colour(score: float, largest: float) -> tuple[tuple[int, int, int], float]:
