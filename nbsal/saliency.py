@@ -193,18 +193,14 @@ class Saliency(Explanation):
 
     def to_html(self, page: bool = False, level: str = "word") -> str:
         """The highlighted text as HTML without scripts; `page` makes it a complete document."""
-        words = self.weighed_words()
-        scores = (
-            [word.score for word in words] if level == "word" else [float(self.scores[i]) for i in self.row.content]
-        )
-        largest = max((abs(score) for score in scores), default=0.0)
-        sentence = self.headline()
+        parts, sentence = self.scored_spans(level), self.headline()
+        scores = [span.score for part in parts for span in part if span.score is not None]
         body = [
             html.headline_html(sentence),
-            html.text_html(self.scored_spans(level), largest),
+            html.text_html(parts, html.largest_score(parts)),
             html.legend_html(min(scores, default=0.0) < 0),
             html.share_html(self.special_share()),
-            html.ranking_html([(word.text, word.score) for word in words]),
+            html.ranking_html([(word.text, word.score) for word in self.weighed_words()]),
         ]
         block = html.block_html(plain(sentence), "".join(body), self.notes(), titled=False)
         return html.page_html(plain(sentence), block) if page else block

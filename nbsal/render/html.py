@@ -54,6 +54,15 @@ def scored_spans(text: str, tokens: Iterable[tuple[int, int, float, str]], trunc
     return [*spans, ScoredSpan(rest, tip=UNREAD if truncated and rest.strip() else "")] if rest else spans
 
 
+def largest_score(parts: Iterable[Iterable[ScoredSpan]]) -> float:
+    """The largest absolute score of a text's spans, which gets full colour.
+
+    >>> largest_score([[ScoredSpan("a"), ScoredSpan("joy", -0.5)]])
+    0.5
+    """
+    return max((abs(span.score) for part in parts for span in part if span.score is not None), default=0.0)
+
+
 def visible(text: str) -> str:
     """Replace control characters, and those that change the direction of writing, by visible ones.
 

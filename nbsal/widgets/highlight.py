@@ -1,6 +1,8 @@
 """The Highlight view: a text whose tokens are coloured by the evidence for and against the decision."""
 
 from nbsal.render import text_lines
+from nbsal.render.headline import plain
+from nbsal.render.html import largest_score
 from nbsal.render.text_lines import ScoredText
 from nbsal.saliency import Saliency
 from nbsal.widgets.explainer_view import ShadedView
@@ -20,9 +22,10 @@ class Highlight(ShadedView):
     _css = asset("highlight.css")
 
     def render_png(self) -> bytes:
-        return text_lines.png(text_lines.draw([scored_text(self.result)], notes=self.result.notes()))
+        return text_lines.png(text_lines.draw([scored_text(self.result, self.level)], notes=self.result.notes()))
 
 
-def scored_text(saliency: Saliency) -> ScoredText:
-    """A saliency as text to draw, under its caption and above its colour scale."""
-    return ScoredText(saliency.caption(), saliency.scored_spans(), saliency.largest, legend=True)
+def scored_text(saliency: Saliency, level: str = "word") -> ScoredText:
+    """A saliency as text to draw, under its headline and above its colour scale."""
+    parts = saliency.scored_spans(level)
+    return ScoredText(plain(saliency.headline()), parts, largest_score(parts), legend=True)
