@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 UNITS = ("token", "word")
 SPACE_MARKS = "Ġ▁"  # how byte-level and SentencePiece tokenizers write a leading space
+CONTINUATION = "##"  # how WordPiece writes a token that continues a word
 LONGEST = 30  # characters of a token in a picture
-HUE = colours.hex_colour((0, 90, 160))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +74,14 @@ class Cloud:
         frame = self.shared(count)
         return float(frame["shared"].sum() / (len(frame) * count))
 
-    def wordcloud(self, label: str, count: int = 50, size: tuple[int, int] = (600, 300), seed: int = 0) -> Any:
-        """An image of the first tokens of a class, with larger type for larger weights."""
-        return self._wordcloud(label, count, size, seed).to_image()
+    def wordcloud(
+        self, label: str, count: int = 50, size: tuple[int, int] = (600, 300), seed: int = 0, colour: str | None = None
+    ) -> Any:
+        """An image of the first tokens of a class, with larger type for larger weights.
+
+        Each class has a `colour` of its own by default.
+        """
+        return self._wordcloud(label, count, size, seed, colour).to_image()
 
     def layout(
         self, label: str, count: int = 50, size: tuple[int, int] = (600, 300), seed: int = 0
@@ -95,14 +100,23 @@ class Cloud:
         """The path of the font of that image."""
         return fonts.best_font(display_word(token) for token, _ in self._best(label, count))
 
-    def _wordcloud(self, label: str, count: int, size: tuple[int, int], seed: int) -> Any:
-        from wordcloud import WordCloud
+    def words(self, label: str, count: int = 50) -> list[tuple[str, float]]:
+        """The first tokens of a class that speak for it, as a picture shows them, with their weights.
 
+        >>> Cloud({"positive": {"joy": 2.0, "film": -1.0}}).words("positive")
+        [('joy', 2.0)]
+        """
         weights: dict[str, float] = {}
         for token, weight in self._best(label, count):
             word = display_word(token)
             if weight > 0 and word:
                 weights[word] = weights.get(word, 0.0) + weight
+        return sorted(weights.items(), key=lambda item: -item[1])
+
+    def _wordcloud(self, label: str, count: int, size: tuple[int, int], seed: int, colour: str | None = None) -> Any:
+        from wordcloud import WordCloud
+
+        weights = dict(self.words(label, count))
         if not weights:
             message = f"No {self.unit} has a positive weight for label={label!r}, so there is nothing to draw."
             raise InputError(message, argument="label", value=label)
@@ -112,7 +126,8 @@ class Cloud:
             "random_state": seed,
             "max_words": count,
         }
-        style = {"background_color": "white", "color_func": lambda *_, **__: HUE}
+        hue = colour or colours.class_colour(self.labels.index(label))
+        style = {"background_color": "white", "color_func": lambda *_, **__: hue}
         return WordCloud(width=size[0], height=size[1], **settings, **style).generate_from_frequencies(weights)
 
     def plot(self, count: int = 50) -> "Figure":
@@ -229,12 +244,14 @@ def inverse_document_frequency(texts: Iterable[Text], subject: Subject) -> dict[
 
 
 def display_word(token: str) -> str:
-    """A token as a cloud displays it, shortened because wordcloud fails on words wider than the image.
+    """A token or word as a cloud displays it, without the marks of tokenizers.
 
-    >>> len(display_word("o" * 200))
-    30
+    It is shortened because wordcloud fails on words wider than the image.
+
+    >>> display_word("Ġfilm"), display_word("##ing"), len(display_word("o" * 200))
+    ('film', 'ing', 30)
     """
-    word = html.visible(token).strip()
+    word = html.visible(token.lstrip(SPACE_MARKS).removeprefix(CONTINUATION) or token).strip()
     return word if len(word) <= LONGEST else word[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 

@@ -14,7 +14,7 @@ from nbsal.errors import InputError, UnknownName
 from nbsal.methods.labels import label_of
 from nbsal.model.tokens import Row, Span, Word
 from nbsal.render import colours, fonts, html
-from nbsal.render.headline import Outcome, Phrase, Weighed, headline, plain
+from nbsal.render.headline import HeadsOff, Outcome, Phrase, Weighed, headline, plain
 from nbsal.validation import Text, loading, plural
 
 if TYPE_CHECKING:
@@ -123,6 +123,15 @@ class Saliency(Explanation):
         """Positions of content tokens, most important first: by score, then by tie-breaker, then by position."""
         return sorted(self.row.content, key=lambda i: (-self.scores[i], -self.tie_breaker[i], i))
 
+    @cached_property
+    def word_order(self) -> list[int]:
+        """Numbers of the words, most important first, by the sums of their tokens' scores and tie-breakers."""
+        scores, ties = (
+            [float(sum(values[i] for i in word.tokens)) for word in self.words]
+            for values in (self.scores, self.tie_breaker)
+        )
+        return sorted(range(len(scores)), key=lambda k: (-scores[k], -ties[k], k))
+
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each token, with its score and rank."""
         import pandas
@@ -156,8 +165,11 @@ class Saliency(Explanation):
         """The words with their scores, as the headline names them."""
         return [Weighed(w.text, float(sum(self.scores[i] for i in w.tokens)), w.segment) for w in self.words]
 
-    def headline(self, target_probability: float | None = None) -> list[Phrase]:
-        """The decision in one sentence, in pieces; `target_probability` is that of another class that is explained."""
+    def headline(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> list[Phrase]:
+        """The decision in one sentence, in pieces; `target_probability` is that of another class that is explained.
+
+        With `heads_off` it is compared with the decision without some heads.
+        """
         probabilities = self.probabilities
         known = probabilities.ndim == 1 and probabilities.size > 0
         outcome = Outcome(
@@ -167,6 +179,7 @@ class Saliency(Explanation):
             target_probability,
             self.about_target,
             len(self.row.parts),
+            heads_off,
         )
         return headline(outcome, self.weighed_words())
 
@@ -191,9 +204,12 @@ class Saliency(Explanation):
         """The largest absolute score of a content token, which gets full colour."""
         return max(abs(float(self.scores[i])) for i in self.row.content)
 
-    def to_html(self, page: bool = False, level: str = "word") -> str:
-        """The highlighted text as HTML without scripts; `page` makes it a complete document."""
-        parts, sentence = self.scored_spans(level), self.headline()
+    def to_html(self, page: bool = False, level: str = "word", sentence: Sequence[Phrase] = ()) -> str:
+        """The highlighted text as HTML without scripts; `page` makes it a complete document.
+
+        `sentence` replaces the headline.
+        """
+        parts, sentence = self.scored_spans(level), sentence or self.headline()
         scores = [span.score for part in parts for span in part if span.score is not None]
         body = [
             html.headline_html(sentence),

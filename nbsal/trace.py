@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -176,6 +177,30 @@ def record(
     return trace
 
 
+def decide_without_heads(subject: Subject, encoded: Encoded, targets: Sequence[Any], off: ArrayLike) -> list[Decision]:
+    """What the model decides with the output of some attention heads set to zero; `off` is [block, head].
+
+    >>> import nbsal
+    >>> subject = nbsal.load("demo/reviews")
+    >>> (decision,) = decide_without_heads(subject, subject.encode("A joy."), [None], ~subject.mask.selected)
+    >>> decision.label
+    'positive'
+    """
+    switch = _HeadSwitch(torch.as_tensor(off, device=subject.device))
+    with (
+        subject.lock,
+        batching.memory_errors(),
+        torch.no_grad(),
+        architecture.eval_mode(subject.model),
+        _eager_attention(subject.model),
+        switch,
+    ):
+        logits = subject.logits(subject.inputs(encoded))
+    _check_count("attention maps", switch.block, subject.depth, subject)
+    rows = zip(encoded, _unpad(logits, encoded), targets, strict=True)
+    return [decide(subject, row, row_logits, target) for row, row_logits, target in rows]
+
+
 def propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) -> RelevanceMaps:
     """Propagate relevance back from the targets of a trace; rules other than the default need another forward pass."""
     subject = trace.subject
@@ -323,6 +348,27 @@ class _AttentionRecorder(TorchFunctionMode):
             kwargs.pop("dtype", None)  # some models request float32 here, which would round float64
         self.maps.append(func(*args, **kwargs))
         return self.maps[-1]
+
+
+class _HeadSwitch(TorchFunctionMode):
+    """Sets the attention weights of some heads to zero, and so what their blocks' output projections read of them."""
+
+    def __init__(self, off: Tensor) -> None:
+        super().__init__()
+        self.off = off
+        self.block = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func not in _SOFTMAX_FUNCTIONS or args[0].ndim != 4:
+            return result
+        if self.block < len(self.off):
+            if result.shape[1] != self.off.shape[1]:
+                message = f"The model computes {result.shape[1]} attention maps a block, not {self.off.shape[1]}."
+                raise ModelError(message, part="attention maps")
+            result = result.masked_fill(self.off[self.block, :, None, None], 0.0)
+        self.block += 1
+        return result
 
 
 _SOFTMAX_FUNCTIONS = (torch.nn.functional.softmax, torch.softmax, Tensor.softmax)

@@ -104,12 +104,14 @@ def label_of(name: str) -> str:
 
 
 def cost_words(method: Method) -> str:
-    """The cost of a method in passes through the model: a pass is a forward with its backward one.
+    """The cost of a method in passes through the model, or "": a pass is a forward with its backward one.
 
     >>> from nbsal.methods import catalogue
     >>> cost_words(catalogue.create("gradcam")), cost_words(catalogue.create("occlusion"))
     ('1 pass', '1 pass per word')
     """
+    if not hasattr(method, "cost"):  # a method that was not registered
+        return ""
     sizes = {name: value for name, value in method.parameters().items() if isinstance(value, int)}
     words = {"tokens": 0, "content tokens": 0, "units": 0, "baselines": 1, "token baselines": 0}
     none, many = (
@@ -124,9 +126,9 @@ def cost_words(method: Method) -> str:
 
 def is_signed(method: Method) -> bool:
     """Whether the scores of a method speak for and against the target."""
-    return "nonnegative" not in method.promise
+    return "nonnegative" not in getattr(method, "promise", ())
 
 
 def about_target(method: Method) -> bool:
     """Whether the scores of a method depend on what is explained."""
-    return "not_about_target" not in method.promise
+    return "not_about_target" not in getattr(method, "promise", ())

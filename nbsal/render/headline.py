@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -17,7 +18,11 @@ CERTAIN = 0.9995
 LEANING = 0.6
 STOP_WORDS = frozenset(json.loads((files("nbsal.render") / "stop_words.json").read_text("utf-8")))
 
-Phrase = tuple[str, str]  # the kind "text", "class", "for" or "against", and the words
+CLOSE = 0.001  # probabilities that differ by less are told apart by a second digit
+
+_PLACE = re.compile(r" (\[\d+:\d+\]|(at|after) .* \[\d+\])$", re.DOTALL)  # where a target is in the text
+
+Phrase = tuple[str, str]  # the kind "text", "class", "for", "against" or "struck", and the words
 
 
 @dataclass(frozen=True)
@@ -30,10 +35,22 @@ class Weighed:
 
 
 @dataclass(frozen=True)
+class HeadsOff:
+    """The decision with `off` of `total` attention heads switched off; probabilities as in `Outcome`."""
+
+    off: int
+    total: int
+    prediction: str
+    probability: float | None = None
+    target_probability: float | None = None
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What is said about a decision; probabilities are None where there are none.
 
-    `about_target` is False for methods whose scores do not depend on the target; `parts` is 2 for a pair.
+    `about_target` is False for methods whose scores do not depend on the target; `parts` is 2 for a pair. With
+    `heads_off` the sentence compares the decision with the one without those heads.
     """
 
     prediction: str
@@ -42,6 +59,12 @@ class Outcome:
     target_probability: float | None = None
     about_target: bool = True
     parts: int = 1
+    heads_off: HeadsOff | None = None
+
+    @property
+    def contrary(self) -> bool:
+        """Whether something else than the prediction is explained, at whatever place."""
+        return self.about_target and self.prediction not in (self.target, _PLACE.sub("", self.target))
 
 
 def headline(outcome: Outcome, words: Sequence[Weighed]) -> list[Phrase]:
@@ -51,9 +74,9 @@ def headline(outcome: Outcome, words: Sequence[Weighed]) -> list[Phrase]:
     >>> "".join(text for _, text in pieces)
     'positive, 99.8\u202f% — mostly because of warm, despite slow.'
     """
-    contrary = outcome.about_target and outcome.target != outcome.prediction
-    lead = _question(outcome) if contrary else _verdict(outcome)
-    reasons = _pleas(outcome, words) if contrary else _causes(outcome, words)
+    lead = _question(outcome) if outcome.contrary else _verdict(outcome)
+    turned = outcome.heads_off is not None and outcome.heads_off.prediction != outcome.prediction
+    reasons = _pleas(outcome, words) if outcome.contrary or turned else _causes(outcome, words)
     return [*lead, *([("text", " — "), *reasons] if reasons else []), ("text", ".")]
 
 
@@ -71,21 +94,59 @@ def percent(share: float, digits: int = 1) -> str:
     return f"{100 * share:.{digits}f}\u202f%".replace("-", "\u2212")
 
 
+def change_words(before: float, after: float) -> tuple[str, str]:
+    """A probability before and after some change, as percentages of which only the second has its sign.
+
+    >>> change_words(0.998, 0.971)
+    ('99.8', '97.1\u202f%')
+    """
+    close = abs(before - after) < CLOSE
+    first, second = (percent(share, 2) if close else confidence(share) for share in (before, after))
+    return first.removesuffix("\u202f%"), second
+
+
 def _verdict(outcome: Outcome) -> list[Phrase]:
     probability = outcome.probability
+    if outcome.heads_off is not None:
+        return _verdict_without(outcome, outcome.heads_off)
     if probability is None:
         return [("class", outcome.prediction)]
     lead = [("text", "leaning ")] if probability < LEANING else []
-    return [*lead, ("class", outcome.prediction), ("text", f", {_confidence(probability)}")]
+    return [*lead, ("class", outcome.prediction), ("text", f", {confidence(probability)}")]
+
+
+def _verdict_without(outcome: Outcome, heads_off: HeadsOff) -> list[Phrase]:
+    """The decision before and after some heads are switched off."""
+    heads = f" with {heads_off.off} of {heads_off.total} heads off"
+    turned = heads_off.prediction != outcome.prediction
+    if outcome.probability is None or heads_off.probability is None:
+        if not turned:
+            return [("class", outcome.prediction), ("text", f", also{heads}")]
+        return [("struck", outcome.prediction), ("text", " → "), ("class", heads_off.prediction), ("text", heads)]
+    before, after = change_words(outcome.probability, heads_off.probability)
+    lead = [("class", outcome.prediction), ("text", ", "), ("struck", before), ("text", f" → {after}{heads}")]
+    return [*lead, ("text", ": now "), ("class", heads_off.prediction)] if turned else lead
 
 
 def _question(outcome: Outcome) -> list[Phrase]:
-    share = "" if outcome.target_probability is None else f" ({_confidence(outcome.target_probability)})"
     why = "Why " if " \u2212 " in outcome.target else "Why not "
-    return [("text", why), ("class", outcome.target), ("text", f"?{share}")]
+    return [("text", why), ("class", outcome.target), ("text", "?"), *_target_share(outcome)]
 
 
-def _confidence(probability: float) -> str:
+def _target_share(outcome: Outcome) -> list[Phrase]:
+    """The probability of the explained class, in brackets."""
+    probability, heads_off = outcome.target_probability, outcome.heads_off
+    if probability is None:
+        return []
+    if heads_off is None or heads_off.target_probability is None:
+        return [("text", f" ({confidence(probability)})")]
+    before, after = change_words(probability, heads_off.target_probability)
+    rest = f" → {after} with {heads_off.off} of {heads_off.total} heads off)"
+    return [("text", " ("), ("struck", before), ("text", rest)]
+
+
+def confidence(probability: float) -> str:
+    """A probability as a percentage; what is all but certain is "over 99.9 %"."""
     return f"over {percent(0.999)}" if probability > CERTAIN else percent(probability)
 
 
@@ -104,7 +165,7 @@ def _causes(outcome: Outcome, words: Sequence[Weighed]) -> list[Phrase]:
     despite = [("text", "despite "), *_list(against, "against", outcome)] if against else []
     if not best:
         return despite
-    because = [("text", "mostly because of "), *_list(best, "for", outcome)]
+    because = [("text", f"{'still' if outcome.heads_off else 'mostly'} because of "), *_list(best, "for", outcome)]
     return [*because, ("text", ", "), *despite] if despite else because
 
 
@@ -113,9 +174,10 @@ def _pleas(outcome: Outcome, words: Sequence[Weighed]) -> list[Phrase]:
     if not most:
         return [("text", "no word has any weight")] if words else []
     best, against = _strongest(words), _opposing(words, most)
-    pleas = [("text", "nothing speaks for it")]
+    name = "it" if outcome.contrary else outcome.prediction
+    pleas = [("text", f"nothing speaks for {name}")]
     if best:
-        pleas = [*_list(best, "for", outcome), ("text", " speak for it" if len(best) > 1 else " speaks for it")]
+        pleas = [*_list(best, "for", outcome), ("text", f" {'speak' if len(best) > 1 else 'speaks'} for {name}")]
     return [*pleas, ("text", "; "), *_list(against, "against", outcome), ("text", " against")] if against else pleas
 
 

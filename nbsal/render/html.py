@@ -15,16 +15,21 @@ from nbsal.render.headline import Phrase, percent
 
 UNREAD = "beyond what the model reads"  # the tooltip of truncated text
 SMALL = "font-size:80%;opacity:.75"
+STRUCK = "background-color:rgba(128,128,128,.18);border:1px dashed rgba(128,128,128,.5);opacity:.65"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True)
 class ScoredSpan:
-    """A span of text with its score and tooltip; `score` is None where there is no token."""
+    """A span of text with its score and tooltip; `score` is None where there is no token.
+
+    A `struck` span is hidden from the model.
+    """
 
     text: str
     score: float | None = None
     tip: str = ""
+    struck: bool = False
 
 
 def scored_spans(text: str, tokens: Iterable[tuple[int, int, float, str]], truncated: bool = False) -> list[ScoredSpan]:
@@ -94,7 +99,9 @@ def span_html(span: ScoredSpan, largest: float) -> str:
         return f'<span style="opacity:.6" title="{escape(span.tip)}">{text}</span>' if span.tip else text
     (r, g, b), alpha = colour(span.score, largest)
     style = f"background-color:rgba({r},{g},{b},{alpha:.3f});border-radius:3px;padding:1px 0"
-    if span.score < 0 and alpha >= FAINT:
+    if span.struck:
+        style = f"{STRUCK};text-decoration:line-through"
+    elif span.score < 0 and alpha >= FAINT:
         style += ";text-decoration:underline dotted"
     return f'<span style="{style}" title="{escape(span.tip)}">{escape(span.text)}</span>'
 
@@ -112,6 +119,7 @@ def headline_html(phrases: Sequence[Phrase]) -> str:
     tags = {
         "text": "{}",
         "class": "<b>{}</b>",
+        "struck": '<s style="opacity:.75">{}</s>',
         "for": f'<span style="border-bottom:2px solid {_rgb(FOR)}">{{}}</span>',
         "against": f'<span style="border-bottom:2px dashed {_rgb(AGAINST)}">{{}}</span>',
     }

@@ -6,7 +6,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,7 @@ class Piece:
     left: float
     line: int
     width: float
+    struck: bool = False
 
 
 def draw(texts: Sequence[ScoredText], width: float = WIDTH, notes: Sequence[str] = (), below: float = 0.0) -> "Figure":
@@ -107,15 +108,16 @@ def break_lines(parts: Sequence[Sequence[ScoredSpan]], room: float, bold: bool =
         left = 0.0
         mirrored = _is_right_to_left(part)
         for word in _words(part):
-            widths = [SPACE * text_width(" ", bold) if text.isspace() else text_width(text, bold) for text, _ in word]
-            if word[0][0] == "\n" or (left and left + sum(widths) > room):
+            widths = [SPACE * text_width(" ", bold) if s.text.isspace() else text_width(s.text, bold) for s in word]
+            if word[0].text == "\n" or (left and left + sum(widths) > room):
                 line, left = line + 1, 0.0
-            for (text, score), width in zip(word, widths, strict=True):
-                if text.isspace() and not left:
+            for span, width in zip(word, widths, strict=True):
+                if span.text.isspace() and not left:
                     continue
                 if left and sum(widths) > room and left + width > room:  # a word wider than a line
                     line, left = line + 1, 0.0
-                yield Piece(text, score, room - left - width if mirrored else left, line, width)
+                place = room - left - width if mirrored else left
+                yield Piece(span.text, span.score, place, line, width, span.struck)
                 left += width
 
 
@@ -134,18 +136,18 @@ def text_width(text: str, bold: bool = False) -> float:
     return float(width)
 
 
-def _words(part: Sequence[ScoredSpan]) -> Iterator[list[tuple[str, float | None]]]:
-    """Words and the spaces between them; a word is a list of its spans (text, score)."""
-    word: list[tuple[str, float | None]] = []
+def _words(part: Sequence[ScoredSpan]) -> Iterator[list[ScoredSpan]]:
+    """Words and the spaces between them; a word is a list of its spans."""
+    word: list[ScoredSpan] = []
     for span in part:
         for text in re.findall(rf"\n|[^\S\n]+|\S{{1,{LONGEST}}}", span.text):
             if not text.isspace():
-                word.append((html.visible(text), span.score))
+                word.append(replace(span, text=html.visible(text)))
                 continue
             if word:
                 yield word
             word = []
-            yield [("\n" if text == "\n" else " ", span.score)]
+            yield [replace(span, text="\n" if text == "\n" else " ")]
     if word:
         yield word
 
@@ -173,14 +175,19 @@ def _draw_piece(ax: "Axes", piece: Piece, top: float, largest: float) -> None:
     from matplotlib.patches import Rectangle
 
     left = MARGIN + piece.left
-    if piece.score is not None:
+    if piece.struck:
+        box: dict[str, Any] = {"facecolor": "0.96", "edgecolor": "0.82", "hatch": "////", "linewidth": 0}
+        ax.add_patch(Rectangle((left, top), piece.width, LINE - 2, **box))
+        ax.plot((left, left + piece.width), [top + LINE / 2 - 1] * 2, color=FAINT_TEXT, linewidth=0.8)
+    elif piece.score is not None:
         (r, g, b), alpha = colours.colour(piece.score, largest)
         colour = (r / 255, g / 255, b / 255)
         ax.add_patch(Rectangle((left, top), piece.width, LINE - 2, facecolor=(*colour, alpha), edgecolor="none"))
         if piece.score < 0 and alpha >= colours.FAINT:
             ax.plot((left, left + piece.width), [top + LINE - 2.5] * 2, ":", color=colour, linewidth=1)
     if not piece.text.isspace():
-        style: dict[str, Any] = {"va": "center_baseline", "color": TEXT, "parse_math": False}
+        colour_name = FAINT_TEXT if piece.struck else TEXT
+        style: dict[str, Any] = {"va": "center_baseline", "color": colour_name, "parse_math": False}
         ax.text(left, top + LINE / 2 - 1, piece.text, fontproperties=_font(piece.text), **style)
 
 

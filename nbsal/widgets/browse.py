@@ -1,80 +1,36 @@
-"""The Browse view: a table of many explained texts that is sorted and filtered; one text is opened below it."""
+"""The Browse view: a table of many explained texts that is sorted and filtered; one text is opened beside it."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from nbsal.clouds import plain_token
 from nbsal.errors import InputError
+from nbsal.explainer import Explainer
 from nbsal.model.targets import label_index
 from nbsal.render import html, text_lines
+from nbsal.render.headline import Phrase, percent
 from nbsal.render.text_lines import ScoredText
 from nbsal.saliency import Saliency
-from nbsal.validation import Text
+from nbsal.validation import Text, plural
 from nbsal.widgets import jobs, wire
-from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
+from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html, list_texts
+from nbsal.widgets.explainer_view import Shading
 from nbsal.widgets.export import asset
+from nbsal.widgets.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page
 
 if TYPE_CHECKING:
     import pandas
 
-PAGE = 12  # texts on a page
-COLUMNS = ("number", "text", "prediction", "confidence", "label", "top")
-HEADINGS = ("No.", "Text", "Prediction", "Confidence", "Label", "Top token")
+HEADINGS = ("No.", "Text", "Prediction", "Strongest word")
+LONGEST = 160  # characters of a text that is not explained yet
+FILTERS = ("sort", "descending", "label", "wrong", "token")
+LINE = "border:0;border-bottom:1px solid rgba(128,128,128,.4)"
+CELL = f"{LINE};padding:5px 12px 5px 0;text-align:left;vertical-align:baseline"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One text as the table sorts and filters it; `words` are its words and tokens in lower case."""
-
-    number: int
-    text: str
-    prediction: str
-    confidence: float
-    label: str | None
-    top: str
-    words: frozenset[str]
-
-    @property
-    def misclassified(self) -> bool:
-        """Whether the prediction differs from the label."""
-        return self.label is not None and self.label != self.prediction
-
-
-@dataclass(frozen=True, eq=False)
-class TablePage:
-    """One page of the table: the entries that pass the filters, those on the page, and the text that is opened."""
-
-    entries: Sequence[Entry]
-    total: int  # entries before filtering
-    page: int
-    rows: Sequence[tuple[Entry, Saliency]]
-    opened: Saliency | None
-    labels: Sequence[str]  # predicted classes
-
-    def caption(self) -> str:
-        """How many texts pass the filters."""
-        return f"{len(self.entries)} of {self.total} texts"
-
-    def to_frame(self) -> "pandas.DataFrame":
-        """One row for each text that passes the filters."""
-        import pandas
-
-        rows = [tuple(getattr(entry, name) for name in COLUMNS) for entry in self.entries]
-        return pandas.DataFrame(rows, columns=list(COLUMNS))
-
-    def notes(self) -> list[str]:
-        """How many texts pass the filters, and how many of them are misclassified if they have labels."""
-        labelled = [entry for entry in self.entries if entry.label is not None]
-        count = sum(entry.misclassified for entry in labelled)
-        share = [f"{count} of {len(labelled)} are misclassified ({count / len(labelled):.1%})."] if labelled else []
-        return [f"{self.caption()}.", *share]
-
-
-class Browse(CorpusView):
+class Browse(Shading, CorpusView):
     """A table of Saliency results, of an opened corpus, or of texts that an explainer explains while the table fills.
 
     `sort` and `descending` order it; `label` keeps one predicted class, `token` the texts with that token or word, and
@@ -88,7 +44,7 @@ class Browse(CorpusView):
     ['negative']
     """
 
-    inputs = ("sort", "descending", "label", "wrong", "token", "page", "opened")
+    inputs = (*FILTERS, "page", "opened")
     _esm = asset("browse.js")
     _css = asset("browse.css")
 
@@ -116,9 +72,20 @@ class Browse(CorpusView):
         self._entries: list[Entry] = []
         super().__init__(source, texts, **settings)
 
+    def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
+        traits = super().from_explainer(explainer)
+        self._labels = self._names(self._labels, len(self._texts))
+        return traits
+
+    def from_result(self, result: Any) -> dict[str, Any]:
+        traits = super().from_result(result)
+        self._labels = self._names(self._labels, len(result))
+        return traits
+
     def explain(self, texts: Iterable[Text], labels: Iterable[Any] | None = None) -> None:
         """Explain and show other texts, with their labels if there are any."""
-        self._labels, self._entries = None if labels is None else list(labels), []
+        texts = list_texts(texts)
+        self._labels, self._entries = self._names(None if labels is None else list(labels), len(texts)), []
         self.opened = None
         super().explain(texts)
 
@@ -130,58 +97,79 @@ class Browse(CorpusView):
     def _clear_selection(self, change: Any) -> None:
         self.selection, self.hover = [], None
 
-    @traitlets.observe("sort", "descending", "label", "wrong", "token")
+    @traitlets.observe(*FILTERS)
     def _return_to_first_page(self, change: Any) -> None:
         if self.result is not None:
             self.page = 0
 
+    def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        if self.plain_result is None and not self._saliencies:
+            self.show_partial(job, self.summarize([], inputs, job))  # the texts, which are then explained in place
+        return super().compute(inputs, job)
+
     def summarize(self, saliencies: Sequence[Saliency], inputs: dict[str, Any], job: jobs.Job) -> TablePage:
         entries = self._update_entries(saliencies, job)
-        opened, last = inputs["opened"], max(len(self._texts), len(saliencies)) - 1
+        total = max(len(self._texts), len(saliencies))
+        opened, last = inputs["opened"], total - 1
         if opened is not None and opened > last:
             texts = f"texts are numbered 0 to {last}" if last else "there is only text 0"
             raise InputError(f"opened={opened}, but {texts}.", argument="opened", value=opened)
-        passing = sorted(filter(_filter(inputs), entries), key=_sort_key(inputs["sort"]), reverse=inputs["descending"])
-        page = min(inputs["page"], max(0, len(passing) - 1) // PAGE)
-        rows = [(entry, saliencies[entry.number]) for entry in passing[page * PAGE : (page + 1) * PAGE]]
-        labels = sorted({entry.prediction for entry in entries})
+        filters = Filters(**{name: inputs[name] for name in FILTERS})
         is_ready = opened is not None and opened < len(saliencies)  # texts are still being explained
-        return TablePage(passing, len(entries), page, rows, saliencies[opened] if is_ready else None, labels)
+        return make_page(
+            filters,
+            entries,
+            saliencies,
+            total,
+            inputs["page"],
+            opened_number=opened if is_ready else None,
+            opened=saliencies[opened] if is_ready else None,
+            labels=self._classes(entries),
+        )
 
     def publish(self, result: TablePage) -> dict[str, Any]:
-        fields = ("number", "prediction", "confidence", "label", "top")
-        rows = [
-            {name: getattr(entry, name) for name in fields}
-            | {"wrong": entry.misclassified, "pieces": _short_text(saliency)}
-            for entry, saliency in result.rows
-        ]
+        waiting = [{"number": number, "pieces": [[self._start(number), 0.0, False]]} for number in result.waiting]
         table = {
-            "rows": rows,
+            "rows": [*(_row(entry, saliency) for entry, saliency in result.rows), *waiting],
             "labels": list(result.labels),
             "judged": self._labels is not None,
             "page": result.page,
-            "pages": max(0, len(result.entries) - 1) // PAGE + 1,
-            "count": result.caption(),
+            "pages": max(0, result.listed - 1) // PAGE + 1,
+            "position": result.position(),
+            "sentence": result.caption(),
+            "counts": [len(result.scope), len(result.errors)],
+            "explained": result.explained,
+            "total": result.total,
+            "opened": None,
         }
-        if result.opened is None:
-            return {"_table": table, "_tokens": {}, "_scores": b"", "_result": {"notes": result.notes()}}
-        scores = wire.scores([result.opened.scores])
+        number = result.opened_number
+        if result.opened is None or number is None:
+            return {"_table": table, "_tokens": {}, "_scores": b"", "_result": {"notes": self._notes(result)}}
         decision = wire.decision(result.opened, self.subject)
-        notes = [*result.notes(), *decision["notes"]]
         return {
-            "_table": table,
+            "_table": table | {"opened": {"number": number, "sentence": self._sentence(number, result.opened)}},
             "_tokens": wire.tokens(result.opened.row),
-            "_scores": scores,
-            "_result": decision | {"notes": notes},
+            "_scores": wire.scores([result.opened.scores]),
+            "_result": decision | {"notes": [*self._notes(result), *decision["notes"][1:]]},
         }
 
     def render_html(self) -> str:
         page: TablePage = self.result
-        head = "".join(f'<th style="text-align:left;padding:2px 8px">{name}</th>' for name in HEADINGS)
-        body = "".join(f"<tr>{_row_html(entry, saliency)}</tr>" for entry, saliency in page.rows)
-        table = f'<table style="border-collapse:collapse"><tr>{head}</tr>{body}</table>'
-        opened = "" if page.opened is None else page.opened.to_html()
-        return html.block_html(page.caption(), f'<div style="overflow-x:auto">{table}</div>{opened}', page.notes())
+        head = "".join(f'<th style="{CELL};white-space:nowrap">{name}</th>' for name in HEADINGS)
+        body = "".join(_row_html(entry, saliency, entry.number == page.opened_number) for entry, saliency in page.rows)
+        waiting = "".join(_waiting_html(number, self._start(number)) for number in page.waiting)
+        table = (
+            f'<table style="border-collapse:collapse;width:100%;font-size:90%"><tr>{head}</tr>{body}{waiting}</table>'
+        )
+        parts = [
+            html.headline_html([("text", page.caption())]),
+            f'<div style="overflow-x:auto">{table}</div>',
+            f'<div style="{html.SMALL};margin:6px 0">{page.position()}</div>',
+        ]
+        if page.opened is not None and page.opened_number is not None:
+            sentence = self._sentence(page.opened_number, page.opened)
+            parts.append(f"<div><b>Text {page.opened_number}</b></div>{page.opened.to_html(sentence=sentence)}")
+        return html.block_html(page.caption(), "".join(parts), self._notes(page), titled=False)
 
     def render_png(self) -> bytes:
         page: TablePage = self.result
@@ -189,73 +177,96 @@ class Browse(CorpusView):
             ScoredText(_heading(entry), [[html.ScoredSpan(text, share) for text, share, _ in _short_text(saliency)]], 1)
             for entry, saliency in page.rows
         ]
-        return text_lines.png(text_lines.draw(texts, notes=page.notes()))
+        notes = [page.position(), " · ".join(self._notes(page))]
+        return text_lines.png(text_lines.draw([ScoredText(page.caption(), [], 1.0), *texts], notes=notes))
 
     def _update_entries(self, saliencies: Sequence[Saliency], job: jobs.Job) -> list[Entry]:
-        """The entries of all texts; only those of new texts are created."""
-        entries, count = self._entries, max(len(self._texts), len(saliencies))
-        if self._labels is not None and len(self._labels) != count:
-            message = f"labels has {len(self._labels)} entries for {count} texts."
-            raise InputError(message, argument="labels", value=self._labels)
+        """The entries of all explained texts; only those of new texts are created."""
+        entries = self._entries
         for saliency in islice(saliencies, len(entries), None):
             if job.cancel.is_set():
                 break
-            entries.append(self._entry(len(entries), saliency))
+            entries.append(Entry.of(len(entries), saliency, self._label(len(entries))))
         return entries
 
-    def _entry(self, number: int, saliency: Saliency) -> Entry:
-        row, probabilities = saliency.row, saliency.probabilities
-        tokens = [saliency.tokens[i] for i in row.content]
-        words = {plain_token(token) for token in tokens} | {token.lower() for token in tokens}
-        return Entry(
-            number=number,
-            text=" | ".join(row.parts),
-            prediction=saliency.prediction,
-            confidence=round(float(probabilities.max()), 4) if probabilities.ndim == 1 and probabilities.size else 1.0,
-            label=self._label(number),
-            top=saliency.tokens[saliency.order[0]],
-            words=frozenset(words | {word.text.lower() for word in saliency.words}),
-        )
-
     def _label(self, number: int) -> str | None:
-        if self._labels is None:
+        return None if self._labels is None else self._labels[number]
+
+    def _sentence(self, number: int, saliency: Saliency) -> list[Phrase]:
+        """The headline of a text, and its label."""
+        label = self._label(number)
+        return [*saliency.headline(), *([] if label is None else [("text", f" Labelled {label}.")])]
+
+    def _names(self, labels: list[Any] | None, count: int) -> list[str] | None:
+        """The labels by name, one for each text."""
+        if labels is None:
             return None
-        label = self._labels[number]
-        if isinstance(label, str):
-            return label
-        if self.subject is None:
-            message = f"Without an explainer, labels must be names of classes, not {label!r:.40}."
-            raise InputError(message, argument="labels", value=label)
-        return str(self.subject.labels[label_index(label, self.subject.labels, "labels")])
+        if len(labels) != count:
+            message = f"labels has {len(labels)} entries for {count} texts."
+            raise InputError(message, argument="labels", value=labels)
+        names = [] if self.subject is None else self.subject.labels
+        if names:
+            return [str(names[label_index(label, names, "labels")]) for label in labels]
+        for label in labels:
+            if not isinstance(label, str):
+                message = f"Without an explainer, labels must be names of classes, not {label!r:.40}."
+                raise InputError(message, argument="labels", value=label)
+        return labels
+
+    def _classes(self, entries: Sequence[Entry]) -> list[str]:
+        """The classes to filter by, in the order of the model's labels: all that it knows, else those predicted."""
+        if self.subject is not None and self.subject.task == "sequence":
+            return list(self.subject.labels)
+        return sorted({entry.prediction for entry in entries})
+
+    def _start(self, number: int) -> str:
+        """The first characters of a text."""
+        text = self._texts[number]
+        return (text if isinstance(text, str) else " | ".join(text))[:LONGEST]
+
+    def _notes(self, page: TablePage) -> list[str]:
+        """The model and the method, and how many texts they explained."""
+        model = self._saliencies[0].notes()[:1] if self._saliencies else []
+        count = f"{page.explained} of {page.total} explained" if page.explained < page.total else ""
+        return [*model, count or plural(page.total, "text")]
 
 
-def _filter(inputs: dict[str, Any]) -> Callable[[Entry], bool]:
-    word = inputs["token"].strip().lower()
-    return lambda entry: (
-        (inputs["label"] is None or entry.prediction == inputs["label"])
-        and (not inputs["wrong"] or entry.misclassified)
-        and (not word or word in entry.words)
-    )
-
-
-def _sort_key(column: str) -> Callable[[Entry], Any]:
-    return lambda entry: (getattr(entry, column) is None, getattr(entry, column))
+def _row(entry: Entry, saliency: Saliency) -> dict[str, Any]:
+    """A row as the page draws it."""
+    fields = ("number", "prediction", "confidence", "label", "top")
+    return {name: getattr(entry, name) for name in fields} | {
+        "wrong": entry.misclassified,
+        "pieces": _short_text(saliency),
+    }
 
 
 def _short_text(saliency: Saliency) -> list[list[Any]]:
-    """The text around its most important token."""
-    return excerpt(saliency, saliency.order[:1])
+    """The text around its strongest word, in pieces as `excerpt` returns them."""
+    words = saliency.words
+    tokens = words[saliency.word_order[0]].tokens if words else saliency.order[:1]
+    return [[text, share, False] for text, share, _ in excerpt(saliency, tokens)]
 
 
 def _heading(entry: Entry) -> str:
     """A text's number, prediction, confidence and label in one line."""
-    label = "" if entry.label is None else f", {'misclassified' if entry.misclassified else 'correct'}: {entry.label}"
-    return f"Text {entry.number}: {entry.prediction} ({entry.confidence:.1%}){label}"
+    label = f", \N{BALLOT X} labelled {entry.label}" if entry.misclassified else ""
+    return f"{entry.number}  {entry.prediction} {percent(entry.confidence)}{label}"
 
 
-def _row_html(entry: Entry, saliency: Saliency) -> str:
-    text = f'<div style="min-width:14em">{excerpt_html(_short_text(saliency))}</div>'
-    label = f"{entry.label} \N{BALLOT X}" if entry.misclassified else entry.label or ""
-    plain_cells = [entry.prediction, f"{entry.confidence:.1%}", label, entry.top]
-    cells = [str(entry.number), text, *map(html.escape, plain_cells)]
-    return "".join(f'<td style="padding:2px 8px;vertical-align:top">{cell}</td>' for cell in cells)
+def _row_html(entry: Entry, saliency: Saliency, opened: bool) -> str:
+    wrong = f'<div style="{html.SMALL}">\N{BALLOT X} labelled {html.escape(entry.label or "")}</div>'
+    verdict = f"{html.escape(html.label(entry.prediction))} {percent(entry.confidence)}"
+    text = f'<div style="min-width:14em;line-height:1.75">{excerpt_html(_short_text(saliency))}</div>'
+    top = html.escape(html.label(entry.top))
+    return _cells_html(str(entry.number), text, f"{verdict}{wrong if entry.misclassified else ''}", top, opened)
+
+
+def _waiting_html(number: int, text: str) -> str:
+    """The row of a text that is not explained yet."""
+    return _cells_html(str(number), f'<span style="opacity:.75">{html.escape(text)}</span>', "", "")
+
+
+def _cells_html(number: str, text: str, verdict: str, top: str, opened: bool = False) -> str:
+    narrow = [f'<td style="{CELL};white-space:nowrap">{cell}</td>' for cell in (number, verdict, top)]
+    background = ' style="background-color:rgba(128,128,128,.16)"' if opened else ""
+    return f'<tr{background}>{narrow[0]}<td style="{CELL};width:100%">{text}</td>{narrow[1]}{narrow[2]}</tr>'

@@ -54,11 +54,13 @@ class Part:
     """A part of a view: something computed from a text beside its scores, and the traits that show it.
 
     `depends_on` names the inputs that the part needs, or is None if it needs the scores. While it is computed, the
-    page shows no value, or with `keeps_previous` the previous one.
+    page shows no value, or with `keeps_previous` the previous one. A quick part is shown `with_scores`, at once; the
+    others follow one by one.
     """
 
     depends_on: ClassVar[tuple[str, ...] | None] = None
     keeps_previous: ClassVar[bool] = False
+    with_scores: ClassVar[bool] = False
 
     def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> Any:
         """Compute the value of the part."""
@@ -119,12 +121,13 @@ class CachedView(ShadedView):
             cache = self._values.setdefault(name, LastValue())
             if part.keeps_previous or cache.is_for(keys[name]):
                 result.parts[name] = cache.value
-        for name in self.active_parts(inputs):
-            if self._values[name].is_for(keys[name]):
-                continue
-            if self.result is not saliency:
+        pending = [name for name in self.active_parts(inputs) if not self._values[name].is_for(keys[name])]
+        displayed = self.result is saliency
+        for name in sorted(pending, key=lambda name: not self.parts[name].with_scores):
+            if not (displayed or self.parts[name].with_scores):
                 self.show_partial(job, TextResult(saliency, dict(result.parts)))
             result.parts[name] = self._compute_part(name, keys[name], result, inputs, job)
+            displayed = False
         return result
 
     def publish(self, result: TextResult) -> dict[str, Any]:

@@ -1,18 +1,19 @@
-"""The Compare view: two explanations of one text on one scale, their difference, and how far their rankings agree."""
+"""The Compare view: two explanations of one text beside each other, and how far their rankings agree."""
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import traitlets
 
 from nbsal.errors import InputError
-from nbsal.evaluation._agreement import jaccard, kendall
 from nbsal.explainer import Explainer
 from nbsal.render import html, text_lines
 from nbsal.render.text_lines import ScoredText
-from nbsal.saliency import Floats, Saliency
+from nbsal.saliency import Saliency
 from nbsal.widgets import jobs, wire
+from nbsal.widgets.compared_pair import BADGES, ComparedPair
 from nbsal.widgets.explainer_view import (
     NO_CHOICES,
     TARGET_JSON,
@@ -29,98 +30,22 @@ from nbsal.widgets.export import asset
 if TYPE_CHECKING:
     import pandas
 
-TOP = 5  # tokens of each explanation whose overlap is counted
-SECOND_SETTINGS = ("method", "layer", "target", "tau")
-
-
-@dataclass(frozen=True)
-class ComparedPair:
-    """Two explanations of the same tokens.
-
-    >>> import nbsal
-    >>> by_method = nbsal.compare(nbsal.load("demo/reviews"), ["gradcam", "simple"], "A joy.")
-    >>> ComparedPair(by_method["gradcam"][0], by_method["simple"][0]).to_frame().columns.tolist()
-    ['token', 'first', 'second', 'difference', 'first_rank', 'second_rank']
-    """
-
-    first: Saliency
-    second: Saliency
-    scale: str = "own"
-
-    def __post_init__(self) -> None:
-        if (self.first.row.parts, self.first.offsets) != (self.second.row.parts, self.second.offsets):
-            message = "Compare needs two explanations of the same text with the same tokens."
-            raise InputError(message, argument="other", value=self.second)
-
-    @property
-    def shares(self) -> tuple[Floats, Floats]:
-        """Both scores as shares of full colour: of each one's own largest score, or of the larger of the two."""
-        largest = [self.first.largest, self.second.largest]
-        first, second = largest if self.scale == "own" else [max(largest)] * 2
-        return self.first.scores / (first or 1.0), self.second.scores / (second or 1.0)
-
-    @property
-    def difference(self) -> Floats:
-        """The first shares minus the second."""
-        first, second = self.shares
-        return first - second
-
-    @cached_property
-    def agreement(self) -> dict[str, float | None]:
-        """Kendall's tau of the rankings of all tokens, and the Jaccard overlap of the top five."""
-        first, second = self.first.order, self.second.order
-        rank = kendall(first, second) if len(first) > 1 else None
-        return {"rank": rank, "overlap": jaccard(first[:TOP], second[:TOP])}
-
-    def caption(self) -> str:
-        """Both decisions in one line."""
-        return f"{self.first.caption()} and {self.second.caption()}"
-
-    def agreement_text(self) -> str:
-        """The agreement in one sentence."""
-        rank, first, second = self.agreement["rank"], self.first.order[:TOP], self.second.order[:TOP]
-        tau = "A single token has no ranking" if rank is None else f"Kendall's tau of the rankings {rank:+.2f}"
-        return f"{tau}; {len({*first} & {*second})} of the top {len(first)} tokens are the same."
-
-    def to_frame(self) -> "pandas.DataFrame":
-        """One row per token."""
-        first, second = self.first.to_frame(), self.second.to_frame()
-        first_share, second_share = self.shares
-        shares = {"first": first_share, "second": second_share, "difference": first_share - second_share}
-        return first[["token"]].assign(**shares, first_rank=first["rank"], second_rank=second["rank"])
-
-    def texts(self) -> list[ScoredText]:
-        """The text three times: coloured by the first, by the second, and by their difference."""
-        first, second = self.shares
-        versions = [
-            (self.first.caption(), replace(self.first, scores=first)),
-            (self.second.caption(), replace(self.second, scores=second)),
-            ("Difference: first minus second", replace(self.first, scores=first - second)),
-        ]
-        return [ScoredText(title, saliency.scored_spans(), 1.0) for title, saliency in versions]
-
-    def notes(self) -> list[str]:
-        """The agreement, the scale, and how each explanation was computed."""
-        largest = f"{self.first.largest:.3g} and {self.second.largest:.3g}"
-        own_scale = "each explanation is scaled to its own largest score"
-        scale = own_scale if self.scale == "own" else "both are scaled to the larger one"
-        return [self.agreement_text(), f"Largest scores: {largest}; {scale}.", *self.provenance_notes()]
-
-    def provenance_notes(self) -> list[str]:
-        """How each explanation was computed; what holds for both is stated once."""
-        first, second = self.first.notes(), self.second.notes()
-        shared = [note for note in first if note in second]
-        only_first = [f"first: {note}" for note in first if note not in shared]
-        return [*shared, *only_first, *(f"second: {note}" for note in second if note not in shared)]
+LEVELS = ("word", "token")
+SCALES = {"own": "% of each method's strongest word", "shared": "% of the stronger of both"}
+SETTINGS = ("method", "layer", "target", "tau")
+TABLE = 'style="border-collapse:collapse;width:100%;margin-top:8px"'
+RING = "border:1.5px solid currentColor;border-radius:1em"
+DOTS_WIDTH, DOT = 200, 12  # pixels
 
 
 class Compare(ShadedView):
     """Two methods, layers, targets or models on one text; or two finished Saliency results.
 
-    `method`, `layer`, `target` and `tau` belong to the first explainer, `other_method` and so on to the second, which
-    equals the first if no `other` is passed. Both share one trace if they explain one target of one subject. `scale`
-    "own" colours each up to its own largest score, "shared" both up to the larger one. `agreement` holds Kendall's tau
-    of the rankings of all tokens and the overlap of the top five.
+    `method`, `layer`, `target` and `tau` belong to the first explainer, A, `other_method` and so on to the second, B,
+    which equals the first if no `other` is passed; `swap()` exchanges them. Both share one trace if they explain one
+    target of one subject. `scale` "own" colours each up to its own largest score, "shared" both up to the larger one.
+    `agreement` holds Kendall's tau of both rankings and the overlap of their top five: of the words, or with `level`
+    "token" of the tokens. `difference` also shows the text coloured by the difference.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -128,7 +53,7 @@ class Compare(ShadedView):
     ['overlap', 'rank']
     """
 
-    inputs = (*ShadedView.inputs, *(f"other_{name}" for name in SECOND_SETTINGS))
+    inputs = (*ShadedView.inputs, *(f"other_{name}" for name in SETTINGS))
     _esm = asset("compare.js")
     _css = asset("compare.css")
 
@@ -136,8 +61,10 @@ class Compare(ShadedView):
     other_layer = traitlets.Int(None, allow_none=True).tag(sync=True)
     other_target = traitlets.Any(None).tag(sync=True, **TARGET_JSON)
     other_tau = traitlets.Int(None, allow_none=True).tag(sync=True)
-    scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True)
+    scale = traitlets.Enum(tuple(SCALES), "own").tag(sync=True)
+    difference = traitlets.Bool(False).tag(sync=True)
     agreement = traitlets.Dict().tag(sync=True)
+    _findings = traitlets.Dict().tag(sync=True)
     _other_choices = traitlets.Dict(NO_CHOICES).tag(sync=True)
     _other = traitlets.Dict().tag(sync=True)
 
@@ -160,7 +87,30 @@ class Compare(ShadedView):
     @property
     def result(self) -> Any:
         """The ComparedPair on display."""
-        return None if self._computed is None else replace(self._computed, scale=self.scale)
+        return None if self._computed is None else replace(self._computed, scale=self.scale, level=self.level)
+
+    def selected(self) -> "pandas.DataFrame":
+        return self._selected_rows(replace(self.result, level="token").to_frame())
+
+    def swap(self) -> None:
+        """Exchange A and B."""
+        with self._lock, self.hold_sync():
+            if self.plain_result is None:
+                self.explainer, self.other = self.other, self.explainer
+                self.subject = self.explainer.subject
+            else:
+                self.plain_result, self.other = self.other, self.plain_result
+            self._choices, self._other_choices = self._other_choices, self._choices
+            for name in SETTINGS:
+                first, second = getattr(self, name), getattr(self, f"other_{name}")
+                setattr(self, name, second)
+                setattr(self, f"other_{name}", first)
+            self.request()
+
+    def handle_swap(self) -> str:
+        """Answer a page that wants to exchange A and B."""
+        self.swap()
+        return "swapped"
 
     @traitlets.validate("other_method")
     def _valid_other_method(self, proposal: Any) -> Any:
@@ -170,10 +120,15 @@ class Compare(ShadedView):
     def _valid_other_layer(self, proposal: Any) -> Any:
         return check_layer(proposal["value"], self._other_choices, "other_layer")
 
+    @traitlets.observe("level")
+    def _follow_level(self, change: Any) -> None:
+        if self._findings:
+            self.agreement = self._findings[self.level]["agreement"]
+
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.plain_result is not None:
             return ComparedPair(self.plain_result, self.other)
-        other_inputs = {name: inputs[f"other_{name}"] for name in SECOND_SETTINGS} | {"text": inputs["text"]}
+        other_inputs = {name: inputs[f"other_{name}"] for name in SETTINGS} | {"text": inputs["text"]}
         explainers = with_settings(self.explainer, inputs), with_settings(self.other, other_inputs)
         if self.other.subject is self.explainer.subject and other_inputs["target"] == inputs["target"]:
             first, second = self.explain_each(explainers, inputs, job)
@@ -183,23 +138,82 @@ class Compare(ShadedView):
         return ComparedPair(first, second)
 
     def publish(self, result: ComparedPair) -> dict[str, Any]:
-        first, second = result.first, result.second
+        first, second = result.both
         scores = wire.scores([first.scores, second.scores])
         traits = super().publish(first)
-        notes = {"agreement": result.agreement_text(), "notes": result.provenance_notes()}
+        settings = "; ".join(f"{badge}: {each.settings()}" for badge, each in zip(BADGES, result.both, strict=True))
+        summary = {"notes": result.notes(), "settings": settings, "same_model": result.same_model}
+        findings = {level: _findings(replace(result, level=level)) for level in LEVELS}
         return traits | {
             "_scores": scores,
-            "_result": traits["_result"] | notes,
+            "_result": traits["_result"] | summary,
             "_other": wire.decision(second, None if self.subject is None else self.other.subject),
-            "agreement": result.agreement,
+            "_findings": findings,
+            "agreement": findings[self.level]["agreement"],
         }
 
     def render_html(self) -> str:
-        texts = "".join(
-            f"<div><b>{html.escape(text.title)}</b></div>{html.text_html(text.parts, text.largest)}"
-            for text in self.result.texts()
-        )
-        return html.block_html(self.result.caption(), texts, self.result.notes())
+        pair: ComparedPair = self.result
+        texts = pair.texts(self.difference)
+        body = [
+            html.headline_html(pair.sentence()),
+            f"<table {TABLE}><tr>{''.join(map(_text_html, BADGES, texts))}</tr></table>",
+            *(_difference_html(text) for text in texts[2:]),
+            html.legend_html(any(np.any(scores < 0) for scores in pair.shares)),
+            f'<div style="margin-top:12px"><b>{html.escape(pair.heading())}</b></div>',
+            _list_html(pair.listed(), SCALES[pair.scale]),
+        ]
+        return html.block_html(pair.caption(), "".join(body), pair.notes(), titled=False)
 
     def render_png(self) -> bytes:
-        return text_lines.png(text_lines.draw(self.result.texts(), notes=self.result.notes()))
+        pair: ComparedPair = self.result
+        sentence = ScoredText(pair.caption(), [], 1.0)
+        notes = [f"{pair.heading().removesuffix('.')}.", " · ".join(pair.notes())]
+        return text_lines.png(text_lines.draw([sentence, *pair.texts(self.difference)], notes=notes))
+
+
+def _findings(pair: ComparedPair) -> dict[str, Any]:
+    """What a page says about both, on each scale."""
+    sentences = {scale: replace(pair, scale=scale).sentence() for scale in SCALES}
+    return {"heading": pair.heading(), "sentences": sentences, "agreement": pair.agreement}
+
+
+def _text_html(badge: str, text: ScoredText) -> str:
+    """The text as one explanation colours it, under its letter and its method."""
+    name = html.escape(text.title.removeprefix(f"{badge}: "))
+    head = f'<span style="{RING};padding:0 .45em">{badge}</span> <b>{name}</b>'
+    cell = "width:50%;border:0;padding:0 16px 0 0;text-align:left;vertical-align:top"
+    return f'<td style="{cell}">{head}{html.text_html(text.parts, text.largest)}</td>'
+
+
+def _difference_html(text: ScoredText) -> str:
+    return f"<div><b>{html.escape(text.title)}</b></div>{html.text_html(text.parts, text.largest)}"
+
+
+def _list_html(rows: Sequence[tuple[str, float, float]], unit: str) -> str:
+    """The words of most weight, with a ring at the share of A and a disc at that of B."""
+    shares = [share for _, *both in rows for share in both]
+    low, high = min(0.0, *shares), max(0.0, *shares)
+    pixel = DOTS_WIDTH / (high - low or 1.0)
+    cell = 'style="border:0;padding:0 12px 0 0;text-align:{}"'
+    body = "".join(
+        f"<tr><td {cell.format('left')}>{html.escape(html.label(word))}</td>"
+        f"<td {cell.format('left')}>{_dots_html((first - low) * pixel, (second - low) * pixel)}</td>"
+        f"<td {cell.format('right')}>{_whole_percent(first)} · {_whole_percent(second)}</td></tr>"
+        for word, first, second in rows
+    )
+    small = f'<div style="{html.SMALL}">{html.escape(unit)}, A (ring) · B (disc)</div>'
+    return f'{small}<table style="border-collapse:collapse;font-size:90%">{body}</table>'
+
+
+def _dots_html(ring: float, disc: float) -> str:
+    """A ring and a disc at so many pixels, joined by a line."""
+    dots = sorted([(ring, f"{RING};width:9px;height:9px"), (disc, f"{RING};border-width:6px")])
+    gap = max(0, round(dots[1][0] - dots[0][0]) - DOT)
+    box = '<span style="display:inline-block;vertical-align:middle;{}"></span>'
+    line = box.format(f"width:{gap}px;border-top:1px solid currentColor")
+    return f"{box.format(f'width:{round(dots[0][0])}px')}{box.format(dots[0][1])}{line}{box.format(dots[1][1])}"
+
+
+def _whole_percent(share: float) -> str:
+    return f"{round(100 * share)}".replace("-", "\u2212")

@@ -8,6 +8,7 @@ import numpy as np
 from nbsal.errors import InputError
 from nbsal.explainer import Explainer
 from nbsal.render import html
+from nbsal.render.headline import percent
 from nbsal.saliency import Saliencies, Saliency
 from nbsal.validation import Text, text_list
 from nbsal.widgets import jobs
@@ -27,7 +28,7 @@ class CorpusView(View):
     accepts: ClassVar[tuple[type, ...]] = (Sequence,)
 
     def __init__(self, source: Any, texts: Iterable[Text] | None = None, **settings: Any) -> None:
-        self._texts = [] if texts is None else _list_texts(texts)
+        self._texts = [] if texts is None else list_texts(texts)
         self._saliencies: Sequence[Saliency] = []
         super().__init__(source, **settings)
 
@@ -54,7 +55,7 @@ class CorpusView(View):
         if self.explainer is None:
             message = f"This {type(self).__name__} shows finished results. Pass an Explainer to show other texts."
             raise InputError(message, argument="texts", value=texts)
-        self._texts, self._saliencies = _list_texts(texts), []
+        self._texts, self._saliencies = list_texts(texts), []
         self.request()
 
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
@@ -84,7 +85,7 @@ class CorpusView(View):
 
 
 def excerpt(saliency: Saliency, positions: Sequence[int]) -> list[list[Any]]:
-    """The text around the first of some tokens, in pieces [text, share of the largest score, is one of the tokens].
+    """The text around the first of some tokens, in pieces [text, share of the strongest word, has one of the tokens].
 
     >>> import nbsal
     >>> saliency = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")("A joy.")
@@ -95,17 +96,19 @@ def excerpt(saliency: Saliency, positions: Sequence[int]) -> list[list[Any]]:
     segment = row.segments[positions[0]]
     text = row.parts[segment]
     start, end = _window(text, row.offsets[positions[0]][0])
-    inside = [i for i in row.tokens_in((start, end), segment) if row.offsets[i][1] > start]
-    tokens = [
-        (max(row.offsets[i][0], start) - start, min(row.offsets[i][1], end) - start, float(saliency.scores[i]), "")
-        for i in inside
+    scores = [word.score for word in saliency.weighed_words()]
+    largest = max((abs(score) for score in scores), default=0.0) or 1.0
+    words = [
+        (max(word.start, start) - start, min(word.end, end) - start, score / largest, "")
+        for word, score in zip(row.words, scores, strict=True)
+        if word.segment == segment and word.start < end and word.end > start
     ]
-    marks = [(row.offsets[i][0] - start, row.offsets[i][1] - start) for i in positions if i in inside]
-    pieces, span_start, largest = [], 0, saliency.largest or 1.0
-    for span in html.scored_spans(text[start:end], tokens):
+    offsets = [row.offsets[i] for i in positions if row.segments[i] == segment]
+    pieces, span_start = [], start
+    for span in html.scored_spans(text[start:end], words):
         span_end = span_start + len(span.text)
-        marked = any(first < span_end and last > span_start for first, last in marks)
-        pieces.append([span.text, float(np.round((span.score or 0.0) / largest, 3)), marked])
+        marked = span.score is not None and any(first < span_end and last > span_start for first, last in offsets)
+        pieces.append([span.text, float(np.round(span.score or 0.0, 3)), marked])
         span_start = span_end
     return [*[[ELLIPSIS, 0.0, False]] * (start > 0), *pieces, *[[ELLIPSIS, 0.0, False]] * (end < len(text))]
 
@@ -114,13 +117,13 @@ def excerpt_html(pieces: Sequence[Sequence[Any]]) -> str:
     """An excerpt as HTML without scripts."""
     content = ""
     for text, share, marked in pieces:
-        tip = f"{share:+.2f} of the largest"
+        tip = f"{percent(abs(share), 0)} of the strongest word, {'for' if share > 0 else 'against'}"
         piece = html.span_html(html.ScoredSpan(text, share, tip), 1.0) if share else html.escape(text)
         content += f"<b>{piece}</b>" if marked else piece
     return content
 
 
-def _list_texts(texts: Iterable[Text]) -> list[Text]:
+def list_texts(texts: Iterable[Text]) -> list[Text]:
     listed = list(text_list(texts))
     if not listed:
         raise InputError("The list of texts is empty. Pass at least one text.", argument="texts", value=texts)

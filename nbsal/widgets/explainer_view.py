@@ -79,6 +79,11 @@ class ExplainerView(View):
     def from_result(self, result: Any) -> dict[str, Any]:
         return result_traits(result) | {"_live": False}
 
+    @property
+    def target_probability(self) -> float | None:
+        """The probability of what is explained, if it is one of the outcomes listed."""
+        return dict(self._result.get("probabilities", ())).get(self._result.get("target"))
+
     @traitlets.validate("method")
     def _valid_method(self, proposal: Any) -> Any:
         return check_method(proposal["value"], self._choices)
@@ -118,8 +123,8 @@ class ExplainerView(View):
         return {"_tokens": wire.tokens(result.row), "_scores": scores, "_result": decision}
 
 
-class ShadedView(ExplainerView):
-    """A view that colours text by its scores.
+class Shading(traitlets.HasTraits):
+    """How text is coloured by its scores.
 
     `level` "word" sums the scores of each word's tokens; `signed` False colours only evidence for the target; `clip`
     is the share of the largest score that gets full colour; `gamma` below 1 makes small scores easier to see. None of
@@ -130,6 +135,10 @@ class ShadedView(ExplainerView):
     signed = traitlets.Bool(True).tag(sync=True)
     gamma = traitlets.Float(1.0, min=0.2, max=3.0).tag(sync=True)
     clip = traitlets.Float(1.0, min=0.05, max=1.0).tag(sync=True)
+
+
+class ShadedView(Shading, ExplainerView):
+    """A view of an explainer and a text that colours the text by its scores."""
 
 
 def with_settings(explainer: Explainer, inputs: dict[str, Any]) -> Explainer:

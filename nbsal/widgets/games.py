@@ -1,7 +1,8 @@
 """The Games view: tokens are hidden or revealed step by step in the order of their scores, and the decision follows."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,22 +10,53 @@ import traitlets
 
 from nbsal.errors import InputError
 from nbsal.evaluation._games import GAMES
-from nbsal.evaluation.results import HUES, LINES, Results
+from nbsal.evaluation.results import LINES, Results
 from nbsal.explainer import Explainer
 from nbsal.model.masking import MaskedModel
 from nbsal.model.subject import Subject
+from nbsal.model.tokens import Row
 from nbsal.render import html, text_lines
+from nbsal.render.headline import Phrase, percent, plain
+from nbsal.render.html import ScoredSpan
+from nbsal.render.text_lines import ScoredText
 from nbsal.saliency import Saliency
 from nbsal.widgets.cached_view import CachedView, LastValue, Part, PartJob
 from nbsal.widgets.export import asset
-from nbsal.widgets.token_games import GameCurve, TokenGames, coalition_count, play_games
+from nbsal.widgets.game_words import (
+    curve_name,
+    finding,
+    footnote,
+    is_random,
+    quantity,
+    results_finding,
+    step_phrases,
+)
+from nbsal.widgets.token_games import (
+    RANDOM_NAME,
+    RANDOM_ORDERS,
+    GameCurve,
+    TokenGames,
+    coalition_count,
+    play_games,
+    units,
+)
+from nbsal.widgets.wire import LIKELIEST
 
 if TYPE_CHECKING:
     import pandas
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
-DIGITS = 4
-Curves = Mapping[str, Sequence[GameCurve]]  # of each game
+DIGITS = 6
+STRONGEST_FIRST = "strongest word first"
+CURVE_NAMES = (STRONGEST_FIRST, RANDOM_NAME)
+VERBS = {"hiding": "hidden", "revealing": "revealed"}
+RANGE, INTERVAL = f"range of {RANDOM_ORDERS} random orders", "95\u202f% interval"  # what bands show
+SIZE, PLOT = (7.0, 3.4), 2.2  # inches of a picture, and of the plot in one below a text
+RANDOM_DASH = (0, (5, 4))
+ACCENT = "#3b7dd8"
+# The colours of curves on white, and those that are visible on white and on black.
+DARK = ("#1c1e22", "#00706b", "#7c3fa8", "#8a5a00", "#a8326e")
+MIDDLE = ("#7d828b", "#1b9a91", "#a06cc9", "#b07d1c", "#d0588f")
 
 
 class GameTraits(traitlets.HasTraits):
@@ -44,7 +76,7 @@ class GamePart(Part):
 
     def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> TokenGames:
         masked_model = self._masked_model.get(inputs["text"], lambda: MaskedModel(self._subject))
-        meter = job.meter(coalition_count(len(saliency.order)))
+        meter = job.meter(coalition_count(len(units(saliency.row))))
         meter.check()
         results = play_games(saliency, masked_model, inputs["target"], meter)
         job.show(next(results))
@@ -55,14 +87,15 @@ class GamePart(Part):
 
 
 class Games(CachedView, GameTraits):
-    """Both games on one text: `game` is the one on display, and `at` is how many tokens are hidden or revealed.
+    """Both games on one text: `game` is the one on display, and `at` is how many words are hidden or revealed.
 
-    The band is the range of random orders. Results of nbsal.evaluation.games on many texts are shown as curves.
+    Words are hidden with all their tokens. The band is the range of random orders. Results of nbsal.evaluation.games
+    on many texts are shown as curves.
 
     >>> import nbsal
     >>> view = Games(nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), text="A warm film.", at=1).wait()
     >>> len(view.remaining), view.token_games.curves("hiding")[1].name
-    (3, 'mean of random orders')
+    (3, 'random order')
     """
 
     accepts = (Results,)
@@ -93,7 +126,13 @@ class Games(CachedView, GameTraits):
         if not isinstance(result, Results):
             return super().publish(result)
         curves = {game: [_curve_traits(curve) for curve in curves] for game, curves in results_curves(result).items()}
-        return {"_game": {"lines": curves, "unit": result.metric.value}, "_result": {"notes": list(result.notes)}}
+        game = {
+            "lines": curves,
+            "findings": {game: results_finding(result, game) for game in GAMES},
+            "quantity": result.metric.value,
+            "band": INTERVAL,
+        }
+        return {"_game": game, "_result": {"notes": list(result.notes)}}
 
     def to_frame(self) -> "pandas.DataFrame":
         self._require_result()
@@ -103,17 +142,59 @@ class Games(CachedView, GameTraits):
 
     def render_html(self) -> str:
         if self.plain_result is not None:
-            return image_html(self.render_png()) + str(self.plain_result._repr_html_())
-        text = str(self.result.to_html())
-        return text if self.token_games is None else text + image_html(self.render_png())
+            return results_html(self.plain_result, self.game)
+        games, saliency = self.token_games, self.result
+        sentence, parts = self.sentence(), self.spans()
+        scores = [span.score for part in parts for span in part if span.score is not None]
+        body = [
+            html.headline_html(sentence),
+            html.text_html(parts, html.largest_score(parts)),
+            html.legend_html(min(scores, default=0.0) < 0),
+            "" if games is None else games_html(games, self.game, self.at),
+        ]
+        return html.block_html(plain(sentence), "".join(body), [*saliency.notes(), footnote(self.game)], titled=False)
 
     def render_png(self) -> bytes:
         if self.plain_result is not None:
-            unit = self.plain_result.metric.value.capitalize()
-            return text_lines.png(curves_figure(results_curves(self.plain_result), unit, "Shaded: 95% intervals"))
+            return results_png(self.plain_result, self.game)
+        parts = self.spans()
+        text = ScoredText(plain(self.sentence()), parts, html.largest_score(parts), legend=True)
+        notes = [*self.result.notes(), footnote(self.game)]
         if self.token_games is None:
-            raise InputError("The games are not computed yet. Call wait() first.")
-        return games_png(self.token_games)
+            return text_lines.png(text_lines.draw([text], notes=notes))
+        return games_png(self.token_games, self.game, self.at, [text], notes)
+
+    def sentence(self) -> list[Phrase]:
+        """The headline at the step on display."""
+        games = self.token_games
+        if games is None or (self.game == "hiding" and games.step(self.at) == 0):
+            return self.result.headline(self.target_probability)  # type: ignore[no-any-return]
+        return step_phrases(games, self.game, self.at)
+
+    def spans(self) -> list[list[ScoredSpan]]:
+        """The text with its scores; what is hidden at the step on display is struck."""
+        parts = self.result.scored_spans(self.level)
+        games = self.token_games
+        if games is None:
+            return parts  # type: ignore[no-any-return]
+        return struck(parts, self.result.row, games.hidden(self.game, games.steps[games.step(self.at)]))
+
+
+def struck(parts: Sequence[Sequence[ScoredSpan]], row: Row, hidden: Sequence[int]) -> list[list[ScoredSpan]]:
+    """A text in which the spans of hidden tokens are struck."""
+    places = [(row.segments[i], *row.offsets[i]) for i in hidden]
+    result = []
+    for number, part in enumerate(parts):
+        ends = np.cumsum([0, *(len(span.text) for span in part)])
+        spans = zip(part, ends, ends[1:], strict=False)
+        inside = [(first, last) for segment, first, last in places if segment == number]
+        result.append(
+            [
+                replace(span, struck=span.score is not None and any(a < end and b > start for a, b in inside))
+                for span, start, end in spans
+            ]
+        )
+    return result
 
 
 def results_curves(results: Results) -> dict[str, list[GameCurve]]:
@@ -127,61 +208,184 @@ def results_curves(results: Results) -> dict[str, list[GameCurve]]:
     return curves
 
 
-def games_png(games: TokenGames) -> bytes:
-    """The curves of both games on one text as PNG."""
-    label = html.label(games.labels[games.label])
-    unit = f"Probability of {label}" if len(games.labels) > 1 else f"Model output for {label}"
-    curves = {game: games.curves(game) for game in GAMES}
-    return text_lines.png(curves_figure(curves, unit, "Shaded: range of the random orders"))
+@dataclass(frozen=True)
+class Chart:
+    """Curves with what is said about them; `halved` marks the half, where another class is predicted."""
+
+    curves: Sequence[GameCurve]
+    finding: str
+    quantity: str
+    steps: str
+    band: str
+    probable: bool = True
+    halved: bool = False
+    count: int = 0  # words at the right end, or 0 for shares
+    position: int | None = None  # of the step on display
 
 
-def curves_figure(curves: Curves, unit: str, band: str) -> "Figure":
-    """A panel for each game with its curves; `unit` labels the values and `band` the shaded ranges."""
+def chart_of(games: TokenGames, game: str, at: int = 0) -> Chart:
+    """The curves of a game on one text."""
+    return Chart(
+        [replace(curve, name=name) for curve, name in zip(games.curves(game), CURVE_NAMES, strict=False)],
+        finding(games, game),
+        quantity(games),
+        f"words {VERBS[game]}, strongest first",
+        RANGE,
+        games.probable,
+        len(games.labels) == 2,
+        len(games.order),
+        games.step(at),
+    )
+
+
+def results_chart(results: Results, game: str) -> Chart:
+    """The curves of a game over many texts."""
+    steps = f"share of the tokens {VERBS[game]}, strongest first"
+    curves = results_curves(results)[game]
+    return Chart(curves, results_finding(results, game), results.metric.value, steps, INTERVAL)
+
+
+def games_html(games: TokenGames, game: str = "hiding", at: int = 0) -> str:
+    """The finding of a game and its curves, as HTML without scripts."""
+    return _chart_html(chart_of(games, game, at))
+
+
+def games_png(
+    games: TokenGames,
+    game: str = "hiding",
+    at: int = 0,
+    texts: Sequence[ScoredText] = (),
+    notes: Sequence[str] = (),
+) -> bytes:
+    """The finding of a game and its curves below texts, as PNG."""
+    return _chart_png(chart_of(games, game, at), texts, notes)
+
+
+def results_html(results: Results, game: str) -> str:
+    """The finding of a game over many texts and its curves, as HTML without scripts."""
+    chart = results_chart(results, game)
+    table = str(results._repr_html_())
+    return html.block_html(chart.finding, _chart_html(chart) + table, [footnote(game, "token")], titled=False)
+
+
+def results_png(results: Results, game: str) -> bytes:
+    """The finding of a game over many texts and its curves, as PNG."""
+    return _chart_png(results_chart(results, game), (), [*results.notes, footnote(game, "token")])
+
+
+def _chart_html(chart: Chart) -> str:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 3), layout="constrained")
-    panels = figure.subplots(1, len(GAMES))
-    for ax, game in zip(panels, reversed(GAMES), strict=True):
-        for number, curve in enumerate(curves[game]):
-            colour = HUES[number % len(HUES)]
-            style = LINES[number % len(LINES)]
-            ax.plot(curve.fractions, curve.values, style, color=colour, label=html.visible(curve.name))
-            if curve.low is not None:
-                ax.fill_between(curve.fractions, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
-        ax.set_title(f"{game.capitalize()} (a {GAMES[game]}er curve is better)", fontsize="medium")
-        ax.set_xlabel(f"Share of tokens {'hidden' if game == 'hiding' else 'revealed'}")
-        ax.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel(html.visible(unit))
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", frameon=False, title=band)
-    return figure
+    figure = Figure(figsize=SIZE, layout="constrained")
+    figure.patch.set_alpha(0.0)
+    draw_chart(figure.add_subplot(), chart, MIDDLE)
+    heading = f'<div style="margin:12px 0 2px"><b>{html.escape(chart.finding)}</b></div>'
+    return heading + image_html(text_lines.png(figure), f"{chart.quantity}, {chart.steps}")
+
+
+def _chart_png(chart: Chart, texts: Sequence[ScoredText], notes: Sequence[str]) -> bytes:
+    points = text_lines.WIDTH * text_lines.POINTS
+    heading = text_lines.wrap(chart.finding, points - 2 * text_lines.MARGIN, bold=True)
+    legend = -(-(len(chart.curves) + 1) // 2)
+    above, below = 0.2 * len(heading) + 0.15, 0.55 + 0.2 * legend
+    figure = text_lines.draw(texts, notes=notes, below=above + PLOT + below)
+    width, height = figure.get_size_inches()
+    ax = figure.add_axes((0.7 / width, below / height, (width - 1.0) / width, PLOT / height))
+    draw_chart(ax, chart)
+    place = (text_lines.MARGIN / points, (below + PLOT + above) / height)
+    figure.text(*place, "\n".join(heading), va="top", fontsize=text_lines.SIZE, weight="bold")
+    return text_lines.png(figure)
+
+
+def draw_chart(ax: "Axes", chart: Chart, hues: Sequence[str] = DARK) -> None:
+    """Draw curves with their ranges, and the step on display; the first hue is that of the text."""
+    ink = hues[0]
+    number = 0
+    for curve in chart.curves:
+        random = is_random(curve.name)
+        hue, style = (ink, RANDOM_DASH) if random else (hues[number % len(hues)], LINES[number % len(LINES)])
+        number += not random
+        mean = percent(curve.area, 0) if chart.probable else f"{curve.area:+.3g}"
+        label = f"{html.label(curve_name(curve.name), 48)} · mean {mean}"
+        ax.plot(
+            curve.fractions, curve.values, linestyle=style, color=hue, linewidth=1.2 if random else 1.8, label=label
+        )
+        if curve.low is not None and curve.high is not None:
+            band = chart.band if curve is chart.curves[-1] else None
+            ax.fill_between(curve.fractions, curve.low, curve.high, color=hue, alpha=0.12, linewidth=0, label=band)
+    if chart.position is not None:
+        first = chart.curves[0]
+        share, value = first.fractions[chart.position], first.values[chart.position]
+        ax.axvline(share, color=ACCENT, linewidth=1)
+        ax.plot([share], [value], "o", color=ACCENT, markersize=6, markerfacecolor="none", markeredgewidth=1.5)
+    if chart.probable:
+        ax.set_ylim(-0.02, 1.02)
+        ax.set_yticks([0, 0.5, 1], ["0", percent(0.5, 0), percent(1, 0)])
+    if chart.halved:
+        ax.axhline(0.5, color=ink, linewidth=0.8, linestyle=":", alpha=0.7)
+    ax.set_xlim(-0.01, 1.01)
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1], _tick_labels(chart.count))
+    ax.set_xlabel(chart.steps)
+    ax.set_ylabel(html.label(chart.quantity, 48))
+    _colour_axes(ax, ink)
+    legend = ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False, fontsize=8)
+    for text in legend.get_texts():
+        text.set_color(ink)
+
+
+def _tick_labels(count: int) -> list[str]:
+    if not count:
+        return [percent(share, 0) for share in (0, 0.25, 0.5, 0.75, 1)]
+    return [f"{count * step / 4:g}" for step in range(4)] + [f"{count} word{'' if count == 1 else 's'}"]
+
+
+def _colour_axes(ax: "Axes", ink: str) -> None:
+    ax.patch.set_alpha(0.0)
+    ax.spines[["top", "right"]].set_visible(False)
+    for spine in ax.spines.values():
+        spine.set_color(ink)
+    ax.tick_params(colors=ink, labelsize=8)
+    for label in (ax.xaxis.label, ax.yaxis.label):
+        label.set_color(ink)
+        label.set_fontsize(9)
 
 
 def game_traits(games: TokenGames) -> dict[str, Any]:
-    """The games on one text as the page reads them."""
+    """The games on one text as the page reads them; of many labels only those that are predicted at some step."""
+    labels = list(range(len(games.labels)))
+    if len(labels) > LIKELIEST:
+        predicted = (values.argmax(1).tolist() for values in games.outcomes.values())
+        labels = sorted({games.label}.union(*predicted))
+    lines = {game: [_curve_traits(curve) for curve in games.curves(game)] for game in GAMES}
+    for curves in lines.values():
+        curves[0]["name"] = STRONGEST_FIRST
     return {
-        "lines": {game: [_curve_traits(curve) for curve in games.curves(game)] for game in GAMES},
+        "lines": lines,
+        "findings": {game: finding(games, game) for game in GAMES},
+        "quantity": quantity(games),
+        "band": RANGE,
         "unit": games.labels[games.label],
-        "probable": len(games.labels) > 1,
+        "probable": games.probable,
         "points": list(games.steps),
-        "order": games.saliency.order,
-        "labels": list(games.labels),
-        "outcomes": {game: _rounded(values) for game, values in games.outcomes.items()},
+        "order": [list(word) for word in games.order],
+        "labels": [games.labels[i] for i in labels],
+        "outcomes": {game: _rounded(values[:, labels]) for game, values in games.outcomes.items()},
     }
 
 
 def _curve_traits(curve: GameCurve) -> dict[str, Any]:
-    traits = {"at": _rounded(curve.fractions), "values": _rounded(curve.values)}
+    traits: dict[str, Any] = {"at": _rounded(curve.fractions), "values": _rounded(curve.values)}
     if curve.low is not None and curve.high is not None:
         traits |= {"low": _rounded(curve.low), "high": _rounded(curve.high)}
-    return {"name": curve.name, "area": round(curve.area, DIGITS)} | traits
+    named = {"name": curve_name(curve.name), "random": is_random(curve.name)}
+    return named | {"area": round(curve.area, DIGITS)} | traits
 
 
 def _rounded(values: Any) -> Any:
     return np.round(np.asarray(values, float), DIGITS).tolist()
 
 
-def image_html(png: bytes) -> str:
-    """A picture as HTML that passes the sanitizer of notebooks; a table or the frame says the same in words."""
+def image_html(png: bytes, alt: str = "hiding and revealing curves") -> str:
+    """A picture as HTML that passes the sanitizer of notebooks; the headings above it say the same in words."""
     source = base64.b64encode(png).decode("ascii")
-    style = "max-width:60em;width:100%;background:white"
-    return f'<img alt="hiding and revealing curves" style="{style}" src="data:image/png;base64,{source}">'
+    return f'<img alt="{html.escape(alt)}" style="max-width:44em;width:100%" src="data:image/png;base64,{source}">'

@@ -1,26 +1,43 @@
 """The attention heads of a model as a grid of blocks by heads: what each head follows, and which are switched on."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from nbsal.errors import InputError
 from nbsal.heads.statistics import HeadStudy
 from nbsal.model.head_mask import HeadMask, Heads
-from nbsal.render import colours, html
+from nbsal.render import html
+from nbsal.render.headline import percent
+from nbsal.validation import plural
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-LETTERS = {"syntactic": "S", "positional": "P", "both": "B", "unnamed": "U", "none": ""}
-KINDS = ("both", "syntactic", "positional", "none")  # of heads that a view can switch on together
+# Relations as a cell names them, in full and for narrow views; others have their own names.
+WORDS = {
+    "nsubj": ("subject", "subj"),
+    "obj": ("object", "obj"),
+    "amod": ("adjective", "adj"),
+    "advmod": ("adverb", "adv"),
+}
+PLACE = ("place", "pos")
+OWNERS = {"nsubj": "verb", "obj": "verb", "amod": "noun", "advmod": "verb"}  # what the word of a relation belongs to
+KINDS = ("both", "syntactic", "positional", "none", "all")  # of heads that a view can switch on together
 SWITCH_INPUTS = ("kind", "synt", "pos", "toggled")  # traits that decide which heads are on
 MAX_RELATIONS = 3  # in the description of a head
 MIN_SHARE = 0.05  # smaller shares are left out of the description of a head
-ON_OPACITY = 0.45
+SYNTAX, POSITION = (0, 112, 107), (124, 63, 168)  # hues of cells
+TINT = 0.22  # opacity of cells
+HOW_TO_STUDY = (
+    "What these heads follow is not recorded. Count it with study = nbsal.heads.study(subject, parses) and pass "
+    "study=study."
+)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +46,7 @@ class HeadGrid:
 
     >>> grid = HeadGrid(HeadMask([[1, 0]], {"obj": [[1, 1]]}), HeadMask([[1, 0]]), [[0, 1]])
     >>> grid.kinds(), grid.descriptions(), grid.caption()
-    ([['both', 'syntactic']], [['obj, positional', 'obj']], '2 of 2 heads')
+    ([['both', 'syntactic']], [['object of its verb · fixed place', 'object of its verb']], '2 of 2 heads on')
     """
 
     roles: HeadMask
@@ -42,22 +59,41 @@ class HeadGrid:
         """The heads that are on."""
         return toggle_heads(self.initial, self.toggled)
 
+    @property
+    def named(self) -> Heads:
+        """The heads that follow syntax or a position."""
+        named: Heads = self.roles.syntactic | self.roles.positional
+        return named
+
     def kinds(self) -> list[list[str]]:
-        """The kind of every head, [block][head]: a key of LETTERS."""
+        """The kind of every head, [block][head]: syntactic, positional, both, unnamed (chosen by the user) or none."""
         syntactic, positional, unnamed = self.roles.syntactic, self.roles.positional, self.roles.unnamed
         conditions = [syntactic & positional, syntactic, positional, unnamed]
         kinds = np.select(conditions, ["both", "syntactic", "positional", "unnamed"], "none")
         return kinds.tolist()  # type: ignore[no-any-return]
 
+    def words(self) -> list[list[list[str]]]:
+        """What the cell of each head says, in full and short, [block][head]: a relation, "place", or nothing."""
+        return self._each(self._word)
+
     def descriptions(self) -> list[list[str]]:
         """What each head attends to, [block][head]: names, and with a study also shares."""
-        blocks, heads = self.roles.shape
-        describe = self._names if self.study is None else self._shares
-        return [[describe(block, head) for head in range(heads)] for block in range(blocks)]
+        return self._each(self._names if self.study is None else self._shares)
+
+    def habits(self) -> list[list[str]]:
+        """What each head is known for in a few words, [block][head]."""
+        return self._each(self._habit)
 
     def caption(self) -> str:
         """How many heads are on."""
-        return f"{int(self.mask.selected.sum())} of {self.mask.selected.size} heads"
+        return f"{int(self.mask.selected.sum())} of {plural(self.mask.selected.size, 'head')} on"
+
+    def finding(self) -> str:
+        """How many heads follow something, as a heading."""
+        count, total = int(self.named.sum()), self.named.size
+        if count:
+            return f"Heads: {count} of {total} {'follows' if count == 1 else 'follow'} syntax or position"
+        return f"Heads: none of {total} follows syntax or position" if self.study else f"Heads: {total}, not studied"
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row per head."""
@@ -70,61 +106,105 @@ class HeadGrid:
         ]
         return pandas.DataFrame(rows, columns=["block", "head", "kind", "on", "looks_at"])
 
-    def to_html(self) -> str:
-        """A table without scripts; heads that are on are bold and coloured."""
-        kinds, descriptions, on = self.kinds(), self.descriptions(), self.mask.selected
-        r, g, b = colours.FOR
-        cells = ""
-        for block in range(self.roles.shape[0]):
-            cells += f'<tr><th style="text-align:right">block {block}</th>'
-            for head in range(self.roles.shape[1]):
-                shade = f"background-color:rgba({r},{g},{b},{ON_OPACITY});font-weight:bold"
-                style = shade if on[block, head] else "opacity:.8"
-                tip = html.escape(f"head {block}.{head}: {descriptions[block][head]}")
-                letter = LETTERS[kinds[block][head]] or "&middot;"
-                cells += f'<td style="{style};text-align:center;padding:1px 5px" title="{tip}">{letter}</td>'
-            cells += "</tr>"
-        table = f'<table style="border-collapse:collapse">{cells}</table>'
-        return html.block_html(self.caption(), table, self.notes())
+    def to_html(self, notes: Sequence[str] = ()) -> str:
+        """A table without scripts, with more `notes`; heads that are off are struck and have a dashed border."""
+        blocks, heads = self.roles.shape
+        kinds, words, on, tips = self.kinds(), self.words(), self.mask.selected, self.descriptions()
+        numbers = "".join(_header_html(str(head), "center") for head in range(heads))
+        rows = f"<tr>{_header_html('head')}{numbers}</tr>"
+        for block in range(blocks):
+            cells = "".join(
+                _cell_html(kinds[block][head], words[block][head], bool(on[block, head]), tips[block][head])
+                for head in range(heads)
+            )
+            rows += f"<tr>{_header_html(f'block {block}')}{cells}</tr>"
+        table = f'<table style="border-collapse:separate;border-spacing:2px;font-size:80%">{rows}</table>'
+        return html.block_html(self.finding(), table, [*self.notes(), *notes])
 
     def plot(self, ax: "Axes") -> None:
-        """Draw the grid; heads that are on are bold and coloured."""
-        kinds, on = self.kinds(), self.mask.selected
+        """Draw the grid; heads that are off are hatched and have a dashed border."""
+        from matplotlib.patches import Rectangle
+
+        kinds, words, on = self.kinds(), self.words(), self.mask.selected
         blocks, heads = self.roles.shape
-        shades = np.zeros((blocks, heads, 4))
-        shades[..., :3] = np.array(colours.FOR) / 255
-        shades[..., 3] = on * ON_OPACITY
-        ax.imshow(shades)
         for block, head in np.ndindex(blocks, heads):
-            letter, weight = LETTERS[kinds[block][head]] or "·", "bold" if on[block, head] else "normal"
-            ax.text(head, block, letter, ha="center", va="center_baseline", weight=weight, color="black")
+            style = _plot_style(kinds[block][head], bool(on[block, head]))
+            ax.add_patch(Rectangle((head - 0.46, block - 0.44), 0.92, 0.88, **style))
+            text = (words[block][head] or ("", ""))[1] or ("" if on[block, head] else "off")
+            weight, colour = ("bold", "black") if on[block, head] else ("normal", "0.35")
+            name = html.label(text, 6)
+            ax.text(head, block, name, ha="center", va="center_baseline", weight=weight, color=colour, fontsize=6)
+        ax.set_xlim(-0.5, heads - 0.5)
+        ax.set_ylim(blocks - 0.5, -0.5)
         ax.set_xticks(range(heads))
-        ax.set_yticks(range(blocks))
-        ax.tick_params(length=0, labelsize="small", colors="black")
+        ax.set_yticks(range(blocks), [f"block {block}" for block in range(blocks)])
+        ax.xaxis.tick_top()
+        ax.tick_params(length=0, labelsize="small", colors="0.35")
         ax.spines[:].set_visible(False)
-        ax.set_xlabel("head", color="black")
-        ax.set_ylabel("block", color="black")
 
     def notes(self) -> list[str]:
-        """The meaning of the letters."""
-        letters = "S: syntactic, P: positional, B: syntactic and positional, U: in the mask, role not recorded."
-        notes = [f"{self.caption()} on. {letters}"]
+        """How many heads are on, and what is known of them."""
+        notes = [self.caption()]
         if self.study is not None:
-            notes.append(f"Relations: share of the relation's cases. Offsets: share of {self.study.rows} positions.")
+            notes.append(f"shares of {self.study.rows} positions and of each relation's cases")
+        elif not self.named.any():
+            notes.append(HOW_TO_STUDY)
         return notes
 
-    def _names(self, block: int, head: int) -> str:
+    def _each(self, describe: Callable[[int, int], T]) -> list[list[T]]:
+        blocks, heads = self.roles.shape
+        return [[describe(block, head) for head in range(heads)] for block in range(blocks)]
+
+    def _relations(self, block: int, head: int) -> list[str]:
+        """The relations that a head follows, with a study the most frequent first."""
         names = [name for name, part in self.roles.relations.items() if part[block, head]]
-        names += ["positional"] * bool(self.roles.positional[block, head])
-        return ", ".join(names) or ("selected" if self.roles.unnamed[block, head] else "no known pattern")
+        return sorted(names, key=lambda name: -self._share(name, block, head))
+
+    def _share(self, relation: str, block: int, head: int) -> float:
+        """In how many of its cases a head follows a relation."""
+        if self.study is None:
+            return 0.0
+        return float(self.study.hits[relation][block, head] / max(self.study.cases[relation], 1))
+
+    def _offsets(self, block: int, head: int) -> dict[int, float]:
+        """At how many positions the largest attention of a head has an offset."""
+        study: Any = self.study
+        return {offset: counts[block, head] / max(study.rows, 1) for offset, counts in study.places.items()}
+
+    def _word(self, block: int, head: int) -> list[str]:
+        relations = self._relations(block, head)
+        if relations:
+            return list(WORDS.get(relations[0], (relations[0],) * 2))
+        return list(PLACE) if self.roles.positional[block, head] else []
+
+    def _names(self, block: int, head: int) -> str:
+        names = [_relation_words(name) for name in self._relations(block, head)]
+        names += ["fixed place"] * bool(self.roles.positional[block, head])
+        return " · ".join(names) or ("chosen by you" if self.roles.unnamed[block, head] else "no known pattern")
 
     def _shares(self, block: int, head: int) -> str:
-        study: Any = self.study
-        relations = {name: hits[block, head] / max(study.cases[name], 1) for name, hits in study.hits.items()}
-        offsets = {offset: counts[block, head] / max(study.rows, 1) for offset, counts in study.places.items()}
-        shares = [f"{name} {share:.0%}" for name, share in _largest(relations, MAX_RELATIONS)]
-        shares += [f"{_offset_name(offset)} {share:.0%}" for offset, share in _largest(offsets, 1)]
-        return ", ".join(shares) or "no known pattern"
+        assert self.study is not None, "shares come from a study"
+        relations = {name: self._share(name, block, head) for name in self.study.hits}
+        shares = [
+            f"{_relation_words(name)} in {percent(share, 0)} of cases"
+            for name, share in _largest(relations, MAX_RELATIONS)
+        ]
+        offsets = _largest(self._offsets(block, head), 1)
+        shares += [f"{_offset_words(offset)} in {percent(share, 0)}" for offset, share in offsets]
+        return " · ".join(shares) or "no known pattern"
+
+    def _habit(self, block: int, head: int) -> str:
+        relations = self._relations(block, head)
+        if relations:
+            name = relations[0]
+            word = WORDS.get(name, (name,))[0]
+            article = "an" if word in ("adjective", "adverb") else "a"
+            return f"often the {word} of a {OWNERS[name]}" if name in OWNERS else f"often {article} {word}"
+        if not self.roles.positional[block, head]:
+            return "chosen by you" if self.roles.unnamed[block, head] else "no known pattern"
+        offsets = _largest(self._offsets(block, head), 1) if self.study is not None else []
+        words = _offset_words(next(iter(offsets))[0]) if offsets else "at a fixed place"
+        return f"often {words if words.startswith(('at ', 'itself')) else f'the {words}'}"
 
 
 class HeadSwitches:
@@ -165,10 +245,17 @@ class HeadSwitches:
 
 
 def heads_of_kind(mask: HeadMask, kind: str) -> HeadMask:
-    """The heads of a mask that are of one of KINDS."""
+    """The heads of a mask that are of one of KINDS; with "all" those that it leaves out are on as well.
+
+    >>> mask = HeadMask([[1, 0, 0]], {"obj": [[0, 1, 0]]})
+    >>> [heads_of_kind(mask, kind).selected.sum().item() for kind in KINDS]
+    [2, 1, 1, 0, 3]
+    """
     nothing = np.zeros_like(mask.positional)
     if kind == "both":
         return mask
+    if kind == "all":
+        return HeadMask(mask.positional, mask.relations, ~(mask.syntactic | mask.positional))
     relations = mask.relations if kind == "syntactic" else dict.fromkeys(mask.relations, nothing)
     return HeadMask(mask.positional if kind == "positional" else nothing, relations)
 
@@ -191,6 +278,38 @@ def _largest(shares: dict[Any, Any], count: int) -> Iterable[tuple[Any, float]]:
     return [(name, share) for name, share in best if share >= MIN_SHARE]
 
 
-def _offset_name(offset: int) -> str:
-    names = {0: "itself", -1: "the previous token", 1: "the next token"}
+def _relation_words(name: str) -> str:
+    return f"{WORDS[name][0]} of its {OWNERS[name]}" if name in OWNERS else name
+
+
+def _offset_words(offset: int) -> str:
+    names = {0: "itself", -1: "word before", 1: "next token"}
     return names.get(offset) or f"{abs(offset)} tokens {'ahead' if offset > 0 else 'back'}"
+
+
+def _hue(kind: str) -> tuple[int, int, int]:
+    """The hue of a cell; a head that follows both has that of syntax."""
+    return {"positional": POSITION, "none": (128, 128, 128), "unnamed": (128, 128, 128)}.get(kind, SYNTAX)
+
+
+def _header_html(text: str, align: str = "right") -> str:
+    return f'<th style="text-align:{align};font-weight:normal">{text}</th>'
+
+
+def _cell_html(kind: str, words: Sequence[str], on: bool, tip: str) -> str:
+    text = html.escape(words[0] if words else "" if on else "off")
+    if not on:
+        style, text = "border:1px dashed;opacity:.75", f"<s>{text}</s>"
+    else:
+        r, g, b = _hue(kind)
+        opacity = TINT if words else TINT / 3
+        style = f"border:1px solid transparent;background-color:rgba({r},{g},{b},{opacity:.2f});font-weight:bold"
+    style = f"{style};border-radius:4px;text-align:center;padding:2px 5px;min-width:2em"
+    return f'<td style="{style}" title="{html.escape(tip)}">{text or "&#8203;"}</td>'
+
+
+def _plot_style(kind: str, on: bool) -> dict[str, Any]:
+    if not on:
+        return {"facecolor": "white", "edgecolor": "0.6", "hatch": "////", "linestyle": "--", "linewidth": 0.5}
+    fill = [1 - TINT * (1 - channel / 255) for channel in _hue(kind)]
+    return {"facecolor": fill if kind not in ("none", "unnamed") else "0.95", "edgecolor": "none", "linewidth": 0}

@@ -1,13 +1,11 @@
 """The Heads view: attention heads that are switched on and off while Mask-LRP explains the text with those left on."""
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import traitlets
-from numpy.typing import NDArray
 
-from nbsal import trace
 from nbsal.explainer import Explainer
 from nbsal.heads.statistics import HeadStudy
 from nbsal.methods import catalogue
@@ -15,18 +13,28 @@ from nbsal.methods.relevance import MaskLRP
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.render import text_lines
+from nbsal.render.headline import Phrase, plain
 from nbsal.saliency import Saliency
-from nbsal.validation import Text
 from nbsal.widgets import jobs
-from nbsal.widgets.cached_view import CachedView, LastValue, Part, PartJob
+from nbsal.widgets.cached_view import CachedView
 from nbsal.widgets.explainer_view import ShadedView, view_choices, with_settings
 from nbsal.widgets.export import asset
 from nbsal.widgets.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
+from nbsal.widgets.head_parts import (
+    MAX_WORDS,
+    ZEROED,
+    AttentionPart,
+    EffectPart,
+    GridPart,
+    HeadAttention,
+    HeadEffect,
+    grid_traits,
+)
 from nbsal.widgets.highlight import scored_text
 
 SYNT, POS = 0.1, 0.8  # default thresholds of a study's mask
-MAX_TOKENS = 512  # up to which a head's attention map is sent: its size is the square of this
-CELL = 0.25  # inches of a head in a picture
+CELL = 0.3  # inches of a head in a picture
+WORD = 0.16  # inches of a word in the map of a picture
 
 
 class HeadTraits(traitlets.HasTraits):
@@ -40,6 +48,7 @@ class HeadTraits(traitlets.HasTraits):
     toggled = traitlets.List(traitlets.Any()).tag(sync=True)
     head = traitlets.List(traitlets.Any(), default_value=None, allow_none=True).tag(sync=True)
     _heads = traitlets.Dict().tag(sync=True)
+    _effect = traitlets.Dict().tag(sync=True)
     _attention = traitlets.Dict().tag(sync=True)
 
     @property
@@ -56,62 +65,71 @@ class HeadTraits(traitlets.HasTraits):
         return None if proposal["value"] is None else self.switches.check(proposal["value"], "head")
 
 
-class GridPart(Part):
-    """The grid of heads as a part of a view."""
+class HeadView(CachedView, HeadTraits):
+    """A view that has the parts of the heads."""
 
-    depends_on: ClassVar[tuple[str, ...] | None] = SWITCH_INPUTS
-    keeps_previous = True  # a grid that vanished at every click would lose the keyboard focus
+    @property
+    def grid(self) -> HeadGrid | None:
+        """The grid on display."""
+        return self.result if isinstance(self.result, HeadGrid) else self.part("grid")
 
-    def __init__(self, switches: HeadSwitches) -> None:
-        self._switches = switches
+    @property
+    def effect(self) -> HeadEffect | None:
+        """What switching heads off does to the decision, if the method is one of Mask-LRP's."""
+        return self.part("effect")  # type: ignore[no-any-return]
 
-    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> HeadGrid:
-        return self._switches.grid(inputs)
+    @property
+    def attention(self) -> HeadAttention | None:
+        """The attention of the chosen head on display."""
+        return self.part("attention")  # type: ignore[no-any-return]
 
-    def publish(self, value: HeadGrid | None) -> dict[str, Any]:
-        return {} if value is None else {"_heads": grid_traits(value)}
-
-
-class AttentionPart(Part):
-    """The attention map of the chosen head, [query, key], one byte each."""
-
-    depends_on: ClassVar[tuple[str, ...] | None] = ("text", "head")
-
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
-        self._maps = LastValue()
-
-    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> dict[str, Any] | None:
-        if inputs["head"] is None or len(saliency.row) > MAX_TOKENS:
-            return None
-        maps, largest = self._maps.get(inputs["text"], lambda: self._attention_maps(inputs["text"]))
-        block, head = inputs["head"]
-        attention = maps[block, head]
+    def head_parts(self, explainer: Explainer) -> dict[str, Any]:
+        """The parts of the heads."""
         return {
-            "head": [block, head],
-            "size": len(attention),
-            "top": float(largest[block, head]),
-            "map": attention.tobytes(),
+            "grid": GridPart(self.switches),
+            "effect": EffectPart(explainer.subject, self.switches),
+            "attention": AttentionPart(explainer.subject),
         }
 
-    def publish(self, value: dict[str, Any] | None) -> dict[str, Any]:
-        return {"_attention": value or {}}
+    def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
+        return masked_explainer(self.explainer, self.switches, inputs)
 
-    def _attention_maps(self, text: Text) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-        """The maps of all heads as shares of their largest weights, [block, head, query, key], and these weights."""
-        record = trace.record(self._subject, self._subject.encode(text), needs={"attention"})
-        maps = np.stack([record.attention[block][0].float().cpu().numpy() for block in range(self._subject.depth)])
-        largest = maps.max((-1, -2))
-        return np.rint(255 * maps / largest[..., None, None]).astype(np.uint8), largest
+    def publish(self, result: Any) -> dict[str, Any]:
+        traits = super().publish(result)
+        effect = result.parts.get("effect")
+        if effect is not None and effect.without is not None and effect.off:
+            traits["_result"]["notes"].append(ZEROED)
+        return traits
+
+    def effect_notes(self) -> list[str]:
+        """What the numbers before and after are of."""
+        return [ZEROED] if self.effect is not None and self.effect.without is not None and self.effect.off else []
+
+    def sentence(self) -> list[Phrase]:
+        """The headline, with the effect of the heads that are off."""
+        effect: Any = self.effect
+        return self.result.headline(self.target_probability, effect and effect.heads_off(self.result))  # type: ignore[no-any-return]
+
+    def text_html(self) -> str:
+        """The text as HTML without scripts."""
+        return str(self.result.to_html(level=self.level, sentence=self.sentence()))
+
+    def heads_html(self) -> str:
+        """The grid, and the attention of the chosen head, as HTML without scripts."""
+        content = "" if self.grid is None else self.grid.to_html(self.effect_notes())
+        if self.attention is None or self.grid is None:
+            return content
+        block, head = self.attention.head
+        return content + self.attention.to_html(self.grid.habits()[block][head])
 
 
-class Heads(CachedView, HeadTraits):
-    """Which heads pass relevance on, and what each attends to.
+class Heads(HeadView):
+    """Which heads pass relevance on, what each attends to, and what the model decides without those that are off.
 
-    `kind` chooses among the heads selected for syntax or position, `toggled` lists heads [block, head] that are
-    switched the other way, and `mask` is the result of both. With a `study`, `synt` and `pos` are its thresholds.
-    `head` is the one whose attention is shown, from the selected tokens or from all. A HeadMask or HeadStudy is shown
-    without a text.
+    `kind` chooses which heads are on: those that follow syntax or a position ("both"), only the "syntactic" or
+    "positional" ones, "none", or "all" of the model. `toggled` lists heads [block, head] that are switched the other
+    way, and `mask` is the result of both. With a `study`, `synt` and `pos` are its thresholds. `head` is the one whose
+    attention is shown, from the selected tokens or from all. A HeadMask or HeadStudy is shown without a text.
 
     >>> import nbsal
     >>> view = Heads(nbsal.load("demo/reviews"), text="A warm and funny film.", kind="none", toggled=[[2, 0]])
@@ -141,20 +159,13 @@ class Heads(CachedView, HeadTraits):
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
         self.switches = switches_of(explainer, self.study)
-        self.parts = {"grid": GridPart(self.switches), "attention": AttentionPart(explainer.subject)}
-        return super().from_explainer(explainer) | {"_choices": mask_lrp_choices(explainer)}
+        self.parts = self.head_parts(explainer)
+        initial = super().from_explainer(explainer) | initial_heads(self.switches)
+        return initial | {"_choices": mask_lrp_choices(explainer)}
 
     def from_result(self, result: Any) -> dict[str, Any]:
         self.switches = HeadSwitches(result if isinstance(result, HeadMask) else None, self.study)
         return {}
-
-    @property
-    def grid(self) -> HeadGrid | None:
-        """The grid on display."""
-        return self.result if isinstance(self.result, HeadGrid) else self.part("grid")
-
-    def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
-        return masked_explainer(self.explainer, self.switches, inputs)
 
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         return super().compute(inputs, job) if self.plain_result is None else self.switches.grid(inputs)
@@ -163,11 +174,10 @@ class Heads(CachedView, HeadTraits):
         return {"_heads": grid_traits(result)} if isinstance(result, HeadGrid) else super().publish(result)
 
     def render_html(self) -> str:
-        text = "" if isinstance(self.result, HeadGrid) else self.result.to_html()
-        return text + ("" if self.grid is None else self.grid.to_html())
+        return self.heads_html() if isinstance(self.result, HeadGrid) else self.text_html() + self.heads_html()
 
     def render_png(self) -> bytes:
-        return grid_png(self.result, self.grid)
+        return heads_png(self, [] if isinstance(self.result, HeadGrid) else [self.result])
 
 
 def model_mask(subject: Subject, study: HeadStudy | None) -> HeadMask:
@@ -201,25 +211,35 @@ def mask_lrp_choices(explainer: Explainer) -> dict[str, Any]:
     return choices | {"methods": methods}
 
 
-def grid_traits(grid: HeadGrid) -> dict[str, Any]:
-    """A grid as the page reads it."""
-    return {
-        "kinds": grid.kinds(),
-        "about": grid.descriptions(),
-        "on": grid.initial.selected.astype(int).tolist(),
-        "studied": grid.study is not None,
-    }
+def initial_heads(switches: HeadSwitches) -> dict[str, Any]:
+    """The heads to begin with: the first one with a name is chosen; where no mask selects any, all are on."""
+    grid = switches.grid({"kind": "both", "synt": SYNT, "pos": POS, "toggled": []})
+    named = np.argwhere(grid.roles.syntactic if grid.roles.syntactic.any() else grid.roles.positional)
+    traits: dict[str, Any] = {"head": named[0].tolist()} if len(named) else {}
+    return traits if switches.study is not None or grid.roles.selected.any() else traits | {"kind": "all"}
 
 
-def grid_png(result: Saliency | HeadGrid, grid: HeadGrid | None) -> bytes:
-    """A text and the grid of heads below it as PNG."""
-    texts = [scored_text(result)] if isinstance(result, Saliency) else []
-    if grid is None:
-        return text_lines.png(text_lines.draw(texts))
+def heads_png(view: HeadView, saliencies: list[Saliency], with_heads: bool = True) -> bytes:
+    """Texts, and below them the grid of heads and the attention of the chosen one, as PNG."""
+    texts = [replace(scored_text(saliency, view.level), title=plain(view.sentence())) for saliency in saliencies]
+    grid, attention = view.grid, view.attention
+    if grid is None or not with_heads:
+        return text_lines.png(
+            text_lines.draw(texts, notes=[note for saliency in saliencies for note in saliency.notes()])
+        )
     blocks, heads = grid.roles.shape
-    height = CELL * (blocks + 3)
-    figure = text_lines.draw(texts, width=max(text_lines.WIDTH, CELL * (heads + 3)), notes=grid.notes(), below=height)
-    width, total = figure.get_size_inches()
-    cell = CELL / width, CELL / total
-    grid.plot(figure.add_axes((3 * cell[0], 2 * cell[1], heads * cell[0], blocks * cell[1])))
+    words = 0 if attention is None or len(attention.names) > MAX_WORDS else len(attention.names)
+    grid_height, map_height = CELL * (blocks + 1.5), WORD * (words + 8) if words else 0.0
+    wide = max(text_lines.WIDTH, CELL * (1.3 * heads + 4), WORD * (words + 8))
+    notes = [grid.finding(), " · ".join([*grid.notes(), *view.effect_notes()])]
+    figure = text_lines.draw(texts, width=wide, notes=notes, below=grid_height + map_height)
+    width, height = figure.get_size_inches()
+    place = (3 * CELL / width, map_height / height, 1.3 * heads * CELL / width, blocks * CELL / height)
+    grid.plot(figure.add_axes(place))
+    if attention is not None and words:
+        side = WORD * words
+        ax = figure.add_axes((6 * WORD / width, 0.5 * WORD / height, side / width, side / height))
+        attention.plot(ax)
+        block, head = attention.head
+        ax.set_title(attention.heading(grid.habits()[block][head]), fontsize=8, loc="left", parse_math=False)
     return text_lines.png(figure)

@@ -1,14 +1,21 @@
-"""The Layers view: a heat map of layers by tokens, in which a row chooses the layer."""
+"""The Layers view: a text at one layer beside a heat map of all layers by words, in which a row chooses the layer."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import traitlets
 
+from nbsal.errors import InputError
 from nbsal.explainer import Explainer
 from nbsal.methods.base import LayerMethod
 from nbsal.methods.decoding import Decoded
-from nbsal.render import text_lines
-from nbsal.saliency import LayerSaliency, Saliency
+from nbsal.methods.labels import label_of
+from nbsal.render import colours, html, text_lines
+from nbsal.render.headline import percent, plain
+from nbsal.render.text_lines import ScoredText
+from nbsal.saliency import Floats, LayerSaliency, Saliency
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.cached_view import Part, PartJob
 from nbsal.widgets.explainer_view import ShadedView, with_settings
@@ -16,8 +23,11 @@ from nbsal.widgets.export import asset
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.axes import Axes
 
-MAX_WIDTH = 60.0  # inches
+LISTED = 40  # words of a static heat map
+CELL = 0.24  # inches of a cell in a picture
+TOO_LONG = "The text is longer than the model reads at once; layers need a shorter one."
 
 
 class Layers(ShadedView):
@@ -40,18 +50,42 @@ class Layers(ShadedView):
 
     scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True)
 
+    @property
+    def chosen(self) -> int:
+        """The layer on display; of a finished result the last one, unless another is chosen."""
+        last = len(self.result.scores) - 1
+        return last if self.layer is None else min(self.layer, last)
+
     def explain(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> LayerSaliency:
+        if explainer.windowed(explainer.subject.encode(inputs["text"])[0]):
+            raise InputError(TOO_LONG, argument="text", value=inputs["text"])
         return explainer.every_layer(inputs["text"], inputs["target"])
 
     def selected(self) -> "pandas.DataFrame":
-        layer = len(self.result.scores) - 1 if self.layer is None else self.layer
-        return self._selected_rows(self.result.at(layer).to_frame())
+        return self._selected_rows(self.result.at(self.chosen).to_frame())
 
     def render_html(self) -> str:
-        return str(self.result._repr_html_())
+        saliency = self.result.at(self.chosen)
+        parts, sentence = saliency.scored_spans(self.level), saliency.headline(self.target_probability)
+        scores = [span.score for part in parts for span in part if span.score is not None]
+        body = [
+            html.headline_html(sentence),
+            html.text_html(parts, self._largest()),
+            html.legend_html(min(scores, default=0.0) < 0),
+            html.share_html(saliency.special_share()),
+            layers_html(self.result, self.chosen, self.level, self.scale),
+        ]
+        return html.block_html(plain(sentence), "".join(body), self.result.notes(), titled=False)
 
     def render_png(self) -> bytes:
-        return heatmap_png(self.result)
+        saliency = self.result.at(self.chosen)
+        title = plain(saliency.headline(self.target_probability))
+        text = ScoredText(title, saliency.scored_spans(self.level), self._largest(), legend=True)
+        return heatmap_png(self.result, self.chosen, self.level, self.scale, [text])
+
+    def _largest(self) -> float:
+        """The score with full colour in the text."""
+        return LayerWords(self.result, self.level).largest(self.chosen, self.scale)
 
 
 class LayersPart(Part):
@@ -65,11 +99,9 @@ class LayersPart(Part):
     def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> LayerSaliency | str:
         explainer = with_settings(self._explainer, inputs)
         if not isinstance(explainer.method, LayerMethod | Decoded):
-            method = inputs["method"]
-            return f"{method} does not score hidden layers. Choose a method with a layer setting, such as gradcam."
-        limit = explainer.subject.max_length
-        if len(saliency.row) > limit:
-            return f"This text is longer than the model's limit of {limit} tokens, so there is no layer view."
+            return f"{label_of(inputs['method'])} reads the whole model at once, so it has no layers."
+        if len(saliency.row) > explainer.subject.max_length:
+            return TOO_LONG
         return explainer.every_layer(inputs["text"], inputs["target"])
 
     def publish(self, value: LayerSaliency | str | None) -> dict[str, Any]:
@@ -78,11 +110,162 @@ class LayersPart(Part):
         return {"_layers": {"scores": wire.scores(list(value.scores))}}
 
 
-def heatmap_png(layers: LayerSaliency) -> bytes:
-    """A heat map of layers by tokens as PNG."""
-    from matplotlib.figure import Figure
+class LayerWords:
+    """The scores of words, or of tokens, at every layer: `scores` is [layer, word]."""
 
-    rows, columns = layers.scores.shape
-    figure = Figure(figsize=(min(MAX_WIDTH, 0.3 * columns + 2), 0.3 * rows + 1.6), layout="constrained")
-    layers.plot(figure.add_subplot())
+    def __init__(self, layers: LayerSaliency, level: str = "word") -> None:
+        spans = [
+            [span for part in layers.at(layer).scored_spans(level) for span in part if span.score is not None]
+            for layer in range(len(layers.scores))
+        ]
+        self.level = level
+        self.names = [span.text for span in spans[0]]
+        self.parts = [number for number, part in enumerate(_spans(layers, level)) for _ in part]
+        self.scores: Floats = np.array([[span.score for span in row] for row in spans], float).reshape(len(spans), -1)
+
+    def largest(self, layer: int, scale: str = "own") -> float:
+        """The score that has full colour in a layer."""
+        scores = self.scores if scale == "shared" else self.scores[layer]
+        return float(np.abs(scores).max(initial=0.0))
+
+    def finding(self) -> tuple[str, str]:
+        """The word that is the strongest in most layers, or "", and what is said about it."""
+        sizes = np.abs(self.scores)
+        counts: dict[str, tuple[int, int]] = {}  # by the word in lower case: where it stands, in how many layers
+        for row in sizes[sizes.max(1, initial=0.0) > 0]:
+            name = self.names[row.argmax()].lower()
+            place, count = counts.get(name, (int(row.argmax()), 0))
+            counts[name] = place, count + 1
+        if not counts:
+            return "", f"No {self.level} has any weight in any layer"
+        place, count = max(counts.values(), key=lambda entry: entry[1])
+        total = len(sizes)
+        if count == 1 < total:
+            return "", f"Each layer has a strongest {self.level} of its own"
+        every = "both" if count == 2 else f"all {count}"
+        where = every if count == total else f"{count} of {total}"
+        name = self.names[place]
+        return name if any(map(str.isalnum, name)) else f"“{name}”", f" is the strongest {self.level} in {where} layers"
+
+    def describe(self, layer: int, word: int) -> str:
+        """A score in words: "warm · layer 5 · 55 % of that layer's strongest word"."""
+        score = float(self.scores[layer, word])
+        share = percent(abs(score) / (self.largest(layer) or 1.0), 0)
+        against = "against, " if score < 0 else ""
+        return f"{self.names[word]} · {layer_name(layer)} · {against}{share} of that layer’s strongest {self.level}"
+
+    def listed(self, most: int) -> list[int]:
+        """The words with most weight in any layer, relative to the layer's largest, in reading order."""
+        sizes = np.abs(self.scores)
+        shares = np.divide(sizes, sizes.max(1, keepdims=True), out=np.zeros_like(sizes), where=sizes > 0)
+        best = np.argsort(-shares.max(0, initial=0.0), kind="stable")[:most]
+        return sorted(best.tolist())
+
+
+def layer_name(layer: int) -> str:
+    """The name of a layer on screen."""
+    return f"layer {layer}" if layer else "embeddings"
+
+
+def layers_html(layers: LayerSaliency, chosen: int, level: str = "word", scale: str = "own") -> str:
+    """The finding and every layer by words, as a table with coloured cells."""
+    words = LayerWords(layers, level)
+    listed = words.listed(LISTED)
+    word, rest = words.finding()
+    head = "".join(_column_html(words.names[k], _gap(words, listed, k)) for k in listed)
+    rows = "".join(_row_html(words, layer, listed, layer == chosen, scale) for layer in range(len(words.scores)))
+    note = "each layer on its own scale" if scale == "own" else "one scale for all layers"
+    if len(listed) < len(words.names):
+        note += f" · the {len(listed)} strongest of {len(words.names)} {level}s"
+    return (
+        f'<div style="margin:12px 0 2px"><b><i>{html.escape(word)}</i>{html.escape(rest)}</b></div>'
+        f'<div style="{html.SMALL}">{note}</div>'
+        f'<div style="overflow-x:auto"><table style="border-collapse:collapse;font-size:80%;margin:4px 0">'
+        f"<tr><td></td>{head}</tr>{rows}</table></div>"
+    )
+
+
+def heatmap_png(
+    layers: LayerSaliency,
+    chosen: int | None = None,
+    level: str = "word",
+    scale: str = "own",
+    texts: Sequence[ScoredText] = (),
+) -> bytes:
+    """The finding and every layer by words, below texts, as PNG."""
+    words = LayerWords(layers, level)
+    listed = words.listed(LISTED)
+    longest = max((len(html.label(words.names[k])) for k in listed), default=0)
+    head, tall, wide = 0.08 * longest + 0.45, CELL * len(words.scores), CELL * len(listed)
+    width = max(text_lines.WIDTH, wide + 1.3)
+    figure = text_lines.draw(texts, width=width, notes=layers.notes() if texts else (), below=head + tall + 0.1)
+    height = figure.get_size_inches()[1]
+    ax = figure.add_axes((1.0 / width, 0.1 / height, wide / width, tall / height))
+    _draw_heatmap(ax, words, listed, chosen, scale)
+    finding = "".join(words.finding())
+    figure.text(8 / 72 / width, (0.1 + tall + head - 0.1) / height, finding, va="top", fontsize=9, weight="bold")
     return text_lines.png(figure)
+
+
+def _draw_heatmap(ax: "Axes", words: LayerWords, listed: list[int], chosen: int | None, scale: str) -> None:
+    pixels = np.ones((len(words.scores), max(len(listed), 1), 4))
+    for layer in range(len(words.scores)):
+        for place, k in enumerate(listed):
+            score = float(words.scores[layer, k])
+            hue, alpha = colours.colour(score, words.largest(layer, scale))
+            pixels[layer, place] = [*(1 - (1 - channel / 255) * alpha for channel in hue), 1.0]
+            if score < 0 and alpha >= colours.FAINT:
+                line = place - 0.4, place + 0.4
+                ax.plot(line, [layer + 0.38] * 2, "--", color=colours.hex_colour(colours.AGAINST), linewidth=1)
+    ax.imshow(pixels, aspect="auto")
+    ax.set_xticks(range(len(listed)), [html.label(words.names[k]) for k in listed], rotation=90, fontsize=8)
+    ax.set_yticks(range(len(words.scores)), [layer_name(layer) for layer in range(len(words.scores))], fontsize=8)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_xticks(np.arange(len(listed) + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(len(words.scores) + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color="white", linewidth=1)
+    ax.tick_params(which="minor", length=0)
+    for place, (before, k) in enumerate(pairwise(listed)):
+        if words.parts[before] != words.parts[k]:
+            ax.axvline(place + 0.5, color="white", linewidth=5)
+    if chosen is not None:
+        ax.hlines([chosen - 0.5, chosen + 0.5], -0.5, len(listed) - 0.5, color="black", linewidth=1.2)
+        ax.get_yticklabels()[chosen].set_fontweight("bold")
+
+
+def _gap(words: LayerWords, listed: Sequence[int], word: int) -> str:
+    """The room before a word: the second text of a pair begins after a gap."""
+    begins = any(k == word and words.parts[k] != words.parts[before] for before, k in pairwise(listed))
+    return "12px" if begins else "0"
+
+
+def _column_html(name: str, gap: str) -> str:
+    style = "writing-mode:vertical-rl;transform:rotate(180deg);max-height:9em;overflow:hidden;white-space:nowrap"
+    place = f"border:0;padding:0 2px 0 {gap};vertical-align:bottom;text-align:center;font-weight:normal"
+    return f'<th style="{place}"><div style="{style}">{html.escape(html.label(name))}</div></th>'
+
+
+def _row_html(words: LayerWords, layer: int, listed: list[int], chosen: bool, scale: str) -> str:
+    name = f"<b>{layer_name(layer)}</b>" if chosen else layer_name(layer)
+    band = "border-top:1px solid;border-bottom:1px solid" if chosen else "border:0"
+    cells = "".join(_cell_html(words, layer, k, scale, _gap(words, listed, k)) for k in listed)
+    return (
+        f'<tr style="{band};background:none"><th style="border:0;padding:0 8px 0 0;text-align:right;'
+        f'font-weight:normal;white-space:nowrap">{name}</th>{cells}</tr>'
+    )
+
+
+def _cell_html(words: LayerWords, layer: int, word: int, scale: str, gap: str) -> str:
+    score = float(words.scores[layer, word])
+    (r, g, b), alpha = colours.colour(score, words.largest(layer, scale))
+    line = f"border-bottom:2px dashed rgb({r},{g},{b})" if score < 0 and alpha >= colours.FAINT else "border:0"
+    shade = f"background-color:rgba({r},{g},{b},{alpha:.3f})"
+    box = f"{shade};{line};box-sizing:border-box;width:20px;height:18px"
+    tip = html.escape(words.describe(layer, word))
+    return f'<td title="{tip}" style="border:0;padding:0 1px 1px {gap}"><div style="{box}"></div></td>'
+
+
+def _spans(layers: LayerSaliency, level: str) -> list[list[html.ScoredSpan]]:
+    return [[span for span in part if span.score is not None] for part in layers.at(0).scored_spans(level)]

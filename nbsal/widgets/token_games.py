@@ -1,14 +1,18 @@
-"""The hiding and the revealing game on one text, step by step, with a baseline of random orders."""
+"""The hiding and the revealing game on one text, step by step, with a baseline of random orders.
+
+A step hides or reveals whole words, the most important first: a word counts as much as its tokens together.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nbsal import trace
 from nbsal.errors import InputError
-from nbsal.evaluation._games import GAMES, coalition_steps
+from nbsal.evaluation._games import GAMES
 from nbsal.model.masking import MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.targets import Target, decide
@@ -19,15 +23,17 @@ from nbsal.saliency import Floats, Saliency
 if TYPE_CHECKING:
     import pandas
 
-MAX_STEPS = 40  # of a curve; in a longer text a step is several tokens
+MAX_STEPS = 40  # of a curve; in a longer text a step is several words
 RANDOM_ORDERS = 10
 RANDOM_STEPS = 10  # of the curve of each random order
-RANDOM_NAME = "mean of random orders"
+RANDOM_NAME = "random order"
+
+Units = Sequence[Sequence[int]]  # the tokens of each word
 
 
 @dataclass(frozen=True, eq=False)
 class GameCurve:
-    """The curve of one order of tokens: values at fractions of the text's tokens; several orders have a range."""
+    """The curve of one order of words: values at fractions of the text's words; several orders have a range."""
 
     name: str
     fractions: Sequence[float]
@@ -42,31 +48,59 @@ class GameCurve:
 
 
 @dataclass(frozen=True, eq=False)
+class RandomGames:
+    """Both games in random orders: the model's outputs [order, step, label] of each game after `steps` words."""
+
+    steps: Sequence[int]
+    outcomes: dict[str, Floats]
+
+    def curve(self, game: str, label: int) -> GameCurve:
+        """The mean of the orders, and their range."""
+        values = self.outcomes[game][..., label]
+        fractions = [step / max(self.steps[-1], 1) for step in self.steps]
+        return GameCurve(RANDOM_NAME, fractions, values.mean(0), values.min(0), values.max(0))
+
+
+@dataclass(frozen=True, eq=False)
 class TokenGames:
     """Both games on one text, by the order of a saliency and, once they are computed, by random orders.
 
-    `outcomes` holds the model's outputs [step, label] of each game after `steps` tokens; the curves show those of
-    label number `label`.
+    `order` holds the tokens of each word, the most important word first. `outcomes` holds the model's outputs
+    [step, label] of each game after `steps` words; the curves show those of label number `label`.
     """
 
     saliency: Saliency
+    order: Units
     labels: Sequence[str]
     label: int
     steps: Sequence[int]
     outcomes: dict[str, Floats]
-    random: dict[str, GameCurve] | None = None
+    random: RandomGames | None = None
+
+    @property
+    def probable(self) -> bool:
+        """Whether the outputs are probabilities."""
+        return len(self.labels) > 1
 
     def curves(self, game: str) -> list[GameCurve]:
         """The curve of the method and, once it is computed, that of the random orders."""
-        size = max(len(self.saliency.order), 1)
-        fractions = [step / size for step in self.steps]
+        fractions = [step / max(len(self.order), 1) for step in self.steps]
         curve = GameCurve(self.saliency.method, fractions, self.outcomes[game][:, self.label])
-        return [curve, self.random[game]] if self.random else [curve]
+        return [curve, self.random.curve(game, self.label)] if self.random else [curve]
+
+    def step(self, count: int) -> int:
+        """The number of the step nearest to `count` words."""
+        return int(np.abs(np.array(self.steps) - count).argmin())
+
+    def hidden(self, game: str, count: int) -> list[int]:
+        """The tokens that the model does not read after `count` words were hidden, or revealed."""
+        words = self.order[:count] if game == "hiding" else self.order[count:]
+        return sorted(i for word in words for i in word)
 
     def remaining(self, game: str, count: int) -> list[int]:
-        """The tokens that the model still reads after `count` tokens were hidden, or that are revealed so far."""
-        order = self.saliency.order
-        return sorted(order[count:] if game == "hiding" else order[:count])
+        """The tokens that the model still reads after `count` words were hidden, or that are revealed so far."""
+        hidden = set(self.hidden(game, count))
+        return [i for i in self.saliency.row.content if i not in hidden]
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each game, order and step."""
@@ -89,26 +123,45 @@ def play_games(saliency: Saliency, masked_model: MaskedModel, target: Any, meter
     >>> subject = nbsal.load("demo/reviews")
     >>> saliency = nbsal.Explainer(subject, "gradcam")("A warm film.")
     >>> first, both = play_games(saliency, MaskedModel(subject), None, Meter(None))
-    >>> first.steps, first.random is None, both.random["hiding"].name
-    ([0, 1, 2, 3, 4], True, 'mean of random orders')
+    >>> first.steps, first.random is None, both.curves("hiding")[1].name
+    ([0, 1, 2, 3, 4], True, 'random order')
     """
-    subject, row, size = masked_model.subject, saliency.row, len(saliency.order)
+    subject, row = masked_model.subject, saliency.row
     if len(row) > subject.max_length:
-        message = f"The games need a text of at most {subject.max_length} tokens. Shorten the text."
+        message = "The text is longer than the model reads at once; hiding needs a shorter one."
         raise InputError(message, argument="text", value=row.text)
+    order = word_order(saliency)
+    size = len(order)
     steps = _spread(size, MAX_STEPS)
-    labels, outcomes = _play(masked_model, row, target, [saliency.order], steps, meter)
+    labels, outcomes = _play(masked_model, row, target, [order], steps, meter)
     label = labels.index(saliency.target) if saliency.target in labels else int(outcomes["hiding"][0, 0].argmax())
-    games = TokenGames(saliency, labels, label, steps, {game: values[0] for game, values in outcomes.items()})
+    games = TokenGames(saliency, order, labels, label, steps, {game: values[0] for game, values in outcomes.items()})
     yield games
-    orders = [np.random.default_rng(seed).permutation(row.content).tolist() for seed in range(RANDOM_ORDERS)]
+    words = units(row)
+    orders = [[words[i] for i in np.random.default_rng(seed).permutation(size)] for seed in range(RANDOM_ORDERS)]
     steps = _spread(size, RANDOM_STEPS)
     _, outcomes = _play(masked_model, row, target, orders, steps, meter)
-    yield replace(games, random={game: _random_curve(outcomes[game][..., label], steps, size) for game in GAMES})
+    yield replace(games, random=RandomGames(steps, outcomes))
+
+
+def units(row: Row) -> list[list[int]]:
+    """The tokens of each word of a text; tokens outside of words count as words of their own."""
+    words = [list(word.tokens) for word in row.words]
+    covered = {i for word in words for i in word}
+    return sorted([*words, *([i] for i in row.content if i not in covered)])
+
+
+def word_order(saliency: Saliency) -> list[list[int]]:
+    """The tokens of each word, the most important word first: by score, then by tie-breaker, then by position."""
+
+    def key(word: list[int]) -> tuple[float, float, int]:
+        return -float(saliency.scores[word].sum()), -float(saliency.tie_breaker[word].sum()), word[0]
+
+    return sorted(units(saliency.row), key=key)
 
 
 def coalition_count(size: int) -> int:
-    """How many coalitions `play_games` evaluates for a text of so many tokens."""
+    """How many coalitions `play_games` evaluates for a text of so many words."""
     return 2 * (len(_spread(size, MAX_STEPS)) + RANDOM_ORDERS * len(_spread(size, RANDOM_STEPS)))
 
 
@@ -116,14 +169,13 @@ def _play(
     masked_model: MaskedModel,
     row: Row,
     target: Any,
-    orders: Sequence[Sequence[int]],
+    orders: Sequence[Units],
     steps: Sequence[int],
     meter: Meter,
 ) -> tuple[list[str], dict[str, Floats]]:
     """Play both games in several orders; return the labels, and for each game the outputs [order, step, label]."""
     subject = masked_model.subject
-    fractions = [step / max(steps[-1], 1) for step in steps]
-    coalitions = np.concatenate([coalition_steps(row, order, fractions) for order in orders])
+    coalitions = np.concatenate([_coalitions(row, order, steps) for order in orders])
     if subject.task == "sequence" and len(subject.labels) > 1:
         labels = subject.labels
         (logits,) = masked_model.logits([row], [coalitions], meter)
@@ -137,17 +189,21 @@ def _play(
     return labels, {game: by_order[:, number] for number, game in enumerate(GAMES)}
 
 
+def _coalitions(row: Row, order: Units, steps: Sequence[int]) -> NDArray[np.bool_]:
+    """The tokens that stay at each step of the Revealing game, then of the Hiding game: [coalition, token]."""
+    place = np.full(len(row), -1)
+    for number, word in enumerate(order):
+        place[list(word)] = number
+    counts = np.array(steps)[:, None]
+    return np.concatenate([place < counts, (place >= counts) | (place < 0)])
+
+
 def _resolve_target(subject: Subject, row: Row, target: Any) -> Target:
     """The explained output of a text as a sum of logits."""
     return trace.record(subject, Encoded([row], 0), [target], needs=()).decisions[0].target
 
 
-def _random_curve(values: Floats, steps: Sequence[int], size: int) -> GameCurve:
-    fractions = [step / max(size, 1) for step in steps]
-    return GameCurve(RANDOM_NAME, fractions, values.mean(0), values.min(0), values.max(0))
-
-
 def _spread(size: int, most: int) -> list[int]:
-    """Numbers of tokens from none to all in at most `most` even steps."""
+    """Numbers of words from none to all in at most `most` even steps."""
     count = min(size, most)
     return sorted({round(size * step / count) for step in range(count + 1)}) if size else [0]

@@ -96,11 +96,18 @@ def outcomes(explanation: Explanation, subject: Subject | None) -> list[tuple[st
         return []
     if subject is None:
         return [(explanation.prediction, float(probabilities.max()))]
+    best = listed(explanation)
+    names = subject.labels or {i: tokenize.token_name(subject.tokenizer, i) for i in best}
+    return [(names[i], float(probabilities[i])) for i in best]
+
+
+def listed(explanation: Explanation) -> list[int]:
+    """The indices of the outcomes that are listed: all classes in order, or the likeliest of many."""
+    probabilities = explanation.probabilities
     if len(probabilities) <= LIKELIEST:
-        return [(name, float(p)) for name, p in zip(subject.labels, probabilities, strict=True)]
+        return list(range(len(probabilities)))
     best = np.argsort(-probabilities, kind="stable")[:LIKELIEST]
-    names = subject.labels or {int(i): tokenize.token_name(subject.tokenizer, int(i)) for i in best}
-    return [(names[int(i)], float(probabilities[i])) for i in best]
+    return [int(i) for i in best]
 
 
 def _utf16_positions(text: str) -> list[int]:

@@ -1,46 +1,71 @@
-"""The Workbench view: a text with its layers, its heads and its games, which share one selection."""
+"""The Workbench view: a text with its layers, its hiding curve and its heads, which share one selection."""
 
-from collections.abc import Iterable
+import io
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import traitlets
 
 from nbsal.explainer import Explainer
 from nbsal.heads.statistics import HeadStudy
-from nbsal.saliency import LayerSaliency
-from nbsal.widgets.cached_view import CachedView
+from nbsal.model.subject import Subject
+from nbsal.render import text_lines
+from nbsal.saliency import LayerSaliency, Saliency
+from nbsal.widgets import jobs
+from nbsal.widgets.cached_view import Part, PartJob, TextResult
 from nbsal.widgets.explainer_view import ShadedView
 from nbsal.widgets.export import asset
-from nbsal.widgets.games import GamePart, GameTraits, games_png, image_html
-from nbsal.widgets.head_grid import SWITCH_INPUTS, HeadGrid
-from nbsal.widgets.heads import AttentionPart, GridPart, HeadTraits, grid_png, masked_explainer, switches_of
-from nbsal.widgets.layers import LayersPart, heatmap_png
+from nbsal.widgets.games import GamePart, GameTraits, games_html, games_png
+from nbsal.widgets.head_grid import SWITCH_INPUTS
+from nbsal.widgets.head_parts import masks_heads
+from nbsal.widgets.heads import HeadView, heads_png, initial_heads, switches_of
+from nbsal.widgets.layers import LayersPart, heatmap_png, layers_html
 from nbsal.widgets.token_games import TokenGames
 
-PANES = {"layers": ("layers",), "heads": ("grid", "attention"), "games": ("game",)}  # and the parts they show
+PANELS = {"layers": ("layers",), "games": ("game",), "heads": ("attention",)}  # and the parts they show
+HIDING_TOO_LONG = "The text is longer than the model reads at once; hiding needs a shorter one."
 
 
-class Workbench(CachedView, HeadTraits, GameTraits):
-    """A text with a pane below it: `pane` "layers", "heads" or "games". Only the pane on display is computed.
+class HidingPart(Part):
+    """The games, or the reason why there are none."""
 
-    All other traits are those of Highlight, Layers, Heads and Games. Heads have an effect if the method is one of
-    Mask-LRP's.
+    def __init__(self, subject: Subject) -> None:
+        self._limit = subject.max_length
+        self._games = GamePart(subject)
+
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> TokenGames | str:
+        return HIDING_TOO_LONG if len(saliency.row) > self._limit else self._games.compute(saliency, inputs, job)
+
+    def publish(self, value: TokenGames | str | None) -> dict[str, Any]:
+        games, why = (None, value) if isinstance(value, str) else (value, "")
+        return self._games.publish(games) | {"_no_games": why}
+
+
+class Workbench(HeadView, GameTraits):
+    """A text with panels beside it, which unfold: `panels` lists those of "layers", "games" and "heads" that are open.
+
+    Only open panels are computed: first the scores, then one panel after the other. All other traits are those of
+    Highlight, Layers, Heads and Games. Heads have an effect if the method is one of Mask-LRP's; their panel opens and
+    closes with it.
 
     >>> import nbsal
-    >>> view = Workbench(nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), text="A joy.", pane="games").wait()
-    >>> view.result.prediction, view.token_games.random is not None
-    ('positive', True)
+    >>> view = Workbench(nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), text="A joy.", panels=["games"]).wait()
+    >>> view.result.prediction, view.token_games.random is not None, view.layers
+    ('positive', True, None)
     """
 
     reading_inputs = (*ShadedView.inputs, *SWITCH_INPUTS)
-    inputs = (*reading_inputs, "head", "pane")
+    inputs = (*reading_inputs, "head", "panels")
     accepts = ()
     _esm = asset("workbench.js")
     _css = asset("workbench.css")
 
-    pane = traitlets.Enum(tuple(PANES), "layers").tag(sync=True)
+    panels = traitlets.List(traitlets.Enum(tuple(PANELS)), ["layers", "games"]).tag(sync=True)
     scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True)
     _layers = traitlets.Dict().tag(sync=True)
+    _no_games = traitlets.Unicode().tag(sync=True)  # why there are none
+    _unseen = traitlets.List(traitlets.Unicode()).tag(sync=True)  # panels that the page has scrolled out of sight
 
     def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
         self.study = study
@@ -48,13 +73,10 @@ class Workbench(CachedView, HeadTraits, GameTraits):
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
         self.switches = switches_of(explainer, self.study)
-        self.parts = {
-            "layers": LayersPart(explainer),
-            "grid": GridPart(self.switches),
-            "attention": AttentionPart(explainer.subject),
-            "game": GamePart(explainer.subject),
-        }
-        return super().from_explainer(explainer)
+        self.parts = {"layers": LayersPart(explainer), "game": HidingPart(explainer.subject)}
+        self.parts |= self.head_parts(explainer)
+        initial = super().from_explainer(explainer) | initial_heads(self.switches)
+        return initial | ({"panels": list(PANELS)} if masks_heads(explainer.method.name) else {})
 
     @property
     def layers(self) -> LayerSaliency | None:
@@ -63,14 +85,10 @@ class Workbench(CachedView, HeadTraits, GameTraits):
         return layers if isinstance(layers, LayerSaliency) else None
 
     @property
-    def grid(self) -> HeadGrid | None:
-        """The grid of heads on display."""
-        return self.part("grid")  # type: ignore[no-any-return]
-
-    @property
     def token_games(self) -> TokenGames | None:
-        """The games on display."""
-        return self.part("game")  # type: ignore[no-any-return]
+        """The games on display, if the text is short enough for them."""
+        games = self.part("game")
+        return games if isinstance(games, TokenGames) else None
 
     @property
     def remaining(self) -> list[int]:
@@ -78,24 +96,82 @@ class Workbench(CachedView, HeadTraits, GameTraits):
         return [] if self.token_games is None else self.token_games.remaining(self.game, self.at)
 
     def active_parts(self, inputs: dict[str, Any]) -> Iterable[str]:
-        return PANES[inputs["pane"]]
+        panels = [name for name in PANELS if name in inputs["panels"] and name not in self._unseen]
+        # The heading of a folded panel tells the grid, and the headline of the text the effect.
+        return ["grid", "effect", *(part for name in panels for part in PANELS[name])]
 
-    def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
-        return masked_explainer(self.explainer, self.switches, inputs)
+    def wait(self, timeout: float | None = None) -> "Workbench":
+        """Wait until the current request is done, in panels out of sight too; raise its error if it failed."""
+        if not self._worker.here:
+            self._unseen = []
+        super().wait(timeout)
+        return self
+
+    def handle_save(self, kind: str) -> dict[str, str]:
+        """Answer a page that wants to download an export, in which no open panel is missing."""
+        if self._unseen:
+            inputs = {name: getattr(self, name) for name in self.inputs}
+            self._unseen = []
+            result = self.compute(inputs, jobs.Job("save", lambda job: None))
+            with self._lock:
+                self._display(result, self.publish(result))
+        return super().handle_save(kind)
 
     def render_html(self) -> str:
-        text = str(self.result.to_html())
-        if self.pane == "layers" and self.layers is not None:
-            return text + self.layers._repr_html_()
-        if self.pane == "heads" and self.grid is not None:
-            return text + self.grid.to_html()
-        if self.pane == "games" and self.token_games is not None:
-            return text + image_html(games_png(self.token_games))
-        return text
+        panels = "".join(self._panel_html(name) for name in PANELS if name in self.panels)
+        return f'<div style="font-family:sans-serif">{self.text_html()}{panels}</div>'
 
     def render_png(self) -> bytes:
-        if self.pane == "layers" and self.layers is not None:
-            return heatmap_png(self.layers)
-        if self.pane == "games" and self.token_games is not None:
-            return games_png(self.token_games)
-        return grid_png(self.result, self.grid)
+        pictures = [heads_png(self, [self.result], with_heads=False)]
+        if "layers" in self.panels and self.layers is not None:
+            pictures.append(heatmap_png(self.layers, self._chosen_layer(self.layers), self.level, self.scale))
+        if "games" in self.panels and self.token_games is not None:
+            pictures.append(games_png(self.token_games, self.game, self.at))
+        if "heads" in self.panels and self.grid is not None:
+            pictures.append(heads_png(self, []))
+        return stack_pngs(pictures)
+
+    def _require_result(self) -> None:
+        super()._require_result()
+        if self._unseen and not self._worker.here:
+            self.wait()
+
+    @traitlets.observe("method")
+    def _open_heads(self, change: Any) -> None:
+        """Open the panel of heads with a method that heads act on, and close it with others."""
+        before, after = masks_heads(change["old"] or ""), masks_heads(change["new"])
+        if before != after and change["old"]:
+            self.panels = [name for name in PANELS if (after if name == "heads" else name in self.panels)]
+
+    @traitlets.observe("_unseen")
+    def _compute_seen(self, change: Any) -> None:
+        """Compute what has come into sight, if it is not there yet."""
+        seen = set(change["old"] or ()) - set(change["new"])
+        parts = {part for name in seen for part in PANELS.get(name, ())}
+        if isinstance(self._computed, TextResult) and not parts <= self._computed.parts.keys():
+            self.request()
+
+    def _chosen_layer(self, layers: LayerSaliency) -> int:
+        return len(layers.scores) - 1 if self.layer is None else self.layer
+
+    def _panel_html(self, name: str) -> str:
+        """An open panel as HTML without scripts; nothing if there is nothing to show."""
+        if name == "heads":
+            return self.heads_html()
+        if name == "games":
+            return "" if self.token_games is None else games_html(self.token_games, self.game, self.at)
+        if self.layers is None:
+            return ""
+        return layers_html(self.layers, self._chosen_layer(self.layers), self.level, self.scale)
+
+
+def stack_pngs(pictures: Sequence[bytes]) -> bytes:
+    """Pictures one below the other on white, as PNG."""
+    from matplotlib import image
+
+    arrays = [image.imread(io.BytesIO(picture), format="png")[..., :3] for picture in pictures]
+    width = max(array.shape[1] for array in arrays)
+    padded = [np.pad(array, ((0, 0), (0, width - array.shape[1]), (0, 0)), constant_values=1.0) for array in arrays]
+    file = io.BytesIO()
+    image.imsave(file, np.ascontiguousarray(np.concatenate(padded)), format="png", dpi=text_lines.DPI)
+    return file.getvalue()

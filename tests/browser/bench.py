@@ -17,7 +17,7 @@ MANY = [REAL, "A dull, endless bore.", "Warm, warm, warm: a joy.", "Nothing warm
 SIGNED = "gradxact"
 NAMES = ["highlight", "layers", "compare"]
 each_view = pytest.mark.parametrize("name", NAMES)  # that show a finished result of one text
-LISTS = {"clouds": "Words of", "games": "Remaining tokens"}  # the accessible name of a view's list; elsewhere "Tokens"
+LISTS = {"clouds": "Words of"}  # the name of a view's list; elsewhere "The text"
 every_view = pytest.mark.parametrize("name", [*NAMES, "heads", "games", "clouds", "browse", "workbench"])
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"]
@@ -129,7 +129,7 @@ def show_arguments(view, live: bool = False) -> list[Any]:
     return [str(view._esm), str(view._css), plain(pages.state(view) | {"_live": live})]
 
 
-def change(page, **state: Any) -> None:
+def change(page, /, **state: Any) -> None:
     """Set traits as Python does."""
     page.evaluate(CHANGE, plain(state))
 
@@ -139,9 +139,16 @@ def plain(state: dict[str, Any]) -> dict[str, Any]:
     return json.loads(pages.literal(state))
 
 
-def tokens(root, label: str = "Tokens"):
+def tokens(root, label: str = "The text, word by word"):
     """The tokens of a text in a view."""
     return root.get_by_role("listbox", name=label, exact=True).get_by_role("option")
+
+
+def choose(root, setting: str, value: str) -> None:
+    """Choose a value of a display setting."""
+    root.get_by_text("Display", exact=True).click()
+    root.get_by_role("group", name=setting, exact=True).get_by_role("button", name=value, exact=True).click()
+    root.get_by_text("Display", exact=True).press("Escape")
 
 
 def trait(page, name: str):

@@ -77,21 +77,34 @@ def lab(tmp_path_factory):
         server.stop()
 
 
+class LazyViews(dict):
+    """Views by name, each made when it is first looked up."""
+
+    def __init__(self, builders):
+        self.builders = builders
+
+    def __missing__(self, name):
+        self[name] = self.builders[name]().wait()
+        return self[name]
+
+
 @pytest.fixture(scope="module")
 def views(reviews):
     """One view of each kind, of real texts, by name."""
     explain = nbsal.Explainer(reviews, bench.SIGNED, layer=3)
-    views_by_name = {
-        "highlight": Highlight(explain, text=bench.REAL),
-        "layers": Layers(explain, text=bench.REAL),
-        "compare": Compare(explain, text=bench.REAL, other_method="decoded-gradcam"),
-        "heads": Heads(reviews, text=bench.REAL, head=[2, 1]),
-        "games": Games(explain, text=bench.REAL, at=2),
-        "clouds": Clouds(explain, bench.MANY, unit="word", picked=["negative", "dull"]),
-        "browse": Browse(explain, bench.MANY, labels=["positive", "negative", "negative", "negative"], opened=1),
-        "workbench": Workbench(explain, text=bench.REAL, pane="games"),
+    builders = {
+        "highlight": lambda: Highlight(explain, text=bench.REAL),
+        "layers": lambda: Layers(explain, text=bench.REAL),
+        "compare": lambda: Compare(explain, text=bench.REAL, other_method="decoded-gradcam"),
+        "heads": lambda: Heads(reviews, text=bench.REAL, head=[2, 1]),
+        "games": lambda: Games(explain, text=bench.REAL, at=2),
+        "clouds": lambda: Clouds(explain, bench.MANY, unit="word", picked=["negative", "dull"]),
+        "browse": lambda: Browse(
+            explain, bench.MANY, labels=["positive", "negative", "negative", "negative"], opened=1
+        ),
+        "workbench": lambda: Workbench(explain, text=bench.REAL, panels=["layers", "games"]),
     }
-    return {name: view.wait() for name, view in views_by_name.items()}
+    return LazyViews(builders)
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +125,6 @@ def show(sheet, views):
         return sheet.locator("section.nbsal")
 
     sheet.problems.clear()
-    sheet.emulate_media(color_scheme="light")
+    sheet.emulate_media(color_scheme="light", reduced_motion="reduce")
     yield show_view
     assert sheet.problems == []

@@ -82,7 +82,7 @@ def test_layers_shows_and_a_row_reaches_python(notebook):
     grid.get_by_role("rowheader", name="layer 2").click()
     notebook.until("layers.layer", "2")
     notebook.python("layers.layer = 4")
-    expect(grid.get_by_role("row", selected=True)).to_contain_text("Layer 4")
+    expect(grid.get_by_role("row", selected=True)).to_contain_text("layer 4")
 
 
 def test_compare_shows_and_either_side_is_changed(notebook):

@@ -1,5 +1,7 @@
 """Heads, Games, Clouds, Browse and Workbench in JupyterLab, changed from the page and from Python."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -46,22 +48,27 @@ def run_and_locate(notebook, cell, name):
 
 def test_heads_are_switched_from_both_sides(notebook):
     view = run_and_locate(notebook, 1, "heads")
-    switch = view.get_by_role("gridcell", name="head 5.11,")
-    expect(switch).to_have_attribute("aria-selected", "false")
+    switch = view.get_by_role("gridcell", name="Block 5, head 11:")
+    expect(switch).to_have_attribute("aria-label", "Block 5, head 11: no known pattern, off")
     notebook.python("before = heads.result.scores")
     switch.click()
-    expect(switch).to_have_attribute("aria-selected", "true")
+    expect(view.get_by_role("heading", name="Block 5, head 11: no known pattern; here")).to_be_visible()
+    switch.press("Delete")
+    expect(switch).to_have_attribute("aria-label", "Block 5, head 11: no known pattern, on")
     notebook.until("heads.toggled, bool(heads.mask.selected[5, 11])", "[[5, 11]] True")
-    expect(view.get_by_text("Attention of head 5.11")).to_be_visible()
     notebook.until("bool((heads.result.scores != before).any())", "True")
-    notebook.python("heads.kind, heads.toggled = 'none', []")
-    expect(view.get_by_role("gridcell", selected=True)).to_have_count(0)
+    expect(view.get_by_text("with 62 of 72 heads off")).to_be_visible()
+    view.get_by_role("button", name="Undo").click()
+    notebook.until("heads.toggled", "[]")
+    notebook.python("heads.kind, heads.toggled = 'all', []")
+    expect(view.get_by_text("heads off")).to_have_count(0)
+    expect(view.get_by_text("72 of 72 heads on")).to_be_visible()
 
 
 def test_the_step_of_a_game_is_changed_from_both_sides(notebook):
     view = run_and_locate(notebook, 2, "games")
     curve = view.get_by_role("slider", name="positive")
-    expect(view.get_by_text(f"{RANDOM_NAME}, AUC")).to_be_visible()
+    expect(view.get_by_text(f"{RANDOM_NAME} · mean")).to_be_visible()
     curve.focus()
     for key in ["ArrowRight", "ArrowRight", "b"]:
         curve.press(key)
@@ -69,7 +76,7 @@ def test_the_step_of_a_game_is_changed_from_both_sides(notebook):
     expect(view.locator(".nbsal-hidden")).to_have_count(2)
     assert notebook.cells == 6, "keys stay in the view"
     notebook.python("games.game = 'revealing'")
-    expect(view.locator(".nbsal-hidden")).to_have_count(9)
+    expect(view.locator(".nbsal-hidden")).to_have_count(5)
 
 
 def test_a_word_is_picked_from_both_sides(notebook):
@@ -85,14 +92,17 @@ def test_a_word_is_picked_from_both_sides(notebook):
 
 def test_a_table_is_sorted_and_a_text_opened_from_both_sides(notebook):
     view = run_and_locate(notebook, 4, "browse")
-    view.get_by_role("button", name="Confidence").click()
-    expect(view.get_by_role("columnheader", name="Confidence")).to_have_attribute("aria-sort", "ascending")
+    rows = view.locator("tbody tr[data-number]")
+    view.get_by_role("columnheader", name="Prediction").get_by_role("button").click()
+    expect(view.get_by_role("columnheader", name="Prediction")).to_have_attribute("aria-sort", "descending")
     view.get_by_label("Contains the word").fill("dull")
-    expect(view.locator("tbody tr")).to_have_count(2)
-    view.locator("tbody tr").first.locator("td").nth(1).click()
-    tokens = view.get_by_role("listbox", name="tokens").get_by_role("option")
+    expect(rows).to_have_count(2)
+    rows.first.locator("td").nth(1).click()
+    tokens = view.get_by_role("listbox", name="The text, word by word").get_by_role("option")
     expect(tokens.get_by_text("dull", exact=True)).to_be_visible()
     notebook.until("table.opened == table.to_frame()['number'][0]", "True")
+    view.get_by_role("button", name=re.compile("^Open text")).first.press("ArrowDown")
+    notebook.until("table.opened == table.to_frame()['number'][1]", "True")
     notebook.python("table.opened = 0")
     expect(tokens.get_by_text("warm", exact=True)).to_be_visible()
 
@@ -101,13 +111,17 @@ def test_a_workbench_is_changed_from_both_sides(notebook):
     view = run_and_locate(notebook, 5, "workbench")
     view.get_by_role("rowheader", name="layer 2").click()
     notebook.until("bench.result.provenance['parameters']['layer']", "2")
-    view.get_by_role("listbox", name="Tokens", exact=True).get_by_role("option", name="funny", exact=True).click()
-    view.get_by_role("tab", name="games").click()
-    left = view.get_by_role("listbox", name="Remaining tokens")
-    expect(left.get_by_role("option", name="funny", exact=True)).to_have_attribute("aria-selected", "true")
-    notebook.python("bench.pane, bench.method, bench.head = 'heads', 'mask-lrp', [2, 1]")
-    expect(view.get_by_text("Attention of head 2.1, from funny")).to_be_visible()
-    view.get_by_role("gridcell", name="head 2.0,").click()
-    notebook.until("bench.toggled", "[[2, 0]]")
+    text = view.get_by_role("listbox", name="The text, word by word")
+    text.get_by_role("option", name="funny", exact=True).click()
+    expect(view.get_by_role("columnheader", name="funny", exact=True).first).to_have_attribute("aria-selected", "true")
+    notebook.python("bench.method, bench.head = 'mask-lrp', [2, 1]")
+    expect(view.get_by_text("with 63 of 72 heads off")).to_be_visible()
+    view.locator("details[data-panel=heads] > summary").scroll_into_view_if_needed()
+    expect(view.get_by_role("heading", name=re.compile("Block 2, head 1: .*; funny looks most at"))).to_be_visible()
+    view.get_by_role("gridcell", name="Block 2, head 0:").click(modifiers=["Shift"])
+    notebook.until("bench.toggled, bench.panels", "[[2, 0]] ['layers', 'games', 'heads']")
+    view.locator("details[data-panel=games] > summary").click()
+    notebook.until("bench.panels", "['layers', 'heads']")
+    view.get_by_role("button", name="Edit text").click()
     view.get_by_label("Text", exact=True).fill("A bore.")
-    notebook.until("bench.result.text, bench.selection", "A bore. []")
+    notebook.until("bench.result.text, bench.selection, bench.token_games", "A bore. [] None")

@@ -8,7 +8,6 @@ import urllib.request
 import pytest
 from playwright.sync_api import expect
 
-from nbsal.widgets.token_games import RANDOM_NAME
 from tests.browser import servers
 from tests.browser.conftest import open_page
 from tests.browser.lab import ROOT
@@ -73,14 +72,12 @@ def test_two_views_work_in_marimo(served, chromium):
     view.get_by_label("Text", exact=True).fill("An utter bore.")
     expect(view.get_by_role("option", name="bore", exact=True)).to_be_visible()
     bench = page.get_by_role("group", name="nbsal workbench")
-    bench.get_by_role("tab", name="games").click()
-    expect(bench.get_by_text(f"{RANDOM_NAME}, AUC")).to_be_visible()
-    bench.get_by_role("slider", name="positive").press("End")
-    expect(bench.locator(".nbsal-hidden")).to_have_count(6)
-    bench.get_by_role("tab", name="heads").click()
-    expect(bench.get_by_role("gridcell").first).to_be_visible()
-    bench.get_by_role("tab", name="layers").click()
+    bench.get_by_role("slider").press("End")
+    expect(bench.locator(".nbsal-text .nbsal-hidden")).to_have_count(6)
+    bench.locator("details[data-panel=heads] > summary").click()
+    expect(bench.get_by_role("gridcell", name="Block 2, head 0:")).to_be_visible()
     bench.get_by_role("rowheader", name="layer 2").click()
-    expect(bench.get_by_text("layer=2")).to_be_visible()
+    expect(bench.get_by_text("layer 2 of")).to_be_visible()
+    expect(bench.locator(".nbsal-footer")).to_contain_text("layer 2")
     assert page.problems == []
     page.context.close()

@@ -1,16 +1,20 @@
-"""Highlight, Layers and Compare in Chromium, by mouse and by keyboard; contrast, names and speed of every view."""
+"""Highlight and Layers in Chromium, by mouse and by keyboard; contrast, names and speed of every view."""
 
+import re
 import statistics
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 import nbsal
 from nbsal.render import colours
-from nbsal.widgets import Compare, Highlight, Layers
+from nbsal.widgets import Highlight, Layers
+from nbsal.widgets.layers import LayerWords
 from tests.bench import pages as speed
 from tests.browser import bench
 from tests.browser.bench import REAL, SIGNED, every_view, tokens, trait
+from tests.browser.conftest import open_page
 
 
 def test_tokens_appear_as_typed_and_special_tokens_are_listed(show, views):
@@ -157,15 +161,74 @@ def test_layers_are_chosen_by_click_and_by_key(show, sheet):
     grid = root.get_by_role("grid")
     root.get_by_role("rowheader", name="layer 5").click()
     assert trait(sheet, "layer") == 5
-    expect(root.get_by_role("row", selected=True)).to_contain_text("Layer 5")
-    expect(root.get_by_text("layer 5; special tokens not shown")).to_be_visible()
+    expect(root.get_by_role("row", selected=True)).to_contain_text("layer 5")
     grid.focus()
-    for key in ["ArrowDown", "ArrowDown", "ArrowRight"]:
+    for key in ["Home", "ArrowUp", "ArrowUp", "ArrowRight"]:
         grid.press(key)
-    expect(root.locator(".nbsal-readout").first).to_contain_text("Layer 2, warm")
-    grid.press("Enter")
+    expect(grid_readout(root)).to_have_text(re.compile(r"^warm · layer 3 · .*\d+.% of that layer’s strongest word$"))
+    assert trait(sheet, "layer") == 3
     grid.press("Space")
-    assert (trait(sheet, "layer"), trait(sheet, "selection")) == (2, [2])
+    assert trait(sheet, "selection") == [2]
+    expect(root.get_by_role("columnheader", selected=True)).to_have_text("warm")
+    expect(tokens(root).nth(1)).to_have_attribute("aria-selected", "true")
+    grid.press("Escape")
+    assert trait(sheet, "selection") == []
+
+
+def grid_readout(root):
+    """The line under the grid of layers."""
+    return root.locator(".nbsal-layers-panel .nbsal-readout")
+
+
+def strengths(root):
+    """How strongly each word of the text is coloured."""
+    return tokens(root).evaluate_all("nodes => nodes.map(node => Number(node.style.getPropertyValue('--s')))")
+
+
+def test_walking_the_layers_paints_the_text_without_python(show, sheet, views):
+    root = show("layers", live=True)
+    words, grid, height = LayerWords(views["layers"].result), root.get_by_role("grid"), root.bounding_box()["height"]
+    grid.focus()
+    for layer in (2, 1, 0):
+        grid.press("ArrowUp")
+        assert trait(sheet, "layer") == layer
+        expected = np.abs(words.scores[layer]) / (words.largest(layer) or 1)
+        assert strengths(root) == pytest.approx([share if share >= 0.02 else 0 for share in expected], abs=2e-3)
+    assert root.bounding_box()["height"] == height
+    sheet.mouse.move(0, 0)
+    root.get_by_role("gridcell").nth(20).hover()
+    assert root.bounding_box()["height"] == height
+
+
+def test_the_finding_of_the_layers_is_that_of_python(show, views):
+    root, result = show("layers"), views["layers"].result
+    expect(root.get_by_role("heading")).to_have_text("".join(LayerWords(result).finding()))
+    assert "".join(LayerWords(result).finding()) in re.sub("<[^>]*>", "", views["layers"].render_html())
+    bench.choose(root, "Unit", "Tokens")
+    expect(root.get_by_role("heading")).to_have_text("".join(LayerWords(result, "token").finding()))
+
+
+def test_layers_share_a_scale_on_request(show, sheet, views):
+    root = show("layers")
+    words = LayerWords(views["layers"].result)
+    bench.choose(root, "Scale", "One for all")
+    expect(root.get_by_text("one scale for all layers")).to_be_visible()
+    expected = np.abs(words.scores[3]) / words.largest(3, "shared")
+    assert max(strengths(root)) == pytest.approx(expected.max(), abs=2e-3)
+
+
+def test_the_texts_of_a_pair_are_apart_and_the_first_column_stays(chromium):
+    explain = nbsal.Explainer(nbsal.load("demo/nli"), "gradcam")
+    page = open_page(chromium, viewport={"width": 400, "height": 700})
+    first = " ".join(["A man sleeps on a bench."] * 6)
+    bench.show(page, Layers(explain, text=(first, "A dog.")).wait())
+    grid = page.get_by_role("grid")
+    grid.press("End")
+    expect(page.get_by_role("rowheader", name="layer 5")).to_be_in_viewport(ratio=1)
+    widths = [page.get_by_role("columnheader", name=name).last.bounding_box()["width"] for name in ("A", "dog")]
+    assert widths[0] == pytest.approx(widths[1] + 12, abs=0.1)
+    assert page.locator("section.nbsal").evaluate("node => node.scrollWidth <= node.clientWidth")
+    page.context.close()
 
 
 def test_a_wide_grid_draws_only_visible_cells(show, sheet):
@@ -173,35 +236,8 @@ def test_a_wide_grid_draws_only_visible_cells(show, sheet):
     assert root.get_by_role("gridcell").count() < 7 * 120
     root.get_by_role("grid").focus()
     root.get_by_role("grid").press("End")
-    expect(root.locator(".nbsal-readout").first).to_contain_text("w1999")
+    expect(grid_readout(root)).to_contain_text("w1999")
     expect(root.get_by_role("columnheader", name="w1999")).to_be_in_viewport()
-
-
-def test_compare_shows_both_and_the_difference(show, sheet, views):
-    root = show("compare")
-    pair = views["compare"].result
-    for label, shares in [("first", pair.shares[0]), ("second", pair.shares[1]), ("difference", pair.difference)]:
-        box = tokens(root, f"Tokens, {label}")
-        marked = [k for k, i in enumerate(pair.first.row.content) if shares[i] < -0.1]
-        assert {k for k in range(box.count()) if "nbsal-against" in box.nth(k).get_attribute("class")} >= set(marked)
-    tokens(root, "Tokens, first").nth(3).click()
-    expect(tokens(root, "Tokens, difference").nth(3)).to_have_attribute("aria-selected", "true")
-    expect(root.get_by_text("Kendall's tau")).to_be_visible()
-    root.get_by_label("Colour scale").select_option("The same for both")
-    assert trait(sheet, "scale") == "shared"
-
-
-def test_long_texts_that_are_compared_scroll_together(show, sheet):
-    saliency = bench.saliency_of([f"word{i}" for i in range(500)])
-    root = show(Compare(saliency, saliency).wait())
-    first, *others = (root.get_by_role("listbox", name=f"tokens, {name}") for name in ("first", "second", "difference"))
-    first.hover()
-    sheet.mouse.wheel(0, 150)
-    for other in others:
-        sheet.wait_for_function("node => node.scrollTop === 150", arg=other.element_handle())
-    others[0].evaluate("node => { node.scrollTop = 0; }")  # like a box whose layout is not complete
-    sheet.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    assert first.evaluate("node => node.scrollTop") == 150
 
 
 @every_view
@@ -237,7 +273,7 @@ def test_everything_has_a_name_and_can_be_reached_by_tab(show, sheet, views, nam
         inside = sheet.evaluate("() => [...document.querySelectorAll('.nbsal *')].indexOf(document.activeElement)")
         seen |= {inside} - {-1}
     assert len(seen) == reachable > 3
-    tree, label = root.aria_snapshot(), bench.LISTS.get(name, "Tokens")
+    tree, label = root.aria_snapshot(), bench.LISTS.get(name, "The text")
     assert f'group "nbsal {name}"' in tree and f'listbox "{label}' in tree
 
 

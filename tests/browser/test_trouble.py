@@ -86,7 +86,7 @@ def test_truncated_text_is_marked(show, views):
 @pytest.mark.parametrize("name", [*bench.NAMES, "heads", "games", "browse", "workbench"])
 def test_score_colours_remain_under_forced_colours_and_in_print(show, sheet, name):
     root = show(name)
-    paints = """root => [...root.querySelectorAll('.nbsal-mark, .nbsal-piece, .nbsal-cell, .nbsal-switch')].map(
+    paints = """root => [...root.querySelectorAll('.nbsal-mark, .nbsal-piece, .nbsal-cell')].map(
       node => getComputedStyle(node)).filter(s => s.printColorAdjust === 'exact').map(s => s.backgroundColor)"""
     before = root.evaluate(paints)
     sheet.emulate_media(forced_colors="active")
@@ -101,11 +101,12 @@ def test_hostile_tokens_appear_as_plain_text(show, sheet, name):
     root = show(view)
     assert len(bench.HOSTILE) == 100
     expect(root.locator(".nbsal-text").first).to_have_text(html.visible(view.text), use_inner_text=False)
-    root.locator("[data-trait=level]").check()
+    bench.choose(root, "Unit", "Tokens")
     content = root.locator(".nbsal-text").first.evaluate("node => node.textContent")
     assert content == html.visible(view.text)
     root.locator(".nbsal-mark").nth(1).hover()
-    assert root.locator("script, img, svg, b, style").count() == 0
+    assert root.locator("script, img, svg, style").count() == 0
+    assert root.locator("b").get_by_text("bold", exact=True).count() == 0
     assert sheet.evaluate("() => 'pwned' in window") is False
 
 
@@ -116,7 +117,7 @@ def test_hostile_tokens_do_nothing_in_a_saved_page(chromium, tmp_path, name, int
     file.write_text(view.to_html(interactive=interactive), encoding="utf-8")
     page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
-    text = page.locator("section.nbsal .nbsal-text" if interactive else "p").first
+    text = page.locator("section.nbsal .nbsal-text" if interactive else "p[dir=auto]").first
     expect(text).to_be_visible()
     assert text.evaluate("node => node.textContent") == html.visible(view.text)
     assert page.locator("body").locator("img, svg").count() == 0
@@ -142,11 +143,13 @@ def test_a_saved_page_works_without_python_or_network(chromium, tmp_path, views,
     page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
     root = page.locator("section.nbsal")
-    count = root.get_by_role("option").count()
-    root.locator("[data-trait=level]").check()
-    expect(root.get_by_role("option", name="unbelievably").first).to_be_visible()
-    assert root.get_by_role("option").count() < count
-    expect(root.get_by_label("method").first).to_be_disabled()
+    text = root.locator(".nbsal-text").first.get_by_role("option")
+    expect(text.get_by_text("unbelievably", exact=True)).to_be_visible()
+    count = text.count()
+    bench.choose(root, "Unit", "Tokens")
+    expect(text.get_by_text("unbelievably", exact=True)).to_have_count(0)
+    assert text.count() > count
+    expect(root.get_by_role("button", name="Edit text")).to_be_hidden()
     assert page.problems == []
     page.context.close()
 

@@ -1,4 +1,4 @@
-"""Heads, Games, Clouds, Browse and Workbench in Chromium, by mouse and by keyboard; and with hostile texts."""
+"""Games, Clouds and Browse in Chromium, by mouse and by keyboard; and these, Heads and Workbench with hostile texts."""
 
 import re
 
@@ -8,86 +8,38 @@ from playwright.sync_api import expect
 import nbsal
 from nbsal.evaluation import games
 from nbsal.render import html
+from nbsal.render.headline import percent, plain
 from nbsal.widgets import Browse, Clouds, Games, Heads, Workbench
 from nbsal.widgets.token_games import RANDOM_NAME
 from tests import zoo
 from tests.browser import bench
-from tests.browser.bench import MANY, REAL, tokens, trait
+from tests.browser.bench import MANY, tokens, trait
 from tests.browser.conftest import open_page
 
 
-def head(root, name):
-    return root.get_by_role("gridcell", name=re.compile(rf"^Head {re.escape(name)},"))
+def headline(root):
+    return root.locator(".nbsal-headline")
 
 
-def test_heads_that_are_on_are_selected_and_a_click_switches_one(show, sheet, views):
-    root = show("heads", live=True)
-    expect(root.get_by_role("gridcell", selected=True)).to_have_count(int(views["heads"].mask.selected.sum()))
-    head(root, "5.11").click()
-    assert trait(sheet, "toggled") == [[5, 11]]
-    expect(head(root, "5.11")).to_have_attribute("aria-selected", "true")
-    expect(root.get_by_text("head 5.11, on")).to_be_visible()
-    head(root, "5.11").click()
-    assert trait(sheet, "toggled") == []
-    expect(head(root, "5.11")).to_have_attribute("aria-selected", "false")
-
-
-def test_pointing_at_a_head_describes_it_and_requests_its_attention(show, sheet, views):
-    root = show("heads", live=True)
-    about = views["heads"]._heads["about"][3][8]
-    head(root, "3.8").hover()
-    expect(root.get_by_text(f"head 3.8, on: {about}")).to_be_visible()
-    sheet.wait_for_function("() => String(window.view.model.get('head')) === '3,8'")
-
-
-def test_heads_are_reached_and_switched_by_keys(show, sheet):
-    root = show("heads", live=True)
-    grid = root.get_by_role("grid", name="heads")
-    grid.focus()
-    for key in ["ArrowDown", "ArrowDown", "ArrowRight", "Space"]:
-        grid.press(key)
-    assert trait(sheet, "toggled") == [[2, 1]]
-    root.get_by_role("button", name="Reset").click()
-    assert trait(sheet, "toggled") == []
-
-
-def test_the_attention_of_a_head_follows_the_selection(show, sheet, views):
-    root = show("heads", live=True)
-    expect(root.get_by_text("Attention of head 2.1, averaged over all tokens")).to_be_visible()
-    tokens(root).nth(1).click()
-    expect(root.get_by_text("Attention of head 2.1, from warm")).to_be_visible()
-    view = views["heads"]
-    read = nbsal.trace.record(view.subject, view.subject.encode(REAL), needs={"attention"}).attention[2][0, 1, 2]
-    seen = [float(read[i]) for i in view.result.row.content]
-    styles = tokens(root, "Attended tokens").evaluate_all(
-        "nodes => nodes.map(n => Number((getComputedStyle(n).backgroundColor.match(/[\\d.]+/g) ?? [])[3] ?? 0))"
-    )
-    assert styles.index(max(styles)) == seen.index(max(seen))
-    image = root.locator("canvas").evaluate(
-        "node => [node.width, node.getContext('2d').getImageData(0, 0, 1, 1).data[3]]"
-    )
-    assert image[0] == len(view.result.tokens) and image[1] > 0
-
-
-def test_dragging_along_the_curve_hides_tokens_and_the_prediction_follows(show, sheet, views):
+def test_dragging_along_the_curve_hides_words_and_the_decision_follows(show, sheet, views):
     root = show("games", live=True)
     view = views["games"]
     curve = root.get_by_role("slider", name="positive")
     box = curve.bounding_box()
-    sheet.mouse.move(box["x"] + 46, box["y"] + 50)
+    sheet.mouse.move(box["x"] + 2, box["y"] + 50)
     sheet.mouse.down()
     sheet.mouse.move(box["x"] + box["width"] / 2, box["y"] + 90, steps=5)
     sheet.mouse.up()
-    at = trait(sheet, "at")
-    assert at == pytest.approx(len(view.result.order) / 2, abs=2)
-    gone = root.locator(".nbsal-hidden")
-    row, order = view.result.row, view.result.order
-    hidden = [row.text[slice(*row.offsets[i])] for i in sorted(order[:at])]
-    expect(gone).to_have_text(hidden)
-    probabilities = view._game["outcomes"]["hiding"][view._game["points"].index(at)]
-    for share in probabilities:
-        expect(root.get_by_role("group", name="prediction")).to_contain_text(f"{100 * share:.1f}%")
-    expect(root.get_by_text(f"{at} of {len(order)} tokens hidden")).to_be_visible()
+    at, games = trait(sheet, "at"), view.token_games
+    assert at == pytest.approx(len(games.order) / 2, abs=1)
+    row = view.result.row
+    hidden = [row.text[row.offsets[word[0]][0] : row.offsets[word[-1]][1]] for word in sorted(games.order[:at])]
+    expect(root.locator(".nbsal-hidden")).to_have_text(hidden)
+    for share in games.outcomes["hiding"][games.step(at)]:
+        expect(root.locator(".nbsal-changes")).to_contain_text(percent(share))
+    view.at = at
+    expect(headline(root)).to_have_text(plain(view.sentence()))
+    expect(root.get_by_text(f"{at} of {len(games.order)}", exact=True)).to_be_visible()
     sheet.mouse.move(box["x"] + 60, box["y"] + 50)
     assert trait(sheet, "at") == at, "the button is up"
 
@@ -99,23 +51,109 @@ def test_the_steps_of_a_curve_are_reached_by_keys_and_read_out(show, sheet, view
         curve.press(key)
         assert trait(sheet, "at") == views["games"]._game["points"][expected]
     curve.press("End")
-    size = len(views["games"].result.order)
-    expect(curve).to_have_attribute("aria-valuetext", re.compile(f"^{size} of {size} tokens hidden.*positive"))
+    size = len(views["games"].token_games.order)
+    expect(curve).to_have_attribute("aria-valuetext", re.compile(f"^{size} words: positive"))
     expect(root.locator(".nbsal-hidden")).to_have_count(size)
-    root.locator("[data-trait=game]").select_option(index=1)
+    root.get_by_role("button", name="Reveal words").click()
     expect(root.locator(".nbsal-hidden")).to_have_count(0)
-    expect(root.get_by_text(f"{RANDOM_NAME}, AUC")).to_be_visible()
-    expect(root.locator(".nbsal-chart text", has_text="probability of positive")).to_have_count(1)
-    expect(root.get_by_text("Shaded: range of the random orders")).to_be_visible()
+    expect(root.get_by_text(f"{RANDOM_NAME} · mean ")).to_be_visible()
+    expect(root.get_by_text("range of 10 random orders")).to_be_visible()
+    expect(root.get_by_text("words revealed, strongest first")).to_be_visible()
+    expect(root.get_by_text("the higher the curve, the better the words were chosen")).to_be_visible()
+
+
+def test_every_step_says_what_python_says_and_keeps_its_height(show, sheet, views):
+    explain = nbsal.Explainer(views["games"].subject, "decoded-gradxact")
+    view = Games(explain, text="A slow start, but the second half is warm, funny and beautifully played.").wait()
+    root = show(view)
+    expect(headline(root)).to_have_text(plain(view.sentence()))
+    heights = set()
+    for game, button in [("hiding", "Hide words"), ("revealing", "Reveal words")]:
+        root.get_by_role("button", name=button).click()
+        view.game = game
+        for at in range(len(view.token_games.order) + 1):
+            view.at = at
+            bench.change(sheet, at=at)
+            expect(headline(root)).to_have_text(plain(view.sentence()))
+            heights.add(round(root.bounding_box()["height"]))
+        expect(root.get_by_role("heading")).to_have_text(view._game["findings"][game])
+    assert len(heights) == 1
+    root.get_by_role("button", name="Hide words").click()
+    bench.change(sheet, at=4)
+    expect(headline(root)).to_have_text(
+        "After 4 words: negative, 92.9\u202f% — it was positive, 99.8\u202f%. The third word turned it."
+    )
+    expect(root.get_by_role("heading")).to_have_text(
+        "3 words turn the decision to negative; random orders, on average, never do"
+    )
+    expect(root.locator(".nbsal-readout")).to_have_text("Hidden last: played · next: .")
+    assert "After 4 words: <b>negative</b>" in Games(explain, text=view.text, at=4).wait().render_html()
+
+
+def test_play_hides_word_after_word_and_space_pauses(chromium, views):
+    view = Games(views["games"].explainer, text="A warm film.").wait()
+    page = open_page(chromium, reduced_motion="no-preference")
+    bench.show(page, view, live=True)
+    root = page.locator("section.nbsal")
+    root.get_by_role("button", name="Play").click()
+    page.wait_for_function("() => window.view.model.get('at') === 2")
+    page.keyboard.press("Space")
+    expect(root.get_by_role("button", name="Play")).to_be_visible()
+    page.wait_for_timeout(1000)
+    assert trait(page, "at") == 2
+    root.get_by_role("slider", name="positive").press("Space")
+    page.wait_for_function("() => window.view.model.get('at') === 4")
+    expect(root.get_by_role("button", name="Play")).to_be_visible()
+    expect(root.locator(".nbsal-hidden")).to_have_count(4)
+    root.get_by_role("slider", name="Words hidden", exact=True).fill("1")
+    expect(root.locator(".nbsal-hidden")).to_have_count(1)
+    assert page.problems == []
+    page.context.close()
+
+
+def test_without_motion_a_press_is_a_step(show, sheet):
+    root = show("games")
+    bench.change(sheet, at=0)
+    for step in (1, 2):
+        root.get_by_role("button", name="Next step").click()
+        assert trait(sheet, "at") == step
+    sheet.wait_for_timeout(800)
+    assert trait(sheet, "at") == 2
+
+
+@pytest.mark.parametrize("width", [400, 760, 1400])
+def test_the_words_around_a_curve_keep_their_size(chromium, views, width):
+    page = open_page(chromium, viewport={"width": width, "height": 700})
+    bench.show(page, views["games"])
+    sizes = page.locator(".nbsal-chart span, .nbsal-x-label").evaluate_all(
+        "nodes => nodes.filter(n => n.textContent).map(n => getComputedStyle(n).fontSize)"
+    )
+    assert set(sizes) == {"12px"} and len(sizes) > 8
+    root = page.locator("section.nbsal")
+    assert root.evaluate("node => node.scrollWidth <= node.clientWidth")
+    first = root.locator(".nbsal-headline, .nbsal-text, .nbsal-readout").evaluate_all(
+        "nodes => nodes.map(n => n.getBoundingClientRect().bottom)"
+    )
+    assert width > 400 or max(first) < 260, "headline, text and readout come first"
+    page.context.close()
 
 
 def test_curves_of_many_texts_are_drawn(show, sheet, views):
     explain = views["games"].explainer
     results = games({"ours <b>": explain}, MANY, random=3, progress=False)
     root = show(Games(results, at=5).wait())
-    expect(root.locator(".nbsal-legend-item")).to_have_text([re.compile("^ours <b>, AUC"), re.compile("^random, area")])
+    legend = root.locator(".nbsal-key > span")
+    expect(legend).to_have_text(
+        [re.compile("^ours <b> · mean"), re.compile("^random order · mean"), "95\u202f% interval"]
+    )
+    strokes = root.locator(".nbsal-key path").evaluate_all(
+        "nodes => nodes.map(n => getComputedStyle(n).stroke + getComputedStyle(n).strokeDasharray)"
+    )
+    assert len(set(strokes)) == 2 and root.locator(".nbsal-text").count() == 0
     root.get_by_role("slider", name="accuracy").press("End")
-    expect(root.get_by_text("100% of the tokens hidden. accuracy")).to_be_visible()
+    expect(headline(root)).to_contain_text("With 100\u202f% of the tokens hidden: ours <b> ")
+    root.get_by_role("button", name="Reveal tokens").click()
+    expect(root.get_by_text("share of the tokens revealed, strongest first")).to_be_visible()
 
 
 def test_a_click_on_a_word_lists_its_texts(show, sheet, views):
@@ -150,44 +188,6 @@ def test_words_stay_inside_their_cloud(show, sheet):
     assert outside == 0
 
 
-def test_a_table_is_sorted_filtered_and_a_text_opened(show, sheet, views):
-    root = show("browse", live=True)
-    rows = root.get_by_role("table").locator("tbody tr")
-    expect(rows).to_have_count(len(MANY))
-    expect(tokens(root)).to_have_count(len(views["browse"].result.opened.row.content))
-    root.get_by_role("button", name="Confidence").click()
-    assert (trait(sheet, "sort"), trait(sheet, "descending")) == ("confidence", False)
-    bench.change(sheet)
-    expect(root.get_by_role("columnheader", name="Confidence")).to_have_attribute("aria-sort", "ascending")
-    root.get_by_role("button", name="Confidence").click()
-    assert trait(sheet, "descending") is True
-    root.get_by_role("button", name="open text 2").press("Enter")
-    assert trait(sheet, "opened") == 2
-    rows.nth(3).locator("td").nth(1).click()
-    assert trait(sheet, "opened") == 3
-    root.get_by_label("Predicted class").select_option("negative")
-    root.get_by_label("Misclassified only").check()
-    root.get_by_label("Contains the word").fill("dull")
-    sheet.wait_for_function("() => window.view.model.get('token') === 'dull'")
-    assert (trait(sheet, "label"), trait(sheet, "wrong")) == ("negative", True)
-
-
-def test_the_panes_of_a_workbench_share_a_selection_and_are_reached_by_keys(show, sheet):
-    root = show("workbench", live=True)
-    tokens(root).nth(2).click()
-    left = root.get_by_role("listbox", name="Remaining tokens").get_by_role("option").nth(2)
-    expect(left).to_have_attribute("aria-selected", "true")
-    tab = root.get_by_role("tab", name="games")
-    expect(tab).to_have_attribute("aria-selected", "true")
-    tab.press("ArrowRight")
-    expect(root.get_by_role("tab", name="layers")).to_be_focused()
-    assert trait(sheet, "pane") == "layers"
-    expect(root.get_by_role("tabpanel")).to_have_count(1)
-    root.get_by_role("tab", name="heads").click()
-    root.get_by_role("button", name="Use mask-lrp").click()
-    assert trait(sheet, "method") == "mask-lrp"
-
-
 OURS = ["heads", "games", "clouds", "browse", "workbench"]
 
 
@@ -212,7 +212,7 @@ def hostile(checkpoints):
         explain = nbsal.Explainer(subject, "gradxact")
         if name == "heads":
             return Heads(subject, text=text, head=[0, 1])
-        return Games(explain, text=text, at=3) if name == "games" else Workbench(explain, text=text, pane="games")
+        return Games(explain, text=text, at=3) if name == "games" else Workbench(explain, text=text)
 
     return view_of
 
@@ -229,7 +229,8 @@ def assert_harmless(page, view, name):
         assert set(drawn) == {word["word"] for cloud in view._clouds for word in cloud["words"]} and len(drawn) > 20
     else:
         assert root.locator(".nbsal-text").last.evaluate("node => node.textContent") == typed(view)
-    assert root.locator("script, img, b, style, svg [onload]").count() == 0
+    assert root.locator("script, img, style, svg [onload]").count() == 0
+    assert root.locator("b").get_by_text("bold", exact=True).count() == 0
     assert page.evaluate("() => 'pwned' in window") is False
 
 
@@ -283,7 +284,7 @@ def test_a_saved_page_works_without_python_or_network(chromium, tmp_path, views,
         expect(root.locator(".nbsal-hidden")).not_to_have_count(0)
     elif name == "heads":
         tokens(root).nth(1).click()
-        expect(root.get_by_text("Attention of head 2.1, from warm")).to_be_visible()
+        expect(root.locator(".nbsal-attention h3")).to_contain_text("warm looks most at")
     elif name == "clouds":
         root.locator(".nbsal-word").first.hover()
         expect(root.get_by_text("% of the largest")).to_be_visible()

@@ -1,10 +1,14 @@
 """The Browse view: sorting, filters and pages, and an opened text that looks as in Highlight."""
 
+import dataclasses
+
 import pytest
 
 import nbsal
+from nbsal.errors import UnknownName
 from nbsal.widgets import Browse, Highlight
 from nbsal.widgets.browse import PAGE
+from tests.browser import bench
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
@@ -87,8 +91,21 @@ def test_an_opened_text_is_shown_as_in_highlight(view, saliencies):
 
 
 def test_misclassified_texts_are_counted(view, saliencies):
-    wrong = sum(s.prediction != label for s, label in zip(saliencies, LABELS, strict=True))
-    assert f"{wrong} of 30" in view._result["notes"][1]
+    wrong = [s.prediction for s, label in zip(saliencies, LABELS, strict=True) if s.prediction != label]
+    share = f"{100 * len(wrong) / 30:.1f}\u202f%"
+    lead = f"{len(wrong)} of 30 texts are predicted differently from their label ({share}); "
+    most = max(NAMES, key=wrong.count)
+    assert view._table["sentence"] == f"{lead}{wrong.count(most)} of them are called {most}."
+    assert view._table["counts"] == [30, len(wrong)]
+    view.wrong = True
+    assert view.wait()._table["sentence"].startswith(lead), "the share is of all texts"
+    view.label = "negative"
+    called = [label for s, label in zip(saliencies, LABELS, strict=True) if s.prediction == "negative"]
+    count = called.count("positive")
+    assert view.wait()._table["sentence"].startswith(f"{count} of {len(called)} texts called negative ")
+    assert view._table["counts"] == [len(called), count] and len(view.to_frame()) == count
+    view.label, view.wrong = None, False
+    view.wait()
     assert sum(row["wrong"] for row in view._table["rows"]) == sum(
         s.prediction != label for s, label in zip(saliencies[:PAGE], LABELS[:PAGE], strict=True)
     )
@@ -123,7 +140,15 @@ def test_impossible_arguments_are_refused(reviews, saliencies):
         Browse(saliencies).explain(["A joy."])
     for labels in (["a", "b"], [1] * 30):
         with refuses("labels"):
-            Browse(saliencies, labels=labels).wait()
+            Browse(saliencies, labels=labels)
+    explain = nbsal.Explainer(reviews, "gradcam")
+    for label in ("good", 2, 0.5):
+        with refuses("labels", UnknownName):
+            Browse(explain, ["A joy."], labels=[label])
+    view = Browse(explain, ["A joy."])
+    with refuses("labels"):
+        view.explain(["A joy."], labels=["positive", "negative"])
+    assert view.wait().result.total == 1, "what was there stays"
     with refuses("opened"):
         Browse(saliencies, opened=30).wait()
     with refuses("opened"):
@@ -133,14 +158,99 @@ def test_impossible_arguments_are_refused(reviews, saliencies):
 def test_exports_hold_the_page_and_the_opened_text(view, saliencies):
     view.opened = 3
     html = view.wait().to_html()
-    assert html.count("<tr>") == PAGE + 1 and saliencies[3].to_html() in html
+    label = ("text", f" Labelled {LABELS[3]}.")
+    assert saliencies[3].to_html(sentence=[*saliencies[3].headline(), label]) in html
+    assert all(html.count(f">{name}</th>") == 1 for name in ("No.", "Text", "Prediction", "Strongest word"))
+    assert view.result.caption() in html and "1\u201312 of 30" in html
+    for row in view._table["rows"]:
+        assert f"{row['prediction']} {100 * row['confidence']:.1f}\u202f%" in html
+    assert html.count("\N{BALLOT X} labelled") == sum(row["wrong"] for row in view._table["rows"])
     assert view.to_png()[:4] == b"\x89PNG" and len(view.to_frame()) == 30
 
 
-def test_a_text_is_opened_as_soon_as_it_is_explained(reviews, monkeypatch):
+def partial_pages(monkeypatch, *arguments, **settings):
+    """The pages that a view of an explainer shows one after the other, two texts more each time; and the view."""
     monkeypatch.setattr("nbsal.widgets.corpus_view.CHUNK", 2)
-    shown = []
+    pages = []
     summarize = Browse.summarize
-    monkeypatch.setattr(Browse, "summarize", lambda *args: shown.append(summarize(*args).opened) or summarize(*args))
-    view = Browse(nbsal.Explainer(reviews, "gradcam"), ["A joy.", "A bore.", "A film."], opened=2).wait()
-    assert shown[0] is None and view.result.opened.text == "A film."
+
+    def record(self, *inputs):
+        pages.append((summarize(self, *inputs), len(inputs[0])))
+        return pages[-1][0]
+
+    monkeypatch.setattr(Browse, "summarize", record)
+    return pages, Browse(*arguments, **settings).wait()
+
+
+def test_a_text_is_opened_as_soon_as_it_is_explained(reviews, monkeypatch):
+    explain = nbsal.Explainer(reviews, "gradcam")
+    pages, view = partial_pages(monkeypatch, explain, ["A joy.", "A bore.", "A film."], opened=2)
+    assert [page.opened is None for page, _ in pages] == [True, True, False]
+    assert view.result.opened.text == "A film." and view._table["opened"]["number"] == 2
+
+
+def test_rows_are_filled_in_place_while_texts_are_explained(reviews, monkeypatch):
+    pages, view = partial_pages(monkeypatch, nbsal.Explainer(reviews, "gradcam"), TEXTS[:5], labels=LABELS[:5])
+    assert [count for _, count in pages] == [0, 2, 4, 5]
+    for page, count in pages:
+        rows = view.publish(page)["_table"]["rows"]
+        assert [row["number"] for row in rows] == list(range(5)), "no row moves"
+        assert [("prediction" in row) for row in rows] == [number < count for number in range(5)]
+        if page.waiting:
+            number = page.waiting[0]
+            assert rows[number]["pieces"][0][0] == TEXTS[number][:160]
+            assert view._notes(page)[1] == f"{count} of 5 explained"
+            assert count == 0 or "texts explained so far" in page.caption()
+        assert len(page.to_frame()) == count
+    assert pages[0][0].caption() == "No text is explained yet." and view._result["notes"][1] == "5 texts"
+
+
+def test_texts_that_are_not_explained_yet_pass_no_filter(reviews, monkeypatch):
+    explain = nbsal.Explainer(reviews, "gradcam")
+    for settings in ({"sort": "confidence"}, {"descending": True}, {"label": "negative"}, {"token": "a"}):
+        pages, _ = partial_pages(monkeypatch, explain, TEXTS[:5], **settings)
+        assert all(not page.waiting and page.listed == len(page.entries) for page, _ in pages)
+
+
+@pytest.mark.parametrize(
+    ("predictions", "labels", "filters", "sentence"),
+    [
+        ("ab", "ab", {}, "None of 2 texts is predicted differently from its label."),
+        ("aba", "aaa", {}, "1 of 3 texts is predicted differently from its label (33.3 %); it is called b."),
+        (
+            "abb",
+            "aaa",
+            {},
+            "2 of 3 texts are predicted differently from their label (66.7 %); all of them are called b.",
+        ),
+        ("aab", None, {}, "2 of 3 texts are called a, 1 b."),
+        ("aaa", None, {}, "All 3 texts are called a."),
+        ("a", None, {}, "The text is called a."),
+        ("aabcde", None, {}, "2 of 6 texts are called a, 1 b, 1 c, 2 otherwise."),
+        ("aab", None, {"label": "b"}, "1 of 3 texts is called b."),
+        ("aab", None, {"label": "a", "token": "Word1"}, "1 of 3 texts is called a and contains “Word1”."),
+        ("aab", None, {"token": "word0"}, "The text with “word0” is called a."),
+        ("aab", "bab", {"token": "word"}, "1 of 3 texts with “word” is predicted differently from its label (33.3 %)"),
+        ("aab", None, {"token": "nowhere"}, "No text matches."),
+    ],
+)
+def test_the_table_is_summed_up_in_a_sentence(predictions, labels, filters, sentence):
+    plain = [
+        dataclasses.replace(bench.saliency_of(["word", f"word{number}"]), prediction=prediction)
+        for number, prediction in enumerate(predictions)
+    ]
+    view = Browse(plain, labels=labels, **filters).wait()
+    assert view.result.caption().replace("\u202f", " ").startswith(sentence)
+
+
+def test_classes_are_in_the_order_of_the_model(reviews, saliencies):
+    assert Browse(nbsal.Explainer(reviews, "gradcam"), TEXTS[:1]).wait()._table["labels"] == reviews.labels
+    assert Browse(saliencies).wait()._table["labels"] == NAMES
+
+
+def test_the_strongest_word_is_a_word_as_typed(view, saliencies):
+    for row, saliency in zip(view._table["rows"], saliencies, strict=False):
+        words = saliency.by_word()
+        assert row["top"] == words["word"][words["score"].idxmax()]
+        shares = [share for _, share, _ in row["pieces"]]
+        assert max(map(abs, shares)) == pytest.approx(1, abs=1e-3) and not any(marked for *_, marked in row["pieces"])

@@ -1,6 +1,7 @@
 """The Compare view: two explanations of one text on a stated scale, and the agreement of their rankings."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from nbsal.errors import UnknownName
 from nbsal.evaluation._agreement import kendall
 from nbsal.widgets import Compare, wire
 from nbsal.widgets.compare import ComparedPair
+from tests.browser import bench
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, from_page
 
@@ -26,7 +28,6 @@ def test_both_are_shown(view, reviews):
     second = nbsal.Explainer(reviews, "simple", layer=3)(TEXT)
     assert view._scores == wire.scores([first.scores, second.scores])
     assert view._other["caption"] == second.caption()
-    assert view.agreement["rank"] == kendall(first.order, second.order)
 
 
 def test_either_side_is_changed_alone(view):
@@ -56,13 +57,14 @@ def test_two_models_are_compared(reviews):
 
 
 def test_the_scale_is_own_or_shared(view):
+    view.level = "token"
     first, second = view.result.first, view.result.second
     content = list(first.row.content)
     assert [np.abs(shares[content]).max() for shares in view.result.shares] == [1, 1]
     before = view._rev
     view.scale = "shared"
     largest = max(first.largest, second.largest)
-    assert view.result.shares[1].tolist() == (second.scores / largest).tolist()
+    assert view.result.shares[1].tolist() == pytest.approx((second.scores / largest).tolist())
     assert view._rev == before, "nothing is computed again"
 
 
@@ -118,18 +120,145 @@ def test_the_rankings_of_all_tokens_are_compared(view):
     assert tau == kendall(long.order, dataclasses.replace(long, scores=half).order) < 0.999
 
 
-def test_the_agreement_and_the_settings_of_both_are_reported(view):
-    first, second = view.result.first, view.result.second
-    common = len(set(first.order[:5]) & set(second.order[:5]))
-    assert f"{common} of the top 5 tokens" in view._result["agreement"]
+def test_the_settings_of_both_are_reported(view):
+    assert view._result["notes"] == ["demo/reviews", "A: Gradient × input, layer 3", "B: Gradient, layer 3"]
     view.other_layer = 1
-    notes = view.wait()._result["notes"]
-    assert any(note.startswith("first: ") and "layer=3" in note for note in notes)
-    assert any(note.startswith("second: ") and "layer=1" in note for note in notes)
-    assert ComparedPair(first, first).provenance_notes() == first.notes(), "what holds for both is stated once"
+    assert view.wait()._result["notes"][2] == "B: Gradient, layer 1"
+    assert "A: gradxact, layer=3" in view._result["settings"] and "B: simple, layer=1" in view._result["settings"]
+    first = view.result.first
+    cut = [dataclasses.replace(each, row=dataclasses.replace(each.row, dropped=2)) for each in (first, first)]
+    assert sum("2 tokens were not read" in note for note in ComparedPair(*cut).notes()) == 1, "stated once"
+    assert any(note.startswith("B: The text") for note in ComparedPair(first, cut[0]).notes())
+
+
+def words(first, second, **settings):
+    """A pair that gives words such scores, for example words({"a": 1.0}, {"a": 2.0})."""
+    saliency = bench.saliency_of(list(first))
+    pair = [
+        dataclasses.replace(
+            saliency, scores=np.array([9.0, *scores.values(), 9.0]), tie_breaker=np.zeros(len(scores) + 2)
+        )
+        for scores in (first, second)
+    ]
+    return ComparedPair(*pair, level="word", **settings)
+
+
+NAMES = ["warm", "funny", "film", "dull", "long", "end"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "sentence"),
+    [
+        (
+            [4, 3, 2, 1, 0.5, 0.1],
+            [4, 1, 2, 3, 0.1, 0.5],
+            "Both name warm first and share 4 of their 5 strongest words; they differ most about funny.",
+        ),
+        (
+            [4, 3, 2, 1, 0.5, 0],
+            [1, 4, 2, 2.5, 3, 0],
+            "A names warm first, B funny; they share their 5 strongest words; they differ most about warm.",
+        ),
+        (
+            [1, 2, 3, 4, 5, 6],
+            [2, 4, 6, 8, 10, 12],
+            "share their 5 strongest words; they give every word the same weight.",
+        ),
+        ([0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0], "A gives no word any weight; B names warm first."),
+        ([0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], "Neither gives any word weight."),
+        ([1, -2], [1, 2], "A names warm first, B funny; they differ most about funny."),
+        ([1], [1], "The only word is warm."),
+    ],
+)
+def test_both_are_compared_in_a_sentence(first, second, sentence):
+    pair = words(*(dict(zip(NAMES, map(float, scores), strict=False)) for scores in (first, second)))
+    assert pair.caption().endswith(sentence)
+
+
+def test_decisions_that_differ_come_first(reviews):
+    news, explain = nbsal.load("demo/news"), nbsal.Explainer(reviews, "gradcam")
+    by_models = Compare(explain, nbsal.Explainer(news, "gradcam"), text=TEXT).wait()
+    lead = re.match(r"A: positive, [\d.]+\u202f%; B: (\S+), [\d.]+\u202f%\. ", by_models.result.caption())
+    assert lead[1] in news.labels and not by_models._result["same_model"]
+    by_target = Compare(explain, text=TEXT, other_target="negative").wait()
+    assert by_target.result.caption().startswith("A explains positive, B negative. ")
+    assert by_target._result["same_model"]
+
+
+@pytest.mark.parametrize(
+    ("tau", "words"),
+    [
+        (0.704, "agree well (τ = 0.70)"),
+        (0.696, "agree well"),
+        (0.57, "agree moderately"),
+        (0.1, "agree little"),
+        (0.094, "do not agree at all"),
+        (-0.32, "do not agree at all (τ = −0.32)"),
+        (-0.001, "(τ = 0.00)"),
+    ],
+)
+def test_the_agreement_is_named(view, monkeypatch, tau, words):
+    pair = dataclasses.replace(view.result)
+    monkeypatch.setattr("nbsal.widgets.compared_pair.kendall", lambda *_: tau)
+    assert words in pair.heading()
+
+
+def test_one_word_has_no_ranking(reviews):
+    view = Compare(nbsal.Explainer(reviews, "gradcam"), text="Joy").wait()
+    assert view.agreement["rank"] is None and view.result.heading() == "One word has no ranking."
+    assert dataclasses.replace(view.result, level="token").heading() == "One token has no ranking."
+
+
+def test_sentence_agreement_and_dots_agree_with_the_table(reviews):
+    view = Compare(nbsal.Explainer(reviews, "gradxact"), text=f"{TEXT} Unbelievably.", other_method="occlusion").wait()
+    for level in ("word", "token"):
+        for scale in ("own", "shared"):
+            view.level, view.scale = level, scale
+            frame = view.to_frame().dropna()
+            first, second = frame["first_rank"], frame["second_rank"]
+            assert view.agreement["rank"] == kendall(*(ranks.sort_values().index.tolist() for ranks in (first, second)))
+            assert f"τ = {view.agreement['rank']:.2f}" in view._findings[level]["heading"].replace("−", "-")
+            sentence = "".join(text for _, text in view._findings[level]["sentences"][scale])
+            assert f"share {((first <= 5) & (second <= 5)).sum()} of their 5 strongest {level}s" in sentence
+            most = frame["difference"].abs().idxmax()
+            assert f"differ most about {view.result.typed[most]}." in sentence
+            sizes = frame[["first", "second"]].abs().max(axis=1).sort_values(ascending=False, kind="stable")
+            assert [name for name, *_ in view.result.listed()] == [view.result.typed[i] for i in sizes.index[:10]]
+    assert len(view.selected()) == 0 and view.selected().columns[0] == "token"
+
+
+def test_words_sum_their_tokens(view):
+    frame, words = view.to_frame(), view.result.first.by_word()
+    assert frame["word"].tolist() == words["word"].tolist()
+    assert frame["first"].tolist() == pytest.approx((words["score"] / words["score"].abs().max()).tolist())
+
+
+def test_both_are_exchanged(view):
+    first, second, rank = view.result.first, view.result.second, view.agreement["rank"]
+    assert view.handle_swap() == "swapped"
+    pair = view.wait().result
+    assert (view.method, view.other_method, pair.first.method) == ("simple", "gradxact", "simple")
+    assert pair.second.scores.tolist() == pytest.approx(first.scores.tolist(), abs=1e-6)
+    assert view.agreement["rank"] == rank
+    plain = Compare(first, second).wait()
+    plain.swap()
+    assert plain.wait().result.first is second and plain.method == "simple"
+
+
+def test_two_models_are_exchanged_with_their_settings(reviews):
+    news = nbsal.Explainer(nbsal.load("demo/news"), "gradcam", layer=2)
+    view = Compare(nbsal.Explainer(reviews, "gradxact", layer=3), news, text=TEXT, target="negative").wait()
+    view.swap()
+    pair = view.wait().result
+    assert (pair.first.method, pair.second.method) == ("gradcam", "gradxact") and view.subject is news.subject
+    assert (view.layer, view.other_layer, view.target, view.other_target) == (2, 3, None, "negative")
+    assert view._choices["labels"] == news.subject.labels and pair.second.target == "negative"
 
 
 def test_it_exports(view):
     assert view.to_png().startswith(b"\x89PNG")
-    assert view.to_html().count("funny") >= 3
+    assert view.to_html().count("funny") >= 3 and view.result.caption() in view.to_html()
+    assert "A higher" not in view.to_html()
+    view.difference = True
+    assert "For: A higher. Against: B higher." in view.to_html()
     assert view.to_frame()["difference"].equals(view.to_frame()["first"] - view.to_frame()["second"])

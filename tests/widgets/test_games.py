@@ -1,20 +1,33 @@
-"""The Games view: every step is the model's output for the remaining tokens, beside that of random orders."""
+"""The Games view: every step is the model's output for the remaining words, beside that of random orders."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import nbsal
+from nbsal.evaluation._games import GAMES
 from nbsal.model.masking import MaskedModel
 from nbsal.progress import Meter
+from nbsal.render.headline import plain
 from nbsal.widgets import Games
-from nbsal.widgets.games import curves_figure, results_curves
-from nbsal.widgets.token_games import MAX_STEPS, RANDOM_NAME, coalition_count, play_games
+from nbsal.widgets.game_words import finding, results_finding, step_phrases
+from nbsal.widgets.games import chart_of, draw_chart, game_traits, results_curves, struck
+from nbsal.widgets.token_games import (
+    MAX_STEPS,
+    RandomGames,
+    TokenGames,
+    coalition_count,
+    play_games,
+    units,
+    word_order,
+)
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
 TEXT = "A warm and oddly funny film."
+LONG = "A slow start, but the second half is warm, funny and beautifully played."
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +52,25 @@ def test_a_step_is_the_output_for_the_remaining_tokens(view, reviews, game):
     assert probabilities == pytest.approx(logits[0].softmax(-1).tolist(), abs=1e-4)
 
 
-def test_tokens_are_hidden_in_the_order_of_their_scores(view):
+def test_words_are_hidden_in_the_order_of_their_scores(view):
     order = view.result.order
     view.at = 2
-    assert set(range(len(view.result.tokens))) - set(view.remaining) - {0, len(view.result.tokens) - 1} == set(
-        order[:2]
-    )
+    content = range(1, len(view.result.tokens) - 1)
+    assert set(content) - set(view.remaining) == set(order[:2]) == set(view.token_games.hidden("hiding", 2))
     view.game = "revealing"
     assert view.remaining == sorted(order[:2])
-    assert view._game["order"] == order
+    assert view._game["order"] == [[i] for i in order]
+
+
+def test_a_word_counts_as_much_as_its_tokens_together(load):
+    saliency = nbsal.Explainer(load("bert"), "gradxact")("a warm and unfunny film")
+    words = units(saliency.row)
+    assert max(map(len, words)) > 1 and sorted(i for word in words for i in word) == list(saliency.row.content)
+    scores = [saliency.scores[word].sum() for word in word_order(saliency)]
+    assert scores == sorted(scores, reverse=True)
+    games = next(play_games(saliency, MaskedModel(load("bert")), None, Meter(None)))
+    assert games.steps[-1] == len(words) < len(saliency.row.content)
+    assert games.hidden("hiding", 1) == sorted(games.order[0])
 
 
 def test_another_step_runs_no_model(view):
@@ -94,7 +117,7 @@ def test_the_curve_is_shown_before_those_of_random_orders(view):
 
 def test_the_games_report_progress_and_can_be_cancelled(reviews):
     saliency = nbsal.Explainer(reviews, "gradcam")(TEXT)
-    total, reported = coalition_count(len(saliency.order)), []
+    total, reported = coalition_count(len(units(saliency.row))), []
     list(play_games(saliency, MaskedModel(reviews), None, Meter(total, lambda done, total: reported.append(done))))
     assert reported[-1] == total
     cancel = threading.Event()
@@ -115,7 +138,7 @@ def test_a_view_is_cancelled_during_a_game(explain):
 def test_the_steps_of_a_long_text_are_limited(explain):
     view = Games(explain, text=TEXT * 12).wait()
     steps = view.token_games.steps
-    assert len(steps) <= MAX_STEPS + 1 and steps[0] == 0 and steps[-1] == len(view.result.order)
+    assert len(steps) <= MAX_STEPS + 1 and steps[0] == 0 and steps[-1] == len(view.result.words)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +153,9 @@ def test_pairs_and_spans_are_played(model, text):
 def test_results_of_many_texts_are_shown(explain):
     results = nbsal.evaluation.games(explain, [TEXT, "A dull bore."], random=2, progress=False)
     view = Games(results).wait()
-    assert [line["name"] for line in view._game["lines"]["hiding"]] == ["decoded-gradcam", "random"]
+    lines = view._game["lines"]["hiding"]
+    assert [line["name"] for line in lines] == ["Decoded Grad-CAM", "random order"]
+    assert [line["random"] for line in lines] == [False, True] and len(lines[0]["low"]) == len(lines[0]["at"])
     area = results.auc().set_index(["explainer", "game"])["auc"]
     assert view._game["lines"]["hiding"][0]["area"] == pytest.approx(area["decoded-gradcam", "hiding"], abs=1e-4)
     assert view.result is results and view.to_frame().equals(results.frame)
@@ -147,14 +172,16 @@ def test_other_results_are_refused(explain):
 
 def test_a_text_beyond_the_models_length_is_refused(load):
     view = Games(nbsal.Explainer(load("bert"), "gradcam", long="window"), text=" ".join([TEXT] * 20))
-    with refuses("text"):
+    with refuses("text") as caught:
         view.wait()
+    assert str(caught.value) == "The text is longer than the model reads at once; hiding needs a shorter one."
     assert view.result.provenance["windows"] > 1, "its scores are shown"
 
 
 def test_exports_hold_text_and_curves(view):
     html = view.to_html()
     assert "funny" in html and "data:image/png;base64," in html and view.to_png()[:4] == b"\x89PNG"
+    assert view._game["findings"]["hiding"] in html
     frame = view.to_frame()
     names = [curve.name for curve in view.token_games.curves("hiding")]
     assert frame["order"].unique().tolist() == names and list(frame.columns)[3] == "positive"
@@ -167,12 +194,133 @@ def test_selected_tokens_call_back_with_their_rows(view):
     assert selections == [["warm"]]
 
 
-def test_a_picture_names_its_axes_and_bands(view):
-    figure = curves_figure({game: view.token_games.curves(game) for game in ("hiding", "revealing")}, "Unit", "Band")
-    left, right = figure.axes
-    assert (left.get_ylabel(), figure.legends[0].get_title().get_text()) == ("Unit", "Band")
-    assert "Hiding" in left.get_title() and "Revealing" in right.get_title()
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["decoded-gradcam", RANDOM_NAME]
+def test_a_static_page_says_what_the_live_view_says(explain):
+    view = Games(explain, text=LONG, at=4).wait()
+    html = view.render_html()
+    assert "After 4 words: <b>negative</b>, 92.9\u202f%" in html.replace("</b>", "</b>")
+    assert html.count("line-through") == 4 and "3 words turn the decision to negative" in html
+    assert "the lower the curve, the better the words were chosen" in html
+    view.game = "revealing"
+    assert "With 4 words: " in view.render_html() and view.render_html().count("line-through") == 12
+    view.game, view.at = "hiding", 0
+    assert view.result.headline(view.target_probability) == view.sentence()
+
+
+def test_hidden_tokens_are_struck_in_each_text_of_a_pair():
+    saliency = nbsal.Explainer(nbsal.load("demo/nli"), "gradcam")(("A man sleeps.", "A man is awake."))
+    first, second = saliency.row.tokens_in((2, 5), 0)[0], saliency.row.tokens_in((9, 14), 1)[0]
+    parts = struck(saliency.scored_spans("word"), saliency.row, [first, second])
+    assert [[span.text for span in part if span.struck] for part in parts] == [["man"], ["awake"]]
+
+
+def test_a_picture_names_its_axes_and_curves(view):
+    from matplotlib.figure import Figure
+
+    ax = Figure().add_subplot()
+    draw_chart(ax, chart_of(view.token_games, "hiding", 2))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("words hidden, strongest first", "probability of positive")
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert [name.split(" · ")[0] for name in names] == [
+        "strongest word first",
+        "random order",
+        "range of 10 random orders",
+    ]
+
+
+def games_of(hiding, random=None, labels=("negative", "positive")):
+    """Games with the given probabilities of "positive", or outputs of a single label, in the Hiding game."""
+
+    def outcomes(values):
+        values = np.array(values, float)
+        return np.stack([1 - values, values], -1) if len(labels) > 1 else values[..., None]
+
+    def both(values):
+        return {"hiding": outcomes(values), "revealing": outcomes(values)[..., ::-1, :]}
+
+    steps = list(range(len(hiding)))
+    baseline = None if random is None else RandomGames(steps, {k: v[None] for k, v in both(random).items()})
+    order = [[i] for i in range(1, len(hiding))]
+    return TokenGames(
+        SimpleNamespace(method="gradcam"), order, list(labels), len(labels) - 1, steps, both(hiding), baseline
+    )
+
+
+def test_of_many_labels_only_those_that_matter_are_sent():
+    labels = [f"label {number}" for number in range(30)]
+    outcomes = np.full((3, 30), 0.01)
+    outcomes[[0, 1, 2], [4, 17, 4]] = 0.5
+    games = TokenGames(SimpleNamespace(method="x"), [[1], [2]], labels, 9, [0, 1, 2], dict.fromkeys(GAMES, outcomes))
+    traits = game_traits(games)
+    assert traits["labels"] == ["label 4", "label 9", "label 17"] and traits["unit"] == "label 9"
+    assert traits["outcomes"]["hiding"][1] == [0.01, 0.01, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("hiding", "random", "expected"),
+    [
+        (
+            [0.9, 0.2, 0.1],
+            [0.9, 0.8, 0.7],
+            "1 word turns the decision to negative; random orders, on average, never",
+        ),
+        ([0.9, 0.8, 0.1], [0.9, 0.2, 0.7], "2 words turn the decision to negative; random orders, on average, need 1"),
+        ([0.9, 0.8, 0.7], [0.9, 0.8, 0.7], "Hiding words never turns the decision from positive, nor do random orders"),
+        (
+            [0.9, 0.8, 0.7],
+            [0.9, 0.8, 0.1],
+            "from positive; random orders, on average, do after 2 words",
+        ),
+        ([0.9, 0.8, 0.7], None, "Hiding words never turns the decision from positive"),
+    ],
+)
+def test_the_finding_of_hiding_is_when_the_decision_turns(hiding, random, expected):
+    assert expected in finding(games_of(hiding, random), "hiding")
+
+
+@pytest.mark.parametrize(
+    ("hiding", "random", "expected"),
+    [
+        ([0.9, 0.8, 0.2], [0.9, 0.3, 0.2], "1 word is enough for positive; random orders, on average, need 2"),
+        ([0.9, 0.3, 0.2], [0.9, 0.8, 0.7], "Both words are needed for positive; random orders, on average, need none"),
+        ([0.9, 0.8, 0.7], [0.9, 0.8, 0.6], "The decision is positive even without a word: on average 80\u202f%"),
+        ([0.9, 0.8, 0.7], None, "The decision is positive even without a word"),
+    ],
+)
+def test_the_finding_of_revealing_is_how_many_words_are_enough(hiding, random, expected):
+    assert finding(games_of(hiding, random), "revealing").startswith(expected)
+
+
+def test_the_finding_of_an_output_is_where_half_of_it_is_gone():
+    games = games_of([4.0, 1.0, 0.0], [4.0, 3.0, 0.0], ["Paris"])
+    assert finding(games, "hiding") == "1 word holds half of the output for Paris; random orders, on average, need 2"
+    assert finding(games, "revealing").startswith("2 words bring half of the output for Paris")
+    assert (
+        finding(games_of([0.0, 1.0], None, ["Paris"]), "hiding") == "Hiding words does not lower the output for Paris"
+    )
+
+
+def test_a_step_says_what_is_decided_and_which_word_turned_it():
+    games = games_of([0.998, 0.9, 0.2, 0.7])
+    assert [plain(step_phrases(games, "hiding", step)).replace("\u202f", " ") for step in range(4)] == [
+        "The whole text: positive, 99.8 %.",
+        "After 1 word: still positive, 90.0 % — it was 99.8 %.",
+        "After 2 words: negative, 80.0 % — it was positive, 99.8 %. The second word turned it.",
+        "After 3 words: positive again, 70.0 % — it was 99.8 %. The third word turned it.",
+    ]
+    assert plain(step_phrases(games, "revealing", 1)).replace("\u202f", " ") == (
+        "With 1 word: negative, 80.0 % — with all words positive, 99.8 %. The first word turned it."
+    )
+
+
+def test_a_result_of_many_texts_names_the_best_and_its_rivals(explain):
+    texts = [TEXT, "A dull bore.", LONG, "Nothing works here."]
+    explainers = {"good": explain, "bad": nbsal.Explainer(explain.subject, "random", seed=3)}
+    results = nbsal.evaluation.games(explainers, texts, random=2, progress=False)
+    text = results_finding(results, "hiding")
+    assert text.startswith(f"{results.best('hiding', ['good', 'bad'])} hides best: mean accuracy ")
+    assert "random order " in text
+    alone = nbsal.evaluation.games(explain, texts, random=0, progress=False)
+    assert results_finding(alone, "hiding").startswith("Decoded Grad-CAM: mean accuracy ")
 
 
 def test_the_curves_of_results_keep_their_names_and_intervals(explain):

@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+import torch
 
 import nbsal
 from nbsal.heads import HeadMask, Parse
+from nbsal.render import html
+from nbsal.render.headline import percent, plain
 from nbsal.widgets import Heads
 from nbsal.widgets.head_grid import HeadGrid, heads_of_kind, toggle_heads
+from nbsal.widgets.head_parts import ZEROED, where_it_looks
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
@@ -56,11 +60,12 @@ def test_a_click_in_the_page_runs_mask_lrp_again(view, reviews):
     assert view.result.scores.tolist() != explained_scores(reviews, reviews.mask)
 
 
-@pytest.mark.parametrize("kind", ["both", "syntactic", "positional", "none"])
+@pytest.mark.parametrize("kind", ["both", "syntactic", "positional", "none", "all"])
 def test_a_kind_switches_on_its_heads_alone(view, reviews, kind):
     view.kind = kind
     mask = reviews.mask
     parts = {"both": mask.selected, "syntactic": mask.syntactic, "positional": mask.positional}
+    parts["all"] = np.ones(mask.shape, bool)
     expected = parts.get(kind, np.zeros(mask.shape, bool))
     assert view.mask.selected.tolist() == expected.tolist()
     assert view.wait().result.scores.tolist() == explained_scores(reviews, view.mask)
@@ -79,18 +84,104 @@ def test_the_other_settings_of_the_method_stay(reviews):
     view = Heads(explain, text=TEXT, kind="both")
     assert view.wait().result.scores.tolist() == explain(TEXT).scores.tolist()
     assert view.method == "mask-lrp@published"
-    assert [entry[0] for entry in view._choices["methods"]] == ["mask-lrp", "mask-lrp@published", "mask-lrp@equations"]
+    names = [entry["name"] for entry in view._choices["methods"]]
+    assert names == ["mask-lrp", "mask-lrp@published", "mask-lrp@equations"]
 
 
 def test_an_explainer_of_another_method_only_passes_its_model(reviews):
     assert Heads(nbsal.Explainer(reviews, "gradcam"), text=TEXT).wait().result.method == "mask-lrp"
 
 
-def test_a_model_without_a_mask_begins_with_no_head(load):
+def test_a_model_without_a_mask_begins_with_all_heads(load):
     view = Heads(load("bert"), text="The film is a joy.").wait()
-    assert not view.mask.selected.any()
+    assert view.kind == "all" and view.mask.selected.all() and view.effect.off == 0
+    assert not view._heads["named"] and "nbsal.heads.study(subject, parses)" in view.to_html()
     view.toggled = [[1, 2]]
-    assert view.wait().mask.selected.sum() == 1
+    assert (~view.wait().mask.selected).sum() == view.effect.off == 1
+
+
+def zeroed_probabilities(subject, text, off):
+    """The probabilities with the columns of some heads set to zero before the output projections."""
+    size, handles = subject.width // subject.heads, []
+    for heads, block in zip(off, subject.blocks, strict=True):
+
+        def zero(module, args, heads=heads):
+            hidden = args[0].clone()
+            for head in np.flatnonzero(heads):
+                hidden[..., head * size : (head + 1) * size] = 0
+            return (hidden, *args[1:])
+
+        handles.append(block.attention.output.dense.register_forward_pre_hook(zero))
+    with torch.no_grad():
+        probabilities = subject.logits(subject.inputs(subject.encode(text))).softmax(-1)[0]
+    for handle in handles:
+        handle.remove()
+    return probabilities.tolist()
+
+
+def test_the_effect_is_that_of_the_model_with_those_heads_zeroed(view, reviews):
+    logits = reviews.logits(reviews.inputs(reviews.encode(TEXT)))
+    view.kind, view.toggled, view.head = "all", [[0, 2], [5, 11]], [5, 11]
+    effect = view.wait().effect
+    off = ~view.mask.selected
+    assert (effect.off, effect.total) == (2, 72)
+    shares = [share for _, share in effect.without.probabilities]
+    assert np.allclose(shares, zeroed_probabilities(reviews, TEXT, off), atol=1e-6)
+    off[0, 2] = False
+    shares = [share for _, share in effect.alone.probabilities]
+    assert np.allclose(shares, zeroed_probabilities(reviews, TEXT, off), atol=1e-6)
+    assert torch.equal(logits, reviews.logits(reviews.inputs(reviews.encode(TEXT)))), "the model is as before"
+    assert effect.alone_words(view.result).startswith("Off alone: positive 9")
+
+
+def test_the_headline_compares_before_and_after(view):
+    view.kind, view.toggled = "all", [[0, 2], [2, 1], [3, 9], [5, 4], [5, 5], [5, 11]]
+    sentence = plain(view.wait().sentence())
+    after = dict(view.effect.without.probabilities)["positive"]
+    assert f" → {percent(after)} with 6 of 72 heads off — still because of" in sentence
+    assert html.escape(sentence.split(" — ")[1][:20]) in view.to_html() and ZEROED in view.to_html()
+    assert view._result["notes"][-1] == ZEROED
+    view.toggled = []
+    assert "off" not in plain(view.wait().sentence()) and ZEROED not in view._result["notes"]
+
+
+def test_the_effect_of_switches_is_shown_with_the_scores(view, grids_displayed):
+    """A headline without it, for a moment, would not be true."""
+    effects = []
+    view.observe(lambda change: effects.append(view._effect.get("off")), "_rev")
+    view.kind = "none"
+    view.wait()
+    assert effects and set(effects) == {72}
+
+
+@pytest.mark.parametrize("name", ["demo/answers", "demo/news"])
+def test_other_tasks_have_an_effect(name):
+    subject = nbsal.load(name)
+    text = ("Who ran?", "The old dog ran home.") if name == "demo/answers" else "The old dog ran home."
+    view = Heads(subject, text=text, kind="none").wait()
+    assert view.effect.without.prediction and "heads off" in plain(view.sentence())
+
+
+def test_the_first_named_head_is_chosen(view, reviews):
+    assert view.head == np.argwhere(reviews.mask.syntactic)[0].tolist()
+
+
+def test_attention_is_told_by_words(view, reviews):
+    view.head = [2, 9]
+    attention = view.wait().attention
+    assert attention.names == ["[CLS]", "A", "warm", "and", "oddly", "funny", "film", ".", "[SEP]"]
+    assert np.allclose(attention.words.sum(1), 1, atol=0.02)
+    block = f"Block 2, head 9: {view.grid.habits()[2][9]}; here {attention.here}"
+    assert html.escape(block) in view.to_html()
+
+
+def test_where_a_head_looks_is_told_in_words():
+    names, size = list("abcd"), 4
+    assert where_it_looks(names, np.eye(size)) == "mostly itself"
+    assert where_it_looks(names, np.eye(size, k=-1) * 0.9) == "mostly the word before"
+    assert where_it_looks(names, np.full((size, size), 0.25)) == "spread over many words"
+    some = np.array([[0.2, 0.4, 0.2, 0.2], [0.2, 0.4, 0.2, 0.2], [0.2, 0.4, 0.2, 0.2], [0.7, 0.1, 0.1, 0.1]])
+    assert where_it_looks(names, some) == "often b"
 
 
 def test_the_attention_of_a_head_is_that_of_the_trace(view, reviews):
@@ -149,7 +240,24 @@ def test_toggling_keeps_reasons_and_toggling_twice_changes_nothing():
 def test_the_grid_describes_each_head(reviews):
     frame = HeadGrid(reviews.mask, heads_of_kind(reviews.mask, "syntactic")).to_frame()
     assert frame.loc[frame["kind"] == "positional", "on"].sum() == 0
-    assert set(frame.loc[frame["on"], "looks_at"]) <= {"nsubj", "obj"}
+    assert set(frame.loc[frame["on"], "looks_at"]) <= {"subject of its verb", "object of its verb"}
+
+
+def test_cells_name_relations():
+    mask = HeadMask([[1, 0, 0, 0, 0]], {"nsubj": [[0, 1, 0, 0, 0]], "det": [[0, 0, 1, 0, 0]]}, [[0, 0, 0, 1, 0]])
+    grid = HeadGrid(mask, mask)
+    assert grid.words() == [[["place", "pos"], ["subject", "subj"], ["det", "det"], [], []]]
+    habits = ["often at a fixed place", "often the subject of a verb", "often a det", "chosen by you"]
+    assert grid.habits() == [[*habits, "no known pattern"]]
+    assert "<s>off</s>" in grid.to_html() and "<s>place</s>" not in grid.to_html()
+    assert "<s>place</s>" in HeadGrid(mask, heads_of_kind(mask, "none")).to_html()
+
+
+def test_a_study_tells_shares(reviews, study):
+    grid = HeadGrid(study.mask(pos=0.3), study.mask(pos=0.3), study=study)
+    assert "word before in" in str(grid.descriptions()) or "next token in" in str(grid.descriptions())
+    assert grid.notes()[-1].startswith("shares of")
+    assert "often the" in str(grid.habits())
 
 
 def test_exports_hold_text_and_heads(view):

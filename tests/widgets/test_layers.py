@@ -1,10 +1,12 @@
 """The Layers view: every layer is shown, one is chosen without computing again, and finished results are accepted."""
 
+import numpy as np
 import pytest
 
 import nbsal
 from nbsal.errors import UnknownName
 from nbsal.widgets import Highlight, Layers, wire
+from nbsal.widgets.layers import LISTED, LayerWords, layers_html
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, from_page
 
@@ -46,7 +48,7 @@ def test_selected_tokens_are_those_of_the_chosen_layer(view):
 
 
 def test_only_methods_with_layers_are_offered(view, reviews):
-    names = [name for name, *_ in view._choices["methods"]]
+    names = [method["name"] for method in view._choices["methods"]]
     assert "decoded-gradcam" in names and "lrp" not in names
     with refuses("method", UnknownName):
         view.method = "lrp"
@@ -64,3 +66,61 @@ def test_a_finished_result_is_shown(reviews):
 def test_it_exports(view):
     assert view.to_png().startswith(b"\x89PNG")
     assert "funny" in view.to_html() and "funny" in view._repr_mimebundle_()[0]["text/html"]
+
+
+def test_a_static_page_shows_the_chosen_layer_and_the_finding(view):
+    view.layer = 5
+    html, (word, rest) = view.render_html(), LayerWords(view.result).finding()
+    assert f"<i>{word}</i>{rest}" in html and rest.endswith("of 7 layers")
+    assert "<b>layer 5</b>" in html and ">embeddings<" in html
+    text = view.result.at(5).scored_spans("word")
+    assert all(span.text.strip() in html for part in text for span in part)
+
+
+def layer_words(scores, names):
+    words = LayerWords.__new__(LayerWords)
+    words.level, words.names, words.parts, words.scores = "word", names, [0] * len(names), np.array(scores, float)
+    return words
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ([[0, 2, 1], [3, 0, 0], [0, -5, 0]], "warm is the strongest word in 2 of 3 layers"),
+        ([[0, 2, 1], [0, 2, 0]], "warm is the strongest word in both layers"),
+        ([[0, 0, 2], [0, 0, 2], [0, 0, 0]], "“!” is the strongest word in 2 of 3 layers"),
+        ([[1, 0, 0], [0, 1, 0]], "Each layer has a strongest word of its own"),
+        ([[0, 0, 0]], "No word has any weight in any layer"),
+    ],
+)
+def test_the_finding_is_the_word_that_is_strongest_in_most_layers(scores, expected):
+    assert "".join(layer_words(scores, ["slow", "warm", "!"]).finding()) == expected
+
+
+def test_a_score_is_described_as_a_share_of_its_layer():
+    words = layer_words([[1, -0.5]], ["slow", "warm"])
+    assert words.describe(0, 1) == "warm · embeddings · against, 50\u202f% of that layer’s strongest word"
+
+
+def test_one_scale_for_all_layers():
+    words = layer_words([[1, 0], [0, 4]], ["slow", "warm"])
+    assert (words.largest(0), words.largest(0, "shared")) == (1, 4)
+
+
+def test_a_long_text_is_shown_by_its_strongest_words(reviews):
+    layers = nbsal.Explainer(reviews, "gradxact").every_layer(" ".join([TEXT] * 20))
+    html = layers_html(layers, 5)
+    count = len(layers.words)
+    assert f"the {LISTED} strongest of {count} words" in html and html.count("<th") == LISTED + 7
+
+
+def test_a_pair_has_a_gap_between_its_texts():
+    explain = nbsal.Explainer(nbsal.load("demo/nli"), "gradcam")
+    assert layers_html(explain.every_layer(("A man.", "A dog.")), 5).count("12px") > 1
+
+
+def test_a_text_beyond_the_models_length_is_refused(load):
+    view = Layers(nbsal.Explainer(load("bert"), "gradcam", long="window"), text=" ".join([TEXT] * 20))
+    with refuses("text") as caught:
+        view.wait()
+    assert str(caught.value) == "The text is longer than the model reads at once; layers need a shorter one."

@@ -1,6 +1,7 @@
-"""The Workbench view: four views in one, of which only the pane on display is computed; the last state wins."""
+"""The Workbench view: four views in one, of which only open panels are computed; the last state wins."""
 
 import gc
+import json
 import random
 import threading
 import time
@@ -9,18 +10,21 @@ import tracemalloc
 import ipywidgets
 import numpy as np
 import pytest
+from traitlets import TraitError
 
 import nbsal
 from nbsal.methods.base import Method
 from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench
 from nbsal.widgets.games import GamePart
+from nbsal.widgets.head_parts import AttentionPart
 from nbsal.widgets.layers import LayersPart
 from nbsal.widgets.token_games import TokenGames
+from nbsal.widgets.workbench import HIDING_TOO_LONG
 from tests.raising import refuses
 from tests.widgets.test_stress import cancel_from_page, changes, count_alive, give_way, settle
-from tests.widgets.test_view import TEXT, from_page
+from tests.widgets.test_view import TEXT, ask, from_page
 
-PANES = ["layers", "heads", "games"]
+PANELS = ["layers", "games", "heads"]
 
 
 @pytest.fixture(scope="module")
@@ -35,62 +39,106 @@ def view(explain):
     workbench.close()
 
 
-def test_its_panes_equal_the_four_views(view, explain):
+def test_its_panels_equal_the_four_views(view, explain):
     assert view._scores == Highlight(explain, text=TEXT).wait()._scores
     assert view._layers["scores"] == Layers(explain, text=TEXT).wait()._scores
-    view.pane = "games"
-    assert view.wait()._game == Games(explain, text=TEXT).wait()._game
-    view.pane, view.head = "heads", [2, 1]
+    assert view._game == Games(explain, text=TEXT).wait()._game
+    view.panels, view.head, view.method = ["heads"], [2, 1], "mask-lrp"
     alone = Heads(explain, text=TEXT, head=[2, 1]).wait()
-    assert (view.wait()._heads, view._attention) == (alone._heads, alone._attention)
+    view.wait()
+    assert (view._heads, view._attention, view._effect) == (alone._heads, alone._attention, alone._effect)
 
 
-def test_only_the_pane_on_display_is_computed(view, monkeypatch):
-    assert view._game == {} and view._heads == {} and view._layers
-    for part in (LayersPart, GamePart):
-        monkeypatch.setattr(part, "compute", lambda *_: pytest.fail("it is not on display"))
-    view.pane, view.text = "heads", "A dull bore."
-    assert view.wait()._layers == {}, "layers of another text are cleared"
+def test_only_open_panels_are_computed(view, monkeypatch):
+    view.panels = []
+    view.wait()
+    for part in (LayersPart, GamePart, AttentionPart):
+        monkeypatch.setattr(part, "compute", lambda *_: pytest.fail("it is folded"))
+    view.text = "A dull bore."
+    assert view.wait()._layers == view._game == {}, "those of another text are cleared"
+    assert view._heads["finding"] == "Heads: 9 of 72 follow syntax or position", "a folded panel names its finding"
     view.layer = 2
     assert view.wait().status == "ready"
 
 
-def test_a_computed_pane_is_cached_when_another_one_is_chosen(view, monkeypatch):
+def test_a_computed_panel_is_cached_while_it_is_folded(view, monkeypatch):
     layers = view._layers
-    view.pane = "games"
+    view.panels = ["games"]
     assert view.wait()._layers == layers
     view.layer = 1
     assert view.wait()._layers == layers, "they do not depend on the chosen layer"
     monkeypatch.setattr(LayersPart, "compute", lambda *_: pytest.fail("it is cached"))
-    view.pane = "layers"
+    view.panels = ["layers"]
     assert view.wait().status == "ready"
 
 
+def test_scores_come_first_then_layers_then_games(view):
+    seen = []
+    view.observe(lambda change: seen.append((bool(view._layers), bool(view._game))), "_rev")
+    view.text = "A dull bore."
+    view.wait()
+    assert seen == sorted(seen) and seen[:2] == [(False, False), (True, False)] and seen[-1] == (True, True)
+
+
+def test_panels_out_of_sight_are_computed_when_they_come_into_sight(view):
+    from_page(view, _unseen=["games"])
+    from_page(view, text="A dull bore.")
+    while view.status != "ready":
+        time.sleep(0.01)
+    assert view._layers and not view._game
+    from_page(view, _unseen=[])
+    assert view.status == "computing" and view.wait()._game
+    count = view._rev
+    from_page(view, _unseen=["games"])
+    from_page(view, _unseen=[])
+    assert view._rev == count and view.status == "ready", "there is nothing to compute"
+
+
+def test_waiting_and_exporting_compute_what_is_out_of_sight(view):
+    from_page(view, _unseen=["games", "layers"])
+    view.text = "A dull bore."
+    assert view.wait().token_games is not None and view.layers is not None
+    from_page(view, _unseen=["games"])
+    from_page(view, text="A great joy.")
+    page = ask(view, ask="save", kind="html", id="1")["reply"]["content"]
+    assert '"outcomes"' in page and "A great joy." in page
+
+
+def test_a_method_that_heads_act_on_opens_their_panel(view, explain):
+    assert view.panels == ["layers", "games"]
+    view.method = "mask-lrp"
+    assert view.panels == PANELS and view.wait().effect.off == 63
+    assert "with 63 of 72 heads off" in view.to_html()
+    view.method = "mask-lrp@published"
+    view.panels = ["layers"]
+    assert "with 63 of 72 heads off" in view.wait().to_html(), "the headline says so while the panel is folded"
+    view.panels = ["heads"]
+    view.method = "gradxact"
+    assert view.panels == [] and view.wait().effect is None
+    assert Workbench(nbsal.Explainer(explain.subject, "mask-lrp"), text=TEXT).panels == PANELS
+
+
 def test_switched_heads_change_mask_lrp(view, reviews):
-    from_page(view, pane="heads", method="mask-lrp", kind="none", toggled=[[2, 0], [3, 8]])
+    from_page(view, method="mask-lrp", kind="none", toggled=[[2, 0], [3, 8]])
     expected = nbsal.Explainer(reviews, "mask-lrp", mask=view.mask)(TEXT)
     assert view.mask.selected.sum() == 2 and view.wait().result.scores.tolist() == expected.scores.tolist()
 
 
 def test_a_method_without_layers_shows_the_reason(view):
     view.method = "attcat"
-    assert "attcat" in view.wait()._layers["why"] and view.layers is None
+    assert view.wait()._layers["why"].startswith("AttCAT reads the whole model at once") and view.layers is None
 
 
 def test_a_text_beyond_the_models_length_has_neither_layers_nor_games(load):
     view = Workbench(nbsal.Explainer(load("bert"), "gradcam", long="window"), text=" ".join([TEXT] * 20)).wait()
-    assert view.result.provenance["windows"] > 1 and view._layers["why"]
-    view.pane = "games"
-    with refuses("text"):
-        view.wait()
+    assert view.result.provenance["windows"] > 1 and "longer than the model reads" in view._layers["why"]
+    assert view._no_games == HIDING_TOO_LONG and view.token_games is None and view.remaining == []
     view.text = TEXT
-    assert view.wait()._game and view.pane == "games"
+    assert view.wait()._game and view._layers["scores"] and not view._no_games
 
 
 def test_all_methods_can_be_chosen(view, explain):
-    assert [name for name, *_ in view._choices["methods"]] == [
-        name for name, *_ in Highlight(explain, text=TEXT)._choices["methods"]
-    ]
+    assert view._choices == Highlight(explain, text=TEXT)._choices
     assert Workbench(explain.subject, text=TEXT).method == "decoded-gradcam"
 
 
@@ -100,27 +148,35 @@ def test_finished_results_are_for_the_single_views(explain, reviews):
             Workbench(source)
 
 
-@pytest.mark.parametrize("pane", PANES)
-def test_exports_hold_the_text_and_the_pane(view, pane):
-    view.pane = pane
+@pytest.mark.parametrize("panels", [[], ["layers"], ["games"], ["heads"], PANELS])
+def test_exports_hold_the_text_and_the_open_panels(view, panels):
+    view.panels = panels
     html = view.wait().to_html()
-    assert "funny" in html and {"layers": "<table", "heads": "block 5", "games": "data:image/png"}[pane] in html
+    signs = {"layers": "layer 4", "games": "data:image/png", "heads": "block 5"}
+    assert "funny" in html and [name for name, sign in signs.items() if sign in html] == panels
     assert view.to_png()[:4] == b"\x89PNG" and view.to_frame()["token"].tolist() == list(view.result.tokens)
     assert view.freeze()._repr_html_() == html[html.index("<div") : html.rindex("</body>")]
+    assert f'"panels": {json.dumps(panels)}' in view.to_html(interactive=True)
+
+
+def test_unknown_panels_are_refused(view):
+    with pytest.raises(TraitError):
+        view.panels = ["tabs"]
 
 
 def test_it_composes_like_any_widget(view, explain):
     other = Highlight(explain, text=TEXT)
-    dropdown = ipywidgets.Dropdown(options=PANES, value="layers")
+    choice = ipywidgets.SelectMultiple(options=PANELS, value=["layers"])
     links = [
         ipywidgets.link((view, "selection"), (other, "selection")),
-        ipywidgets.link((dropdown, "value"), (view, "pane")),
+        ipywidgets.dlink((choice, "value"), (view, "panels"), list),
     ]
     far = ipywidgets.jslink((view, "layer"), (other, "layer"))
     assert (far.source, far.target) == ((view, "layer"), (other, "layer"))
     from_page(view, selection=[3])
-    dropdown.value = "games"
-    assert other.selection == [3] and view.wait()._game
+    assert view.panels == ["layers"]
+    choice.value = ["games"]
+    assert other.selection == [3] and view.wait()._game and view.panels == ["games"]
     steps = []
     view.observe(lambda change: steps.append(change["new"]), "at")
     from_page(view, at=2)
@@ -128,17 +184,18 @@ def test_it_composes_like_any_widget(view, explain):
     out = ipywidgets.interactive_output(lambda layer: setattr(view, "layer", layer), {"layer": slider})
     slider.value = 4
     assert steps == [2] and view.wait().result.provenance["parameters"]["layer"] == 4
-    assert ipywidgets.HBox([view, other, dropdown, out]).children[0] is view
+    assert ipywidgets.HBox([view, other, choice, out]).children[0] is view
     for link in [*links, far]:
         link.unlink()
 
 
 def bench_changes(count, seed):
-    """Random edits, layers, targets and methods as in any view, and panes, heads and steps of a game."""
+    """Random edits, layers, targets and methods as in any view, and panels, heads and steps of a game."""
     pick = random.Random(seed)
     for change in changes(count, seed):
         others = [
-            {"pane": pick.choice(PANES)},
+            {"panels": pick.sample(PANELS, pick.randrange(3))},
+            {"_unseen": pick.sample(PANELS, pick.randrange(2))},
             {"toggled": [[pick.randrange(6), pick.randrange(12)]]},
             {"head": [pick.randrange(6), pick.randrange(12)]},
             {"at": pick.randrange(9)},
@@ -162,9 +219,9 @@ def test_a_thousand_changes_end_in_the_last(explain):
         if i % 5 == 0:
             give_way(view)
     tracemalloc.stop()
-    from_page(view, method="decoded-gradcam", tau=None, layer=3, pane="games")
+    from_page(view, method="decoded-gradcam", tau=None, layer=3, panels=["games"])
     settle(view)
-    assert view._game["order"] == view.result.order and view.token_games.saliency is view.result
+    assert view.token_games.saliency is view.result
     assert threading.active_count() <= threads + 1
     assert count_alive(TokenGames) < before + 10, "old games are released"
     assert memory[1] < memory[0] + 20e6
@@ -173,7 +230,7 @@ def test_a_thousand_changes_end_in_the_last(explain):
 
 def test_a_running_game_is_cancelled_soon(view, capsys):
     """Goal: 200 ms until the cancel is acknowledged; the work ends at its next step."""
-    view.pane = "games"
+    view.panels = ["games"]
     view.wait()
     acknowledged, ended = [], []
     for layer in (1, 2, 3, 4, 6):
@@ -201,7 +258,7 @@ def test_an_error_inside_a_method_is_shown_and_the_next_request_works(reviews, c
         def parameters(self):
             return {}
 
-    view = Workbench(nbsal.Explainer(reviews, Broken()), text=TEXT, pane="games")
+    view = Workbench(nbsal.Explainer(reviews, Broken()), text=TEXT, panels=["games"])
     with pytest.raises(RuntimeError):
         view.wait()
     assert view.error == "RuntimeError: no luck" and view.status == "error"

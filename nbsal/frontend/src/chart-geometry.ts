@@ -1,7 +1,6 @@
-// Geometry of a line chart: where its points lie, paths through them, values between them.
+// Geometry of a line chart: shares of its width and height, paths through its points, values between them.
 
-export const MARGIN = { left: 44, right: 20, top: 24, bottom: 34 };
-export const HEIGHT = 226;
+export const SIZE = 1000; // units of the stretched drawing, in both directions
 
 export interface Line {
   name: string;
@@ -11,39 +10,36 @@ export interface Line {
   area: number;
   low?: number[];
   high?: number[];
+  /** Whether it is the mean of random orders. */
+  random?: boolean;
 }
 
-/** Pixels of a share and of a value. */
-interface Axes {
-  x(share: number): number;
-  y(value: number): number;
-}
-
-interface Plot extends Axes {
+/** The values at the lower and the upper edge of a plot. */
+export interface Range {
   low: number;
   high: number;
 }
 
-/** The plot of a chart of that width: from 0 to 1 if values are probabilities, else as far as the values go. */
-export function plot(lines: Line[], width: number, probable: boolean): Plot {
+/** The range of a chart: from 0 to 1 if values are probabilities, else as far as the values go. */
+export function rangeOf(lines: Line[], probable: boolean): Range {
+  if (probable) return { low: 0, high: 1 };
   const values = lines.flatMap((line) => [...line.values, ...(line.low ?? []), ...(line.high ?? [])]);
-  const [low, high] = probable ? [0, 1] : [Math.min(...values), Math.max(...values)];
-  const extent = high - low || 1;
-  return {
-    low,
-    high,
-    x: (share) => MARGIN.left + share * (width - MARGIN.left - MARGIN.right),
-    y: (value) => HEIGHT - MARGIN.bottom - ((value - low) / extent) * (HEIGHT - MARGIN.bottom - MARGIN.top),
-  };
+  const [low, high] = [Math.min(...values), Math.max(...values)];
+  return high > low ? { low, high } : { low: low - 1, high: high + 1 };
 }
 
+/** Where a value lies, as a share of the height from the top. */
+export const fromTop = (value: number, { low, high }: Range) => (high - value) / (high - low);
+
 /** The path through a line's points. */
-export const linePath = (at: number[], values: number[], { x, y }: Axes) =>
-  values.map((value, i) => `${i ? "L" : "M"}${x(at[i]).toFixed(1)} ${y(value).toFixed(1)}`).join("");
+export const linePath = (at: number[], values: number[], range: Range) =>
+  values
+    .map((value, i) => `${i ? "L" : "M"}${Math.round(SIZE * at[i])} ${Math.round(SIZE * fromTop(value, range))}`)
+    .join("");
 
 /** The outline of the band around a line. */
-export const bandPath = ({ at, low = [], high = [] }: Line, axes: Axes) =>
-  `${linePath(at, high, axes)}${linePath([...at].reverse(), [...low].reverse(), axes).replace("M", "L")}Z`;
+export const bandPath = ({ at, low = [], high = [] }: Line, range: Range) =>
+  `${linePath(at, high, range)}${linePath([...at].reverse(), [...low].reverse(), range).replace("M", "L")}Z`;
 
 /** The index of the nearest point; of equally near ones the first. */
 export function nearest(points: number[], value: number) {
@@ -58,4 +54,10 @@ export function valueAt({ at, values }: Line, share: number) {
   if (next < 0) return values[values.length - 1];
   const part = (share - at[next - 1]) / (at[next] - at[next - 1]);
   return values[next - 1] + part * (values[next] - values[next - 1]);
+}
+
+/** Up to five whole numbers from 0 to `count` for an axis, about evenly spaced. */
+export function ticks(count: number) {
+  const steps = Math.min(4, count) || 1;
+  return Array.from({ length: steps + 1 }, (_, i) => Math.round((count * i) / steps));
 }

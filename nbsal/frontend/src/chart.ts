@@ -1,7 +1,8 @@
-// A line chart with bands, and a position on it that is dragged or moved by keys.
+// A line chart with bands, and a position on it that is dragged or moved by keys. The drawing stretches, words do not.
 
-import { bandPath, HEIGHT, type Line, linePath, MARGIN, nearest, plot } from "./chart-geometry";
-import { consume, h, onAbort } from "./dom";
+import { bandPath, fromTop, type Line, linePath, nearest, type Range, rangeOf, SIZE } from "./chart-geometry";
+import { consume, h } from "./dom";
+import { formatPercent, formatScore } from "./format";
 import { clamp, nextItem } from "./keyboard";
 import { s } from "./svg";
 
@@ -11,34 +12,35 @@ export interface Chart {
   steps: number[];
   /** The index of the current step. */
   position: number;
-  /** The value at the current step. */
-  value: number;
   /** Whether values are probabilities. */
   probable: boolean;
+  /** Whether above half one class is predicted and below half the other. */
+  halved: boolean;
+  /** Labels below the plot: a share of its width, and words. */
+  ticks: [number, string][];
   xLabel: string;
   yLabel: string;
   /** What bands show. */
   bandLabel: string;
-  /** The current step in words. */
-  text: string;
+  /** The current step in a few words. */
+  tag: string;
 }
 
-const DASHES = ["", "6 3", "2 3", "8 3 2 3"];
+const HUES = 5; // styles of curves in chart.css
+const DASHES = ["", "7 3", "2 3", "8 3 2 3"];
 
 export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position: number) => void) {
   let chart: Chart | null = null;
-  let width = 600;
   let dragging = false;
 
   const moveToPointer = (event: PointerEvent) => {
     if (!chart) return;
-    const { left } = node.getBoundingClientRect();
-    const share = (event.clientX - left - MARGIN.left) / (width - MARGIN.left - MARGIN.right);
-    moveTo(nearest(chart.steps, share));
+    const { left, width } = plot.getBoundingClientRect();
+    moveTo(nearest(chart.steps, (event.clientX - left) / width));
   };
   const onPointerDown = (event: PointerEvent) => {
     dragging = true;
-    node.setPointerCapture(event.pointerId);
+    plot.setPointerCapture(event.pointerId);
     moveToPointer(event);
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -49,84 +51,117 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
     moveTo(position);
     consume(event);
   };
-  const node = h("div", {
-    class: "nbsal-chart",
-    role: "slider",
-    tabindex: 0,
-    "aria-valuemin": 0,
-    signal,
-    pointerdown: onPointerDown,
-    pointermove: (event) => dragging && moveToPointer(event),
-    pointerup: () => (dragging = false),
-    pointercancel: () => (dragging = false),
-    keydown: onKeyDown,
-  });
-  const legend = h("div", { class: "nbsal-legend" });
+  const [drawing, places, tag] = [h("div"), h("div"), h("span", { class: "nbsal-tag" })];
+  const here = h("span", { class: "nbsal-here", hidden: true });
+  const plot = h(
+    "div",
+    {
+      class: "nbsal-plot",
+      role: "slider",
+      tabindex: 0,
+      "aria-valuemin": 0,
+      "aria-valuenow": 0,
+      signal,
+      pointerdown: onPointerDown,
+      pointermove: (event) => dragging && moveToPointer(event),
+      pointerup: () => (dragging = false),
+      pointercancel: () => (dragging = false),
+      keydown: onKeyDown,
+    },
+    drawing,
+    places,
+    here,
+    tag,
+  );
+  const [values, shares] = [h("div", { class: "nbsal-values" }), h("div", { class: "nbsal-shares" })];
+  const xLabel = h("div", { class: "nbsal-x-label" });
+  const node = h("div", { class: "nbsal-chart" }, values, plot, shares, xLabel);
+  const legend = h("div", { class: "nbsal-key" });
 
-  const draw = () => {
+  /** Move the position without drawing the curves again. */
+  const place = (range: Range) => {
     if (!chart) return;
-    const { lines, steps, position, xLabel, yLabel, bandLabel, text } = chart;
-    node.replaceChildren(drawSvg(chart, width));
-    node.setAttribute("aria-label", `${yLabel}, ${xLabel}`);
-    node.setAttribute("aria-valuemax", String(steps.length - 1));
-    node.setAttribute("aria-valuenow", String(position));
-    node.setAttribute("aria-valuetext", text);
-    legend.replaceChildren(
-      ...lines.map(legendItem),
-      lines.some((line) => line.low) ? h("span", { class: "nbsal-note" }, bandLabel) : "",
-    );
+    const [share, y] = [chart.steps[chart.position], fromTop(chart.lines[0].values[chart.position], range)];
+    plot.style.setProperty("--x", `${100 * share}%`);
+    plot.style.setProperty("--y", `${100 * y}%`);
+    here.hidden = false;
+    tag.textContent = chart.tag;
+    tag.classList.toggle("nbsal-at-left", share > 0.5);
+    tag.classList.toggle("nbsal-below", y < 0.5);
+    plot.setAttribute("aria-valuenow", String(chart.position));
+    plot.setAttribute("aria-valuetext", chart.tag);
   };
-  const resizeObserver = new ResizeObserver(() => {
-    if (!node.clientWidth || node.clientWidth === width) return;
-    width = node.clientWidth;
-    draw();
-  });
-  resizeObserver.observe(node);
-  onAbort(signal, () => resizeObserver.disconnect());
 
   return {
     node,
     legend,
+    /** Mark shares of the width on the lower edge. */
+    mark(marked: number[]) {
+      places.replaceChildren(
+        ...marked.map((share) => {
+          const place = h("span", { class: "nbsal-place" });
+          place.style.left = `${100 * share}%`;
+          return place;
+        }),
+      );
+    },
     draw(next: Chart) {
+      const same = chart?.lines === next.lines && chart.xLabel === next.xLabel;
       chart = next;
-      draw();
+      const range = rangeOf(next.lines, next.probable);
+      place(range);
+      if (same) return;
+      drawing.replaceChildren(drawSvg(next, range));
+      plot.setAttribute("aria-label", `${next.yLabel}, ${next.xLabel}`);
+      plot.setAttribute("aria-valuemax", String(next.steps.length - 1));
+      values.replaceChildren(...valueLabels(range, next.probable));
+      shares.replaceChildren(...next.ticks.map(([share, words]) => tickLabel("left", share, words)));
+      xLabel.textContent = next.xLabel;
+      const bands = next.lines.some((line) => line.low);
+      const band = h("span", {}, h("i", { class: "nbsal-band-sample" }), next.bandLabel);
+      legend.replaceChildren(...next.lines.map((line, i) => legendItem(line, i, next.probable)), bands ? band : "");
     },
   };
 }
 
-function drawSvg({ lines, steps, position, value, probable, xLabel, yLabel }: Chart, width: number) {
-  const axes = plot(lines, width, probable);
-  const { x, y, low, high } = axes;
-  const svg = s("svg", { width, height: HEIGHT, "aria-hidden": "true" });
-  for (const share of [0, 0.5, 1]) {
-    const tick = low + share * (high - low);
-    svg.append(
-      s("line", { class: "nbsal-gridline", x1: x(0), x2: x(1), y1: y(tick), y2: y(tick) }),
-      s("text", { x: MARGIN.left - 6, y: y(tick) + 4, "text-anchor": "end" }, tick.toPrecision(2)),
-      s("text", { x: x(share), y: HEIGHT - 18, "text-anchor": "middle" }, `${100 * share}%`),
-    );
+function tickLabel(edge: "left" | "top", share: number, words: string) {
+  const label = h("span", {}, words);
+  label.style[edge] = `${100 * share}%`;
+  return label;
+}
+
+const valueLabels = (range: Range, probable: boolean) =>
+  [0, 0.5, 1].map((share) => {
+    const value = range.high - share * (range.high - range.low);
+    return tickLabel("top", share, probable ? (value ? formatPercent(value, 0) : "0") : formatScore(value));
+  });
+
+function drawSvg({ lines, halved }: Chart, range: Range) {
+  const svg = s("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, preserveAspectRatio: "none", "aria-hidden": "true" });
+  for (const y of [0, SIZE / 2, SIZE]) {
+    const half = y === SIZE / 2 && halved;
+    svg.append(s("line", { class: half ? "nbsal-half" : "nbsal-rule", x1: 0, x2: SIZE, y1: y, y2: y }));
   }
-  svg.append(
-    s("text", { x: x(0.5), y: HEIGHT - 4, "text-anchor": "middle" }, xLabel),
-    s("text", { x: 4, y: 12 }, yLabel),
-  );
-  for (const [i, line] of lines.entries()) {
-    if (line.low) svg.append(s("path", { class: `nbsal-band nbsal-line-${i % 6}`, d: bandPath(line, axes) }));
-    svg.append(curve(i, linePath(line.at, line.values, axes)));
-  }
-  const here = x(steps[position]);
-  svg.append(
-    s("line", { class: "nbsal-position", x1: here, x2: here, y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom }),
-    s("circle", { class: "nbsal-position", cx: here, cy: y(value), r: 6 }),
-  );
+  for (const [i, line] of lines.entries())
+    if (line.low) svg.append(s("path", { class: `nbsal-band ${hue(line, i)}`, d: bandPath(line, range) }));
+  for (const [i, line] of [...lines.entries()].reverse())
+    svg.append(curve(line, i, linePath(line.at, line.values, range)));
   return svg;
 }
 
-const curve = (i: number, d: string) =>
-  s("path", { class: `nbsal-curve nbsal-line-${i % 6}`, "stroke-dasharray": DASHES[i % DASHES.length], d });
+const hue = ({ random }: Line, i: number) => (random ? "nbsal-random" : `nbsal-line-${i % HUES}`);
 
-/** A line's name with a sample of the line. */
-function legendItem({ name, area }: Line, i: number) {
-  const svg = s("svg", { width: 26, height: 12, "aria-hidden": "true" }, curve(i, "M0 6L26 6"));
-  return h("span", { class: "nbsal-legend-item" }, svg, `${name}, AUC ${area.toFixed(3)}`);
+const curve = (line: Line, i: number, d: string) =>
+  s("path", {
+    class: `nbsal-curve ${hue(line, i)}`,
+    "stroke-dasharray": line.random ? "5 4" : DASHES[i % DASHES.length],
+    d,
+  });
+
+/** A line's name with a sample of the line and its mean. */
+function legendItem(line: Line, i: number, probable: boolean) {
+  const svg = s("svg", { width: 24, height: 8, "aria-hidden": "true" }, curve(line, i, "M0 4L24 4"));
+  const mean = probable ? formatPercent(line.area, 0) : formatScore(line.area);
+  const title = `area under the curve ${line.area.toFixed(3)}`;
+  return h("span", { title }, svg, `${line.name} \u00b7 mean ${mean}`);
 }

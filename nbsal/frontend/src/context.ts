@@ -28,6 +28,7 @@ export interface SavedFile {
 export interface Replies {
   cancel: string;
   save: SavedFile;
+  swap: string;
 }
 
 export type Ask = <Name extends keyof Replies>(name: Name, settings?: object) => Promise<Replies[Name]>;
@@ -53,6 +54,8 @@ export interface Context<Traits> {
   ask: Ask;
   /** Show an error. */
   fail(text: string): void;
+  /** Say something in the footer, after the notes of the result. */
+  note(text: string): void;
   /** Dim what no longer holds, until the next result. */
   markStale(): void;
 }

@@ -4,17 +4,19 @@ import type { ColourScale } from "./colour";
 import { type Binding, bind, type Context } from "./context";
 import { h, stopPropagation, throttle } from "./dom";
 import { popover } from "./popover";
-import type { Scale, ShadedTraits } from "./traits";
+import type { Scale, ShadedTraits, ViewTraits } from "./traits";
+
+type Shading = ViewTraits & Pick<ShadedTraits, "level" | "signed" | "gamma" | "clip">;
 
 /** The traits of the display settings. */
-export const SHADING: (keyof ShadedTraits)[] = ["level", "signed", "gamma", "clip"];
+export const SHADING: (keyof Shading)[] = ["level", "signed", "gamma", "clip"];
 const SEND_INTERVAL = 50; // ms between two messages of one slider
 const STRONGEST_GAMMA = 3;
 
-type Setting = (Node | string)[];
+export type Setting = (Node | string)[];
 
 /** A choice of a few values, side by side. */
-export function segments<Value extends string | boolean>(
+export function segments<Value extends string | boolean | null>(
   { name, get, set, mirror, signal }: Binding<Value>,
   label: string,
   values: [Value, string][],
@@ -52,7 +54,7 @@ function percentage(
   return input;
 }
 
-const shadingSettings = (context: Context<ShadedTraits>): Setting[] => [
+const shadingSettings = (context: Context<Shading>): Setting[] => [
   [
     "Unit",
     segments(bind(context, "level"), "Unit", [
@@ -101,13 +103,13 @@ export const scaleSetting = (scale: Binding<Scale>, separate: string, shared: st
 ];
 
 /** The colour scale that the settings choose. */
-export const colourScale = ({ get }: Pick<Context<ShadedTraits>, "get">): ColourScale => ({
+export const colourScale = ({ get }: Pick<Context<Shading>, "get">): ColourScale => ({
   signed: get("signed"),
   gamma: get("gamma"),
   clip: get("clip"),
 });
 
-export function displayMenu(context: Context<ShadedTraits>, more: Setting[] = []) {
+export function displayMenu(context: Context<Shading>, more: Setting[] = []) {
   const { get, set, mirror, signal } = context;
   const reset = () => set({ level: "word", signed: true, gamma: 1, clip: 1 });
   const standard = h("button", { class: "nbsal-link", signal, click: reset }, "Back to standard");

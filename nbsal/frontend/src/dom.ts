@@ -12,6 +12,7 @@ export interface Properties extends Listeners {
   signal?: AbortSignal;
   [name: `aria-${string}` | `data-${string}`]: Attribute;
   class?: string;
+  colspan?: number;
   dir?: string;
   disabled?: boolean;
   download?: string;

@@ -1,19 +1,19 @@
-// An excerpt of a text with its tokens shaded, without selection.
+// An excerpt of a text with its words shaded, without selection.
 
-import { shade } from "./colour";
+import { applyShade, type ColourScale, LINEAR, shade } from "./colour";
 import { h } from "./dom";
 
-/** Text, share of the largest score, whether it is highlighted. */
+/** Text, share of the strongest word, whether it is highlighted. */
 type Piece = [string, number, boolean];
 export type Pieces = Piece[];
 
-export const excerpt = (pieces: Pieces) => h("span", { class: "nbsal-excerpt", dir: "auto" }, ...pieces.map(drawPiece));
+export const excerpt = (pieces: Pieces, scale = LINEAR) =>
+  h("span", { class: "nbsal-excerpt", dir: "auto" }, ...pieces.map((piece) => drawPiece(piece, scale)));
 
-function drawPiece([text, share, highlighted]: Piece) {
-  const { css, against } = shade(share, 1);
-  if (!css && !highlighted) return text;
-  const names = ["nbsal-piece", against && "nbsal-against", highlighted && "nbsal-highlighted"];
-  const span = h("span", { class: names.filter(Boolean).join(" ") }, text);
-  span.style.backgroundColor = css;
+function drawPiece([text, share, highlighted]: Piece, scale: ColourScale) {
+  const shaded = shade(share, 1, scale);
+  if (!shaded.strength && !highlighted) return text;
+  const span = h("span", { class: highlighted ? "nbsal-piece nbsal-highlighted" : "nbsal-piece" }, text);
+  applyShade(span, shaded);
   return span;
 }

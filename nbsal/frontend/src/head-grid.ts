@@ -1,44 +1,57 @@
-// A grid of attention heads, a row for each block; a click or a key switches a head on or off.
+// A grid of attention heads, a row for each block: a press shows where a head looks, Shift or Delete switches it.
 
 import type { Context } from "./context";
-import { consume, debounce, h, liveRegion, sanitize, uniqueId } from "./dom";
+import { closest, consume, h, uniqueId } from "./dom";
+import { headName } from "./head-words";
 import { nextItem } from "./keyboard";
-import type { Head, HeadKind, HeadsTraits } from "./traits";
+import type { Head, HeadsTraits } from "./traits";
 
-const ATTENTION_DELAY = 200; // ms on a head before its attention is requested
-const LETTERS = { syntactic: "S", positional: "P", both: "B", unnamed: "U", none: "\u00b7" };
-const ROLES = {
-  syntactic: "syntactic",
-  positional: "positional",
-  both: "syntactic and positional",
-  unnamed: "in the mask, role not recorded",
-  none: "no known pattern",
-};
+const HINT = "Press: see where it looks. Shift-press or Delete: off.";
 
-export function headGrid({ get, set, live, signal }: Context<HeadsTraits>) {
+/** Whether switching heads changes anything: only Mask-LRP reads them, and a mask without a text shows them. */
+export const headsAct = ({ get }: Pick<Context<HeadsTraits>, "get">) =>
+  get("method") === "" || get("method").startsWith("mask-lrp");
+
+/** The heads that are on, and a function that switches one. */
+export function headSwitches(context: Context<HeadsTraits>) {
+  const { get, set, live } = context;
+  const isToggled = (block: number, head: number) =>
+    get("toggled").some((other) => other[0] === block && other[1] === head);
+  const isOn = ([block, head]: Head) => Boolean(get("_heads").on?.[block][head]) !== isToggled(block, head);
+  return {
+    isOn,
+    /** How many heads are off, of all. */
+    count() {
+      const rows = get("_heads").on ?? [];
+      const heads = rows.flatMap((row, block) => row.map((_, head): Head => [block, head]));
+      return { off: heads.filter((head) => !isOn(head)).length, total: heads.length };
+    },
+    toggle([block, head]: Head) {
+      if (!live || !headsAct(context)) return;
+      const others = get("toggled").filter((other) => other[0] !== block || other[1] !== head);
+      set({ toggled: isToggled(block, head) ? others : [...others, [block, head]] });
+    },
+  };
+}
+
+export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: ReturnType<typeof headSwitches>) {
+  const { get, set, signal } = context;
   const uid = uniqueId();
-  const readout = liveRegion();
+  const readout = h("div", { class: "nbsal-readout", "aria-live": "polite" }, HINT);
   let cells: HTMLElement[] = [];
   let columns = 1; // heads of a block
-  let active = 0;
+  let active = -1; // before the first focus, the chosen head
 
-  const headOf = (i: number): Head => [Math.floor(i / columns), i % columns];
-  const isOn = (i: number) => {
-    const [block, head] = headOf(i);
-    const toggles = get("toggled").filter((other) => other[0] === block && other[1] === head).length;
-    return ((get("_heads").on?.[block][head] ?? 0) + toggles) % 2 === 1;
-  };
+  const headAt = (i: number): Head => [Math.floor(i / columns), i % columns];
   const describe = (i: number) => {
-    const [block, head] = headOf(i);
-    const about = get("_heads").about?.[block][head];
-    readout.textContent = sanitize(`Head ${block}.${head}, ${isOn(i) ? "on" : "off"}: ${about}`);
-    showAttention(i);
+    const [block, head] = headAt(i);
+    const state = headsAct(context) ? ` \u00b7 ${isOn([block, head]) ? "on" : "off"}` : "";
+    readout.replaceChildren(
+      h("b", {}, headName([block, head])),
+      `${state} \u00b7 `,
+      get("_heads").about?.[block][head] ?? "",
+    );
   };
-  const showAttention = debounce(
-    (i: number) => live && get("method") && set({ head: headOf(i) }),
-    ATTENTION_DELAY,
-    signal,
-  );
   const activate = (i: number) => {
     cells[active]?.classList.remove("nbsal-active");
     active = i;
@@ -46,66 +59,79 @@ export function headGrid({ get, set, live, signal }: Context<HeadsTraits>) {
     node.setAttribute("aria-activedescendant", cells[i].id);
     describe(i);
   };
-  const toggle = (i: number) => {
-    if (!live) return;
-    const [block, head] = headOf(i);
-    const toggled = get("toggled");
-    const others = toggled.filter((other) => other[0] !== block || other[1] !== head);
-    set({ toggled: others.length < toggled.length ? others : [...others, [block, head]] });
+  const press = (i: number, shift: boolean) => {
+    if (shift || !get("method"))
+      toggle(headAt(i)); // a mask without a text has nowhere to look
+    else set({ head: headAt(i) });
     activate(i);
   };
-  const cellAt = ({ target }: Event) => cells.indexOf(target as HTMLElement);
+  const cellAt = (event: Event) => {
+    const cell = closest(event, ".nbsal-switch");
+    return cell ? cells.indexOf(cell) : -1;
+  };
+  const line = (from: number, direction: number) =>
+    cells[from + direction * columns] ? from + direction * columns : from;
   const onKeyDown = (event: KeyboardEvent) => {
-    const line = (from: number, direction: number) =>
-      cells[from + direction * columns] ? from + direction * columns : from;
     const next = nextItem(event, active, cells.length, { line });
     if (next !== null) activate(next);
-    else if (event.key === " " || event.key === "Enter") toggle(active);
+    else if (event.key === " " || event.key === "Enter") press(active, event.shiftKey);
+    else if (event.key === "Delete" || event.key === "Backspace") press(active, true);
     else return;
     consume(event);
   };
+  const rest = () => readout.replaceChildren(HINT);
+  const chosen = () => {
+    const head = get("head");
+    return head ? head[0] * columns + head[1] : 0;
+  };
   const node = h("div", {
-    class: "nbsal-grid",
+    class: "nbsal-heads-grid",
     role: "grid",
     tabindex: 0,
-    "aria-label": "Heads",
-    "aria-multiselectable": "true",
+    "aria-label": "Heads by block",
     signal,
     keydown: onKeyDown,
     pointerover: (event) => cellAt(event) >= 0 && describe(cellAt(event)),
-    pointerleave: () => showAttention(active),
-    focus: () => cells.length && activate(active),
-    click: (event) => cellAt(event) >= 0 && toggle(cellAt(event)),
+    pointerleave: rest,
+    blur: rest,
+    focus: () => cells.length && activate(active < 0 ? chosen() : active),
+    click: (event) => cellAt(event) >= 0 && press(cellAt(event), event.shiftKey),
   });
-  const layOut = (kinds: HeadKind[][]) => {
-    columns = kinds[0].length;
-    active = Math.min(active, kinds.length * columns - 1);
-    node.style.setProperty("--nbsal-heads", String(columns));
-    const blocks = kinds.map((row, block) =>
-      row.map((_, head) => h("span", { role: "gridcell", id: `${uid}-${block}-${head}` })),
-    );
-    cells = blocks.flat();
-    const rows = blocks.map((row, block) => {
-      const name = h("span", { role: "rowheader", class: "nbsal-block-name" }, `Block ${block}`);
-      return h("div", { role: "row", class: "nbsal-heads-row" }, name, ...row);
-    });
+  const layOut = (blocks: number, heads: number) => {
+    columns = heads;
+    active = Math.min(active, blocks * heads - 1);
+    node.style.setProperty("--heads", String(heads));
+    const numbers = Array.from({ length: heads }, (_, head) => h("span", { role: "columnheader" }, String(head)));
+    const rows = [
+      h("div", { role: "row", class: "nbsal-heads-row" }, h("span", { role: "columnheader" }, "head"), ...numbers),
+    ];
+    cells = [];
+    for (let block = 0; block < blocks; block++) {
+      const row = numbers.map((_, head) => h("span", { role: "gridcell", id: `${uid}-${block}-${head}` }));
+      const name = h("span", { role: "rowheader" }, `block ${block}`);
+      cells.push(...row);
+      rows.push(h("div", { role: "row", class: "nbsal-heads-row" }, name, ...row));
+    }
     node.replaceChildren(...rows);
+  };
+  const drawCell = (cell: HTMLElement, i: number) => {
+    const [block, head] = headAt(i);
+    const { kinds, words, habits } = get("_heads");
+    const [long, short] = words?.[block][head] ?? [];
+    const on = isOn([block, head]) || !headsAct(context);
+    const text = long ?? (on ? "" : "off");
+    cell.className = `nbsal-switch nbsal-${kinds?.[block][head]}${on ? "" : " nbsal-off"}`;
+    cell.replaceChildren(h("span", { class: "nbsal-long" }, text), h("span", { class: "nbsal-short" }, short ?? text));
+    cell.setAttribute("aria-selected", String(String(get("head")) === `${block},${head}`));
+    const state = headsAct(context) ? `, ${on ? "on" : "off"}` : "";
+    cell.setAttribute("aria-label", `Block ${block}, head ${head}: ${long ?? habits?.[block][head]}${state}`);
   };
   const draw = () => {
     const { kinds } = get("_heads");
     if (!kinds) return;
-    if (columns !== kinds[0].length || cells.length !== kinds.length * columns) layOut(kinds);
-    const selected = get("head")?.join(".");
-    for (const [i, cell] of cells.entries()) {
-      const [block, head] = headOf(i);
-      const kind = kinds[block][head];
-      const name = `${block}.${head}`;
-      cell.textContent = LETTERS[kind];
-      cell.className = `nbsal-switch nbsal-${kind}${name === selected ? " nbsal-selected" : ""}`;
-      cell.setAttribute("aria-selected", String(isOn(i)));
-      cell.setAttribute("aria-label", `Head ${name}, ${ROLES[kind]}`);
-    }
-    if (node.matches(":focus")) cells[active]?.classList.add("nbsal-active");
+    if (columns !== kinds[0].length || cells.length !== kinds.length * columns) layOut(kinds.length, kinds[0].length);
+    for (const [i, cell] of cells.entries()) drawCell(cell, i);
+    if (node.matches(":focus")) activate(active);
   };
   return { node, readout, draw };
 }

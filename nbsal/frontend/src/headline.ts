@@ -11,6 +11,15 @@ export interface Weighed {
   part: number;
 }
 
+/** The decision with some attention heads switched off; probabilities as in `Outcome`. */
+export interface HeadsOff {
+  off: number;
+  total: number;
+  prediction: string;
+  probability: number | null;
+  targetProbability: number | null;
+}
+
 export interface Outcome {
   prediction: string;
   target: string;
@@ -21,10 +30,12 @@ export interface Outcome {
   aboutTarget: boolean;
   /** The number of texts: 2 for a pair. */
   parts: number;
+  /** The decision without some heads, with which the sentence compares this one. */
+  headsOff?: HeadsOff | null;
 }
 
 /** A piece of the sentence; the words for and against the target are marked like the text. */
-export type Phrase = ["text" | "class" | "for" | "against", string];
+export type Phrase = ["text" | "class" | "for" | "against" | "struck", string];
 
 const ENOUGH = 0.6; // share of the weight that the listed words hold
 const MOST_FOR = 3;
@@ -33,35 +44,85 @@ const NOTABLE = 0.25; // share of the largest score from which a word against th
 const DECISIVE = 0.05; // share of all weight above which a single word counts
 const CERTAIN = 0.9995;
 const LEANING = 0.6;
-const stopWords = new Set(STOP_WORDS);
+const CLOSE = 0.001; // probabilities that differ by less are told apart by a second digit
+const stopWords = /* @__PURE__ */ new Set(STOP_WORDS);
+
+const PLACE = / (\[\d+:\d+\]|(at|after) .* \[\d+\])$/s; // where a target is in the text
+
+/** Whether something else than the prediction is explained, at whatever place. */
+const isContrary = ({ prediction, target, aboutTarget }: Outcome) =>
+  aboutTarget && prediction !== target && prediction !== target.replace(PLACE, "");
 
 export function headline(outcome: Outcome, words: Weighed[]): Phrase[] {
-  const { prediction, target, aboutTarget } = outcome;
-  const contrary = aboutTarget && target !== prediction;
+  const contrary = isContrary(outcome);
   const lead = contrary ? question(outcome) : verdict(outcome);
-  const reasons = contrary ? pleas(outcome, words) : causes(outcome, words);
+  const turned = outcome.headsOff && outcome.headsOff.prediction !== outcome.prediction;
+  const reasons = contrary || turned ? pleas(outcome, words) : causes(outcome, words);
   return reasons.length ? [...lead, ["text", " \u2014 "], ...reasons, ["text", "."]] : [...lead, ["text", "."]];
 }
 
 /** "positive, 99.8 %" */
-function verdict({ prediction, probability }: Outcome): Phrase[] {
+function verdict(outcome: Outcome): Phrase[] {
+  const { prediction, probability, headsOff } = outcome;
+  if (headsOff) return verdictWithout(outcome, headsOff);
   if (probability === null) return [["class", prediction]];
   const lead: Phrase[] = probability < LEANING ? [["text", "leaning "]] : [];
   return [...lead, ["class", prediction], ["text", `, ${confidence(probability)}`]];
 }
 
+/** "positive, 99.8 → 97.1 % with 6 of 72 heads off", the first number struck */
+function verdictWithout({ prediction, probability }: Outcome, headsOff: HeadsOff): Phrase[] {
+  const heads = ` with ${headsOff.off} of ${headsOff.total} heads off`;
+  const turned = headsOff.prediction !== prediction;
+  if (probability === null || headsOff.probability === null) {
+    if (!turned)
+      return [
+        ["class", prediction],
+        ["text", `, also${heads}`],
+      ];
+    return [
+      ["struck", prediction],
+      ["text", " \u2192 "],
+      ["class", headsOff.prediction],
+      ["text", heads],
+    ];
+  }
+  const [before, after] = changeWords(probability, headsOff.probability);
+  const lead: Phrase[] = [
+    ["class", prediction],
+    ["text", ", "],
+    ["struck", before],
+    ["text", ` \u2192 ${after}${heads}`],
+  ];
+  return turned ? [...lead, ["text", ": now "], ["class", headsOff.prediction]] : lead;
+}
+
 /** "Why not negative? (0.2 %)" */
-function question({ target, targetProbability }: Outcome): Phrase[] {
-  const share = targetProbability === null ? "" : ` (${confidence(targetProbability)})`;
-  const contrast = target.includes(" \u2212 ");
+function question(outcome: Outcome): Phrase[] {
+  const why = outcome.target.includes(" \u2212 ") ? "Why " : "Why not ";
+  return [["text", why], ["class", outcome.target], ["text", "?"], ...targetShare(outcome)];
+}
+
+/** The probability of the explained class, in brackets. */
+function targetShare({ targetProbability, headsOff }: Outcome): Phrase[] {
+  if (targetProbability === null) return [];
+  if (!headsOff || headsOff.targetProbability === null) return [["text", ` (${confidence(targetProbability)})`]];
+  const [before, after] = changeWords(targetProbability, headsOff.targetProbability);
   return [
-    ["text", contrast ? "Why " : "Why not "],
-    ["class", target],
-    ["text", `?${share}`],
+    ["text", " ("],
+    ["struck", before],
+    ["text", ` \u2192 ${after} with ${headsOff.off} of ${headsOff.total} heads off)`],
   ];
 }
 
-const confidence = (probability: number) =>
+/** A probability before and after some change, as percentages of which only the second has its sign. */
+export function changeWords(before: number, after: number): [string, string] {
+  const close = Math.abs(before - after) < CLOSE;
+  const words = (share: number) => (close ? formatPercent(share, 2) : confidence(share));
+  return [words(before).replace("\u202f%", ""), words(after)];
+}
+
+export const confidence = (probability: number) =>
   probability > CERTAIN ? `over ${formatPercent(0.999)}` : formatPercent(probability);
 
 /** "mostly because of beautifully and warm, despite slow" */
@@ -81,7 +142,8 @@ function causes(outcome: Outcome, words: Weighed[]): Phrase[] {
   }
   const despite: Phrase[] = against.length ? [["text", "despite "], ...list(against, "against", outcome)] : [];
   if (!speaksFor.length) return despite;
-  const because: Phrase[] = [["text", "mostly because of "], ...list(speaksFor, "for", outcome)];
+  const mostly = outcome.headsOff ? "still" : "mostly";
+  const because: Phrase[] = [["text", `${mostly} because of `], ...list(speaksFor, "for", outcome)];
   return despite.length ? [...because, ["text", ", "], ...despite] : because;
 }
 
@@ -90,9 +152,11 @@ function pleas(outcome: Outcome, words: Weighed[]): Phrase[] {
   const most = Math.max(0, ...words.map(({ score }) => Math.abs(score)));
   if (!most) return words.length ? [["text", "no word has any weight"]] : [];
   const [speaksFor, against] = [strongest(words, 1), opposing(words, most)];
+  const name = isContrary(outcome) ? "it" : outcome.prediction;
+  const verb = speaksFor.length > 1 ? " speak" : " speaks";
   const parts: Phrase[] = speaksFor.length
-    ? [...list(speaksFor, "for", outcome), ["text", speaksFor.length > 1 ? " speak for it" : " speaks for it"]]
-    : [["text", "nothing speaks for it"]];
+    ? [...list(speaksFor, "for", outcome), ["text", `${verb} for ${name}`]]
+    : [["text", `nothing speaks for ${name}`]];
   return against.length
     ? [...parts, ["text", "; "], ...list(against, "against", outcome), ["text", " against"]]
     : parts;
@@ -140,7 +204,7 @@ function list(words: Weighed[], kind: "for" | "against", { parts }: Outcome): Ph
   });
 }
 
-const TAGS = { class: "strong", for: "em", against: "em" } as const;
+const TAGS = { class: "strong", for: "em", against: "em", struck: "s" } as const;
 
 /** The sentence as elements. */
 export const phraseNodes = (phrases: Phrase[]) =>

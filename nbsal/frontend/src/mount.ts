@@ -32,6 +32,7 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
       }
     };
     const on = listen(model, signal, guard);
+    const footnote = h("span");
     const context: Context<Traits> = {
       root,
       main,
@@ -47,13 +48,16 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
       },
       ask: requests(model, signal),
       fail,
+      note: (text) => {
+        footnote.textContent = text && sanitize(` \u00b7 ${text}`);
+      },
       markStale: () => root.classList.add("nbsal-stale"),
     };
     on(["_rev"], () => (failure.hidden = true)); // before the view draws the new result
     root.append(h("div", { class: "nbsal-columns" }, main, side));
     el.append(root);
     guard(() => build(context));
-    root.append(failure, ...status(context));
+    root.append(failure, ...status(context, footnote));
     return () => {
       controller.abort();
       root.remove();
@@ -104,7 +108,7 @@ const errorText = (error: unknown) =>
   error instanceof Error && error.name === "Error" ? error.message : String(error);
 
 /** Progress, the error of the last computation, and the last line with the notes and the state. */
-function status({ get, root, mirror, on, ask, signal, live }: Context<ViewTraits>) {
+function status({ get, root, mirror, on, ask, signal, live }: Context<ViewTraits>, footnote: HTMLElement) {
   const work = h("div", { class: "nbsal-work", hidden: true });
   const error = h("p", { class: "nbsal-error", role: "alert", hidden: true });
   const notes = h("div", { class: "nbsal-notes" });
@@ -138,7 +142,7 @@ function status({ get, root, mirror, on, ask, signal, live }: Context<ViewTraits
     error.hidden = !get("error");
   };
   const drawNotes = () => {
-    notes.textContent = sanitize((get("_result").notes ?? []).join(" \u00b7 "));
+    notes.replaceChildren(sanitize((get("_result").notes ?? []).join(" \u00b7 ")), footnote);
     notes.title = get("_result").settings ?? "";
   };
   mirror(["status", "progress", "error"], draw);

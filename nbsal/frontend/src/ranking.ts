@@ -10,16 +10,18 @@ import type { ExplanationTraits } from "./traits";
 
 const LISTED = 10;
 
-export function ranking(context: Context<ExplanationTraits>) {
+type TextContext = Context<ExplanationTraits>;
+
+/** A list of marks as rows, which are selected, pointed at and walked like the text. */
+export function markList(context: TextContext, label: string, name = "nbsal-ranking") {
   const { get, set, on, signal } = context;
   const uid = uniqueId();
   const hover = hoverSender(context);
-  let listed: number[] = []; // marks, the strongest first
-  let marks: Mark[] = [];
+  let rows: Mark[] = [];
   let active = 0;
   const rowOf = (event: Event) => Number(closest(event, "[data-row]")?.dataset.row ?? -1);
   const select = (row: number) => {
-    const { tokens } = marks[listed[row]];
+    const { tokens } = rows[row];
     const selected = JSON.stringify(get("selection")) === JSON.stringify(tokens);
     set({ selection: selected ? [] : tokens });
   };
@@ -30,74 +32,83 @@ export function ranking(context: Context<ExplanationTraits>) {
     list.setAttribute("aria-activedescendant", `${uid}-${row}`);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    const row = nextItem(event, active, listed.length, { line: (from, down) => from + down });
-    if (row !== null) activate(Math.max(0, Math.min(listed.length - 1, row)));
-    else if ((event.key === "Enter" || event.key === " ") && listed.length) select(active);
+    const row = nextItem(event, active, rows.length, { line: (from, down) => from + down });
+    if (row !== null) activate(Math.max(0, Math.min(rows.length - 1, row)));
+    else if ((event.key === "Enter" || event.key === " ") && rows.length) select(active);
     else return;
     consume(event);
   };
   const list = h("ol", {
-    class: "nbsal-ranking",
+    class: name,
     role: "listbox",
     tabindex: 0,
-    "aria-label": "The words by weight",
+    "aria-label": label,
     signal,
     click: (event) => rowOf(event) >= 0 && select(rowOf(event)),
-    pointerover: (event) => rowOf(event) >= 0 && hover(marks[listed[rowOf(event)]].tokens[0]),
+    pointerover: (event) => rowOf(event) >= 0 && hover(rows[rowOf(event)].tokens[0]),
     pointerleave: () => hover(null),
     keydown: onKeyDown,
   });
-  const unit = h("span");
-  const node = h(
-    "section",
-    { class: "nbsal-panel nbsal-evidence" },
-    h("header", {}, h("h3", {}, "The words by weight"), unit),
-    list,
-  );
   const drawState = () => {
     const selection = new Set(get("selection"));
-    for (const [row, k] of listed.entries()) {
+    for (const [row, { tokens }] of rows.entries()) {
       const line = list.children[row];
-      line?.setAttribute("aria-selected", String(marks[k].tokens.some((i) => selection.has(i))));
-      line?.classList.toggle("nbsal-hover", marks[k].tokens.includes(get("hover") ?? -1));
+      line?.setAttribute("aria-selected", String(tokens.some((i) => selection.has(i))));
+      line?.classList.toggle("nbsal-hover", tokens.includes(get("hover") ?? -1));
     }
   };
   on(["selection", "hover"], drawState);
   return {
-    node,
-    draw(next: Mark[], texts: { text: string; score: number }[], unitName: string) {
-      marks = next;
-      unit.textContent = unitName;
-      const weights = texts.map(({ score }) => score);
-      listed = weights
-        .map((_, k) => k)
-        .sort((a, b) => Math.abs(weights[b]) - Math.abs(weights[a]) || a - b)
-        .slice(0, LISTED);
-      const [low, high] = [Math.min(0, ...weights), Math.max(0, ...weights)];
-      const at = (score: number) => (100 * (score - low)) / (high - low || 1);
-      list.style.setProperty("--zero", `${at(0)}%`);
+    list,
+    /** Draw a row for each mark from the elements in it. */
+    draw(marks: Mark[], cells: (row: number) => Node[]) {
+      rows = marks;
       active = 0;
-      list.replaceChildren(...listed.map((k, row) => drawRow(`${uid}-${row}`, row, texts[k], at)));
+      const option = { role: "option", "aria-selected": "false" };
+      list.replaceChildren(
+        ...rows.map((_, row) => h("li", { ...option, "data-row": row, id: `${uid}-${row}` }, ...cells(row))),
+      );
       drawState();
     },
   };
 }
 
-function drawRow(
-  id: string,
-  row: number,
-  { text, score }: { text: string; score: number },
-  at: (score: number) => number,
-) {
-  const bar = h("i");
-  bar.style.setProperty("--from", `${Math.min(at(0), at(score))}%`);
-  bar.style.setProperty("--length", `${Math.abs(at(score) - at(0))}%`);
-  const properties = { role: "option", "aria-selected": "false", "data-row": row, id };
-  return h(
-    "li",
-    { ...properties, class: score < 0 ? "nbsal-against" : "" },
-    h("b", { title: text }, text),
-    bar,
-    h("span", {}, formatScore(score)),
+/** The numbers of the largest of some sizes, the largest first. */
+export const largestFirst = (sizes: number[]) =>
+  sizes
+    .map((_, k) => k)
+    .sort((a, b) => sizes[b] - sizes[a] || a - b)
+    .slice(0, LISTED);
+
+export function ranking(context: TextContext) {
+  const words = markList(context, "The words by weight");
+  const unit = h("span");
+  const node = h(
+    "section",
+    { class: "nbsal-panel nbsal-evidence" },
+    h("header", {}, h("h3", {}, "The words by weight"), unit),
+    words.list,
   );
+  return {
+    node,
+    draw(marks: Mark[], texts: { text: string; score: number }[], unitName: string) {
+      unit.textContent = unitName;
+      const weights = texts.map(({ score }) => score);
+      const listed = largestFirst(weights.map(Math.abs));
+      const [low, high] = [Math.min(0, ...weights), Math.max(0, ...weights)];
+      const at = (score: number) => (100 * (score - low)) / (high - low || 1);
+      words.list.style.setProperty("--zero", `${at(0)}%`);
+      words.draw(
+        listed.map((k) => marks[k]),
+        (row) => bar(texts[listed[row]], at),
+      );
+    },
+  };
+}
+
+function bar({ text, score }: { text: string; score: number }, at: (score: number) => number) {
+  const line = h("i", { class: score < 0 ? "nbsal-against" : "" });
+  line.style.setProperty("--from", `${Math.min(at(0), at(score))}%`);
+  line.style.setProperty("--length", `${Math.abs(at(score) - at(0))}%`);
+  return [h("b", { title: text }, text), line, h("span", {}, formatScore(score))];
 }

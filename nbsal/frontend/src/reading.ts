@@ -6,7 +6,7 @@ import { h } from "./dom";
 import { textEditor } from "./editor";
 import { firstSide, methodControls, selectionButton, topSetting } from "./explainer-controls";
 import type { Explanation } from "./explanation";
-import { headline, type Outcome, phraseNodes } from "./headline";
+import { type HeadsOff, headline, type Outcome, phraseNodes } from "./headline";
 import { legend } from "./legend";
 import { type Mark, marksOf } from "./marks";
 import { minimap } from "./minimap";
@@ -56,13 +56,16 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
   return {
     nodes: [answer, map.node, editor.page, line, share.node, decision.node, tools],
     text,
+    answer,
+    tools,
     /** Draw a row of scores; `top` is the score with full colour. Return the words and tokens with their scores. */
-    draw(explanation: Explanation, row: Float64Array, top?: number) {
+    draw(explanation: Explanation, row: Float64Array, top?: number, headsOff: HeadsOff | null = null) {
       layOut(explanation, get("level"));
       const scale = colourScale(context);
       const { scores, largest } = text.paint(row, scale, top);
       const words = text.words();
-      answer.replaceChildren(...phraseNodes(headline(outcomeOf(explanation, explanation.parts.length), words)));
+      const outcome = { ...outcomeOf(explanation, explanation.parts.length), headsOff };
+      answer.replaceChildren(...phraseNodes(headline(outcome, words)));
       const strongest = words.find(({ rank }) => rank === 1);
       colours.draw(
         largest,

@@ -9,6 +9,8 @@ const UNWEIGHED = 0.0005; // share of the strongest below which a word has no we
 
 export interface RankedWord extends Weighed {
   rank: number;
+  /** Which mark it is. */
+  mark: number;
 }
 
 interface Surroundings {
@@ -25,10 +27,18 @@ export type Readout = ReturnType<typeof readoutLine>;
 /** @param hint what the line says while nothing is pointed at */
 export function readoutLine(hint = HINT) {
   const node = h("div", { class: "nbsal-readout", "aria-live": "polite" }, hint);
+  let rest: (Node | string)[] = [hint];
+  let resting = true;
   return {
     node,
     draw(words: RankedWord[], surroundings: Surroundings) {
-      node.replaceChildren(...(words.length ? describe(words, surroundings) : [hint]));
+      resting = !words.length;
+      node.replaceChildren(...(resting ? rest : describe(words, surroundings)));
+    },
+    /** Change what the line says while nothing is pointed at. */
+    setHint(next: (Node | string)[]) {
+      rest = next;
+      if (resting) node.replaceChildren(...rest);
     },
     /** Say something else. */
     say(text: string) {

@@ -3,6 +3,7 @@
 import type { Line } from "./chart-geometry";
 import type { WiredTokens } from "./decode";
 import type { Pieces } from "./excerpt";
+import type { Phrase } from "./headline";
 
 /** The same keys without values: how a type is told apart from one that has them. */
 type Absent<T> = { [K in keyof T]?: undefined };
@@ -122,9 +123,18 @@ export interface CompareTraits extends ShadedTraits {
   other_target: Target;
   other_tau: number | null;
   scale: Scale;
+  /** Whether the difference is shown too. */
+  difference: boolean;
+  _findings: OrEmpty<Record<Level, ComparedFindings>>;
   _other_choices: Choices;
   _other: OrEmpty<Decision>;
-  _result: Partial<Decision & { agreement: string }>;
+  _result: Partial<Decision & { same_model: boolean }>;
+}
+
+/** What is said of two explanations. */
+interface ComparedFindings {
+  heading: string;
+  sentences: Record<Scale, Phrase[]>;
 }
 
 export type HeadKind = "syntactic" | "positional" | "both" | "unnamed" | "none";
@@ -132,10 +142,34 @@ export type HeadKind = "syntactic" | "positional" | "both" | "unnamed" | "none";
 /** Every head as [block][head]. */
 export interface HeadGrid {
   kinds: HeadKind[][];
+  /** What a cell says, in full and short; nothing for a head without a name. */
+  words: string[][][];
   about: string[][];
+  /** What a head is known for, in a few words. */
+  habits: string[][];
   /** 1 for a head that is on before any is toggled. */
   on: number[][];
+  /** How many heads follow something, as a heading. */
+  finding: string;
   studied: boolean;
+  /** Whether any head follows something. */
+  named: boolean;
+}
+
+/** A decision without some heads. */
+interface DecisionWithout {
+  prediction: string;
+  /** Of what was likeliest with them. */
+  probabilities: Probabilities;
+}
+
+/** The decision without the heads that are off, and without the chosen head alone. */
+export interface HeadEffect {
+  off: number;
+  total: number;
+  without: DecisionWithout | null;
+  alone: DecisionWithout | null;
+  head: Head | null;
 }
 
 export interface AttentionMap {
@@ -145,10 +179,12 @@ export interface AttentionMap {
   top: number;
   /** A byte for each [query, key]. */
   map: DataView;
+  /** Where the head looks in this text, in a few words. */
+  here: string;
 }
 
 export interface HeadsTraits extends ShadedTraits {
-  kind: "both" | "syntactic" | "positional" | "none";
+  kind: "both" | "syntactic" | "positional" | "none" | "all";
   synt: number;
   pos: number;
   /** Heads that are switched by hand. */
@@ -156,22 +192,30 @@ export interface HeadsTraits extends ShadedTraits {
   /** The head whose attention is shown. */
   head: Head | null;
   _heads: OrEmpty<HeadGrid>;
+  _effect: OrEmpty<HeadEffect>;
   _attention: OrEmpty<AttentionMap>;
 }
 
 /** Curves of both games. */
 interface Curves {
   lines: Record<Game, Line[]>;
-  unit: string;
+  /** What the curves say, as a heading. */
+  findings: Record<Game, string>;
+  /** What the curves measure. */
+  quantity: string;
+  /** What bands show. */
+  band: string;
 }
 
 /** Both games on one text, step by step. */
-interface PlayedGames extends Curves {
+export interface PlayedGames extends Curves {
+  /** The class or output on the curves. */
+  unit: string;
   probable: boolean;
-  /** The number of tokens at each step. */
+  /** The number of words at each step. */
   points: number[];
-  /** Tokens, most important first. */
-  order: number[];
+  /** The tokens of each word, the most important word first. */
+  order: number[][];
   labels: string[];
   /** The probability of each label at each step. */
   outcomes: Record<Game, number[][]>;
@@ -183,10 +227,17 @@ export interface GamesTraits extends ShadedTraits {
   _game: PlayedGames | (Curves & Absent<Omit<PlayedGames, keyof Curves>>) | Absent<PlayedGames>;
 }
 
+export type PanelName = "layers" | "games" | "heads";
+
 export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
-  pane: "layers" | "heads" | "games";
+  /** The panels that are open. */
+  panels: PanelName[];
+  /** Panels that are scrolled out of sight. */
+  _unseen: PanelName[];
   scale: Scale;
   _layers: { scores?: DataView; why?: string };
+  /** Why there are no games, or "". */
+  _no_games: string;
 }
 
 export interface Word {
@@ -227,29 +278,41 @@ export interface CloudsTraits extends ViewTraits {
 
 export type Column = "number" | "text" | "prediction" | "confidence" | "label" | "top";
 
+/** A text that waits to be explained has a number and pieces only. */
 export interface TableRow {
   number: number;
-  prediction: string;
-  confidence: number;
-  label: string | null;
-  wrong: boolean;
-  top: string;
+  prediction?: string;
+  confidence?: number;
+  label?: string | null;
+  wrong?: boolean;
+  /** The strongest word. */
+  top?: string;
   pieces: Pieces;
 }
 
 /** One page of the table. */
 export interface TablePage {
   rows: TableRow[];
-  /** Predicted classes. */
+  /** Classes to filter by. */
   labels: string[];
   /** Whether the true labels are known. */
   judged: boolean;
   page: number;
   pages: number;
-  count: string;
+  position: string;
+  sentence: string;
+  /** Texts with the class and the word that are filtered by, and how many of them are misclassified. */
+  counts: [number, number];
+  explained: number;
+  total: number;
+  opened: { number: number; sentence: Phrase[] } | null;
 }
 
 export interface BrowseTraits extends ExplanationTraits {
+  level: Level;
+  signed: boolean;
+  gamma: number;
+  clip: number;
   sort: Column;
   descending: boolean;
   label: string | null;

@@ -56,3 +56,41 @@ test("words of a pair name their text", () => {
   const phrases = headline({ ...sure, parts: 2 }, [{ text: "indoors", score: 1, part: 1 }]);
   assert.match(phrases.map(([, text]) => text).join(""), /indoors \(second text\)\.$/);
 });
+
+const off = { off: 6, total: 72, prediction: "positive", probability: 0.971, targetProbability: 0.971 };
+
+test("with heads off the decision is compared with the one before", () => {
+  const words = { warm: 2, slow: -1 };
+  assert.equal(
+    say(words, { headsOff: off }),
+    "positive, 99.8 \u2192 97.1\u202f% with 6 of 72 heads off \u2014 still because of warm, despite slow.",
+  );
+  assert.equal(
+    say(words, { headsOff: { ...off, prediction: "negative", probability: 0.121 } }),
+    "positive, 99.8 \u2192 12.1\u202f% with 6 of 72 heads off: now negative \u2014 warm speaks for positive; slow against.",
+  );
+  assert.equal(
+    say({ slow: 1 }, { target: "negative", targetProbability: 0.002, headsOff: { ...off, targetProbability: 0.029 } }),
+    "Why not negative? (0.2 \u2192 2.9\u202f% with 6 of 72 heads off) \u2014 slow speaks for it.",
+  );
+});
+
+test("close probabilities have a second digit, and spans none", () => {
+  assert.match(say({ a: 1 }, { headsOff: { ...off, probability: 0.9981 } }), /^positive, 99\.80 \u2192 99\.81/);
+  const span = { prediction: "in 1889", target: "in 1889 [4:5]", probability: null, targetProbability: null };
+  const without = { ...off, probability: null, targetProbability: null };
+  assert.match(
+    say({ a: 1 }, { ...span, headsOff: { ...without, prediction: "1887" } }),
+    /^in 1889 \u2192 1887 with 6 of/,
+  );
+  assert.match(say({ a: 1 }, { ...span, headsOff: { ...without, prediction: "in 1889" } }), /^in 1889, also with 6 of/);
+});
+
+test("a prediction at some place is no other target", () => {
+  assert.match(
+    say({ warm: 1 }, { prediction: "in 1889", target: "in 1889 [4:5]", probability: null }),
+    /^in 1889 \u2014/,
+  );
+  assert.match(say({ warm: 1 }, { prediction: "B-PER", target: "B-PER at Bob [3]" }), /^B-PER, /);
+  assert.match(say({ warm: 1 }, { prediction: "O", target: "B-PER at Bob [3]" }), /^Why not B-PER at Bob \[3\]\?/);
+});

@@ -1,169 +1,260 @@
-// A table of explained texts, sorted and filtered; one of them is opened below.
+// A table of explained texts, sorted and filtered; one of them is opened beside it, or under its row.
 
-import { LINEAR } from "../colour";
 import { bind, type Context } from "../context";
-import { choice, toggle } from "../controls";
-import { closest, debounce, h, sanitize, stopPropagation, toolbar } from "../dom";
-import { excerpt } from "../excerpt";
-import { explanationReader, layoutCache, specialTokens } from "../explanation";
+import { colourScale, displayMenu, SHADING, segments } from "../display";
+import { closest, debounce, h, onAbort, sanitize, stopPropagation } from "../dom";
 import { formatPercent } from "../format";
-import { legend } from "../legend";
 import { mount } from "../mount";
-import { scoredText } from "../scored-text";
-import type { BrowseTraits, Column, TablePage, TableRow } from "../traits";
+import { openedText } from "../opened-text";
+import { saveMenu } from "../save";
+import { tableRows } from "../table-rows";
+import type { BrowseTraits, Column, TablePage } from "../traits";
 
 type BrowseContext = Context<BrowseTraits>;
 
 const TYPING_DELAY = 300; // ms without a key after which a filter applies
-const COLUMNS: [Column, string][] = [
+const WIDE = 900; // pixels from which the opened text stands beside the table
+const MOST_BUTTONS = 36; // characters of all classes up to which each has a button
+const HEADINGS: [Column, string][] = [
   ["number", "No."],
   ["text", "Text"],
-  ["prediction", "Prediction"],
-  ["confidence", "Confidence"],
-  ["label", "Label"],
-  ["top", "Top token"],
+  ["confidence", "Prediction"],
+  ["top", "Strongest word"],
 ];
+const ARRANGING = ["sort", "descending", "label", "wrong", "token", "page"] as const;
+const NO_FILTERS = { label: null, wrong: false, token: "" };
 
-export default mount<BrowseTraits>("browse", (context) => {
-  const { get, root, on } = context;
-  const [texts, pages, classes, opened] = [table(context), pager(context), classFilter(context), openedText(context)];
-  const misclassified = toggle<boolean>(bind(context, "wrong"), "Misclassified only", false, true);
+export default /* @__PURE__ */ mount<BrowseTraits>("browse", (context: BrowseContext) => {
+  const { get, main, on } = context;
+  const sentence = h("p", { class: "nbsal-headline", "aria-live": "polite" });
+  const [filters, texts, opened] = [filterRow(context), table(context), openedText(context)];
+  const order = orderKeeper(context, () => draw());
+  const pages = pager(context, order.node);
+  const place = besideOrUnder(context, opened.node, texts.row);
+
   const draw = () => {
     const page = get("_table");
-    if (page.rows) {
+    if (!page.rows) return;
+    sentence.textContent = sanitize(page.sentence);
+    main.classList.toggle("nbsal-judged", page.judged);
+    filters.draw(page);
+    if (order.mayDraw(page)) {
       texts.draw(page);
       pages.draw(page);
-      classes.draw(page);
-      misclassified.hidden = !page.judged;
     }
-    opened.draw();
+    place(opened.draw());
   };
-  on(["_rev"], draw);
-  root.append(
-    toolbar(classes.node, misclassified, tokenFilter(context)),
-    h("div", { class: "nbsal-scroll" }, texts.node),
-    pages.node,
-    opened.node,
-  );
+  on(["_rev", ...SHADING], draw);
+  on(["opened"], () => {
+    texts.drawOpened();
+    place(opened.draw());
+  });
+  main.append(sentence, filters.node, texts.node, pages.node);
   draw();
 });
 
-/** The table of one page: a click on a heading sorts by it, a click on a row opens its text. */
-function table({ get, set, live, signal }: BrowseContext) {
-  const headings = h("tr");
-  const body = h("tbody");
-  const onBodyClick = (event: MouseEvent) => {
-    const row = closest(event, "tr");
-    const number = Number(row?.dataset.number);
-    if (live && row) set({ opened: get("opened") === number ? null : number });
+/** The filters as headings of the table: all texts or errors, a class, a word. */
+function filterRow(context: BrowseContext) {
+  const { get, set, mirror, live, signal } = context;
+  const errors = segments<boolean>(bind(context, "wrong"), "Show", [
+    [false, "All"],
+    [true, "Errors"],
+  ]);
+  const classes = h("span", { class: "nbsal-class-filter" });
+  const onInput = debounce(() => set({ token: input.value }), TYPING_DELAY, signal);
+  const onKeyDown = (event: KeyboardEvent) => {
+    stopPropagation(event);
+    if (event.key === "Escape") set({ token: "" });
+    if (event.key === "Enter") set({ token: input.value });
   };
-  const onHeadingClick = (event: MouseEvent) => {
-    const column = closest(event, "button")?.dataset.column;
-    if (!column) return;
-    set({ sort: column as Column, descending: get("sort") === column && !get("descending") });
-  };
-  body.addEventListener("click", onBodyClick, { signal });
-  headings.addEventListener("click", onHeadingClick, { signal });
-
-  const drawHeading = ([name, title]: [Column, string]) => {
-    const sorted = get("sort") === name;
-    const direction = get("descending") ? "descending" : "ascending";
-    const arrow = { ascending: " \u25b4", descending: " \u25be" }[direction];
-    const button = h("button", { "data-column": name, disabled: !live }, title + (sorted ? arrow : ""));
-    return h("th", { scope: "col", "aria-sort": sorted ? direction : "none" }, button);
-  };
-  const drawRow = ({ number, prediction, confidence, label, wrong, top, pieces }: TableRow, columns: Column[]) => {
-    const isOpen = get("opened") === number;
-    const state = { "aria-label": `Open text ${number}`, "aria-expanded": String(isOpen), disabled: !live };
-    const cells: Record<Column, Node | string> = {
-      number: h("button", state, String(number)),
-      text: excerpt(pieces),
-      prediction,
-      confidence: formatPercent(confidence),
-      label: wrong ? h("span", { class: "nbsal-misclassified" }, `\u2717 ${label}`) : (label ?? ""),
-      top,
-    };
-    const columnCells = columns.map((name) => h("td", { class: `nbsal-cell-${name}` }, cells[name]));
-    return h("tr", { "data-number": number, "aria-current": isOpen ? "true" : null }, ...columnCells);
-  };
-  const head = h("thead", {}, headings);
+  const name = "Contains the word";
+  const properties = { type: "search", placeholder: `${name}\u2026`, "aria-label": name, "data-trait": "token" };
+  const input = h("input", { ...properties, disabled: !live, signal, input: onInput, keydown: onKeyDown });
+  mirror(["token"], () => {
+    if (!input.matches(":focus") || !get("token")) input.value = get("token");
+  });
+  let listed = "";
   return {
-    node: h("table", { class: "nbsal-table", "aria-label": "Texts" }, head, body),
-    draw({ rows, judged }: TablePage) {
-      const focusedRow = body.querySelector(":focus")?.closest("tr")?.dataset.number;
-      const focusedColumn = headings.querySelector<HTMLElement>(":focus")?.dataset.column;
-      const columns = COLUMNS.filter(([name]) => name !== "label" || judged);
-      const names = columns.map(([name]) => name);
-      headings.replaceChildren(...columns.map(drawHeading));
-      body.replaceChildren(...rows.map((row) => drawRow(row, names)));
-      if (focusedRow) body.querySelector<HTMLElement>(`[data-number="${focusedRow}"] button`)?.focus();
-      if (focusedColumn) headings.querySelector<HTMLElement>(`[data-column="${focusedColumn}"]`)?.focus();
+    node: h("div", { class: "nbsal-tools" }, errors, classes, input),
+    draw({ labels, judged, counts }: TablePage) {
+      errors.hidden = !judged;
+      for (const [i, label] of ["All", "Errors"].entries()) errors.children[i].textContent = `${label} ${counts[i]}`;
+      if (JSON.stringify(labels) !== listed) {
+        listed = JSON.stringify(labels);
+        classes.replaceChildren(classFilter(context, labels));
+      }
+      for (const button of errors.parentElement?.querySelectorAll("button") ?? []) button.disabled = !live;
     },
   };
 }
 
-function pager({ get, set, live, signal }: BrowseContext) {
-  const turn = (by: number) => () => set({ page: Math.max(0, (get("_table").page ?? 0) + by) });
-  const previous = h("button", { "aria-label": "Previous page", signal, click: turn(-1) }, "\u2039");
-  const next = h("button", { "aria-label": "Next page", signal, click: turn(1) }, "\u203a");
-  const position = h("output");
+/** A button for each class, or a list if there are many. */
+function classFilter(context: BrowseContext, labels: string[]) {
+  const { get, set, mirror, live, signal } = context;
+  const options: [string | null, string][] = [
+    [null, "Any class"],
+    ...labels.map((name): [string, string] => [name, name]),
+  ];
+  if (labels.join("").length <= MOST_BUTTONS) return segments(bind(context, "label"), "Predicted class", options);
+  const onChange = (): void => set({ label: options[select.selectedIndex][0] });
+  const elements = options.map(([, words]) => h("option", {}, words));
+  const properties = { "aria-label": "Predicted class", "data-trait": "label", disabled: !live };
+  const select = h("select", { ...properties, signal, change: onChange }, ...elements);
+  mirror(["label"], () => {
+    select.selectedIndex = options.findIndex(([name]) => name === get("label"));
+  });
+  return select;
+}
+
+/** The table of one page: a click on a heading sorts by it, a click on a row opens its text. */
+function table(context: BrowseContext) {
+  const { get, set, live, signal } = context;
+  const turn = (by: number) => turnPage(context, by);
+  const rows = tableRows(context, turn);
+  const headings = h("tr", { role: "row" });
+  const clear = h("button", { class: "nbsal-link", signal, click: () => set(NO_FILTERS) }, "Clear the filters");
+  const empty = h("p", { class: "nbsal-empty", hidden: true }, "No text matches. ", clear);
+  const onClick = (event: MouseEvent) => {
+    const column = closest(event, "button")?.dataset.column as Column | undefined;
+    if (!column) return;
+    const first = column === "confidence"; // the most confident come first
+    set({ sort: column, descending: get("sort") === column ? !get("descending") : first });
+  };
+  headings.addEventListener("click", onClick, { signal });
+  const cells = HEADINGS.map(([column, title]) => {
+    const arrow = h("span", { "aria-hidden": "true" });
+    const button = h("button", { "data-column": column, disabled: !live }, title, " ", arrow);
+    return { column, arrow, cell: h("th", { scope: "col", role: "columnheader" }, button) };
+  });
+  headings.append(...cells.map(({ cell }) => cell));
+  const room = h("div", { class: "nbsal-room", "aria-hidden": "true" });
+  cells[2].cell.append(room);
+  const drawHeadings = () => {
+    const sorted = ["prediction", "label"].includes(get("sort")) ? "confidence" : get("sort");
+    const direction = get("descending") ? "descending" : "ascending";
+    for (const { column, arrow, cell } of cells) {
+      cell.setAttribute("aria-sort", column === sorted ? direction : "none");
+      arrow.textContent = column !== sorted ? "" : direction === "ascending" ? "\u2191" : "\u2193";
+    }
+  };
+  const head = h("thead", { role: "rowgroup" }, headings);
+  const properties = { class: "nbsal-table", role: "table", "aria-label": "Texts" };
   return {
-    node: toolbar(previous, position, next),
-    draw({ page, pages, count }: TablePage) {
-      position.textContent = `${count}, page ${page + 1} of ${pages}`;
+    node: h("div", {}, h("table", properties, head, rows.node), empty),
+    row: rows.row,
+    drawOpened: rows.drawOpened,
+    draw(page: TablePage) {
+      drawHeadings();
+      room.replaceChildren(...page.labels.slice(0, 20).map((label) => widest(label, page.judged)));
+      rows.draw(page, colourScale(context), empty);
+    },
+  };
+}
+
+/** The widest content that a class may have in its column, which keeps its width while texts are explained. */
+const widest = (label: string, judged: boolean) =>
+  h(
+    "div",
+    { class: "nbsal-cell-prediction" },
+    h("span", {}, h("span", { class: "nbsal-name" }, label), ` ${formatPercent(1)}`),
+    judged && h("small", {}, `\u2717 labelled ${label}`),
+  );
+
+/** Go so many pages on; whether there is such a page. */
+function turnPage({ get, set, live }: BrowseContext, by: number) {
+  const { page = 0, pages = 1 } = get("_table");
+  const next = page + by;
+  if (!live || next < 0 || next >= pages) return false;
+  set({ page: next });
+  return true;
+}
+
+function pager(context: BrowseContext, notice: HTMLElement) {
+  const { live, signal } = context;
+  const button = (label: string, sign: string, by: number) =>
+    h("button", { class: "nbsal-button", "aria-label": label, signal, click: () => turnPage(context, by) }, sign);
+  const [previous, next] = [button("Previous page", "\u2039", -1), button("Next page", "\u203a", 1)];
+  const position = h("output");
+  const grow = h("span", { class: "nbsal-grow" });
+  return {
+    node: h(
+      "div",
+      { class: "nbsal-tools" },
+      previous,
+      position,
+      next,
+      notice,
+      grow,
+      displayMenu(context),
+      saveMenu(context),
+    ),
+    draw({ page, pages, position: words }: TablePage) {
+      position.textContent = words;
       previous.disabled = !live || page === 0;
       next.disabled = !live || page + 1 >= pages;
     },
   };
 }
 
-/** A filter by predicted class; classes become known as texts are explained. */
-function classFilter(context: BrowseContext) {
-  const node = h("span");
-  let drawn = "";
+/** While texts are explained, rows that are being read stay where they are until the reader asks for the new order. */
+function orderKeeper({ on, signal }: BrowseContext, draw: () => void) {
+  let drawn: TablePage | null = null;
+  let arranged = true; // the reader has sorted, filtered or turned the page since
+  const show = () => {
+    arranged = true;
+    draw();
+  };
+  const button = h("button", { class: "nbsal-link", signal, click: show }, "Put in order");
+  const node = h("span", { class: "nbsal-quiet", hidden: true }, "More texts were explained. ", button);
+  on([...ARRANGING], () => {
+    arranged = true;
+  });
+  /** Whether a page leaves every row where it is. */
+  const keepsRows = ({ rows }: TablePage, before: TablePage) =>
+    before.explained === before.total || before.rows.every(({ number }, i) => rows[i]?.number === number);
   return {
     node,
-    draw({ labels }: TablePage) {
-      if (JSON.stringify(labels) === drawn) return;
-      drawn = JSON.stringify(labels);
-      const options = [{ value: null, name: "All" }, ...labels.map((name) => ({ value: name, name }))];
-      node.replaceChildren(choice(bind(context, "label"), "Predicted class", () => options));
+    /** Whether a page may be drawn now. */
+    mayDraw(page: TablePage) {
+      const may = arranged || !drawn || page === drawn || keepsRows(page, drawn);
+      node.hidden = may;
+      if (may) [drawn, arranged] = [page, false];
+      return may;
     },
   };
 }
 
-/** A filter by a token or word. */
-function tokenFilter({ get, mirror, set, live, signal }: BrowseContext) {
-  const onInput = debounce(() => set({ token: input.value }), TYPING_DELAY, signal);
-  const properties = { type: "search", placeholder: "any", disabled: !live, "data-trait": "token" };
-  const input = h("input", { ...properties, signal, input: onInput, keydown: stopPropagation });
-  mirror(["token"], () => {
-    if (!input.matches(":focus")) input.value = get("token");
+/** Put the opened text beside the table, or under its row where there is no room for that. */
+function besideOrUnder(
+  { root, side, signal }: BrowseContext,
+  node: HTMLElement,
+  rowOf: (number: number) => HTMLElement | undefined,
+) {
+  const hint = h("p", { class: "nbsal-quiet" }, "Choose a text to read it here.");
+  const under = h("tr", { class: "nbsal-under", role: "row" }, h("td", { colspan: 4, role: "cell" }));
+  let opened: number | null = null;
+  let wide: boolean | null = null;
+  const place = () => {
+    const row = opened === null ? undefined : rowOf(opened);
+    const beside = wide || !row; // a text of another page stands below the table
+    if (beside || opened === null) under.remove();
+    else if (row?.nextElementSibling !== under) row?.after(under);
+    const target = beside || opened === null ? side : (under.firstElementChild as HTMLElement);
+    const content = opened === null ? hint : node;
+    if (content.parentElement !== target) target.replaceChildren(content);
+    if (target !== side) side.replaceChildren();
+    side.classList.toggle("nbsal-hint", opened === null);
+  };
+  const observer = new ResizeObserver(() => {
+    const now = root.clientWidth >= WIDE;
+    if (now === wide) return;
+    wide = now;
+    place();
   });
-  return h("label", {}, "Contains the word", input);
-}
-
-/** The text that is opened, with its scores. */
-function openedText(context: BrowseContext) {
-  const { get } = context;
-  const read = explanationReader(context);
-  const text = scoredText(context);
-  const layOut = layoutCache(() => "token", [text]);
-  const colours = legend();
-  const title = h("h4", { class: "nbsal-title" });
-  const node = h("div", {}, title, text.node, text.readout, colours.node);
-  return {
-    node,
-    draw() {
-      const explanation = read();
-      node.hidden = !explanation;
-      if (!explanation) return;
-      layOut(explanation);
-      const [row] = explanation.rows;
-      const { largest } = text.paint(row);
-      const negative = row.some((score) => score < 0);
-      colours.draw(largest, LINEAR, negative, specialTokens(explanation.tokens, row));
-      title.textContent = sanitize(`Text ${get("opened")}: ${explanation.caption}`);
-    },
+  observer.observe(root);
+  onAbort(signal, () => observer.disconnect());
+  return (number: number | null) => {
+    opened = number;
+    place();
   };
 }

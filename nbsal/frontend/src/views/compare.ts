@@ -1,84 +1,228 @@
-// Two explanations of one text on one scale, and their difference.
+// Two explanations of one text beside each other, the words with most weight in both, and their difference.
 
 import { bind, type Context } from "../context";
-import { colourScale, SHADING, scaleChoice, shadingControls, textEditor } from "../controls";
-import { h, liveRegion, toolbar } from "../dom";
-import { explainerControls, firstSide, type Side, secondSide } from "../explainer-controls";
-import { explanationReader, layoutCache } from "../explanation";
-import { formatScore } from "../format";
+import { colourScale, displayMenu, type Setting, SHADING, scaleSetting, segments } from "../display";
+import { consume, h } from "../dom";
+import { textEditor } from "../editor";
+import { firstSide, methodControls, type Side, secondSide, selectionButton, topSetting } from "../explainer-controls";
+import { type Explanation, explanationReader } from "../explanation";
+import { formatPercent, formatScore, plural } from "../format";
+import { phraseNodes } from "../headline";
 import { legend } from "../legend";
-import { largestOf, totals } from "../marks";
+import { largestOf, type Mark, marksOf, totals } from "../marks";
 import { mount } from "../mount";
 import { outcomes } from "../outcomes";
-import { type ScoredText, scoredText } from "../scored-text";
+import { badge, pairedDots } from "../paired-dots";
+import { type Readout, readoutLine } from "../readout";
+import { saveMenu } from "../save";
+import { scoredText } from "../scored-text";
 import type { CompareTraits } from "../traits";
 
-const NAMES = ["first", "second", "difference"];
-const DIFFERENCE = "Difference: orange where the first score is higher, blue and underlined where the second is";
+type CompareContext = Context<CompareTraits>;
 
-export default mount<CompareTraits>("compare", (context) => {
-  const { get, root, on } = context;
+const EMPTY = "Type a text; the answer appears here.";
+const UNWEIGHED = 0.0005; // share of the strongest below which a word has no weight
+
+export default /* @__PURE__ */ mount<CompareTraits>("compare", (context: CompareContext) => {
+  const { get, main, side, on, mirror } = context;
   const read = explanationReader(context);
-  const readout = liveRegion();
-  const texts = NAMES.map((name) => scoredText(context, `Tokens, ${name}`, readout));
-  const layOut = layoutCache(() => get("level"), texts);
-  scrollTogether(texts, context.signal);
-  const titles = NAMES.map(() => h("h4", { class: "nbsal-title" }));
-  const agreement = h("p", { class: "nbsal-agreement" });
-  const colours = legend();
-  const [first, second] = [firstSide(context), secondSide(context)];
-  const [firstDecision, secondDecision] = [outcomes(first), outcomes(second)];
+  const answer = h("p", { class: "nbsal-headline", "aria-live": "polite" });
+  const [compared, dots] = [pairOfTexts(context), pairedDots(context)];
+  const decision = decisions(context);
 
   const draw = () => {
     const explanation = read();
-    const other = get("_other");
-    if (!explanation || !other.caption) return;
-    const marks = layOut(explanation);
-    const maxima = explanation.rows.map((row) => largestOf(totals(marks, row)) || 1);
-    const separate = get("scale") === "own";
-    const shares = explanation.rows.map((row, i) =>
-      row.map((score) => score / (separate ? maxima[i] : Math.max(...maxima))),
-    );
-    const difference = shares[0].map((share, i) => share - shares[1][i]);
-    const scale = colourScale(context);
-    texts[0].paint(shares[0], scale, 1);
-    texts[1].paint(shares[1], scale, 1);
-    texts[2].paint(difference, { ...scale, signed: true }, 1);
-    titles[0].textContent = `First: ${explanation.caption}`;
-    titles[1].textContent = `Second: ${other.caption}`;
-    titles[2].textContent = DIFFERENCE;
-    const unit = separate ? "each explanation's largest score" : "the larger of the two largest scores";
-    colours.draw(1, scale, true, `share of ${unit} (${maxima.map(formatScore).join(" and ")})`);
-    agreement.textContent = get("_result").agreement ?? "";
-    firstDecision.draw(explanation);
-    secondDecision.draw(other);
+    const { sentences, heading } = get("_findings")[get("level")] ?? {};
+    if (!explanation || !sentences || !heading) return;
+    answer.replaceChildren(...phraseNodes(sentences[get("scale")]));
+    const { marks, words, shares } = compared.draw(explanation);
+    dots.draw(marks, words, shares, heading);
+    decision.draw(explanation);
   };
-  on(["_rev", "scale", ...SHADING], draw);
-
-  root.append(
-    textEditor(bind(context, "text")),
-    sideControls(context, "First", first, firstDecision.node),
-    sideControls(context, "Second", second, secondDecision.node),
-    toolbar(...shadingControls(context), scaleChoice(bind(context, "scale"), "One for each", "The same for both")),
-    agreement,
-    ...texts.flatMap((text, i) => [titles[i], text.node]),
-    readout,
-    colours.node,
-  );
+  mirror(["text"], () => {
+    if (!get("_tokens").parts) answer.replaceChildren([get("text")].flat().some(Boolean) ? "" : EMPTY);
+  });
+  on(["_rev", "scale", "difference", ...SHADING], draw);
+  main.append(answer, ...compared.nodes, decision.node, toolRow(context, compared.editButton));
+  side.append(dots.node);
   draw();
 });
 
-/** The controls of one explainer and the decision of its model. */
-const sideControls = (context: Context<CompareTraits>, name: string, side: Side, decision: HTMLElement) =>
-  h("fieldset", { class: "nbsal-side" }, h("legend", {}, name), toolbar(...explainerControls(context, side)), decision);
+/** The text as A and as B explains it, each under its method, and where they differ; with one readout for all. */
+function pairOfTexts(context: CompareContext) {
+  const { get, signal } = context;
+  let marks: Mark[] = [];
+  let laidOut: unknown[] = [];
+  let words: string[] = [];
+  let shares: number[][] = [[], []];
+  const readout = sharedReadout(() => ({ words, shares }));
+  const labels = ["The text as A explains it", "The text as B explains it", "Where A and B differ"];
+  const texts = labels.map((label) => scoredText(context, label, readout));
+  const edit = (parts: string[]) => {
+    for (const text of texts) text.edit(parts);
+  };
+  const editor = textEditor(bind(context, "text"), { ...texts[0], edit }, context.markStale);
+  const pages = [editor.page, ...texts.slice(1).map(({ node }) => h("div", { class: "nbsal-page" }, node))];
+  scrollTogether(pages, signal);
+  for (const { node } of texts.slice(1)) openWith(node, editor.button, signal);
+  const colours = legend();
+  const sides = [firstSide(context), secondSide(context)].map((of, i) =>
+    h(
+      "div",
+      { class: "nbsal-half" },
+      h("div", { class: "nbsal-who" }, badge("AB"[i]), ...methodControls(of)),
+      pages[i],
+    ),
+  );
+  const difference = h("div", { class: "nbsal-difference" }, differenceLegend(), pages[2]);
 
-/** Scroll all texts with the one that the user scrolls. */
-function scrollTogether(texts: ScoredText[], signal: AbortSignal) {
-  for (const { node } of texts) {
+  const layOut = (explanation: Explanation) => {
+    const level = get("level");
+    if (explanation.tokens === laidOut[0] && level === laidOut[1]) return;
+    laidOut = [explanation.tokens, level];
+    marks = marksOf(explanation.tokens, level);
+    for (const text of texts) text.layOut({ marks, parts: explanation.parts, answer: explanation.answer });
+  };
+  return {
+    nodes: [
+      h("div", { class: "nbsal-pair" }, ...sides),
+      difference,
+      h("div", { class: "nbsal-read" }, readout.node, colours.node),
+    ],
+    editButton: editor.button,
+    /** Draw both texts; return the words with the share that each has of the strongest. */
+    draw(explanation: Explanation) {
+      layOut(explanation);
+      const { rows, parts } = explanation;
+      const scale = colourScale(context);
+      const scores = rows.map((row) => totals(marks, row));
+      const strongest = scores.map(largestOf);
+      const largest = get("scale") === "own" ? strongest : strongest.map(() => Math.max(...strongest));
+      shares = scores.map((row, i) => row.map((score) => score / (largest[i] || 1)));
+      words = marks.map(({ part, start, end }) => parts[part].slice(start, end));
+      texts[0].paint(rows[0], scale, largest[0]);
+      texts[1].paint(rows[1], scale, largest[1]);
+      const apart = rows[0].map((score, i) => score / (largest[0] || 1) - rows[1][i] / (largest[1] || 1));
+      difference.hidden = !get("difference");
+      if (get("difference")) texts[2].paint(apart, { ...scale, signed: true }, 1);
+      const negative = shares.flat().some((share) => share < 0);
+      colours.draw(1, scale, negative, "");
+      const maxima = strongest.map((score, i) => `${"AB"[i]}: ${formatScore(score)}`);
+      colours.node.title = `The strongest word of each: ${maxima.join(", ")}`;
+      for (const page of pages) page.classList.toggle("nbsal-scrolls", texts[0].long());
+      editor.refresh();
+      return { marks, words, shares };
+    },
+  };
+}
+
+/** A readout that says what both give the word under the pointer or the selected words. */
+function sharedReadout(weights: () => { words: string[]; shares: number[][] }): Readout {
+  const readout = readoutLine();
+  return {
+    ...readout,
+    draw(ranked, surroundings) {
+      if (!ranked.length) return readout.draw(ranked, surroundings);
+      const { words, shares } = weights();
+      const ks = ranked.map(({ mark }) => mark);
+      const [first, last] = [words[ks[0]], words[ks[ks.length - 1]]];
+      const sums = shares.map((row) => ks.reduce((sum, k) => sum + row[k], 0));
+      const sides = sums.map((share, i) => `${"AB"[i]}: ${weight(share)}`).join(" \u00b7 ");
+      const several = ks.length > 1 ? `, ${plural(ks.length, "word")}` : "";
+      const name = h("b", {}, ks.length > 1 ? `${first} \u2026 ${last}` : first);
+      readout.node.replaceChildren(name, `${several} \u00b7 ${sides} of the strongest`);
+    },
+  };
+}
+
+const weight = (share: number) =>
+  Math.abs(share) <= UNWEIGHED
+    ? `no weight, ${formatPercent(0, 0)}`
+    : `${share < 0 ? "against" : "for"}, ${formatPercent(Math.abs(share), 0)}`;
+
+/** The classes: of one model once, of two models or targets for each. */
+function decisions(context: CompareContext) {
+  const [first, second] = [firstSide(context), secondSide(context)];
+  const both: Side = {
+    ...first,
+    target: { ...first.target, set: (target) => context.set({ target, other_target: target }) },
+  };
+  const [joint, ...separate] = [both, first, second].map(outcomes);
+  const rows = separate.map(({ node }, i) => h("div", { class: "nbsal-who" }, badge("AB"[i]), node));
+  return {
+    node: h("div", { class: "nbsal-decisions" }, joint.node, ...rows),
+    draw(explanation: Explanation) {
+      const other = context.get("_other");
+      if (!other.caption) return;
+      joint.draw(explanation);
+      separate[0].draw(explanation);
+      separate[1].draw(other);
+      const one = context.get("_result").same_model === true && explanation.target === other.target;
+      joint.node.hidden = !one || !explanation.probabilities.length;
+      for (const row of rows) row.hidden = one;
+    },
+  };
+}
+
+function toolRow(context: CompareContext, editButton: HTMLElement) {
+  const { ask, fail, live, signal } = context;
+  const onSwap = () => ask("swap").catch((error: Error) => fail(error.message));
+  const swap = h("button", { class: "nbsal-button", hidden: !live, signal, click: onSwap }, "Swap A and B");
+  const tops = [firstSide(context), secondSide(context)].map((of, i): Setting => {
+    const [label, ...controls] = topSetting(of);
+    return [`${"AB"[i]}: ${label}`, ...controls];
+  });
+  const settings: Setting[] = [
+    scaleSetting(bind(context, "scale"), "Each its own", "Shared"),
+    [
+      "Difference",
+      segments(bind(context, "difference"), "Difference", [
+        [false, "Hide"],
+        [true, "Show"],
+      ]),
+    ],
+    ...tops,
+  ];
+  return h(
+    "div",
+    { class: "nbsal-tools" },
+    editButton,
+    swap,
+    ...selectionButton(context, firstSide(context)),
+    h("span", { class: "nbsal-grow" }),
+    displayMenu(context, settings),
+    saveMenu(context),
+  );
+}
+
+const differenceLegend = () =>
+  h(
+    "span",
+    { class: "nbsal-legend" },
+    h("span", { class: "nbsal-word-against" }, "B higher"),
+    h("i", { class: "nbsal-ramp" }),
+    h("span", { class: "nbsal-word-for" }, "A higher"),
+  );
+
+/** Edit the text where it is shown a second time, too: by a double click or the key E. */
+function openWith(node: HTMLElement, button: HTMLElement, signal: AbortSignal) {
+  const open = () => button.click();
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key.toLowerCase() !== "e" || event.ctrlKey || event.metaKey || event.altKey) return;
+    open();
+    consume(event);
+  };
+  node.addEventListener("dblclick", open, { signal });
+  node.addEventListener("keydown", onKeyDown, { signal });
+}
+
+/** Scroll all texts with the one that the reader scrolls. */
+function scrollTogether(pages: HTMLElement[], signal: AbortSignal) {
+  for (const page of pages) {
     const onScroll = () => {
-      if (!node.matches(":hover, :focus")) return; // it follows another, or its layout is not complete yet
-      for (const text of texts) text.node.scrollTop = node.scrollTop;
+      if (!page.matches(":hover, :focus-within")) return; // it follows another, or its layout is not complete yet
+      for (const other of pages) other.scrollTop = page.scrollTop;
     };
-    node.addEventListener("scroll", onScroll, { signal });
+    page.addEventListener("scroll", onScroll, { signal });
   }
 }

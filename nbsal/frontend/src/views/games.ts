@@ -1,124 +1,256 @@
-// The hiding and revealing games: moving along a curve hides or reveals tokens, and the decision follows.
+// The hiding and revealing games: words are hidden or revealed one after the other, and the decision follows.
 
+import { beforeAfter } from "../before-after";
 import { lineChart } from "../chart";
-import { nearest, valueAt } from "../chart-geometry";
-import { LINEAR } from "../colour";
+import { nearest, ticks, valueAt } from "../chart-geometry";
 import { bind, type Context } from "../context";
-import { choice, textEditor } from "../controls";
-import { h, toolbar } from "../dom";
-import { explainerControls, firstSide } from "../explainer-controls";
-import { type Explanation, explanationReader, layoutCache } from "../explanation";
-import { capitalize } from "../format";
-import { largestOf, totals } from "../marks";
+import { SHADING, segments } from "../display";
+import { closest, consume, h } from "../dom";
+import { firstSide } from "../explainer-controls";
+import { type Explanation, explanationReader } from "../explanation";
+import { formatPercent, plural } from "../format";
+import { type Steps, stepPhrases, stepTag } from "../game-words";
+import { phraseNodes } from "../headline";
+import type { Mark } from "../marks";
 import { mount } from "../mount";
-import { outcomes } from "../outcomes";
-import { scoredText } from "../scored-text";
-import type { GamesTraits } from "../traits";
+import { player } from "../player";
+import { reading } from "../reading";
+import { saveMenu } from "../save";
+import type { Game, GamesTraits, PlayedGames } from "../traits";
 
-const GAMES = [
-  { value: "hiding" as const, name: "Hiding (a lower curve is better)" },
-  { value: "revealing" as const, name: "Revealing (a higher curve is better)" },
-];
+type GamesContext = Context<GamesTraits>;
 
-/** The curves of one game, a position on them, and the text at that step. */
-export function games(context: Context<GamesTraits>) {
-  const { get, on, set } = context;
-  const text = scoredText(context, "Remaining tokens");
-  const step = h("p", { class: "nbsal-step", "aria-live": "polite" });
-  const decision = outcomes(firstSide(context));
-  const chart = lineChart(context, (position) => set({ at: points()[position] }));
-  const layOut = layoutCache(() => get("level"), [text]);
-  let explanation: Explanation | null = null;
+/** What a step hides: words of one text, tokens of many. */
+type Noun = "word" | "token";
 
-  /** The number of tokens at each step; curves of many texts have numbered steps instead. */
-  const points = () => {
-    const played = get("_game");
-    return played.points ?? played.lines?.[get("game")][0].at.map((_, i) => i) ?? [];
-  };
+const VERBS = { hiding: "hidden", revealing: "revealed" };
+const CLASSES = 5; // listed beside the text
+
+/** The games on one text, once they are computed. */
+const playedGames = ({ get }: Pick<GamesContext, "get">): PlayedGames | null => {
+  const played = get("_game");
+  return played.points ? played : null;
+};
+
+/** The number of words at each step; curves of many texts have numbered steps instead. */
+function pointsOf({ get }: GamesContext): number[] {
+  const { points, lines } = get("_game");
+  return points ?? lines?.[get("game")][0].at.map((_, i) => i) ?? [0];
+}
+
+/** The step on display. */
+const positionOf = (context: GamesContext) => nearest(pointsOf(context), context.get("at"));
+
+const stepsOf = (played: PlayedGames, game: Game): Steps => ({
+  game,
+  points: played.points,
+  labels: played.labels,
+  outcomes: played.outcomes[game],
+  probable: played.probable,
+});
+
+/** The tokens that are hidden at the step on display. */
+export function hiddenTokens(context: GamesContext): Set<number> {
+  const played = playedGames(context);
+  if (!played) return new Set();
+  const count = played.points[positionOf(context)];
+  const words = context.get("game") === "hiding" ? played.order.slice(0, count) : played.order.slice(count);
+  return new Set(words.flat());
+}
+
+/** Strike through the hidden words of a text; they keep their room. */
+export function strikeHidden(text: HTMLElement, marks: Mark[], hidden: Set<number>) {
+  for (const span of text.querySelectorAll<HTMLElement>(".nbsal-mark")) {
+    const isHidden = marks[Number(span.dataset.mark)]?.tokens.some((i) => hidden.has(i)) ?? false;
+    if (span.classList.contains("nbsal-hidden") === isHidden) continue;
+    span.classList.toggle("nbsal-hidden", isHidden);
+    if (isHidden) span.setAttribute("aria-description", "hidden");
+    else span.removeAttribute("aria-description");
+  }
+}
+
+/** The curves of the game on display under what they show, and a position on them. */
+export function hidingPanel(context: GamesContext) {
+  const { get, set, on } = context;
+  const [finding, quantity] = [h("h3"), h("span")];
+  const chart = lineChart(context, (position) => set({ at: pointsOf(context)[position] }));
+  const header = h("header", {}, finding, quantity);
+  const node = h("section", { class: "nbsal-panel nbsal-evidence nbsal-hiding" }, header, chart.node, chart.legend);
   const draw = () => {
-    const played = get("_game");
-    node.hidden = !played.lines;
-    if (!played.lines) return;
-    const game = get("game");
-    const lines = played.lines[game];
-    const position = nearest(points(), get("at"));
-    const share = lines[0].at[position];
-    const { unit, probable = true } = played;
-    const verb = game === "hiding" ? "hidden" : "revealed";
-    const values = lines.map((line) => `${valueAt(line, share).toFixed(3)} (${line.name})`);
-    const count = played.points
-      ? `${played.points[position]} of ${played.order.length} tokens`
-      : `${Math.round(100 * share)}% of the tokens`;
-    const output = probable ? "Probability of" : "Model output for";
-    const quantity = played.points ? `${output} ${unit}` : capitalize(unit);
-    step.textContent = `${count} ${verb}. ${quantity}: ${values.join(", ")}`;
+    const { lines, findings, quantity: measured, band } = get("_game");
+    if (!lines) return; // what is shown is dim until the next result
+    const [game, position, played] = [get("game"), positionOf(context), playedGames(context)];
+    const curves = lines[game];
+    const share = curves[0].at[position];
+    finding.textContent = findings[game];
+    quantity.textContent = measured;
     chart.draw({
-      lines,
-      steps: lines[0].at,
+      lines: curves,
+      steps: curves[0].at,
       position,
-      value: lines[0].values[position],
-      probable,
-      xLabel: `Share of tokens ${verb}`,
-      yLabel: quantity,
-      bandLabel: played.points ? "Shaded: range of the random orders" : "Shaded: 95% intervals",
-      text: step.textContent,
+      probable: played?.probable ?? true,
+      halved: played?.probable === true && played.labels.length === 2,
+      ticks: played ? wordTicks(played.order.length) : SHARE_TICKS,
+      xLabel: played ? `words ${VERBS[game]}, strongest first` : `share of the tokens ${VERBS[game]}, strongest first`,
+      yLabel: measured,
+      bandLabel: band,
+      tag: played
+        ? stepTag(stepsOf(played, game), position, played.unit, curves[0].values[position])
+        : `${formatPercent(share, 0)} of the tokens`,
     });
-    if (!played.points || !explanation) return;
-    drawStep(explanation, new Set(played.order.slice(0, played.points[position])));
-    if (!probable) return;
-    const probabilities = played.outcomes[game][position];
-    decision.draw({
-      probabilities: probabilities.map((p, i) => [played.labels[i], p]),
-      prediction: played.labels[probabilities.indexOf(Math.max(...probabilities))],
-      target: get("_result").target ?? "",
-    });
+    drawMarks();
   };
-  /** The text with its hidden tokens struck through. */
-  const drawStep = (explanation: Explanation, moved: Set<number>) => {
-    const marks = layOut(explanation);
-    const [row] = explanation.rows;
-    const isHidden = (i: number) => moved.has(i) === (get("game") === "hiding");
-    const remaining = row.map((score, i) => (isHidden(i) ? 0 : score));
-    text.paint(remaining, LINEAR, largestOf(totals(marks, row)));
-    for (const span of text.node.querySelectorAll<HTMLElement>(".nbsal-mark")) {
-      const hidden = marks[Number(span.dataset.mark)].tokens.some(isHidden);
-      span.classList.toggle("nbsal-hidden", hidden);
-      if (hidden) span.setAttribute("aria-description", "hidden");
-      else span.removeAttribute("aria-description");
-    }
+  /** Mark the places of the selected words and of the one under the pointer in the order. */
+  const drawMarks = () => {
+    const { order } = get("_game");
+    const tokens = [...get("selection"), get("hover")];
+    const words = order?.flatMap((word, k) => (word.some((i) => tokens.includes(i)) ? [(k + 1) / order.length] : []));
+    chart.mark(words ?? []);
   };
-  on(["game", "at", "level"], draw);
-  const gameChoice = choice(bind(context, "game"), "Game", () => GAMES, true);
-  const node = h(
-    "div",
-    {},
-    toolbar(gameChoice),
-    chart.node,
-    chart.legend,
-    step,
-    decision.node,
-    text.node,
-    text.readout,
-  );
+  on(["game", "at"], draw);
+  on(["selection", "hover"], drawMarks);
   return {
     node,
-    draw(next: Explanation | null) {
-      explanation = next;
+    draw(_explanation: Explanation | null) {
       draw();
     },
   };
 }
 
-export default /* @__PURE__ */ mount<GamesTraits>("games", (context) => {
-  const { get, root, on } = context;
+const SHARE_TICKS = [0, 0.25, 0.5, 0.75, 1].map((share): [number, string] => [share, formatPercent(share, 0)]);
+const wordTicks = (count: number) =>
+  ticks(count).map((tick): [number, string] => [
+    tick / (count || 1),
+    tick === count ? plural(count, "word") : `${tick}`,
+  ]);
+
+const gameChoice = (context: GamesContext, noun: Noun) =>
+  segments(bind(context, "game"), "Game", [
+    ["hiding", `Hide ${noun}s`],
+    ["revealing", `Reveal ${noun}s`],
+  ]);
+
+const footnote = (game: Game, noun: Noun) =>
+  `the ${game === "hiding" ? "lower" : "higher"} the curve, the better the ${noun}s were chosen`;
+
+/** Play, the slider and Space anywhere in the view. */
+function gamePlayer(context: GamesContext) {
+  const { get, set, root, signal } = context;
+  const last = () => pointsOf(context).length - 1;
+  const controls = player(
+    {
+      position: () => positionOf(context),
+      last,
+      move: (position) => set({ at: pointsOf(context)[position] }),
+    },
+    signal,
+  );
+  const onSpace = (event: KeyboardEvent) => {
+    if (event.key !== " " || closest(event, "button, summary, textarea, select, input:not([type=range])")) return;
+    controls.toggle();
+    consume(event);
+  };
+  root.addEventListener("keydown", onSpace, { signal });
+  return {
+    node: controls.node,
+    draw() {
+      const points = pointsOf(context);
+      const verb = VERBS[get("game")];
+      controls.draw(`Words ${verb}`, `${points[positionOf(context)]} of ${points[last()]}`);
+    },
+  };
+}
+
+/** The games on one text: the headline, the text and the classes at the step on display. */
+function textGame(context: GamesContext) {
+  const { get, on, main, side, note } = context;
   const read = explanationReader(context);
-  const pane = games(context);
-  const draw = () => pane.draw(read());
-  on(["_rev"], draw);
-  if (get("method")) {
-    const controls = toolbar(...explainerControls(context));
-    root.append(textEditor(bind(context, "text")), controls);
-  }
-  root.append(pane.node);
+  const [text, panel, controls] = [reading(context), hidingPanel(context), gamePlayer(context)];
+  const classes = beforeAfter(firstSide(context));
+  let explanation: Explanation | null = null;
+  let marks: Mark[] = [];
+
+  const drawStep = () => {
+    const played = playedGames(context);
+    note(footnote(get("game"), "word"));
+    if (!played || !explanation) return; // what is shown is dim until the next result
+    const [position, game] = [positionOf(context), get("game")];
+    const steps = stepsOf(played, game);
+    strikeHidden(text.text.node, marks, hiddenTokens(context));
+    if (game === "revealing" || position > 0) text.answer.replaceChildren(...phraseNodes(stepPhrases(steps, position)));
+    text.text.readout.setHint(hint(played, position, explanation));
+    classes.node.hidden = !played.probable;
+    if (played.probable) classes.draw(changes(steps, position), get("_result").target ?? "");
+    controls.draw();
+  };
+  const hint = (played: PlayedGames, position: number, { tokens, parts }: Explanation): (Node | string)[] => {
+    const name = (k: number) => {
+      const [first, last] = [tokens[played.order[k][0]], tokens[played.order[k].at(-1) ?? 0]];
+      return h("b", {}, parts[first.part].slice(first.start, last.end));
+    };
+    const [count, total] = [played.points[position], played.order.length];
+    const verb = get("game") === "hiding" ? "Hidden" : "Revealed";
+    const before = count ? [`${verb} last: `, name(count - 1)] : [];
+    const next = count < total ? [count ? " \u00b7 next: " : "Next: ", name(count)] : [];
+    return [...before, ...next];
+  };
+  const draw = () => {
+    explanation = read();
+    if (explanation) ({ marks } = text.draw(explanation, explanation.rows[0]));
+    panel.draw(explanation);
+    drawStep();
+  };
+  on(["_rev", ...SHADING], draw);
+  on(["game", "at"], () => {
+    const back = get("game") === "hiding" && positionOf(context) === 0;
+    if (back) draw();
+    else drawStep();
+  });
+  controls.draw();
+  controls.node.append(gameChoice(context, "word"));
+  const [answer, map, page, line] = text.nodes;
+  main.append(answer, map, page, line, controls.node, classes.node, text.tools);
+  side.append(panel.node);
   draw();
+}
+
+/** The classes to compare with the start of a game: the likeliest ones at any step. */
+function changes({ labels, outcomes, game }: Steps, position: number) {
+  const whole = game === "hiding" ? 0 : outcomes.length - 1;
+  const most = labels.map((_, k) => Math.max(...outcomes.map((outcome) => outcome[k])));
+  const listed = labels
+    .map((_, k) => k)
+    .sort((a, b) => most[b] - most[a])
+    .slice(0, CLASSES)
+    .sort((a, b) => outcomes[whole][b] - outcomes[whole][a]);
+  return listed.map((k) => ({ name: labels[k], before: outcomes[whole][k], now: outcomes[position][k] }));
+}
+
+/** The curves of many texts: no text, every curve has a name and values at the position. */
+function corpusGame(context: GamesContext) {
+  const { get, on, main, side, note } = context;
+  const panel = hidingPanel(context);
+  panel.node.classList.add("nbsal-corpus-curves");
+  side.remove();
+  const answer = h("p", { class: "nbsal-headline", "aria-live": "polite" });
+  const draw = () => {
+    const { lines } = get("_game");
+    if (!lines) return;
+    const game = get("game");
+    const share = lines[game][0].at[positionOf(context)];
+    const values = lines[game].map((line) => `${line.name} ${formatPercent(valueAt(line, share), 0)}`);
+    answer.textContent = `With ${formatPercent(share, 0)} of the tokens ${VERBS[game]}: ${values.join(", ")}.`;
+    note(footnote(game, "token"));
+    panel.draw(null);
+  };
+  on(["_rev", "game", "at"], draw);
+  const tools = h("div", { class: "nbsal-tools" }, gameChoice(context, "token"), h("span", { class: "nbsal-grow" }));
+  tools.append(saveMenu(context));
+  main.append(answer, panel.node, tools);
+  draw();
+}
+
+export default /* @__PURE__ */ mount<GamesTraits>("games", (context) => {
+  if (context.get("method")) textGame(context);
+  else corpusGame(context);
 });

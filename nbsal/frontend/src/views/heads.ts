@@ -1,62 +1,72 @@
-// A grid of attention heads, switched on and off by a click, and the attention of one of them.
+// The attention heads of a model: what each follows, where it looks, and what the decision is without some of them.
 
-import { attentionPane } from "../attention";
-import { LINEAR } from "../colour";
-import { bind, type Context } from "../context";
-import { choice, slider, textEditor } from "../controls";
-import { h, toolbar } from "../dom";
-import { explainerControls, firstSide } from "../explainer-controls";
-import { type Explanation, explanationReader, layoutCache, specialTokens } from "../explanation";
-import { headGrid } from "../head-grid";
-import { legend } from "../legend";
+import { attentionPanel } from "../attention";
+import { beforeAfter } from "../before-after";
+import type { Context } from "../context";
+import { SHADING } from "../display";
+import { h } from "../dom";
+import { firstSide } from "../explainer-controls";
+import { type Explanation, explanationReader } from "../explanation";
+import { headControls, methodHint } from "../head-controls";
+import { headGrid, headSwitches, headsAct } from "../head-grid";
+import { changesOf, headsOffOf } from "../head-words";
 import { mount } from "../mount";
-import { outcomes } from "../outcomes";
-import { scoredText } from "../scored-text";
+import { reading } from "../reading";
+import { saveMenu } from "../save";
 import type { HeadsTraits } from "../traits";
+import { undo } from "../undo";
 
-const KINDS = [
-  { value: "both" as const, name: "All heads in the mask" },
-  { value: "syntactic" as const, name: "Syntactic" },
-  { value: "positional" as const, name: "Positional" },
-  { value: "none" as const, name: "None" },
+type HeadsContext = Context<HeadsTraits>;
+
+const NOT_STUDIED = "What these heads follow is not recorded for this model. Count it in Python:";
+const HOW_TO_STUDY = "study = nbsal.heads.study(subject, parses)";
+const KEYS: [string, string][] = [
+  ["syntactic", "follows syntax"],
+  ["positional", "looks at a fixed place"],
+  ["none", "no known pattern"],
+  ["off", "off"],
 ];
-const LETTERS =
-  "S: syntactic, P: positional, B: syntactic and positional, U: in the mask, role not recorded; shaded: on";
-const RANGE = { min: 0, max: 1, step: 0.05 };
-const SYNTAX_TITLE =
-  "Select heads whose strongest attention follows a syntactic relation in at least this share of its cases";
-const POSITION_TITLE =
-  "Select heads whose strongest attention goes to the same offset in at least this share of positions";
+/** What Undo takes back. */
+export const UNDONE = ["text", "method", "target", "kind", "synt", "pos", "toggled"] as const;
+export const SWITCHES = ["kind", "synt", "pos", "toggled"] as const;
 
-/** The heads with their controls, and the attention of the selected one. */
-export function heads(context: Context<HeadsTraits>) {
-  const { get, on, set, live, signal } = context;
-  const grid = headGrid(context);
-  const attention = attentionPane(context);
-  const reset = h("button", { signal, click: () => set({ toggled: [] }) }, "Reset");
-  const thresholds = [
-    slider(bind(context, "synt"), "Syntax threshold", { ...RANGE, title: SYNTAX_TITLE }),
-    slider(bind(context, "pos"), "Position threshold", { ...RANGE, title: POSITION_TITLE }),
-  ];
-  const draw = () => {
-    for (const control of thresholds) control.hidden = !get("_heads").studied;
-    reset.disabled = !live || !get("toggled").length;
-    grid.draw();
-  };
-  on(["toggled"], draw);
-  on(["head"], grid.draw);
-  const kind = choice(bind(context, "kind"), "Heads switched on", () => KINDS);
-  const node = h(
-    "div",
-    {},
-    toolbar(kind, ...thresholds, reset),
+/** The grid of heads with its controls, and the attention of the chosen one. */
+function headsParts(context: HeadsContext) {
+  const { get, on } = context;
+  const switches = headSwitches(context);
+  const grid = headGrid(context, switches);
+  const controls = headControls(context, switches.count);
+  const attention = attentionPanel(context, switches);
+  const [finding, count] = [h("h3"), h("span")];
+  const hint = methodHint(context);
+  const study = h("p", { class: "nbsal-hint" }, NOT_STUDIED, " ", h("code", {}, HOW_TO_STUDY));
+  const keys = KEYS.map(([kind, words]) => h("span", {}, h("i", { class: `nbsal-switch nbsal-${kind}` }), words));
+  const section = h(
+    "section",
+    { class: "nbsal-panel nbsal-heads-panel" },
+    h("header", {}, finding, count),
+    hint,
+    study,
     grid.node,
     grid.readout,
-    h("div", { class: "nbsal-legend" }, h("span", { class: "nbsal-note" }, LETTERS)),
-    attention.node,
+    h("div", { class: "nbsal-keys" }, ...keys),
+    controls.node,
   );
+  const draw = () => {
+    const { finding: words = "Heads", named, studied } = get("_heads");
+    const { off, total } = switches.count();
+    finding.textContent = words;
+    count.textContent = total ? `${total - off} of ${total} heads on` : "";
+    hint.hidden = headsAct(context);
+    study.hidden = named !== false || studied === true;
+    grid.draw();
+    controls.draw();
+    attention.drawTools();
+  };
+  on([...SWITCHES, "head", "method"], draw);
   return {
-    node,
+    grid: section,
+    attention: attention.node,
     draw(explanation: Explanation | null) {
       draw();
       attention.draw(explanation);
@@ -64,28 +74,67 @@ export function heads(context: Context<HeadsTraits>) {
   };
 }
 
-export default /* @__PURE__ */ mount<HeadsTraits>("heads", (context) => {
-  const { get, root, on } = context;
-  const side = firstSide(context);
+/** The heads as one panel of another view. */
+export function headsPanel(context: HeadsContext) {
+  const parts = headsParts(context);
+  const outcomes = beforeAfter(firstSide(context));
+  parts.grid.querySelector("header")?.after(outcomes.node);
+  parts.grid.append(parts.attention);
+  return {
+    node: parts.grid,
+    draw(explanation: Explanation | null) {
+      parts.draw(explanation);
+      const effect = context.get("_effect");
+      if (explanation) outcomes.draw(changesOf(explanation, effect), explanation.target);
+      outcomes.node.hidden = !effect.without?.probabilities.length;
+    },
+  };
+}
+
+/** A mask or study without a text: the grid alone. */
+function gridOnly(context: HeadsContext) {
+  const parts = headsParts(context);
+  const button = undo(context, [...SWITCHES]);
+  parts.grid.querySelector(".nbsal-head-tools")?.append(button, h("span", { class: "nbsal-grow" }), saveMenu(context));
+  const draw = () => parts.draw(null);
+  context.on(["_rev"], draw);
+  context.main.append(parts.grid);
+  draw();
+}
+
+function headsOfText(context: HeadsContext) {
+  const { get, main, side, on } = context;
   const read = explanationReader(context);
-  const text = scoredText(context);
-  const layOut = layoutCache(() => get("level"), [text]);
-  const [colours, decision, pane] = [legend(), outcomes(side), heads(context)];
+  const parts = headsParts(context);
+  const outcomes = beforeAfter(firstSide(context));
+  /** The map depends on neither the switches nor the class: it stays in full ink while they change. */
+  const keep = (holds: boolean) => parts.attention.classList.toggle("nbsal-holds", holds);
+  const markStale = () => {
+    context.markStale();
+    keep(false);
+  };
+  const text = reading({ ...context, markStale });
+  const button = undo(context, [...UNDONE]);
   const draw = () => {
     const explanation = read();
-    pane.draw(explanation);
+    parts.draw(explanation);
     if (!explanation) return;
-    layOut(explanation);
-    const [row] = explanation.rows;
-    const { largest } = text.paint(row);
-    colours.draw(largest, LINEAR, false, specialTokens(explanation.tokens, row));
-    decision.draw(explanation);
+    const effect = get("_effect");
+    text.draw(explanation, explanation.rows[0], undefined, headsOffOf(effect, explanation));
+    outcomes.draw(changesOf(explanation, effect), explanation.target);
+    outcomes.node.hidden = !explanation.probabilities.length;
   };
-  on(["_rev"], draw);
-  if (side.method.get()) {
-    const controls = toolbar(...explainerControls(context, side, false));
-    root.append(textEditor(bind(context, "text")), controls, decision.node, text.node, text.readout, colours.node);
-  }
-  root.append(pane.node);
+  on(["_rev", ...SHADING], draw);
+  on(["text"], () => keep(false));
+  on(["method", "target", ...SWITCHES], () => keep(true));
+  parts.grid.querySelector(".nbsal-head-tools")?.append(button);
+  const nodes = text.nodes.filter((node) => !node.classList.contains("nbsal-classes") && node !== text.tools);
+  main.append(...nodes, outcomes.node, parts.grid, text.tools);
+  side.append(parts.attention);
   draw();
+}
+
+export default /* @__PURE__ */ mount<HeadsTraits>("heads", (context) => {
+  if (context.get("method")) headsOfText(context);
+  else gridOnly(context);
 });

@@ -1,90 +1,122 @@
-// A heatmap of layers by tokens; selecting a row selects the layer, whose text is shown below.
+// A text at one layer, and beside it every layer by words; walking the layers paints the text at once.
 
 import { shade } from "../colour";
 import { bind, type Context } from "../context";
-import { colourScale, SHADING, scaleChoice, shadingControls, textEditor } from "../controls";
-import { toolbar } from "../dom";
-import { explainerControls, firstSide } from "../explainer-controls";
-import { type Explanation, explanationReader, layoutCache, specialTokens } from "../explanation";
-import { formatScore } from "../format";
-import { type Cells, heatmap } from "../heatmap";
-import { legend } from "../legend";
-import { largestOf, type Mark, marksOf, totals } from "../marks";
+import { colourScale, SHADING, scaleSetting } from "../display";
+import { h } from "../dom";
+import { type Explanation, explanationReader } from "../explanation";
+import { heatmap } from "../heatmap";
+import { cellWords, layerName, layersFinding } from "../layer-words";
+import { largestOf, type Mark, marksOf, ranks, totals } from "../marks";
 import { mount } from "../mount";
-import { outcomes } from "../outcomes";
-import { hoverSender, scoredText } from "../scored-text";
+import { reading } from "../reading";
+import { hoverSender } from "../scored-text";
 import type { LayersTraits } from "../traits";
 
-/** The heatmap and the choice of its colour scale. */
-export function layers(context: Context<LayersTraits>) {
-  const { get, set } = context;
+const HINT = "Point at a cell to see its weight. Up and down go through the layers.";
+
+/** Every layer by words. Its `draw` takes an explanation with a row of scores for each layer. */
+export function layersPanel(context: Context<LayersTraits>) {
+  const { get, set, on } = context;
+  let explanation: Explanation | null = null;
   let marks: Mark[] = [];
+  let maxima: number[] = [];
+  let describe = (_row: number, _column: number): (Node | string)[] => [];
   const hover = hoverSender(context);
-  const grid = heatmap(context, "Layers by tokens", {
+  const finding = h("h3");
+  const note = h("span");
+  const readout = h("div", { class: "nbsal-readout", "aria-live": "polite" }, HINT);
+  const grid = heatmap(context, "Layers by words", {
     selectRow: (layer) => set({ layer }),
-    selectColumn: (k) => set({ selection: marks[k].tokens }),
-    hoverColumn: (k) => hover(k === null ? null : marks[k].tokens[0]),
+    selectColumn: (k) => set({ selection: k === null || isSelected(k) ? [] : marks[k].tokens }),
+    point: (cell) => {
+      hover(cell && marks[cell.column].tokens[0]);
+      readout.replaceChildren(...(cell && cell.row >= 0 ? describe(cell.row, cell.column) : [HINT]));
+    },
   });
+  const node = h(
+    "section",
+    { class: "nbsal-panel nbsal-evidence nbsal-layers-panel" },
+    h("header", {}, finding, note),
+    grid.node,
+    readout,
+  );
+
+  const isSelected = (k: number) => JSON.stringify(get("selection")) === JSON.stringify(marks[k].tokens);
+  /** The layer on display. */
+  const chosen = () => Math.min(get("layer") ?? maxima.length - 1, maxima.length - 1);
+  /** The score that has full colour in a layer. */
+  const top = (layer: number) => (get("scale") === "own" ? maxima[layer] : Math.max(...maxima));
+
+  const drawState = () => {
+    if (!explanation) return;
+    const at = (position: number) => marks.findIndex(({ tokens }) => tokens.includes(position));
+    const pointed = get("hover");
+    grid.mark(chosen(), new Set(get("selection").map(at)), pointed === null ? null : at(pointed));
+  };
+  const draw = () => {
+    if (!explanation) return;
+    const { tokens, parts } = explanation;
+    const noun = get("level");
+    marks = marksOf(tokens, noun);
+    const rows = explanation.rows.map((row) => totals(marks, row));
+    maxima = rows.map(largestOf);
+    const columns = marks.map(({ part, start, end }) => parts[part].slice(start, end));
+    const scale = colourScale(context);
+    const words = (row: number, k: number) => cellWords(row, rows[row][k], maxima[row], noun);
+    describe = (row, k) => [h("b", {}, columns[k]), ` · ${words(row, k)}`];
+    grid.node.setAttribute("aria-label", `Layers by ${noun}s`);
+    grid.draw({
+      rows: rows.map((_, layer) => layerName(layer)),
+      columns,
+      groups: marks.flatMap(({ part }, k) => (k > 0 && part !== marks[k - 1].part ? [k] : [])),
+      shade: (row, k) => shade(rows[row][k], top(row), scale),
+      describe: ({ row, column }) => `${columns[column]} · ${words(row, column)}`,
+      ranked: (row) => {
+        const order: number[] = [];
+        for (const [k, rank] of ranks(rows[row].map(Math.abs)).entries()) order[rank - 1] = k;
+        return order;
+      },
+    });
+    const [word, rest] = layersFinding(rows, columns, noun);
+    finding.replaceChildren(word && h("em", {}, word), rest);
+    note.textContent = get("scale") === "own" ? "each layer on its own scale" : "one scale for all layers";
+    drawState();
+  };
+  on(["scale", ...SHADING], draw);
+  on(["layer", "selection", "hover"], drawState);
+
   return {
-    grid,
-    scale: scaleChoice(bind(context, "scale"), "One for each layer", "The same for all layers"),
-    /** Draw the scores of every layer; return the selected layer, its scores, and the score that has full colour. */
-    draw({ tokens, parts }: Explanation, layerScores: Float64Array[]) {
-      marks = marksOf(tokens, get("level"));
-      const layer = Math.min(get("layer") ?? layerScores.length - 1, layerScores.length - 1);
-      const rows = layerScores.map((row) => totals(marks, row));
-      const maxima = rows.map(largestOf);
-      const overall = Math.max(...maxima);
-      const top = (row: number) => (get("scale") === "own" ? maxima[row] : overall);
-      const columns = marks.map((mark) => parts[mark.part].slice(mark.start, mark.end));
-      const scale = colourScale(context);
-      const cells: Cells = {
-        rows: rows.map((_, row) => `Layer ${row}`),
-        columns,
-        shade: (row, k) => shade(rows[row][k], top(row), scale),
-        describe: (row, k) =>
-          `Layer ${row}, ${columns[k]}: ${formatScore(rows[row][k])} (layer maximum ${formatScore(maxima[row])})`,
-      };
-      const selection = new Set(get("selection"));
-      const selected = marks.flatMap((mark, k) => (mark.tokens.some((i) => selection.has(i)) ? [k] : []));
-      grid.draw(cells, layer, new Set(selected));
-      return { layer, scores: rows[layer], top: top(layer) };
+    node,
+    /** The layer on display and the score with full colour in it. */
+    shown: () => ({ layer: chosen(), top: top(chosen()) }),
+    draw(next: Explanation | null) {
+      explanation = next ?? explanation;
+      draw();
     },
   };
 }
 
 export default /* @__PURE__ */ mount<LayersTraits>("layers", (context) => {
-  const { get, root, on } = context;
-  const side = firstSide(context);
+  const { main, side, on } = context;
   const read = explanationReader(context);
-  const text = scoredText(context);
-  const layOut = layoutCache(() => get("level"), [text]);
-  const [colours, decision, pane] = [legend(), outcomes(side), layers(context)];
-
-  const draw = () => {
-    const explanation = read();
+  const scale = scaleSetting(bind(context, "scale"), "Each layer its own", "One for all");
+  const [text, panel] = [reading(context, [scale]), layersPanel(context)];
+  let explanation: Explanation | null = null;
+  const paint = () => {
     if (!explanation) return;
-    layOut(explanation);
-    const { layer, scores, top } = pane.draw(explanation, explanation.rows);
-    const scale = colourScale(context);
-    text.paint(explanation.rows[layer], scale, top);
-    const negative = scores.some((score) => score < 0);
-    const special = specialTokens(explanation.tokens, explanation.rows[layer]);
-    colours.draw(top, scale, negative, `layer ${layer}`, special);
-    decision.draw(explanation);
+    const { layer, top } = panel.shown();
+    text.draw(explanation, explanation.rows[layer], top);
   };
-  on(["_rev", "layer", "selection", "scale", ...SHADING], draw);
-
-  root.append(
-    textEditor(bind(context, "text")),
-    toolbar(...explainerControls(context, side, false)),
-    decision.node,
-    toolbar(...shadingControls(context), pane.scale),
-    pane.grid.node,
-    pane.grid.readout,
-    text.node,
-    text.readout,
-    colours.node,
-  );
+  const draw = () => {
+    explanation = read();
+    if (!explanation) return;
+    panel.draw(explanation);
+    paint();
+  };
+  on(["_rev"], draw);
+  on(["layer", "scale", ...SHADING], paint);
+  main.append(...text.nodes);
+  side.append(panel.node);
   draw();
 });

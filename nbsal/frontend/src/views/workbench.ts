@@ -1,119 +1,135 @@
-// A text and below it its layers, its heads or its games, all with one selection.
+// A text and what explains it; beside it its layers, its hiding curve and its heads, which unfold, with one selection.
 
-import type { Context } from "../context";
-import { SHADING } from "../controls";
+import { bind, type Context } from "../context";
 import { rowsOf } from "../decode";
-import { consume, h, toolbar, uniqueId } from "../dom";
+import { SHADING, scaleSetting } from "../display";
+import { h } from "../dom";
 import { type Explanation, explanationReader } from "../explanation";
+import { fold, watchSight } from "../fold";
+import { headsAct } from "../head-grid";
+import { headsOffOf } from "../head-words";
+import type { Mark } from "../marks";
 import { mount } from "../mount";
+import { ranking } from "../ranking";
+import { reading } from "../reading";
 import type { WorkbenchTraits } from "../traits";
-import { games } from "./games";
-import { heads } from "./heads";
-import { highlight } from "./highlight";
-import { layers } from "./layers";
+import { undo } from "../undo";
+import { hiddenTokens, hidingPanel, strikeHidden } from "./games";
+import { headsPanel, SWITCHES, UNDONE } from "./heads";
+import { layersPanel } from "./layers";
 
 type WorkbenchContext = Context<WorkbenchTraits>;
-type PaneName = WorkbenchTraits["pane"];
 
-interface Pane {
-  node: HTMLElement;
-  draw(explanation: Explanation | null): void;
+/** The scores of every layer of the explained text, or null. */
+function layerRows({ get }: WorkbenchContext, explanation: Explanation | null): Float64Array[] | null {
+  const { scores } = get("_layers");
+  if (!scores || !explanation) return null;
+  const rows = rowsOf(scores, explanation.tokens.length);
+  return rows.length === get("_choices").depth + 1 ? rows : null;
 }
 
-const TABS: [PaneName, string][] = [
-  ["layers", "Layers"],
-  ["heads", "Heads"],
-  ["games", "Games"],
-];
+function workbenchFolds(context: WorkbenchContext, explanation: () => Explanation | null) {
+  const { get, set, live, signal } = context;
+  const layers = layersPanel(context);
+  const allLayers = {
+    node: layers.node,
+    draw(next: Explanation | null) {
+      const rows = layerRows(context, next);
+      if (next && rows) layers.draw({ ...next, rows });
+    },
+  };
+  const noLayers = () => {
+    const { why } = get("_layers");
+    const { methods } = get("_choices");
+    const current = methods.find(({ name }) => name === get("method"));
+    const other = methods.find(({ layered, unavailable, group }) => layered && !unavailable && group === "recommended");
+    if (!why || !live || !other || current?.layered) return why ? [why] : [];
+    const choose = () => set({ method: other.name });
+    return [why, " \u00b7 ", h("button", { class: "nbsal-link", signal, click: choose }, `Use ${other.label}`)];
+  };
+  const folds = [
+    fold(context, {
+      name: "layers",
+      title: "Layers by words",
+      panel: allLayers,
+      computed: () => layerRows(context, explanation()) !== null,
+      reason: noLayers,
+    }),
+    fold(context, {
+      name: "games",
+      title: "Hiding words, strongest first",
+      panel: hidingPanel(context),
+      computed: () => Boolean(get("_game").lines),
+      reason: () => [get("_no_games")].filter(Boolean),
+    }),
+    fold(context, {
+      name: "heads",
+      title: "Heads",
+      panel: headsPanel(context),
+      computed: () => Boolean(get("_heads").kinds),
+      reason: () => [],
+    }),
+  ];
+  return { folds, layers };
+}
 
 export default mount<WorkbenchTraits>("workbench", (context) => {
-  const { get, root, on } = context;
-  const top = highlight(context);
+  const { get, main, side, on } = context;
   const read = explanationReader(context);
-  const panes: Record<PaneName, Pane> = {
-    layers: layersPane(context),
-    heads: headsPane(context),
-    games: games(context),
+  let explanation: Explanation | null = null;
+  let marks: Mark[] = [];
+  const { folds, layers } = workbenchFolds(context, () => explanation);
+
+  const setCurrent = (current: boolean, names: string[] = ["text", "layers", "games", "heads"]) => {
+    if (names.includes("text")) main.classList.toggle("nbsal-current", current);
+    for (const panel of folds) if (names.includes(panel.name)) panel.setCurrent(current);
   };
-  const tabs = tabList(context, panes);
+  const markStale = () => {
+    context.markStale();
+    setCurrent(false);
+  };
+  const scale = scaleSetting(bind(context, "scale"), "Each layer its own", "One for all");
+  const [text, words] = [reading({ ...context, markStale }, [scale]), ranking(context)];
+
+  const strike = () => {
+    const hidden = get("panels").includes("games") ? hiddenTokens(context) : new Set<number>();
+    strikeHidden(text.text.node, marks, hidden);
+  };
+  /** The scores on display: those of a layer that was just chosen are among those of all layers. */
+  const drawText = () => {
+    if (!explanation) return;
+    const rows = get("layer") === explanation.layer ? null : layerRows(context, explanation);
+    const row = rows?.[get("layer") ?? -1] ?? explanation.rows[0];
+    const top = get("scale") === "shared" && layerRows(context, explanation) ? layers.shown().top : undefined;
+    const drawn = text.draw(explanation, row, top, headsOffOf(get("_effect"), explanation));
+    marks = drawn.marks;
+    words.draw(drawn.marks, drawn.words, explanation.unit);
+    strike();
+  };
+  const drawPanels = () => {
+    for (const panel of folds) panel.draw(explanation);
+  };
   const draw = () => {
-    tabs.draw();
-    panes[get("pane")].draw(read());
+    explanation = read();
+    drawPanels();
+    drawText();
+    setCurrent(explanation?.parts.join("\n") === [get("text")].flat().join("\n"));
   };
-  on(["_rev", "pane"], draw);
-  on(["layer", "selection", "scale", ...SHADING], () => {
-    if (get("pane") === "layers") panes.layers.draw(read());
+  on(["_rev"], draw);
+  on(["panels"], drawPanels);
+  on([...SHADING, "scale"], drawText);
+  on(["text", "method", "target", "tau"], () => setCurrent(false));
+  on([...SWITCHES], () => headsAct(context) && setCurrent(false, ["text", "games"]));
+  on(["layer"], () => {
+    drawText();
+    setCurrent(layerRows(context, explanation) !== null, ["text"]);
+    setCurrent(false, ["games"]);
   });
-  root.append(...top.nodes, tabs.node, ...tabs.panels);
-  top.draw();
+  on(["at", "game", "panels"], strike);
+
+  text.tools.querySelector(".nbsal-grow")?.before(undo(context, [...UNDONE, "layer"]));
+  main.append(...text.nodes, words.node);
+  side.append(...folds.map(({ node }) => node));
   draw();
+  watchSight(context, folds);
 });
-
-/** The heatmap of layers; its text is the one above. */
-function layersPane(context: WorkbenchContext): Pane {
-  const pane = layers(context);
-  const reason = h("p");
-  const controls = toolbar(pane.scale);
-  const grid = h("div", {}, controls, pane.grid.node, pane.grid.readout);
-  return {
-    node: h("div", {}, reason, grid),
-    draw(explanation) {
-      const { scores, scales, why = "" } = context.get("_layers");
-      reason.textContent = why;
-      grid.hidden = true;
-      if (!explanation || !scores || !scales) return;
-      if (scores.byteLength !== 2 * scales.length * explanation.tokens.length) return; // of another text
-      grid.hidden = false;
-      pane.draw(explanation, rowsOf(scores, scales));
-    },
-  };
-}
-
-/** The heads; only Mask-LRP takes them into account. */
-function headsPane(context: WorkbenchContext): Pane {
-  const { get, set, live, signal } = context;
-  const pane = heads(context);
-  const button = h("button", { disabled: !live, signal, click: () => set({ method: "mask-lrp" }) }, "Use mask-lrp");
-  const note = h("p", {}, "Switching heads changes the scores only with the mask-lrp methods. ", button);
-  return {
-    node: h("div", {}, note, pane.node),
-    draw(explanation) {
-      note.hidden = get("method").startsWith("mask-lrp");
-      if (get("_heads").kinds) pane.draw(explanation);
-    },
-  };
-}
-
-function tabList({ get, set, signal }: WorkbenchContext, panes: Record<PaneName, Pane>) {
-  const uid = uniqueId();
-  const names = TABS.map(([name]) => name);
-  const panels = names.map((name) => {
-    const labelled = { role: "tabpanel", id: `${uid}-${name}-panel`, "aria-labelledby": `${uid}-${name}` };
-    return h("div", labelled, panes[name].node);
-  });
-  const buttons = TABS.map(([name, label]) => {
-    const properties = { role: "tab", id: `${uid}-${name}`, "aria-controls": `${uid}-${name}-panel` };
-    return h("button", { ...properties, signal, click: () => set({ pane: name }) }, label);
-  });
-  const onKeyDown = (event: KeyboardEvent) => {
-    const direction = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!direction) return;
-    const next = (names.indexOf(get("pane")) + direction + names.length) % names.length;
-    set({ pane: names[next] });
-    buttons[next].focus();
-    consume(event);
-  };
-  const properties = { class: "nbsal-tabs", role: "tablist", "aria-label": "Panels below the text" };
-  return {
-    panels,
-    node: h("div", { ...properties, signal, keydown: onKeyDown }, ...buttons),
-    draw() {
-      for (const [k, name] of names.entries()) {
-        const selected = get("pane") === name;
-        buttons[k].setAttribute("aria-selected", String(selected));
-        buttons[k].tabIndex = selected ? 0 : -1;
-        panels[k].hidden = !selected;
-      }
-    },
-  };
-}

@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cellWords, layerName, layersFinding } from "../src/layer-words";
+
+const texts = ["slow", "warm", "!", "Warm"];
+const finding = (...rows: number[][]) => layersFinding(rows, texts, "word").join("");
+
+test("the finding is the word that is the strongest in most layers", () => {
+  assert.equal(finding([0, 2, 1, 0], [3, 0, 0, 0], [0, 0, 0, -5]), "warm is the strongest word in 2 of 3 layers");
+  assert.equal(finding([0, 2, 1, 0], [0, 2, 0, 0]), "warm is the strongest word in both layers");
+  assert.equal(finding([0, 0, 2, 0], [0, 0, 2, 0], [0, 0, 0, 0]), "“!” is the strongest word in 2 of 3 layers");
+});
+
+test("without such a word the finding says so", () => {
+  assert.equal(finding([1, 0, 0, 0], [0, 1, 0, 0]), "Each layer has a strongest word of its own");
+  assert.equal(finding([0, 0, 0, 0], [0, 0, 0, 0]), "No word has any weight in any layer");
+});
+
+test("a cell is a share of its layer's strongest word", () => {
+  assert.equal(layerName(0), "embeddings");
+  assert.equal(cellWords(5, 0.55, 1, "word").replace("\u202f", " "), "layer 5 · 55 % of that layer’s strongest word");
+  assert.match(cellWords(0, -1, 2, "token"), /^embeddings · against, 50.% of that layer’s strongest token$/);
+  assert.match(cellWords(1, 0, 0, "word"), /0.% of/);
+});

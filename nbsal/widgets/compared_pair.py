@@ -1,0 +1,251 @@
+"""Two explanations of the same text: on one scale, with their rankings, their agreement and their differences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbsal.errors import InputError
+from nbsal.evaluation._agreement import jaccard, kendall
+from nbsal.render import html
+from nbsal.render.headline import Phrase, percent, plain
+from nbsal.render.text_lines import ScoredText
+from nbsal.saliency import Floats, Saliency
+
+if TYPE_CHECKING:
+    import pandas
+
+TOP = 5  # words of each explanation whose overlap is counted
+LISTED = 10  # words in the list of differences
+AGREEMENT = ((0.7, "well"), (0.4, "moderately"), (0.1, "little"))  # Kendall's tau from which rankings agree so
+EQUAL = 0.005  # a difference below half a percent is none
+LONGEST = 40  # characters of a word in the sentence
+BADGES = ("A", "B")
+
+
+@dataclass(frozen=True)
+class ComparedPair:
+    """Two explanations, A and B, of the same tokens; `level` "word" compares the sums of each word's tokens.
+
+    >>> import nbsal
+    >>> by_method = nbsal.compare(nbsal.load("demo/reviews"), ["gradcam", "simple"], "A joy.")
+    >>> ComparedPair(by_method["gradcam"][0], by_method["simple"][0]).to_frame().columns.tolist()
+    ['token', 'first', 'second', 'difference', 'first_rank', 'second_rank']
+    """
+
+    first: Saliency
+    second: Saliency
+    scale: str = "own"
+    level: str = "token"
+
+    def __post_init__(self) -> None:
+        if (self.first.row.parts, self.first.offsets) != (self.second.row.parts, self.second.offsets):
+            message = "Compare needs two explanations of the same text with the same tokens."
+            raise InputError(message, argument="other", value=self.second)
+
+    @property
+    def both(self) -> tuple[Saliency, Saliency]:
+        """Both explanations."""
+        return self.first, self.second
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """The tokens, or the words."""
+        return self.first.tokens if self.level == "token" else [word.text for word in self.first.words]
+
+    @cached_property
+    def typed(self) -> Sequence[str]:
+        """The tokens or words as they stand in the text."""
+        row = self.first.row
+        spans = zip(row.segments, row.offsets, row.tokens, strict=True)
+        tokens = [row.parts[part][start:end] or token for part, (start, end), token in spans]
+        return tokens if self.level == "token" else self.names
+
+    @cached_property
+    def largest(self) -> tuple[float, float]:
+        """The score of each explanation with full colour: its own largest, or the larger of both."""
+        first, second = self._largest
+        return (first, second) if self.scale == "own" else (max(first, second),) * 2
+
+    @property
+    def shares(self) -> tuple[Floats, Floats]:
+        """Both scores as shares of full colour."""
+        (first, second), (first_largest, second_largest) = self._scores, self.largest
+        return first / (first_largest or 1.0), second / (second_largest or 1.0)
+
+    @property
+    def difference(self) -> Floats:
+        """The first shares minus the second."""
+        first, second = self.shares
+        return first - second
+
+    @cached_property
+    def orders(self) -> tuple[list[int], list[int]]:
+        """Both rankings: by score, then by tie-breaker, then by position; special tokens are not ranked."""
+        first, second = (each.word_order if self.level == "word" else each.order for each in self.both)
+        return first, second
+
+    @cached_property
+    def agreement(self) -> dict[str, float | None]:
+        """Kendall's tau of both rankings, and the Jaccard overlap of their top five."""
+        first, second = self.orders
+        rank = kendall(first, second) if len(first) > 1 else None
+        return {"rank": rank, "overlap": jaccard(first[:TOP], second[:TOP])}
+
+    @property
+    def same_model(self) -> bool:
+        """Whether one model explained both, as far as their results show."""
+        first, second = (saliency.probabilities for saliency in self.both)
+        alike = first.shape == second.shape and np.allclose(first, second, atol=1e-4)
+        return alike and self._models[0] == self._models[1]
+
+    def caption(self) -> str:
+        """How far both agree, in one sentence."""
+        return plain(self.sentence())
+
+    def sentence(self) -> list[Phrase]:
+        """What both decided, if that differs; their strongest words, and the word about which they differ most."""
+        first, second = self.orders
+        count = min(TOP, len(first))
+        common = len({*first[:count]} & {*second[:count]})
+        share = "" if common == count else f"{common or 'none'} of "
+        shared = f"share {share}their {count} strongest {self.level}s" if len(first) > count else ""
+        return [*self._decisions(), *self._strongest(shared), *self._largest_difference(), ("text", ".")]
+
+    def heading(self) -> str:
+        """How far the rankings agree."""
+        rank = self.agreement["rank"]
+        if rank is None:
+            return f"One {self.level} has no ranking."
+        tau = round(rank, 2) + 0.0
+        degree = next((f"agree {word}" for least, word in AGREEMENT if tau >= least), "do not agree at all")
+        return f"Rankings {degree} (τ = {tau:.2f})".replace("-", "\u2212")
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row for each token, or for each word."""
+        import pandas
+
+        first, second = self.shares
+        columns: dict[str, Any] = {self.level: self.names, "first": first, "second": second}
+        columns["difference"] = first - second
+        for name, order in zip(("first_rank", "second_rank"), self.orders, strict=True):
+            ranks = {i: rank for rank, i in enumerate(order, 1)}
+            columns[name] = pandas.array([ranks.get(i) for i in range(len(self.names))], dtype="Int64")
+        return pandas.DataFrame(columns)
+
+    def listed(self) -> list[tuple[str, float, float]]:
+        """The words of most weight with both shares, the largest share first."""
+        first, second = self.shares
+        sizes = np.maximum(np.abs(first), np.abs(second))
+        order = sorted(self.orders[0], key=lambda i: (-sizes[i], i))
+        return [(self.typed[i], float(first[i]), float(second[i])) for i in order[:LISTED]]
+
+    def texts(self, difference: bool = False) -> list[ScoredText]:
+        """The text as A and as B explains it; and, if asked, coloured by the difference of their shares."""
+        named = zip(BADGES, self._settings(), self.both, self.largest, strict=True)
+        texts = [ScoredText(f"{badge}: {s}", each.scored_spans(self.level), top) for badge, s, each, top in named]
+        if difference:
+            tokens = replace(self, level="token")
+            largest = [top or 1.0 for top in self.largest]
+            scores = tokens.first.scores / largest[0] - tokens.second.scores / largest[1]
+            spans = replace(self.first, scores=scores).scored_spans(self.level)
+            texts.append(ScoredText("For: A higher. Against: B higher.", spans, 1.0))
+        return texts
+
+    def notes(self) -> list[str]:
+        """How each explanation was computed; what holds for both is stated once."""
+        first, second = self._models
+        named = first != second
+        model = [first] if first and not named else []
+        methods = [
+            f"{badge}: {f'{model}, ' if named and model else ''}{setting}"
+            for badge, model, setting in zip(BADGES, self._models, self._settings(), strict=True)
+        ]
+        warnings = [saliency.notes()[1:] for saliency in self.both]
+        shared = [note for note in warnings[0] if note in warnings[1]]
+        others = [
+            f"{badge}: {note}"
+            for badge, notes in zip(BADGES, warnings, strict=True)
+            for note in notes
+            if note not in shared
+        ]
+        return [*model, *methods, *shared, *others]
+
+    @property
+    def _models(self) -> list[str]:
+        """The names of both models."""
+        return [str(saliency.provenance.get("model", "")) for saliency in self.both]
+
+    @cached_property
+    def _scores(self) -> tuple[Floats, Floats]:
+        """The scores of all tokens, or of the words."""
+        if self.level == "token":
+            return self.first.scores, self.second.scores
+        first, second = (np.array([word.score for word in saliency.weighed_words()]) for saliency in self.both)
+        return first, second
+
+    @cached_property
+    def _largest(self) -> tuple[float, float]:
+        """The largest absolute score of each explanation."""
+        ranked = [scores[order] for scores, order in zip(self._scores, self.orders, strict=True)]
+        first, second = (float(np.abs(scores).max(initial=0.0)) for scores in ranked)
+        return first, second
+
+    def _settings(self) -> list[str]:
+        """The method and layer of each, as the notes name them."""
+        named = zip(self.both, self._models, strict=True)
+        return [saliency.notes()[0].removeprefix(f"{model} · ") for saliency, model in named]
+
+    def _decisions(self) -> list[Phrase]:
+        """The predictions of two models, or the targets of one, if they differ."""
+        first, second = self.both
+        if self.same_model and first.target == second.target:
+            return []
+        if self.same_model:
+            a, b = ("class", first.target), ("class", second.target)
+            return [("text", "A explains "), a, ("text", ", B "), b, ("text", ". ")]
+        phrases: list[Phrase] = []
+        for badge, saliency, end in zip(BADGES, self.both, ("; ", ". "), strict=True):
+            probabilities = saliency.probabilities
+            share = f", {percent(float(probabilities.max()))}" if probabilities.ndim == 1 and probabilities.size else ""
+            phrases += [("text", f"{badge}: "), ("class", saliency.prediction), ("text", share + end)]
+        return phrases
+
+    def _strongest(self, shared: str) -> list[Phrase]:
+        """The strongest word of each, and how many of the strongest they share."""
+        first, second = (order[0] for order in self.orders)
+        words = [self._phrases(first, 0), self._phrases(second, 1)]
+        if len(self.orders[0]) == 1:
+            return [("text", f"The only {self.level} is "), *words[0]]
+        empty = [i for i, largest in enumerate(self._largest) if not largest]
+        if len(empty) == 2:
+            return [("text", f"Neither gives any {self.level} weight")]
+        if empty:
+            other = 1 - empty[0]
+            lead = f"{BADGES[empty[0]]} gives no {self.level} any weight; {BADGES[other]} names "
+            return [("text", lead), *words[other], ("text", " first")]
+        if first == second:
+            return [("text", "Both name "), *words[0], ("text", " first" + (f" and {shared}" if shared else ""))]
+        rest = [("text", f"; they {shared}")] if shared else []
+        return [("text", "A names "), *words[0], ("text", " first, B "), *words[1], *rest]
+
+    def _largest_difference(self) -> list[Phrase]:
+        """The word about which both differ most."""
+        ranked, difference = self.orders[0], self.difference
+        if len(ranked) == 1 or not all(self._largest):
+            return []
+        most = max(ranked, key=lambda i: (abs(difference[i]), -i))
+        if abs(difference[most]) < EQUAL:
+            return [("text", f"; they give every {self.level} the same weight")]
+        side = int(abs(self.shares[1][most]) > abs(self.shares[0][most]))
+        return [("text", "; they differ most about "), *self._phrases(most, side)]
+
+    def _phrases(self, place: int, side: int) -> list[Phrase]:
+        """A word, marked by the sign of its score in one of the explanations, and its part of a pair."""
+        row = self.first.row
+        sign = "against" if self._scores[side][place] < 0 else "for"
+        part = row.segments[place] if self.level == "token" else row.words[place].segment
+        text = [("text", f" ({('first', 'second')[part]} text)")] if len(row.parts) > 1 else []
+        return [(sign, html.label(self.typed[place], LONGEST)), *text]

@@ -1,0 +1,258 @@
+"""What a game says in words: its finding, and the decision at each step.
+
+`frontend/src/game-words.ts` describes a step in the page with the same words.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nbsal.evaluation.results import Results
+from nbsal.methods.labels import label_of
+from nbsal.render.headline import Phrase, confidence, percent
+from nbsal.saliency import Floats
+from nbsal.widgets.token_games import RANDOM_NAME, TokenGames
+
+RELIABLE = 0.05  # p value below which one explainer counts as better than another
+ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+
+
+def step_phrases(games: TokenGames, game: str, count: int) -> list[Phrase]:
+    """The headline after `count` words were hidden or revealed, in pieces.
+
+    >>> import nbsal
+    >>> view = nbsal.widgets.Games(nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), text="A warm film.").wait()
+    >>> step_phrases(view.token_games, "hiding", 1)[:2]
+    [('text', 'After 1 word: still '), ('class', 'positive')]
+    """
+    return (_decision_phrases if games.probable else _output_phrases)(games, game, games.step(count))
+
+
+def finding(games: TokenGames, game: str) -> str:
+    """What the curves of a game show, in one sentence without a full stop."""
+    if not games.probable:
+        return _output_finding(games, game)
+    return _hiding_finding(games) if game == "hiding" else _revealing_finding(games)
+
+
+def results_finding(results: Results, game: str) -> str:
+    """Which explainer is best at a game over many texts, and how random orders compare."""
+    frame = results.auc()
+    areas = frame[frame["game"] == game].set_index("explainer")["auc"]
+    names = [name for name in results.explainers if not is_random(name)]
+    best = results.best(game, names or results.explainers)
+    what = f" {'hides' if game == 'hiding' else 'reveals'} best" if len(names) > 1 else ""
+    text = f"{curve_name(best)}{what}: mean {results.metric.value} {percent(areas[best], 0)}"
+    for name in results.explainers if names else ():
+        if is_random(name):
+            text += f", {curve_name(name)} {percent(areas[name], 0)}"
+    rivals = [curve_name(name) for name in names if name != best and not _is_better(results, best, name, game)]
+    return text + (f"; {' and '.join(rivals)} {plural_verb(rivals)} not reliably worse" if rivals else "")
+
+
+def is_random(name: str) -> bool:
+    """Whether a curve is the baseline of random orders, of which each model may have one."""
+    return name in (RANDOM_NAME, "random") or name.startswith("random, ")
+
+
+def curve_name(name: str) -> str:
+    """The name of a curve on screen.
+
+    >>> curve_name("decoded-gradcam"), curve_name("random, demo/reviews")
+    ('Decoded Grad-CAM', 'random order, demo/reviews')
+    """
+    return name.replace("random", RANDOM_NAME, 1) if is_random(name) and name != RANDOM_NAME else label_of(name)
+
+
+def plural_verb(names: Sequence[str]) -> str:
+    """The verb of a list of names."""
+    return "is" if len(names) == 1 else "are"
+
+
+def quantity(games: TokenGames) -> str:
+    """What the curves measure."""
+    label = games.labels[games.label]
+    return f"probability of {label}" if games.probable else f"model’s output for {label}"
+
+
+def footnote(game: str, noun: str = "word") -> str:
+    """How to judge a curve of hidden or revealed words, or tokens."""
+    return f"the {'lower' if game == 'hiding' else 'higher'} the curve, the better the {noun}s were chosen"
+
+
+def _is_better(results: Results, first: str, second: str, game: str) -> bool:
+    frame = results.paired(first, second)
+    row = frame[frame["game"] == game].iloc[0]
+    return bool(row["margin"] > 0 and row["p"] < RELIABLE)
+
+
+def _decision_phrases(games: TokenGames, game: str, step: int) -> list[Phrase]:
+    outcomes, labels = games.outcomes[game], games.labels
+    whole = 0 if game == "hiding" else len(outcomes) - 1
+    decisions = outcomes.argmax(1)
+    now, before = decisions[step], decisions[whole]
+    still = again = ""
+    if now == before and game == "hiding" and step:
+        changed = bool((decisions[:step] != now).any())
+        still, again = ("", " again") if changed else ("still ", "")
+    reference = f"{'' if now == before else labels[before] + ', '}{confidence(outcomes[whole, before])}"
+    phrases = [
+        ("text", f"{_opening(games, game, step)}: {still}"),
+        ("class", labels[now]),
+        ("text", f"{again}, {confidence(outcomes[step, now])}"),
+    ]
+    if step != whole:
+        phrases.append(("text", f" — it was {reference}" if game == "hiding" else f" — with all words {reference}"))
+    return [*phrases, ("text", f".{_turning(games, decisions[: step + 1])}")]
+
+
+def _output_phrases(games: TokenGames, game: str, step: int) -> list[Phrase]:
+    outcomes = games.outcomes[game][:, 0]
+    whole = 0 if game == "hiding" else len(outcomes) - 1
+    reference = _score(outcomes[whole])
+    ending = f"; it was {reference}." if game == "hiding" else f"; with all words {reference}."
+    return [
+        ("text", f"{_opening(games, game, step)}: the output for "),
+        ("class", games.labels[0]),
+        ("text", f" is {_score(outcomes[step])}"),
+        ("text", "." if step == whole else ending),
+    ]
+
+
+def _opening(games: TokenGames, game: str, step: int) -> str:
+    count, total = games.steps[step], games.steps[-1]
+    if game == "hiding":
+        return f"After {_words(count)}" if count else "The whole text"
+    if not count:
+        return "Without any word"
+    return f"With all {_words(count)}" if count == total else f"With {_words(count)}"
+
+
+def _turning(games: TokenGames, decisions: Any) -> str:
+    """Which word brought the last change of the decision."""
+    changes = np.flatnonzero(np.diff(decisions))
+    if not len(changes):
+        return ""
+    first, last = games.steps[changes[-1]] + 1, games.steps[changes[-1] + 1]
+    return f" The {_ordinal(last)} word turned it." if first == last else f" Words {first} to {last} turned it."
+
+
+def _ordinal(number: int) -> str:
+    if number < len(ORDINALS):
+        return ORDINALS[number]
+    suffix = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
+def _hiding_finding(games: TokenGames) -> str:
+    decisions = games.outcomes["hiding"].argmax(1)
+    turn = _first(decisions != decisions[0])
+    random = _random_decisions(games, "hiding")
+    random_turn = None if random is None else _first(random != random[0])
+    if turn is None:
+        text = f"Hiding words never turns the decision from {games.labels[decisions[0]]}"
+        if random is None:
+            return text
+        if random_turn is None:
+            return f"{text}, nor do random orders, on average"
+        return f"{text}; random orders, on average, do after {_count(_random_steps(games), random_turn)}"
+    verb = "turns" if games.steps[turn] == 1 else "turn"
+    about = "" if _is_exact(games.steps, turn) else "About "
+    text = f"{about}{_words(games.steps[turn])} {verb} the decision to {games.labels[decisions[turn]]}"
+    return text if random is None else text + _random_clause(games, random_turn, "never do")
+
+
+def _revealing_finding(games: TokenGames) -> str:
+    outcomes = games.outcomes["revealing"]
+    decisions = outcomes.argmax(1)
+    label = games.labels[decisions[-1]]
+    enough = _lasting(decisions)
+    random = _random_decisions(games, "revealing")
+    if enough == 0:
+        text = f"The decision is {label} even without a word"
+        if games.label != decisions[-1] or games.random is None:
+            return text
+        curve, baseline = games.curves("revealing")
+        return f"{text}: on average {percent(curve.area, 0)}, in random orders {percent(baseline.area, 0)}"
+    count = games.steps[enough]
+    if enough == len(decisions) - 1 and count > 1:
+        text = f"{'Both' if count == 2 else f'All {count}'} words are needed for {label}"
+    else:
+        about = "" if _is_exact(games.steps, enough) else "About "
+        text = f"{about}{_words(count)} {'is' if count == 1 else 'are'} enough for {label}"
+    return text if random is None else text + _random_clause(games, _lasting(random), "need none")
+
+
+def _output_finding(games: TokenGames, game: str) -> str:
+    label, hiding = games.labels[0], game == "hiding"
+    half = _half(games.outcomes[game][:, 0], hiding)
+    if half is None:
+        return f"{'Hiding words does not lower' if hiding else 'Revealing words does not raise'} the output for {label}"
+    count = games.steps[half]
+    verb = ("hold" if hiding else "bring") + ("s" if count == 1 else "")
+    about = "" if _is_exact(games.steps, half) else "About "
+    text = f"{about}{_words(count)} {verb} half of the output for {label}"
+    if games.random is None:
+        return text
+    random_half = _half(games.random.outcomes[game][..., 0].mean(0), hiding)
+    return text + _random_clause(games, random_half, "never get there")
+
+
+def _random_clause(games: TokenGames, step: int | None, never: str) -> str:
+    if step is None or step == 0:
+        return f"; random orders, on average, {never}"
+    steps = _random_steps(games)
+    return f"; random orders, on average, need {'' if _is_exact(steps, step) else 'about '}{steps[step]}"
+
+
+def _random_steps(games: TokenGames) -> Sequence[int]:
+    return games.random.steps if games.random else []
+
+
+def _random_decisions(games: TokenGames, game: str) -> Any:
+    """The decisions by the mean probabilities of random orders, if they are computed."""
+    return None if games.random is None else games.random.outcomes[game].mean(0).argmax(1)
+
+
+def _count(steps: Sequence[int], step: int) -> str:
+    return f"{'' if _is_exact(steps, step) else 'about '}{_words(steps[step])}"
+
+
+def _is_exact(steps: Sequence[int], step: int) -> bool:
+    """Whether a step is a single word."""
+    return step == 0 or steps[step] - steps[step - 1] == 1
+
+
+def _first(holds: Any) -> int | None:
+    places = np.flatnonzero(holds)
+    return int(places[0]) if len(places) else None
+
+
+def _lasting(decisions: Any) -> int:
+    """The first step from which on the last decision holds."""
+    others = np.flatnonzero(decisions != decisions[-1])
+    return int(others[-1]) + 1 if len(others) else 0
+
+
+def _half(values: Floats, falls: bool) -> int | None:
+    """The first step beyond the middle between the first and the last value, if the values fall or rise at all."""
+    middle = (values[0] + values[-1]) / 2
+    if falls:
+        return _first(values <= middle) if values[0] > values[-1] else None
+    return _first(values >= middle) if values[0] < values[-1] else None
+
+
+def _score(value: float) -> str:
+    """A signed number with three digits, as the page writes it."""
+    size = abs(value)
+    if not size:
+        return "0"
+    digits = f"{size:.1e}" if size >= 1e4 or size < 1e-3 else f"{size:#.3g}".removesuffix(".")
+    mantissa, _, exponent = digits.partition("e")
+    power = f"e{int(exponent)}".replace("-", "\u2212") if exponent else ""
+    return f"{'+' if value > 0 else chr(0x2212)}{mantissa}{power}"
+
+
+def _words(count: int) -> str:
+    return f"{count} word{'' if count == 1 else 's'}"

@@ -1,0 +1,302 @@
+"""Parts of views that switch heads: the grid, the decision without the heads that are off, and one head's attention."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nbsal import trace
+from nbsal.errors import ModelError
+from nbsal.methods import catalogue
+from nbsal.methods.relevance import MaskLRP
+from nbsal.model.subject import Subject
+from nbsal.model.tokens import Row
+from nbsal.render import colours, html
+from nbsal.render.headline import HeadsOff, change_words
+from nbsal.saliency import Saliency
+from nbsal.validation import Text
+from nbsal.widgets import wire
+from nbsal.widgets.cached_view import LastValue, Part, PartJob
+from nbsal.widgets.head_grid import SWITCH_INPUTS, HeadGrid, HeadSwitches
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_TOKENS = 512  # up to which a head's attention map is sent: its size is the square of this
+MAX_WORDS = 40  # up to which an attention map is part of a page without scripts, and of a picture
+MOST, MANY = 0.5, 0.3  # mean shares of attention from which a word is looked at "mostly" and "often"
+ZEROED = "before and after: the model with the output of those heads set to zero"
+
+Weights = NDArray[np.float64]  # of attention, [query, key]
+
+
+@dataclass(frozen=True)
+class Without:
+    """What the model predicts without some heads, and the probabilities of what it finds likeliest with them."""
+
+    prediction: str
+    probabilities: list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class HeadEffect:
+    """The decision without the heads that are off, and without the chosen head alone; None where it cannot be computed.
+
+    `off` counts the heads that are off, of `total`.
+    """
+
+    off: int
+    total: int
+    without: Without | None = None
+    alone: Without | None = None
+    head: tuple[int, int] | None = None
+
+    def heads_off(self, saliency: Saliency) -> HeadsOff | None:
+        """What a headline says of the heads that are off; None if none is."""
+        if self.without is None or not self.off:
+            return None
+        shares = dict(self.without.probabilities)
+        of_prediction, of_target = shares.get(saliency.prediction), shares.get(saliency.target)
+        return HeadsOff(self.off, self.total, self.without.prediction, of_prediction, of_target)
+
+    def alone_words(self, saliency: Saliency) -> str:
+        """What switching off the chosen head alone does, or "" where there are no probabilities."""
+        share = dict(self.alone.probabilities).get(saliency.prediction) if self.alone is not None else None
+        if share is None:
+            return ""
+        before, after = change_words(float(saliency.probabilities.max()), share)
+        return f"Off alone: {saliency.prediction} {before} → {after}"
+
+
+@dataclass(frozen=True, eq=False)
+class HeadAttention:
+    """The attention of one head as bytes, [query, key]: shares of its largest weight `top`.
+
+    `words` is the attention between `names`, which are words and special tokens; `here` says where the head looks.
+    """
+
+    head: tuple[int, int]
+    shares: NDArray[np.uint8]
+    top: float
+    names: list[str]
+    words: Weights
+    here: str
+
+    def heading(self, habit: str) -> str:
+        """What the head is known for, and what it does in this text.
+
+        >>> empty = np.zeros((0, 0))
+        >>> attention = HeadAttention((2, 0), empty.astype(np.uint8), 0.0, [], empty, "mostly [CLS]")
+        >>> attention.heading("often the object of a verb")
+        'Block 2, head 0: often the object of a verb; here mostly [CLS]'
+        """
+        block, head = self.head
+        return f"Block {block}, head {head}: {habit}; here {self.here}"
+
+    def to_html(self, habit: str) -> str:
+        """A table without scripts, with the words on both axes."""
+        if len(self.names) > MAX_WORDS:
+            return html.block_html(self.heading(habit), "", [f"The map of {len(self.names)} words is left out here."])
+        names = [html.escape(html.label(name)) for name in self.names]
+        top = float(self.words.max()) or 1.0
+        heads = [
+            f'<th style="writing-mode:vertical-rl;transform:rotate(180deg);font-weight:normal">{name}</th>'
+            for name in names
+        ]
+        table = f"<tr><th></th>{''.join(heads)}</tr>"
+        for name, weights in zip(names, self.words, strict=True):
+            cells = "".join(_cell_html(colours.STRONGEST * weight / top) for weight in weights)
+            table += f'<tr><th style="text-align:right;font-weight:normal">{name}</th>{cells}</tr>'
+        body = f'<table style="border-collapse:separate;border-spacing:1px;font-size:80%">{table}</table>'
+        return html.block_html(self.heading(habit), body, ["a row looks, a column is looked at"])
+
+    def plot(self, ax: "Axes") -> None:
+        """Draw the attention between the words, which are named on both axes."""
+        from matplotlib.colors import LinearSegmentedColormap
+
+        names = [html.label(name, 16) for name in self.names]
+        shades = LinearSegmentedColormap.from_list("attention", ["#f4f4f4", colours.hex_colour(colours.FOR)])
+        ax.imshow(self.words, cmap=shades, vmin=0.0)
+        ax.set_xticks(range(len(names)), names, rotation=90)
+        ax.set_yticks(range(len(names)), names)
+        ax.xaxis.tick_top()
+        ax.tick_params(length=0, labelsize=6, colors="black")
+        ax.spines[:].set_visible(False)
+
+
+class GridPart(Part):
+    """The grid of heads as a part of a view."""
+
+    depends_on: ClassVar[tuple[str, ...] | None] = SWITCH_INPUTS
+    keeps_previous = True  # a grid that vanished at every click would lose the keyboard focus
+    with_scores = True
+
+    def __init__(self, switches: HeadSwitches) -> None:
+        self._switches = switches
+
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> HeadGrid:
+        return self._switches.grid(inputs)
+
+    def publish(self, value: HeadGrid | None) -> dict[str, Any]:
+        return {} if value is None else {"_heads": grid_traits(value)}
+
+
+class EffectPart(Part):
+    """The model's decision with the output of the heads that are off set to zero, and with that of one head alone."""
+
+    depends_on: ClassVar[tuple[str, ...] | None] = ("text", "target", "method", "head", *SWITCH_INPUTS)
+    with_scores = True  # the headline of the scores compares it with the decision
+
+    def __init__(self, subject: Subject, switches: HeadSwitches) -> None:
+        self._subject, self._switches = subject, switches
+        self._without, self._alone = LastValue(), LastValue()
+
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> HeadEffect | None:
+        if not masks_heads(inputs["method"]) or saliency.provenance.get("windows", 1) > 1:
+            return None
+        off = ~self._switches.mask(inputs).selected
+        head = None if inputs["head"] is None else (inputs["head"][0], inputs["head"][1])
+        key = [inputs["text"], inputs["target"]]
+        without = self._without.get([*key, off.tobytes()], lambda: self._decide(saliency, inputs, off))
+        alone = None
+        if head is not None:
+            alone = self._alone.get([*key, head], lambda: self._decide(saliency, inputs, _single(off, head)))
+        return HeadEffect(int(off.sum()), off.size, without, alone, head)
+
+    def publish(self, value: HeadEffect | None) -> dict[str, Any]:
+        return {"_effect": {} if value is None else effect_traits(value)}
+
+    def _decide(self, saliency: Saliency, inputs: dict[str, Any], off: NDArray[np.bool_]) -> Without | None:
+        encoded = self._subject.encode(inputs["text"])
+        try:
+            (decision,) = trace.decide_without_heads(self._subject, encoded, [inputs["target"]], off)
+        except ModelError:  # its attention is computed in some other way; the scores say so if they need it
+            return None
+        names = [name for name, _ in wire.outcomes(saliency, self._subject)]
+        places = wire.listed(saliency) if names else []
+        shares = [float(decision.probabilities[i]) for i in places]
+        return Without(decision.label, list(zip(names, shares, strict=True)))
+
+
+class AttentionPart(Part):
+    """The attention map of the chosen head."""
+
+    depends_on: ClassVar[tuple[str, ...] | None] = ("text", "head")
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._maps = LastValue()
+
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> HeadAttention | None:
+        if inputs["head"] is None or len(saliency.row) > MAX_TOKENS:
+            return None
+        maps, largest = self._maps.get(inputs["text"], lambda: self._attention_maps(inputs["text"]))
+        block, head = inputs["head"]
+        top = float(largest[block, head])
+        names, words = word_attention(maps[block, head] * (top / 255), saliency.row)
+        return HeadAttention((block, head), maps[block, head], top, names, words, where_it_looks(names, words))
+
+    def publish(self, value: HeadAttention | None) -> dict[str, Any]:
+        return {"_attention": {} if value is None else attention_traits(value)}
+
+    def _attention_maps(self, text: Text) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        """The maps of all heads as shares of their largest weights, [block, head, query, key], and these weights."""
+        record = trace.record(self._subject, self._subject.encode(text), needs={"attention"})
+        maps = np.stack([record.attention[block][0].float().cpu().numpy() for block in range(self._subject.depth)])
+        largest = maps.max((-1, -2))
+        return np.rint(255 * maps / largest[..., None, None]).astype(np.uint8), largest
+
+
+def masks_heads(method: str) -> bool:
+    """Whether switching heads changes what a method says: only Mask-LRP and its variants read them."""
+    return method in catalogue.names() and isinstance(catalogue.create(method), MaskLRP)
+
+
+def word_attention(attention: Weights, row: Row) -> tuple[list[str], Weights]:
+    """The names of words and special tokens in order, and the attention between them.
+
+    The attention of a word is the mean of its tokens' attention, the attention to it the sum.
+    """
+    content = set(row.content)
+    units = [(list(word.tokens), word.text) for word in row.words]
+    units += [([i], name) for i, name in enumerate(row.tokens) if i not in content]
+    units.sort()
+    rows = np.stack([attention[tokens].mean(0) for tokens, _ in units])
+    return [name for _, name in units], np.stack([rows[:, tokens].sum(1) for tokens, _ in units], 1)
+
+
+def where_it_looks(names: list[str], words: Weights) -> str:
+    """Where a head looks in a text, in a few words.
+
+    >>> where_it_looks(["[CLS]", "A", "joy"], np.array([[1.0, 0, 0], [0.8, 0.2, 0], [0.9, 0, 0.1]]))
+    'mostly [CLS]'
+    """
+    means = words.mean(0)
+    best = int(means.argmax())
+    if means[best] >= MOST:
+        return f"mostly {names[best]}"
+    offsets = words.argmax(1) - np.arange(len(words))
+    values, counts = np.unique(offsets, return_counts=True)
+    if counts.max() >= MOST * len(words) and len(words) > 2:
+        return f"mostly {_place(int(values[counts.argmax()]))}"
+    return f"often {names[best]}" if means[best] >= MANY else "spread over many words"
+
+
+def grid_traits(grid: HeadGrid) -> dict[str, Any]:
+    """A grid as the page reads it."""
+    return {
+        "kinds": grid.kinds(),
+        "words": grid.words(),
+        "about": grid.descriptions(),
+        "habits": grid.habits(),
+        "on": grid.initial.selected.astype(int).tolist(),
+        "finding": grid.finding(),
+        "studied": grid.study is not None,
+        "named": bool(grid.named.any()),
+    }
+
+
+def effect_traits(effect: HeadEffect) -> dict[str, Any]:
+    """An effect as the page reads it: decisions with the probability of each class."""
+    return {
+        "off": effect.off,
+        "total": effect.total,
+        "without": _without_traits(effect.without),
+        "alone": _without_traits(effect.alone),
+        "head": effect.head and list(effect.head),
+    }
+
+
+def attention_traits(attention: HeadAttention) -> dict[str, Any]:
+    """An attention map as the page reads it, a byte for each [query, key]."""
+    return {
+        "head": list(attention.head),
+        "size": len(attention.shares),
+        "top": attention.top,
+        "map": attention.shares.tobytes(),
+        "here": attention.here,
+    }
+
+
+def _cell_html(opacity: float) -> str:
+    r, g, b = colours.FOR
+    return f'<td style="background-color:rgba({r},{g},{b},{opacity:.2f});min-width:12px">&#8203;</td>'
+
+
+def _single(off: NDArray[np.bool_], head: tuple[int, int]) -> NDArray[np.bool_]:
+    """All heads on but one."""
+    single = np.zeros_like(off)
+    single[head] = True
+    return single
+
+
+def _without_traits(without: Without | None) -> dict[str, Any] | None:
+    if without is None:
+        return None
+    return {"prediction": without.prediction, "probabilities": [list(pair) for pair in without.probabilities]}
+
+
+def _place(offset: int) -> str:
+    names = {0: "itself", -1: "the word before", 1: "the next word"}
+    return names.get(offset) or f"{abs(offset)} words {'ahead' if offset > 0 else 'back'}"

@@ -1,0 +1,225 @@
+"""The words of each class in the order of the model's classes: their weights, the texts they occur in, what they share."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from nbsal.clouds import Cloud, display_word, unit_scores
+from nbsal.render import colours
+from nbsal.saliency import Saliency
+from nbsal.validation import plural
+
+if TYPE_CHECKING:
+    import pandas
+
+NAMED_WORDS, NAMED_CLASSES = 3, 4  # words of a class, and classes, that the sentence names
+BOTH = 2
+
+Piece = tuple[str, int | None, bool]  # a piece of a sentence: text, hue of its class, whether it is a word of a cloud
+
+
+@dataclass(frozen=True)
+class CloudWord:
+    """A word of a cloud with its share of the largest weight; `texts` is None for a cloud without texts."""
+
+    word: str
+    share: float
+    texts: int | None
+    also: Sequence[str]  # other classes that have it
+
+
+@dataclass(frozen=True, eq=False)
+class WordClouds:
+    """Clouds of `count` words per class, and the texts of the word that is picked.
+
+    A text is (number, saliency, positions of the word). `total` is the number of texts, of which `text_count` are
+    explained; it is 0 for a finished Cloud, which has no texts. `known` are the classes that the model knows.
+    """
+
+    cloud: Cloud
+    count: int
+    picked: tuple[str, str] | None
+    texts: Sequence[tuple[int, Saliency, list[int]]]
+    text_count: int
+    total: int
+    known: Sequence[str]
+    statistics: "Statistics"
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes that were predicted, in the model's order."""
+        return self.cloud.labels
+
+    @cached_property
+    def words(self) -> dict[str, list[CloudWord]]:
+        """The words of each class, the largest first."""
+        tops = {label: self.cloud.words(label, self.count) for label in self.labels}
+        classes: dict[str, list[str]] = {}
+        for label, top in tops.items():
+            for word, _ in top:
+                classes.setdefault(word, []).append(label)
+        frequencies = self.statistics.frequencies
+        return {
+            label: [
+                CloudWord(
+                    word,
+                    weight / top[0][1],
+                    frequencies[label][word] if self.text_count else None,
+                    [other for other in classes[word] if other != label],
+                )
+                for word, weight in top
+            ]
+            for label, top in tops.items()
+        }
+
+    @property
+    def shared(self) -> set[str]:
+        """Words of several classes."""
+        return {entry.word for words in self.words.values() for entry in words if entry.also}
+
+    @cached_property
+    def hues(self) -> dict[str, int | None]:
+        """The number of each class's hue: its place in the model if that has few classes, else by frequency."""
+        known = self.known or self.labels
+        if len(known) <= len(colours.CLASSES):
+            return {label: known.index(label) for label in self.labels}
+        texts = self.statistics.texts
+        likeliest = sorted(self.labels, key=lambda label: -texts[label])[: len(colours.CLASSES)]
+        coloured = [label for label in self.labels if label in likeliest]
+        return {label: coloured.index(label) if label in coloured else None for label in self.labels}
+
+    def caption(self) -> str:
+        """The strongest words of each class, in one sentence."""
+        return "".join(text for text, *_ in self.sentence())
+
+    def sentence(self) -> list[Piece]:
+        """The strongest words of each class, in pieces."""
+        pieces: list[Piece] = []
+        if self.text_count:
+            number = f"{self.text_count} of {self.total}" if self.text_count < self.total else str(self.text_count)
+            pieces = [(f"Over {number} text{'' if self.total == 1 else 's'}, ", None, False)]
+        classes = self.labels[:NAMED_CLASSES]
+        count = NAMED_WORDS if len(classes) < NAMED_CLASSES else 1
+        for i, label in enumerate(classes):
+            words = [entry.word for entry in self.words[label][:count]]
+            pieces += [("; " if i else "", None, False), *_list(words, self.hues[label])]
+            verb = ("speaks for" if len(words) == 1 else "speak for") if not i or not words else "for"
+            pieces.append((f" {verb} {label}", None, False))
+        if more := len(self.labels) - len(classes):
+            pieces.append((f"; {plural(more, 'more class').replace('classs', 'classes')} below", None, False))
+        first, *rest = [piece for piece in [*pieces, (".", None, False)] if piece[0]]
+        return [(first[0][:1].upper() + first[0][1:] if not first[2] else first[0], *first[1:]), *rest]
+
+    def overlap(self) -> str:
+        """How many words the classes share."""
+        if len(self.labels) == 1:
+            return f"Every text was predicted {self.labels[0]}."
+        who = "both classes" if len(self.labels) == BOTH else "several classes"
+        if not self.shared:
+            return f"No word is shared by {who}"
+        listed = max(map(len, self.words.values()))
+        return f"{plural(len(self.shared), 'word')} in {listed} {_are(len(self.shared))} shared by {who}"
+
+    def hint(self) -> str:
+        """How to read the clouds."""
+        choose = " Choose a word to read its texts." if self.text_count else ""
+        return f"Larger words carry more weight.{choose}{' · underlined: shared by several classes' if self.shared else ''}"
+
+    def picked_heading(self) -> tuple[str, str]:
+        """How often the picked word speaks for its class, and which texts are listed."""
+        if self.picked is None:
+            return "", ""
+        label, word = self.picked
+        if not self.text_count:
+            return "This cloud was saved without its texts.", ""
+        count = len(self.texts)
+        if not count:
+            return f"“{word}” speaks for {label} in no text.", ""
+        listed = f"the strongest {MAX_TEXTS}" if count > MAX_TEXTS else "strongest first" if count > 1 else ""
+        return f"“{word}” speaks for {label} in {plural(count, 'text')}", listed
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row for each class and word."""
+        import pandas
+
+        tops = {label: self.cloud.top(label, self.count) for label in self.labels}
+        frame = pandas.concat(tops, names=["class", "place"]).reset_index()
+        frame = frame[frame["weight"] > 0]
+        shared = frame[self.cloud.unit].map(display_word).isin(self.shared)
+        return frame.assign(place=frame["place"] + 1, shared=shared).reset_index(drop=True)
+
+
+MAX_TEXTS = 20  # in the list of a word's texts
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """How many texts each class has, and in how many of them each word speaks for it."""
+
+    texts: Mapping[str, int]
+    frequencies: Mapping[str, Mapping[str, int]]
+
+    @classmethod
+    def of(cls, saliencies: Sequence[Saliency], labels: Sequence[str], unit: str) -> "Statistics":
+        """Count the texts of each class and word."""
+        texts: Counter[str] = Counter(saliency.prediction for saliency in saliencies)
+        frequencies: dict[str, Counter[str]] = {label: Counter() for label in labels}
+        for saliency in saliencies:
+            scores: Counter[str] = Counter()
+            for name, score, _ in unit_scores(saliency, unit, normalise=False):
+                scores[display_word(name)] += score  # type: ignore[assignment]
+            frequencies[saliency.prediction].update(word for word, score in scores.items() if score > 0)
+        return cls(texts, frequencies)
+
+
+def texts_with(
+    saliencies: Sequence[Saliency], unit: str, label: str, word: str
+) -> list[tuple[int, Saliency, list[int]]]:
+    """The texts of a class in which a word speaks for it, with its positions; highest score first."""
+    rows: list[tuple[float, int, Saliency, list[int]]] = []
+    for number, saliency in enumerate(saliencies):
+        if saliency.prediction != label:
+            continue
+        if unit == "word":
+            named = ((entry.text.lower(), entry.tokens) for entry in saliency.words)
+        else:
+            named = ((saliency.tokens[i], (i,)) for i in saliency.row.content)
+        positions = [i for name, tokens in named if display_word(name) == word for i in tokens]
+        score = float(sum(saliency.scores[i] for i in positions))
+        if score > 0:
+            rows.append((score, number, saliency, positions))
+    rows.sort(key=lambda row: (-row[0], row[1]))
+    return [row[1:] for row in rows]
+
+
+def _list(words: Sequence[str], hue: int | None) -> list[Piece]:
+    """Words of a class, joined as in a sentence."""
+    pieces: list[Piece] = []
+    for i, word in enumerate(words):
+        joint = "" if not i else " and " if i == len(words) - 1 else ", "
+        pieces += [(joint, None, False), (word, hue, True)]
+    return pieces or [("no word", None, False)]
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def arranged(cloud: Cloud, known: Sequence[str]) -> Cloud:
+    """A cloud with its classes in the order of the model's."""
+    order = {label: place for place, label in enumerate(known)}
+    labels = sorted(cloud.labels, key=lambda label: order.get(label, len(order)))
+    return Cloud({label: cloud.weights[label] for label in labels}, cloud.unit)
+
+
+def cloud_traits(clouds: WordClouds, label: str) -> dict[str, Any]:
+    """A cloud as the page draws it."""
+    words = [
+        {"word": entry.word, "share": round(entry.share, 4), "texts": entry.texts}
+        | ({"also": list(entry.also)} if entry.also else {})
+        for entry in clouds.words[label]
+    ]
+    texts = clouds.statistics.texts[label] if clouds.text_count else None
+    return {"label": label, "hue": clouds.hues[label], "texts": texts, "words": words}

@@ -1,0 +1,257 @@
+"""Browse in Chromium: filters, sorting, walking and opening rows by mouse and by keys, and rows that are filled."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+import nbsal
+from nbsal.widgets import Browse
+from nbsal.widgets.text_table import PAGE, Filters, make_page
+from tests.browser import bench
+from tests.browser.bench import MANY, tokens, trait
+
+ROWS = nbsal.samples.texts("reviews")
+TEXTS, LABELS = [row["text"] for row in ROWS], [row["label"] for row in ROWS]
+
+
+@pytest.fixture(scope="module")
+def corpus(reviews):
+    """Browse of 160 texts with their labels."""
+    return Browse(nbsal.Explainer(reviews, "decoded-gradcam"), TEXTS, labels=LABELS).wait()
+
+
+def rows(root):
+    return root.locator("tbody tr[data-number]")
+
+
+def numbers(root):
+    return [int(number) for number in rows(root).evaluate_all("rows => rows.map(row => row.dataset.number)")]
+
+
+def answer(sheet, view, **settings):
+    """Change the view in Python and send the page what it publishes."""
+    for name, value in settings.items():
+        setattr(view, name, value)
+    view.wait()
+    bench.change(
+        sheet, **settings, **{name: getattr(view, name) for name in ("_table", "_tokens", "_scores", "_result")}
+    )
+
+
+@pytest.fixture
+def reset(corpus):
+    yield
+    for name, value in {"sort": "number", "descending": False, "label": None, "wrong": False, "token": ""}.items():
+        setattr(corpus, name, value)
+    corpus.page, corpus.opened = 0, None
+
+
+def test_the_table_says_what_python_says(show, sheet, views):
+    root = show("browse", live=True)
+    page = views["browse"].result
+    expect(root.locator(".nbsal-headline").first).to_have_text(page.caption())
+    expect(rows(root)).to_have_count(len(MANY))
+    for k, (entry, _) in enumerate(page.rows):
+        row = rows(root).nth(k)
+        expect(row).to_contain_text(f"{entry.prediction} {100 * entry.confidence:.1f}\u202f%")
+        expect(row.locator(".nbsal-cell-top")).to_have_text(entry.top)
+        expect(row.get_by_text(f"✗ labelled {entry.label}")).to_have_count(int(entry.misclassified))
+    expect(root.get_by_text("Text 1", exact=True)).to_be_visible()
+    label = views["browse"]._labels[1]
+    headline = root.locator(".nbsal-opened .nbsal-headline")
+    expect(headline).to_contain_text(nbsal.render.headline.plain(page.opened.headline()))
+    expect(headline).to_contain_text(f"Labelled {label}.")
+    expect(tokens(root)).to_have_text([word.text for word in page.opened.words])
+
+
+def test_filters_and_headings_set_the_traits(show, sheet):
+    root = show("browse", live=True)
+    for heading, expected in [
+        ("Prediction", ("confidence", True)),
+        ("Prediction", ("confidence", False)),
+        ("Strongest word", ("top", False)),
+        ("Text", ("text", False)),
+        ("No.", ("number", False)),
+        ("No.", ("number", True)),
+    ]:
+        root.get_by_role("columnheader").get_by_role("button", name=heading).click()
+        assert (trait(sheet, "sort"), trait(sheet, "descending")) == expected
+    root.get_by_role("button", name=re.compile("^Errors")).click()
+    root.get_by_role("group", name="Predicted class").get_by_role("button", name="negative").click()
+    assert (trait(sheet, "label"), trait(sheet, "wrong")) == ("negative", True)
+    search = root.get_by_label("Contains the word")
+    search.fill("dull")
+    sheet.wait_for_function("() => window.view.model.get('token') === 'dull'")
+    search.press("Escape")
+    assert trait(sheet, "token") == ""
+    root.get_by_role("button", name="Any class").click()
+    assert trait(sheet, "label") is None
+
+
+def test_a_sorted_heading_is_named_as_such(show, sheet, corpus, reset):
+    root = show(corpus, live=True)
+    answer(sheet, corpus, sort="confidence", descending=True)
+    heading = root.get_by_role("columnheader", name="Prediction")
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    expect(heading).to_contain_text("↓")
+    assert numbers(root) == corpus.to_frame()["number"].tolist()[:PAGE]
+
+
+def test_counts_follow_the_filters(show, sheet, corpus, reset):
+    root = show(corpus, live=True)
+    expect(root.get_by_role("button", name="All 160")).to_have_attribute("aria-pressed", "true")
+    answer(sheet, corpus, wrong=True)
+    count = len(corpus.to_frame())
+    expect(root.get_by_role("button", name=f"Errors {count}")).to_have_attribute("aria-pressed", "true")
+    expect(root.locator("output", has_text=f"1–12 of {count}")).to_be_visible()
+    answer(sheet, corpus, label="positive")
+    expect(root.get_by_role("button", name=f"Errors {len(corpus.to_frame())}")).to_be_visible()
+    answer(sheet, corpus, token="nowhere")
+    expect(rows(root)).to_have_count(0)
+    root.get_by_role("button", name="Clear the filters").click()
+    assert [trait(sheet, name) for name in ("label", "wrong", "token")] == [None, False, ""]
+
+
+def test_rows_are_walked_and_opened_by_keys(show, sheet, corpus, reset):
+    root = show(corpus, live=True)
+    opener = root.get_by_role("button", name="Open text 0", exact=True)
+    opener.press("ArrowDown")
+    expect(root.get_by_role("button", name="Open text 1", exact=True)).to_be_focused()
+    assert trait(sheet, "opened") is None, "no text is open yet"
+    sheet.keyboard.press("Enter")
+    assert trait(sheet, "opened") == 1
+    answer(sheet, corpus, opened=1)
+    sheet.keyboard.press("ArrowDown")
+    assert trait(sheet, "opened") == 2, "the open text follows"
+    expect(root.locator("tr[aria-current=true]")).to_have_attribute("data-number", "2")
+    expect(root.locator(".nbsal-outdated")).to_have_count(1)
+    answer(sheet, corpus, opened=2)
+    expect(root.locator(".nbsal-outdated")).to_have_count(0)
+    expect(root.get_by_role("button", name="Open text 2", exact=True)).to_be_focused()
+    sheet.keyboard.press("End")
+    assert trait(sheet, "opened") == PAGE - 1
+    sheet.keyboard.press("ArrowDown")
+    assert trait(sheet, "page") == 1
+    answer(sheet, corpus, page=1)
+    expect(root.get_by_role("button", name=f"Open text {PAGE}", exact=True)).to_be_focused()
+    assert trait(sheet, "opened") == PAGE
+    sheet.keyboard.press("ArrowUp")
+    answer(sheet, corpus, page=0)
+    expect(root.get_by_role("button", name=f"Open text {PAGE - 1}", exact=True)).to_be_focused()
+    sheet.keyboard.press("Escape")
+    assert trait(sheet, "opened") is None
+    expect(root.locator(".nbsal-opened")).to_have_count(0)
+
+
+def test_the_table_is_one_tab_stop(show, sheet, corpus, reset):
+    root = show(corpus, live=True)
+    assert rows(root).locator("button:not([tabindex='-1'])").count() == 1
+    root.get_by_role("button", name="Open text 0", exact=True).press("Tab")
+    assert sheet.evaluate("() => document.activeElement.closest('tbody')") is None
+
+
+def test_pages_are_turned(show, sheet, corpus, reset):
+    root = show(corpus, live=True)
+    expect(root.get_by_role("button", name="Previous page")).to_be_disabled()
+    root.get_by_role("button", name="Next page").click()
+    assert trait(sheet, "page") == 1
+    answer(sheet, corpus, page=1)
+    expect(root.locator("output", has_text="13–24 of 160")).to_be_visible()
+    answer(sheet, corpus, page=13)
+    expect(root.get_by_role("button", name="Next page")).to_be_disabled()
+
+
+def test_a_click_opens_a_row_and_another_closes_it(show, sheet, views):
+    root = show("browse", live=True)
+    rows(root).nth(3).locator("td").nth(1).click()
+    assert trait(sheet, "opened") == 3
+    expect(rows(root).nth(3)).to_have_attribute("aria-current", "true")
+    rows(root).nth(3).locator("td").nth(1).click()
+    assert trait(sheet, "opened") is None
+
+
+@pytest.mark.parametrize("width", [400, 760, 1400])
+def test_the_opened_text_stands_beside_the_table_or_under_its_row(show, sheet, corpus, reset, width):
+    sheet.set_viewport_size({"width": width, "height": 900})
+    answer(sheet, corpus, opened=3)
+    root = show(corpus, live=True)
+    box, row, table = (
+        root.locator(name).bounding_box() for name in (".nbsal-opened", "tr[aria-current=true]", ".nbsal-table")
+    )
+    if width >= 900:
+        assert box["x"] >= table["x"] + table["width"]
+    else:
+        following = rows(root).nth(4).bounding_box()
+        assert row["y"] + row["height"] <= box["y"] and box["y"] + box["height"] <= following["y"] + 1
+    assert sheet.evaluate("() => document.documentElement.scrollWidth") == width
+    assert root.bounding_box()["width"] >= 0.95 * (width - 16)
+    sheet.set_viewport_size({"width": 1000, "height": 900})
+    expect(root.locator(".nbsal-side .nbsal-opened")).to_be_visible()
+
+
+PLACES = "rows => rows.map(row => [row.dataset.number, row.getBoundingClientRect().top])"
+
+
+def partial(view, count, **filters):
+    """What the view publishes once `count` texts are explained."""
+    asked = Filters(**filters)
+    entries, saliencies = view._entries[:count], view.saliencies[:count]
+    page = make_page(
+        asked, entries, saliencies, 160, 0, opened_number=None, opened=None, labels=["negative", "positive"]
+    )
+    return view.publish(page)
+
+
+@pytest.mark.parametrize("width", [400, 760, 1400])
+def test_texts_are_filled_in_without_moving_rows(show, sheet, corpus, reset, width):
+    sheet.set_viewport_size({"width": width, "height": 900})
+    root = show(corpus, live=True)
+    bench.change(sheet, **partial(corpus, 0), status="computing", progress=0.0)
+    assert numbers(root) == list(range(PAGE))
+    root.get_by_role("button", name="Open text 4", exact=True).focus()
+    height, places = root.bounding_box()["height"], rows(root).evaluate_all(PLACES)
+    for count in (7, 64, 128, 160):
+        bench.change(sheet, **partial(corpus, count), progress=count / 160)
+        expect(root.get_by_role("button", name="Open text 4", exact=True)).to_be_focused()
+        assert numbers(root) == list(range(PAGE))
+        expect(rows(root).nth(min(count, PAGE) - 1).locator(".nbsal-cell-top")).not_to_have_text("")
+        if count < 160:
+            expect(root.locator(".nbsal-notes")).to_contain_text(f"{count} of 160 explained")
+    moved = [new[1] - old[1] for new, old in zip(rows(root).evaluate_all(PLACES), places, strict=True)]
+    assert max(map(abs, moved)) <= 1 and abs(root.bounding_box()["height"] - height) <= 1
+
+
+def test_sorted_rows_stay_until_the_reader_asks_for_the_new_order(show, sheet, corpus, reset):
+    order = {"sort": "confidence", "descending": True}
+    root = show(corpus, live=True)
+    bench.change(sheet, **order, **partial(corpus, 64, **order), status="computing")
+    before = numbers(root)
+    places = rows(root).evaluate_all(PLACES)
+    put = root.get_by_role("button", name="Put in order")
+    expect(put).to_be_hidden()
+    for count in (128, 160):
+        bench.change(sheet, **partial(corpus, count, **order))
+        assert rows(root).evaluate_all(PLACES) == places
+    expect(root.locator(".nbsal-headline").first).to_contain_text("of 160 texts")
+    put.click()
+    expect(put).to_be_hidden()
+    entries = Filters(**order).arrange(corpus._entries)
+    assert numbers(root) == [entry.number for entry in entries[:PAGE]] != before
+
+
+def test_display_settings_recolour_the_rows(show, sheet):
+    root = show("browse", live=True)
+    against = root.locator("tbody .nbsal-piece.nbsal-against")
+    assert against.count() > 0
+    bench.choose(root, "Show", "For only")
+    assert against.count() == 0
+    bench.choose(root, "Unit", "Tokens")
+    assert trait(sheet, "level") == "token"
+
+
+def test_many_classes_are_listed(show, sheet):
+    named = [bench.saliency_of([f"class number {number}"]) for number in range(8)]
+    root = show(Browse(named).wait(), live=True)
+    root.get_by_label("Predicted class").select_option("class number 3")
+    assert trait(sheet, "label") == "class number 3"
