@@ -13,7 +13,7 @@ from nbsal.model.targets import label_index
 from nbsal.render import html, text_lines
 from nbsal.render.text_lines import ScoredText
 from nbsal.saliency import Saliency
-from nbsal.validation import Text
+from nbsal.validation import Text, checked
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
 from nbsal.widgets.export import asset
@@ -74,6 +74,7 @@ class TablePage:
         return [f"{self.caption()}.", *share]
 
 
+@checked
 class Browse(CorpusView):
     """A table of Saliency results, of an opened corpus, or of texts that an explainer explains while the table fills.
 
@@ -92,13 +93,13 @@ class Browse(CorpusView):
     _esm = asset("browse.js")
     _css = asset("browse.css")
 
-    sort = traitlets.Enum(COLUMNS, "number").tag(sync=True)
-    descending = traitlets.Bool(False).tag(sync=True)
-    label = traitlets.Unicode(None, allow_none=True).tag(sync=True)
-    wrong = traitlets.Bool(False).tag(sync=True)
-    token = traitlets.Unicode("").tag(sync=True)
-    page = traitlets.Int(0, min=0).tag(sync=True)
-    opened = traitlets.Int(None, allow_none=True, min=0).tag(sync=True)
+    sort = traitlets.Enum(COLUMNS, "number").tag(sync=True, page=True)
+    descending = traitlets.Bool(False).tag(sync=True, page=True)
+    label = traitlets.Unicode(None, allow_none=True).tag(sync=True, page=True)
+    wrong = traitlets.Bool(False).tag(sync=True, page=True)
+    token = traitlets.Unicode("").tag(sync=True, page=True)
+    page = traitlets.Int(0, min=0).tag(sync=True, page=True)
+    opened = traitlets.Int(None, allow_none=True, min=0).tag(sync=True, page=True)
     _table = traitlets.Dict().tag(sync=True)
     _tokens = traitlets.Dict().tag(sync=True)
     _scores = traitlets.Bytes().tag(sync=True)
@@ -195,7 +196,7 @@ class Browse(CorpusView):
         """The entries of all texts; only those of new texts are created."""
         entries, count = self._entries, max(len(self._texts), len(saliencies))
         if self._labels is not None and len(self._labels) != count:
-            message = f"labels has {len(self._labels)} entries for {count} texts."
+            message = f"labels must have one entry per text; there are {count} texts and {len(self._labels)} labels."
             raise InputError(message, argument="labels", value=self._labels)
         for saliency in islice(saliencies, len(entries), None):
             if job.cancel.is_set():

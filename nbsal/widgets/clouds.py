@@ -10,7 +10,7 @@ from nbsal.clouds import Cloud, display_word, rank
 from nbsal.errors import InputError, UnknownName
 from nbsal.render import html, text_lines
 from nbsal.saliency import Saliency
-from nbsal.validation import Text
+from nbsal.validation import Text, checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import LastValue
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
@@ -66,6 +66,7 @@ class WordClouds:
         return frame.assign(place=frame["place"] + 1, shared=frame[self.cloud.unit].map(display_word).isin(self.shared))
 
 
+@checked
 class Clouds(CorpusView):
     """Word clouds of many texts by predicted class; words that several classes share are underlined.
 
@@ -84,9 +85,9 @@ class Clouds(CorpusView):
     _esm = asset("clouds.js")
     _css = asset("clouds.css")
 
-    k = traitlets.Int(30, min=1, max=MAX_WORDS).tag(sync=True)
-    unit = traitlets.Enum(("token", "word"), "token").tag(sync=True)
-    picked = traitlets.List(traitlets.Unicode(), default_value=None, allow_none=True).tag(sync=True)
+    k = traitlets.Int(30, min=1, max=MAX_WORDS).tag(sync=True, page=True)
+    unit = traitlets.Enum(("token", "word"), "token").tag(sync=True, page=True)
+    picked = traitlets.List(traitlets.Unicode(), default_value=None, allow_none=True).tag(sync=True, page=True)
     _plain = traitlets.Bool(False).tag(sync=True)
     _clouds = traitlets.List(traitlets.Dict()).tag(sync=True)
     _texts_shown = traitlets.Dict().tag(sync=True)

@@ -30,8 +30,8 @@ Curves = Mapping[str, Sequence[GameCurve]]  # of each game
 class GameTraits(traitlets.HasTraits):
     """The traits of a view that plays games."""
 
-    game = traitlets.Enum(tuple(reversed(GAMES)), "hiding").tag(sync=True)
-    at = traitlets.Int(0, min=0).tag(sync=True)
+    game = traitlets.Enum(tuple(reversed(GAMES)), "hiding").tag(sync=True, page=True)
+    at = traitlets.Int(0, min=0).tag(sync=True, page=True)
     _game = traitlets.Dict().tag(sync=True)
 
 

@@ -16,7 +16,7 @@ from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.render import text_lines
 from nbsal.saliency import Saliency
-from nbsal.validation import Text
+from nbsal.validation import Text, checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import CachedView, LastValue, Part, PartJob
 from nbsal.widgets.explainer_view import ShadedView, view_choices, with_settings
@@ -34,11 +34,11 @@ class HeadTraits(traitlets.HasTraits):
 
     switches: HeadSwitches
 
-    kind = traitlets.Enum(KINDS, "both").tag(sync=True)
-    synt = traitlets.Float(SYNT, min=0.0, max=1.0).tag(sync=True)
-    pos = traitlets.Float(POS, min=0.0, max=1.0).tag(sync=True)
-    toggled = traitlets.List(traitlets.Any()).tag(sync=True)
-    head = traitlets.List(traitlets.Any(), default_value=None, allow_none=True).tag(sync=True)
+    kind = traitlets.Enum(KINDS, "both").tag(sync=True, page=True)
+    synt = traitlets.Float(SYNT, min=0.0, max=1.0).tag(sync=True, page=True)
+    pos = traitlets.Float(POS, min=0.0, max=1.0).tag(sync=True, page=True)
+    toggled = traitlets.List(traitlets.Any()).tag(sync=True, page=True)
+    head = traitlets.List(traitlets.Any(), default_value=None, allow_none=True).tag(sync=True, page=True)
     _heads = traitlets.Dict().tag(sync=True)
     _attention = traitlets.Dict().tag(sync=True)
 
@@ -105,6 +105,7 @@ class AttentionPart(Part):
         return np.rint(255 * maps / largest[..., None, None]).astype(np.uint8), largest
 
 
+@checked
 class Heads(CachedView, HeadTraits):
     """Which heads pass relevance on, and what each attends to.
 

@@ -38,7 +38,7 @@ class Layers(ShadedView):
     _esm = asset("layers.js")
     _css = asset("layers.css")
 
-    scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True)
+    scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True, page=True)
 
     def explain(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> LayerSaliency:
         return explainer.every_layer(inputs["text"], inputs["target"])

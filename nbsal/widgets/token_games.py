@@ -11,7 +11,7 @@ from nbsal.errors import InputError
 from nbsal.evaluation._games import GAMES, coalition_steps
 from nbsal.model.masking import MaskedModel
 from nbsal.model.subject import Subject
-from nbsal.model.targets import Target, decide
+from nbsal.model.targets import Target, decide, is_regression
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter
 from nbsal.saliency import Floats, Saliency
@@ -124,7 +124,7 @@ def _play(
     subject = masked_model.subject
     fractions = [step / max(steps[-1], 1) for step in steps]
     coalitions = np.concatenate([coalition_steps(row, order, fractions) for order in orders])
-    if subject.task == "sequence" and len(subject.labels) > 1:
+    if subject.task == "sequence" and not is_regression(subject):
         labels = subject.labels
         (logits,) = masked_model.logits([row], [coalitions], meter)
         decisions = [decide(subject, row, coalition_logits, None) for coalition_logits in logits]

@@ -8,6 +8,7 @@ import traitlets
 from nbsal.explainer import Explainer
 from nbsal.heads.statistics import HeadStudy
 from nbsal.saliency import LayerSaliency
+from nbsal.validation import checked
 from nbsal.widgets.cached_view import CachedView
 from nbsal.widgets.explainer_view import ShadedView
 from nbsal.widgets.export import asset
@@ -20,11 +21,12 @@ from nbsal.widgets.token_games import TokenGames
 PANES = {"layers": ("layers",), "heads": ("grid", "attention"), "games": ("game",)}  # and the parts they show
 
 
+@checked
 class Workbench(CachedView, HeadTraits, GameTraits):
     """A text with a pane below it: `pane` "layers", "heads" or "games". Only the pane on display is computed.
 
-    All other traits are those of Highlight, Layers, Heads and Games. Heads have an effect if the method is one of
-    Mask-LRP's.
+    All other traits are those of Highlight, Layers, Heads and Games. Switching heads changes the scores only
+    with a mask-lrp method.
 
     >>> import nbsal
     >>> view = Workbench(nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), text="A joy.", pane="games").wait()
@@ -38,8 +40,8 @@ class Workbench(CachedView, HeadTraits, GameTraits):
     _esm = asset("workbench.js")
     _css = asset("workbench.css")
 
-    pane = traitlets.Enum(tuple(PANES), "layers").tag(sync=True)
-    scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True)
+    pane = traitlets.Enum(tuple(PANES), "layers").tag(sync=True, page=True)
+    scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True, page=True)
     _layers = traitlets.Dict().tag(sync=True)
 
     def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
