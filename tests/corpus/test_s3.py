@@ -20,6 +20,7 @@ from tests.raising import refuses
 
 ROUNDS = 20
 FOREVER = 10**9
+NIGHTLY = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,9 @@ TARGETS = {
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-@pytest.mark.parametrize("kind", [500, 503, "reset", "lost", "timeout"])
+@pytest.mark.parametrize(
+    "kind", [503, *(pytest.param(kind, marks=NIGHTLY) for kind in (500, "reset", "lost", "timeout"))]
+)
 def test_a_request_that_fails_is_repeated(explain, texts, whole, store, out, kind, target):
     store.faults.append(Fault(kind, *target))
     with warnings.catch_warnings():
@@ -123,7 +126,7 @@ def test_a_request_that_fails_is_repeated(explain, texts, whole, store, out, kin
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-@pytest.mark.parametrize("kind", [503, "lost"])
+@pytest.mark.parametrize("kind", [pytest.param(503, marks=NIGHTLY), "lost"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_run_on_a_store_that_fails_resumes(explain, texts, whole, store, out, kind, target):
     store.faults.append(Fault(kind, *target, times=FOREVER))
