@@ -306,7 +306,7 @@ def _convert(value: Any, hint: Any) -> Any:
             with suppress(_Mismatch):
                 return _convert(value, part)
     elif origin in _LISTS:
-        if is_iterable(value):
+        if is_iterable(value) or (origin is Collection and isinstance(value, Mapping)):
             lazy = hasattr(value, "tolist") or isinstance(value, Iterator | Set)
             entries = as_list(value, "", "") if lazy else value
             for entry in entries if isinstance(entries, list | tuple) and parts else ():

@@ -42,7 +42,7 @@ A view of this package also uses `ExplainerView` (text, method, layer, target, t
 '''
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from threading import Condition
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -86,8 +86,8 @@ class View(CheckedWidget):
 
     inputs: ClassVar[tuple[str, ...]] = ()
     accepts: ClassVar[tuple[type, ...]] = ()
-    # Guards traits, which cells, pages and workers all set. All views share it: a link between two views sets a trait
-    # of one when a trait of the other changes.
+    # Guards traits, which cells, pages and workers all set; links between views need one lock for all. Blocks that cells
+    # run end with a `nullcontext`: an interrupt as a block ends strikes the innermost exit, and the lock is released.
     _lock: ClassVar[Condition] = jobs.SharedCondition()
 
     selection = traitlets.List(traitlets.Int()).tag(sync=True, page=True)
@@ -202,7 +202,7 @@ class View(CheckedWidget):
         if self._worker.here:
             raise InputError("wait() was called on the worker of this view, which would wait for itself.")
         self._worker.resume()
-        with self._lock:
+        with self._lock, nullcontext():
             if not self._lock.wait_for(lambda: self._job is None, timeout):
                 raise TimeoutError(f"{type(self).__name__} is still computing after {timeout} seconds.")
             if self._failure is not None:
@@ -263,20 +263,20 @@ class View(CheckedWidget):
         if self.has_trait(name) and getattr(value, "ndim", 0):  # traitlets would ask for the truth value of an array
             message = f"{name} must be a single value, a list or a dict, not {type(value).__name__}."
             raise InputError(message, argument=name, value=value)
-        with self._lock:
-            try:
+        try:
+            with self._lock, nullcontext():
                 super().__setattr__(name, value)
-            except traitlets.TraitError as error:
-                raise InputError(str(error), argument=name, value=value) from error
+        except traitlets.TraitError as error:
+            raise InputError(str(error), argument=name, value=value) from error
 
     def set_state(self, sync_data: Any) -> None:
         """Set the traits that the page changed."""
-        with self._lock:
+        with self._lock, nullcontext():
             super().set_state(sync_data)
 
     def send_state(self, key: Any = None) -> None:
         """Send traits to the page."""
-        with self._lock:
+        with self._lock, nullcontext():
             super().send_state(key)
 
     def close(self) -> None:
@@ -292,12 +292,12 @@ class View(CheckedWidget):
             if job.cancel.is_set():
                 raise Cancelled("Cancelled.")
             traits = self.publish(result)
-            with self._lock:
+            with self._lock, nullcontext():
                 if self._job is job:
                     self._display(result, traits)
                     self._settle("ready")
         except BaseException as error:  # an interrupt too, or the view would compute forever
-            with self._lock:
+            with self._lock, nullcontext():
                 if self._job is job:
                     self._fail(error)
 
@@ -385,7 +385,7 @@ class View(CheckedWidget):
         return f"{type(self).__name__}: {caption()}" if caption else type(self).__name__
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        with self._lock:
+        with self._lock, nullcontext():
             self._lock.wait_for(lambda: self._job is None, DISPLAY_TIMEOUT)
         data, metadata = super()._repr_mimebundle_() or ({}, {})
         missing = html.block_html(repr(self), "", [self.error or self.status])

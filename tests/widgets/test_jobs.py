@@ -132,6 +132,15 @@ def test_an_interrupt_on_the_worker_is_an_error_of_the_view(capsys):
     view.close()
 
 
+def is_locked(lock):
+    """Whether a lock cannot be taken by another thread."""
+    taken = []
+    thread = threading.Thread(target=lambda: taken.append(lock.acquire(timeout=1)) or (taken[0] and lock.release()))
+    thread.start()
+    thread.join()
+    return not taken[0]
+
+
 @pytest.mark.parametrize("action", ["request", "cancel"])
 def test_an_interrupt_at_any_line_of_a_cell_leaves_no_view_computing(action):
     view = InterruptedView().wait(5)
@@ -145,6 +154,7 @@ def test_an_interrupt_at_any_line_of_a_cell_leaves_no_view_computing(action):
         except TimeoutError:
             pytest.fail(f"computes for ever after an interrupt at {lines.executed[number]}")
         assert view.status in ("ready", "cancelled")
+        assert not is_locked(View._lock), f"locked after an interrupt at {lines.executed[number]}"
     view.text = "again"
     assert view.wait(5).result == "again"
     view.close()
