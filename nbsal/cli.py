@@ -57,30 +57,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="nbsal", description="Why a transformer decided what it decided about a text."
+        prog="nbsal", description="Explain why a transformer made its decision about a text."
     )
     parser.add_argument("--version", action="version", version=f"nbsal {nbsal.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    explain = commands.add_parser("explain", help="explain one text")
+
+    def command(name: str, purpose: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+
+    explain = command("explain", "explain one text")
     explain.set_defaults(run=_explain)
     explain.add_argument("text", metavar="TEXT", help="the text to explain")
-    explain.add_argument("--pair", metavar="T2", help="the second text of a pair (hypothesis, context)")
+    explain.add_argument("--pair", metavar="TEXT", help="second text of a pair, such as the hypothesis or the context")
     explain.add_argument(
         "--model", default="demo/reviews", help="name of an embedded model, hub id or folder (default %(default)s)"
     )
-    explain.add_argument("--lm", help='pretrained checkpoint whose LM head decodes hidden layers, or "tied"')
+    explain.add_argument(
+        "--lm", help='pretrained checkpoint whose LM head decodes hidden layers, or "tied": the input embeddings'
+    )
     explain.add_argument(
         "--method", default="decoded-gradcam", help="a name from `nbsal methods` (default %(default)s)"
     )
-    explain.add_argument("--layer", type=int, help="hidden layer, 0 for the embeddings (default: the method's)")
+    explain.add_argument(
+        "--layer", type=int, help="hidden layer, 0 for the embeddings (default: the method's default layer)"
+    )
     explain.add_argument("--target", help="label, or next token of a language model (default: the prediction)")
     explain.add_argument("--html", type=Path, metavar="FILE", help="write the highlighted text as an HTML page")
     explain.add_argument("--json", action="store_true", help="print tokens and scores as JSON")
-    _corpus_parser(commands.add_parser("corpus", help="explain every text of a file and save the scores as Parquet"))
-    methods = commands.add_parser("methods", help="list every method")
+    _corpus_parser(command("corpus", "explain every text of a file and save the scores as Parquet"))
+    methods = command("methods", "list every method")
     methods.set_defaults(run=_methods)
     methods.add_argument("--markdown", action="store_true", help="print a Markdown table")
-    lab = commands.add_parser("lab", help="copy the tutorial notebooks and open them in JupyterLab")
+    lab = command("lab", "copy the tutorial notebooks and open them in JupyterLab")
     lab.set_defaults(run=_lab)
     lab.add_argument(
         "folder",
@@ -90,9 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder for the notebooks (default %(default)s)",
     )
-    commands.add_parser("doctor", help="check what is installed and how to install what is missing").set_defaults(
-        run=_doctor
-    )
+    command("doctor", "check what is installed and how to install what is missing").set_defaults(run=_doctor)
     return parser
 
 
@@ -131,9 +137,9 @@ def _corpus_parser(corpus: argparse.ArgumentParser) -> None:
     corpus.add_argument("--model", default="demo/reviews", help="as in `nbsal explain` (default %(default)s)")
     corpus.add_argument("--lm", help="as in `nbsal explain`")
     corpus.add_argument(
-        "--method", action="append", help="as in `nbsal explain`; may be repeated (default decoded-gradcam)"
+        "--method", action="append", help="as in `nbsal explain`; repeat it for several (default decoded-gradcam)"
     )
-    corpus.add_argument("--layer", type=int, help="hidden layer of every method (default: the method's)")
+    corpus.add_argument("--layer", type=int, help="hidden layer of every method (default: each method's default layer)")
     corpus.add_argument("--target", help="one label for all texts (default: the prediction)")
     corpus.add_argument(
         "--shard-rows", type=int, default=1000, metavar="N", help="texts in each output file (default %(default)s)"
@@ -159,9 +165,14 @@ def _corpus(options: argparse.Namespace) -> int:
     print(f"{options.out}: {', '.join(plural(*count) for count in counts)}")
     print(f"{corpus.failed:,} could not be explained, {corpus.truncated:,} truncated to the model's length")
     if corpus.failed:
-        first = corpus.failures().iloc[0]
-        print(f"first failure: text {first['text_id']}: {first['error']}")
-    return 0
+        failures = corpus.failures()
+        first = f"first failure: text {failures['text_id'][0]}: {failures['error'][0]}"
+        print(first)
+    if len(corpus):
+        return 0
+    problem = f"no text was explained; {first}" if corpus.failed else f"{options.source} has no texts to explain"
+    print(f"nbsal: {' '.join(problem.split())}", file=sys.stderr)
+    return 1
 
 
 def _client(address: str | None) -> AbstractContextManager[Any]:

@@ -18,7 +18,7 @@ from nbsal.model.subject import Subject
 from nbsal.render import colours, fonts, html
 from nbsal.saliency import Saliency
 from nbsal.samples import idf as wikitext_idf
-from nbsal.validation import Text, positive_number, text_list
+from nbsal.validation import Text, checked, positive_number, text_list
 
 if TYPE_CHECKING:
     import pandas
@@ -30,6 +30,7 @@ CONTINUATION = "##"  # how WordPiece writes a token that continues a word
 LONGEST = 30  # characters of a token in a picture
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Cloud:
     """Weights of tokens, or of words, by predicted class.
@@ -56,18 +57,22 @@ class Cloud:
         return pandas.DataFrame(self._best(label, count), columns=[self.unit, "weight"])
 
     def shared(self, count: int = 50) -> "pandas.DataFrame":
-        """For every pair of classes, the tokens that are among the first `count` of both."""
+        """For every pair of classes, the tokens with a positive weight that are among the first `count` of both."""
         import pandas
 
         rows = []
         for first, second in combinations(self.labels, 2):
-            second_tokens = {token for token, _ in self._best(second, count)}
-            both = [token for token, _ in self._best(first, count) if token in second_tokens]
+            second_tokens = set(self._positive(second)[:count])
+            both = [token for token in self._positive(first)[:count] if token in second_tokens]
             rows.append((first, second, len(both), ", ".join(both)))
         return pandas.DataFrame(rows, columns=["first", "second", "shared", f"{self.unit}s"])
 
     def overlap(self, count: int = 50) -> float:
-        """The share of the first `count` tokens that two classes have in common, averaged over all pairs of classes."""
+        """The share of the first `count` tokens that two classes have in common, averaged over all pairs of classes.
+
+        Only tokens with a positive weight count. If a class has fewer than `count` of them, its empty places are shared
+        with no class, so the share stays below 1.
+        """
         count = positive_number(count, "count")
         if len(self.weights) < 2:
             raise InputError(f"The overlap needs texts of two predicted classes, but the only class is {self.labels}.")
@@ -148,7 +153,12 @@ class Cloud:
         ordered = sorted(self.weights[label].items(), key=lambda item: (-item[1], item[0]))
         return ordered[:count]
 
+    def _positive(self, label: str) -> list[str]:
+        return [token for token, weight in self._best(label, len(self.weights[label])) if weight > 0]
 
+
+@checked
+@checked
 def rank(
     saliencies: Iterable[Saliency],
     idf: Mapping[str, float] | None = None,
@@ -203,9 +213,13 @@ def _check_saliencies(saliencies: Any) -> Iterator[Saliency]:
         if not isinstance(saliency, Saliency):
             message = f"{rule}, but it contains {type(saliency).__name__}."
             raise InputError(message, argument="saliencies", value=saliency)
+        if not saliency.probabilities.size:
+            message = f"{saliency.text!r:.80} has values instead of a predicted class: the model is a regression."
+            raise InputError(message, argument="saliencies", value=saliency)
         yield saliency
 
 
+@checked
 def unit_scores(saliency: Saliency, unit: str, normalise: bool) -> Iterator[tuple[str, float, tuple[str, ...]]]:
     """Yield the name, the score and the tokens of each content token, or of each word, of a text.
 
@@ -228,6 +242,7 @@ def unit_scores(saliency: Saliency, unit: str, normalise: bool) -> Iterator[tupl
         yield word.text.lower(), float(scores[list(word.tokens)].sum()), tokens
 
 
+@checked
 def inverse_document_frequency(texts: Iterable[Text], subject: Subject) -> dict[str, float]:
     """The rarity of each token and each word in some texts: log((1 + texts) / (1 + texts that contain it)).
 
@@ -243,6 +258,7 @@ def inverse_document_frequency(texts: Iterable[Text], subject: Subject) -> dict[
     return {name: math.log((1 + len(rows)) / (1 + count)) for name, count in counts.items()}
 
 
+@checked
 def display_word(token: str) -> str:
     """A token or word as a cloud displays it, without the marks of tokenizers.
 
@@ -255,6 +271,7 @@ def display_word(token: str) -> str:
     return word if len(word) <= LONGEST else word[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
+@checked
 def plain_token(token: str) -> str:
     """A token as a key of the tables of rarity: in lower case and without the mark of a leading space.
 

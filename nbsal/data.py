@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbsal import samples
 from nbsal.errors import InputError, MissingExtra, TableMissing, UnknownName
-from nbsal.validation import Text, loading, whole_number
+from nbsal.validation import Text, checked, loading, whole_number
 
 if TYPE_CHECKING:
     import pandas
@@ -54,6 +54,7 @@ TABLES = {
 SAMPLES = tuple(f"samples/{name}" for name in samples.TEXTS)
 
 
+@checked
 def load(
     name: str,
     split: str | None = None,
@@ -92,6 +93,7 @@ def load(
     return frame.reset_index(drop=True)
 
 
+@checked
 def texts(frame: "pandas.DataFrame") -> list[Text]:
     """The texts of a table, or its pairs of texts, as explainers accept them.
 
@@ -101,13 +103,18 @@ def texts(frame: "pandas.DataFrame") -> list[Text]:
     if not hasattr(frame, "columns"):
         message = f"frame must be a table such as nbsal.data.load returns, not {type(frame).__name__}."
         raise InputError(message, argument="frame", value=frame)
-    columns = [frame[name].tolist() for name in TEXT_COLUMNS if name in frame]
+    names = [name for name in frame.columns if name in TEXT_COLUMNS]
+    if len(set(names)) < len(names):
+        message = f"frame has two columns of the same name: {', '.join(names)}."
+        raise InputError(message, argument="frame", value=frame)
+    columns = [frame[name].tolist() for name in TEXT_COLUMNS if name in names]
     if not 1 <= len(columns) <= 2:
         message = f"frame must have one or two of the columns {', '.join(TEXT_COLUMNS)}, but it has {len(columns)}."
         raise InputError(message, argument="frame", value=frame)
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
+@checked
 def labels(name: str) -> list[str]:
     """The names of a table's labels, in the order of their numbers.
 

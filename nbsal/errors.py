@@ -41,6 +41,21 @@ class InputError(NbsalError, ValueError):
         self.value = value
 
 
+class FileError(InputError, OSError):
+    """A file that cannot be read or written: the disk, the permissions or the name are to blame, not the content."""
+
+    def __init__(self, message: str, *, argument: str | None = None, value: object = None, error: OSError) -> None:
+        super().__init__(message, argument=argument, value=value)
+        self.errno, self.strerror, self.filename = error.errno, error.strerror, error.filename
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class MissingFile(FileError, FileNotFoundError):
+    """A file or folder that does not exist."""
+
+
 class TableMissing(InputError):
     """A benchmark table that is neither in a local folder nor available from the hub."""
 
@@ -71,7 +86,10 @@ def _closest(value: object, names: Sequence[str]) -> str | None:
     """The name of a long list that a string resembles most, if it resembles any."""
     if not isinstance(value, str) or len(names) <= LONG_LIST:
         return None
-    return next(iter(get_close_matches(value, names, n=1)), None)
+    prefixes = [name for name in names if value.lower().startswith(name.lower())]
+    plain = [name for name in names if "@" not in name]  # variants of a name only where nothing else is similar
+    similar = get_close_matches(value.lower(), plain, n=1) or get_close_matches(value.lower(), names, n=1)
+    return max(prefixes, key=len, default=next(iter(similar), None))
 
 
 class ModelError(NbsalError):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from itertools import islice
 from threading import Event
@@ -17,18 +17,20 @@ from nbsal.errors import InputError, NbsalError, UnknownName
 from nbsal.methods import catalogue
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
-from nbsal.model import batching, long_texts
+from nbsal.model import batching, long_texts, restore
 from nbsal.model.subject import Subject
+from nbsal.model.targets import describe_values, is_regression
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
 from nbsal.saliency import Comparison, Floats, LayerSaliency, Saliencies, Saliency
 from nbsal.trace import Trace
-from nbsal.validation import Text, check_one_per_text, plural, positive_number, text_list
+from nbsal.validation import Text, check_one_per_text, checked, plural, positive_number, text_list
 
 LONG = ("truncate", "window")
 BATCHES_SORTED = 32  # batches that are encoded ahead and sorted by length, to pad little
 
 
+@checked
 class Explainer:
     """Explains the decisions of one model with one method.
 
@@ -43,8 +45,12 @@ class Explainer:
 
     def __init__(self, subject: Subject, method: str | Method, *, long: str = "truncate", **options: Any) -> None:
         if not isinstance(subject, Subject):
-            raise InputError(f"Pass subject=nbsal.load(model), not {subject!r:.40}.", argument="subject", value=subject)
-        method = _create_method(method, **options)
+            raise InputError(
+                f"subject must be a Subject, not {subject!r:.40}. Pass nbsal.load(model).",
+                argument="subject",
+                value=subject,
+            )
+        method = catalogue.as_method(method, **options)
         if long not in LONG:
             raise UnknownName("long", long, LONG)
         self.subject = subject
@@ -85,11 +91,15 @@ class Explainer:
             message = 'every_layer needs a text within the model\'s length. Shorten it or use long="truncate".'
             raise InputError(message, argument="text", value=text)
         layers = range(self.subject.depth + 1)
-        with self.subject.lock, batching.memory_errors():
+
+        def run() -> tuple[Trace, Tensor, Tensor]:
             record = trace.record(self.method_subject, encoded, [target], method.needs)
             scores = method.every_layer_scores(record, layers)[:, 0]
             inner = method.method if isinstance(method, Decoded) else method
-            tie_breaker = torch.stack([replace(inner, layer=layer).tie_breaker(record)[0] for layer in layers])
+            return record, scores, torch.stack([replace(inner, layer=at).tie_breaker(record)[0] for at in layers])
+
+        with batching.memory_errors():
+            record, scores, tie_breaker = restore.exclusively(self.subject.model, run)
         saliency = self._saliency(record, 0, scores, tie_breaker, {})
         settings = saliency.provenance["parameters"] | {"layer": "every"}
         return LayerSaliency(**vars(saliency) | {"provenance": saliency.provenance | {"parameters": settings}})
@@ -129,11 +139,14 @@ class Explainer:
     @property
     def provenance(self) -> dict[str, Any]:
         """What every explanation records: model, method, settings, precision, versions."""
+        return self._provenance(self.method_subject)
+
+    def _provenance(self, method_subject: Subject) -> dict[str, Any]:
         provenance = {
             "model": self.subject.name,
             "method": self.method.name,
             "parameters": self.method.parameters(),
-            "dtype": str(self.method_subject.dtype).removeprefix("torch."),
+            "dtype": str(method_subject.dtype).removeprefix("torch."),
             "long": self.long,
             "versions": _versions(),
         }
@@ -155,25 +168,31 @@ class Explainer:
         windows = long_texts.split_text(self.subject, row.text)
         pieces = [windows.encoded[i : i + 1] for i in range(len(windows.places))]
         if target is None:
-            decisions = [trace.record(self.method_subject, piece, needs=()).decisions[0] for piece in pieces]
-            target = long_texts.mean_prediction([_to_numpy(decision.probabilities) for decision in decisions])
+            records = [trace.record(self.method_subject, piece, needs=()) for piece in pieces]
+            probabilities = [_to_numpy(record.decisions[0].probabilities) for record in records]
+            target = long_texts.mean_prediction(probabilities, [_to_numpy(record.logits[0]) for record in records])
         parts = [_fit_batch({"": self}, piece, [target], meter.part(1 / len(pieces), 1))[""][0] for piece in pieces]
         return _join_windows(windows, parts, self.subject)
 
     def _saliency(self, record: Trace, i: int, scores: Tensor, tie_breaker: Tensor, notes: dict[str, Any]) -> Saliency:
         row, decision = record.encoded[i], record.decisions[i]
+        if is_regression(self.subject):
+            notes = notes | {"values": record.logits[i].tolist()}
         return Saliency(
             row=row,
             target=decision.target.label,
             prediction=decision.label,
             probabilities=_to_numpy(decision.probabilities),
             method=self.method.name,
-            provenance=self.provenance | {"target": decision.target.label, "dropped": row.dropped} | notes,
+            provenance=self._provenance(record.subject)
+            | {"target": decision.target.label, "dropped": row.dropped}
+            | notes,
             scores=_to_numpy(scores),
             tie_breaker=_to_numpy(tie_breaker),
         )
 
 
+@checked
 def compare(
     subject: Subject,
     methods: Sequence[str | Method] | Mapping[str, str | Method],
@@ -195,40 +214,12 @@ def compare(
     >>> sorted(many.to_frame()["method"].unique())
     ['gradcam', 'simple']
     """
-    named = _name_methods(methods)
+    named = catalogue.name_methods(methods)
     if not named:
         raise InputError("methods is empty. Pass at least one method.", argument="methods", value=methods)
     explainers = {name: Explainer(subject, method) for name, method in named.items()}
     many = [texts] if isinstance(texts, str | tuple) else texts
     return Comparison(_explain_many(explainers, many, targets, batch_size, progress, cancel))
-
-
-def _name_methods(methods: Any) -> Mapping[str, str | Method]:
-    """Methods by name: a dict as it is, a list by the names of its methods."""
-    if isinstance(methods, Mapping):
-        return methods
-    if isinstance(methods, str) or not isinstance(methods, Iterable):
-        message = f"methods must be a list of names or instances, or a dict that names them, not {methods!r:.60}."
-        raise InputError(message, argument="methods", value=methods)
-    instances = [_create_method(method) for method in methods]
-    named = {method.name: method for method in instances}
-    if len(named) < len(instances):
-        message = "Two methods have the same name. Name them with a dict: {'layer 3': Decoded(...), ...}."
-        raise InputError(message, argument="methods", value=methods)
-    return named
-
-
-def _create_method(method: Any, **options: Any) -> Method:
-    """A method from its name and settings, or an instance as it is."""
-    if isinstance(method, str):
-        return catalogue.create(method, **options)
-    if not isinstance(method, Method):
-        message = f"method must be a catalogue name or an instance such as nbsal.GradCAM(), not {method!r:.60}."
-        raise InputError(message, argument="method", value=method)
-    if options:
-        message = f"Pass settings to the method itself: {type(method).__name__}({', '.join(options)}=...)."
-        raise InputError(message, argument=next(iter(options)), value=next(iter(options.values())))
-    return method
 
 
 def _explain_many(
@@ -305,37 +296,44 @@ def _fit_batch(
 def _run_batch(
     explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], meter: Meter
 ) -> dict[str, list[Saliency]]:
-    groups: dict[Subject, list[str]] = {}
-    for name, explainer in explainers.items():
-        groups.setdefault(explainer.method_subject, []).append(name)
     results: dict[str, list[Saliency]] = {}
-    with next(iter(explainers.values())).subject.lock:
-        for names in groups.values():
-            record = _record_trace([explainers[name] for name in names], encoded, targets)
-            record.meter = meter
-            for name in names:
-                meter.check()
-                results[name] = explainers[name].from_trace(record)
-                meter.reach(len(results))
+
+    def explain_group(subject: Subject, names: Sequence[str]) -> None:
+        record = _record_trace(subject, [explainers[name] for name in names], encoded, targets)
+        record.meter = meter
+        for name in names:
+            meter.check()
+            results[name] = explainers[name].from_trace(record)
+            meter.reach(len(results))
+
+    def explain_groups() -> None:
+        groups: dict[Subject, list[str]] = {}
+        for name, explainer in explainers.items():
+            groups.setdefault(explainer.method_subject, []).append(name)
+        for subject, names in groups.items():
+            restore.exclusively(subject.model, partial(explain_group, subject, names))
+
+    restore.exclusively(next(iter(explainers.values())).subject.model, explain_groups)
     return results
 
 
-def _record_trace(explainers: Sequence[Explainer], encoded: Encoded, targets: Sequence[Any]) -> Trace:
+def _record_trace(subject: Subject, explainers: Sequence[Explainer], encoded: Encoded, targets: Sequence[Any]) -> Trace:
     """One trace with everything that these explainers read."""
     needs = frozenset[str]().union(*(explainer.method.needs for explainer in explainers))
     layers = set[int]().union(*(explainer.method.layers(explainer.subject.depth) for explainer in explainers))
-    return trace.record(explainers[0].method_subject, encoded, targets, needs, layers)
+    return trace.record(subject, encoded, targets, needs, layers)
 
 
 def _join_windows(windows: long_texts.Windows, parts: Sequence[Saliency], subject: Subject) -> Saliency:
     """One explanation of the whole text; a token in several windows gets its mean score."""
-    probabilities = np.mean([part.probabilities for part in parts], axis=0)
-    if probabilities.size:
-        prediction = subject.labels[int(probabilities.argmax())]
-    else:
-        prediction = f"{np.mean([float(part.prediction) for part in parts]):.4g}"
     # The completeness gap of one window says nothing about the mean over windows.
     provenance = {name: value for name, value in parts[0].provenance.items() if name not in ("gap", "change")}
+    probabilities = np.mean([part.probabilities for part in parts], axis=0)
+    if is_regression(subject):
+        provenance["values"] = np.mean([part.provenance["values"] for part in parts], axis=0).tolist()
+        prediction = describe_values(subject.labels, provenance["values"])
+    else:
+        prediction = subject.labels[int(probabilities.argmax())]
     return replace(
         parts[0],
         row=windows.row,

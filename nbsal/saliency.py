@@ -5,17 +5,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.errors import InputError, UnknownName
 from nbsal.methods.labels import label_of
+from nbsal.model.saved_files import check_format, numbers, read_json, reading
 from nbsal.model.tokens import Row, Span, Word
 from nbsal.render import colours, fonts, html
 from nbsal.render.headline import HeadsOff, Outcome, Phrase, Weighed, headline, plain
-from nbsal.validation import Text, loading, plural
+from nbsal.validation import Text, checked, plural
 
 if TYPE_CHECKING:
     import pandas
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
 
 NOTABLE_GAP = 0.05  # share of the explained change from which a completeness gap is marked
 FORMAT = 1
+TYPES = {"target": str, "prediction": str, "method": str, "provenance": dict}  # of the entries in a file
+ARRAYS = ("probabilities", "scores", "tie_breaker")
 DISPLAYED = 20  # explanations that a notebook displays of many
 Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
+@checked
 class Explanation:
-    """What every explanation of a text records besides its scores.
+    """What every explanation of a text records: scores, text and tokens, the decision, and how it was computed.
 
     `target` is what was explained, `prediction` what the model predicts, both by name; `provenance` records the model,
     the method and its settings.
@@ -41,6 +45,10 @@ class Explanation:
     probabilities: Floats
     method: str
     provenance: dict[str, Any]
+    scores: Floats = field(default_factory=lambda: np.empty(0))
+    tie_breaker: Floats = field(default_factory=lambda: np.empty(0))  # orders tokens of equal score
+
+    dimensions = 1  # of the scores
 
     @property
     def text(self) -> Text:
@@ -67,12 +75,16 @@ class Explanation:
         """True for special tokens, which have scores but are never ranked."""
         return np.array(self.row.special)
 
-    def caption(self) -> str:
-        """The prediction with its confidence, the target if it differs, and the method, in one line."""
+    def outcome(self) -> str:
+        """The prediction with its confidence; values, and spans, have none."""
         probabilities = self.probabilities
         confidence = f" ({float(probabilities.max()):.1%})" if probabilities.ndim == 1 and probabilities.size else ""
+        return f"{self.prediction}{confidence}"
+
+    def caption(self) -> str:
+        """The prediction with its confidence, the target if it differs, and the method, in one line."""
         target = "" if self.target == self.prediction else f", explained: {self.target}"
-        return f"{self.prediction}{confidence}{target} | {self.method}"
+        return f"{self.outcome()}{target} | {self.method}"
 
     @property
     def about_target(self) -> bool:
@@ -104,8 +116,44 @@ class Explanation:
         settings = [f"{name}={value}" for name, value in parameters.items()]
         return ", ".join([self.method, *settings, str(self.provenance.get("dtype", ""))])
 
+    def save(self, path: str | Path) -> None:
+        """Save as JSON; `load` restores every number exactly."""
+        if not np.isfinite(self.scores).all():
+            message = "The scores contain NaN or infinity, which a file cannot hold."
+            raise InputError(message, argument="scores", value=self.scores)
+        content = {
+            "nbsal": FORMAT,
+            "row": {name: getattr(self.row, name) for name in Row.__dataclass_fields__},
+            **{name: getattr(self, name) for name in TYPES},
+            "dtype": str(self.scores.dtype),
+            **{name: getattr(self, name).tolist() for name in ARRAYS},
+        }
+        Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Load what `save` wrote."""
+        with reading(path, f"saved {cls.__name__}"):
+            content = read_json(path)
+            check_format(path, content["nbsal"], FORMAT)
+            row = Row.from_dict(content["row"])
+            dtype = {"float32": np.float32, "float64": np.float64}[content["dtype"]]
+            arrays: dict[str, Any] = {name: numbers(content[name], dtype) for name in ARRAYS}
+            shape, ties = arrays["scores"].shape, arrays["tie_breaker"].shape
+            if len(shape) != cls.dimensions or shape[-1] != len(row) or shape != ties:
+                raise ValueError("the numbers of scores and tokens differ")
+            names = {name: content[name] for name in TYPES}
+            if any(type(names[name]) is not kind for name, kind in TYPES.items()):
+                raise ValueError("the target, the prediction, the method or the provenance has the wrong type")
+            explanation = cls(row=row, **names, **arrays)
+            if type(explanation.provenance["parameters"]) is not dict:
+                raise ValueError("the settings of the method have the wrong type")
+            explanation.caption(), explanation.notes()  # fail now, not later, on provenance with wrong values
+            return explanation
+
 
 @dataclass(frozen=True, eq=False)
+@checked
 class Saliency(Explanation):
     """The explanation of one text, with one score for each token.
 
@@ -114,9 +162,6 @@ class Saliency(Explanation):
     >>> explain("A warm and funny film.").top(1)["token"].item() in {"warm", "funny"}
     True
     """
-
-    scores: Floats = field(default_factory=lambda: np.empty(0))
-    tie_breaker: Floats = field(default_factory=lambda: np.empty(0))  # orders tokens of equal score
 
     @cached_property
     def order(self) -> list[int]:
@@ -235,6 +280,7 @@ class Saliency(Explanation):
         """A bar chart of the words in reading order, or of the `longest` most important words of a longer text."""
         from matplotlib import pyplot
 
+        check_axes(ax)
         frame = self.by_word()
         count = len(frame)
         if count > longest:
@@ -253,44 +299,6 @@ class Saliency(Explanation):
         ax.spines[["top", "right"]].set_visible(False)
         return ax
 
-    def save(self, path: str | Path) -> None:
-        """Save as JSON; `load` restores every number exactly."""
-        content = {
-            "nbsal": FORMAT,
-            "row": {name: getattr(self.row, name) for name in Row.__dataclass_fields__},
-            "target": self.target,
-            "prediction": self.prediction,
-            "method": self.method,
-            "provenance": self.provenance,
-            "dtype": str(self.scores.dtype),
-            "probabilities": self.probabilities.tolist(),
-            "scores": self.scores.tolist(),
-            "tie_breaker": self.tie_breaker.tolist(),
-        }
-        Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Saliency":
-        """Load what `save` wrote."""
-        with loading(path, "saved Saliency"):
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            if content["nbsal"] != FORMAT:
-                message = f"{path} has format {content['nbsal']}, but this version of nbsal reads format {FORMAT}."
-                raise InputError(message, argument="path", value=path)
-            row = Row.from_dict(content["row"])
-            dtype = np.dtype({"float32": np.float32, "float64": np.float64}[content["dtype"]])
-            arrays: dict[str, Any] = {
-                name: np.array(content[name], dtype) for name in ("probabilities", "scores", "tie_breaker")
-            }
-            if any(arrays[name].shape != (len(row),) for name in ("scores", "tie_breaker")):
-                raise ValueError("the numbers of scores and tokens differ")
-            names = {name: content[name] for name in ("target", "prediction", "method", "provenance")}
-            if [type(value) for value in names.values()] != [str, str, str, dict]:
-                raise ValueError("the target, the prediction, the method or the provenance has the wrong type")
-            saliency = cls(row=row, **names, **arrays)
-            saliency.caption(), saliency.notes()  # fail now, not later, on provenance with wrong values
-            return saliency
-
     def _repr_html_(self) -> str:
         return self.to_html()
 
@@ -300,6 +308,7 @@ class Saliency(Explanation):
 
 
 @dataclass(frozen=True, eq=False)
+@checked
 class LayerSaliency(Explanation):
     """The explanation of one text at every layer, with scores of shape [layers, tokens].
 
@@ -311,8 +320,7 @@ class LayerSaliency(Explanation):
     'joy'
     """
 
-    scores: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    tie_breaker: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    dimensions = 2
 
     def at(self, layer: int) -> Saliency:
         """The explanation at one layer."""
@@ -345,6 +353,7 @@ class LayerSaliency(Explanation):
         from matplotlib import pyplot
         from matplotlib.colors import LinearSegmentedColormap
 
+        check_axes(ax)
         places = list(self.row.content)
         shares = self.scores[:, places]
         largest = np.abs(shares).max(1, keepdims=True)
@@ -382,6 +391,7 @@ class LayerSaliency(Explanation):
         return f"LayerSaliency({self.caption()}: {len(self.scores)} layers, {plural(len(self.tokens), 'token')})"
 
 
+@checked
 class Saliencies(Sequence[Saliency]):
     """The explanations of several texts, in the order of the texts."""
 
@@ -431,6 +441,12 @@ class Comparison(dict[str, Saliencies]):
         frames = [saliencies.to_frame().assign(method=name) for name, saliencies in self.items()]
         frame = pandas.concat(frames, ignore_index=True)
         return frame[["method", *frame.columns.drop("method")]]
+
+
+def check_axes(ax: Any) -> None:
+    """Refuse what is no panel of a figure."""
+    if ax is not None and not hasattr(ax, "set_xticks"):
+        raise InputError(f"ax must be matplotlib axes, not {ax!r:.60}.", argument="ax", value=ax)
 
 
 def _set_names(ax: "Axes", names: Iterable[str]) -> None:

@@ -19,11 +19,12 @@ from nbsal.errors import ModelError, UnknownName
 from nbsal.lrp import mode
 from nbsal.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
 from nbsal.lrp.rules import DEFAULT, Rules
-from nbsal.model import architecture, batching
+from nbsal.model import architecture, batching, restore
 from nbsal.model.subject import Subject
 from nbsal.model.targets import Decision, decide
 from nbsal.model.tokens import Encoded
 from nbsal.progress import Meter
+from nbsal.validation import checked
 
 # The parts of a model's computation that methods read.
 NEEDS = {
@@ -47,6 +48,7 @@ class RelevanceGraph:
 
 
 @dataclass
+@checked
 class Trace:
     """The recorded values of one batch; tensors are [batch, ...], padded on the right, with zero gradient at padding.
 
@@ -105,7 +107,7 @@ class Trace:
 
     @property
     def relevance(self) -> dict[int, Tensor]:
-        """Relevance at every layer under the default rules, layer -> [batch, position, width]."""
+        """Relevance at every layer under the default LRP rules, layer -> [batch, position, hidden size]."""
         return self.relevance_maps().hidden
 
     @property
@@ -114,6 +116,7 @@ class Trace:
         return self.relevance_maps().attention
 
 
+@checked
 def record(
     subject: Subject,
     encoded: Encoded,
@@ -133,6 +136,16 @@ def record(
     """
     for need in set(needs) - set(NEEDS):
         raise UnknownName("needs", need, NEEDS)
+    return restore.exclusively(subject.model, lambda: _record(subject, encoded, targets, needs, keep))
+
+
+def _record(
+    subject: Subject,
+    encoded: Encoded,
+    targets: Sequence[Any] | None,
+    needs: Collection[str],
+    keep: Collection[int] | None,
+) -> Trace:
     layers_to_keep = range(subject.depth + 1) if keep is None else sorted(set(keep))
     requested = list(targets) if targets is not None else [None] * len(encoded)
     gradient_names = {need.removesuffix("_grad") for need in needs if need.endswith("_grad")}
@@ -143,13 +156,7 @@ def record(
     grad_mode = torch.enable_grad() if gradient_names or needs_relevance else torch.no_grad()
     no_attention: list[Tensor] = []
     attention_recorder = _record_attention(subject) if needs_attention else nullcontext(no_attention)
-    with (
-        subject.lock,
-        batching.memory_errors(),
-        torch.inference_mode(False),
-        grad_mode,
-        architecture.eval_mode(subject.model),
-    ):
+    with batching.memory_errors(), torch.inference_mode(False), grad_mode, architecture.eval_mode(subject.model):
         with (
             attention_recorder as attention,
             _relevance_forward(subject, DEFAULT) if needs_relevance else nullcontext() as relevance_mode,
@@ -203,8 +210,12 @@ def decide_without_heads(subject: Subject, encoded: Encoded, targets: Sequence[A
 
 def propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) -> RelevanceMaps:
     """Propagate relevance back from the targets of a trace; rules other than the default need another forward pass."""
+    return restore.exclusively(trace.subject.model, lambda: _propagate(trace, rules, attention_filter))
+
+
+def _propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) -> RelevanceMaps:
     subject = trace.subject
-    with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
+    with torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
         graph = trace.relevance_graph if rules == DEFAULT else None
         graph = _rerun(subject, trace.encoded, rules) if graph is None else graph
         graph.mode.attention_filter, graph.mode.attention_maps = attention_filter, {}
@@ -333,7 +344,7 @@ def _check_layout(part: str, shapes: Sequence[Sequence[int]], encoded: Encoded, 
             )
 
 
-class _AttentionRecorder(TorchFunctionMode):
+class _AttentionRecorder(restore.Mode):
     """Records the output of every attention softmax while the stock model runs."""
 
     def __init__(self) -> None:
@@ -342,7 +353,7 @@ class _AttentionRecorder(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if func not in _SOFTMAX_FUNCTIONS or args[0].ndim != 4:
+        if not self.active or func not in _SOFTMAX_FUNCTIONS or args[0].ndim != 4:
             return func(*args, **kwargs)
         if args[0].dtype == torch.float64:
             kwargs.pop("dtype", None)  # some models request float32 here, which would round float64
@@ -378,17 +389,17 @@ _SOFTMAX_FUNCTIONS = (torch.nn.functional.softmax, torch.softmax, Tensor.softmax
 def _eager_attention(model: Any) -> Iterator[None]:
     """Run the model with eager attention, and restore its own implementation afterwards."""
     before = model.config._attn_implementation
-    if before != "eager":
-        model.set_attn_implementation("eager")
-    try:
-        yield
-    finally:
+    with restore.Changes(model) as changes:
         if before != "eager":
-            model.set_attn_implementation(before)
+            changes.record_undo(model.set_attn_implementation, before)
+            model.set_attn_implementation("eager")
+        yield
 
 
 @contextmanager
 def _record_attention(subject: Subject) -> Iterator[list[Tensor]]:
     """Record the attention probabilities of every block, in order."""
-    with _eager_attention(subject.model), _AttentionRecorder() as recorder:
+    recorder = _AttentionRecorder()
+    with _eager_attention(subject.model), restore.Changes(subject.model) as changes:
+        recorder.enter(changes)
         yield recorder.maps

@@ -229,13 +229,11 @@ print(f"here: {subject.name} on {table}, {len(frame)} texts; paper: RoBERTa base
 side.loc[games.explainers].round(3)
 
 # %%
-pandas.concat(
-    [games.paired("decoded Grad-CAM l5", other) for other in ("Grad-CAM l0", "undecoded Grad-CAM l5", "Simple l0")]
-).round(3)
+games.paired("decoded Grad-CAM l5", ["Grad-CAM l0", "undecoded Grad-CAM l5", "Simple l0"]).round(3)
 
 # %% [markdown]
 # The last table tests the differences on the same texts: `margin` is how much better the decoded layer is, with its
-# interval and p. Read it before the curves.
+# interval and p; `p_holm` is p adjusted for the number of comparisons in the table. Read it before the curves.
 #
 # **What is the paper's, and what is ours.** The columns headed *paper* are copied from its Table 1a: RoBERTa base,
 # twelve blocks, the sentences of the SST-2 validation split. Ours come from a much smaller model with half the

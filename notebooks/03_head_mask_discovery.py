@@ -190,9 +190,7 @@ print(f"here: {subject.name} on {table}, {len(frame)} texts of 14 tokens or more
 pandas.concat({"here": means, "paper": PAPER.reindex(means.index)}, axis=1).loc[found.explainers]
 
 # %%
-others = [name for name in found.explainers if name != "discovered mask"]
-margins = pandas.concat([found.paired("discovered mask", other) for other in others])
-margins[margins["measure"] == "aopc"].round(3)
+found.paired("discovered mask", measures=["aopc"]).round(3)
 
 # %% [markdown]
 # **What is the paper's, and what is ours.** The columns headed *paper* are from its Tables 1 and 3: BERT base on

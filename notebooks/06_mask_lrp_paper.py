@@ -184,10 +184,8 @@ pandas.DataFrame.from_dict(TABLE_1, orient="index", columns=columns).astype(obje
 
 # %%
 others = ["random mask", "transformer-attribution", "alti", "attcat", "gradxact l5", *READINGS[1:]]
-margins = pandas.concat(
-    {name: pandas.concat([results.paired("mask-lrp", other) for other in others]) for name, results in found.items()}
-)
-margins[margins["measure"] == "aopc"].droplevel(1).drop(columns=["first", "measure"]).round(3)
+margins = pandas.concat({name: results.paired("mask-lrp", others, ["aopc"]) for name, results in found.items()})
+margins.droplevel(1).drop(columns=["first", "measure"]).round(3)
 
 # %% [markdown]
 # ## Table 2: answers

@@ -1,4 +1,4 @@
-"""Test that damaged files give a result or one of nbsal's errors, never another exception."""
+"""Test that odd arguments and damaged files give a result or one of nbsal's errors, never another exception."""
 
 import json
 import shutil
@@ -16,6 +16,7 @@ from nbsal.corpus.storage import LOCK, Storage
 from nbsal.errors import NbsalError
 from nbsal.heads import HeadMask, HeadStudy, Parse
 from nbsal.heads.parses import from_conllu
+from tests import fuzzing
 from tests.axioms import TEXTS
 from tests.corpus import kills
 from tests.heads.test_heads import CONTRACTION
@@ -279,3 +280,38 @@ def test_damaged_sources(sources, tmp_path, name, done):
     path = tmp_path / name
     path.write_bytes(damage((sources / name).read_bytes(), done))
     refused(lambda: list(open_source(path, "text").rows))
+
+
+@pytest.fixture
+def objects(load, tmp_path, monkeypatch):
+    """Valid objects of every kind, on a tiny model; files that calls write lie in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    return fuzzing.Objects(load("bert", dtype="float32", num_hidden_layers=2), tmp_path)
+
+
+def assert_no_bare_errors(calls, share, least):
+    cases, bare = fuzzing.bare_errors(calls, share)
+    print(f"{cases:,} cases, {len(bare)} bare errors")
+    assert not bare, "\n".join(bare)
+    assert cases >= least
+
+
+def test_odd_arguments_of_every_public_call(objects):
+    assert_no_bare_errors(fuzzing.discover(objects), 1, 10_000)
+
+
+def test_odd_arguments_and_traits_of_every_view(objects):
+    assert_no_bare_errors(fuzzing.discover_views(objects), 3, 3_000)
+
+
+@pytest.mark.nightly
+def test_all_odd_arguments_of_every_view(objects):
+    assert_no_bare_errors(fuzzing.discover_views(objects), 1, 9_000)
+
+
+def test_a_call_without_checks_is_noticed(objects):
+    call = fuzzing.call_of("unchecked", lambda text, count=1: text * count, objects)
+    cases, bare = fuzzing.bare_errors([call])
+    assert cases == 2 * len(fuzzing.ODD) and any("TypeError" in case for case in bare)
+    with pytest.raises(AssertionError, match="GOOD"):
+        fuzzing.call_of("new", lambda something_else: None, objects)

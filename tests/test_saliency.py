@@ -82,7 +82,7 @@ def test_a_word_has_the_sum_of_its_tokens_scores():
 
 @settings(max_examples=50, deadline=None)
 @given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3),
+    st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=3, max_size=3),
     st.sampled_from([np.float32, np.float64]),
 )
 def test_saving_and_loading_keeps_every_bit(tmp_path_factory, scores, kind):

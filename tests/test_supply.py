@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from nbsal.errors import WeightsError
-from nbsal.samples import base
+from nbsal.samples import base, embedded
 from tests.conftest import OFFLINE
 
 ROOT = Path(__file__).parents[1]
@@ -130,6 +130,18 @@ def test_base_weights_that_differ_in_one_bit_are_refused(monkeypatch, tmp_path, 
     with pytest.raises(WeightsError) as caught:
         base.find(name)
     assert str(copy) in str(caught.value) and base.digest(copy) in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [None, 0, 5, 100, 1000])
+def test_damaged_weights_of_embedded_models_are_refused(monkeypatch, tmp_path, size):
+    data = (ROOT / "nbsal" / "samples" / "weights" / "news.safetensors").read_bytes()
+    (tmp_path / "weights").mkdir()
+    if size is not None:
+        (tmp_path / "weights" / "news.safetensors").write_bytes(data[:size])
+    monkeypatch.setattr(embedded, "files", lambda package: tmp_path)
+    with pytest.raises(WeightsError) as caught:
+        embedded.delta("news")
+    assert "news.safetensors" in str(caught.value)
 
 
 def test_the_weights_package_is_pinned_and_its_digest_published():

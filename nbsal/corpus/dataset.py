@@ -1,14 +1,14 @@
 """A stored corpus, opened without its model; shards are read when they are needed."""
 
-import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, overload
 
 from nbsal import clouds, evaluation
-from nbsal.corpus import stored_method
+from nbsal.corpus import integrity, stored_method
 from nbsal.corpus.manifest import Manifest, Plan, Shard
 from nbsal.corpus.parquet import ERROR, from_table
 from nbsal.corpus.storage import Storage
@@ -16,12 +16,16 @@ from nbsal.corpus.vocabulary import read_vocabulary
 from nbsal.errors import InputError, UnknownName
 from nbsal.model.subject import Subject
 from nbsal.saliency import Saliencies, Saliency
-from nbsal.validation import loading, plural
+from nbsal.validation import checked, loading, plural
 
 if TYPE_CHECKING:
     import pandas
 
 
+DATASET = "readable Parquet dataset (nbsal.corpus.explain restores damaged shards)"
+
+
+@checked
 class Corpus(Sequence[Saliency]):
     """A sequence of the explanations by the first method, in the order of the source, without failed rows.
 
@@ -75,27 +79,47 @@ class Corpus(Sequence[Saliency]):
 
     @cached_property
     def dataset(self) -> Any:
-        """All shards as a lazy `pyarrow.dataset.Dataset`: `.to_table(columns=..., filter=...)`."""
+        """All shards as a lazy `pyarrow.dataset.Dataset`: `.to_table(columns=..., filter=...)`.
+
+        It checks the checksums of pages but not of whole files, which `verify` does.
+        """
         from pyarrow import dataset
 
+        self._require_shards()
+        options = dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+        parquet = dataset.ParquetFileFormat(default_fragment_scan_options=options)
         paths = [self._storage.path_of(shard.name) for shard in self.shards]
-        if not paths:
-            raise InputError(
-                f"{self.location} has no finished shard yet. Run nbsal.corpus.explain to add some.",
-                argument="location",
-                value=self.location,
-            )
-        return dataset.dataset(paths, filesystem=self._storage.files, format="parquet")
+        with loading(self.location, DATASET):
+            return dataset.dataset(paths, filesystem=self._storage.files, format=parquet)
+
+    def verify(self) -> list[str]:
+        """Compare every file with its checksum; return the names of stray files, which are not part of the corpus.
+
+        Damaged and missing files are an error that names them. Explanations and frames are checked when they are read,
+        so this is for other programs that read the files, and after the files were copied.
+
+        >>> import tempfile, nbsal
+        >>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
+        >>> with tempfile.TemporaryDirectory() as out:
+        ...     nbsal.corpus.explain(explainer, ["A joy."], out, progress=False).verify()
+        []
+        """
+        return integrity.verify_files(self._storage, _read_manifest(self._storage))
 
     def to_frame(self, columns: Sequence[str] | None = None) -> "pandas.DataFrame":
         """A data frame with one row per text; for a large corpus, name the columns that you need."""
-        return self._read_frame(columns)
+        import pyarrow
+
+        self._require_shards()
+        with ThreadPoolExecutor() as pool:
+            tables = list(pool.map(lambda shard: self._read_columns(shard, columns), self.shards))
+        frame: pandas.DataFrame = pyarrow.concat_tables(tables).to_pandas()
+        return frame
 
     def failures(self) -> "pandas.DataFrame":
         """The texts that could not be explained, with their errors."""
-        from pyarrow import dataset
-
-        return self._read_frame(["text_id", "text", ERROR], dataset.field(ERROR).is_valid())
+        frame = self.to_frame(["text_id", "text", ERROR])
+        return frame[frame[ERROR].notna()].reset_index(drop=True)
 
     def saliency(self, i: int, method: str | None = None) -> Saliency:
         """The explanation of text `i` of the source."""
@@ -157,14 +181,13 @@ class Corpus(Sequence[Saliency]):
     def __iter__(self) -> Iterator[Saliency]:
         return self.saliencies()
 
-    def _read_frame(self, columns: Sequence[str] | None, rows: Any = None) -> "pandas.DataFrame":
-        with loading(self.location, "readable Parquet dataset (nbsal.corpus.explain restores damaged shards)"):
-            available = self.dataset.schema.names
-            for name in columns or ():
-                if name not in available:
-                    raise UnknownName("columns", name, available)
-            frame: pandas.DataFrame = self.dataset.to_table(columns=columns, filter=rows).to_pandas()
-        return frame
+    def _require_shards(self) -> None:
+        if not self.shards:
+            raise InputError(
+                f"{self.location} has no finished shard yet. Run nbsal.corpus.explain to add some.",
+                argument="location",
+                value=self.location,
+            )
 
     def _check_method(self, name: str | None) -> str:
         if name is not None and name not in self.methods:
@@ -176,18 +199,22 @@ class Corpus(Sequence[Saliency]):
         return read_vocabulary(self._storage, self.plan.vocabulary)
 
     def _read_shard(self, at: int) -> Any:
-        """The table of a shard, after checking its checksum."""
-        from pyarrow import parquet
+        """The table of a shard."""
+        return self._read_columns(self.shards[at])
 
-        shard = self.shards[at]
+    def _read_columns(self, shard: Shard, columns: Sequence[str] | None = None) -> Any:
+        """Some columns of a shard, or all, after checking the checksum of the whole file."""
+        from pyarrow import BufferReader, parquet
+
         data = self._storage.read_verified(shard.name, shard.checksum)
         if data is None:
-            raise InputError(
-                f"{self.location}/{shard.name} is missing or damaged. Run nbsal.corpus.explain again to restore it.",
-                argument="location",
-                value=self.location,
-            )
-        return parquet.read_table(io.BytesIO(data))
+            raise integrity.damage(self._storage, [shard.name])
+        file = parquet.ParquetFile(BufferReader(data), page_checksum_verification=True)
+        available = file.schema_arrow.names
+        for name in columns or ():
+            if name not in available:
+                raise UnknownName("columns", name, available)
+        return file.read() if columns is None else file.read(columns=columns).select(columns)
 
     def _explained_places(self, at: int) -> list[int]:
         """The rows of a shard that have scores."""
@@ -203,8 +230,11 @@ class Corpus(Sequence[Saliency]):
         return f"Corpus({', '.join([plural(self.rows, 'text'), *notes, *state, *self.methods])})"
 
 
+@checked
 def open_corpus(location: str | os.PathLike[str]) -> Corpus:
     """Open the corpus in a folder, or at an address that fsspec supports; the run need not be complete.
+
+    Files of another size than they were written with are refused; their content is checked when it is read.
 
     >>> import tempfile, nbsal
     >>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -214,11 +244,17 @@ def open_corpus(location: str | os.PathLike[str]) -> Corpus:
     ['negative', 'positive']
     """
     storage = Storage(location)
+    manifest = _read_manifest(storage)
+    integrity.check_sizes(storage, manifest)
+    return Corpus(storage, manifest)
+
+
+def _read_manifest(storage: Storage) -> Manifest:
     manifest = Manifest.read(storage)
     if manifest is None:
         raise InputError(
             f"{storage.location} does not hold a corpus. Create one with nbsal.corpus.explain(explainer, source, out).",
             argument="location",
-            value=location,
+            value=storage.location,
         )
-    return Corpus(storage, manifest)
+    return manifest

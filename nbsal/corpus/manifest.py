@@ -2,11 +2,11 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from typing import Any, Self
-
-import torch
 
 from nbsal.corpus.sources import Columns, UnreadableRow
 from nbsal.corpus.storage import Storage, digest
@@ -14,11 +14,15 @@ from nbsal.corpus.vocabulary import save_vocabulary
 from nbsal.errors import InputError
 from nbsal.explainer import Explainer
 from nbsal.heads import HeadMask
+from nbsal.methods.decoding import Decoded
+from nbsal.model.identity import CHECKSUM, checksum, lm_head_checksum, model_identity
 from nbsal.model.subject import Subject
 from nbsal.validation import loading
 
-SCHEMA = 1
+SCHEMA = 2
 NAME = "_manifest.json"
+SHARD_NAME = re.compile(r"part-\d{6,}\.parquet")
+LIBRARIES = ("nbsal", "torch", "transformers")
 # Tokens per batch, padding included: on a CPU enough to fill its vector units and few enough to stay in its caches; on
 # a GPU enough to fill it.
 TOKENS = {"cpu": 1024, "cuda": 16384}
@@ -28,7 +32,7 @@ TOKENS = {"cpu": 1024, "cuda": 16384}
 class Plan:
     """Everything that determines the scores of a corpus. A run can only be resumed under the same plan.
 
-    The names of its fields are keys of the stored manifest.
+    The names of its fields are keys of the stored manifest. Where several differ, the first is named in the error.
     """
 
     shard_rows: int
@@ -39,10 +43,16 @@ class Plan:
     model: str
     task: str
     labels: tuple[str, ...]
-    weights: str  # checksum of the model's weights
-    vocabulary: str  # checksum of the names of its tokens
-    masks: str  # checksum of the head masks of the methods
     methods: Mapping[str, Mapping[str, Any]]  # name -> provenance
+    masks: Mapping[str, str]  # checksums of the head masks of the methods
+    config: Mapping[str, Any]  # this and the next four: see model_identity
+    tokenizer: Mapping[str, Any]
+    modules: str
+    buffers: str
+    weights: str
+    lm_head: str | None  # its checksum, if a method decodes with it
+    vocabulary: str  # checksum of the file of the names of tokens
+    versions: Mapping[str, str]  # of the libraries
     schema: int = SCHEMA
 
     @classmethod
@@ -55,7 +65,7 @@ class Plan:
         dtype: str,
         tokens: int | None,
     ) -> Self:
-        """The plan of a new run; `tokens` None chooses the size of batches for the model's device."""
+        """Create the plan of a new run; `tokens` is the size of a batch, None a default for the model's device."""
         subject = next(iter(explainers.values())).subject
         plan = cls(
             shard_rows=shard_rows,
@@ -66,10 +76,12 @@ class Plan:
             model=subject.name,
             task=subject.task,
             labels=tuple(subject.labels),
-            weights=weights_digest(subject),
-            vocabulary=digest(save_vocabulary(subject)),
-            masks=_masks_digest(explainers.values()),
             methods={name: explainer.provenance for name, explainer in explainers.items()},
+            masks=_mask_checksums(explainers),
+            lm_head=lm_head_checksum(subject.lm_head) if _any_decodes(explainers) else None,
+            vocabulary=digest(save_vocabulary(subject)),
+            versions={name: version(name) for name in LIBRARIES},
+            **model_identity(subject),
         )
         return cls.from_json(json.loads(json.dumps(asdict(plan))))
 
@@ -80,16 +92,28 @@ class Plan:
         return cls(**stored | {"text": tuple(text) if isinstance(text, list) else text, "labels": labels})
 
     def check_same(self, other: Self) -> None:
-        """Refuse to resume with another plan; versions of nbsal and its dependencies may differ."""
+        """Refuse to resume with another plan; minor versions of nbsal and its dependencies may differ."""
         for name in self.__dataclass_fields__:
-            stored, new = _without_versions(getattr(self, name)), _without_versions(getattr(other, name))
+            stored, new = _comparable(name, getattr(self, name)), _comparable(name, getattr(other, name))
             if stored != new:
                 difference, value = _first_difference(name, stored, new)
                 raise InputError(
-                    f"This corpus was started with {difference}. Use the same settings to resume, or choose another "
-                    "folder.",
+                    f"This corpus was started with {difference}. Use the same settings to resume, choose another "
+                    "folder, or pass overwrite=True to replace it.",
                     argument=name,
                     value=value,
+                )
+
+    def check_model(self, subject: Subject) -> None:
+        """Refuse a model other than the one that was explained."""
+        for name, new in model_identity(subject).items():
+            stored = getattr(self, name)
+            if stored != new:
+                raise InputError(
+                    f"{self.model} was explained with {_first_difference(name, stored, new)[0]}. Pass the explained "
+                    "model as subject.",
+                    argument="subject",
+                    value=subject,
                 )
 
 
@@ -142,6 +166,9 @@ class Manifest:
             if stored.pop("checksum") != digest(_to_json(stored)):
                 raise ValueError("its checksum does not match")
             shards = {int(number): Shard(**shard) for number, shard in stored["shards"].items()}
+            for shard in shards.values():
+                if not SHARD_NAME.fullmatch(shard.name):  # it may be a path to a file elsewhere
+                    raise ValueError(f"{shard.name!r} is not the name of a shard")
             return cls(Plan.from_json(stored["plan"]), shards, stored["complete"])
 
     def write(self, storage: Storage) -> None:
@@ -158,23 +185,21 @@ def _to_json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, ensure_ascii=False, indent=1).encode()
 
 
-def weights_digest(subject: Subject) -> str:
-    """A checksum of a model's weights."""
-    checksum = hashlib.blake2b(digest_size=16)
-    for name, tensor in sorted(subject.model.state_dict().items()):
-        checksum.update(name.encode())
-        checksum.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-    return checksum.hexdigest()
+def _any_decodes(explainers: Mapping[str, Explainer]) -> bool:
+    return any(isinstance(explainer.method, Decoded) for explainer in explainers.values())
 
 
-def _masks_digest(explainers: Iterable[Explainer]) -> str:
-    checksum = hashlib.blake2b(digest_size=16)
-    for explainer in explainers:
-        mask = getattr(explainer.method, "mask", None)
-        if isinstance(mask, HeadMask):
-            for part in mask.parts(weighted=True):
-                checksum.update(part.tobytes())
-    return checksum.hexdigest()
+def _mask_checksums(explainers: Mapping[str, Explainer]) -> dict[str, str]:
+    masks = {name: getattr(explainer.method, "mask", None) for name, explainer in explainers.items()}
+    return {name: _mask_checksum(mask) for name, mask in masks.items() if isinstance(mask, HeadMask)}
+
+
+def _mask_checksum(mask: HeadMask) -> str:
+    named = {"positional": mask.positional, "unnamed": mask.unnamed}
+    named |= {f"relation {name}": part for name, part in sorted(mask.relations.items())}
+    return checksum(
+        part for name, heads in named.items() for part in (f"{name} {heads.shape}".encode(), heads.tobytes())
+    )
 
 
 def source_digest(values: Iterable[Any]) -> str:
@@ -195,6 +220,8 @@ def _first_difference(name: str, stored: Any, new: Any) -> tuple[str, Any]:
     >>> _first_difference("methods", {"gradcam": {}}, {"gae": {}})
     ('the methods gradcam, not gae', ['gae'])
     """
+    if CHECKSUM in str(stored)[: len(CHECKSUM)]:
+        return f"a different {name}", new
     if not isinstance(stored, Mapping) or not isinstance(new, Mapping):
         return f"{name}={stored!r:.200}, not {new!r:.200}", new
     if stored.keys() != new.keys():
@@ -203,8 +230,23 @@ def _first_difference(name: str, stored: Any, new: Any) -> tuple[str, Any]:
     return _first_difference(f"{name}.{key}", stored[key], new[key])
 
 
-def _without_versions(value: Any) -> Any:
-    """The value without the versions of nbsal and its dependencies."""
-    if not isinstance(value, Mapping):
-        return value
-    return {name: _without_versions(part) for name, part in value.items() if name != "versions"}
+def _comparable(name: str, value: Any) -> Any:
+    """The value of a field of a plan without what may differ when a run is resumed."""
+    if name == "methods":
+        return {method: _method_settings(provenance) for method, provenance in value.items()}
+    return {library: _major(number) for library, number in value.items()} if name == "versions" else value
+
+
+def _method_settings(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """A provenance without what other fields of the plan hold: the versions, and the description of a head mask."""
+    parameters = {name: value for name, value in provenance["parameters"].items() if name != "mask"}
+    return {name: value for name, value in provenance.items() if name != "versions"} | {"parameters": parameters}
+
+
+def _major(number: str) -> str:
+    """The part of a version number that changes when results may: of 0.1.2 the first two numbers, of 2.13.0 the first.
+
+    >>> _major("0.1.2"), _major("2.13.0+cpu")
+    ('0.1', '2')
+    """
+    return re.match(r"0\.\d+|\d*", number)[0]  # type: ignore[index]

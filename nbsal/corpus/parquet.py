@@ -63,6 +63,7 @@ def to_table(plan: Plan, first: int, values: Sequence[Any], results: Sequence[Ro
         compression_level=LEVEL,
         use_dictionary=dictionaries,
         column_encoding=encodings,
+        write_page_checksum=True,  # for other readers; this package checks whole files
     )
     return buffer.getvalue()
 

@@ -11,6 +11,7 @@ import torch
 
 from nbsal.corpus import cluster, vocabulary
 from nbsal.corpus.dataset import Corpus, open_corpus
+from nbsal.corpus.destination import open_destination, remove_corpus
 from nbsal.corpus.manifest import Manifest, Plan, Shard, source_digest
 from nbsal.corpus.shards import ShardTask
 from nbsal.corpus.sources import Columns, Source, open_source
@@ -19,7 +20,7 @@ from nbsal.errors import Cancelled, InputError, UnknownName
 from nbsal.evaluation.cache import Explainers, named_explainers
 from nbsal.explainer import Explainer
 from nbsal.progress import Meter, Progress
-from nbsal.validation import positive_number
+from nbsal.validation import checked, positive_number
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -28,6 +29,7 @@ DTYPES = ("float16", "float32")
 Job = tuple[int, list[Any]]  # the number of a shard, and its rows
 
 
+@checked
 def explain(
     explainers: Explainers,
     source: Any,
@@ -39,13 +41,15 @@ def explain(
     shard_rows: int = 1000,
     dtype: str = "float16",
     resume: bool = True,
+    overwrite: bool = False,
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> Corpus:
     """Explain every text of a source, store the explanations as Parquet files in a folder, and open it.
 
-    You can interrupt it at any time; call it again to resume. With `resume=False`, a folder that holds a corpus is an
-    error.
+    You can interrupt it at any time; call it again to resume, with the same model and settings. With `resume=False`, a
+    folder that holds a corpus is an error; with `overwrite=True`, that corpus is replaced. A folder with other files is
+    always refused.
 
     `source` is a Parquet, CSV or JSONL file, a data frame, a `datasets` table, or an iterable of texts, pairs or dicts;
     `text` is the name of its text column, or a pair of names for pairs of texts. `out` is a folder or an address that
@@ -60,20 +64,25 @@ def explain(
     """
     if dtype not in DTYPES:
         raise UnknownName("dtype", dtype, DTYPES)
-    members, storage = _check_explainers(explainers), Storage(out, "out")
+    if client is not None and not hasattr(client, "register_plugin"):
+        raise InputError(f"client must be a Dask client, not {client!r:.60}.", argument="client", value=client)
+    members, storage = _check_explainers(explainers), open_destination(out, source)
     rows = open_source(source, text)
     with storage.lock():
         storage.remove_temporary_files()
         manifest = Manifest.read(storage)
-        if manifest and not resume:
+        if manifest and not (resume or overwrite):
             raise InputError(
-                f"{storage.location} already holds a corpus. Choose another folder, or pass resume=True to resume it.",
+                f"{storage.location} already holds a corpus. Choose another folder, or pass resume=True to resume it "
+                "or overwrite=True to replace it.",
                 argument="out",
                 value=out,
             )
-        tokens = manifest.plan.tokens if manifest else None
+        tokens = manifest.plan.tokens if manifest and not overwrite else None
         plan = Plan.create(members, positive_number(shard_rows, "shard_rows"), text, target, dtype, tokens)
-        if manifest is None:
+        if manifest and overwrite:
+            remove_corpus(storage, manifest)
+        if manifest is None or overwrite:
             manifest = Manifest(plan)
             manifest.write(storage)
         manifest.plan.check_same(plan)
@@ -107,7 +116,7 @@ def _run(
                 manifest.shards[number] = shard
                 manifest.write(storage)
         except Cancelled as error:
-            error.partial = open_corpus(storage.location)
+            error.partial = Corpus(storage, manifest)
             raise
     manifest.complete = True
     manifest.write(storage)

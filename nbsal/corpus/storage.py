@@ -1,21 +1,28 @@
 """A folder of files, local or at any address that fsspec supports, with atomic writes and a lock against other runs."""
 
+import contextlib
+import errno
 import hashlib
-import json
 import os
-import socket
+import re
+import sys
+import time
 import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from nbsal.errors import InputError, MissingExtra
+from nbsal.corpus.owner import RUNNING, Owner
+from nbsal.errors import InputError, MissingExtra, NbsalError
+from nbsal.validation import loading
 
 LOCK = "_lock.json"
+HALF_WRITTEN = 2.0  # seconds after which a lock without an owner counts as that of a dead process
 # Temporary files; readers of Parquet folders ignore names that begin with "_".
 TEMPORARY_PREFIX, TEMPORARY_SUFFIX = "_", ".tmp"
+TEMPORARY = re.compile(rf"{TEMPORARY_PREFIX}.+\.[0-9a-f]+\{TEMPORARY_SUFFIX}")
 
 
 class Storage:
@@ -41,13 +48,13 @@ class Storage:
                 argument=argument,
                 value=location,
             )
+        self.argument, self.local = argument, False
         self.location = os.fspath(location)
-        try:
+        with self._access():
             self.files, self.path = fsspec.core.url_to_fs(self.location)
-        except (ImportError, ValueError) as error:
-            message = f"Cannot access the folder {self.location}: {error}."
-            raise InputError(message, argument=argument, value=location) from error
         self.local = self.files.protocol == "file" or "file" in self.files.protocol
+        if self.local and ".." in Path(self.path).parts:  # the folder before ".." need not exist
+            self.path = os.path.realpath(self.path)
 
     def path_of(self, name: str) -> str:
         """The path of a file within its file system."""
@@ -55,10 +62,11 @@ class Storage:
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file atomically: after a crash it has its old or its new content, on disk."""
-        self.files.makedirs(self.path, exist_ok=True)
-        if not self.local:  # object stores write atomically
-            self.files.pipe_file(self.path_of(name), data)
-            return
+        with self._access():
+            self.files.makedirs(self.path, exist_ok=True)
+            if not self.local:  # object stores write atomically
+                self.files.pipe_file(self.path_of(name), data)
+                return
         temporary = self._write_temporary(name, data)
         try:
             temporary.replace(self.path_of(name))
@@ -67,29 +75,13 @@ class Storage:
             raise
         _sync_folder(Path(self.path))
 
-    def create(self, name: str, data: bytes) -> bool:
-        """Write a file unless it exists; return whether it was written."""
-        self.files.makedirs(self.path, exist_ok=True)
-        if not self.local:
-            if self.files.exists(self.path_of(name)):
-                return False
-            self.files.pipe_file(self.path_of(name), data)
-            return True
-        temporary = self._write_temporary(name, data)
-        try:
-            os.link(temporary, self.path_of(name))
-        except FileExistsError:
-            return False
-        finally:
-            temporary.unlink()
-        return True
-
     def read(self, name: str) -> bytes | None:
         """The content of a file; None if it does not exist."""
-        try:
-            data: bytes = self.files.cat_file(self.path_of(name))
-        except FileNotFoundError:
-            return None
+        with self._access():
+            try:
+                data: bytes = self.files.cat_file(self.path_of(name))
+            except FileNotFoundError:
+                return None
         return data
 
     def read_verified(self, name: str, checksum: str) -> bytes | None:
@@ -98,67 +90,150 @@ class Storage:
         return data if data is not None and digest(data) == checksum else None
 
     def remove(self, name: str) -> None:
-        """Delete a file."""
-        self.files.rm_file(self.path_of(name))
+        """Delete a file; another writer may have deleted it already."""
+        with self._access(), suppress(FileNotFoundError):
+            self.files.rm_file(self.path_of(name))
+
+    def sizes(self) -> dict[str, int | None]:
+        """The names of the files with their sizes, where the store tells them, from one listing."""
+        with self._access():
+            self.files.invalidate_cache(self.path)
+            try:
+                entries = self.files.ls(self.path, detail=True)
+            except FileNotFoundError:
+                return {}
+        folder = self.path.rstrip("/")
+        paths = ((entry["name"].rstrip("/"), entry.get("size")) for entry in entries)
+        return {path.rsplit("/", 1)[-1]: size for path, size in paths if path != folder}
 
     def remove_temporary_files(self) -> None:
         """Delete temporary files that killed writers have left."""
-        for path in self.files.ls(self.path, detail=False) if self.files.exists(self.path) else []:
-            name = path.rsplit("/", 1)[-1]
-            if name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX):
-                with suppress(FileNotFoundError):  # its writer is alive and has just finished
-                    self.remove(name)
+        for name in filter(TEMPORARY.fullmatch, self.sizes()):
+            self.remove(name)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the folder's lock; refuse if another run holds it, and take it over with a warning from a dead one."""
-        new_lock = json.dumps(_current_owner()).encode()
-        while not self.create(LOCK, new_lock):
-            old_lock = self.read(LOCK)  # None if it was released just now
-            if old_lock is not None and self._take_over(old_lock, new_lock):
-                break
+        owner = Owner.current()
         try:
+            RUNNING.add(owner.run)
+            with self._hold(LOCK, owner):
+                if not self.local and not self._refuses_second(LOCK, owner.to_lock()):
+                    _warn(
+                        f"{self.location} cannot refuse a second run that starts at the same moment, because it has no "
+                        "conditional writes. Make sure that only one run at a time writes there."
+                    )
+                yield
+        finally:
+            RUNNING.discard(owner.run)
+
+    @contextmanager
+    def _hold(self, name: str, owner: Owner) -> Iterator[None]:
+        """Hold a file as a lock."""
+        try:
+            self._acquire(name, owner)
             yield
         finally:
-            if self.read(LOCK) == new_lock:
-                self.remove(LOCK)
+            try:
+                if self.read(name) == owner.to_lock():
+                    self.remove(name)
+            except NbsalError as error:  # the error that ends the run, if there is one, says more
+                _warn(f"The lock {name} could not be removed; the next run will remove it. {error}")
 
-    def _take_over(self, old_lock: bytes, new_lock: bytes) -> bool:
-        """Replace the lock of a dead process; refuse if the process is running. Return whether it was replaced."""
-        owner = _parse_owner(old_lock)
-        if _is_running(owner):
-            raise InputError(
-                f"{self.location} is being written by process {owner.get('pid')} on {owner.get('host')}. Wait for it, "
-                f"or choose another folder. If that process no longer runs, delete {LOCK} there and try again.",
-                argument="out",
-                value=self.location,
-            )
-        # If several runs find the process dead, only the one that creates this file may replace the lock.
-        takeover = f"{TEMPORARY_PREFIX}lock.{digest(old_lock)[:16]}{TEMPORARY_SUFFIX}"
-        if not self.create(takeover, new_lock):
-            raise InputError(
-                f"Another run is taking over {self.location}. If there is none, delete {takeover} there and try again.",
-                argument="out",
-                value=self.location,
-            )
-        unchanged = self.read(LOCK) == old_lock
-        if unchanged:
-            self.write(LOCK, new_lock)
-            warnings.warn(
-                f"Process {owner.get('pid')}, which was writing {self.location}, no longer runs. Resuming its work.",
-                stacklevel=4,
-            )
-        self.remove(takeover)
-        return unchanged
+    def _acquire(self, name: str, owner: Owner) -> None:
+        """Create a lock, or replace that of a dead process; refuse if the process that holds it is running."""
+        lock, patience, failure = owner.to_lock(), time.monotonic() + HALF_WRITTEN, None
+        while True:
+            try:
+                self._create(name, lock)
+            except NbsalError as error:  # the store may have written the file, and only its answer was lost
+                failure = error
+            content = self.read(name)
+            if content == lock:
+                return
+            holder = Owner.from_lock(content)
+            if holder and holder.is_running():
+                raise InputError(
+                    f"{self.location} is being written by process {holder.pid} on {holder.host}. Wait for it, or "
+                    f"choose another folder. If that process no longer runs, delete {name} there and try again.",
+                    argument="out",
+                    value=self.location,
+                )
+            if content is not None and (holder or time.monotonic() > patience):
+                self._take_over(name, content, owner)
+            elif time.monotonic() > patience:
+                raise failure or InputError(
+                    f"The lock {name} in {self.location} can be neither created nor read. Delete it, or choose another "
+                    "folder.",
+                    argument="out",
+                    value=self.location,
+                )
+            else:  # it was removed just now, or it is being written
+                time.sleep(0.02)
+
+    def _take_over(self, name: str, content: bytes, owner: Owner) -> None:
+        """Replace the lock of a dead process, unless another run does."""
+        # If several runs find the process dead, only the one that holds this lock may replace its lock.
+        lock = digest(name.encode() + content)[:16]
+        with self._hold(f"{TEMPORARY_PREFIX}lock.{lock}{TEMPORARY_SUFFIX}", owner):
+            if self.read(name) == content:
+                self.write(name, owner.to_lock())
+                if name == LOCK:
+                    _warn(f"The run that was writing {self.location} has died. Resuming its work.")
+
+    def _create(self, name: str, data: bytes) -> None:
+        """Write a file unless it exists."""
+        if not self.local:
+            if self.read(name) is None:
+                with self._access(), suppress(FileExistsError):
+                    self.files.makedirs(self.path, exist_ok=True)
+                    if not _put_new(self.files, self.path_of(name), data):
+                        self.files.pipe_file(self.path_of(name), data)
+            return
+        try:
+            self.files.makedirs(self.path, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            message = f"{self.location} is a file. Choose a folder."
+            raise InputError(message, argument=self.argument, value=self.location) from None
+        path = Path(self.path_of(name))
+        with suppress(FileExistsError, FileNotFoundError), path.open("xb") as file:
+            try:
+                _write_to_disk(file, data)
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
+
+    def _refuses_second(self, name: str, data: bytes) -> bool:
+        """Whether the store refuses to create a file that exists."""
+        from fsspec import AbstractFileSystem
+
+        # fsspec's own method looks whether the file exists, and then writes.
+        if not self.files.async_impl and type(self.files).pipe_file is AbstractFileSystem.pipe_file:
+            return False
+        try:
+            _put_new(self.files, self.path_of(name), data)
+        except Exception:  # some stores answer with an error of their own
+            return True
+        return False
+
+    @contextmanager
+    def _access(self) -> Iterator[None]:
+        """Raise InputError instead of whatever a remote store raises; errors of the local disk are not changed."""
+        try:
+            yield
+        except NbsalError:
+            raise
+        except Exception as error:
+            if self.local:
+                raise
+            raise inaccessible(self.location, self.argument, error) from error
 
     def _write_temporary(self, name: str, data: bytes) -> Path:
         """Write the data to disk under a temporary name."""
         path = Path(self.path_of(f"{TEMPORARY_PREFIX}{name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"))
         try:
             with path.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+                _write_to_disk(file, data)
         except OSError:
             path.unlink(missing_ok=True)
             raise
@@ -180,32 +255,54 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _current_owner() -> dict[str, Any]:
-    import psutil
+def _warn(message: str) -> None:
+    """Warn at the line outside this package that called it."""
+    inner = (str(Path(__file__).parents[1]), contextlib.__file__)
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_code.co_filename.startswith(inner):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
 
-    return {"host": socket.gethostname(), "pid": os.getpid(), "began": psutil.Process().create_time()}
+
+def inaccessible(location: str, argument: str, error: Exception) -> InputError:
+    """The error for a store that does not answer as it should, whatever its library raised."""
+    reason = f"{type(error).__name__}: {error}".strip().rstrip(":.")
+    return InputError(
+        f"Cannot access {location}: {reason:.500}. Check the address, the credentials and the connection, and run it "
+        "again.",
+        argument=argument,
+        value=location,
+    )
 
 
-def _parse_owner(lock: bytes) -> dict[str, Any]:
+@contextmanager
+def reading_source(path: str, kind: str) -> Iterator[None]:
+    """Raise InputError if a source is not a file of that kind, or if the store that holds it fails."""
     try:
-        owner = json.loads(lock)
-    except (ValueError, RecursionError):
-        return {}
-    return owner if isinstance(owner, dict) else {}
+        with loading(path, kind):
+            yield
+    except NbsalError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and "://" not in path:
+            raise
+        raise inaccessible(path, "source", error) from error
 
 
-def _is_running(owner: dict[str, Any]) -> bool:
-    """Whether the owner of a lock is running; assumed for other machines, where it cannot be checked."""
-    import psutil
-
-    if not owner:
-        return False
-    if owner.get("host") != socket.gethostname():
-        return True
+def _put_new(files: Any, path: str, data: bytes) -> bool:
+    """Write a file on condition that it does not exist; return False if the store has no conditional writes."""
     try:
-        process = psutil.Process(owner["pid"])
-        # Another process may have been given the same id since.
-        same: bool = abs(process.create_time() - owner["began"]) < 2
-        return same and process.status() != psutil.STATUS_ZOMBIE
-    except (psutil.NoSuchProcess, LookupError, TypeError, ValueError, OverflowError):
+        files.pipe_file(path, data, mode="create")
+    except (NotImplementedError, TypeError):
         return False
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        return False
+    return True
+
+
+def _write_to_disk(file: IO[bytes], data: bytes) -> None:
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())

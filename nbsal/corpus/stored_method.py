@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from nbsal.corpus.manifest import Plan, weights_digest
+from nbsal.corpus.manifest import Plan
 from nbsal.errors import InputError
 from nbsal.evaluation.cache import Cache
 from nbsal.explainer import Explainer
@@ -40,13 +40,7 @@ def stored_explainers(
 ) -> tuple[dict[str, Explainer], list[Text], Cache]:
     """An explainer for each stored method, the texts, and a cache with their stored explanations."""
     subject = subject or load(plan.model)
-    if weights_digest(subject) != plan.weights:
-        raise InputError(
-            f"The weights of {subject.name} differ from those of {plan.model}, the model that was explained. Pass the "
-            "explained model as subject.",
-            argument="subject",
-            value=subject,
-        )
+    plan.check_model(subject)
     explainers, cache = {}, Cache()
     for name, stored in saliencies.items():
         explainers[name] = Explainer(subject, StoredMethod(name))

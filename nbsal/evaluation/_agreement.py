@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 
 from nbsal.errors import InputError
-from nbsal.evaluation.bootstrap import Bootstrap
+from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import Cache, Explainers, explain_texts
-from nbsal.evaluation.results import Curve, MetricInfo, Results
+from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.model.tokens import Row
 from nbsal.progress import Progress
-from nbsal.validation import Text, as_list, check_one_per_text, plural, positive_number
+from nbsal.validation import Text, as_list, check_one_per_text, checked, plural, positive_number
 
 MATCH_THRESHOLD = 0.5  # two spans of tokens match if they share at least this much of their union (ERASER)
 
 
+@checked
 def rank_agreement(
     explainers: Explainers,
     texts: Iterable[Text],
@@ -56,7 +58,7 @@ def rank_agreement(
     if not ranked:
         message = "Every text has a single token, so there is no ranking to compare. Pass longer texts."
         raise InputError(message, argument="texts", value=texts)
-    bootstrap = Bootstrap([rows[i].text for i in ranked])
+    order = text_order([rows[i].text for i in ranked])
     curves = {}
     for first, second in combinations(orders, 2):
         pairs = [(orders[first][i], orders[second][i]) for i in ranked]
@@ -64,11 +66,16 @@ def rank_agreement(
             "kendall": [kendall(*pair) for pair in pairs],
             f"jaccard@{k}": [jaccard(a[:k], b[:k]) for a, b in pairs],
         }.items():
-            curve = Curve.from_values([k], np.array(values)[None, None], bootstrap)
+            curve = Curve.from_values([k], np.array(values)[None, None], order)
             curves[f"{first} ~ {second}", measure] = curve
-    return Results(MetricInfo(point="k"), curves, (plural(len(ranked), "text"),))
+    return Results(
+        MetricInfo(point="k", bounds={"kendall": (-1, 1), f"jaccard@{k}": (0, 1)}),
+        curves,
+        (plural(len(ranked), "text"),),
+    )
 
 
+@checked
 def rationale_agreement(
     explainers: Explainers,
     texts: Iterable[Text],
@@ -104,25 +111,32 @@ def rationale_agreement(
     if not used:
         message = "No rationale marks a token. Pass rationales with at least one marked token."
         raise InputError(message, argument="rationales", value=rationales)
-    bootstrap = Bootstrap([first[i].text for i in used])
+    order = text_order([first[i].text for i in used])
     measures: dict[str, Callable[[Sequence[int], set[int]], float]] = {"auprc": average_precision, "iou f1": iou_f1}
     curves = {
         (name, measure): Curve.from_values(
-            [1], np.array([[[score(run[i].order, marked[name][i]) for i in used]] for run in runs]), bootstrap
+            [1], np.array([[[score(run[i].order, marked[name][i]) for i in used]] for run in runs]), order
         )
         for name, runs in saliencies.items()
         for measure, score in measures.items()
     }
     notes = (f"{len(used)} of {plural(len(first), 'text')}",)
-    return Results(MetricInfo(point="rationale", better=dict.fromkeys(measures, "high")), curves, notes)
+    better, bounds = dict.fromkeys(measures, "high"), dict.fromkeys(measures, (0, 1))
+    return Results(MetricInfo(point="rationale", better=better, bounds=bounds), curves, notes)
 
 
+@checked
 def kendall(first: Sequence[int], second: Sequence[int]) -> float:
     """Kendall's tau of two rankings of the same items: 1 for equal rankings, -1 for opposite ones.
 
     >>> kendall([3, 1, 2], [3, 1, 2]), kendall([1, 2, 3], [3, 2, 1])
     (1.0, -1.0)
     """
+    if len(first) < 2 or sorted(first) != sorted(second):
+        message = (
+            f"kendall compares two rankings of the same items, at least two, not {first!r:.40} and {second!r:.40}."
+        )
+        raise InputError(message, argument="second", value=second)
     rank_in_second = {item: rank for rank, item in enumerate(second)}
     ranks = np.array([rank_in_second[item] for item in first])
     # Row by row, because a table of all pairs would be large.

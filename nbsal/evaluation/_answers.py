@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.evaluation.bootstrap import Bootstrap
+from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import Cache, Explainers, explain_texts, positive_numbers
-from nbsal.evaluation.results import Curve, MetricInfo, Results
+from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.model.tokens import Span
 from nbsal.progress import Progress
 from nbsal.saliency import Saliency
-from nbsal.validation import Text, as_list, check_one_per_text, plural
+from nbsal.validation import Text, as_list, check_one_per_text, checked, plural
 
 TOKEN_SETS = ("context", "content", "all")
 
 
+@checked
 def precision_at(
     explainers: Explainers,
     texts: Iterable[Text],
@@ -45,6 +47,7 @@ def precision_at(
     return _evaluate(explainers, texts, answers, k, among, "precision", batch_size, cache, progress, cancel)
 
 
+@checked
 def answer_recall_at(
     explainers: Explainers,
     texts: Iterable[Text],
@@ -95,18 +98,18 @@ def _evaluate(
     saliencies = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
     first = next(iter(saliencies.values()))[0]
     check_one_per_text(answers, "answers", len(first))
-    bootstrap = Bootstrap([(s.text, repr(answer)) for s, answer in zip(first, answers, strict=True)])
-    curves = {}
+    order = text_order([(s.text, repr(answer)) for s, answer in zip(first, answers, strict=True)])
+    curves, measure = {}, f"answer {kind}"
     for name, runs in saliencies.items():
         values = np.array(
             [[_hits(s, answer, counts, among, kind) for s, answer in zip(run, answers, strict=True)] for run in runs]
         )
         hits, answer_sizes, selected = values[..., 0], values[..., 1], values[..., 2]
-        denominators = {"precision": selected, "recall": answer_sizes, "ratio": answer_sizes.mean(1, keepdims=True)}
-        shares = (hits / denominators[kind]).swapaxes(1, 2)
-        curves[name, f"answer {kind}"] = Curve.from_values(counts, shares, bootstrap)
+        shares = (hits / (selected if kind == "precision" else answer_sizes)).swapaxes(1, 2)
+        sizes = answer_sizes[0, :, 0] if kind == "ratio" else None
+        curves[name, measure] = Curve.from_values(counts, shares, order, sizes)
     notes = (plural(len(first), "text"), f"tokens ranked: {among}")
-    return Results(MetricInfo(point="k", better={f"answer {kind}": "high"}), curves, notes)
+    return Results(MetricInfo(point="k", better={measure: "high"}, bounds={measure: (0, 1)}), curves, notes)
 
 
 def _hits(saliency: Saliency, answer: Any, counts: Sequence[int], among: str, kind: str) -> list[tuple[int, int, int]]:

@@ -16,7 +16,7 @@ from torch import Tensor
 from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation import published
 from nbsal.evaluation._games import LABELS, check_classifier, label_indices, to_floats
-from nbsal.evaluation.bootstrap import Bootstrap, Floats
+from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import (
     Cache,
     Coalitions,
@@ -29,18 +29,22 @@ from nbsal.evaluation.cache import (
     rank_tokens,
     truncated_count,
 )
-from nbsal.evaluation.results import Curve, MetricInfo, Results
+from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.results import MetricInfo, Results
+from nbsal.intervals import Floats
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
 from nbsal.progress import Meter, Progress
-from nbsal.validation import Text, as_list, plural
+from nbsal.validation import Text, as_list, checked, plural
 
 MEASURES = {"aopc": "high", "log-odds": "low", "comprehensiveness": "high", "sufficiency": "low"}
+BOUNDS = dict.fromkeys(["aopc", "comprehensiveness", "sufficiency"], (-1, 1))  # differences of probabilities
 FRACTIONS = tuple(step / 10 for step in range(1, 10))
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)  # of comprehensiveness and sufficiency
 VARIANTS = ("published",)
 
 
+@checked
 def faithfulness(
     explainers: Explainers,
     texts: Iterable[Text],
@@ -119,16 +123,16 @@ def _measure(
         for run, run_logits in zip(flat, logits, strict=True)
     }
     rows, truth = flat[0].rows, gold[flat[0].subject]
-    bootstrap = Bootstrap([(row.text, truth and truth[i]) for i, row in enumerate(rows)])
+    order = text_order([(row.text, truth and truth[i]) for i, row in enumerate(rows)])
     grids = [points, points, SHARES, SHARES]
     curves = {
-        (name, measure): Curve.from_values(grid, np.stack([losses[id(run)][at] for run in members]), bootstrap)
+        (name, measure): Curve.from_values(grid, np.stack([losses[id(run)][at] for run in members]), order)
         for name, members in runs.items()
         for at, (measure, grid) in enumerate(zip(MEASURES, grids, strict=True))
     }
     explained = "predicted class" if truth is None else "gold label"
     notes = (f"{plural(len(rows), 'text')}, {explained}", f"tokens hidden with way={way!r}", *truncated_count(rows))
-    return Results(MetricInfo(better=MEASURES), curves, notes)
+    return Results(MetricInfo(better=MEASURES, bounds=BOUNDS), curves, notes)
 
 
 def deletion_coalitions(row: Row, order: Sequence[int], points: Sequence[float]) -> Coalitions:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.evaluation.bootstrap import Bootstrap, Floats
+from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import (
     Cache,
     Coalitions,
@@ -25,15 +25,17 @@ from nbsal.evaluation.cache import (
     rank_tokens,
     truncated_count,
 )
-from nbsal.evaluation.results import Curve, MetricInfo, Results
+from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.explainer import Explainer
+from nbsal.intervals import Floats
 from nbsal.methods.base import LayerMethod
 from nbsal.methods.decoding import Decoded
 from nbsal.model.subject import Subject
-from nbsal.model.targets import label_index
+from nbsal.model.targets import is_regression, label_index
 from nbsal.model.tokens import Row
 from nbsal.progress import Meter, Progress
-from nbsal.validation import Text, as_list, check_one_per_text, plural
+from nbsal.validation import Text, as_list, check_one_per_text, checked, plural
 
 GAMES = {"revealing": "high", "hiding": "low"}
 FRACTIONS = tuple(step / 20 for step in range(21))
@@ -42,6 +44,7 @@ RANDOM = 20
 LABELS = "must be a list with one label for each text"
 
 
+@checked
 def games(
     explainers: Explainers,
     texts: Iterable[Text],
@@ -102,9 +105,9 @@ def _play(
         id(run): _correct(run_logits, gold[run.subject], points) for run, run_logits in zip(flat, logits, strict=True)
     }
     rows, truth = flat[0].rows, gold[flat[0].subject]
-    bootstrap = Bootstrap([(row.text, truth and truth[i]) for i, row in enumerate(rows)])
+    order = text_order([(row.text, truth and truth[i]) for i, row in enumerate(rows)])
     curves = {
-        (name, game): Curve.from_values(points, np.stack([correct[id(run)][at] for run in members]), bootstrap)
+        (name, game): Curve.from_values(points, np.stack([correct[id(run)][at] for run in members]), order)
         for name, members in runs.items()
         for at, game in enumerate(GAMES)
     }
@@ -114,7 +117,8 @@ def _play(
         f"fractions of the {relative_to}",
         *truncated_count(rows),
     )
-    return Results(MetricInfo("game", "fraction", "accuracy", "auc", GAMES), curves, notes)
+    metric = MetricInfo("game", "fraction", "accuracy", "auc", GAMES, dict.fromkeys(GAMES, (0, 1)))
+    return Results(metric, curves, notes)
 
 
 def coalition_steps(
@@ -141,6 +145,7 @@ def _correct(logits: Sequence[Any], gold: list[int] | None, points: Sequence[flo
     return correct
 
 
+@checked
 def best_layer(
     explainer: Explainer,
     texts: Iterable[Text],
@@ -167,6 +172,7 @@ def best_layer(
     return max(layers, key=lambda layer: gap[str(layer)])
 
 
+@checked
 def at_layers(explainer: Explainer) -> dict[int, Explainer]:
     """The same explainer at every layer of its model.
 
@@ -193,7 +199,7 @@ def at_layers(explainer: Explainer) -> dict[int, Explainer]:
 
 def check_classifier(subject: Subject) -> None:
     """Refuse a subject that does not classify whole texts."""
-    if subject.task != "sequence" or len(subject.labels) < 2:
+    if subject.task != "sequence" or is_regression(subject):
         raise InputError(
             f"{subject.name} does not classify whole texts, so there is no prediction to follow. Pass explainers of a "
             "sequence classifier with at least two labels.",

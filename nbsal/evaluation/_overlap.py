@@ -9,17 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal import clouds
-from nbsal.evaluation.bootstrap import Bootstrap, Floats
+from nbsal.evaluation.bootstrap import bootstrap_weights, text_order
 from nbsal.evaluation.cache import Cache, Explainers, explain_texts, positive_numbers
-from nbsal.evaluation.results import Curve, MetricInfo, Results
+from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.results import MetricInfo, Results
+from nbsal.intervals import Floats
 from nbsal.progress import Progress
 from nbsal.saliency import Saliency
-from nbsal.validation import Text, plural
+from nbsal.validation import Text, checked, plural
 
 COUNTS = tuple(range(10, 101, 10))
 DRAWS = 200  # fewer than elsewhere: each bootstrap sample ranks all tokens again
 
 
+@checked
 def overlap(
     explainers: Explainers,
     texts: Iterable[Text],
@@ -35,9 +38,9 @@ def overlap(
 ) -> Results:
     """The share of the top k tokens that pairs of classes have in common, for every k in `counts`; lower is better.
 
-    `idf`, `unit` and `normalise` are those of `nbsal.clouds.rank`. The confidence interval is biased downwards, and may
-    lie below the value if the overlap is large: a bootstrap sample lacks about a third of the texts, and with them
-    tokens that classes share.
+    Only tokens with a positive weight count, see `nbsal.clouds.Cloud.overlap`. `idf`, `unit` and `normalise` are those
+    of `nbsal.clouds.rank`. The confidence interval is the value plus and minus the spread of bootstrap samples of the
+    texts. It is NaN if all samples have the same overlap, as those of a single text do.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -47,14 +50,16 @@ def overlap(
     counts = positive_numbers(counts, "counts")
     saliencies = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
     first = next(iter(saliencies.values()))[0]
-    bootstrap = Bootstrap([s.text for s in first], DRAWS)
+    order = text_order([s.text for s in first])
+    weights = bootstrap_weights(len(first), DRAWS)
     points, curves = tuple(map(float, counts)), {}
     for name, runs in saliencies.items():
         values = [[clouds.rank(run, idf, unit=unit, normalise=normalise).overlap(k) for k in counts] for run in runs]
-        draws = [_ClassVotes.count(run, bootstrap, idf, unit, normalise).overlap(bootstrap, counts) for run in runs]
-        curves[name, "overlap"] = Curve(points, np.array(values), np.mean(draws, 0))
+        votes = [_ClassVotes.count([run[at] for at in order], idf, unit, normalise) for run in runs]
+        draws = np.mean([run_votes.overlap(weights, counts) for run_votes in votes], 0)
+        curves[name, "overlap"] = Curve(points, np.array(values), draws.T, len(first))
     notes = (plural(len(first), "text"), f"{unit}s, {'one vote per text' if normalise else 'summed scores'}")
-    return Results(MetricInfo(point="k", better={"overlap": "low"}), curves, notes)
+    return Results(MetricInfo(point="k", better={"overlap": "low"}, bounds={"overlap": (0, 1)}), curves, notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,17 +71,12 @@ class _ClassVotes:
 
     @classmethod
     def count(
-        cls,
-        saliencies: Sequence[Saliency],
-        bootstrap: Bootstrap,
-        idf: Mapping[str, float] | None,
-        unit: str,
-        normalise: bool,
+        cls, saliencies: Sequence[Saliency], idf: Mapping[str, float] | None, unit: str, normalise: bool
     ) -> "_ClassVotes":
-        """Collect the votes of every text, with the texts in the order of the bootstrap."""
+        """Collect the votes of every text."""
         votes_by_label: dict[str, list[tuple[int, str, float]]] = {}
-        for index, at in enumerate(bootstrap.order):
-            cloud = clouds.rank([saliencies[at]], idf, unit=unit, normalise=normalise)
+        for index, saliency in enumerate(saliencies):
+            cloud = clouds.rank([saliency], idf, unit=unit, normalise=normalise)
             label = cloud.labels[0]
             votes = [(index, token, weight) for token, weight in cloud.weights[label].items()]
             votes_by_label.setdefault(label, []).extend(votes)
@@ -88,12 +88,11 @@ class _ClassVotes:
         ]
         return cls(classes, len(names))
 
-    def overlap(self, bootstrap: Bootstrap, counts: Sequence[int]) -> Floats:
+    def overlap(self, weights: Floats, counts: Sequence[int]) -> Floats:
         """The overlap in each bootstrap sample: [draw, count]."""
         draws = []
-        for weights in bootstrap.weights:
-            rankings = [self._rank(weights, *votes) for votes in self.classes]
-            pairs = list(combinations(rankings, 2))
+        for draw in weights:
+            pairs = list(combinations([self._rank(draw, *votes) for votes in self.classes], 2))
             common = [[len(np.intersect1d(first[:k], second[:k])) for first, second in pairs] for k in counts]
             draws.append(np.mean(common, 1) / counts)
         return np.array(draws)
@@ -101,8 +100,6 @@ class _ClassVotes:
     def _rank(
         self, weights: Floats, texts: NDArray[np.intp], tokens: NDArray[np.intp], scores: Floats
     ) -> NDArray[np.intp]:
-        """Tokens of the sampled texts by total score, equal ones by name."""
-        drawn = weights[texts]
-        present = np.bincount(tokens, drawn, self.size) > 0
-        sums = np.where(present, np.bincount(tokens, drawn * scores, self.size), -np.inf)
-        return np.argsort(-sums, kind="stable")[: int(present.sum())]
+        """Tokens of the sampled texts with a positive total score, largest first and equal ones by name."""
+        sums = np.bincount(tokens, weights[texts] * scores, self.size)
+        return np.argsort(-sums, kind="stable")[: int((sums > 0).sum())]

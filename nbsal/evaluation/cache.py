@@ -1,7 +1,7 @@
 """Cache of explanations and masked forward passes, shared between evaluation calls.
 
 A cancelled call leaves its cache in the error's `partial`; pass it to the next call as `cache` to resume. Cached
-explanations are dropped when the weights of their model have changed.
+explanations are dropped when their model has changed.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,6 @@ from torch import Tensor
 
 from nbsal.errors import InputError, NbsalError
 from nbsal.explainer import Explainer, explain_batch, length_batches
-from nbsal.model import architecture
 from nbsal.model.masking import MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Encoded, Row
@@ -53,7 +52,7 @@ class Cache:
 
     saliencies: dict[Key, dict[tuple[Row, Any], Saliency]] = field(default_factory=dict)
     masked_models: dict[tuple[Subject, str | int], MaskedModel] = field(default_factory=dict)
-    weights: dict[Subject, Any] = field(default_factory=dict)  # version of each model's weights when last explained
+    weights: dict[Subject, Any] = field(default_factory=dict)  # version of each subject when last explained
 
     def explain(
         self,
@@ -106,9 +105,8 @@ class Cache:
         return [run_logits[at] for at in range(len(runs))]
 
     def _drop_outdated(self, subject: Subject) -> None:
-        """Drop the subject's explanations if its weights have changed since they were computed."""
-        head = subject._lm_head
-        version = architecture.weights_version(subject.model), head and head.weights_version
+        """Drop the subject's explanations if its model has changed since they were computed."""
+        version = subject.version
         if self.weights.setdefault(subject, version) != version:
             self.weights[subject] = version
             for key in [key for key in self.saliencies if key[0] is subject]:

@@ -15,9 +15,11 @@ import numpy as np
 
 from nbsal.errors import InputError
 from nbsal.evaluation._games import LABELS, check_classifier, label_indices
-from nbsal.evaluation.bootstrap import Bootstrap, Floats
+from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import Cache, Coalitions, Explainers, Run, cache_or_new, encode_texts, named_explainers
-from nbsal.evaluation.results import Curve, MetricInfo, Results
+from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.results import MetricInfo, Results
+from nbsal.intervals import Floats
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
 from nbsal.validation import Text, as_list, plural
@@ -86,14 +88,14 @@ def published_deletion(
     weights = _weights(worker[used], likely, min_probability)
     values = {"aopc": np.exp(logs[..., :1]) - np.exp(logs[..., 1:]), "log-odds": logs[..., 1:] - logs[..., :1]}
     counted = [(row.text, label) for row, label, counts in zip(perturbed, gold, likely, strict=True) if counts]
-    bootstrap, curves, at = Bootstrap(counted), {}, 0
+    order, curves, at = text_order(counted), {}, 0
     for name, explainer_runs in members.items():
         for measure, value in values.items():
-            part = (value[at : at + len(explainer_runs)] * weights[:, None])[:, likely].swapaxes(1, 2)
-            curves[name, measure] = Curve.from_values(FRACTIONS, part, bootstrap)
+            part = value[at : at + len(explainer_runs), likely].swapaxes(1, 2)
+            curves[name, measure] = Curve.from_values(FRACTIONS, part, order, weights[likely])
         at += len(explainer_runs)
     notes = (f"{int(likely.sum())} of {plural(len(encoded), 'text')}, as published",)
-    return Results(MetricInfo(better=MEASURES), curves, notes)
+    return Results(MetricInfo(better=MEASURES, bounds={"aopc": (-1, 1)}), curves, notes)
 
 
 def _order(scores: Any) -> list[int]:

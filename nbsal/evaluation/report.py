@@ -26,7 +26,7 @@ from nbsal.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.model.load import load
 from nbsal.model.subject import Subject
-from nbsal.validation import Text
+from nbsal.validation import Text, plural
 
 TENTHS = tuple(step / 10 for step in range(11))
 SHORTEST = 14
@@ -240,12 +240,12 @@ def side_by_side(frame: pandas.DataFrame, value: str, sort_by: str | None) -> pa
 
 def print_margins(results: Results, ours: str, measures: Sequence[str] | None = None) -> None:
     """Print how much better one explainer is than each of the others."""
-    others = [name for name in results.explainers if name != ours]
-    if ours in results.explainers and others:
-        frame = pandas.concat([results.paired(ours, other) for other in others]).drop(columns="first")
-        rows = frame if measures is None else frame[frame[results.metric.measure].isin(measures)]
+    if ours in results.explainers and len(results.explainers) > 1:
+        frame = results.paired(ours, measures=measures)
+        count = plural(int(frame["comparisons"].iloc[0]), "comparison")
         print(f"margins of {ours} with 95 % confidence intervals (paired), positive where it is better")
-        print(rows.round(3).to_string(index=False))
+        print(f"{count}: p_holm is adjusted for their number, p and the intervals are not")
+        print(frame.drop(columns=["first", "comparisons"]).round(3).to_string(index=False))
 
 
 def _print_long_texts(task: Task, count: int, suffix: str = "") -> None:

@@ -3,63 +3,37 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbsal.errors import InputError, UnknownName
-from nbsal.evaluation.bootstrap import Bootstrap, Floats, difference, interval
+from nbsal.errors import UnknownName
+from nbsal.evaluation.curve import Curve, join_runs
+from nbsal.evaluation.permutation import holm
+from nbsal.intervals import Bounds, Floats
+from nbsal.model.saved_files import check_format, numbers, parse_json, read_npz, reading
 from nbsal.render import html
-from nbsal.validation import loading
+from nbsal.validation import checked, plural
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
     from pandas.io.formats.style import Styler
 
-FORMAT = 1
+FORMAT = 2
 # Distinguishable with any kind of colour vision.
 HUES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 LINES = ("-", "--", "-.", ":")
 BEST, RIVAL = "font-weight: bold", "font-style: italic"
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """One measure of one explainer at every point, with its bootstrap draws.
-
-    `runs` has one row per run of the explainer (a stochastic one may have several); their mean is the value.
-    """
-
-    points: tuple[float, ...]
-    runs: Floats  # [run, point]
-    draws: Floats  # [draw, point]
-
-    @classmethod
-    def from_values(cls, points: Sequence[float], values: Floats, bootstrap: Bootstrap) -> "Curve":
-        """The curve of values for every run, point and text: [run, point, text]."""
-        return cls(tuple(map(float, points)), bootstrap.mean(values), bootstrap.draws(values.mean(0)))
-
-    @property
-    def value(self) -> Floats:
-        """The mean over runs: [point]."""
-        return self.runs.mean(0)  # type: ignore[no-any-return]
-
-    def weights(self, summary: str) -> Floats:
-        """The weight of each point in a summary: "auc" (area under the curve by trapezoids) or "mean"."""
-        if summary == "mean" or len(self.points) == 1:
-            return np.full(len(self.points), 1 / len(self.points))
-        steps = np.diff(self.points) / 2
-        return np.append(steps, 0) + np.insert(steps, 0, 0)
-
-
 @dataclass(frozen=True)
 class MetricInfo:
-    """Names of the columns of results, how a curve is summarised, and which direction is better for each measure.
+    """Names of the columns of results, how a curve is summarised, and what is known of each measure.
 
-    `summary` is "auc" or "mean"; `better` maps a measure to "high" or "low".
+    `summary` is "auc" or "mean"; `better` maps a measure to "high" or "low", the direction that is better, and `bounds`
+    to its smallest and largest possible value for a text.
     """
 
     measure: str = "measure"
@@ -67,9 +41,16 @@ class MetricInfo:
     value: str = "value"
     summary: str = "mean"
     better: Mapping[str, str] = field(default_factory=dict)
+    bounds: Mapping[str, Bounds] = field(default_factory=dict)
+
+    def bounds_of(self, measure: str, scale: float = 1.0) -> Bounds | None:
+        """The smallest and largest possible value of a measure, or of its sum with weights that sum to `scale`."""
+        bounds = self.bounds.get(measure)
+        return None if bounds is None else (scale * bounds[0], scale * bounds[1])
 
 
 @dataclass(frozen=True, eq=False)
+@checked
 class Results:
     """Results of an evaluation: `curves` by (explainer, measure), and `notes` on the texts and settings.
 
@@ -96,12 +77,15 @@ class Results:
 
     @property
     def frame(self) -> "pandas.DataFrame":
-        """One row per explainer, measure and point; `spread` is the standard deviation between runs."""
+        """One row per explainer, measure and point, with its 95 % interval over texts.
+
+        `spread` is the standard deviation between runs.
+        """
         import pandas
 
         rows: list[Any] = []
         for (name, measure), curve in self.curves.items():
-            low, high = interval(curve.draws)
+            low, high = curve.interval(self.metric.bounds_of(measure))
             parts = (curve.points, curve.value, low, high, _spread(curve.runs))
             rows += [(name, measure, *row) for row in zip(*parts, strict=True)]
         columns = ["explainer", self.metric.measure, self.metric.point, self.metric.value, "low", "high", "spread"]
@@ -126,24 +110,33 @@ class Results:
         ]
         return pandas.DataFrame(rows, columns=["explainer", self.metric.measure, "runs", "mean", "sd"])
 
-    def paired(self, first: str, second: str) -> "pandas.DataFrame":
-        """How much better the first explainer is than the second, with a paired bootstrap test over texts."""
+    def paired(
+        self, first: str, second: str | Sequence[str] | None = None, measures: Collection[str] | None = None
+    ) -> "pandas.DataFrame":
+        """How much better the first explainer is than others, with paired tests over texts.
+
+        `second` is one explainer or several, all others by default. `p` is the p-value of one comparison; `p_holm` is
+        adjusted for the number of comparisons in the frame, which is in its last column (Holm 1979).
+        """
         import pandas
 
-        rows = []
-        for measure in self.measures:
-            ours, theirs = self._curve(first, measure), self._curve(second, measure)
-            a, b = ours.weights(self.metric.summary), theirs.weights(self.metric.summary)
-            sign = -1 if self.metric.better.get(measure) == "low" else 1
-            sums = (sign * float(ours.value @ a), sign * float(theirs.value @ b))
-            margin = difference(*sums, sign * (ours.draws @ a), sign * (theirs.draws @ b))
-            rows.append((first, second, measure, margin.value, margin.low, margin.high, margin.p))
-        columns = ["first", "second", self.metric.measure, "margin", "low", "high", "p"]
-        return pandas.DataFrame(rows, columns=columns)
+        others = [second] if isinstance(second, str) else second
+        others = [name for name in self.explainers if name != first] if others is None else others
+        keys = [(other, m) for other in others for m in self.measures if measures is None or m in measures]
+        margins = [self._margin(first, other, measure) for other, measure in keys]
+        rows = [
+            (first, *key, margin.value.item(), *self._margin_ends(margin, key[1]))
+            for key, margin in zip(keys, margins, strict=True)
+        ]
+        frame = pandas.DataFrame(rows, columns=["first", "second", self.metric.measure, "margin", "low", "high"])
+        p = Curve.stacked(margins).margin_p() if margins else np.empty(0)
+        return frame.assign(p=p, p_holm=holm(p), comparisons=int((~np.isnan(p)).sum()))
 
     def best(self, measure: str, among: Collection[str] | None = None) -> str:
         """The best explainer by a measure, the first one if several are equal; `among` restricts the choice."""
         names = self.explainers if among is None else [name for name in self.explainers if name in among]
+        if not names:
+            raise UnknownName("among", among, self.explainers)
         sign = -1 if self.metric.better.get(measure) == "low" else 1
         return max(names, key=lambda name: sign * self._summary_value(name, measure))
 
@@ -185,7 +178,8 @@ class Results:
             .format_index(lambda name: html.escape(str(name)))
             .apply(lambda _: styles, None)
         )
-        return styled.set_caption(html.escape(". ".join(self.notes)))
+        notes = [*self.notes, intervals_note(int(values["low"].notna().sum()))]
+        return styled.set_caption(html.escape(". ".join(notes)))
 
     def plot(self, explainers: Sequence[str] | None = None) -> "Figure":
         """Plot one panel per measure and one line per explainer.
@@ -199,7 +193,7 @@ class Results:
         figure, axes = pyplot.subplots(1, len(self.measures), figsize=size, layout="constrained", squeeze=False)
         for ax, measure in zip(axes[0], self.measures, strict=True):
             for at, name in enumerate(names):
-                _draw_curve(ax, self._curve(name, measure), html.visible(name), at)
+                _draw_curve(ax, self._curve(name, measure), html.visible(name), at, self.metric.bounds_of(measure))
             ax.set_title(self.heading(measure), parse_math=False)
             ax.set_xlabel(self.metric.point)
             ax.set_ylabel(self.metric.value)
@@ -222,10 +216,23 @@ class Results:
 
         rows = []
         for (name, measure), curve in self.curves.items():
-            weights = curve.weights(summary)
-            low, high = interval(curve.draws @ weights)
-            rows.append((name, measure, float(curve.value @ weights), float(low), float(high)))
+            total = curve.summed(summary)
+            low, high = total.interval(self.metric.bounds_of(measure, float(curve.weights(summary).sum())))
+            rows.append((name, measure, *(float(part.item()) for part in (total.value, low, high))))
         return pandas.DataFrame(rows, columns=["explainer", self.metric.measure, summary, "low", "high"])
+
+    def _margin(self, first: str, second: str, measure: str) -> Curve:
+        """How much better one explainer is than another by the summary of a measure."""
+        summary, sign = self.metric.summary, -1 if self.metric.better.get(measure) == "low" else 1
+        ours, theirs = (self._curve(name, measure).summed(summary) for name in (first, second))
+        return ours.minus(theirs).scaled(sign)
+
+    def _margin_ends(self, margin: Curve, measure: str) -> tuple[float, float]:
+        """The ends of the interval of a margin by a measure."""
+        curve = next(curve for (_, name), curve in self.curves.items() if name == measure)
+        bounds = self.metric.bounds_of(measure, float(curve.weights(self.metric.summary).sum()))
+        low, high = margin.margin_interval(None if bounds is None else bounds[1] - bounds[0])
+        return low.item(), high.item()
 
     def _summary_value(self, name: str, measure: str) -> float:
         curve = self._curve(name, measure)
@@ -244,27 +251,70 @@ class Results:
 
     def save(self, path: str | Path) -> None:
         """Save the results as an .npz file, from which `load` restores them exactly."""
-        head = {"nbsal": FORMAT, "sheet": asdict(self.metric), "notes": self.notes, "curves": list(self.curves)}
+        head = {
+            "nbsal": FORMAT,
+            "sheet": asdict(self.metric),
+            "notes": self.notes,
+            "curves": list(self.curves),
+            "resampled": [curve.resampled for curve in self.curves.values()],
+        }
         arrays: dict[str, Any] = {}
         for at, curve in enumerate(self.curves.values()):
-            arrays |= {f"{part}{at}": getattr(curve, part) for part in ("points", "runs", "draws")}
+            arrays |= {f"{part}{at}": getattr(curve, part) for part in ("points", "runs", "samples")}
         with Path(path).open("wb") as file:
             np.savez_compressed(file, head=np.array(json.dumps(head)), **arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> "Results":
         """Load results that `save` wrote."""
-        with loading(path, "saved Results"):
-            with np.load(BytesIO(Path(path).read_bytes()), allow_pickle=False) as stored:
-                head = json.loads(str(stored["head"]))
-                if head["nbsal"] != FORMAT:
-                    message = f"{path} has format {head['nbsal']}, but this version of nbsal reads format {FORMAT}."
-                    raise InputError(message, argument="path", value=path)
-                curves = {
-                    (name, measure): Curve(tuple(stored[f"points{at}"]), stored[f"runs{at}"], stored[f"draws{at}"])
-                    for at, (name, measure) in enumerate(head["curves"])
-                }
-            return cls(MetricInfo(**head["sheet"]), curves, tuple(head["notes"]))
+        with reading(path, "saved Results"):
+            arrays = read_npz(path)
+            head = parse_json(str(arrays.pop("head")))
+            check_format(path, head["nbsal"], FORMAT)
+            keys = [(_text(name), _text(measure)) for name, measure in map(_list, head["curves"])]
+            resampled = head["resampled"]
+            curves = {key: _stored_curve(arrays, at, resampled[at]) for at, key in enumerate(keys)}
+            if arrays or not keys or not len(curves) == len(keys) == len(resampled):
+                raise ValueError("the curves and their names do not match")
+            return cls(_stored_metric(head["sheet"]), curves, tuple(map(_text, _list(head["notes"]))))
+
+
+def _stored_curve(arrays: dict[str, Any], at: int, resampled: Any) -> Curve:
+    """Take curve number `at` out of the arrays of a file; ValueError if its parts do not fit each other."""
+    points, runs, samples = (arrays.pop(f"{part}{at}") for part in ("points", "runs", "samples"))
+    if any(part.dtype.kind != "f" for part in (points, runs, samples)) or not np.isfinite(points).all():
+        raise ValueError("a curve that is not made of numbers")
+    fits = points.ndim == 1 and runs.ndim == samples.ndim == 2 and runs.size and samples.size
+    if not fits or not runs.shape[1] == len(samples) == len(points):
+        raise ValueError("a curve whose parts have different lengths")
+    if resampled is not None and (type(resampled) is not int or resampled < 1):
+        raise ValueError("a curve of bootstrap samples without a number of texts")
+    return Curve(tuple(points.tolist()), runs, samples, resampled)
+
+
+def _stored_metric(sheet: dict[str, Any]) -> MetricInfo:
+    """The metric of a file; ValueError if it could not be used."""
+    bounds: dict[str, Any] = {name: tuple(numbers(pair, float).tolist()) for name, pair in sheet["bounds"].items()}
+    metric = MetricInfo(**sheet | {"bounds": bounds})
+    for name in (metric.measure, metric.point, metric.value, *metric.better):
+        _text(name)
+    if metric.summary not in ("auc", "mean") or not set(metric.better.values()) <= {"high", "low"}:
+        raise ValueError("a metric of another kind")
+    if not all(len(pair) == 2 and pair[0] <= pair[1] for pair in bounds.values()):
+        raise ValueError("bounds that are not the smallest and the largest value")
+    return metric
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{value!r:.40} in place of a list")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.40} in place of a name")
+    return value
 
 
 def join_results(parts: Sequence[Results]) -> Results:
@@ -273,13 +323,16 @@ def join_results(parts: Sequence[Results]) -> Results:
     for part in parts:
         for key, curve in part.curves.items():
             curves.setdefault(key, []).append(curve)
-    return Results(parts[0].metric, {key: _join_runs(runs) for key, runs in curves.items()}, parts[0].notes)
+    return Results(parts[0].metric, {key: join_runs(runs) for key, runs in curves.items()}, parts[0].notes)
 
 
-def _join_runs(curves: Sequence[Curve]) -> Curve:
-    runs = np.concatenate([curve.runs for curve in curves])
-    draws = sum(len(curve.runs) * curve.draws for curve in curves) / len(runs)
-    return Curve(curves[0].points, runs, np.asarray(draws))
+def intervals_note(count: int) -> str:
+    """What a table says about the number of its intervals.
+
+    >>> intervals_note(6)
+    '6 separate 95 % intervals, not adjusted for their number'
+    """
+    return f"{plural(count, 'separate 95 % interval')}, not adjusted for their number"
 
 
 def _spread(runs: Floats) -> Floats:
@@ -287,8 +340,8 @@ def _spread(runs: Floats) -> Floats:
     return runs.std(0, ddof=1) if len(runs) > 1 else np.full(runs.shape[1], np.nan)
 
 
-def _draw_curve(ax: Any, curve: Curve, name: str, at: int) -> None:
+def _draw_curve(ax: Any, curve: Curve, name: str, at: int, bounds: Bounds | None) -> None:
     hue, line = HUES[at % len(HUES)], LINES[at // len(HUES) % len(LINES)]
-    low, high = (curve.runs.min(0), curve.runs.max(0)) if len(curve.runs) > 1 else interval(curve.draws)
+    low, high = (curve.runs.min(0), curve.runs.max(0)) if len(curve.runs) > 1 else curve.interval(bounds)
     ax.plot(curve.points, curve.value, line, color=hue, label=name, marker="o" if len(curve.points) == 1 else None)
     ax.fill_between(curve.points, low, high, color=hue, alpha=0.15, linewidth=0)

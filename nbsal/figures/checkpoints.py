@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pandas
 
 from nbsal.figures.tables import style_frame
+from nbsal.validation import checked
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -68,6 +69,7 @@ CHECKPOINTS = (
 )
 
 
+@checked
 def checkpoint_table(used: Mapping[str, str] | None = None) -> "Styler":
     """Table 6: the checkpoints of every data set; `used` maps a data set to the model that was used here.
 
@@ -80,6 +82,7 @@ def checkpoint_table(used: Mapping[str, str] | None = None) -> "Styler":
     return style_frame(frame.set_index(["data set", "model"]), "Models of the Mask-LRP experiments on the hub")
 
 
+@checked
 def dataset_table(available: Mapping[str, int] | None = None) -> "Styler":
     """Table 5: the data sets with the sizes in the paper; `available` maps a data set to its evaluation rows here.
 

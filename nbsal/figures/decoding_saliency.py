@@ -23,6 +23,7 @@ from nbsal.figures.tables import score_table, style_frame
 from nbsal.model.subject import Subject
 from nbsal.render import html, text_lines
 from nbsal.saliency import Saliency
+from nbsal.validation import checked
 
 if TYPE_CHECKING:
     import pandas
@@ -36,6 +37,7 @@ NEAR = 0.06  # distance between points of Figure 1 that share a label
 Floats = NDArray[np.float64]
 
 
+@checked
 def decoded_path(subject: Subject, text: str = "big dog") -> "pandas.DataFrame":
     """Decode the first and the last token of a text at every layer, as points on the unit sphere.
 
@@ -79,6 +81,8 @@ def toy_geometry(path: "pandas.DataFrame") -> Figure:
     >>> toy_geometry(decoded_path(nbsal.load("demo/reviews"))).axes[0].get_xlabel()
     'big'
     """
+    if "token" not in path.columns or len(path.columns) < 4:
+        raise InputError("path must be what decoded_path returns.", argument="path", value=path)
     names = list(path.columns[2:])
     figure = Figure(figsize=(style.WIDTH, 5.0), layout="constrained")
     ax: Any = figure.add_subplot(projection="3d")
@@ -234,12 +238,13 @@ def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP) -> Figure:
     return figure
 
 
+@checked
 def shared_tokens(clouds: Mapping[str, Cloud], first: str, second: str, count: int = TOP) -> "Styler":
     """Tables 3 to 9 of Hou and Castanon (2023): the tokens among the top of both classes, one row per explainer.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
-    >>> cloud = nbsal.clouds.rank(explain.map(["Film", "A dull film"], progress=False))
+    >>> cloud = nbsal.clouds.rank(explain.map(["A joyful film", "A dull film"], progress=False))
     >>> shared_tokens({"gradcam": cloud}, "negative", "positive").data["tokens"].item()
     'film'
     """
@@ -259,6 +264,7 @@ def shared_tokens(clouds: Mapping[str, Cloud], first: str, second: str, count: i
     return styled.set_properties(subset=["tokens"], **{"text-align": "left", "white-space": "normal"})
 
 
+@checked
 def area_table(
     panels: Mapping[str, Results], ours: Collection[str] = (), explainers: Sequence[str] | None = None
 ) -> "Styler":
@@ -275,6 +281,7 @@ def area_table(
     return score_table(panels, ours, explainers)
 
 
+@checked
 def highlights(saliencies: Mapping[str, Saliency]) -> Figure:
     """The examples of section A.5: a text as each explainer highlights it, with the model's prediction.
 
@@ -285,7 +292,7 @@ def highlights(saliencies: Mapping[str, Saliency]) -> Figure:
     """
     texts = [
         text_lines.ScoredText(
-            f"{name}: predicted {saliency.prediction}, {saliency.probabilities.max():.1%}",
+            f"{name}: predicted {saliency.outcome()}",
             saliency.scored_spans(),
             saliency.largest,
         )

@@ -18,7 +18,7 @@ from nbsal.lrp.mode import AttentionFilter
 from nbsal.methods.relevance import MaskLRP
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
-from nbsal.validation import Text
+from nbsal.validation import Text, checked
 
 Floats = NDArray[np.float64]
 
@@ -48,6 +48,7 @@ class Flow:
         return float(self.output.sum() - self.heads_before_mask.sum())
 
 
+@checked
 def through_block(subject: Subject, text: Text, block: int, mask: HeadMask | None = None, target: Any = None) -> Flow:
     """Record the relevance that Mask-LRP propagates through a block for one text.
 

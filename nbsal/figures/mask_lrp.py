@@ -23,6 +23,7 @@ from nbsal.heads.statistics import HeadStudy
 from nbsal.model.head_mask import HeadMask
 from nbsal.render import html, text_lines
 from nbsal.saliency import Saliency
+from nbsal.validation import checked
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -127,7 +128,7 @@ def head_maps(masks: Mapping[str, HeadMask]) -> Figure:
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
     ('head', 'block')
     """
-    columns = min(len(masks), 4)
+    columns = min(max(len(masks), 1), 4)
     figure, axes = style.panels(-(-len(masks) // columns), columns, 6.8 / max(2, columns), 2.2)
     for ax, (name, mask) in zip(axes.flat, masks.items(), strict=False):
         syntactic, positional = mask.syntactic | mask.unnamed, mask.positional
@@ -151,6 +152,7 @@ def head_maps(masks: Mapping[str, HeadMask]) -> Figure:
     return figure
 
 
+@checked
 def attribution_differences(ours: Saliency, others: Mapping[str, Saliency]) -> Figure:
     """Figures 6 to 13 of Song et al. (2024): the scores of one method, and their differences to each baseline below.
 
@@ -186,6 +188,7 @@ def attribution_differences(ours: Saliency, others: Mapping[str, Saliency]) -> F
     return text_lines.draw([first, *rest], notes=[f"Orange: higher with {ours.method}. Blue and underlined: lower."])
 
 
+@checked
 def score_shares(saliency: Saliency) -> Saliency:
     """Divide the scores of an explanation by the sum of the absolute scores of its content tokens.
 
@@ -198,6 +201,7 @@ def score_shares(saliency: Saliency) -> Saliency:
     return replace(saliency, scores=saliency.scores / total) if total else saliency
 
 
+@checked
 def faithfulness_table(
     panels: Mapping[str, Results], ours: Collection[str] = ("mask-lrp",), explainers: Sequence[str] | None = None
 ) -> "Styler":
@@ -214,10 +218,12 @@ def faithfulness_table(
     return score_table(panels, ours, explainers, DELETION_MEASURES, side_by_side=True)
 
 
+@checked
 def answer_table(panels: Mapping[str, Results], ours: Collection[str] = ("mask-lrp",)) -> "Styler":
     """Table 2 of Song et al. (2024): how well explanations of spans find the gold answer, by data set and model.
 
-    `panels` maps a name to the results of `nbsal.evaluation.answer_recall_at` or `precision_at`.
+    `panels` maps the title of a group of columns (data set and model) to the results of
+    `nbsal.evaluation.answer_recall_at` or `nbsal.evaluation.precision_at`.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/answers"), "gradcam")

@@ -4,14 +4,14 @@ The pages need no scripts and follow the light or dark mode of the browser.
 """
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nbsal.errors import InputError
 from nbsal.render import colours, html
 from nbsal.saliency import Saliency
-from nbsal.validation import check_one_per_text
+from nbsal.validation import check_one_per_text, checked
 
 LEVELS = 8  # shades of a colour
 PAGE_STYLE = (
@@ -24,6 +24,7 @@ PAGE_STYLE = (
 )
 
 
+@checked
 @dataclass(frozen=True)
 class Page:
     """A page; `title` is plain text, `body` is HTML and `stylesheet` is CSS.
@@ -49,6 +50,7 @@ class Page:
         return f"<div>{scoped}{self.body}</div>"
 
 
+@checked
 def supplement(
     explanations: Mapping[str, Sequence[Saliency]],
     labels: Sequence[str] | None = None,
@@ -85,6 +87,7 @@ def supplement(
     return Page(title, f"<h1>{html.escape(title)}</h1>{note}{''.join(sections)}", _shade_rules())
 
 
+@checked
 def picture(png: bytes, alternative: str) -> str:
     """Return an HTML image with the picture embedded; `alternative` is its alt text.
 
@@ -94,6 +97,7 @@ def picture(png: bytes, alternative: str) -> str:
     return f'<img alt="{html.escape(alternative)}" src="data:image/png;base64,{b64encode(png).decode()}">'
 
 
+@checked
 def section(number: str, title: str, note: str, body: str) -> str:
     """Return the HTML of a figure or table with its number, title and a note below; `body` is HTML.
 
@@ -104,7 +108,8 @@ def section(number: str, title: str, note: str, body: str) -> str:
     return f'<section>{head}<div class="wide">{body}</div><p><small>{html.escape(note)}</small></p></section>'
 
 
-def contents(numbers: Iterable[str]) -> str:
+@checked
+def contents(numbers: Sequence[str]) -> str:
     """Return links to the sections with these numbers.
 
     >>> contents(["Figure 1"])
@@ -117,7 +122,7 @@ def contents(numbers: Iterable[str]) -> str:
 def _text_section(number: int, saliencies: Mapping[str, Saliency], label: str | None) -> str:
     first = next(iter(saliencies.values()))
     gold = "" if label is None else f", gold {label}"
-    head = f"{number}: predicted {first.prediction} ({float(first.probabilities.max()):.1%}){gold}"
+    head = f"{number}: predicted {first.outcome()}{gold}"
     lines = [
         f"<p><small>{html.escape(name)}</small> {''.join(_shaded_spans(saliency))}</p>"
         for name, saliency in saliencies.items()

@@ -22,7 +22,7 @@ from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
 from nbsal.render import html, text_lines
 from nbsal.saliency import Saliency
-from nbsal.validation import Text
+from nbsal.validation import Text, checked
 
 Floats = NDArray[np.float64]
 MAX_TOKEN_LABELS = 40  # more do not fit below a panel
@@ -45,6 +45,7 @@ class Maps:
     layer_sums: Floats  # [layer], the relevance of all tokens; 0 is the embeddings
 
 
+@checked
 def maps(subject: Subject, text: Text, target: Any = None) -> Maps:
     """Compute the maps of one text; without `target`, the predicted class is explained.
 
@@ -113,6 +114,7 @@ def rollout_maps(maps: Maps) -> Figure:
     return figure
 
 
+@checked
 def class_maps(saliencies: Mapping[str, Saliency]) -> Figure:
     """Draw the explanations of one text for several classes, all in one colour scale.
 
@@ -121,7 +123,7 @@ def class_maps(saliencies: Mapping[str, Saliency]) -> Figure:
     >>> len(class_maps({name: explain("Fun, but dull.", name) for name in explain.subject.labels}).axes)
     1
     """
-    largest = max(saliency.largest for saliency in saliencies.values())
+    largest = max((saliency.largest for saliency in saliencies.values()), default=0.0)
     texts = [
         text_lines.ScoredText(
             f"for {name} ({saliency.method}); predicted {saliency.prediction}", saliency.scored_spans(), largest

@@ -16,9 +16,10 @@ from matplotlib.figure import Figure
 from matplotlib.style import context
 from numpy.typing import NDArray
 
-from nbsal.errors import UnknownName
+from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation.results import HUES, LINES, Results
 from nbsal.render import colours, html
+from nbsal.validation import checked
 
 WIDTH = 7.0  # inches: a page of text
 SMALL, NORMAL, LARGE = 7.5, 9.0, 10.0  # points
@@ -48,11 +49,15 @@ def draw_figure(draw: Callable[P, R]) -> Callable[P, R]:
         with context(["default", SETTINGS]):
             return draw(*args, **kwargs)
 
-    return styled
+    return checked(styled)
 
 
 def panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure, Panels]:
     """Create a figure with panels [row, column]; `width` and `height` are those of one panel, in inches."""
+    if not rows * columns:
+        raise InputError(
+            "There is nothing to draw. Pass at least one of each.", argument="panels", value=(rows, columns)
+        )
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     axes: Panels = figure.subplots(rows, columns, squeeze=False)
     for ax in axes.flat:

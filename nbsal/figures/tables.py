@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas
 
 from nbsal.errors import InputError
-from nbsal.evaluation.results import Results
+from nbsal.evaluation.results import Results, intervals_note
 from nbsal.render import html
+from nbsal.validation import checked
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 CELL_STYLES = [{"selector": "td, th", "props": "text-align: right; padding: 1px 8px; white-space: nowrap"}]
 
 
+@checked
 def score_table(
     panels: Mapping[str, Results],
     ours: Collection[str] = (),
@@ -41,9 +43,11 @@ def score_table(
     numbers: pandas.DataFrame = pandas.concat({name: part[0] for name, part in parts.items()}, axis=axis)
     styles: pandas.DataFrame = pandas.concat({name: part[1] for name, part in parts.items()}, axis=axis).fillna("")
     notes = [f"{name}: {'. '.join(results.notes)}" for name, results in panels.items()]
+    notes.append(intervals_note(sum(part[2] for part in parts.values())))
     return style_frame(numbers, " | ".join(notes), styles)
 
 
+@checked
 def style_frame(numbers: "pandas.DataFrame", caption: str, styles: "pandas.DataFrame | None" = None) -> "Styler":
     """Format a frame as a table: three digits, names escaped; `styles` holds the CSS of each cell.
 
@@ -63,24 +67,25 @@ def _escape_name(name: Any) -> str:
 
 def _numbers_and_styles(
     results: Results, ours: Collection[str], explainers: Sequence[str] | None, measures: Sequence[str] | None
-) -> tuple["pandas.DataFrame", "pandas.DataFrame"]:
-    """Return the numbers of one data set and the style of each cell."""
+) -> tuple["pandas.DataFrame", "pandas.DataFrame", int]:
+    """Return the numbers of one data set, the style of each cell, and how many intervals there are."""
     summary = results.metric.summary
     frame = results.auc() if summary == "auc" else results.mean()
     frame = frame.set_index(["explainer", results.metric.measure])
     names = [name for name in results.explainers if explainers is None or name in explainers]
-    columns, styles = {}, {}
+    columns, styles, count = {}, {}, 0
     for measure in results.measures:
         if measures is not None and measure not in measures:
             continue
         rows = frame.xs(measure, level=1).reindex(names)
         heading, interval = results.heading(measure), f"95 % {measure}"
         columns[heading] = rows[summary]
+        count += int(rows["low"].notna().sum())
         columns[interval] = pandas.Series(
             {name: _interval_text(low, high) for name, low, high in rows[["low", "high"]].itertuples()}
         )
         styles[heading], styles[interval] = results.cell_styles(measure, ours, names), dict.fromkeys(names, "")
-    return pandas.DataFrame(columns, index=names), pandas.DataFrame(styles, index=names)
+    return pandas.DataFrame(columns, index=names), pandas.DataFrame(styles, index=names), count
 
 
 def _interval_text(low: float, high: float) -> str:

@@ -1,13 +1,13 @@
 """Dependency parses from CoNLL-U, spaCy or plain lists, and their alignment with tokens."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nbsal.errors import InputError
 from nbsal.model.tokens import Row
-from nbsal.validation import loading, plural
+from nbsal.validation import checked, is_iterable, loading, plural
 
 ROOT = -1
 ALIASES = {"dobj": "obj"}  # the name of the object in older schemes, such as that of spaCy's English pipelines
@@ -23,6 +23,7 @@ class ParsedWord:
     relation: str
 
 
+@checked
 @dataclass(frozen=True)
 class Parse:
     """One sentence with its dependency tree.
@@ -55,6 +56,8 @@ class Parse:
     @classmethod
     def from_spacy(cls, doc: Any) -> "Parse":
         """Create a parse from a parsed spaCy Doc."""
+        if not hasattr(doc, "has_annotation"):
+            raise InputError(f"doc must be a spaCy Doc, not {type(doc).__name__}.", argument="doc", value=doc)
         heads = [ROOT if token.head.i == token.i else token.head.i for token in doc]
         parsed = (
             ParsedWord(token.idx, token.idx + len(token.text), head, ALIASES.get(token.dep_, token.dep_))
@@ -86,6 +89,7 @@ def locate_words(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     return spans
 
 
+@checked
 def from_conllu(source: str | Path) -> list[Parse]:
     """Parse every sentence of CoNLL-U; `source` is a path, or the content itself."""
     import conllu
@@ -107,7 +111,7 @@ def read_parses(parses: Any) -> list[Parse]:
     """Read parses from a CoNLL-U path or text, a list of Parse, or spaCy docs."""
     if isinstance(parses, str | Path):
         return from_conllu(parses)
-    if isinstance(parses, Iterable):
+    if is_iterable(parses):
         sentences = [parse if isinstance(parse, Parse) else _from_doc(parse) for parse in parses]
         if sentences:
             return sentences

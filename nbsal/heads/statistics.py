@@ -1,9 +1,10 @@
 """Statistics of attention heads (Song et al. 2024): heads that follow dependencies, and heads that follow positions."""
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from threading import Event
@@ -17,29 +18,36 @@ from nbsal import trace
 from nbsal.errors import InputError, UnknownName
 from nbsal.heads import published
 from nbsal.heads.parses import Link, Parse, links, read_parses
+from nbsal.heads.spread import Spread
 from nbsal.model import batching
 from nbsal.model.head_mask import HeadMask
+from nbsal.model.saved_files import check_format, numbers, read_json, reading
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
-from nbsal.validation import is_iterable, loading, positive_number, real_number
+from nbsal.validation import checked, is_iterable, positive_number, real_number
 
 if TYPE_CHECKING:
     import pandas
 
+FORMAT = 2
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
 DIRECTIONS = ("head", "dependent", "both")
+HEADS = "heads"  # what a relation's spread has besides its distances
 MIN_CASES = 30  # relations with fewer cases are marked as weak
 Counts = NDArray[np.int64]
+Shares = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]  # of each head, and their intervals' ends
 
 
 @dataclass
+@checked
 class HeadStudy:
     """Counts of what each head attends to most, over parsed sentences; frames and masks are computed from them.
 
     `cases` counts the dependencies of each relation and `hits`, for every head, those whose words its largest attention
     connects. `places` counts, for every head, where its largest attention is, relative to the attending position.
-    `distances` counts the number of words from dependents to their heads.
+    `distances` counts the number of words from dependents to their heads. `relation_spreads` and `position_spread` have
+    what the intervals of the shares are computed from.
 
     >>> import nbsal
     >>> parse = nbsal.heads.Parse.from_lists(["good", "food"], [1, -1], ["amod", "root"])
@@ -55,6 +63,8 @@ class HeadStudy:
     places: dict[int, Counts] = field(default_factory=dict)
     rows: int = 0
     skipped: int = 0  # dependencies with a word that no token covers
+    relation_spreads: dict[str, Spread] = field(default_factory=dict)
+    position_spread: Spread = field(default_factory=Spread)
 
     @classmethod
     def empty(cls, shape: tuple[int, int], relations: Sequence[str]) -> "HeadStudy":
@@ -71,61 +81,96 @@ class HeadStudy:
     def relations(self) -> "pandas.DataFrame":
         """alpha_k: the share of cases where a head's largest attention connects the words of a relation.
 
-        `weak` marks relations with few cases.
+        `low` and `high` are the ends of its 95 % interval over sentences; `weak` marks relations with few cases.
         """
         import pandas
 
-        rows = [
-            (name, block, head, self.hits[name][block, head] / max(self.cases[name], 1), self.cases[name])
-            for name in self.hits
-            for block, head in np.ndindex(*self.shape)
+        parts = [
+            self._share_frame(self._alpha(name), {"relation": name}, {"cases": cases})
+            for name, cases in self.cases.items()
         ]
-        frame = pandas.DataFrame(rows, columns=["relation", "block", "head", "alpha", "cases"])
+        frame = pandas.concat(parts, ignore_index=True)
         return frame.assign(weak=frame["cases"] < MIN_CASES)
 
     @property
     def positions(self) -> "pandas.DataFrame":
-        """alpha_i: the share of positions where a head's largest attention is at that offset."""
+        """alpha_i: the share of positions where a head's largest attention is at that offset.
+
+        `low` and `high` are the ends of its 95 % interval over sentences.
+        """
         import pandas
 
-        rows = [
-            (offset, block, head, self.places[offset][block, head] / max(self.rows, 1))
-            for offset in sorted(self.places)
-            for block, head in np.ndindex(*self.shape)
-        ]
-        return pandas.DataFrame(rows, columns=["offset", "block", "head", "alpha"])
+        parts = [self._share_frame(self._place(offset), {"offset": offset}, {}) for offset in sorted(self.places)]
+        columns = ["offset", "block", "head", "alpha", "low", "high"]
+        return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame(columns=columns)
 
     @property
     def offsets(self) -> "pandas.DataFrame":
-        """lambda_k: the share of cases where the head of a relation is that many words after its dependent."""
+        """lambda_k: the share of cases where the head of a relation is that many words after its dependent.
+
+        `low` and `high` are the ends of its 95 % interval over sentences.
+        """
         import pandas
 
-        rows = [
-            (name, offset, count, count / max(self.cases[name], 1))
-            for name, counts in self.distances.items()
-            for offset, count in sorted(counts.items())
-        ]
-        return pandas.DataFrame(rows, columns=["relation", "offset", "count", "share"])
+        rows = []
+        for name, counts in self.distances.items():
+            cases, spread = self.cases[name], self.relation_spreads.get(name, Spread())
+            for offset, count in sorted(counts.items()):
+                ends = spread.interval(str(offset), count, cases)
+                rows.append((name, offset, count, count / max(cases, 1), *map(float, ends)))
+        return pandas.DataFrame(rows, columns=["relation", "offset", "count", "share", "low", "high"])
+
+    def _alpha(self, relation: str) -> Shares:
+        """The share of cases of a relation that each head connects, with its interval."""
+        hits, cases = self.hits[relation], self.cases[relation]
+        return hits / max(cases, 1), *self.relation_spreads.get(relation, Spread()).interval(HEADS, hits, cases)
+
+    def _place(self, offset: int) -> Shares:
+        """The share of positions where each head's largest attention is at that offset, with its interval."""
+        counts = self.places[offset]
+        return counts / max(self.rows, 1), *self.position_spread.interval(str(offset), counts, self.rows)
+
+    def _share_frame(self, shares: Shares, before: dict[str, Any], after: dict[str, Any]) -> "pandas.DataFrame":
+        """One row for each head with its share and interval."""
+        import pandas
+
+        block, head = (indices.ravel() for indices in np.indices(self.shape))
+        alpha, low, high = (part.ravel() for part in shares)
+        columns = before | {"block": block, "head": head, "alpha": alpha, "low": low, "high": high} | after
+        return pandas.DataFrame(columns)
 
     def mask(self, synt: float = 0.1, pos: float = 0.8) -> HeadMask:
         """The heads that follow a relation or a position.
 
         A head follows a relation if its alpha exceeds the share of the relation's most common distance by more than
-        `synt`, and a position if its alpha for some offset is more than `pos`.
+        `synt`, and a position if its alpha for some offset is more than `pos`. The mask's `provenance` has these
+        thresholds, and how many of the heads it selects would not be selected by the lower ends of their intervals
+        (`uncertain_selected`), and how many of those it leaves out would be by the upper ends (`uncertain_left_out`).
         """
         synt, pos = real_number(synt, "synt"), real_number(pos, "pos")
-        relations = {}
-        for name, hits in self.hits.items():
-            most_common = max(self.distances[name].values(), default=0)
-            alpha = hits / max(self.cases[name], 1)
-            relations[name] = alpha > most_common / max(self.cases[name], 1) + synt
-        shares = [counts / max(self.rows, 1) for counts in self.places.values()]
-        positional = np.max(shares, axis=0) > pos if shares else np.zeros(self.shape, bool)
-        return HeadMask(positional, relations)
+        alphas = {name: self._alpha(name) for name in self.hits}
+        places = [self._place(offset) for offset in self.places] or [(np.zeros(self.shape),) * 3]
+        strongest = [np.max(part, axis=0) for part in zip(*places, strict=True)]
+        masks = []
+        for at in range(3):  # by the shares, and by the lower and the upper ends of their intervals
+            relations = {name: shares[at] > self._threshold(name) + synt for name, shares in alphas.items()}
+            masks.append(HeadMask(strongest[at] > pos, relations))
+        mask, lower, upper = masks
+        provenance = {
+            "synt": synt,
+            "pos": pos,
+            "uncertain_selected": int((mask.selected & ~lower.selected).sum()),
+            "uncertain_left_out": int((~mask.selected & upper.selected).sum()),
+        }
+        return replace(mask, provenance=provenance)
+
+    def _threshold(self, relation: str) -> float:
+        """The share of a relation's most common distance, which its head must exceed."""
+        return max(self.distances[relation].values(), default=0) / max(self.cases[relation], 1)
 
     def __add__(self, other: "HeadStudy") -> "HeadStudy":
         """The study of the sentences of both."""
-        if self.shape != other.shape or set(self.hits) != set(other.hits):
+        if not isinstance(other, HeadStudy) or self.shape != other.shape or set(self.hits) != set(other.hits):
             message = "Only studies of the same model and the same relations can be added."
             raise InputError(message, argument="other", value=other)
         zeros = np.zeros(self.shape, np.int64)
@@ -140,12 +185,17 @@ class HeadStudy:
             },
             self.rows + other.rows,
             self.skipped + other.skipped,
+            {
+                name: self.relation_spreads.get(name, Spread()) + other.relation_spreads.get(name, Spread())
+                for name in {**self.relation_spreads, **other.relation_spreads}
+            },
+            self.position_spread + other.position_spread,
         )
 
     def save(self, path: str | Path) -> None:
         """Save the counts as JSON."""
         content = {
-            "nbsal-head-study": 1,
+            "nbsal-head-study": FORMAT,
             "shape": self.shape,
             "hits": {name: counts.tolist() for name, counts in self.hits.items()},
             "cases": self.cases,
@@ -153,24 +203,26 @@ class HeadStudy:
             "places": {offset: counts.tolist() for offset, counts in self.places.items()},
             "rows": self.rows,
             "skipped": self.skipped,
+            "relation_spreads": {name: spread.to_json() for name, spread in self.relation_spreads.items()},
+            "position_spread": self.position_spread.to_json(),
         }
         Path(path).write_text(json.dumps(content), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> "HeadStudy":
         """Load a study that `save` wrote."""
-        with loading(path, "saved head study"):
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            version = content.pop("nbsal-head-study")
-            if version != 1:
-                message = f"{path} has head study format {version!r}, which this version of nbsal cannot read."
-                raise InputError(message, argument="path", value=path)
+        with reading(path, "saved head study"):
+            content = read_json(path)
+            check_format(path, content.pop("nbsal-head-study"), FORMAT)
             content["shape"] = tuple(content["shape"])
-            content["hits"] = {name: np.array(counts, np.int64) for name, counts in content["hits"].items()}
-            content["places"] = {int(o): np.array(counts, np.int64) for o, counts in content["places"].items()}
+            content["hits"] = {name: numbers(counts, np.int64) for name, counts in content["hits"].items()}
+            content["places"] = {int(o): numbers(counts, np.int64) for o, counts in content["places"].items()}
             content["distances"] = {
                 name: Counter({int(o): n for o, n in counts.items()}) for name, counts in content["distances"].items()
             }
+            spreads = content["relation_spreads"].items()
+            content["relation_spreads"] = {name: Spread.from_json(spread) for name, spread in spreads}
+            content["position_spread"] = Spread.from_json(content["position_spread"])
             loaded = cls(**content)
             loaded._check()
             return loaded
@@ -190,38 +242,56 @@ class HeadStudy:
             attention = attention.copy()
             attention[..., range(len(row)), range(len(row))] = -np.inf
         largest = (attention + exclusion).argmax(-1)
-        for i in columns:
-            for offset in np.unique(offsets := largest[..., i] - i):
-                self.places.setdefault(int(offset), np.zeros(self.shape, np.int64))[...] += offsets == offset
+        offsets = largest[..., columns] - columns
+        counts = {int(offset): (offsets == offset).sum(-1) for offset in np.unique(offsets)}
+        for offset, heads in counts.items():
+            self.places[offset] = self.places.get(offset, 0) + heads
         self.rows += len(columns)
+        self.position_spread.add(len(columns), {str(offset): heads for offset, heads in counts.items()})
 
     def _check(self) -> None:
         """Refuse inconsistent counts."""
         by_relation = (self.hits, self.cases, self.distances)
         totals = (*self.cases.values(), *chain.from_iterable(counts.values() for counts in self.distances.values()))
-        shapes = {counts.shape for counts in (*self.hits.values(), *self.places.values())}
-        if len({frozenset(counts) for counts in by_relation}) > 1 or shapes != {self.shape}:
+        arrays = (*self.hits.values(), *self.places.values())
+        shapes = {counts.shape for counts in arrays}
+        names = {frozenset(counts) for counts in by_relation}
+        if len(names) > 1 or not {*self.relation_spreads} <= {*self.hits} or shapes != {self.shape}:
             raise ValueError("counts of different relations or heads")
-        if not all(type(count) is int and count >= 0 for count in (self.rows, self.skipped, *totals)):
+        are_counts = all(
+            type(count) is int and 0 <= count <= sys.maxsize for count in (self.rows, self.skipped, *totals)
+        )
+        if not are_counts or any((counts < 0).any() for counts in arrays):
             raise ValueError("counts that are not whole numbers")
+        if not all(type(size) is int for size in self.shape):
+            raise ValueError("a shape that is not whole numbers")
+        self.position_spread.check_shapes(self.shape, self.shape)
+        for spread in self.relation_spreads.values():
+            spread.check_shapes(self.shape, (), HEADS)
 
     def _count_links(self, largest: NDArray[np.int64], links: Iterable[Link]) -> None:
+        by_relation: dict[str, list[Link]] = {}
         for link in links:
-            if link.relation not in self.hits:
-                continue
-            if link.origin is None:
+            if link.relation in self.hits and link.origin is None:
                 self.skipped += 1
-                continue
-            self.hits[link.relation] += np.isin(largest[..., link.origin], link.goal)
-            self.cases[link.relation] += 1
-            self.distances[link.relation][link.distance] += 1
+            elif link.relation in self.hits:
+                by_relation.setdefault(link.relation, []).append(link)
+        for name, related in by_relation.items():
+            hits = np.sum([np.isin(largest[..., link.origin], link.goal) for link in related], axis=0)
+            distances = Counter(link.distance for link in related)
+            self.hits[name] += hits
+            self.cases[name] += len(related)
+            self.distances[name] += distances
+            counts = {HEADS: hits} | {str(distance): count for distance, count in distances.items()}
+            self.relation_spreads.setdefault(name, Spread()).add(len(related), counts)
 
 
+@checked
 def study(
     subject: Subject,
     parses: Any,
     *,
-    relations: Sequence[str] = RELATIONS,
+    relations: str | Sequence[str] = RELATIONS,
     direction: str = "head",
     special: bool = False,
     variant: str | None = None,
@@ -277,6 +347,7 @@ def study(
     return result
 
 
+@checked
 def discover(subject: Subject, parses: Any, synt: float = 0.1, pos: float = 0.8, **options: Any) -> HeadMask:
     """Find the heads that follow syntax or position: `study(...).mask(...)` in one call.
 

@@ -7,7 +7,7 @@ that names the function. Coverage is therefore checked on every run. The model's
 so one forward pass serves both. The mode applies to one thread; the backward pass runs outside it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,12 +16,13 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode, resolve_name
+from torch.overrides import resolve_name
 
 from nbsal.errors import ModelError
 from nbsal.lrp import rules
 from nbsal.lrp.rules import Rules, apply
-from nbsal.model import architecture
+from nbsal.model import restore
+from nbsal.model.version import tensors_version
 
 # (block, relevance that arrives at its product of attention and values)
 # -> (relevance that its attention map is computed from, relevance that propagates further)
@@ -73,12 +74,13 @@ _MOVES = frozenset(
 )
 
 
-class RelevanceMode(TorchFunctionMode):
+class RelevanceMode(restore.Mode):
     """Attaches proxies to the model's tensors; `attention_maps` fills during the backward pass.
 
     >>> x = torch.ones(1)
     >>> attach_proxy(x, torch.ones(1, requires_grad=True))
-    >>> with RelevanceMode(rules.DEFAULT, {}):
+    >>> with restore.Changes(nn.Linear(1, 1)) as changes:
+    ...     RelevanceMode(rules.DEFAULT, {}).enter(changes)
     ...     y = 3 * x
     >>> y, proxy_of(y).grad_fn.name()
     (tensor([3.]), 'IdentityBackward')
@@ -95,7 +97,7 @@ class RelevanceMode(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if self.suspended or not any(proxy_of(value) is not None for value in _flatten(args)):
+        if not self.active or self.suspended or not any(proxy_of(value) is not None for value in _flatten(args)):
             return func(*args, **kwargs)
         if func in _SOFTMAX and args[0].dtype == torch.float64:
             kwargs.pop("dtype", None)  # some models request float32 here
@@ -244,7 +246,7 @@ _ABSOLUTE_WEIGHTS: WeakKeyDictionary[nn.Module, tuple[Any, dict[Any, Tensor]]] =
 
 def _absolute_weights(model: nn.Module) -> dict[Any, Tensor]:
     """The cache of absolute weights, emptied when weights have changed."""
-    version = architecture.weights_version(model)
+    version = tensors_version(model.parameters())
     if model not in _ABSOLUTE_WEIGHTS or _ABSOLUTE_WEIGHTS[model][0] != version:
         _ABSOLUTE_WEIGHTS[model] = version, {}
     return _ABSOLUTE_WEIGHTS[model][1]
@@ -274,23 +276,23 @@ def relevance_mode(model: nn.Module, first_block: nn.Module, chosen: Rules) -> I
     """
     mode = RelevanceMode(chosen, _absolute_weights(model))
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    handles: list[Any] = [first_block.register_forward_pre_hook(_attach_input_proxy(mode), with_kwargs=True)]
-    try:
-        for parameter in trainable:
-            parameter.requires_grad_(False)
-        for module in model.modules():
-            if _is_single_operation(module):
-                handles += [
-                    module.register_forward_pre_hook(_suspend(mode)),
-                    module.register_forward_hook(_resume(mode)),
-                ]
-        with mode:
-            yield mode
-    finally:
-        for handle in handles:
-            handle.remove()
-        for parameter in trainable:
-            parameter.requires_grad_(True)
+    operations = [module for module in model.modules() if _is_single_operation(module)]
+    attach, suspend, resume = _attach_input_proxy(mode), _suspend(mode), _resume(mode)
+    with restore.Changes(model) as changes:
+        changes.record_undo(_set_requires_grad, trainable, True)
+        _set_requires_grad(trainable, False)
+        changes.record_undo(restore.remove_hooks, [first_block, *operations], attach, suspend, resume)
+        first_block.register_forward_pre_hook(attach, with_kwargs=True)
+        for module in operations:
+            module.register_forward_pre_hook(suspend)
+            module.register_forward_hook(resume)
+        mode.enter(changes)
+        yield mode
+
+
+def _set_requires_grad(parameters: Iterable[nn.Parameter], requires_grad: bool) -> None:
+    for parameter in parameters:
+        parameter.requires_grad_(requires_grad)
 
 
 def _attach_input_proxy(mode: RelevanceMode) -> Callable[..., None]:

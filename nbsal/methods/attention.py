@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from nbsal.errors import ModelError
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
+from nbsal.model.pooling import position_weights
 from nbsal.trace import Trace
 
 
@@ -33,7 +35,20 @@ def normalise_rows(maps: Tensor) -> Tensor:
 
 
 def deciding_rows(maps: Tensor, trace: Trace) -> Tensor:
-    """Sum the rows of the deciding positions, [batch, position]; take the mean where all positions decide."""
+    """Sum the rows of the deciding positions, [batch, position]; take the mean where all positions decide.
+
+    A head that weights positions otherwise is followed by the weights of each text.
+    """
+    subject, pooling = trace.subject, trace.subject.measured_pooling
+    if pooling is not None and not pooling.last_layer_only:
+        raise ModelError(
+            f"The head of {subject.name} reads more than its last layer, and a method that follows attention or "
+            "relevance from the last layer would miss the rest. Use a gradient method or occlusion.",
+            part="pooling",
+        )
+    if pooling is not None and pooling.kind not in ("first", "last", "mean"):
+        weights = trace.cached("position weights", lambda: position_weights(subject, trace.encoded))
+        return torch.einsum("bq,bqk->bk", weights.to(maps), maps)
     scores = []
     for i, (row, places) in enumerate(zip(trace.encoded, trace.decision_positions(), strict=True)):
         scores.append(maps[i, : len(row)].mean(0) if places is None else maps[i, places].sum(0))

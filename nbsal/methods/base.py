@@ -14,7 +14,7 @@ from nbsal.methods.cost import Cost
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
 from nbsal.trace import Trace
-from nbsal.validation import whole_number
+from nbsal.validation import checked, whole_number
 
 # What the scores of a method can be relied on for.
 PROPERTIES = {
@@ -169,6 +169,7 @@ def register(
         method.name, method.family, method.needs, method.paper = name, family, frozenset(needs), paper
         method.cost = method.cost if cost is None else cost
         method.promise = method.promise if promise is None else frozenset(promise)
+        method.__init__ = checked(method.__init__)  # type: ignore[method-assign]
         REGISTER[name] = method
         return method
 

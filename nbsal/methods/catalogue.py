@@ -1,5 +1,6 @@
 """The catalogue of methods: names, settings, papers, costs and the properties of their scores."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nbsal import trace
@@ -7,6 +8,7 @@ from nbsal.errors import InputError, UnknownName
 from nbsal.methods import alti, attention, decoding, gradient, paths, perturbation, relevance
 from nbsal.methods.base import REGISTER, Method, describe
 from nbsal.methods.reference import allennlp, published, thermostat
+from nbsal.validation import checked, is_iterable
 
 if TYPE_CHECKING:
     import pandas
@@ -24,6 +26,7 @@ def names() -> list[str]:
     return sorted(REGISTER, key=lambda name: "@" in name)
 
 
+@checked
 def create(name: str, **options: Any) -> Method:
     """Create the method of that name with those settings.
 
@@ -38,6 +41,43 @@ def create(name: str, **options: Any) -> Method:
             choice = f"Its settings: {', '.join(settings)}." if settings else "It has no settings."
             raise InputError(f"{name} has no setting {option!r}. {choice}", argument=option, value=value)
     return REGISTER[name](**options)
+
+
+def name_methods(methods: Any) -> Mapping[str, str | Method]:
+    """Methods by name: a dict as it is, a list by the names of its methods.
+
+    >>> list(name_methods(["gradcam", "simple"]))
+    ['gradcam', 'simple']
+    """
+    if isinstance(methods, Mapping):
+        return methods
+    if not is_iterable(methods):
+        message = f"methods must be a list of names or instances, or a dict that names them, not {methods!r:.60}."
+        raise InputError(message, argument="methods", value=methods)
+    instances = [as_method(method) for method in methods]
+    named = {method.name: method for method in instances}
+    if len(named) < len(instances):
+        message = "Two methods have the same name. Name them with a dict: {'layer 3': Decoded(...), ...}."
+        raise InputError(message, argument="methods", value=methods)
+    return named
+
+
+def as_method(method: Any, **options: Any) -> Method:
+    """A method from its name and settings, or an instance as it is.
+
+    >>> as_method("gradcam", layer=2)
+    GradCAM(layer=2)
+    """
+    if isinstance(method, str):
+        created: Method = create(method, **options)
+        return created
+    if not isinstance(method, Method):
+        message = f"method must be a catalogue name or an instance such as nbsal.GradCAM(), not {method!r:.60}."
+        raise InputError(message, argument="method", value=method)
+    if options:
+        message = f"Pass settings to the method itself: {type(method).__name__}({', '.join(options)}=...)."
+        raise InputError(message, argument=next(iter(options)), value=next(iter(options.values())))
+    return method
 
 
 def table() -> "pandas.DataFrame":

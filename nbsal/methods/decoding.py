@@ -20,13 +20,14 @@ from nbsal.model.lm_head import LMHead
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
 from nbsal.trace import Trace
-from nbsal.validation import whole_number
+from nbsal.validation import checked, whole_number
 
 FORMS = ("per_position", "per_token")
 # The properties of a layer method that decoding preserves: influence is never negative.
 PRESERVED = {"nonnegative", "signed", "about_target", "not_about_target", "seeded"}
 
 
+@checked
 @dataclass(frozen=True)
 class Decoded(Method):
     """Algorithm 1, applied to any layer method.
@@ -87,7 +88,7 @@ class Decoded(Method):
             raise UnknownName("form", self.form, FORMS)
         tau = None if self.tau is None else whole_number(self.tau, "tau")
         if tau is not None and tau < 1:
-            raise UnknownName("tau", tau, ("None", "a whole number from 1"))
+            raise InputError(f"tau must be None or a whole number of at least 1, not {tau}.", argument="tau", value=tau)
         method = self.method.resolve(subject)
         if tau is not None and method.layer == subject.depth and subject.pooling in ("first", "last"):
             warnings.warn(

@@ -135,7 +135,7 @@ class Perturbation(Method):
 
     @abstractmethod
     def count(self, size: int) -> int:
-        """The number of coalitions for a text with that many units."""
+        """The number of coalitions evaluated for a text of `size` units."""
 
 
 def _token_coalitions(coalitions: Coalitions, parts: Sequence[Unit], row: Row) -> Coalitions:
@@ -216,8 +216,9 @@ class LIME(Perturbation):
     seed: int = 0
 
     def resolve(self, subject: Subject) -> Self:
-        if not real_number(self.ridge, "ridge") >= 0:
-            raise InputError(f"ridge must be at least 0, not {self.ridge!r}.", argument="ridge", value=self.ridge)
+        if not 0 <= real_number(self.ridge, "ridge") < np.inf:
+            message = f"ridge must be at least 0 and finite, not {self.ridge!r}."
+            raise InputError(message, argument="ridge", value=self.ridge)
         if not real_number(self.width, "width") > 0:
             raise InputError(f"width must be more than 0, not {self.width!r}.", argument="width", value=self.width)
         return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))

@@ -178,7 +178,7 @@ class MaskLRP(TransformerAttribution):
     two parts have different signs.
     """
 
-    mask: HeadMask | None = None  # None: the subject's mask
+    mask: Any = None  # a HeadMask, which `resolve` checks; None: the subject's mask
     read: str = "before"
     renormalise: bool = True
     empty: str = "pass"

@@ -2,7 +2,7 @@
 
 import copy
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from nbsal.errors import ModelError
+from nbsal.model import restore
 
 TASKS = {
     "ForSequenceClassification": "sequence",
@@ -52,7 +53,7 @@ def _unreadable(source: str, argument: str, error: Exception) -> str:
     reason = str(error).strip().splitlines()[0]
     if Path(source).is_dir():
         return f"{argument}={source!r} is a folder without a readable checkpoint. {reason}"
-    return f"{argument}={source!r} is neither a local folder nor a model that can be downloaded from the hub. {reason}"
+    return f"{argument}={source!r} is neither a local folder nor a model of the hub (name or owner/name). {reason}"
 
 
 def task(model: nn.Module) -> str:
@@ -146,26 +147,27 @@ def replace_layer(model: Any, layer: int, states: Tensor) -> Iterator[None]:
 def _block_hooks(model: Any, before_block: Any, after_block: Any) -> Iterator[None]:
     """Hook functions before and after every block; removed at the end."""
     modules = list(dict.fromkeys(blocks(model)))
-    handles = [module.register_forward_pre_hook(before_block, with_kwargs=True) for module in modules]
-    handles += [module.register_forward_hook(after_block) for module in modules]
-    try:
+    with restore.Changes(model) as changes:
+        changes.record_undo(restore.remove_hooks, modules, before_block, after_block)
+        for module in modules:
+            module.register_forward_pre_hook(before_block, with_kwargs=True)
+            module.register_forward_hook(after_block)
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
     """Put the model into evaluation mode, and restore every module's own training flag afterwards."""
     training = [module for module in model.modules() if module.training]
-    for module in training:
-        module.training = False
-    try:
+    with restore.Changes(model) as changes:
+        changes.record_undo(_set_training, training, True)
+        _set_training(training, False)
         yield
-    finally:
-        for module in training:
-            module.training = True
+
+
+def _set_training(modules: Iterable[nn.Module], training: bool) -> None:
+    for module in modules:
+        module.training = training
 
 
 @torch.no_grad()
@@ -174,8 +176,7 @@ def final_norm(model: Any) -> nn.Module | None:
     base = body(model)
     device = next(base.parameters()).device
     ids = torch.arange(4, device=device)[None] % model.config.vocab_size
-    with eval_mode(model), record_layers(model) as layers:
-        output = _last_hidden_state(base, ids)
+    layers, output = restore.exclusively(model, lambda: _run_body(model, ids))
     if torch.equal(layers[-1], output):
         return None
     for module in base.modules():
@@ -214,11 +215,39 @@ def shared_tensors(model: nn.Module) -> dict[int, Any]:
     return {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
 
 
+def copy_model(model: Any, convert: Callable[[Tensor], Tensor]) -> Any:
+    """A copy of the model with converted weights; hooks and other tensors are shared.
+
+    Hooks are not copied, because a copy would not follow what the user changes in them. One that is a method of a
+    module must be, so that it reads the module's copy.
+    """
+    memo: dict[int, Any] = {id(tensor): convert(tensor) for tensor in (*model.parameters(), *model.buffers())}
+    for module in model.modules():
+        attributes = vars(module)
+        _check_forward(model, attributes.get("forward"))
+        memo |= {id(value): value for value in attributes.values() if isinstance(value, Tensor)}
+        for name in ("_forward_pre_hooks", "_forward_hooks"):
+            hooks = attributes[name].values()
+            memo |= {id(hook): hook for hook in hooks if not isinstance(getattr(hook, "__self__", None), nn.Module)}
+    return copy.deepcopy(model, memo)
+
+
+def _check_forward(model: Any, replacement: Any) -> None:
+    """Refuse to copy a module whose `forward` was replaced by a function that calls what is not copied."""
+    cells = getattr(replacement, "__closure__", None) or ()
+    if any(isinstance(getattr(cell.cell_contents, "__self__", cell.cell_contents), nn.Module) for cell in cells):
+        raise ModelError(
+            f"A module of {type(model).__name__} has another function as `forward`, which would run on the original "
+            'weights when its copy runs. Use a forward hook instead, or dtype="model" for methods of relevance.',
+            part="forward",
+        )
+
+
 def with_exact_gelu(model: Any) -> Any:
-    """A copy of the model, sharing its weights, with exact GELU in place of the tanh approximation."""
+    """A copy of the model, sharing its weights, with exact GELU in place of the tanh approximation, if it has that."""
     from transformers.activations import NewGELUActivation
 
-    result = copy.deepcopy(model, shared_tensors(model))
+    result = copy_model(model, lambda tensor: tensor)
     for module in list(result.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, NewGELUActivation):
@@ -266,20 +295,15 @@ def is_causal(model: Any) -> bool:
     if declared:
         return True in declared
     ids = torch.tensor([[size - 1, size - 2, size - 3], [size - 1, size - 2, size - 4]], device=model.device)
-    with eval_mode(model):
-        first, second = _last_hidden_state(base, ids)
+    _, (first, second) = restore.exclusively(model, lambda: _run_body(model, ids))
     return bool(torch.allclose(first[0], second[0], rtol=1e-4, atol=1e-6))
 
 
-def _last_hidden_state(base: nn.Module, ids: Tensor) -> Tensor:
-    """The output of a model's body; without a mask some models warn that the ids may include padding."""
-    states: Tensor = base(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True).last_hidden_state
-    return states
-
-
-def weights_version(model: nn.Module) -> tuple[Any, ...]:
-    """A key that changes when any weight does: the address of each weight and how often it was written."""
-    return tuple((p.data_ptr(), 0 if p.is_inference() else p._version) for p in model.parameters())
+def _run_body(model: Any, ids: Tensor) -> tuple[list[Tensor], Tensor]:
+    """The hidden states and the output of a model's body; without a mask some models warn that ids may be padding."""
+    with eval_mode(model), record_layers(model) as layers:
+        output = body(model)(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True)
+    return layers, output.last_hidden_state
 
 
 def check_weights(model: nn.Module) -> None:

@@ -10,14 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nbsal.errors import InputError
-from nbsal.validation import loading, real_number
+from nbsal.model.saved_files import check_format, numbers, read_json, reading
+from nbsal.validation import checked, real_number, seed_number
 
+FORMAT = 1
 Heads = NDArray[np.bool_]  # [block, head]
 
 
 @dataclass(frozen=True, eq=False)
+@checked
 class HeadMask:
     """Attention heads selected for syntactic relations, for positions, or for no named reason.
+
+    `provenance` has the thresholds of the study that selected the heads, and how many heads are within an interval of
+    one; it is empty for masks that were not selected by a study, or changed since.
 
     >>> mask = HeadMask.from_array([[1, 0], [0, 0]])
     >>> int((~mask).selected.sum()), int((mask | ~mask).selected.sum())
@@ -27,6 +33,7 @@ class HeadMask:
     positional: Heads
     relations: Mapping[str, Heads] = field(default_factory=dict)
     unnamed: Heads = None  # type: ignore[assignment]
+    provenance: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.relations, Mapping):
@@ -74,7 +81,7 @@ class HeadMask:
 
     def matched_random(self, seed: int) -> "HeadMask":
         """A mask with as many heads for each reason, and the same overlaps, at random places."""
-        order = np.random.default_rng(seed).permutation(self.positional.size)
+        order = np.random.default_rng(seed_number(seed)).permutation(self.positional.size)
         return self._map(lambda part: part.ravel()[order].reshape(part.shape))
 
     def corrupted(self, rate: float, seed: int) -> "HeadMask":
@@ -84,30 +91,33 @@ class HeadMask:
             raise InputError(f"rate must be a share from 0 to 1, not {rate!r:.60}.", argument="rate", value=rate)
         free = np.flatnonzero(~self.selected)
         unnamed = self.unnamed.copy()
-        added = np.random.default_rng(seed).permutation(free)[: round(len(free) * share)]
+        added = np.random.default_rng(seed_number(seed)).permutation(free)[: round(len(free) * share)]
         unnamed.ravel()[added] = True
         return HeadMask(self.positional, self.relations, unnamed)
 
     def save(self, path: str | Path) -> None:
         """Save the mask as JSON."""
         content = {
-            "nbsal-head-mask": 1,
+            "nbsal-head-mask": FORMAT,
             "positional": self.positional.astype(int).tolist(),
             "relations": {name: part.astype(int).tolist() for name, part in self.relations.items()},
             "unnamed": self.unnamed.astype(int).tolist(),
+            "provenance": dict(self.provenance),
         }
         Path(path).write_text(json.dumps(content), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> "HeadMask":
         """Load a mask that `save` wrote."""
-        with loading(path, "saved head mask"):
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            version = content["nbsal-head-mask"]
-            if version != 1:
-                message = f"{path} has head mask format {version!r}, which this version of nbsal cannot read."
-                raise InputError(message, argument="path", value=path)
-            return cls(content["positional"], content["relations"], content["unnamed"])
+        with reading(path, "saved head mask"):
+            content = read_json(path)
+            check_format(path, content["nbsal-head-mask"], FORMAT)
+            relations = {name: numbers(part, np.int64) for name, part in content["relations"].items()}
+            positional, unnamed = (numbers(content[name], np.int64) for name in ("positional", "unnamed"))
+            provenance = content.get("provenance", {})
+            if not all(type(value) in (int, float) for value in provenance.values()):
+                raise ValueError("a provenance that is not made of numbers")
+            return cls(positional, relations, unnamed, provenance)
 
     def __or__(self, other: "HeadMask") -> "HeadMask":
         return self._join(other, np.logical_or)
@@ -130,7 +140,14 @@ class HeadMask:
     def __repr__(self) -> str:
         named = ", ".join(f"{name} {int(part.sum())}" for name, part in self.relations.items())
         reasons = ", ".join(filter(None, [named, f"positional {int(self.positional.sum())}"]))
-        return f"HeadMask({int(self.selected.sum())} of {self.selected.size} heads: {reasons})"
+        return f"HeadMask({int(self.selected.sum())} of {self.selected.size} heads: {reasons}{self._uncertainty()})"
+
+    def _uncertainty(self) -> str:
+        """How many heads are within an interval of a threshold, if the mask's study says so."""
+        selected, left_out = (self.provenance.get(f"uncertain_{part}", 0) for part in ("selected", "left_out"))
+        if not selected and not left_out:
+            return ""
+        return f"; within an interval of a threshold: {selected} of them, {left_out} others"
 
     def _map(self, change: Callable[[Heads], Heads]) -> "HeadMask":
         relations = {name: change(part) for name, part in self.relations.items()}

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from nbsal.errors import LanguageHeadError
 from nbsal.model import architecture
+from nbsal.model.version import model_version, tensors_version
 
 CHUNK = 4096  # vocabulary entries per chunk
 ROWS = 2048  # hidden states per chunk: a chunk of logits takes about 32 MB
@@ -65,8 +66,7 @@ class LMHead:
     def weights_version(self) -> tuple[Any, ...]:
         """A key that changes when a weight does or the head is moved."""
         linear = [self.weight] if self.bias is None else [self.weight, self.bias]
-        versions = tuple((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in linear)
-        return *architecture.weights_version(self.transform), *versions
+        return model_version(self.transform), tensors_version(linear)
 
     @torch.no_grad()
     def features(self, hidden: Tensor) -> Tensor:

@@ -1,13 +1,16 @@
 """Load a model from a name, a folder, a hub id or memory, as a subject."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from nbsal.errors import InputError, LanguageHeadError, ModelError, UnknownName
-from nbsal.model import architecture, lm_head, tokenize
+from nbsal.model import architecture, checkpoint, lm_head, tokenize
+from nbsal.model.kinds import check_kind
 from nbsal.model.lm_head import LMHead
 from nbsal.model.subject import Subject
 
@@ -43,7 +46,9 @@ def load(
     """
     import transformers
 
+    source = {"model": model, "tokenizer": tokenizer, "lm": lm, "labels": labels, "device": device, "dtype": dtype}
     name, layer, default_tokenizer, mask = None, None, None, None
+    passed_tokenizer = _check_tokenizer(tokenizer)
     if isinstance(model, str) and model.startswith("demo/"):
         from nbsal import samples
 
@@ -53,20 +58,28 @@ def load(
     elif isinstance(model, str | Path):
         name = str(model)
         model = _load_checkpoint(name, _parse_dtype(dtype))
-        default_tokenizer = _saved_tokenizer(name)
+        default_tokenizer = _default_tokenizer(name, passed_tokenizer)
     elif not isinstance(model, transformers.PreTrainedModel):
         message = f"model must be a name, a folder or a transformers model, not {type(model).__name__}."
         raise InputError(message, argument="model", value=model)
     elif Path(model.config.name_or_path or "?").is_dir():
-        default_tokenizer = _saved_tokenizer(model.config.name_or_path)
+        default_tokenizer = _default_tokenizer(model.config.name_or_path, passed_tokenizer)
+    check_kind(model)
     model = _move_to_device(model, device, in_memory=name is None)
     architecture.check_device(model)
     architecture.check_weights(model)
-    tokenizer = _check_tokenizer(tokenizer)
-    tokenize.check_tokenizer(model, tokenizer, default_tokenizer)
-    tokenizer = tokenizer or default_tokenizer
+    tokenize.check_tokenizer(model, passed_tokenizer, default_tokenizer)
+    tokenizer = passed_tokenizer or default_tokenizer
+    if default_tokenizer is not None and max(tokenizer.get_vocab().values(), default=0) >= model.config.vocab_size:
+        message = "The tokenizer has ids that the model lacks: it belongs to another model. Pass tokenizer=..."
+        raise ModelError(message, part="tokenizer")
     head = _load_lm_head(model, tokenizer, lm)
-    return Subject(model, tokenizer, name=name, labels=labels, lm_head=head, default_layer=layer, mask=mask)
+    with checkpoint.readable(name or type(model).__name__, "model"):
+        subject = Subject(model, tokenizer, name=name, labels=labels, lm_head=head, default_layer=layer, mask=mask)
+    if len(set(subject.labels)) < len(subject.labels):
+        message = f"The configuration gives several classes the same name: {subject.labels!r:.80}. Pass labels=[...]."
+        raise ModelError(message, part="id2label")
+    return subject if name is None else subject.record_source(partial(load, **source))
 
 
 def _parse_dtype(name: str) -> torch.dtype:
@@ -77,14 +90,14 @@ def _parse_dtype(name: str) -> torch.dtype:
 
 
 def _load_checkpoint(source: str, dtype: torch.dtype) -> Any:
-    import transformers
-
-    config = architecture.read_config(source, "model")
-    model_class = getattr(transformers, (config.architectures or ["none"])[0], None)
-    if model_class is None:
-        message = f"The checkpoint {source} names an architecture that transformers lacks: {config.architectures}."
-        raise ModelError(message, part="architecture")
-    model, report = architecture.read_weights(model_class, source, dtype, "model")
+    with checkpoint.readable(source, "model"):
+        checkpoint.check(source, "model")
+        config = architecture.read_config(source, "model")
+        checkpoint.check_hub_config(source)
+        model_class = checkpoint.model_class(config, source)
+        checkpoint.check_size(model_class, config, source)
+        model, report = architecture.read_weights(model_class, source, dtype, "model")
+        checkpoint.check_unused(model, report["unexpected_keys"], source)
     if report["missing_keys"]:
         missing = sorted(report["missing_keys"])
         names = ", ".join(missing[:3])
@@ -98,7 +111,9 @@ def _check_tokenizer(tokenizer: Any) -> Any:
     import transformers
 
     if isinstance(tokenizer, str | Path):
-        loaded = _saved_tokenizer(str(tokenizer))
+        loaded = None
+        with suppress(ModelError):
+            loaded = checkpoint.saved_tokenizer(str(tokenizer), "tokenizer")
         if loaded is None:
             message = f"No tokenizer can be loaded from {str(tokenizer)!r}. Pass a folder, a hub id or a tokenizer."
             raise InputError(message, argument="tokenizer", value=tokenizer)
@@ -109,14 +124,14 @@ def _check_tokenizer(tokenizer: Any) -> Any:
     return tokenizer
 
 
-def _saved_tokenizer(source: str) -> Any:
-    """The tokenizer of a folder or a hub id, or None."""
-    import transformers
-
+def _default_tokenizer(source: str, passed: Any) -> Any:
+    """The tokenizer saved with a model, or None; a damaged one matters only if no other was passed."""
     try:
-        return transformers.AutoTokenizer.from_pretrained(source, trust_remote_code=False)
-    except Exception:  # many kinds; a model without a tokenizer can still explain token ids
-        return None
+        return checkpoint.saved_tokenizer(source, "model")
+    except ModelError as error:
+        if passed is not None:
+            return None
+        raise ModelError(f"{error} Pass tokenizer=... to use another.", part=error.part) from error
 
 
 def _move_to_device(model: Any, device: Any, in_memory: bool) -> Any:
@@ -125,7 +140,7 @@ def _move_to_device(model: Any, device: Any, in_memory: bool) -> Any:
         requested = None if device is None else torch.device(device)
         if not in_memory:
             return model.to(requested or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except (RuntimeError, AssertionError, TypeError) as error:
+    except (RuntimeError, AssertionError, TypeError, ValueError) as error:
         message = f"device={device!r} cannot be used here: {str(error).splitlines()[0]}"
         raise InputError(message, argument="device", value=device) from error
     if requested is None:
@@ -151,11 +166,23 @@ def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
         message = f"lm must be a folder, a hub id, a transformers model or 'tied', not {type(lm).__name__}."
         raise InputError(message, argument="lm", value=lm)
     source = str(lm) if isinstance(lm, str | Path) else lm.config.name_or_path or type(lm).__name__
-    pretrained = lm_head.load(source) if isinstance(lm, str | Path) else lm
+    pretrained = _load_lm(source) if isinstance(lm, str | Path) else lm
     head = lm_head.from_model(pretrained, source)
     lm_head.check_fits(head, architecture.width(pretrained), model)
-    lm_tokenizer = _saved_tokenizer(source) if isinstance(lm, str | Path) else None
+    lm_tokenizer = checkpoint.saved_tokenizer(source, "lm") if isinstance(lm, str | Path) else None
     if lm_tokenizer is not None and tokenizer is not None and lm_tokenizer.get_vocab() != tokenizer.get_vocab():
         message = f"{source} has other token ids than the model: it belongs to another vocabulary."
         raise LanguageHeadError(message, part="vocabulary")
     return head
+
+
+def _load_lm(source: str) -> Any:
+    """A pretrained checkpoint with an LM head."""
+    import transformers
+
+    with checkpoint.readable(source, "lm"):
+        checkpoint.check(source, "lm")
+        config = architecture.read_config(source, "lm")
+        checkpoint.check_hub_config(source)
+        checkpoint.check_size(transformers.AutoModel.from_config, config, source)
+        return lm_head.load(source)

@@ -57,6 +57,7 @@ def split_text(subject: Subject, text: Text) -> Windows:
     return Windows(row, places, subject.text_encoder.pad_id)
 
 
-def mean_prediction(probabilities: Sequence[Floats]) -> int:
-    """The label with the highest mean probability over the windows; a one-logit head has only one."""
-    return int(np.mean(probabilities, axis=0).argmax()) if probabilities[0].size else 0
+def mean_prediction(probabilities: Sequence[Floats], outputs: Sequence[Floats]) -> int:
+    """The label with the highest mean probability over the windows; of a regression, with the largest mean output."""
+    means = np.mean(probabilities, axis=0) if probabilities[0].size else np.abs(np.mean(outputs, axis=0))
+    return int(means.argmax())

@@ -1,4 +1,4 @@
-"""Forward passes with tokens hidden, cached for as long as the model's weights stay the same.
+"""Forward passes with tokens hidden, cached for as long as the model stays the same.
 
 A coalition is a subset of a text's tokens that stays visible. To remove a token, its row is run without it while the
 other tokens keep their positions, so the cost depends on the visible tokens only. For models that measure distances by
@@ -7,7 +7,7 @@ mask hides their tokens instead.
 """
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.model import architecture, batching
+from nbsal.model import architecture, batching, restore
 from nbsal.model.subject import Subject
 from nbsal.model.targets import Target
 from nbsal.model.tokens import Encoded, Row
+from nbsal.model.version import model_version
 from nbsal.progress import Meter
 
 WAYS = ("remove", "mask", "pad")
@@ -48,13 +49,21 @@ class MaskedModel:
         self.way = way
         self.filler = _filler_id(subject, way)
         self.forwards = 0  # coalitions that the model was run on
+        self._version: Any = None  # of the model, for the cached results and the results of the self-test
+        self._follow_model()
+
+    def _follow_model(self) -> None:
+        """Drop the results of a model that has changed since."""
+        version = model_version(self.subject.model)
+        if self._version == version:
+            return
         self._cache: dict[tuple[Any, ...], _CachedRow] = {}
-        self._weights_version = architecture.weights_version(subject.model)  # of the cached results
-        self._first_position = architecture.first_position(subject.model)
-        self._passes_positions = "position_ids" in inspect.signature(subject.model.forward).parameters
+        self._first_position = architecture.first_position(self.subject.model)
+        self._passes_positions = "position_ids" in inspect.signature(self.subject.model.forward).parameters
         # Outputs at positions need every position to be there.
-        can_drop = way == "remove" and self._passes_positions and subject.task == "sequence"
+        can_drop = self.way == "remove" and self._passes_positions and self.subject.task == "sequence"
         self._droppable = _DroppableLengths() if can_drop else _DroppableLengths(shortest_failed=0)
+        self._version = version
 
     def logits(self, rows: Sequence[Row], coalitions: Sequence[Any], meter: Meter | None = None) -> list[Tensor]:
         """Logits of every text for each of its coalitions: one [coalition, ...] tensor per text, on the CPU.
@@ -75,8 +84,7 @@ class MaskedModel:
 
     def inputs(self, rows: Sequence[Row], coalitions: Sequence[Any]) -> dict[str, Tensor]:
         """The model inputs for one coalition of each text, with hidden tokens left in place."""
-        with self.subject.lock, torch.inference_mode(), architecture.eval_mode(self.subject.model):
-            self._self_test(rows)
+        self._run_exclusively(lambda: self._self_test(rows))
         pairs = zip(rows, coalitions, strict=True)
         return self._batch_inputs([self._mask_row(row, coalition, False) for row, coalition in pairs])
 
@@ -88,9 +96,7 @@ class MaskedModel:
         meter: Meter | None,
     ) -> list[Tensor]:
         """Run the model on the coalitions that are not cached, then return all results."""
-        version = architecture.weights_version(self.subject.model)
-        if self._weights_version != version:
-            self._weights_version, self._cache = version, {}
+        self._follow_model()
         tables = [_check_coalitions(row, table) for row, table in zip(rows, coalitions, strict=True)]
         keys = [[packed.tobytes() for packed in np.packbits(table, axis=1)] for table in tables]
         cached_rows = [self._cached_row(row, target) for row, target in zip(rows, targets, strict=True)]
@@ -101,15 +107,20 @@ class MaskedModel:
                     jobs[id(cached), key] = _Job(cached, key, coalition)
         if meter is not None:
             meter.step(sum(map(len, keys)) - len(jobs))
-        with (
-            self.subject.lock,
-            batching.memory_errors(),
-            torch.inference_mode(),
-            architecture.eval_mode(self.subject.model),
-        ):
+
+        def run() -> None:
             self._self_test([job.cached.row for job in jobs.values()])
             self._run_jobs(list(jobs.values()), meter)
+
+        self._run_exclusively(run)
         return [cached.stack(row_keys) for cached, row_keys in zip(cached_rows, keys, strict=True)]
+
+    def _run_exclusively(self, run: Callable[[], None]) -> None:
+        def in_inference_mode() -> None:
+            with batching.memory_errors(), torch.inference_mode(), architecture.eval_mode(self.subject.model):
+                run()
+
+        restore.exclusively(self.subject.model, in_inference_mode)
 
     def _cached_row(self, row: Row, target: Target | None) -> "_CachedRow":
         key = (row.ids, row.types, row.mask, target and target.terms)

@@ -1,24 +1,26 @@
 """The model under explanation, with its tokenizer, labels, blocks and, where available, an LM head."""
 
 import copy
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nbsal.errors import InputError, LanguageHeadError, ModelError
-from nbsal.model import architecture, lm_head
+from nbsal.model import architecture, lm_head, restore
+from nbsal.model.kinds import check_kind, class_names
 from nbsal.model.lm_head import LMHead
+from nbsal.model.pooling import Pooling, probe
 from nbsal.model.tokenize import TextEncoder
 from nbsal.model.tokens import Encoded
-from nbsal.validation import Text
+from nbsal.model.version import model_version
+from nbsal.validation import Text, checked
 
 
+@checked
 class Subject:
     """A model to explain. Explainers never change it, and hold its lock while they run it.
 
@@ -39,6 +41,7 @@ class Subject:
         default_layer: int | None = None,
         mask: Any = None,
     ) -> None:
+        check_kind(model)
         self.model = model
         self.tokenizer = tokenizer
         self.name = name or model.config.name_or_path or type(model).__name__
@@ -48,12 +51,17 @@ class Subject:
         self.labels = self._config_labels() if labels is None else _check_labels(labels, model)
         self.default_layer = round(0.6 * self.depth) if default_layer is None else default_layer
         self.causal = architecture.is_causal(model)
-        self.pooling = architecture.pooling(model, self.task, self.causal)
         self.mask = mask  # the default HeadMask of Mask-LRP
-        self.lock = _model_lock(model)
         self._lm_head = lm_head
         self._positions_from_zero = False  # pass position ids that start at 0
-        self._float64_copy: tuple[Any, Subject] | None = None  # the version of its weights, and the copy
+        self._float64_copy: tuple[Any, Subject] | None = None  # the version of the model it was made from, and the copy
+        self._published: tuple[Any, Subject] | None = None
+        self._source: tuple[Any, Callable[[], Subject]] | None = None  # what was loaded, and how to load it again
+
+    @property
+    def lock(self) -> Any:
+        """The re-entrant lock of the model, shared by all of its subjects."""
+        return restore.state(self.model).lock
 
     @property
     def depth(self) -> int:
@@ -102,17 +110,19 @@ class Subject:
         return head
 
     @property
+    def version(self) -> tuple[Any, ...]:
+        """What an explanation depends on; it differs after a change to the model or to its LM head."""
+        return model_version(self.model), self._lm_head and self._lm_head.weights_version
+
+    @property
     def double(self) -> "Subject":
-        """A float64 copy of this subject, renewed when weights change; the model itself is never converted."""
+        """A float64 copy of this subject, renewed when the model changes; the model itself is never converted."""
         if self.dtype == torch.float64:
             return self
-        with self.lock:
-            version = architecture.weights_version(self.model)
-            if self._float64_copy is None or self._float64_copy[0] != version:
-                self._float64_copy = version, self._copy_to_float64()
-            return self._float64_copy[1]
+        self._float64_copy = restore.exclusively(self.model, lambda: self._renewed(self._float64_copy, _to_float64))
+        return self._float64_copy[1]
 
-    @cached_property
+    @property
     def as_published(self) -> "Subject":
         """This subject as the program of the Mask-LRP authors runs it.
 
@@ -120,24 +130,80 @@ class Subject:
         were not trained like that.
         """
         offset_positions = bool(architecture.first_position(self.model))
-        approximate_gelu = self.model.config.model_type == "gpt2"
-        if not offset_positions and not approximate_gelu:
+        if not offset_positions and self.model.config.model_type != "gpt2":
             return self
-        published = copy.copy(self)
-        published._positions_from_zero = offset_positions
-        if approximate_gelu:
-            published.model = architecture.with_exact_gelu(self.model)
-            published.blocks = architecture.blocks(published.model)
-        return published
+        self._published = restore.exclusively(self.model, lambda: self._renewed(self._published, _to_published))
+        return self._published[1]
+
+    def _renewed(
+        self, cached: "tuple[Any, Subject] | None", copy_subject: "Callable[[Subject], Subject]"
+    ) -> "tuple[Any, Subject]":
+        """A copy with the version of what it was made from: the cached one, unless that has changed."""
+        version = self.version
+        return cached if cached is not None and cached[0] == version else (version, copy_subject(self))
+
+    def with_model(self, model: Any) -> "Subject":
+        """The same subject with a copy of its model."""
+        result = copy.copy(self)
+        result.model = model
+        result.blocks = architecture.blocks(model)
+        for measured in ("text_encoder", "measured_pooling"):
+            vars(result).pop(measured, None)
+        return result
+
+    def __copy__(self) -> "Subject":
+        result = object.__new__(type(self))
+        vars(result).update(vars(self), _float64_copy=None, _published=None)
+        return result
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Subject":
+        result = memo[id(self)] = self.__copy__()
+        parts = restore.exclusively(self.model, lambda: copy.deepcopy(vars(result) | {"_source": None}, memo))
+        vars(result).update(parts)
+        return result
+
+    def record_source(self, load: "Callable[[], Subject]") -> "Subject":
+        """Record how to load this subject again, which is what is pickled until the subject changes."""
+        self._source = self._identity(), load
+        return self
+
+    def _identity(self) -> tuple[Any, ...]:
+        return self.version, id(self.tokenizer), id(self._lm_head)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds: how to load the model, or the model itself if it came from memory or has changed."""
+        state = vars(copy.copy(self)) | {"_source": None}
+        if self._source is None or self._source[0] != self._identity():
+            return state
+        return {name: value for name, value in state.items() if name not in _LOADED} | {"_source": self._source[1]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["_source"] is not None:
+            loaded = state["_source"]()
+            state = vars(loaded) | state | {"_source": loaded._source}
+        vars(self).update(state)
+
+    @cached_property
+    def measured_pooling(self) -> Pooling | None:
+        """Which positions the head reads, measured on first use; None for heads that classify no sequence."""
+        default = architecture.pooling(self.model, self.task, self.causal)
+        return None if default is None else probe(self, default)
+
+    @property
+    def pooling(self) -> str | None:
+        """The kind of pooling, such as "first", "last" or "mean"; None for heads that classify no sequence."""
+        return None if self.measured_pooling is None else self.measured_pooling.kind
 
     @property
     def unbatchable(self) -> bool:
         """True if the model must run one text at a time, because padding would change its output.
 
-        Either its head pools over the last token and it has no padding id, or it cannot mask padding.
+        Either its head pools over the last token and it has no padding id, or it cannot mask padding, or its head reads
+        the padding.
         """
-        no_padding_id = self.pooling == "last" and self.model.config.pad_token_id is None
-        return no_padding_id or architecture.sees_padding(self.model)
+        no_padding_id = self.model.config.pad_token_id is None and self.pooling == "last"
+        pools_padding = self.measured_pooling is not None and self.measured_pooling.reads_padding
+        return no_padding_id or pools_padding or architecture.sees_padding(self.model)
 
     def encode(self, text: Text | list[Text], *, first: int = 0) -> Encoded:
         """Tokenize a text, a pair of texts, or a list of either. Texts that are too long are truncated.
@@ -189,26 +255,12 @@ class Subject:
             f"labels={self.labels[:8]}, lm={lm!r})"
         )
 
-    def _copy_to_float64(self) -> "Subject":
-        """A copy in float64, on the CPU if the device has no float64 (MPS)."""
-        model = copy.deepcopy(self.model)
-        return Subject(
-            (model.cpu() if self.device.type == "mps" else model).double(),
-            self.tokenizer,
-            name=self.name,
-            labels=self.labels or None,  # causal models have none
-            lm_head=self._lm_head,
-            default_layer=self.default_layer,
-            mask=self.mask,
-        )
-
     def _config_labels(self) -> list[str]:
         if self.task == "span":
             return ["start", "end"]
         if self.task == "next-token":
             return []
-        names = self.model.config.id2label
-        return [names[i] for i in range(self.model.config.num_labels)]
+        return class_names(self.model.config)
 
 
 def _check_config(model: Any) -> None:
@@ -236,9 +288,30 @@ def _check_labels(labels: Sequence[str] | Mapping[int, str], model: Any) -> list
     return names
 
 
-_LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
+_LOADED = {
+    "model",
+    "blocks",
+    "tokenizer",
+    "text_encoder",
+    "measured_pooling",
+    "_lm_head",
+}  # attributes that `load` makes anew
 
 
-def _model_lock(model: Any) -> Any:
-    """The re-entrant lock of a model, shared by all of its subjects."""
-    return _LOCKS.setdefault(model, threading.RLock())
+def _to_float64(subject: Subject) -> Subject:
+    """A copy in float64, on the CPU if the device has no float64 (MPS); its weights need no gradients."""
+    device = torch.device("cpu") if subject.device.type == "mps" else subject.device
+
+    def convert(tensor: Tensor) -> Tensor:
+        copied = tensor.detach().to(device, torch.float64 if tensor.is_floating_point() else tensor.dtype, copy=True)
+        return nn.Parameter(copied, requires_grad=False) if isinstance(tensor, nn.Parameter) else copied
+
+    with torch.inference_mode(False):
+        return subject.with_model(architecture.copy_model(subject.model, convert))
+
+
+def _to_published(subject: Subject) -> Subject:
+    published = subject.with_model(architecture.with_exact_gelu(subject.model))
+    restore.share_state(published.model, subject.model)  # it changes the same weights
+    published._positions_from_zero = bool(architecture.first_position(subject.model))
+    return published

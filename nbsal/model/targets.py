@@ -1,14 +1,14 @@
 """The output of the model that is explained, as a weighted sum of logits."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from nbsal.errors import InputError, UnknownName
+from nbsal.errors import InputError, ModelError, UnknownName
 from nbsal.model.tokenize import token_name
 from nbsal.model.tokens import Row
 
@@ -63,6 +63,11 @@ class Decision:
 def decide(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Decision:
     """The model's prediction and the requested target; by default the target is the prediction."""
     resolve = _TASKS[subject.task]
+    if subject.task in ("sequence", "token") and logits.shape[-1] != len(subject.labels):
+        message = (
+            f"{subject.name} has {logits.shape[-1]} outputs, but its configuration names {len(subject.labels)} labels."
+        )
+        raise ModelError(message, part="labels")
     label, probabilities, target = resolve(subject, row, logits, None)
     if isinstance(requested, Target):
         target = requested
@@ -88,15 +93,34 @@ Resolved = tuple[str, Tensor, Target]  # the predicted label, its probabilities,
 
 
 def _resolve_class(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
-    if len(logits) == 1:  # regression and one-logit heads: the output itself
-        index = 0 if requested is None else label_index(requested, subject.labels, "target")
-        value, probabilities = f"{float(logits[0]):.4g}", logits.new_empty(0)
-        return value, probabilities, Target(subject.labels[index], (((0,), 1.0),))
-    multi_label = subject.model.config.problem_type == "multi_label_classification"
-    probabilities = logits.sigmoid() if multi_label else logits.softmax(-1)
-    best = int(logits.argmax())
+    regression = is_regression(subject)
+    best = int(logits.abs().argmax() if regression else logits.argmax())
     index = best if requested is None else label_index(requested, subject.labels, "target")
-    return subject.labels[best], probabilities, Target(subject.labels[index], (((index,), 1.0),))
+    target = Target(subject.labels[index], (((index,), 1.0),))
+    if regression:
+        return describe_values(subject.labels, logits.tolist()), logits.new_empty(0), target
+    multi_label = subject.model.config.problem_type == "multi_label_classification"
+    return subject.labels[best], logits.sigmoid() if multi_label else logits.softmax(-1), target
+
+
+def is_regression(subject: "Subject") -> bool:
+    """Whether the outputs of a sequence head are values, which have no probabilities.
+
+    By default the output with the largest absolute value is explained.
+    """
+    regression = subject.model.config.problem_type == "regression"
+    return subject.task == "sequence" and (regression or len(subject.labels) == 1)
+
+
+def describe_values(labels: Sequence[str], values: Sequence[float]) -> str:
+    """The outputs of a regression in words, with their labels where there are several.
+
+    >>> describe_values(["score"], [0.25]), describe_values(["joy", "anger"], [0.25, -1.5])
+    ('0.25', 'joy 0.25, anger -1.5')
+    """
+    if len(values) == 1:
+        return f"{values[0]:.4g}"
+    return ", ".join(f"{label} {value:.4g}" for label, value in zip(labels, values, strict=True))
 
 
 def _resolve_span(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
@@ -169,6 +193,9 @@ _TASKS: dict[str, Callable[["Subject", Row, Tensor, Any], Resolved]] = {
 def label_index(label: Any, names: list[str], argument: str) -> int:
     """The index of a label that is a name or an index; `argument` is the argument's name in errors."""
     if isinstance(label, str) and label in names:
+        if names.count(label) > 1:
+            message = f"{argument}={label!r} names several classes. Pass the number of one, from 0 to {len(names) - 1}."
+            raise InputError(message, argument=argument, value=label)
         return names.index(label)
     try:
         index = operator.index(label)

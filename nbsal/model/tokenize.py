@@ -1,5 +1,6 @@
 """From texts or token ids to the rows a model reads, with offsets into the text as typed."""
 
+import os
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
@@ -15,6 +16,16 @@ from nbsal.validation import Text, check_texts
 
 # Truncation is state of a fast tokenizer, and several subjects may share one.
 _TOKENIZER_LOCK = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """Replace, in a forked process, a lock that a thread of its parent may hold."""
+    global _TOKENIZER_LOCK
+    _TOKENIZER_LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 class TextEncoder:

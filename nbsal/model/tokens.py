@@ -11,7 +11,7 @@ import regex
 from numpy.typing import NDArray
 
 from nbsal.errors import InputError
-from nbsal.validation import Text
+from nbsal.validation import Text, checked
 
 Span = tuple[int, int]
 
@@ -57,7 +57,7 @@ class Row:
         valid &= all(len(getattr(row, name)) == len(row.ids) for name in PER_TOKEN) and type(row.dropped) is int
         valid &= all(type(entry) is expected for name, expected in types.items() for entry in getattr(row, name))
         spans = zip(row.segments, row.offsets, strict=True)
-        valid = valid and all(0 <= start <= end <= len(row.parts[part]) for part, (start, end) in spans)
+        valid = valid and all(part >= 0 and 0 <= start <= end <= len(row.parts[part]) for part, (start, end) in spans)
         if not valid or not row.content:
             raise ValueError("tokens and text do not match")
         return row
@@ -137,6 +137,7 @@ class Encoded(Sequence[Row]):
         """The number of tokens of the longest text."""
         return max(map(len, self.rows))
 
+    @checked
     def select(self, places: Sequence[int]) -> "Encoded":
         """The texts at those indices, in that order."""
         return Encoded([self.rows[place] for place in places], self.pad_id)

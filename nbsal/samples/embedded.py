@@ -5,7 +5,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from nbsal.errors import UnknownName
+from nbsal.errors import UnknownName, WeightsError
 from nbsal.model.head_mask import HeadMask
 
 KINDS = {
@@ -42,10 +42,14 @@ def delta(name: str) -> Any:
     >>> "classifier.weight" in delta("reviews")
     True
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     with as_file(files(__package__) / "weights" / f"{name}.safetensors") as path:
-        return load_file(path)
+        try:
+            return load_file(path)
+        except (OSError, SafetensorError) as error:
+            raise WeightsError(f"{path} is missing or damaged: {error}. Reinstall nbsal.") from error
 
 
 def mask(name: str) -> HeadMask | None:

@@ -31,9 +31,10 @@ no scripts run. This is a complete view:
             words = saliency.by_word()
             return {"bars": [[word, score / saliency.largest] for word, score in zip(words["word"], words["score"])]}
 
-`Bars(explain, text="A joy.")` shows it. More hooks: `render_html` and `render_png` (exports), `from_explainer` and
-`from_result` (initial traits), `accepts` (finished results that the view shows without an explainer). The page sends
-requests as messages: `ask("name", {...})` is answered by `handle_name(**arguments)` on the worker.
+`Bars(explain, text="A joy.")` shows it. Its page can set only traits that are also tagged `page=True`. More hooks:
+`render_html` and `render_png` (exports), `from_explainer` and `from_result` (initial traits), `accepts` (finished
+results that the view shows without an explainer). The page sends requests as messages: `ask("name", {...})` is
+answered by `handle_name(**arguments)` on the worker.
 
 A view of this package also uses `ExplainerView` (text, method, layer, target, tau), `wire` (packed results) and, in
 `frontend/src`, a module NAME.ts in `views` that calls `mount`. It needs a line in `widgets/__init__.py`, a build
@@ -41,21 +42,21 @@ A view of this package also uses `ExplainerView` (text, method, layer, target, t
 '''
 
 import time
-import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Condition, RLock
+from contextlib import contextmanager, nullcontext
+from threading import Condition
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import traitlets
-from anywidget import AnyWidget
 
-from nbsal.errors import Cancelled, InputError, NbsalError, UnknownName
+from nbsal.errors import Cancelled, InputError, UnknownName
 from nbsal.explainer import Explainer
 from nbsal.model.subject import Subject
 from nbsal.progress import Meter
 from nbsal.render import html
+from nbsal.validation import checked
 from nbsal.widgets import export, jobs
+from nbsal.widgets.page_messages import CheckedWidget, error_text, find_request, is_message_id
 
 if TYPE_CHECKING:
     import pandas
@@ -66,7 +67,8 @@ LOCK_TIMEOUT = 0.1
 NO_SOURCE = object()
 
 
-class View(AnyWidget):
+@checked
+class View(CheckedWidget):
     """Base class of all views; the docstring of this module shows how to write one.
 
     `source` is what the view is bound to: an Explainer, a Subject, or a finished result of a class in `accepts`.
@@ -85,14 +87,13 @@ class View(AnyWidget):
 
     inputs: ClassVar[tuple[str, ...]] = ()
     accepts: ClassVar[tuple[type, ...]] = ()
-    # Guards traits, which cells, pages and workers all set. All views share it: a link between two views sets a trait
-    # of one when a trait of the other changes.
-    _lock: ClassVar[Condition] = Condition(RLock())
+    # Guards traits, which cells, pages and workers all set; links between views need one lock for all. Blocks that
+    # cells run end with a `nullcontext`: an interrupt as a block ends strikes the innermost exit, and releases the lock.
+    _lock: ClassVar[Condition] = jobs.SharedCondition()
 
-    selection = traitlets.List(traitlets.Int()).tag(sync=True)
-    hover = traitlets.Int(None, allow_none=True).tag(sync=True)
+    selection = traitlets.List(traitlets.Int()).tag(sync=True, page=True)
+    hover = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
     status = traitlets.Unicode("ready").tag(sync=True)
-    error = traitlets.Unicode("").tag(sync=True)
     progress = traitlets.Float(None, allow_none=True).tag(sync=True)
     _seconds = traitlets.Float(None, allow_none=True).tag(sync=True)  # how long the last result took
     _live = traitlets.Bool(True).tag(sync=True)  # whether Python answers; False in a saved page
@@ -154,7 +155,7 @@ class View(AnyWidget):
         if not isinstance(source, Explainer):
             kinds = ["an Explainer", "a Subject", *(f"a {kind.__name__}" for kind in self.accepts)]
             choice = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
-            message = f"{type(self).__name__} shows {choice}, not {type(source).__name__}."
+            message = f"source must be {choice}, not {type(source).__name__}. Pass nbsal.load(model) for a Subject."
             raise InputError(message, argument="source", value=source)
         return source
 
@@ -185,14 +186,14 @@ class View(AnyWidget):
     def request(self) -> None:
         """Request a result for the current inputs; an older request is dropped."""
         inputs = {name: getattr(self, name) for name in self.inputs}
-        with self._lock:
+        with self._lock, jobs.on_failure(lambda: self._settle("cancelled")):
             self._failure = None
             self.status, self.error, self.progress = "computing", "", None
             self._job = self._worker.submit((id(self), "result"), lambda job: self._serve(job, inputs))
 
     def cancel(self) -> None:
         """Cancel the current request; the previous result stays on display."""
-        with self._lock:
+        with self._lock, jobs.on_failure(lambda: self._settle("cancelled")):
             if self._job is not None:
                 self.status = "cancelling"
                 if self._worker.withdraw(self._job):
@@ -202,7 +203,8 @@ class View(AnyWidget):
         """Wait until the current request is done; raise its error if it failed."""
         if self._worker.here:
             raise InputError("wait() was called on the worker of this view, which would wait for itself.")
-        with self._lock:
+        self._worker.resume()
+        with self._lock, nullcontext():
             if not self._lock.wait_for(lambda: self._job is None, timeout):
                 raise TimeoutError(f"{type(self).__name__} is still computing after {timeout} seconds.")
             if self._failure is not None:
@@ -250,7 +252,7 @@ class View(AnyWidget):
             "png": ("image/png", self.to_png),
             "csv": ("text/csv", lambda: self.to_frame().to_csv(index=False)),
         }
-        if kind not in exports:
+        if not isinstance(kind, str) or kind not in exports:
             raise UnknownName("kind", kind, exports)
         mime, write = exports[kind]
         return {
@@ -260,17 +262,23 @@ class View(AnyWidget):
         }
 
     def __setattr__(self, name: str, value: Any) -> None:
-        with self._lock:
-            super().__setattr__(name, value)
+        if self.has_trait(name) and getattr(value, "ndim", 0):  # traitlets would ask for the truth value of an array
+            message = f"{name} must be a single value, a list or a dict, not {type(value).__name__}."
+            raise InputError(message, argument=name, value=value)
+        try:
+            with self._lock, nullcontext():
+                super().__setattr__(name, value)
+        except traitlets.TraitError as error:
+            raise InputError(str(error), argument=name, value=value) from error
 
-    def set_state(self, sync_data: dict[str, Any]) -> None:
+    def set_state(self, sync_data: Any) -> None:
         """Set the traits that the page changed."""
-        with self._lock:
+        with self._lock, nullcontext():
             super().set_state(sync_data)
 
     def send_state(self, key: Any = None) -> None:
         """Send traits to the page."""
-        with self._lock:
+        with self._lock, nullcontext():
             super().send_state(key)
 
     def close(self) -> None:
@@ -287,13 +295,13 @@ class View(AnyWidget):
             if job.cancel.is_set():
                 raise Cancelled("Cancelled.")
             traits = self.publish(result)
-            with self._lock:
+            with self._lock, nullcontext():
                 if self._job is job:
                     self._display(result, traits)
                     self._seconds = time.perf_counter() - start
                     self._settle("ready")
-        except Exception as error:
-            with self._lock:
+        except BaseException as error:  # an interrupt too, or the view would compute forever
+            with self._lock, nullcontext():
                 if self._job is job:
                     self._fail(error)
 
@@ -357,22 +365,22 @@ class View(AnyWidget):
 
     def _on_message(self, _: Any, content: Any, buffers: Any) -> None:
         """Answer {"ask": name, "id": id, **arguments} with {"id", "reply"} or {"id", "error"}."""
-        if not content:
+        if not isinstance(content, dict) or not is_message_id(message_id := content.get("id")):
             return  # the page only checks the connection
-        arguments = dict(content)
-        name, message_id = arguments.pop("ask", None), arguments.pop("id", None)
-        handler = getattr(self, f"handle_{name}", None)
-        if name == "cancel":
+        if content.get("ask") == "cancel":
             self.cancel()
             self.send({"id": message_id, "reply": self.status})
-        elif handler is None:
-            self.send({"id": message_id, "error": f"Unknown request {name!r}."})
-        else:
-            self._worker.submit((id(self), name), lambda job: self._reply(message_id, handler, arguments))
-
-    def _reply(self, message_id: Any, handler: Callable[..., Any], arguments: dict[str, Any]) -> None:
+            return
         try:
-            self.send({"id": message_id, "reply": handler(**arguments)})
+            answer = find_request(self, content)
+        except InputError as error:
+            self.send({"id": message_id, "error": error_text(error)})
+        else:
+            self._worker.submit((id(self), content["ask"]), lambda job: self._reply(message_id, answer))
+
+    def _reply(self, message_id: str, answer: Callable[[], Any]) -> None:
+        try:
+            self.send({"id": message_id, "reply": answer()})
         except Exception as error:
             self.send({"id": message_id, "error": error_text(error)})
 
@@ -381,7 +389,7 @@ class View(AnyWidget):
         return f"{type(self).__name__}: {caption()}" if caption else type(self).__name__
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        with self._lock:
+        with self._lock, nullcontext():
             self._lock.wait_for(lambda: self._job is None, DISPLAY_TIMEOUT)
         data, metadata = super()._repr_mimebundle_() or ({}, {})
         missing = html.block_html(repr(self), "", [self.error or self.status])
@@ -393,11 +401,3 @@ class View(AnyWidget):
 
 
 _STATE = {"status", "error", "progress", "layout", "tabbable", "tooltip"}  # traits that are not settings
-
-
-def error_text(error: BaseException) -> str:
-    """An error as text for the page; an unexpected error is also printed with its traceback."""
-    if isinstance(error, NbsalError):
-        return str(error)
-    traceback.print_exception(error)
-    return f"{type(error).__name__}: {error}"

@@ -13,7 +13,7 @@ from nbsal.render import html, text_lines
 from nbsal.render.headline import Phrase, percent
 from nbsal.render.text_lines import ScoredText
 from nbsal.saliency import Saliency
-from nbsal.validation import Text, plural
+from nbsal.validation import Text, checked, plural
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html, list_texts
 from nbsal.widgets.explainer_view import Shading
@@ -30,6 +30,7 @@ LINE = "border:0;border-bottom:1px solid rgba(128,128,128,.4)"
 CELL = f"{LINE};padding:5px 12px 5px 0;text-align:left;vertical-align:baseline"
 
 
+@checked
 class Browse(Shading, CorpusView):
     """A table of Saliency results, of an opened corpus, or of texts that an explainer explains while the table fills.
 
@@ -48,13 +49,13 @@ class Browse(Shading, CorpusView):
     _esm = asset("browse.js")
     _css = asset("browse.css")
 
-    sort = traitlets.Enum(COLUMNS, "number").tag(sync=True)
-    descending = traitlets.Bool(False).tag(sync=True)
-    label = traitlets.Unicode(None, allow_none=True).tag(sync=True)
-    wrong = traitlets.Bool(False).tag(sync=True)
-    token = traitlets.Unicode("").tag(sync=True)
-    page = traitlets.Int(0, min=0).tag(sync=True)
-    opened = traitlets.Int(None, allow_none=True, min=0).tag(sync=True)
+    sort = traitlets.Enum(COLUMNS, "number").tag(sync=True, page=True)
+    descending = traitlets.Bool(False).tag(sync=True, page=True)
+    label = traitlets.Unicode(None, allow_none=True).tag(sync=True, page=True)
+    wrong = traitlets.Bool(False).tag(sync=True, page=True)
+    token = traitlets.Unicode("").tag(sync=True, page=True)
+    page = traitlets.Int(0, min=0).tag(sync=True, page=True)
+    opened = traitlets.Int(None, allow_none=True, min=0).tag(sync=True, page=True)
     _table = traitlets.Dict().tag(sync=True)
     _tokens = traitlets.Dict().tag(sync=True)
     _scores = traitlets.Bytes().tag(sync=True)

@@ -113,10 +113,11 @@ class CachedView(ShadedView):
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.plain_result is not None:
             return self.plain_result
-        key = [inputs[name] for name in self.reading_inputs]
+        version = self.subject.version  # after training, nothing cached is valid
+        key = [version, *(inputs[name] for name in self.reading_inputs)]
         saliency = self._saliency.get(key, lambda: self.explain(self.explainer_for(inputs), inputs, job))
         result = TextResult(saliency)
-        keys = {name: self._key(part, saliency, inputs) for name, part in self.parts.items()}
+        keys = {name: self._key(part, saliency, inputs, version) for name, part in self.parts.items()}
         for name, part in self.parts.items():
             cache = self._values.setdefault(name, LastValue())
             if part.keeps_previous or cache.is_for(keys[name]):
@@ -147,5 +148,5 @@ class CachedView(ShadedView):
         return self._values[name].get(key, lambda: self.parts[name].compute(result.saliency, inputs, part_job))
 
     @staticmethod
-    def _key(part: Part, saliency: Saliency, inputs: dict[str, Any]) -> Any:
-        return saliency if part.depends_on is None else [inputs[name] for name in part.depends_on]
+    def _key(part: Part, saliency: Saliency, inputs: dict[str, Any], version: Any) -> Any:
+        return saliency if part.depends_on is None else [version, *(inputs[name] for name in part.depends_on)]

@@ -1,76 +1,37 @@
 """The Clouds view: a word cloud for each predicted class; a click on a word lists the texts that contain it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import traitlets
 
-from nbsal.clouds import Cloud, display_word, rank
+from nbsal.clouds import Cloud, rank
 from nbsal.errors import InputError, UnknownName
-from nbsal.render import html, text_lines
+from nbsal.render import colours, html, text_lines
+from nbsal.render.headline import percent
 from nbsal.saliency import Saliency
 from nbsal.validation import Text
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import LastValue
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
 from nbsal.widgets.export import asset
+from nbsal.widgets.word_clouds import MAX_TEXTS, CloudWord, Statistics, WordClouds, arranged, cloud_traits, texts_with
 
 if TYPE_CHECKING:
     import pandas
 
-SIZE = (600, 300)  # pixels of a cloud; a page scales it
-MAX_TEXTS = 20  # in the list of a word's texts
+SIZE = (600, 300)  # pixels of a cloud in a picture
 MAX_WORDS = 200
-
-
-@dataclass(frozen=True, eq=False)
-class WordClouds:
-    """Clouds of `count` words per class, and the texts of the word that is picked.
-
-    A text is (number, saliency, positions of the word). `text_count` is 0 for a finished Cloud, which has no texts.
-    """
-
-    cloud: Cloud
-    count: int
-    picked: tuple[str, str] | None
-    texts: Sequence[tuple[int, Saliency, list[int]]]
-    text_count: int
-
-    @property
-    def shared(self) -> dict[str, list[str]]:
-        """Words among the top words of several classes, with these classes."""
-        classes: dict[str, list[str]] = {}
-        for label in self.cloud.labels:
-            for word in self.cloud.top(label, self.count)[self.cloud.unit]:
-                classes.setdefault(display_word(word), []).append(label)
-        return {word: labels for word, labels in classes.items() if len(labels) > 1}
-
-    def caption(self) -> str:
-        """What the clouds show."""
-        texts = f", from {self.text_count} texts" if self.text_count else ""
-        return f"Top {self.count} {self.cloud.unit}s of each class{texts}"
-
-    def notes(self) -> list[str]:
-        """How far the classes overlap."""
-        if len(self.cloud.labels) < 2:
-            return ["Only one class was predicted."]
-        return [f"Classes share {self.cloud.overlap(self.count):.1%} of their top {self.count} {self.cloud.unit}s."]
-
-    def to_frame(self) -> "pandas.DataFrame":
-        """One row for each class and word."""
-        import pandas
-
-        tops = {label: self.cloud.top(label, self.count) for label in self.cloud.labels}
-        frame = pandas.concat(tops, names=["class", "place"]).reset_index()
-        return frame.assign(place=frame["place"] + 1, shared=frame[self.cloud.unit].map(display_word).isin(self.shared))
+SMALLEST, LARGEST = 12, 42  # pixels
 
 
 class Clouds(CorpusView):
     """Word clouds of many texts by predicted class; words that several classes share are underlined.
 
     `k` is the number of words of a cloud. `picked` is the [class, word] whose texts are listed; `texts_with` finds all
-    of them. A finished Cloud is shown without texts. `idf` weighs words by their rarity, as in nbsal.clouds.rank.
+    of them. A finished Cloud is shown without texts. `form` "list" shows the words as lists. `idf` weighs words by
+    their rarity, as in nbsal.clouds.rank.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
@@ -80,15 +41,17 @@ class Clouds(CorpusView):
     """
 
     inputs = ("k", "unit", "picked")
-    accepts: ClassVar[tuple[type, ...]] = (Sequence, Cloud)
+    accepts = (Sequence, Cloud)
     _esm = asset("clouds.js")
     _css = asset("clouds.css")
 
-    k = traitlets.Int(30, min=1, max=MAX_WORDS).tag(sync=True)
-    unit = traitlets.Enum(("token", "word"), "token").tag(sync=True)
-    picked = traitlets.List(traitlets.Unicode(), default_value=None, allow_none=True).tag(sync=True)
+    k = traitlets.Int(30, min=1, max=MAX_WORDS).tag(sync=True, page=True)
+    unit = traitlets.Enum(("token", "word"), "word").tag(sync=True, page=True)
+    form = traitlets.Enum(("cloud", "list"), "cloud").tag(sync=True, page=True)
+    picked = traitlets.List(traitlets.Unicode(), default_value=None, allow_none=True).tag(sync=True, page=True)
     _plain = traitlets.Bool(False).tag(sync=True)
     _clouds = traitlets.List(traitlets.Dict()).tag(sync=True)
+    _summary = traitlets.Dict().tag(sync=True)
     _texts_shown = traitlets.Dict().tag(sync=True)
     _result = traitlets.Dict().tag(sync=True)
 
@@ -102,7 +65,6 @@ class Clouds(CorpusView):
     ) -> None:
         self.idf = idf
         self._cloud = LastValue()
-        self._layouts: dict[Any, Any] = {}
         super().__init__(source, texts, **settings)
         self.observe(self._on_selection, names="picked")
 
@@ -128,119 +90,128 @@ class Clouds(CorpusView):
         return proposal["value"]
 
     def texts_with(self, label: str, word: str) -> list[int]:
-        """The numbers of the texts of a class that contain a word, highest score first."""
-        return [number for number, *_ in _texts_with(self._saliencies, self.unit, label, word)]
+        """The numbers of the texts of a class in which a word speaks for it, highest score first."""
+        return [number for number, *_ in texts_with(self._saliencies, self.unit, label, word)]
 
     def selected(self) -> "pandas.DataFrame":
         """The texts of the picked word, one row each."""
         import pandas
 
-        texts = _texts_with(self._saliencies, self.unit, *self.picked) if self.picked else []
+        texts = texts_with(self._saliencies, self.unit, *self.picked) if self.picked else []
         rows = [(n, s.text, s.prediction, float(sum(s.scores[i] for i in positions))) for n, s, positions in texts]
         return pandas.DataFrame(rows, columns=["number", "text", "prediction", "score"])
 
     def summarize(self, saliencies: Sequence[Saliency], inputs: dict[str, Any], job: jobs.Job) -> WordClouds:
-        unit = inputs["unit"]
-        cloud = self.plain_result
-        if not isinstance(cloud, Cloud):
-            cloud = self._cloud.get((saliencies, unit), lambda: rank(saliencies, self.idf, unit=unit))
+        unit, total = inputs["unit"], max(len(self._texts), len(saliencies))
+        cloud, statistics = self._cloud.get((saliencies, unit), lambda: self._ranked(saliencies, unit))
         picked = tuple(inputs["picked"]) if inputs["picked"] else None
-        texts = _texts_with(saliencies, unit, *picked) if picked else []
-        return WordClouds(cloud, inputs["k"], picked, texts, len(saliencies))
+        texts = texts_with(saliencies, unit, *picked) if picked else []
+        known = self._classes()
+        return WordClouds(cloud, inputs["k"], picked, texts, len(saliencies), total, known, statistics)
 
     def publish(self, result: WordClouds) -> dict[str, Any]:
+        heading, note = result.picked_heading()
         texts = [
-            {"number": number, "caption": saliency.caption(), "pieces": excerpt(saliency, positions)}
+            {"number": number, "caption": _caption(saliency), "pieces": excerpt(saliency, positions)}
             for number, saliency, positions in result.texts[:MAX_TEXTS]
         ]
+        summary = {
+            "sentence": [list(piece) for piece in result.sentence()],
+            "overlap": result.overlap(),
+            "hint": result.hint(),
+            "explained": result.text_count,
+            "total": result.total,
+        }
+        listed = {"picked": result.picked, "count": len(result.texts), "texts": texts, "heading": heading, "note": note}
         return {
-            "_clouds": [self._cloud_traits(result, label) for label in result.cloud.labels],
-            "_texts_shown": {"picked": result.picked, "count": len(result.texts), "texts": texts},
-            "_result": {"notes": [f"{result.caption()}.", *result.notes()]},
+            "_clouds": [cloud_traits(result, label) for label in result.labels],
+            "_summary": summary,
+            "_texts_shown": listed,
+            "_result": {"notes": self._notes(result)},
         }
 
     def render_html(self) -> str:
         result: WordClouds = self.result
-        body = "".join(self._cloud_html(result, label) for label in result.cloud.labels)
+        foot = f'<div style="{html.SMALL};margin:8px 0">{html.escape(f"{result.hint()} {result.overlap()}")}</div>'
+        body = [_sentence_html(result), *(_cloud_html(result, label) for label in result.labels), foot]
         if result.picked:
-            body += f"<p><b>{html.escape(': '.join(result.picked))}</b></p>"
-            for _, saliency, positions in result.texts[:MAX_TEXTS]:
-                body += f"<p>{excerpt_html(excerpt(saliency, positions))}</p>"
-        return html.block_html(result.caption(), body, result.notes())
+            heading, note = result.picked_heading()
+            small = f' <span style="{html.SMALL}">{html.escape(note)}</span>'
+            body.append(f"<div><b>{html.escape(heading)}</b>{small}</div>")
+            body += [_text_html(*text) for text in result.texts[:MAX_TEXTS]]
+        return html.block_html(result.caption(), "".join(body), self._notes(result), titled=False)
 
     def render_png(self) -> bytes:
         from matplotlib.figure import Figure
 
         result: WordClouds = self.result
-        labels = result.cloud.labels
+        labels = result.labels
         figure = Figure(figsize=(4.5 * len(labels), 2.8), layout="constrained")
         panels = figure.subplots(1, len(labels), squeeze=False)[0]
         for ax, label in zip(panels, labels, strict=True):
-            if self._layout(result, label):
-                ax.imshow(result.cloud.wordcloud(label, result.count, SIZE))
-            ax.set_title(html.visible(label))
+            colour = colours.class_colour(result.hues[label])
+            if result.words[label]:
+                ax.imshow(np.asarray(result.cloud.wordcloud(label, result.count, SIZE, colour=colour)))
+            texts = f", {result.statistics.texts[label]} texts" if result.text_count else ""
+            ax.set_title(html.visible(f"{label}{texts}"), color=colour)
             ax.axis("off")
         return text_lines.png(figure)
 
-    def _cloud_traits(self, result: WordClouds, label: str) -> dict[str, Any]:
-        shared = result.shared
-        words = [
-            {"word": word, "share": round(share, 4), "size": size, "x": x, "y": y + rise, "width": round(width, 1)}
-            | ({"also": [other for other in shared[word] if other != label]} if word in shared else {})
-            for word, share, size, x, y, width, rise in self._layout(result, label)
-        ]
-        return {"label": label, "words": words, "size": SIZE}
+    def _ranked(self, saliencies: Sequence[Saliency], unit: str) -> tuple[Cloud, Statistics]:
+        """The cloud with its classes in the model's order, and what it takes from the texts."""
+        plain = self.plain_result if isinstance(self.plain_result, Cloud) else None
+        cloud = plain or arranged(rank(saliencies, self.idf, unit=unit), self._classes())
+        return cloud, Statistics.of([] if plain else saliencies, cloud.labels, unit)
 
-    def _layout(self, result: WordClouds, label: str) -> list[Any]:
-        """The layout of a class's cloud with the measures of each word; cached while the cloud stays the same."""
-        cloud, key = result.cloud, (label, result.count)
-        if self._layouts.get("cloud") is not cloud:
-            self._layouts = {"cloud": cloud}
-        if key not in self._layouts:
-            words = cloud.layout(label, result.count, SIZE) if _has_words(cloud, label) else []
-            path = cloud.font(label, result.count)
-            self._layouts[key] = [(*word, *_measure(word[0], word[2], path)) for word in words]
-        return self._layouts[key]  # type: ignore[no-any-return]
+    def _classes(self) -> list[str]:
+        """The classes that the model knows, in its order."""
+        return list(self.subject.labels) if self.subject is not None and self.subject.task == "sequence" else []
 
-    def _cloud_html(self, result: WordClouds, label: str) -> str:
-        """The words of a class in order, larger if they weigh more; a sanitizer would drop a drawing."""
-        words = ""
-        for word, share, *_ in self._layout(result, label):
-            also = result.shared.get(word, [])
-            tip = f"{word}: {share:.0%} of the largest" + (f"; also in {', '.join(also)}" if also else "")
-            style = f"font-size:{80 + 150 * share:.0f}%" + (";text-decoration:underline" if also else "")
-            words += f'<span style="{style}" title="{html.escape(tip)}">{html.escape(word)}</span> '
-        return f'<p style="line-height:1.6"><b>{html.escape(label)}</b><br>{words}</p>'
+    def _notes(self, result: WordClouds) -> list[str]:
+        """The model and the method, and of how many texts the clouds are."""
+        model = self._saliencies[0].notes()[:1] if self._saliencies else []
+        count = f"{result.text_count} of {result.total} explained" if result.text_count < result.total else ""
+        texts = f"{result.total} text{'' if result.total == 1 else 's'}" if result.total else ""
+        return [*model, *filter(None, [count or texts])]
 
 
-def _texts_with(
-    saliencies: Sequence[Saliency], unit: str, label: str, word: str
-) -> list[tuple[int, Saliency, list[int]]]:
-    """The texts of a class that contain a word, with its positions; highest score first."""
-    rows = []
-    for number, saliency in enumerate(saliencies):
-        if saliency.prediction != label:
-            continue
-        if unit == "word":
-            positions = [
-                i for entry in saliency.words if display_word(entry.text.lower()) == word for i in entry.tokens
-            ]
-        else:
-            positions = [i for i in saliency.row.content if display_word(saliency.tokens[i]) == word]
-        if positions:
-            rows.append((float(sum(saliency.scores[i] for i in positions)), number, saliency, positions))
-    rows.sort(key=lambda row: (-row[0], row[1]))
-    return [row[1:] for row in rows]
+def _caption(saliency: Saliency) -> str:
+    """What a text is called."""
+    probabilities = saliency.probabilities
+    share = f" {percent(float(probabilities.max()))}" if probabilities.ndim == 1 and probabilities.size else ""
+    return f"{saliency.prediction}{share}"
 
 
-def _has_words(cloud: Cloud, label: str) -> bool:
-    """Whether a class has a word with a positive weight; others are not drawn."""
-    return bool((cloud.top(label, 1)["weight"] > 0).any())
+def _sentence_html(result: WordClouds) -> str:
+    """The sentence with its words underlined in the hues of their classes."""
+    line = '<span style="border-bottom:2px solid {}">{}</span>'
+    pieces = [
+        line.format(colours.class_colour(hue, anywhere=True).replace("inherit", "currentColor"), html.escape(text))
+        if is_word
+        else html.escape(text)
+        for text, hue, is_word in result.sentence()
+    ]
+    return f'<p style="margin:0 0 8px;font-size:125%;line-height:1.45;overflow-wrap:anywhere">{"".join(pieces)}</p>'
 
 
-def _measure(word: str, size: int, path: str) -> tuple[float, float]:
-    """The width of a word, and its height above the baseline: wordcloud returns the corner of its visible part."""
-    from PIL import ImageFont
+def _cloud_html(result: WordClouds, label: str) -> str:
+    """The words of a class in order, larger if they weigh more; a sanitizer would drop a drawing."""
+    colour = colours.class_colour(result.hues[label], anywhere=True)
+    texts = f' <span style="{html.SMALL}">{result.statistics.texts[label]} texts</span>' if result.text_count else ""
+    words = " ".join(_word_html(entry) for entry in result.words[label]) or f"No word speaks for {html.escape(label)}."
+    style = f"margin:4px 0 12px;line-height:1.25;color:{colour};overflow-wrap:anywhere"
+    return f'<div><b style="color:{colour}">{html.escape(label)}</b>{texts}</div><p style="{style}">{words}</p>'
 
-    font = ImageFont.truetype(path, size)
-    return float(font.getlength(word)), float(-font.getbbox(word, anchor="ls")[1])
+
+def _word_html(entry: CloudWord) -> str:
+    also = f" · also {', '.join(entry.also)}" if entry.also else ""
+    tip = f"{entry.word} · {percent(entry.share, 0)} of the strongest word{also}"
+    size = SMALLEST + (LARGEST - SMALLEST) * entry.share**0.5
+    style = f"font-size:{size:.0f}px;font-weight:600" + (";text-decoration:underline" if entry.also else "")
+    return f'<span style="{style}" title="{html.escape(tip)}">{html.escape(entry.word)}</span>'
+
+
+def _text_html(number: int, saliency: Saliency, positions: list[int]) -> str:
+    """One text of the picked word."""
+    small = f'<div style="{html.SMALL}">{number} · {html.escape(_caption(saliency))}</div>'
+    return f'<p style="margin:6px 0;line-height:1.6">{excerpt_html(excerpt(saliency, positions))}</p>{small}'

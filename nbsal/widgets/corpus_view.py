@@ -39,7 +39,7 @@ class CorpusView(View):
         return {}
 
     def from_result(self, result: Any) -> dict[str, Any]:
-        if self._texts or isinstance(result, str) or not result:
+        if self._texts or isinstance(result, str) or not result or not isinstance(result[0], Saliency):
             message = f"{type(self).__name__} shows an Explainer with texts, or a sequence of at least one Saliency."
             raise InputError(message, argument="source", value=result)
         self._saliencies = result

@@ -41,9 +41,14 @@ def _target_to_json(value: Any, _: Any = None) -> Any:
 
 
 def _target_from_json(value: Any, _: Any = None) -> Any:
-    if isinstance(value, dict):
-        return Contrast(*value["contrast"])
-    return tuple(value) if isinstance(value, list) else value
+    """The target that a page sent: a class, a token, a position, or [...] or {"contrast": [first, second]} of them."""
+    is_contrast = isinstance(value, dict) and list(value) == ["contrast"]
+    parts = value["contrast"] if is_contrast else value
+    if isinstance(parts, list) and len(parts) == 2 and all(isinstance(part, str | int | None) for part in parts):
+        return Contrast(*parts) if is_contrast else tuple(parts)
+    if is_contrast or not isinstance(parts, str | int | None):
+        raise InputError(f"target cannot be {value!r:.60}.", argument="target", value=value)
+    return parts
 
 
 NO_CHOICES: dict[str, Any] = {"methods": [], "labels": [], "depth": 0, "task": ""}  # of a finished result
@@ -57,11 +62,11 @@ class ExplainerView(View):
     accepts: ClassVar[tuple[type, ...]] = (Saliency,)
     layer_methods_only: ClassVar[bool] = False
 
-    text = TextTrait("").tag(sync=True)
-    method = traitlets.Unicode().tag(sync=True)
-    layer = traitlets.Int(None, allow_none=True).tag(sync=True)
-    target = traitlets.Any(None).tag(sync=True, **TARGET_JSON)
-    tau = traitlets.Int(None, allow_none=True).tag(sync=True)
+    text = TextTrait("").tag(sync=True, page=True)
+    method = traitlets.Unicode().tag(sync=True, page=True)
+    layer = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
+    target = traitlets.Any(None).tag(sync=True, page=True, **TARGET_JSON)
+    tau = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
     _choices = traitlets.Dict(NO_CHOICES).tag(sync=True)
     _tokens = traitlets.Dict().tag(sync=True)
     _scores = traitlets.Bytes().tag(sync=True)
@@ -131,10 +136,10 @@ class Shading(traitlets.HasTraits):
     them changes any score.
     """
 
-    level = traitlets.Enum(("token", "word"), "word").tag(sync=True)
-    signed = traitlets.Bool(True).tag(sync=True)
-    gamma = traitlets.Float(1.0, min=0.2, max=3.0).tag(sync=True)
-    clip = traitlets.Float(1.0, min=0.05, max=1.0).tag(sync=True)
+    level = traitlets.Enum(("token", "word"), "word").tag(sync=True, page=True)
+    signed = traitlets.Bool(True).tag(sync=True, page=True)
+    gamma = traitlets.Float(1.0, min=0.2, max=3.0).tag(sync=True, page=True)
+    clip = traitlets.Float(1.0, min=0.05, max=1.0).tag(sync=True, page=True)
 
 
 class ShadedView(Shading, ExplainerView):
@@ -199,12 +204,12 @@ def method_traits(method: Method) -> dict[str, Any]:
 def result_traits(result: Explanation) -> dict[str, Any]:
     """The traits that describe how a finished result was computed, read from its provenance."""
     parameters = result.provenance.get("parameters", {})
-    layer = parameters.get("layer")
+    layer, tau = parameters.get("layer"), parameters.get("tau")
     return {
         "text": result.text,
         "method": result.method,
         "layer": layer if isinstance(layer, int) else None,
-        "tau": parameters.get("tau"),
+        "tau": tau if isinstance(tau, int) else None,
     }
 
 

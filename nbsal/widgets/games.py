@@ -62,8 +62,8 @@ MIDDLE = ("#7d828b", "#1b9a91", "#a06cc9", "#b07d1c", "#d0588f")
 class GameTraits(traitlets.HasTraits):
     """The traits of a view that plays games."""
 
-    game = traitlets.Enum(tuple(reversed(GAMES)), "hiding").tag(sync=True)
-    at = traitlets.Int(0, min=0).tag(sync=True)
+    game = traitlets.Enum(tuple(reversed(GAMES)), "hiding").tag(sync=True, page=True)
+    at = traitlets.Int(0, min=0).tag(sync=True, page=True)
     _game = traitlets.Dict().tag(sync=True)
 
 

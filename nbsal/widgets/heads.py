@@ -15,6 +15,7 @@ from nbsal.model.subject import Subject
 from nbsal.render import text_lines
 from nbsal.render.headline import Phrase, plain
 from nbsal.saliency import Saliency
+from nbsal.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import CachedView
 from nbsal.widgets.explainer_view import ShadedView, view_choices, with_settings
@@ -42,11 +43,11 @@ class HeadTraits(traitlets.HasTraits):
 
     switches: HeadSwitches
 
-    kind = traitlets.Enum(KINDS, "both").tag(sync=True)
-    synt = traitlets.Float(SYNT, min=0.0, max=1.0).tag(sync=True)
-    pos = traitlets.Float(POS, min=0.0, max=1.0).tag(sync=True)
-    toggled = traitlets.List(traitlets.Any()).tag(sync=True)
-    head = traitlets.List(traitlets.Any(), default_value=None, allow_none=True).tag(sync=True)
+    kind = traitlets.Enum(KINDS, "both").tag(sync=True, page=True)
+    synt = traitlets.Float(SYNT, min=0.0, max=1.0).tag(sync=True, page=True)
+    pos = traitlets.Float(POS, min=0.0, max=1.0).tag(sync=True, page=True)
+    toggled = traitlets.List(traitlets.Any()).tag(sync=True, page=True)
+    head = traitlets.List(traitlets.Any(), default_value=None, allow_none=True).tag(sync=True, page=True)
     _heads = traitlets.Dict().tag(sync=True)
     _effect = traitlets.Dict().tag(sync=True)
     _attention = traitlets.Dict().tag(sync=True)
@@ -123,6 +124,7 @@ class HeadView(CachedView, HeadTraits):
         return content + self.attention.to_html(self.grid.habits()[block][head])
 
 
+@checked
 class Heads(HeadView):
     """Which heads pass relevance on, what each attends to, and what the model decides without those that are off.
 

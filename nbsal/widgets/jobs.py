@@ -6,9 +6,12 @@ result is not shown.
 """
 
 import atexit
+import os
+import traceback
 import weakref
-from collections.abc import Callable, Hashable
-from threading import Condition, Event, Thread, current_thread
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, nullcontext
+from threading import Condition, Event, RLock, Thread, current_thread
 from typing import Any
 
 
@@ -21,6 +24,35 @@ class Job:
         self.cancel = Event()
 
 
+class SharedCondition(Condition):
+    """A condition with a re-entrant lock, which is free again in a forked process whatever threads held it.
+
+    >>> with SharedCondition() as locked:
+    ...     locked
+    True
+    """
+
+    def __init__(self) -> None:
+        super().__init__(RLock())
+        _CONDITIONS.add(self)
+
+
+@contextmanager
+def on_failure(undo: Callable[[], object]) -> Iterator[None]:
+    """Call `undo` if the block fails or is interrupted.
+
+    >>> from contextlib import suppress
+    >>> with suppress(KeyboardInterrupt), on_failure(lambda: print("undone")):
+    ...     raise KeyboardInterrupt
+    undone
+    """
+    try:
+        yield
+    except BaseException:
+        undo()
+        raise
+
+
 class Worker:
     """A thread that runs jobs one at a time, in the order in which their keys were first submitted.
 
@@ -31,31 +63,37 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        self._changed = Condition()
+        self._changed = SharedCondition()
         self._waiting: dict[Hashable, Job] = {}
         self._running: Job | None = None
         self._closed = False
         self._thread: Thread | None = None
+        _ALL_WORKERS.add(self)
 
     def submit(self, key: Hashable, run: Callable[[Job], None]) -> Job:
         """Queue a job; an older one with the same key is dropped, or cancelled if it is running."""
         job = Job(key, run)
-        with self._changed:
+        with self._changed, nullcontext():  # an interrupt as the block ends strikes the innermost exit
             if self._running is not None and self._running.key == key:
                 self._running.cancel.set()
             if (replaced := self._waiting.get(key)) is not None:
                 replaced.cancel.set()
             self._waiting[key] = job
-            if self._thread is None:
+        self.resume()
+        return job
+
+    def resume(self) -> None:
+        """Run the waiting jobs, if there are any; a forked process has the jobs of its parent, but not its threads."""
+        with self._changed, nullcontext():
+            if self._waiting and not self._closed and (self._thread is None or not self._thread.is_alive()):
                 self._thread = Thread(target=self._work, name="nbsal-worker", daemon=True)
                 self._thread.start()
             self._changed.notify()
-        return job
 
     def withdraw(self, job: Job) -> bool:
         """Cancel a job; return True if it had not started and now never will."""
         job.cancel.set()
-        with self._changed:
+        with self._changed, nullcontext():
             if self._waiting.get(job.key) is not job:
                 return False
             del self._waiting[job.key]
@@ -80,6 +118,12 @@ class Worker:
         """Whether the caller runs in this thread."""
         return current_thread() is self._thread
 
+    def _restart_in_child(self) -> None:
+        """Let the job that was running wait with the others, in a forked process, which has no thread of its parent."""
+        self._thread = None
+        if (running := self._running) is not None:
+            self._running, self._waiting = None, {running.key: running} | self._waiting
+
     def _work(self) -> None:
         while True:
             with self._changed:
@@ -88,12 +132,17 @@ class Worker:
                 if self._closed:
                     return
                 self._running = job = self._waiting.pop(next(iter(self._waiting)))
-            job.run(job)
+            try:
+                job.run(job)
+            except BaseException as error:  # the thread must not end: other jobs wait for it
+                traceback.print_exception(error)
             del job
 
 
 EXIT_TIMEOUT = 5.0  # seconds to wait for running jobs when Python exits: torch aborts the process if one still runs
 
+_CONDITIONS: weakref.WeakSet[SharedCondition] = weakref.WeakSet()
+_ALL_WORKERS: weakref.WeakSet[Worker] = weakref.WeakSet()
 _WORKERS: weakref.WeakKeyDictionary[Any, Worker] = weakref.WeakKeyDictionary()
 
 
@@ -103,6 +152,17 @@ def worker(subject: Any) -> Worker:
         new = _WORKERS.setdefault(subject, Worker())
         weakref.finalize(subject, new.close)
     return _WORKERS[subject]
+
+
+def _restart_all_in_child() -> None:
+    for condition in list(_CONDITIONS):
+        Condition.__init__(condition, RLock())
+    for each in list(_ALL_WORKERS):
+        each._restart_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_restart_all_in_child)
 
 
 @atexit.register

@@ -48,7 +48,7 @@ class Layers(ShadedView):
     _esm = asset("layers.js")
     _css = asset("layers.css")
 
-    scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True)
+    scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True, page=True)
 
     @property
     def chosen(self) -> int:

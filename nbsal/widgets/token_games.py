@@ -15,7 +15,7 @@ from nbsal.errors import InputError
 from nbsal.evaluation._games import GAMES
 from nbsal.model.masking import MaskedModel
 from nbsal.model.subject import Subject
-from nbsal.model.targets import Target, decide
+from nbsal.model.targets import Target, decide, is_regression
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter
 from nbsal.saliency import Floats, Saliency
@@ -176,7 +176,7 @@ def _play(
     """Play both games in several orders; return the labels, and for each game the outputs [order, step, label]."""
     subject = masked_model.subject
     coalitions = np.concatenate([_coalitions(row, order, steps) for order in orders])
-    if subject.task == "sequence" and len(subject.labels) > 1:
+    if subject.task == "sequence" and not is_regression(subject):
         labels = subject.labels
         (logits,) = masked_model.logits([row], [coalitions], meter)
         decisions = [decide(subject, row, coalition_logits, None) for coalition_logits in logits]

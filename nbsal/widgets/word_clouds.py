@@ -1,4 +1,4 @@
-"""The words of each class in the order of the model's classes: their weights, the texts they occur in, what they share."""
+"""The words of each class, in the order of the model's classes: their weights, their texts, what they share."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NAMED_WORDS, NAMED_CLASSES = 3, 4  # words of a class, and classes, that the sentence names
 BOTH = 2
+MAX_TEXTS = 20  # in the list of a word's texts
 
 Piece = tuple[str, int | None, bool]  # a piece of a sentence: text, hue of its class, whether it is a word of a cloud
 
@@ -83,7 +84,7 @@ class WordClouds:
     def hues(self) -> dict[str, int | None]:
         """The number of each class's hue: its place in the model if that has few classes, else by frequency."""
         known = self.known or self.labels
-        if len(known) <= len(colours.CLASSES):
+        if len(known) <= len(colours.CLASSES) and {*self.labels} <= {*known}:
             return {label: known.index(label) for label in self.labels}
         texts = self.statistics.texts
         likeliest = sorted(self.labels, key=lambda label: -texts[label])[: len(colours.CLASSES)]
@@ -96,21 +97,24 @@ class WordClouds:
 
     def sentence(self) -> list[Piece]:
         """The strongest words of each class, in pieces."""
-        pieces: list[Piece] = []
-        if self.text_count:
-            number = f"{self.text_count} of {self.total}" if self.text_count < self.total else str(self.text_count)
-            pieces = [(f"Over {number} text{'' if self.total == 1 else 's'}, ", None, False)]
         classes = self.labels[:NAMED_CLASSES]
         count = NAMED_WORDS if len(classes) < NAMED_CLASSES else 1
+        pieces: list[Piece] = [(self._over(), None, False)]
         for i, label in enumerate(classes):
             words = [entry.word for entry in self.words[label][:count]]
+            verb = "speak for" if len(words) > 1 else "speaks for"
             pieces += [("; " if i else "", None, False), *_list(words, self.hues[label])]
-            verb = ("speaks for" if len(words) == 1 else "speak for") if not i or not words else "for"
-            pieces.append((f" {verb} {label}", None, False))
-        if more := len(self.labels) - len(classes):
-            pieces.append((f"; {plural(more, 'more class').replace('classs', 'classes')} below", None, False))
-        first, *rest = [piece for piece in [*pieces, (".", None, False)] if piece[0]]
-        return [(first[0][:1].upper() + first[0][1:] if not first[2] else first[0], *first[1:]), *rest]
+            pieces.append((f" {'for' if i and words else verb} {label}", None, False))
+        more = len(self.labels) - len(classes)
+        end = f"; {more} more class{'' if more == 1 else 'es'} below." if more else "."
+        return [piece for piece in [*pieces, (end, None, False)] if piece[0]]
+
+    def _over(self) -> str:
+        """Of which texts the words are."""
+        if not self.text_count:
+            return ""
+        so_far = f"{self.text_count} of " if self.text_count < self.total else ""
+        return f"Over {so_far}{plural(self.total, 'text')}, "
 
     def overlap(self) -> str:
         """How many words the classes share."""
@@ -125,7 +129,8 @@ class WordClouds:
     def hint(self) -> str:
         """How to read the clouds."""
         choose = " Choose a word to read its texts." if self.text_count else ""
-        return f"Larger words carry more weight.{choose}{' · underlined: shared by several classes' if self.shared else ''}"
+        shared = " · underlined: shared by several classes" if self.shared else ""
+        return f"Larger words carry more weight.{choose}{shared}"
 
     def picked_heading(self) -> tuple[str, str]:
         """How often the picked word speaks for its class, and which texts are listed."""
@@ -149,9 +154,6 @@ class WordClouds:
         frame = frame[frame["weight"] > 0]
         shared = frame[self.cloud.unit].map(display_word).isin(self.shared)
         return frame.assign(place=frame["place"] + 1, shared=shared).reset_index(drop=True)
-
-
-MAX_TEXTS = 20  # in the list of a word's texts
 
 
 @dataclass(frozen=True)

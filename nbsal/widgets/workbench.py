@@ -12,6 +12,7 @@ from nbsal.heads.statistics import HeadStudy
 from nbsal.model.subject import Subject
 from nbsal.render import text_lines
 from nbsal.saliency import LayerSaliency, Saliency
+from nbsal.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import Part, PartJob, TextResult
 from nbsal.widgets.explainer_view import ShadedView
@@ -42,6 +43,7 @@ class HidingPart(Part):
         return self._games.publish(games) | {"_no_games": why}
 
 
+@checked
 class Workbench(HeadView, GameTraits):
     """A text with panels beside it, which unfold: `panels` lists those of "layers", "games" and "heads" that are open.
 
@@ -61,11 +63,13 @@ class Workbench(HeadView, GameTraits):
     _esm = asset("workbench.js")
     _css = asset("workbench.css")
 
-    panels = traitlets.List(traitlets.Enum(tuple(PANELS)), ["layers", "games"]).tag(sync=True)
-    scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True)
+    panels = traitlets.List(traitlets.Enum(tuple(PANELS)), ["layers", "games"]).tag(sync=True, page=True)
+    scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True, page=True)
     _layers = traitlets.Dict().tag(sync=True)
     _no_games = traitlets.Unicode().tag(sync=True)  # why there are none
-    _unseen = traitlets.List(traitlets.Unicode()).tag(sync=True)  # panels that the page has scrolled out of sight
+    _unseen = traitlets.List(traitlets.Unicode()).tag(
+        sync=True, page=True
+    )  # panels that the page has scrolled out of sight
 
     def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
         self.study = study

@@ -48,6 +48,31 @@ def test_a_cluster_needs_an_extra(capsys, tmp_path, monkeypatch):
     assert "pip install 'nbsal[scale]'" in capsys.readouterr().err
 
 
+def test_a_run_that_explains_nothing_fails(capsys, tmp_path):
+    source, out = tmp_path / "reviews.csv", str(tmp_path / "out")
+    pandas.DataFrame({"text": ["A warm and funny film.", "A dull bore."]}).to_csv(source, index=False)
+    arguments = ["corpus", str(source), out, "--method", "gradcam", "--target", "nope"]
+    for _ in range(2):  # also when the failures were stored before
+        assert cli.main(arguments) == 1
+        printed = capsys.readouterr()
+        first = corpus.open(out).failures()["error"][0]
+        assert first in printed.err and "nope" in printed.err and "Traceback" not in printed.err
+    pandas.DataFrame({"text": ["", " "]}).to_csv(source, index=False)
+    assert cli.main(["corpus", str(source), str(tmp_path / "blank"), "--method", "gradcam"]) == 1
+    assert "blank" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["empty.csv", "empty.jsonl", "empty.parquet"])
+def test_an_empty_source_fails(capsys, tmp_path, name):
+    if name == "empty.parquet":
+        pandas.DataFrame({"text": pandas.Series([], dtype=str)}).to_parquet(tmp_path / name)
+    else:
+        (tmp_path / name).write_text("text\n" if name == "empty.csv" else "")
+    for _ in range(2):
+        assert cli.main(["corpus", str(tmp_path / name), str(tmp_path / "out"), "--method", "gradcam"]) == 1
+        assert name in capsys.readouterr().err
+
+
 def test_an_interrupted_run_says_how_to_resume(capsys, tmp_path, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt

@@ -47,6 +47,8 @@ def test_columns_are_read_lazily(explained):
     with refuses("columns", UnknownName) as caught:
         explained.to_frame(["predicted"])
     assert caught.value.value == "predicted" and {"text_id", "gradcam"} < set(caught.value.valid)
+    with refuses("columns"):
+        explained.to_frame("prediction")
 
 
 def test_a_corpus_can_be_empty(explainers, tmp_path):

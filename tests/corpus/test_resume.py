@@ -174,8 +174,8 @@ def test_a_run_only_resumes_with_the_same_source(explain, texts, tmp_path):
 @pytest.mark.parametrize(
     ("content", "argument"),
     [
-        ('{"plan": {"schema": 0}}', "location"),
-        ('{"plan": {"schema": 1}, "checksum": ""}', "path"),
+        ('{"plan": {"schema": 1}}', "location"),
+        ('{"plan": {"schema": 2}, "checksum": ""}', "path"),
         ("{", "path"),
     ],
     ids=["other version", "wrong checksum", "damaged"],

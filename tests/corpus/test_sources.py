@@ -110,6 +110,76 @@ def test_pairs_are_read_from_two_columns():
     assert first == ("One.", "Two.") and second[1] == "Three."
 
 
+def table_with(kind, folder, names, arrays):
+    """A table as that kind of source."""
+    table = pyarrow.Table.from_arrays([pyarrow.array(array) for array in arrays], names=names)
+    if kind == "parquet":
+        parquet.write_table(table, folder / "corpus.parquet")
+        return folder / "corpus.parquet"
+    frame = pandas.DataFrame(dict(enumerate(arrays)))
+    frame.columns = names
+    return table if kind == "arrow" else frame
+
+
+@pytest.mark.parametrize("kind", ["pandas", "arrow"])
+def test_a_text_column_that_exists_twice_is_refused(tmp_path, kind):
+    source = table_with(kind, tmp_path, ["text", "text", "n"], [TEXTS, TEXTS, TEXTS])
+    with refuses("text") as caught:
+        open_source(source, "text")
+    assert caught.value.value == "text"
+    with refuses("text"):
+        open_source(source, ("n", "text"))
+    assert list(open_source(source, "n").rows) == TEXTS
+
+
+def test_a_parquet_file_with_a_column_that_exists_twice_is_refused(tmp_path):
+    with refuses("path"):  # Arrow reads no other column of it either
+        open_source(table_with("parquet", tmp_path, ["text", "text"], [TEXTS, TEXTS]), "text")
+
+
+VALUES = {
+    "integers": [1, 2],
+    "numbers": [1.5, None],
+    "truths": [True, False],
+    "times": [pandas.Timestamp("2024-01-01")] * 2,
+    "missing": [float("nan")] * 2,
+}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "parquet"])
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_a_column_without_texts_is_refused(tmp_path, kind, values):
+    source = polars.DataFrame({"text": values}) if kind == "polars" else table_with(kind, tmp_path, ["text"], [values])
+    with refuses("text") as caught:
+        open_source(source, "text")
+    assert caught.value.value == "text"
+
+
+@pytest.mark.parametrize("kind", ["arrow", "parquet"])
+def test_a_column_of_lists_is_refused(tmp_path, kind):
+    with refuses("text"):
+        open_source(table_with(kind, tmp_path, ["text"], [[["A joy."], ["A bore."]]]), "text")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "arrow", "parquet"])
+def test_missing_texts_are_failures(explain, tmp_path, kind):
+    source = table_with(kind, tmp_path, ["text"], [["A joy.", None, "A bore."]])
+    explained = corpus.explain(explain, source, tmp_path / "out", progress=False)
+    assert explained.failures()["text_id"].tolist() == [1] and len(explained) == 2
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "binary", "large_binary"])
+def test_every_type_of_strings_is_read(kind):
+    values = [text.encode() for text in TEXTS] if "binary" in kind else TEXTS
+    table = pyarrow.table({"text": pyarrow.array(values, getattr(pyarrow, kind)())})
+    assert list(open_source(table, "text").rows) == TEXTS
+
+
+@pytest.mark.parametrize("dtype", ["object", "str", "string", "category", "string[python]"])
+def test_every_type_of_strings_in_a_data_frame_is_read(dtype):
+    assert list(open_source(pandas.DataFrame({"text": TEXTS}, dtype=dtype), "text").rows) == TEXTS
+
+
 @pytest.mark.parametrize("columns", [("a",), ["a", "b"], ("a", "b", "c"), 3])
 def test_text_must_be_a_name_or_a_pair_of_names(columns):
     with refuses("text"):
@@ -154,7 +224,7 @@ def bad_jsonl(folder):
 def bad_csv(folder):
     path = folder / "bad.csv"
     path.write_bytes(b'n,text\n1,A joy.\n2,\n3\n4,caf\xe9\n5,"' + b"joy " * 50_000 + b'"\n')
-    return path, ["empty", "None", "UTF-8"]
+    return path, ["empty", "1 field", "UTF-8"]
 
 
 def bad_parquet(folder):

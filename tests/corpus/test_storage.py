@@ -1,16 +1,29 @@
 """Storage: atomic writes, and a lock that lets one run at a time write to a folder."""
 
+import errno
+import json
 import os
+import socket
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
 
+import psutil
 import pytest
 
 from nbsal import corpus
+from nbsal.corpus import storage as storage_module
+from nbsal.corpus.owner import Owner
 from nbsal.corpus.sources import open_source
 from nbsal.corpus.storage import LOCK, Storage
+from tests.corpus.kills import files
+from tests.corpus.racing import DEAD
 from tests.raising import refuses
 
 
-@pytest.mark.parametrize("location", ["foo://corpora/one", "s3://corpora/one"])  # an unknown protocol; s3fs is missing
+@pytest.mark.parametrize("location", ["foo://corpora/one", "gs://corpora/one"])  # an unknown protocol; gcsfs is missing
 def test_inaccessible_locations_are_refused(location):
     with refuses("location") as caught:
         Storage(location)
@@ -50,3 +63,169 @@ def test_a_lock_of_another_run_is_not_removed(tmp_path):
     with Storage(tmp_path).lock():
         Storage(tmp_path).write(LOCK, b"{}")  # another run took the lock over
     assert Storage(tmp_path).read(LOCK) == b"{}"
+
+
+LOCATIONS = pytest.mark.parametrize("location", ["", "memory://corpora/owned"], ids=["local", "memory"])
+
+
+@LOCATIONS
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError, GeneratorExit])
+def test_an_interrupted_run_frees_the_lock(explain, texts, tmp_path, location, error):
+    location = location or str(tmp_path)
+
+    def interrupt(done, total):
+        if done:
+            raise error
+
+    with pytest.raises(error):
+        corpus.explain(explain, texts, location, shard_rows=8, progress=interrupt)
+    assert Storage(location).read(LOCK) is None
+    assert corpus.explain(explain, texts, location, shard_rows=8, progress=False).complete
+
+
+@LOCATIONS
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_lock_that_an_interrupted_run_of_this_process_left_is_taken_over(explain, tmp_path, location):
+    location = f"{location}/left" if location else str(tmp_path)
+    Storage(location).write(LOCK, Owner.current().to_lock())  # as if it had been interrupted while releasing it
+    assert corpus.explain(explain, ["A joy."], location, progress=False).complete
+    assert Storage(location).read(LOCK) is None
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_run_killed_while_it_took_over_a_lock_does_not_block_others(tmp_path):
+    (tmp_path / LOCK).write_bytes(DEAD)
+    code = (
+        "import os; from nbsal.corpus.storage import Storage; Storage.write = lambda *arguments: os._exit(1); "
+        f"Storage({str(tmp_path)!r}).lock().__enter__()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert len(list(tmp_path.iterdir())) == 2, "it was not killed while it took over the lock"
+    with Storage(tmp_path).lock():
+        assert Owner.from_lock((tmp_path / LOCK).read_bytes()).is_running()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"[1]", b"\xff", DEAD[:-1]], ids=repr)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_half_written_lock_is_taken_over_after_a_while(tmp_path, monkeypatch, content):
+    monkeypatch.setattr(storage_module, "HALF_WRITTEN", 0.1)
+    (tmp_path / LOCK).write_bytes(content)
+    with Storage(tmp_path).lock():
+        assert Owner.from_lock((tmp_path / LOCK).read_bytes()).is_running()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lock_that_is_being_written_is_waited_for(tmp_path):
+    """A reader may see a lock that has been created and not yet written."""
+    (tmp_path / LOCK).touch()
+    owner = Owner(socket.gethostname(), os.getppid(), psutil.Process(os.getppid()).create_time())
+    timer = threading.Timer(0.3, lambda: (tmp_path / LOCK).write_bytes(owner.to_lock()))
+    timer.start()
+    with refuses("out"), Storage(tmp_path).lock():
+        pass
+    timer.join()
+    assert (tmp_path / LOCK).read_bytes() == owner.to_lock()
+
+
+OWNERS = {
+    "running": (lambda owner: owner, True),
+    "without an id": (lambda owner: {name: owner[name] for name in ("host", "pid", "began")}, True),
+    "other machine": (lambda owner: owner | {"host": "elsewhere"}, True),
+    "process id used again": (lambda owner: owner | {"began": owner["began"] - 100}, False),
+    "no such process": (lambda owner: owner | {"pid": 2**22 + 1}, False),
+    "impossible process": (lambda owner: owner | {"pid": -1}, False),
+    "huge process": (lambda owner: owner | {"pid": 10**30}, False),
+    "began at no time": (lambda owner: owner | {"began": float("nan")}, False),
+}
+
+
+@pytest.mark.parametrize(("change", "running"), OWNERS.values(), ids=OWNERS)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_only_locks_of_running_processes_count(tmp_path, change, running):
+    process = psutil.Process(os.getppid())
+    owner = {"host": socket.gethostname(), "pid": process.pid, "began": process.create_time(), "run": "1"}
+    lock = json.dumps(change(owner))
+    (tmp_path / LOCK).write_text(lock)
+    if running:
+        with refuses("out"), Storage(tmp_path).lock():
+            pass
+        assert (tmp_path / LOCK).read_text() == lock
+    else:
+        with Storage(tmp_path).lock():
+            pass
+        assert not list(tmp_path.iterdir())
+
+
+def test_a_file_system_without_hard_links_works(explain, tmp_path, monkeypatch):
+    def fail(*paths, **options):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", fail)
+    monkeypatch.setattr(Path, "hardlink_to", fail)
+    with Storage(tmp_path).lock(), refuses("out"):
+        corpus.explain(explain, ["A joy."], tmp_path, progress=False)
+    assert corpus.explain(explain, ["A joy."], tmp_path, progress=False).complete
+
+
+def test_a_second_run_is_refused_while_the_first_removes_temporary_files(tmp_path):
+    """Cleaning up in one run must not disturb another that tries to take the lock."""
+    outcomes, stop = set(), threading.Event()
+
+    def attempt():
+        while not stop.is_set():
+            try:
+                with Storage(tmp_path).lock():
+                    outcomes.add("locked")
+            except Exception as error:
+                outcomes.add(f"{type(error).__name__} {getattr(error, 'argument', error)}")
+
+    with Storage(tmp_path).lock():
+        threads = [threading.Thread(target=attempt) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for _ in range(300):
+            Storage(tmp_path).remove_temporary_files()
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+    assert outcomes == {"InputError out"}
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_file_in_place_of_the_folder_is_refused(explain, tmp_path, place):
+    (tmp_path / "file").touch()
+    with refuses("out"):
+        corpus.explain(explain, ["A joy."], tmp_path / place, progress=False)
+
+
+def test_a_lock_that_can_be_neither_created_nor_read_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage_module, "HALF_WRITTEN", 0.1)
+    (tmp_path / LOCK).symlink_to(tmp_path / "nowhere")
+    with refuses("out"), Storage(tmp_path).lock():
+        pass
+
+
+def test_a_store_without_conditional_writes_is_named(explain, monkeypatch):
+    """File systems that only have the methods of fsspec look whether a file exists, and then write."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    out = "memory://corpora/plain"
+    monkeypatch.delattr(MemoryFileSystem, "pipe_file")
+    with pytest.warns(UserWarning) as caught:
+        assert corpus.explain(explain, ["A joy."], out, progress=False).complete
+    assert any(out in str(warning.message) and warning.filename == __file__ for warning in caught)
+    with pytest.warns(UserWarning), Storage(out).lock(), refuses("out"):
+        corpus.explain(explain, ["A joy."], out, progress=False)
+
+
+def test_a_killed_run_leaves_a_lock_that_the_next_takes_over(tmp_path):
+    code = f"from nbsal.corpus.storage import Storage; lock = Storage({str(tmp_path)!r}).lock(); lock.__enter__(); "
+    subprocess.run([sys.executable, "-c", code + "import os; os.kill(os.getpid(), 9)"], check=False)
+    assert list(files(tmp_path)) == [] and (tmp_path / LOCK).exists()
+    with pytest.warns(UserWarning), Storage(tmp_path).lock():
+        pass
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with Storage(tmp_path).lock():
+            pass

@@ -12,7 +12,7 @@ from nbsal import clouds
 from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation import answer_recall_at, overlap, precision_at, rank_agreement, rationale_agreement
 from nbsal.evaluation._agreement import average_precision, iou_f1, kendall
-from nbsal.evaluation.bootstrap import Bootstrap
+from nbsal.evaluation.bootstrap import bootstrap_weights, text_order
 from tests import axioms, zoo
 from tests.evaluation import toys
 from tests.raising import refuses
@@ -160,17 +160,49 @@ def test_bootstrap_draws_of_overlap_rank_the_tokens_of_the_sampled_texts(load, m
     monkeypatch.setattr("nbsal.evaluation._overlap.DRAWS", 8)
     explain = nbsal.Explainer(load("bert", decoding=False), "simple")
     texts = [*axioms.TEXTS, *zoo.CORPUS]
-    draws = overlap({"ours": explain}, texts, [1, 4], progress=False).curves["ours", "overlap"].draws
+    draws = overlap({"ours": explain}, texts, [1, 4], progress=False).curves["ours", "overlap"].samples.T
     saliencies = explain.map(texts, progress=False)
-    bootstrap = Bootstrap(texts, 8)
-    for weights, draw in zip(bootstrap.weights, draws, strict=True):
+    order = text_order(texts)
+    for weights, draw in zip(bootstrap_weights(len(texts), 8), draws, strict=True):
         counts = np.rint(weights * len(texts)).astype(int)
-        sample = [saliencies[at] for at, count in zip(bootstrap.order, counts, strict=True) for _ in range(count)]
+        sample = [saliencies[at] for at, count in zip(order, counts, strict=True) for _ in range(count)]
         cloud, labels = clouds.rank(sample), clouds.rank(saliencies).labels
         for k, share in zip([1, 4], draw, strict=True):
-            tops = [set(cloud.top(label, k)["token"]) if label in cloud.labels else set() for label in labels]
-            pairs = list(combinations(tops, 2))
-            assert share == pytest.approx(sum(len(a & b) for a, b in pairs) / (len(pairs) * k))
+            ranked = [cloud.top(label).query("weight > 0") if label in cloud.labels else None for label in labels]
+            tops = [[] if frame is None else frame["token"].tolist()[:k] for frame in ranked]
+            shares = [len({*a} & {*b}) / k for a, b in combinations(tops, 2)]
+            assert share == pytest.approx(np.mean(shares))
+
+
+def test_tokens_without_weight_are_not_shared():
+    """All tokens but two have no weight; in alphabetical order they would be the same for both classes."""
+    subject = toys.word_sum_subject({"end": 1.0, "the": -1.0})
+    explain = toys.fixed_scores(subject, end=1, the=1)
+    results = overlap(explain, ["a and end", "a and the"], [1, 2, 3], idf={}, progress=False)
+    assert results.frame["value"].tolist() == [0.0, 0.0, 0.0]
+    silent = overlap(toys.fixed_scores(subject), ["a and end", "a and the"], [2], progress=False)
+    assert silent.frame["value"].item() == 0.0
+    same = clouds.Cloud({"a": {"x": 1.0, "y": 0.0, "z": -1.0}, "b": {"x": 2.0, "y": 0.0, "z": -1.0}})
+    assert same.overlap(3) == 1 / 3 and same.shared(3)["shared"].item() == 1
+    fewer = clouds.Cloud({"a": {"x": 1.0, "y": 0.5, "z": 0.0}, "b": {"w": 3.0, "x": 2.0, "y": 1.0, "z": 0.0}})
+    assert [fewer.overlap(k) for k in (1, 2, 3, 4)] == [0, 1 / 2, 2 / 3, 2 / 4]
+
+
+def test_the_interval_of_an_overlap_is_around_its_value(load):
+    explain = nbsal.Explainer(load("bert", decoding=False), "simple")
+    texts = [*axioms.TEXTS, *zoo.CORPUS]
+    results = overlap({"ours": explain, "also": nbsal.Explainer(explain.subject, "gradcam")}, texts, progress=False)
+    frame = results.frame.dropna(subset="low")
+    assert len(frame) and (frame["low"] < frame["value"]).all() and (frame["value"] < frame["high"]).all()
+    assert frame["low"].min() >= 0 and frame["high"].max() <= 1
+    assert results.paired("ours", "also")["p"].between(0, 1).all()
+    subject = toys.word_sum_subject({"end": 1.0})
+    few = overlap(toys.fixed_scores(subject, end=1, a=1), ["the end", "a and"], [1], progress=False).frame
+    assert few["value"].item() == 0 and few[["low", "high"]].isna().all(axis=None)  # the same in every sample
+    assert (
+        results.paired("ours", "ours")["p_holm"].isna().all()
+        and results.paired("ours", "ours").at[0, "comparisons"] == 0
+    )
 
 
 def test_overlap_needs_positive_counts_and_two_classes(reviews):

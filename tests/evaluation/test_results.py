@@ -1,6 +1,7 @@
-"""Bootstrap intervals and results: simulated coverage, shared draws, files, tables and plots."""
+"""Results: summaries, paired tests, files, tables and plots."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -9,19 +10,24 @@ from matplotlib import pyplot
 
 from nbsal.errors import UnknownName
 from nbsal.evaluation import Results
-from nbsal.evaluation.bootstrap import Bootstrap, difference, interval
-from nbsal.evaluation.results import Curve, MetricInfo, join_results
+from nbsal.evaluation.bootstrap import text_order
+from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.permutation import holm
+from nbsal.evaluation.results import MetricInfo, join_results
 from tests.raising import refuses
 
 HOSTILE = ["$x_1$ <b>", "a\u202eb & c"]
 
 
-def results_of(values, names=("good", "bad"), metric=None, points=(0.0, 0.5, 1.0)):
+BOUNDS = {"hiding": (0.0, 1.0)}
+
+
+def results_of(values, names=("good", "bad"), metric=None, points=(0.0, 0.5, 1.0), bounds=None):
     """Results with the values [explainer][run, point, text] for a single measure."""
-    bootstrap = Bootstrap([f"text {i}" for i in range(np.shape(values[0])[-1])])
-    metric = metric or MetricInfo("game", "fraction", "accuracy", "auc", {"hiding": "low"})
+    order = text_order([f"text {i}" for i in range(np.shape(values[0])[-1])])
+    metric = metric or MetricInfo("game", "fraction", "accuracy", "auc", {"hiding": "low"}, bounds or {})
     curves = {
-        (name, "hiding"): Curve.from_values(points, np.array(runs), bootstrap)
+        (name, "hiding"): Curve.from_values(points, np.array(runs), order)
         for name, runs in zip(names, values, strict=True)
     }
     return Results(metric, curves, ("4 texts",))
@@ -31,36 +37,11 @@ def random_values(shift=0.0, texts=4):
     return np.random.default_rng(0).random((1, 3, texts)) + shift
 
 
-@pytest.mark.parametrize(("draw", "truth"), [("exponential", 1.0), ("random", 0.5)])
-def test_intervals_cover_the_true_mean_as_often_as_stated(draw, truth):
-    generator, hits = np.random.default_rng(0), 0
-    for _ in range(400):
-        bootstrap = Bootstrap(range(80), count=300, seed=int(generator.integers(2**31)))
-        low, high = interval(bootstrap.draws([getattr(generator, draw)(size=80)])[:, 0])
-        hits += low <= truth <= high
-    assert 0.91 <= hits / 400 <= 0.98
-
-
-def test_paired_tests_have_the_stated_error_rate_and_detect_differences():
-    generator, false_positives, detected = np.random.default_rng(1), 0, 0
-    for _ in range(300):
-        bootstrap = Bootstrap(range(60), count=300, seed=int(generator.integers(2**31)))
-        texts = generator.normal(size=60) * 10  # hard and easy texts, the same for both explainers
-        first, second = texts + generator.normal(size=60), texts + generator.normal(size=60)
-        for gain in (0.0, 1.0):
-            draws = bootstrap.draws([first + gain, second])
-            margin = difference((first + gain).mean(), second.mean(), draws[:, 0], draws[:, 1])
-            false_positives += gain == 0 and margin.p < 0.05
-            detected += gain == 1 and margin.low > 0
-    assert 0.01 <= false_positives / 300 <= 0.1
-    assert detected / 300 > 0.95  # an unpaired test would miss it because the texts differ more
-
-
-def test_draws_do_not_depend_on_the_order_of_texts():
-    texts, values = ["b", "a", "c"], np.array([[1.0, 0.1, 7.0]])
-    forward, backward = Bootstrap(texts), Bootstrap(texts[::-1])
-    assert np.array_equal(forward.draws(values), backward.draws(values[:, ::-1]))
-    assert forward.mean(values) == backward.mean(values[:, ::-1])
+def test_curves_do_not_depend_on_the_order_of_texts():
+    texts, values = ["b", "a", "c"], np.array([[[1.0, 0.1, 7.0]]])
+    forward = Curve.from_values([1], values, text_order(texts))
+    backward = Curve.from_values([1], values[..., ::-1], text_order(texts[::-1]))
+    assert np.array_equal(forward.samples, backward.samples) and np.array_equal(forward.runs, backward.runs)
 
 
 def test_areas_and_means():
@@ -73,13 +54,47 @@ def test_areas_and_means():
 def test_a_margin_is_positive_if_the_first_is_better():
     results = results_of([random_values(), random_values(1.0)], names := ("less", "more"))
     better = results.paired(*names)  # in the Hiding game, less is better
-    assert better["margin"].item() == pytest.approx(1.0) == pytest.approx(better["low"].item())
-    assert better["p"].item() < 0.01
+    assert better["margin"].item() == pytest.approx(1.0)
+    assert better["p"].item() == 2 / 2**4  # of four texts, the smallest that is possible
     assert results.paired("more", "less")["margin"].item() == pytest.approx(-1.0)
     assert results.best("hiding") == "less"
     with refuses("explainer", UnknownName) as caught:
         results.paired("less", "least")
     assert caught.value.valid == names
+
+
+def test_a_margin_of_equal_differences_has_an_interval_inside_its_bounds():
+    values = [random_values() / 2, random_values() / 2 + 0.3]
+    without = results_of(values, ("less", "more")).paired("less", "more")
+    within = results_of(values, ("less", "more"), bounds=BOUNDS).paired("less", "more")
+    assert without[["low", "high"]].isna().all(axis=None)  # nothing says how far other texts could differ
+    assert -1 < within["low"].item() < 0.3 < within["high"].item() < 1
+
+
+def test_paired_comparisons_are_counted_and_adjusted_for_their_number():
+    generator = np.random.default_rng(0)
+    texts = generator.random((1, 3, 30))
+    shifted = {name: texts + shift + generator.normal(0, 0.1, texts.shape) for name, shift in SHIFTS.items()}
+    results = results_of(list(shifted.values()), tuple(shifted))
+    frame = results.paired("base")
+    assert frame["second"].tolist() == ["same", "worse", "far"] and (frame["comparisons"] == 3).all()
+    assert np.allclose(frame["p_holm"], holm(frame["p"])) and (frame["p_holm"] >= frame["p"]).all()
+    assert frame.set_index("second")["p_holm"]["worse"] > frame.set_index("second")["p"]["worse"]
+    part = results.paired("base", ["same", "far"], ["hiding"])
+    assert (part["comparisons"] == 2).all() and part["p"].tolist() == frame["p"].iloc[[0, 2]].tolist()
+    alone = results.paired("base", "same")
+    assert alone["p_holm"].tolist() == alone["p"].tolist() and alone["comparisons"].item() == 1
+    assert results.paired("base", measures=[]).empty
+    assert "4 separate 95 % intervals" in results._repr_html_()
+
+
+SHIFTS = {"base": 0.0, "same": 0.0, "worse": 0.06, "far": 1.0}
+
+
+def test_a_ratio_counts_texts_by_their_size():
+    values, sizes = np.array([[[1.0, 0.0, 0.5]]]), np.array([1.0, 2.0, 5.0])
+    curve = Curve.from_values([1], values, [0, 1, 2], sizes)
+    assert curve.value.item() == pytest.approx(3.5 / 8) == pytest.approx(curve.samples.mean())
 
 
 def test_several_runs_have_a_spread():
@@ -106,11 +121,14 @@ def test_joined_parts_equal_the_whole():
 
 
 def test_saved_results_load_unchanged(tmp_path):
-    results = results_of([random_values(), random_values(1.0)])
-    results.save(tmp_path / "results")
-    loaded = Results.load(tmp_path / "results")
-    assert loaded.frame.equals(results.frame) and loaded.auc().equals(results.auc())
-    assert (loaded.notes, loaded.metric) == (results.notes, results.metric)
+    results = results_of([random_values(), random_values(1.0)], bounds=BOUNDS)
+    resampled = {key: replace(curve, resampled=4) for key, curve in results.curves.items()}
+    for saved in (results, replace(results, curves=resampled)):
+        saved.save(tmp_path / "results")
+        loaded = Results.load(tmp_path / "results")
+        assert loaded.frame.equals(saved.frame) and loaded.auc().equals(saved.auc())
+        assert loaded.paired("good", "bad").equals(saved.paired("good", "bad"))
+        assert (loaded.notes, loaded.metric) == (saved.notes, saved.metric)
 
 
 @pytest.mark.parametrize("name", ["newer.npz", "broken", "other", "bare.npz"])

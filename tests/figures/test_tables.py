@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.evaluation.bootstrap import Bootstrap
-from nbsal.evaluation.results import BEST, RIVAL, Curve, MetricInfo, Results
+from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.results import BEST, RIVAL, MetricInfo, Results
 from nbsal.figures import checkpoints, decoding_saliency, mask_lrp, pages
 from tests.raising import refuses
 
@@ -34,9 +34,8 @@ class Tags(HTMLParser):
 
 def results(shift=0.0, measure="aopc", better="high"):
     """Create results of three explainers with the values of NAMES."""
-    bootstrap = Bootstrap([f"text {i}" for i in range(4)])
     curves = {
-        (name, measure): Curve.from_values([0.5], np.full((1, 1, 4), value + shift), bootstrap)
+        (name, measure): Curve.from_values([0.5], np.array([[[-0.05, 0, 0, 0.05]]]) + value + shift, range(4))
         for name, value in NAMES.items()
     }
     return Results(MetricInfo(better={measure: better}), curves, ("<i>4</i> texts",))
@@ -56,7 +55,9 @@ def test_tables_contain_the_numbers_and_mark_the_best():
     frame = table.data
     assert frame[("one", "aopc ↑")].to_dict() == pytest.approx(NAMES)
     assert frame[("two", "aopc ↑")].to_dict() == pytest.approx({name: value + 1 for name, value in NAMES.items()})
-    assert frame[("one", "95 % aopc")]["ours"] == "0.900 to 0.900"
+    low, high = results().mean().set_index("explainer").loc["ours", ["low", "high"]]
+    assert low < 0.9 < high and frame[("one", "95 % aopc")]["ours"] == f"{low:.3f} to {high:.3f}"
+    assert "6 separate 95 % intervals" in table.to_html()
     cells = styles(table)
     assert cells["ours"] == BEST.replace(": ", "") and cells["<b>third</b>"] == RIVAL.replace(": ", "")
     assert cells["other"] == ""

@@ -13,6 +13,8 @@ import nbsal
 from nbsal.errors import Cancelled, InputError, UnknownName
 from nbsal.heads import HeadMask, HeadStudy, Parse, discover, study
 from nbsal.heads.parses import align_words, from_conllu, read_parses
+from nbsal.heads.spread import Spread
+from nbsal.intervals import wilson_interval
 from tests.raising import refuses
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -322,3 +324,47 @@ def test_masks_with_other_reasons_intersect_by_heads():
     other = HeadMask(MASK.syntactic, {"obj": MASK.positional})  # reasons the other way round
     assert (MASK & other).selected.tolist() == (MASK.selected & other.selected).tolist()
     assert not (MASK & other).relations["nsubj"].any()
+
+
+def test_shares_have_intervals_over_sentences():
+    counts = study(handmade_model(), sentences(), relations=["amod"], progress=False)
+    for frame, share in ((counts.relations, "alpha"), (counts.positions, "alpha"), (counts.offsets, "share")):
+        assert (frame["low"] <= frame[share]).all() and (frame[share] <= frame["high"]).all()
+        assert frame["low"].min() >= 0 and frame["high"].max() <= 1 and (frame["high"] - frame["low"]).min() > 0.05
+    single = study(handmade_model(), sentences()[:1], relations=["amod"], progress=False)
+    assert single.relations[["low", "high"]].isna().all(axis=None)  # one sentence says nothing about others
+    assert (counts + counts).relations["high"].sum() < counts.relations["high"].sum()
+
+
+@pytest.mark.parametrize(("sentences", "share"), [(12, 0.5), (30, 0.8), (100, 0.9)])
+def test_intervals_of_shares_cover_the_truth_where_cases_of_a_sentence_are_alike(sentences, share):
+    generator, covered, narrow = np.random.default_rng(0), 0, 0
+    for _ in range(600):
+        spread, hits = Spread(), 0
+        sizes = generator.integers(3, 20, sentences)
+        for size in sizes.tolist():
+            count = generator.binomial(size, generator.beta(4 * share, 4 * (1 - share)))
+            spread.add(size, {"head": count})
+            hits += count
+        low, high = spread.interval("head", hits, int(sizes.sum()))
+        covered += low <= share <= high
+        low, high = wilson_interval(hits / sizes.sum(), sizes.sum())
+        narrow += low <= share <= high
+    assert 0.925 <= covered / 600 <= 0.985
+    assert narrow / 600 < 0.85  # if all cases were independent
+
+
+def test_a_mask_says_how_many_heads_are_near_a_threshold(tmp_path):
+    counts = study(handmade_model(), sentences(), relations=["amod"], progress=False)
+    mask = counts.mask(synt=0.1, pos=0.75)
+    positions = counts.positions.set_index(["offset", "block", "head"])
+    low, high = positions.loc[(1, 0, 0), ["low", "high"]]
+    assert low < 0.75 < high  # head 0.0 is selected, but may not be the next time
+    assert mask.provenance["pos"] == 0.75 and mask.provenance["uncertain_selected"] == 1
+    assert counts.mask(synt=0.1, pos=float(low) - 0.01).provenance["uncertain_selected"] == 0
+    above = counts.mask(synt=0.1, pos=float(high) - 0.01).provenance
+    assert above["uncertain_selected"] == 0 and above["uncertain_left_out"] >= 1
+    assert "1 of them" in repr(mask) and "of them" not in repr(HeadMask(mask.positional, mask.relations))
+    mask.save(tmp_path / "mask.json")
+    assert HeadMask.load(tmp_path / "mask.json").provenance == mask.provenance
+    assert not (mask | mask).provenance and not mask.corrupted(0.5, 0).provenance

@@ -136,7 +136,7 @@ def test_invalid_settings_are_named(reviews):
     with refuses("form", UnknownName) as caught:
         nbsal.Explainer(reviews, "decoded-gradcam", form="per_word")
     assert caught.value.valid == decoding.FORMS
-    with refuses("tau", UnknownName):
+    with refuses("tau"):
         nbsal.Explainer(reviews, "decoded-gradcam", tau=0)
     with refuses("method"):
         nbsal.Decoded(nbsal.Occlusion())

@@ -248,6 +248,7 @@ def test_any_layer_is_decoded(load, architecture):
 
 def test_points_are_batched(load, monkeypatch):
     subject, sizes = load("bert"), []
+    assert subject.pooling == "first"  # measured now, before the passes are counted
     hook = subject.model.register_forward_hook(lambda module, args, output: sizes.append(len(output.logits)))
     whole = nbsal.Explainer(subject, nbsal.Smooth(samples=6))(TEXT).scores
     assert sizes == [1, 6]

@@ -250,6 +250,7 @@ def test_windows_stay_within_one_text_of_a_pair(load):
 def test_no_coalition_is_run_twice(load):
     """Not even for two methods on one trace."""
     subject = load("bert", dtype="float32")
+    assert subject.pooling == "first"  # measured now, before the passes are counted
     calls = []
     hook = subject.model.register_forward_hook(lambda module, args, output: calls.append(len(output.logits)))
     n = len(subject.encode(TEXT)[0].content)

@@ -74,6 +74,7 @@ def test_errors_of_real_allocators_are_recognised():
 @pytest.mark.parametrize("error", [RuntimeError("shapes do not match"), InputError("memory"), KeyboardInterrupt()])
 def test_other_errors_are_not_retried(load, error):
     explain = nbsal.Explainer(load("bert"), "gradxact")
+    explain.subject.pooling  # noqa: B018 - measured by running the model
     with limited_memory(explain.subject, 0, error) as sizes, pytest.raises(type(error)):
         explain.map(make_texts(), progress=False)
     assert sizes == [8]

@@ -4,7 +4,10 @@ import pytest
 import torch
 
 import nbsal
+from nbsal import widgets
 from nbsal.errors import InputError, UnknownName
+from nbsal.figures import pages
+from nbsal.model import long_texts
 from tests import axioms, replicas, zoo
 from tests.raising import refuses
 
@@ -192,3 +195,67 @@ def test_predicted_spans_lie_in_the_context_and_run_forwards(load, architecture)
         start, end = map(int, saliency.target.rpartition("[")[2].rstrip("]").split(":"))
         assert start <= end and saliency.row.segments[start] == saliency.row.segments[end] == 1
         assert saliency.prediction in context and not saliency.special[[start, end]].any()
+
+
+def regression(load, **settings):
+    return load("bert", problem_type="regression", num_labels=3, **settings)
+
+
+def outputs(subject, text):
+    with torch.no_grad():
+        return subject.logits(subject.inputs(subject.encode(text)))[0]
+
+
+def test_regression_with_several_outputs_shows_their_values(load):
+    subject = regression(load)
+    values = outputs(subject, TEXT)
+    best = int(values.abs().argmax())
+    saliency = check_target(subject, TEXT, None, lambda out: out.logits[0, best])  # the largest absolute value
+    assert saliency.target == f"LABEL_{best}"
+    assert not saliency.probabilities.size and saliency.provenance["values"] == pytest.approx(values.tolist())
+    for label, value in zip(subject.labels, values.tolist(), strict=True):
+        assert f"{label} {value:.4g}" in saliency.prediction
+    for shown in (repr(saliency), saliency.to_html(), saliency.to_terminal(), saliency.caption()):
+        assert "%)" not in shown and f"{float(values[best]):.4g}" in shown and f"explained: LABEL_{best}" in shown
+
+
+@pytest.mark.parametrize("target", [0, "LABEL_2", nbsal.contrast(0, 1)])
+def test_any_output_of_a_regression_can_be_explained(load, target):
+    picks = {0: lambda out: out.logits[0, 0], "LABEL_2": lambda out: out.logits[0, 2]}
+    check_target(regression(load), TEXT, target, picks.get(target, lambda out: out.logits[0, 0] - out.logits[0, 1]))
+
+
+def test_regression_by_windows_has_the_mean_values(load):
+    subject = regression(load)
+    long = " ".join([TEXT] * 12)
+    saliency = nbsal.Explainer(subject, "gradcam", long="window")(long)
+    windows = long_texts.split_text(subject, long).encoded
+    with torch.no_grad():
+        means = torch.stack([subject.logits(subject.inputs(windows[i : i + 1]))[0] for i in range(len(windows))]).mean(
+            0
+        )
+    assert saliency.provenance["values"] == pytest.approx(means.tolist())
+    assert (
+        saliency.target == f"LABEL_{int(means.abs().argmax())}"
+        and f"LABEL_0 {float(means[0]):.4g}" in saliency.prediction
+    )
+
+
+@pytest.mark.parametrize("settings", [{"num_labels": 1}, {"num_labels": 3, "problem_type": "regression"}])
+def test_values_are_no_classes(load, settings):
+    explain = nbsal.Explainer(load("bert", **settings), "gradcam")
+    saliencies = explain.map([TEXT, "A dull bore."], progress=False)
+    with refuses("saliencies"):
+        nbsal.clouds.rank(saliencies)
+    with refuses("explainers"):
+        nbsal.evaluation.games(explain, [TEXT], random=0, progress=False)
+    page = pages.supplement({"gradcam": saliencies})
+    assert saliencies[0].prediction in page.body and "%)" not in page.body
+
+
+def test_a_regression_is_shown_in_views(load):
+    explain = nbsal.Explainer(regression(load), "gradcam")
+    for view in (widgets.Highlight(explain, text=TEXT), widgets.Games(explain, text=TEXT)):
+        view.wait()
+        assert view.result.prediction in view.to_html() and "%)" not in view.result.caption()
+        assert view._result["probabilities"] == []

@@ -6,8 +6,11 @@ import sys
 import threading
 
 import pytest
+import traitlets
 
 from nbsal.widgets import jobs
+from nbsal.widgets.base import View
+from tests.test_interrupts import Lines
 
 
 @pytest.fixture
@@ -93,3 +96,65 @@ def test_python_exits_while_a_job_runs():
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (process.returncode, process.stdout.strip(), process.stderr) == (0, "True computing", "")
+
+
+def test_a_job_that_raises_does_not_end_the_worker(worker, capsys):
+    done = threading.Event()
+
+    def interrupted(job):
+        raise KeyboardInterrupt
+
+    worker.submit("a", interrupted)
+    worker.submit("b", lambda job: done.set())
+    assert done.wait(5) and "KeyboardInterrupt" in capsys.readouterr().err
+
+
+class InterruptedView(View):
+    """A view whose computation may be interrupted."""
+
+    inputs = ("text",)
+    text = traitlets.Unicode("A joy.").tag(sync=True)
+
+    def compute(self, inputs, job):
+        if inputs["text"] == "interrupt":
+            raise KeyboardInterrupt
+        return inputs["text"]
+
+
+def test_an_interrupt_on_the_worker_is_an_error_of_the_view(capsys):
+    view = InterruptedView().wait(5)
+    view.text = "interrupt"
+    with pytest.raises(KeyboardInterrupt):
+        view.wait(5)
+    assert view.status == "error"
+    view.text = "A bore."
+    assert view.wait(5).result == "A bore." and view.status == "ready"
+    view.close()
+
+
+def is_locked(lock):
+    """Whether a lock cannot be taken by another thread."""
+    taken = []
+    thread = threading.Thread(target=lambda: taken.append(lock.acquire(timeout=1)) or (taken[0] and lock.release()))
+    thread.start()
+    thread.join()
+    return not taken[0]
+
+
+@pytest.mark.parametrize("action", ["request", "cancel"])
+def test_an_interrupt_at_any_line_of_a_cell_leaves_no_view_computing(action):
+    view = InterruptedView().wait(5)
+    lines = Lines()
+    lines.run(lambda: getattr(view, action)())
+    view.wait(5)
+    for number in range(len(lines.executed)):
+        Lines(number).run(lambda: getattr(view, action)())
+        try:
+            view.wait(5)
+        except TimeoutError:
+            pytest.fail(f"computes for ever after an interrupt at {lines.executed[number]}")
+        assert view.status in ("ready", "cancelled")
+        assert not is_locked(View._lock), f"locked after an interrupt at {lines.executed[number]}"
+    view.text = "again"
+    assert view.wait(5).result == "again"
+    view.close()

@@ -254,7 +254,7 @@ def test_a_result_that_cannot_be_published_is_an_error_too(traits, capsys):
 
     view = Unpublished(number=3)
     view.gate.release()
-    with pytest.raises((traitlets.TraitError, AttributeError)) as caught:
+    with pytest.raises((InputError, AttributeError)) as caught:
         view.wait(5)
     assert view.status == "error" and str(caught.value) in view.error
     capsys.readouterr()

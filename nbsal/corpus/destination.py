@@ -1,0 +1,88 @@
+"""The folder that a run writes to: an empty one, or a corpus that does not hold the source."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nbsal.corpus import vocabulary
+from nbsal.corpus.manifest import Manifest
+from nbsal.corpus.storage import LOCK, TEMPORARY, Storage
+from nbsal.errors import InputError
+from nbsal.validation import file_path
+
+
+def open_destination(out: str | os.PathLike[str], source: Any) -> Storage:
+    """The storage of a folder that a run may write to; nothing is written yet."""
+    if isinstance(out, str) and not out.strip():
+        raise InputError(f"out={out!r} names no folder. Pass the folder to write to.", argument="out", value=out)
+    storage = Storage(out, "out")
+    if _is_no_folder(storage):
+        raise InputError(f"{storage.location} is or lies below a file. Choose a folder.", argument="out", value=out)
+    if isinstance(source, str | os.PathLike) and _overlap(storage, os.fspath(file_path(source, "source"))):
+        raise InputError(
+            f"{storage.location} holds the source {source}, or is a part of it. Choose a folder apart from the source.",
+            argument="out",
+            value=out,
+        )
+    if Manifest.read(storage) is None and (names := _foreign_files(storage)):
+        raise InputError(
+            f"{storage.location} is not empty and holds no corpus: it has {', '.join(names[:3])}"
+            f"{', ...' if names[3:] else ''}. Choose an empty folder or a new name.",
+            argument="out",
+            value=out,
+        )
+    return storage
+
+
+def remove_corpus(storage: Storage, stored: Manifest) -> None:
+    """Delete the files that a manifest names; the manifest itself is replaced by that of the next run."""
+    for name in (*(shard.name for shard in stored.shards.values()), vocabulary.NAME):
+        storage.remove(name)
+
+
+def _foreign_files(storage: Storage) -> list[str]:
+    """The names in a folder that no run has written, whatever moment it was killed at."""
+    return [name for name in sorted(storage.sizes()) if name != LOCK and not TEMPORARY.fullmatch(name)]
+
+
+def _overlap(storage: Storage, source: str) -> bool:
+    """Whether the source is in the folder, is the folder, or is a folder around it."""
+    import fsspec
+
+    try:
+        files, path = fsspec.core.url_to_fs(source)
+    except (ImportError, ValueError):  # opening the source will say what is wrong
+        return False
+    if files != storage.files:
+        return False
+    if storage.local:
+        return _is_in(path, storage.path) or _is_in(storage.path, path)
+    folder, place = (f"{name.strip('/')}/" for name in (storage.path, path))
+    return place.startswith(folder) or folder.startswith(place)
+
+
+def _is_in(path: str, folder: str) -> bool:
+    """Whether a path is a folder or in it, by whatever links."""
+    try:
+        identity = Path(folder).stat()
+    except OSError:  # a folder that does not exist holds nothing
+        return False
+    return any(os.path.samestat(identity, status) for status in _statuses(path))
+
+
+def _statuses(path: str) -> Iterator[os.stat_result]:
+    """The path and all folders that it is in, as named and with links followed."""
+    for start in (Path(path).absolute(), Path(path).resolve()):
+        for place in (start, *start.parents):
+            with suppress(OSError):
+                yield place.stat()
+
+
+def _is_no_folder(storage: Storage) -> bool:
+    """Whether the path, or a part of it, is that of something other than a folder."""
+    if not storage.local:
+        return bool(storage.files.isfile(storage.path))
+    path = Path(storage.path)
+    return any(place.exists() and not place.is_dir() for place in (path, *path.parents))

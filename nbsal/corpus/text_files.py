@@ -1,0 +1,188 @@
+"""CSV and JSONL files, read row by row.
+
+A row that cannot be read becomes an `UnreadableRow`. A CSV file with a quote that is not closed is refused as a whole,
+because it is not certain where its rows begin.
+"""
+
+import codecs
+import csv
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import Any
+
+from nbsal.corpus.rows import UnreadableRow, check_columns, decode, merge_columns, select_text
+from nbsal.corpus.storage import reading_source
+from nbsal.errors import InputError
+from nbsal.validation import plural
+
+MAX_ROW_LINES = 1000  # of a row in a CSV file; with more, a quote is probably not closed
+CELL = re.compile(r'(?P<quoted>"(?:[^"]+|"")*(?P<end>"?))?(?P<rest>[^,\r\n]*)[,\r\n]*')
+
+
+def read_csv(path: str, names: Sequence[str]) -> Iterator[Any]:
+    """The texts or pairs in the named columns of a CSV file."""
+    with _csv_rows(path, names) as (header, rows):
+        columns = [header.index(name) for name in names]
+        for cells in rows:
+            place = f"{_base_name(path)}, line {rows.line},"
+            if len(cells) != len(header):
+                hint = " Put texts that contain commas in quotes." if len(cells) > len(header) else ""
+                count = plural(len(cells), "field")
+                yield UnreadableRow(f"{place} has {count}, but the header has {len(header)}.{hint}")
+            else:
+                yield next(merge_columns(*([_decode_cell(cells[column], place)] for column in columns)))
+
+
+def count_csv(path: str, names: Sequence[str]) -> int:
+    """The number of rows of a CSV file; refuses one that `read_csv` could not read to its end."""
+    with _csv_rows(path, names) as (_, rows):
+        return sum(1 for _ in rows)
+
+
+@contextmanager
+def _csv_rows(path: str, names: Sequence[str]) -> Iterator[tuple[list[str], "_CsvRows"]]:
+    """The header of a CSV file, which has the named columns, and its rows."""
+    options = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
+    with reading_source(path, "CSV file"), _open(path, "rt", **options) as file:
+        rows = _CsvRows(file, path)
+        header = next(rows, [])
+        for name in header:
+            if isinstance(cell := _decode_cell(name, f"{path}, line {rows.line},"), UnreadableRow):
+                raise InputError(cell.reason, argument="source", value=path)
+        check_columns(names, header)
+        yield header, rows
+
+
+class _CsvRows:
+    """The rows of a CSV file that are not blank, as lists of cells; `line` is where the latest of them begins."""
+
+    def __init__(self, file: Iterable[str], path: str) -> None:
+        self._reader = csv.reader(self._record_lines(file), strict=True)
+        self._path = path
+        self._lines: list[str] = []  # of the row that is being read
+        self.line = 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return self
+
+    def __next__(self) -> list[str]:
+        cells: list[str] = []
+        while not cells:
+            self.line += len(self._lines) or 1
+            self._lines.clear()
+            cells = self._read()
+        return cells
+
+    def _read(self) -> list[str]:
+        limit = csv.field_size_limit(sys.maxsize)  # the default limit is 128 KB, and holds for the whole process
+        try:
+            return next(self._reader)
+        except csv.Error as error:
+            line = self.line + _open_quote(self._lines)
+            raise InputError(
+                f"{self._path}: the quote that opens in line {line} is not closed, or text follows it ({error}). Put "
+                'texts that contain commas, quotes or line breaks in quotes, and write each quote in them twice ("").',
+                argument="source",
+                value=self._path,
+            ) from None
+        finally:
+            csv.field_size_limit(limit)
+
+    def _record_lines(self, file: Iterable[str]) -> Iterator[str]:
+        for line in file:
+            self._lines.append(line)
+            if len(self._lines) > MAX_ROW_LINES:
+                raise csv.Error(f"the row has more than {MAX_ROW_LINES:,} lines")
+            yield line
+
+
+def _open_quote(lines: Sequence[str]) -> int:
+    """The index of the line in which a quoted cell begins that is not closed, or that is followed by text.
+
+    >>> _open_quote(['"A ""fine"" 5,neg\\n', 'B"'])
+    0
+    >>> _open_quote(['A 5" disk,"two\\n', 'lines","neg'])
+    1
+    """
+    for cell in CELL.finditer("".join(lines)):
+        if cell["quoted"] and (cell["rest"] or not cell["end"]):
+            ends = accumulate(map(len, lines))
+            return next(at for at, end in enumerate(ends) if cell.start() < end)
+    return 0
+
+
+def _decode_cell(cell: str, place: str) -> Any:
+    """A cell in which bytes that are not UTF-8 were read as lone surrogates."""
+    if "\0" in cell:
+        return UnreadableRow(f"{place} contains a NUL byte. Convert the source to UTF-8.")
+    return cell if cell.isascii() else decode(cell.encode("utf-8", "surrogateescape"), place)
+
+
+def read_jsonl(path: str, names: Sequence[str]) -> Iterator[Any]:
+    """The texts or pairs under the named keys of a JSONL file."""
+    for number, line in _jsonl_lines(path):
+        yield _parse_line(line, names, f"{_base_name(path)}, line {number},")
+
+
+def count_jsonl(path: str) -> int:
+    """The number of rows of a JSONL file."""
+    return sum(1 for _ in _jsonl_lines(path))
+
+
+def _jsonl_lines(path: str) -> Iterator[tuple[int, bytes]]:
+    """The lines of a JSONL file that are not blank, and their numbers."""
+    with reading_source(path, "JSONL file"), _open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            if content.strip():
+                yield number, content
+
+
+class _Object(dict[str, Any]):
+    """An object of JSON; `repeated` are the keys that it has several times."""
+
+    def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        keys = [key for key, _ in pairs] if len(self) < len(pairs) else []
+        self.repeated = {key for key in keys if keys.count(key) > 1}
+
+
+def _parse_line(line: bytes, names: Sequence[str], place: str) -> Any:
+    text = decode(line, place)
+    if isinstance(text, UnreadableRow):
+        return text
+    try:
+        row = json.loads(text, object_pairs_hook=_Object)
+    except (ValueError, RecursionError) as error:
+        return UnreadableRow(f"{place} is not JSON: {error}.")
+    if not isinstance(row, _Object):
+        return UnreadableRow(f"{place} is not a JSON object: {row!r:.60}.")
+    if repeated := [name for name in names if name in row.repeated]:
+        return UnreadableRow(f"{place} has the key {repeated[0]!r} several times.")
+    if missing := [name for name in names if name not in row]:
+        return UnreadableRow(f"{place} lacks {' and '.join(map(repr, missing))}; it has {', '.join(row)}.")
+    return select_text(row, names)
+
+
+def _open(path: str, mode: str, **options: Any) -> Any:
+    """Open a file, compressed or not; refuse UTF-16 and UTF-32, in which line ends and quotes are other bytes."""
+    import fsspec
+
+    with fsspec.open(path, "rb", compression="infer") as file:
+        start: bytes = file.read(4)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or b"\0" in start:
+        raise InputError(
+            f"{path} is not UTF-8: it begins with the bytes {start.hex(' ')}, as files in UTF-16 or UTF-32 do. Convert "
+            "it to UTF-8.",
+            argument="source",
+            value=path,
+        )
+    return fsspec.open(path, mode, compression="infer", **options)
+
+
+def _base_name(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1]

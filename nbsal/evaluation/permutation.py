@@ -1,0 +1,69 @@
+"""Permutation tests of paired differences, and the adjustment of p-values for the number of comparisons."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nbsal.intervals import Floats, mean_p
+
+EXACT = 20  # texts from which signs are sampled
+SAMPLES = 9_999
+SAMPLES_AT_ONCE = 500
+ROUNDING = 1e-9  # relative difference of sums that are equal up to rounding
+
+
+def margin_p(margins: ArrayLike) -> Floats:
+    """The two-sided p-values of paired differences, [comparison, text]; NaN for differences with NaN.
+
+    Each is the larger of two: that of the sign-flip permutation test, which is exact if either explainer could as well
+    have been the other one on every text, and that of the mean (`nbsal.intervals.mean_p`), which allows for the mean
+    of skewed differences to be 0 without this.
+
+    >>> margin_p([[1.0, 2.0, 3.0, 2.0, 1.0, 2.0], [1.0, -2.0, 3.0, -2.0, 1.0, -1.0]])
+    array([0.03125, 1.     ])
+    """
+    margins = np.asarray(margins, np.float64)
+    values = np.maximum(sign_flip_p(margins), mean_p(margins))
+    return np.where(np.isnan(margins).any(-1), np.nan, values)
+
+
+def sign_flip_p(margins: Floats) -> Floats:
+    """The share of random signs of the differences for which their sum is at least as far from 0: [comparison].
+
+    All signs are tried for fewer than 20 texts, a sample of them for more.
+
+    >>> sign_flip_p(np.array([[1.0, 1.0, 1.0]]))
+    array([0.25])
+    """
+    limits = np.abs(margins.sum(-1)) - ROUNDING * np.abs(margins).sum(-1)
+    if margins.shape[-1] < EXACT:
+        return np.array(
+            [(np.abs(_signed_sums(row)) >= limit).mean() for row, limit in zip(margins, limits, strict=True)]
+        )
+    generator, extreme = np.random.default_rng(0), np.ones(len(margins))
+    for start in range(0, SAMPLES, SAMPLES_AT_ONCE):
+        shape = (margins.shape[-1], min(SAMPLES_AT_ONCE, SAMPLES - start))
+        signs = 2.0 * generator.integers(2, size=shape, dtype=np.int8) - 1
+        extreme += (np.abs(margins @ signs) >= limits[:, None]).sum(-1)
+    return extreme / (SAMPLES + 1)
+
+
+def _signed_sums(margins: Floats) -> Floats:
+    """The sums with all signs but the first: turning all signs round does not change the size of a sum."""
+    sums = margins[:1]
+    for margin in margins[1:]:
+        sums = np.concatenate([sums + margin, sums - margin])
+    return sums
+
+
+def holm(values: ArrayLike) -> Floats:
+    """The p-values of several comparisons adjusted for their number (Holm 1979); those that are NaN are no comparison.
+
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(values, np.float64)
+    order = np.argsort(values)[: int((~np.isnan(values)).sum())]  # NaN is last
+    adjusted = np.full_like(values, np.nan)
+    steps = values[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1)
+    return adjusted

@@ -1,0 +1,172 @@
+"""Damage to a stored corpus: nothing is read whose bytes were not checked."""
+
+import io
+import random
+import shutil
+import threading
+import warnings
+
+import pytest
+from pyarrow import parquet
+
+import nbsal
+from nbsal import corpus
+from nbsal.corpus.storage import Storage
+from nbsal.errors import Cancelled, NbsalError
+from tests.corpus.kills import files
+from tests.corpus.test_run import run
+from tests.raising import refuses
+
+
+@pytest.fixture(scope="module")
+def intact(load, texts, tmp_path_factory):
+    """The folder of a corpus of two methods in two shards."""
+    out = tmp_path_factory.mktemp("intact")
+    subject = load("bert", dtype="float32")
+    explainers = [nbsal.Explainer(subject, name) for name in ("gradcam", "gradxact")]
+    corpus.explain(explainers, texts[:16], out, shard_rows=8, progress=False)
+    return out
+
+
+READS = {
+    "to_frame": lambda out: corpus.open(out).to_frame().to_json(),
+    "columns": lambda out: corpus.open(out).to_frame(["text_id", "prediction", "gradcam"]).to_json(),
+    "failures": lambda out: corpus.open(out).failures().to_json(),
+    "saliency": lambda out: [repr(vars(s)) for s in corpus.open(out).saliencies("gradxact")],
+    "verify": lambda out: corpus.open(out).verify(),
+    "lazy": lambda out: corpus.open(out).verify() or corpus.open(out).dataset.to_table().to_pandas().to_json(),
+}
+
+
+def read(name, out):
+    """What a read gives, or None if it is an error of ours."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return READS[name](out)
+    except NbsalError:
+        return None
+
+
+def test_no_flipped_bit_changes_an_answer(intact, tmp_path):
+    out, generator = shutil.copytree(intact, tmp_path / "out"), random.Random(0)
+    truths = {name: read(name, intact) for name in READS}
+    assert None not in truths.values()
+    counts = {"flips": 0, "reads": 0, "refused": 0, "wrong": 0}
+    for path in sorted(out.iterdir()):
+        data = path.read_bytes()
+        places = [generator.randrange(len(data)) for _ in range(50)] + list(range(-8, 8))
+        for place in places:
+            flipped = bytearray(data)
+            flipped[place] ^= 1 << generator.randrange(8)
+            path.write_bytes(flipped)
+            counts["flips"] += 1
+            for name, truth in truths.items():
+                answer = read(name, out)
+                counts["reads"] += 1
+                counts["refused"] += answer is None
+                counts["wrong"] += answer is not None and answer != truth
+        path.write_bytes(data)
+    print(counts)
+    assert counts["flips"] >= 200 and counts["wrong"] == 0 and counts["refused"] > counts["reads"] / 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda data: data[:-1], lambda data: data + b"\0", lambda data: b"", lambda data: bytes(len(data))],
+    ids=["shorter", "longer", "empty", "zeroed"],
+)
+@pytest.mark.parametrize("name", ["part-000001.parquet", "_vocabulary.json", "_manifest.json"])
+def test_files_that_were_replaced_are_noticed(intact, tmp_path, name, damage):
+    out = shutil.copytree(intact, tmp_path / "out")
+    (out / name).write_bytes(damage((out / name).read_bytes()))
+    assert read("verify", out) is None and read("saliency", out) is None
+    if name.startswith("part"):
+        assert read("to_frame", out) is None
+
+
+def test_shards_that_were_exchanged_are_noticed(intact, tmp_path):
+    out = shutil.copytree(intact, tmp_path / "out")
+    first, second = (out / f"part-{number:06}.parquet" for number in (0, 1))
+    first.rename(tmp_path / "first")
+    second.rename(first)
+    (tmp_path / "first").rename(second)
+    assert {name for name in READS if read(name, out) is not None} == set()
+
+
+@pytest.mark.parametrize("location", ["", "memory://sizes"])
+def test_opening_compares_sizes_and_reads_no_shard(intact, tmp_path, monkeypatch, location):
+    storage, reads = Storage(location or tmp_path), []
+    for name, data in files(intact).items():
+        storage.write(name, data)
+    with monkeypatch.context() as patch:
+        patch.setattr(Storage, "read", lambda self, name: reads.append(name) or storage.files.cat(self.path_of(name)))
+        corpus.open(storage.location)
+    assert reads == ["_manifest.json"]
+    storage.write("part-000001.parquet", storage.read("part-000001.parquet")[:-3])
+    with refuses("location"):
+        corpus.open(storage.location)
+    storage.remove("part-000001.parquet")
+    with refuses("location"):
+        corpus.open(storage.location)
+
+
+def test_verify_names_every_damaged_file(intact, tmp_path):
+    out = shutil.copytree(intact, tmp_path / "out")
+    assert corpus.open(out).verify() == []
+    opened = corpus.open(out)
+    names = ("part-000000.parquet", "part-000001.parquet", "_vocabulary.json")
+    for name in names:
+        data = bytearray((out / name).read_bytes())
+        data[len(data) // 2] ^= 4
+        (out / name).write_bytes(data)
+    for verified in (opened, corpus.open(out)):
+        with refuses("location") as caught:
+            verified.verify()
+        assert all(name in str(caught.value) for name in names)
+    (out / "part-000000.parquet").unlink()
+    with refuses("location"):
+        opened.verify()
+
+
+def test_a_manifest_that_changed_since_opening_is_noticed(intact, tmp_path):
+    out = shutil.copytree(intact, tmp_path / "out")
+    opened = corpus.open(out)
+    (out / "_manifest.json").unlink()
+    with refuses("location"):
+        opened.verify()
+
+
+def test_stray_files_are_named_and_not_read(explain, intact, texts, tmp_path):
+    out = shutil.copytree(intact, tmp_path / "out")
+    strays = ("part-000002.parquet", "part-000000-copy.parquet", "part-x.tmp", "extra.parquet")
+    for name in strays:
+        shutil.copy(out / "part-000001.parquet", out / name)
+    (out / "README.md").write_text("notes")
+    with pytest.warns(UserWarning) as caught:
+        opened = corpus.open(out)
+    assert all(name in str(caught[0].message) for name in strays) and "README" not in str(caught[0].message)
+    assert opened.verify() == sorted(strays)
+    assert len(opened.to_frame()) == opened.dataset.count_rows() == opened.rows == 16
+    assert len(opened) == len([text for text in texts[:16] if text])
+
+
+def test_shards_have_page_checksums(intact):
+    """Other readers can check them: a flipped bit in the data of a page is an error."""
+    data = bytearray((intact / "part-000000.parquet").read_bytes())
+    metadata = parquet.read_metadata(intact / "part-000000.parquet")
+    column = metadata.row_group(0).column(1)
+    start = column.dictionary_page_offset or column.data_page_offset
+    data[start + column.total_compressed_size - 2] ^= 1
+    with pytest.raises(OSError, match=r"(?i)crc"):
+        parquet.read_table(io.BytesIO(data), page_checksum_verification=True)
+
+
+def test_a_cancelled_run_over_missing_shards_reports_the_cancel(explain, texts, tmp_path):
+    run(explain, texts, tmp_path)
+    (tmp_path / "part-000004.parquet").unlink()
+    cancel = threading.Event()
+    cancel.set()
+    with pytest.raises(Cancelled) as caught:
+        run(explain, texts, tmp_path, cancel=cancel)
+    assert caught.value.partial.rows == len(texts)

@@ -1,0 +1,203 @@
+"""Corpora on an object store: the lock is exclusive, and a run survives a store that fails."""
+
+import contextlib
+import uuid
+import warnings
+
+import fsspec
+import pandas
+import pytest
+
+from nbsal import corpus
+from nbsal.corpus.owner import Owner
+from nbsal.corpus.sources import open_source
+from nbsal.corpus.storage import LOCK, Storage
+from nbsal.errors import InputError
+from tests.corpus import kills
+from tests.corpus.racing import DEAD, race
+from tests.corpus.s3_server import BUCKET, Fault, environment, serve
+from tests.raising import refuses
+
+ROUNDS = 20
+FOREVER = 10**9
+NIGHTLY = pytest.mark.nightly
+
+
+@pytest.fixture(scope="module")
+def server():
+    with serve() as (store, options), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(fsspec.config.conf, "s3", options)
+        fsspec.filesystem("s3").mkdir(BUCKET)
+        yield store, options
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
+
+
+@pytest.fixture
+def store(server):
+    """The server without faults."""
+    yield server[0]
+    server[0].faults.clear()
+    server[0].requests.clear()
+    server[0].conditional = True
+
+
+@pytest.fixture
+def out(store):
+    """The address of a folder that does not exist."""
+    return f"s3://{BUCKET}/{uuid.uuid4().hex}"
+
+
+def run(explain, texts, out):
+    return corpus.explain(explain, texts, out, shard_rows=8, progress=False)
+
+
+def files(out):
+    """The content of all files of a folder."""
+    system, folder = fsspec.core.url_to_fs(out)
+    system.invalidate_cache()
+    return {path.rsplit("/", 1)[-1]: system.cat_file(path) for path in system.find(folder)}
+
+
+def test_a_run_writes_the_same_files_as_a_local_one(explain, texts, whole, out):
+    run(explain, texts, out)
+    assert files(out) == kills.files(whole)
+    assert corpus.open(out)[0].text == texts[0]
+
+
+def test_a_second_run_is_refused(explain, out):
+    with Storage(out).lock(), refuses("out"):
+        run(explain, ["A joy."], out)
+    assert run(explain, ["A joy."], out).complete and LOCK not in files(out)
+
+
+@pytest.mark.parametrize("dead", [False, True], ids=["free", "of a dead process"])
+@pytest.mark.parametrize("kind", ["local", "s3"])
+def test_of_two_runs_that_start_together_one_takes_the_lock(server, store, tmp_path, kind, dead):
+    base = str(tmp_path) if kind == "local" else f"s3://{BUCKET}/{uuid.uuid4().hex}"
+    outcomes = race(base, ROUNDS, environment(server[1]), dead)
+    assert outcomes == [["locked", "refused"]] * ROUNDS
+    assert not list(fsspec.core.url_to_fs(base)[0].find(base)), "a lock was left"
+    if kind == "s3":
+        refused = [path for method, path, status in store.requests if path.endswith(LOCK) and status == 412]
+        assert len(refused) >= ROUNDS, "the condition was not tested"
+
+
+def test_a_store_that_ignores_conditions_is_named(explain, store, out):
+    store.conditional = False
+    with pytest.warns(UserWarning) as caught:
+        assert run(explain, ["A joy."], out).complete
+    assert any(out in str(warning.message) and warning.filename == __file__ for warning in caught)
+    with pytest.warns(UserWarning), Storage(out).lock(), refuses("out"):  # the other run has begun before
+        run(explain, ["A joy."], out)
+
+
+def test_a_store_without_conditional_writes_is_named(explain, store, out):
+    store.conditional = None
+    with pytest.warns(UserWarning) as caught:
+        assert run(explain, ["A joy."], out).complete
+    assert any(out in str(warning.message) for warning in caught)
+
+
+def test_a_store_with_conditional_writes_gives_no_warning(explain, out, store):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        run(explain, ["A joy."], out)
+    assert ("PUT", f"{out.removeprefix('s3:/')}/{LOCK}", 412) in store.requests
+
+
+TARGETS = {
+    "lock": ("PUT", LOCK),
+    "manifest": ("PUT", "_manifest.json"),
+    "shard": ("PUT", "part-000002"),
+    "release": ("DELETE", LOCK),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize(
+    "kind", [503, *(pytest.param(kind, marks=NIGHTLY) for kind in (500, "reset", "lost", "timeout"))]
+)
+def test_a_request_that_fails_is_repeated(explain, texts, whole, store, out, kind, target):
+    store.faults.append(Fault(kind, *target))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert run(explain, texts, out).complete
+    assert store.faults[0].used == 1 and files(out) == kills.files(whole)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("kind", [pytest.param(503, marks=NIGHTLY), "lost"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_run_on_a_store_that_fails_resumes(explain, texts, whole, store, out, kind, target):
+    store.faults.append(Fault(kind, *target, times=FOREVER))
+    with contextlib.suppress(InputError):  # a lock that cannot be released does not stop a run
+        run(explain, texts, out)
+    assert store.faults[0].used
+    store.faults.clear()
+    assert run(explain, texts, out).complete
+    assert files(out) == kills.files(whole)
+
+
+def test_a_store_that_is_down_is_an_error_of_the_argument(explain, store, out):
+    store.faults.append(Fault(503, times=FOREVER))
+    with refuses("out") as caught:
+        run(explain, ["A joy."], out)
+    assert caught.value.value == out and caught.value.__cause__
+    with refuses("location"):
+        corpus.open(out)
+    with refuses("source"):
+        open_source(f"{out}.csv", "text")
+
+
+def test_a_lock_is_held_although_its_answer_was_lost(store, out):
+    store.faults.append(Fault("lost", "PUT", LOCK))
+    with Storage(out).lock():
+        assert ("PUT", f"{out.removeprefix('s3:/')}/{LOCK}", 412) in store.requests
+        with refuses("out"), Storage(out).lock():
+            pass
+    assert not files(out)
+
+
+@pytest.mark.parametrize("status", [409, 412])
+def test_other_answers_to_a_conditional_write(store, out, status):
+    store.faults.append(Fault(status, "PUT", LOCK, times=2))
+    with Storage(out).lock():
+        assert Owner.from_lock(Storage(out).read(LOCK)).is_running()
+    assert not files(out)
+
+
+def test_the_lock_of_a_dead_process_is_taken_over_with_a_warning(explain, texts, whole, out):
+    Storage(out).write(LOCK, DEAD)
+    with pytest.warns(UserWarning) as caught:
+        run(explain, texts, out)
+    assert any(out in str(warning.message) and warning.filename == __file__ for warning in caught)
+    assert files(out) == kills.files(whole)
+
+
+def test_an_interrupted_run_frees_the_lock(explain, texts, whole, out):
+    def interrupt(done, total):
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        corpus.explain(explain, texts, out, shard_rows=8, progress=interrupt)
+    assert LOCK not in files(out)
+    run(explain, texts, out)
+    assert files(out) == kills.files(whole)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("fault", [500, 403, "reset"])
+def test_a_source_that_cannot_be_read_is_an_error_of_the_argument(store, out, kind, fault):
+    frame = pandas.DataFrame({"text": ["A joy.", "A bore."]})
+    data = {
+        "csv": frame.to_csv(index=False).encode(),
+        "jsonl": b'{"text": "A joy."}\n' * 2,
+        "parquet": frame.to_parquet(),
+    }
+    Storage(out).write(f"texts.{kind}", data[kind])
+    assert len(list(open_source(f"{out}/texts.{kind}", "text").rows)) == 2
+    store.faults.append(Fault(fault, "GET", f"texts.{kind}", times=FOREVER))
+    with refuses("source") as caught:
+        list(open_source(f"{out}/texts.{kind}", "text").rows)
+    assert caught.value.value == f"{out}/texts.{kind}"

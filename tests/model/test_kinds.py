@@ -1,0 +1,115 @@
+"""Models of other kinds are refused in words when they are loaded; odd labels of token classifiers work."""
+
+import pytest
+import torch
+import transformers
+
+import nbsal
+from nbsal.errors import InputError, ModelError, UnknownName
+from tests import zoo
+from tests.raising import refuses
+
+TEXT = "The film is a warm and funny joy."
+SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+IMAGES = {"image_size": 8, "patch_size": 4}
+SOUND = {
+    "conv_dim": (8,), "conv_stride": (2,), "conv_kernel": (2,), "num_feat_extract_layers": 1,
+    "num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2,
+}  # fmt: skip
+SEQUENCES = {
+    "vocab_size": 50, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16,
+}  # fmt: skip
+T5 = {"vocab_size": 50, "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 2, "num_heads": 2}
+CLIP = {"text_config": SIZES | {"vocab_size": 50}, "vision_config": SIZES | IMAGES, "projection_dim": 8}
+WHISPER = SEQUENCES | {
+    "num_mel_bins": 8, "max_source_positions": 20, "max_target_positions": 20, "pad_token_id": 0,
+    "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1,
+}  # fmt: skip
+# The model, its configuration, and the part that the error names.
+OTHERS = [
+    ("CLIPModel", ("CLIPConfig", CLIP), "input"),
+    ("CLIPForImageClassification", ("CLIPConfig", CLIP), "input"),
+    ("CLIPTextModel", ("CLIPTextConfig", CLIP["text_config"]), "head"),
+    ("Wav2Vec2ForSequenceClassification", ("Wav2Vec2Config", SIZES | SOUND), "input"),
+    ("Wav2Vec2ForCTC", ("Wav2Vec2Config", SIZES | SOUND), "input"),
+    ("ViTForImageClassification", ("ViTConfig", SIZES | IMAGES), "input"),
+    ("WhisperForConditionalGeneration", ("WhisperConfig", WHISPER), "input"),
+    ("T5ForConditionalGeneration", ("T5Config", T5), "encoder"),
+    ("T5ForSequenceClassification", ("T5Config", T5), "encoder"),
+    ("BartForSequenceClassification", ("BartConfig", SEQUENCES | {"max_position_embeddings": 20}), "encoder"),
+    ("T5EncoderModel", ("T5Config", T5), "head"),
+    ("BertModel", ("BertConfig", SIZES), "head"),
+    ("BertForMultipleChoice", ("BertConfig", SIZES), "head"),
+    ("GPT2Model", ("GPT2Config", {"n_embd": 16, "n_layer": 1, "n_head": 2}), "head"),
+]
+
+
+@pytest.mark.parametrize(("name", "config", "part"), OTHERS, ids=lambda value: value if isinstance(value, str) else "")
+def test_models_of_other_kinds_are_refused(name, config, part):
+    model = getattr(transformers, name)(getattr(transformers, config[0])(**config[1]))
+    for refusing in (nbsal.load, nbsal.Subject):
+        with pytest.raises(ModelError) as caught:
+            refusing(model)
+        assert caught.value.part == part and type(model).__name__ in str(caught.value)
+
+
+@pytest.mark.parametrize("model", [None, "bert-base-uncased", 3, {}, torch.nn.Linear(2, 2)], ids=repr)
+def test_what_is_no_model_is_refused(model):
+    with refuses("model"):
+        nbsal.Subject(model)
+
+
+def test_an_encoder_of_t5_with_a_head_works():
+    model = transformers.T5ForTokenClassification(transformers.T5Config(**T5)).eval()
+    assert nbsal.load(model).task == "token"
+
+
+def token_classifier(**labels):
+    """A token classifier whose configuration has those labels."""
+    model = zoo.model("bert", "token", num_labels=3)
+    for name, value in labels.items():
+        setattr(model.config, name, value)
+    return nbsal.Subject(model, zoo.tokenizer("wordpiece"))
+
+
+@pytest.mark.parametrize(
+    ("id2label", "labels"),
+    [
+        ({0: "O", 1: "B-PER", 7: "I-PER"}, ["O", "B-PER", "LABEL_2"]),
+        ({0: "O", 1: None, 2: 3}, ["O", "None", "3"]),
+        ({0: "O", 1: "PER", 2: "PER"}, ["O", "PER", "PER"]),
+    ],
+)
+def test_odd_labels_of_a_configuration(id2label, labels):
+    subject = token_classifier(id2label=id2label)
+    assert subject.labels == labels
+    explain = nbsal.Explainer(subject, "gradcam")
+    assert explain(TEXT).prediction in labels
+    assert explain(TEXT, target=(3, 2)).target.startswith(f"{labels[2]} at ")
+
+
+def test_a_label_that_names_two_classes_is_refused():
+    explain = nbsal.Explainer(token_classifier(id2label={0: "O", 1: "PER", 2: "PER"}), "gradcam")
+    with refuses("target"):
+        explain(TEXT, target=(3, "PER"))
+
+
+@pytest.mark.parametrize(
+    "target", ["B-PER", "O", 1, (1, 2, 3), (99, "O"), (1, "B-LOC"), {"a": 1}, ("x", "O"), object()]
+)
+def test_other_targets_of_a_token_classifier_are_refused(target):
+    explain = nbsal.Explainer(token_classifier(id2label={0: "O", 1: "B-PER", 2: "I-PER"}), "gradcam")
+    with pytest.raises(InputError) as caught:
+        explain(TEXT, target=target)
+    assert caught.value.argument == "target" and isinstance(caught.value, InputError | UnknownName)
+
+
+@pytest.mark.parametrize("head", ["sequence", "token"])
+@pytest.mark.parametrize("id2label", [{0: "O", 1: "B-PER"}, {}])
+def test_a_configuration_with_another_number_of_labels_is_refused(head, id2label):
+    model = zoo.model("bert", head, num_labels=3)
+    model.config.id2label = id2label
+    with pytest.raises(ModelError) as caught:
+        nbsal.Explainer(nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece")), "gradcam")(TEXT)
+    assert caught.value.part == "labels"

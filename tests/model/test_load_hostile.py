@@ -1,0 +1,363 @@
+"""Hostile and damaged checkpoint folders: an error of nbsal that names the part, at once, and no code is run."""
+
+import json
+import pickle
+import random
+import resource
+import shutil
+import time
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import nbsal
+from nbsal.errors import InputError, ModelError, NbsalError
+from tests import zoo
+
+CODE = "from pathlib import Path\nPath({!r}).touch()\nclass C: pass\nclass M(C): pass\ndef generate(*a, **k): pass\n"
+
+
+class Touch:
+    """Touches a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return eval, (f"open({self.path!r}, 'w').close()",)
+
+
+def configure(**changes):
+    """Change entries of config.json; Ellipsis removes one."""
+
+    def change(folder):
+        config = json.loads((folder / "config.json").read_text()) | changes
+        (folder / "config.json").write_text(json.dumps({k: v for k, v in config.items() if v is not ...}))
+
+    return change
+
+
+def write(name, content):
+    return lambda folder: (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def tokenizer(**settings):
+    return write("tokenizer_config.json", json.dumps(settings))
+
+
+def remove(*names):
+    def change(folder):
+        for path in list(folder.iterdir()):
+            if not names or path.name in names:
+                path.unlink()
+
+    return change
+
+
+def weights(edit):
+    """Change the tensors."""
+
+    def change(folder):
+        tensors = load_file(folder / "model.safetensors")
+        edit(tensors)
+        save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+    return change
+
+
+def pickled(name):
+    def change(folder):
+        (folder / "model.safetensors").unlink()
+        (folder / name).write_bytes(pickle.dumps(Touch(folder.parent / "ran-pickle")))
+
+    return change
+
+
+def index(shard, content=None):
+    """Replace the weights by an index with that shard, which lies there if it is outside the folder."""
+
+    def change(folder):
+        name = shard.format(folder.parent)
+        (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
+        shutil.copy(folder.parent / "outside.safetensors", folder / "inside.safetensors")
+        stored = {"metadata": {}, "weight_map": dict.fromkeys(load_file(folder / "inside.safetensors"), name)}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(stored) if content is None else content)
+
+    return change
+
+
+def code(**changes):
+    """Code in the folder that creates a file when it is run, and a configuration that asks for it."""
+
+    def change(folder):
+        for name in ("code.py", "modeling_evil.py", "custom_generate/generate.py", "__init__.py", "conftest.py"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(CODE.format(str(folder.parent / "ran-code")))
+        configure(**changes)(folder)
+
+    return change
+
+
+def several(*changes):
+    return lambda folder: [change(folder) for change in changes]
+
+
+def drop(*names):
+    return weights(lambda tensors: [tensors.pop(name) for name in names])
+
+
+def fill(name, value):
+    return weights(lambda tensors: tensors[name].fill_(value))
+
+
+def reshape(name, *shape):
+    return weights(lambda tensors: tensors.update({name: torch.zeros(shape)}))
+
+
+def rewrite_ids(folder):
+    """Give a common letter an id beyond the model's embeddings."""
+    stored = json.loads((folder / "tokenizer.json").read_text())
+    stored["model"]["vocab"]["a"] = 10_000
+    (folder / "tokenizer.json").write_text(json.dumps(stored))
+
+
+AUTO = {"AutoConfig": "code.C", "AutoModelForSequenceClassification": "code.M", "AutoModel": "code.M"}
+POSITIONS = "bert.embeddings.position_embeddings.weight"
+DEEP = "[" * 100_000
+# What each does to a checkpoint, and the argument or the part that its error names.
+HOSTILE = {
+    "empty": (remove(), "checkpoint"),
+    "no config": (remove("config.json"), "checkpoint"),
+    "config is a folder": (several(remove("config.json"), lambda f: (f / "config.json").mkdir()), "checkpoint"),
+    "config is no JSON": (write("config.json", "model"), "checkpoint"),
+    "config is a list": (write("config.json", "[]"), "checkpoint"),
+    "config is deep": (write("config.json", DEEP), "checkpoint"),
+    "config is binary": (write("config.json", bytes(range(256))), "checkpoint"),
+    "config has repeated names": (write("config.json", '{"model_type": "bert", "model_type": "gpt2"}'), "checkpoint"),
+    "no model_type": (configure(model_type=...), "checkpoint"),
+    "model_type is a list": (configure(model_type=["bert"]), "checkpoint"),
+    "unknown model_type": (configure(model_type="evil"), "checkpoint"),
+    "no architectures": (configure(architectures=None), "architecture"),
+    "architectures is text": (configure(architectures="BertForSequenceClassification"), "architecture"),
+    "architectures is a number": (configure(architectures=5), "architecture"),
+    "architecture is a list": (configure(architectures=[["x"]]), "architecture"),
+    "architecture is a function": (configure(architectures=["pipeline"]), "architecture"),
+    "architecture is the trainer": (configure(architectures=["Trainer"]), "architecture"),
+    "architecture is a module": (configure(architectures=["os"]), "architecture"),
+    "architecture is an auto class": (configure(architectures=["AutoModel"]), "architecture"),
+    "architecture is private": (configure(architectures=["__class__"]), "architecture"),
+    "architecture is for images": (configure(architectures=["ViTForImageClassification"]), "architecture"),
+    "sizes are text": (configure(hidden_size="32"), "checkpoint"),
+    "size is negative": (configure(hidden_size=-32), "checkpoint"),
+    "size is zero": (configure(hidden_size=0), "checkpoint"),
+    "no heads": (configure(num_attention_heads=0), "checkpoint"),
+    "less than no heads": (configure(num_attention_heads=-1), "num_attention_heads"),
+    "NaN in config": (configure(layer_norm_eps=float("nan")), "layer_norm_eps"),
+    "a billion layers": (configure(num_hidden_layers=10**9), "num_hidden_layers"),
+    "a thousand layers": (configure(num_hidden_layers=1000), "num_hidden_layers"),
+    "fewer layers than weights": (
+        configure(num_hidden_layers=2), "bert.encoder.layer.2.attention.output.LayerNorm.bias"
+    ),
+    "no layers": (configure(num_hidden_layers=0), "blocks"),
+    "a billion labels": (configure(num_labels=10**9, id2label=..., label2id=...), "num_labels"),
+    "a trillion tokens": (configure(vocab_size=10**12), "weights"),
+    "huge numbers": (configure(hidden_size=10**30), "hidden_size"),
+    "huge and missing positions": (several(configure(max_position_embeddings=10**9), drop(POSITIONS)), "weights"),
+    "huge inner size": (configure(intermediate_size=10**9), "weights"),
+    "vocabulary too small": (configure(vocab_size=10), "checkpoint"),
+    "labels are a list": (configure(id2label=["a", "b", "c"]), "checkpoint"),
+    "labels without numbers": (configure(id2label={"x": "a", "y": "b", "z": "c"}), "checkpoint"),
+    "labels are the same": (configure(id2label={"0": "a", "1": "a", "2": "a"}), "id2label"),
+    "labels are missing": (configure(id2label={"0": None, "1": None, "2": None}), "id2label"),
+    "unknown activation": (configure(hidden_act="evil"), "checkpoint"),
+    "dtype is no dtype": (configure(dtype="os"), "checkpoint"),
+    "quantization is a number": (configure(quantization_config=5), "checkpoint"),
+    "code of a hub id for attention": (configure(attn_implementation="evil/kernel"), "attn_implementation"),
+    "the same under another name": (configure(_attn_implementation="evil/kernel@v1"), "_attn_implementation"),
+    "the same for a part": (configure(_attn_implementation={"": "evil/kernel:run"}), "_attn_implementation"),
+    "remote code": (code(auto_map=AUTO, model_type="evil"), "checkpoint"),
+    "remote code without a type": (code(auto_map=AUTO, model_type=...), "checkpoint"),
+    "remote code as architecture": (code(auto_map=AUTO, architectures=["code.M"]), "architecture"),
+    "no weights": (remove("model.safetensors"), "checkpoint"),
+    "only a pickle": (pickled("pytorch_model.bin"), "weights"),
+    "only another pickle": (pickled("model.pt"), "weights"),
+    "a pickle under the name of weights": (
+        several(pickled("x.bin"), lambda f: (f / "x.bin").rename(f / "model.safetensors")), "checkpoint"
+    ),
+    "weights are a folder": (
+        several(remove("model.safetensors"), lambda f: (f / "model.safetensors").mkdir()), "checkpoint"
+    ),
+    "weights are empty": (write("model.safetensors", b""), "checkpoint"),
+    "weights have a huge header": (write("model.safetensors", b"\xff" * 7 + b"\x7f" + b"{}"), "checkpoint"),
+    "weights elsewhere": (configure(transformers_weights="../outside.safetensors"), "weights"),
+    "a pickle as weights": (several(pickled("x.bin"), configure(transformers_weights="x.bin")), "checkpoint"),
+    "shard in the parent": (index("../outside.safetensors"), "weights"),
+    "shard at a path": (index("{}/outside.safetensors"), "weights"),
+    "shard with a backslash": (index("..\\outside.safetensors"), "weights"),
+    "shard through a folder": (index("sub/../../outside.safetensors"), "weights"),
+    "shard that is missing": (index("other.safetensors"), "checkpoint"),
+    "shard that is a pickle": (several(index("x.bin"), write("x.bin", pickle.dumps([1]))), "checkpoint"),
+    "shards are a list": (
+        index("", json.dumps({"weight_map": ["inside.safetensors"]})), "model.safetensors.index.json"
+    ),
+    "shards are numbers": (index("", json.dumps({"weight_map": {"a": 5}})), "weights"),
+    "no shards": (index("", "{}"), "model.safetensors.index.json"),
+    "index is a list": (index("", "[]"), "checkpoint"),
+    "index is deep": (index("", DEEP), "checkpoint"),
+    "an adapter": (several(remove(), write("adapter_config.json", '{"base_model_name_or_path": "../x"}')), "adapter"),
+    "an adapter beside a model": (write("adapter_config.json", '{"base_model_name_or_path": "../x"}'), "adapter"),
+    "classifier is missing": (drop("classifier.weight", "classifier.bias"), "classifier.bias"),
+    "a tensor is missing": (drop("bert.encoder.layer.0.output.dense.bias"), "bert.encoder.layer.0.output.dense.bias"),
+    "classifier of another shape": (reshape("classifier.weight", 5, 32), "checkpoint"),
+    "scalar in place of a matrix": (reshape("classifier.weight"), "checkpoint"),
+    "NaN in a weight": (fill("classifier.weight", float("nan")), "classifier.weight"),
+    "infinity in a weight": (fill("classifier.bias", float("inf")), "classifier.bias"),
+    "tokenizer is no JSON": (write("tokenizer.json", "{"), "tokenizer"),
+    "tokenizer is empty": (write("tokenizer.json", "{}"), "tokenizer"),
+    "tokenizer is a list": (write("tokenizer.json", "[]"), "tokenizer"),
+    "tokenizer is deep": (write("tokenizer.json", DEEP), "tokenizer"),
+    "tokenizer settings are a list": (write("tokenizer_config.json", "[]"), "tokenizer"),
+    "tokenizer is a model": (several(pickled("x.bin"), lambda f: shutil.copy(f / "x.bin", f / "pytorch_model.bin"),
+                             lambda f: zoo.model("bert", "sequence").save_pretrained(f),
+                             tokenizer(tokenizer_class="BertModel")), "tokenizer"),
+    "tokenizer is a function": (tokenizer(tokenizer_class="pipeline"), "tokenizer"),
+    "ids that the model lacks": (rewrite_ids, "tokenizer"),
+    "tokenizer is a number": (tokenizer(tokenizer_class=5), "tokenizer"),
+    "tokenizer reads less than nothing": (tokenizer(model_max_length=-5), "tokenizer"),
+    "tokenizer reads text": (tokenizer(model_max_length="many"), "tokenizer"),
+    "tokenizer with remote code": (
+        several(code(), tokenizer(tokenizer_class="X", auto_map={"AutoTokenizer": ["code.C", None]})), "tokenizer"
+    ),
+}  # fmt: skip
+# What is odd and can be loaded.
+HARMLESS = {
+    "code that nobody asks for": code(),
+    "remote code for a type that transformers has": code(auto_map=AUTO),
+    "tokenizer with code that is not needed": several(
+        code(), tokenizer(auto_map={"AutoTokenizer": ["code.C", "code.C"]})
+    ),
+    "a shard in the folder": index("inside.safetensors"),
+    "an unused head": weights(lambda tensors: tensors.update({"cls.predictions.bias": torch.zeros(9)})),
+    "labels with gaps": configure(id2label={"5": "a", "9": "b", "7": "c"}),
+    "a pickle beside the weights": lambda folder: (folder / "pytorch_model.bin").write_bytes(
+        pickle.dumps(Touch(folder.parent / "ran-pickle"))
+    ),
+    "infinity in config": configure(time_step_limit=[0.0, float("inf")]),
+    "a bad generation config": write("generation_config.json", "[]"),
+}
+
+
+@pytest.fixture
+def folder(checkpoints, tmp_path):
+    return shutil.copytree(zoo.save(checkpoints, "bert", "sequence"), tmp_path / "model")
+
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@pytest.fixture(autouse=True)
+def no_code_is_run(tmp_path, monkeypatch):
+    """Whoever asks whether code may be run hears yes; it is not run."""
+    monkeypatch.setattr("builtins.input", lambda *args: "y")
+    yield
+    assert not list(tmp_path.glob("ran-*"))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_folders_are_refused(folder, name):
+    change, part = HOSTILE[name]
+    change(folder)
+    start, memory = time.perf_counter(), peak()
+    with pytest.raises((InputError, ModelError)) as caught:
+        nbsal.load(folder)
+    assert part in (getattr(caught.value, "part", None), getattr(caught.value, "argument", None)), caught.value
+    assert str(caught.value) and len(str(caught.value)) < 1000
+    assert time.perf_counter() - start < 20 and peak() - memory < 300_000_000
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_harmless_oddities_are_loaded(folder, name):
+    expected = nbsal.Explainer(nbsal.load(folder), "gradcam")("A joy.")
+    HARMLESS[name](folder)
+    assert (nbsal.Explainer(nbsal.load(folder), "gradcam")("A joy.").scores == expected.scores).all()
+
+
+def test_the_table_is_long():
+    print(f"{len(HOSTILE)} hostile folders, {len(HARMLESS)} harmless ones")
+    assert len(HOSTILE) >= 25
+
+
+def test_a_file_is_refused(folder):
+    for path in (folder / "model.safetensors", folder / "config.json"):
+        with pytest.raises(InputError) as caught:
+            nbsal.load(path)
+        assert caught.value.argument == "model"
+
+
+def test_code_can_be_run_by_what_is_planted(tmp_path):
+    """The files that must not be created are created by running what the folders hold."""
+    pickle.loads(pickle.dumps(Touch(tmp_path / "made-by-pickle")))
+    exec(CODE.format(str(tmp_path / "made-by-code")))
+    assert {path.name for path in tmp_path.glob("made-*")} == {"made-by-pickle", "made-by-code"}
+
+
+LMS = ["empty", "config is a list", "config is deep", "sizes are text", "a billion layers", "a trillion tokens",
+       "huge inner size", "code of a hub id for attention", "only a pickle", "shard in the parent", "an adapter",
+       "weights are empty", "remote code", "index is deep", "tokenizer is deep",
+       "architectures is a number"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LMS)
+def test_hostile_folders_are_refused_as_lm(folder, checkpoints, tmp_path, name):
+    lm = shutil.copytree(zoo.save(checkpoints, "bert", "masked", seed=1), tmp_path / "lm")
+    HOSTILE[name][0](lm)
+    with pytest.raises(ModelError):
+        nbsal.load(folder, lm=lm)
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE if name.startswith("tokenizer")])
+def test_a_damaged_tokenizer_can_be_replaced(folder, checkpoints, name):
+    good = zoo.tokenizer("wordpiece")
+    HOSTILE[name][0](folder)
+    subject = nbsal.load(folder, tokenizer=good)
+    assert nbsal.Explainer(subject, "gradcam")("A joy.").scores.any()
+    with pytest.raises(InputError) as caught:
+        nbsal.load(zoo.model("bert", "sequence"), tokenizer=folder)
+    assert caught.value.argument == "tokenizer"
+
+
+def attempt(folder):
+    """Load and explain; only errors of nbsal may come of it."""
+    try:
+        nbsal.Explainer(nbsal.load(folder), "gradcam")("A joy.")
+    except NbsalError as error:
+        assert str(error)
+        return False
+    return True
+
+
+WRONG = [None, True, -1, 0, 1.5, 10**12, 10**400, "text", "", [], {}, [1], {"a": 1}, [None], "../x", float("nan")]
+
+
+def test_wrong_values_in_config_raise_no_other_error(folder):
+    text, counts = (folder / "config.json").read_text(), [0, 0]
+    for name in json.loads(text):
+        for value in WRONG:
+            (folder / "config.json").write_text(json.dumps(json.loads(text) | {name: value}))
+            counts[attempt(folder)] += 1
+    print(f"config.json: {counts[0]} refused, {counts[1]} loaded")
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"])
+def test_damaged_bytes_raise_no_other_error(folder, name):
+    data, pick, counts = (folder / name).read_bytes(), random.Random(0), [0, 0]
+    for number in range(100):
+        flipped = bytearray(data)
+        for _ in range(pick.choice([1, 4])):
+            flipped[pick.randrange(min(len(data), 8000))] ^= 1 << pick.randrange(8)
+        (folder / name).write_bytes(flipped if number % 4 else data[: pick.randrange(len(data))])
+        counts[attempt(folder)] += 1
+    print(f"{name}: {counts[0]} refused, {counts[1]} loaded")
+    assert counts[0]
