@@ -158,7 +158,6 @@ class Cloud:
 
 
 @checked
-@checked
 def rank(
     saliencies: Iterable[Saliency],
     idf: Mapping[str, float] | None = None,

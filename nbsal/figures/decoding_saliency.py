@@ -21,7 +21,7 @@ from nbsal.evaluation.results import Results
 from nbsal.figures import style
 from nbsal.figures.tables import score_table, style_frame
 from nbsal.model.subject import Subject
-from nbsal.render import html, text_lines
+from nbsal.render import colours, html, text_lines
 from nbsal.saliency import Saliency
 from nbsal.validation import checked
 
@@ -232,7 +232,8 @@ def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP) -> Figure:
         for ax, label in zip(axes[number], labels, strict=True):
             style.hide_axes(ax)
             if label in cloud.labels and any(weight > 0 for weight in cloud.weights[label].values()):
-                ax.imshow(np.asarray(cloud.wordcloud(label, count, pixels)), interpolation="bilinear", aspect="auto")
+                image = cloud.wordcloud(label, count, pixels, colour=colours.class_colour(labels.index(label)))
+                ax.imshow(np.asarray(image), interpolation="bilinear", aspect="auto")
             style.set_titles(ax, "" if number else f"predicted {label}")
         axes[number][0].set_ylabel(html.label(explainer, 30), fontsize=style.SMALL)
     return figure

@@ -203,7 +203,7 @@ class Browse(Shading, CorpusView):
         if labels is None:
             return None
         if len(labels) != count:
-            message = f"labels has {len(labels)} entries for {count} texts."
+            message = f"labels must have one entry per text; there are {count} texts and {len(labels)} labels."
             raise InputError(message, argument="labels", value=labels)
         names = [] if self.subject is None else self.subject.labels
         if names:

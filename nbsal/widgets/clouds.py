@@ -1,5 +1,6 @@
 """The Clouds view: a word cloud for each predicted class; a click on a word lists the texts that contain it."""
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from nbsal.errors import InputError, UnknownName
 from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import percent
 from nbsal.saliency import Saliency
-from nbsal.validation import Text
+from nbsal.validation import Text, checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import LastValue
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
     import pandas
 
 SIZE = (600, 300)  # pixels of a cloud in a picture
+COLUMNS = 2  # clouds beside each other in a picture
 MAX_WORDS = 200
 SMALLEST, LARGEST = 12, 42  # pixels
 
 
+@checked
 class Clouds(CorpusView):
     """Word clouds of many texts by predicted class; words that several classes share are underlined.
 
@@ -132,7 +135,8 @@ class Clouds(CorpusView):
 
     def render_html(self) -> str:
         result: WordClouds = self.result
-        foot = f'<div style="{html.SMALL};margin:8px 0">{html.escape(f"{result.hint()} {result.overlap()}")}</div>'
+        notes = html.escape(" · ".join([result.hint(static=True).rstrip("."), result.overlap()]))
+        foot = f'<div style="{html.SMALL};margin:8px 0">{notes}</div>'
         body = [_sentence_html(result), *(_cloud_html(result, label) for label in result.labels), foot]
         if result.picked:
             heading, note = result.picked_heading()
@@ -146,15 +150,19 @@ class Clouds(CorpusView):
 
         result: WordClouds = self.result
         labels = result.labels
-        figure = Figure(figsize=(4.5 * len(labels), 2.8), layout="constrained")
-        panels = figure.subplots(1, len(labels), squeeze=False)[0]
-        for ax, label in zip(panels, labels, strict=True):
+        columns = min(COLUMNS, len(labels))
+        rows = -(-len(labels) // columns)
+        figure = Figure(figsize=(4.5 * columns, 2.8 * rows + 0.5), layout="constrained")
+        figure.suptitle(textwrap.fill(html.visible(result.caption()), 60 * columns), fontsize="medium")
+        panels = figure.subplots(rows, columns, squeeze=False).ravel()
+        for ax in panels:
+            ax.axis("off")
+        for ax, label in zip(panels, labels, strict=False):
             colour = colours.class_colour(result.hues[label])
             if result.words[label]:
                 ax.imshow(np.asarray(result.cloud.wordcloud(label, result.count, SIZE, colour=colour)))
             texts = f", {result.statistics.texts[label]} texts" if result.text_count else ""
             ax.set_title(html.visible(f"{label}{texts}"), color=colour)
-            ax.axis("off")
         return text_lines.png(figure)
 
     def _ranked(self, saliencies: Sequence[Saliency], unit: str) -> tuple[Cloud, Statistics]:
@@ -199,7 +207,7 @@ def _cloud_html(result: WordClouds, label: str) -> str:
     colour = colours.class_colour(result.hues[label], anywhere=True)
     texts = f' <span style="{html.SMALL}">{result.statistics.texts[label]} texts</span>' if result.text_count else ""
     words = " ".join(_word_html(entry) for entry in result.words[label]) or f"No word speaks for {html.escape(label)}."
-    style = f"margin:4px 0 12px;line-height:1.25;color:{colour};overflow-wrap:anywhere"
+    style = f"margin:4px 0 12px;line-height:1.25;word-spacing:.3em;color:{colour};overflow-wrap:anywhere"
     return f'<div><b style="color:{colour}">{html.escape(label)}</b>{texts}</div><p style="{style}">{words}</p>'
 
 

@@ -126,9 +126,9 @@ class WordClouds:
         listed = max(map(len, self.words.values()))
         return f"{plural(len(self.shared), 'word')} in {listed} {_are(len(self.shared))} shared by {who}"
 
-    def hint(self) -> str:
-        """How to read the clouds."""
-        choose = " Choose a word to read its texts." if self.text_count else ""
+    def hint(self, static: bool = False) -> str:
+        """How to read the clouds; nothing can be chosen in those that are `static`."""
+        choose = " Choose a word to read its texts." if self.text_count and not static else ""
         shared = " · underlined: shared by several classes" if self.shared else ""
         return f"Larger words carry more weight.{choose}{shared}"
 

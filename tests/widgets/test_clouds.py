@@ -1,13 +1,17 @@
-"""The Clouds view: the layout of wordcloud, the texts of a picked word, and words that classes share."""
+"""The Clouds view: the words of each class, the texts of a picked word, and words that classes share."""
 
+import dataclasses
+import re
 import threading
 
 import pytest
 
 import nbsal
 from nbsal.errors import UnknownName
+from nbsal.validation import plural
 from nbsal.widgets import Clouds
 from nbsal.widgets.corpus_view import CHUNK, excerpt
+from tests.browser import bench
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
@@ -39,18 +43,66 @@ def words(view, label):
 def test_clouds_are_those_of_the_saliencies(view, explain):
     cloud = nbsal.clouds.rank(explain.map(TEXTS, progress=False), unit="word")
     assert [sent["label"] for sent in view._clouds] == cloud.labels == ["negative", "positive"]
-    layout = [(w["word"], w["size"], w["x"]) for w in words(view, "positive")]
-    assert layout == [(word, size, x) for word, _, size, x, _ in cloud.layout("positive", 10)]
-    assert words(view, "positive")[0]["share"] == 1
+    for label in cloud.labels:
+        top = [(word, weight) for word, weight in cloud.words(label, 10)]
+        assert [(w["word"], w["share"]) for w in words(view, label)] == [
+            (word, pytest.approx(weight / top[0][1], abs=1e-4)) for word, weight in top
+        ]
+        assert all(weight > 0 for _, weight in top) and words(view, label)[0]["share"] == 1
 
 
-def test_words_do_not_overlap(view):
+def test_each_word_has_the_number_of_its_texts(view, explain):
     for cloud in view._clouds:
-        boxes = [(w["x"], w["x"] + w["width"], w["y"] - w["size"] * 0.4, w["y"]) for w in cloud["words"][:4]]
-        for i, (left, right, top, bottom) in enumerate(boxes):
-            assert left >= 0 and right <= cloud["size"][0] + 1 and bottom <= cloud["size"][1] + 1
-            for other in boxes[:i]:
-                assert right <= other[0] or other[1] <= left or bottom <= other[2] or other[3] <= top
+        assert cloud["texts"] == sum(explain(text).prediction == cloud["label"] for text in TEXTS)
+        for word in cloud["words"]:
+            assert word["texts"] == len(view.texts_with(cloud["label"], word["word"])) > 0
+
+
+def test_classes_are_in_the_order_of_the_model_and_have_its_hues(explain):
+    news = nbsal.Explainer(nbsal.load("demo/news"), "gradcam")
+    view = Clouds(news, nbsal.samples.texts("reviews")[0]["text"].split(". ") + TEXTS).wait()
+    labels = [cloud["label"] for cloud in view._clouds]
+    assert labels == [label for label in news.subject.labels if label in labels] != sorted(labels)
+    assert [cloud["hue"] for cloud in view._clouds] == [news.subject.labels.index(label) for label in labels]
+    (positive,) = Clouds(explain, ["A warm and funny film."]).wait()._clouds
+    assert positive["label"] == "positive" and positive["hue"] == 1, "although it is the only class"
+
+
+def many_classes(counts):
+    """Finished results with so many texts of each class."""
+    return [
+        dataclasses.replace(bench.saliency_of([f"word{i}{k}", "film"]), prediction=f"class {i}")
+        for i, count in enumerate(counts)
+        for k in range(count)
+    ]
+
+
+def test_the_four_classes_with_most_texts_have_hues():
+    view = Clouds(many_classes([2, 1, 3, 2, 1, 4]), idf={}).wait()
+    assert [cloud["hue"] for cloud in view._clouds] == [0, None, 1, 2, None, 3]
+    assert "color:inherit" in view.to_html() and view.to_png()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize(
+    ("counts", "lead", "end"),
+    [
+        ([1], "Over 1 text, word00 and film speak for class 0.", "Every text was predicted class 0."),
+        ([1, 1], "Over 2 texts, word00 and film speak for class 0; word10 and film for class 1.", "1 word in 2 is "),
+        ([1, 1, 1, 1, 1], "Over 5 texts, word00 speaks for class 0; word10 for class 1; word20 ", "by several classes"),
+    ],
+)
+def test_the_clouds_are_summed_up_in_a_sentence(counts, lead, end):
+    view = Clouds(many_classes(counts), idf={}).wait()
+    assert view.result.caption().startswith(lead) and end in view._summary["overlap"]
+    assert len(counts) <= 4 or view.result.caption().endswith("; 1 more class below.")
+    assert "".join(text for text, *_ in view._summary["sentence"]) == view.result.caption()
+
+
+def test_no_word_speaks_for_a_class():
+    cloud = nbsal.clouds.Cloud({"bad": {"film": -1.0}, "good": {"joy": 2.0}}, "word")
+    view = Clouds(cloud).wait()
+    assert view.result.caption() == "no word speaks for bad; joy for good."
+    assert "No word speaks for bad." in view.to_html() and view.to_png()[:4] == b"\x89PNG"
 
 
 def test_a_click_on_a_word_shows_its_texts(view, explain):
@@ -59,6 +111,7 @@ def test_a_click_on_a_word_shows_its_texts(view, explain):
     view.wait()
     expected = [n for n, text in enumerate(TEXTS) if "warm" in text.lower() and explain(text).prediction == label]
     assert sorted(view.texts_with(label, "warm")) == expected and view._texts_shown["count"] == len(expected) > 0
+    assert view._texts_shown["heading"] == f"“warm” speaks for {label} in {plural(len(expected), 'text')}"
     for text in view._texts_shown["texts"]:
         assert {piece.lower() for piece, _, marked in text["pieces"] if marked} == {"warm"}
     from_page(view, picked=None)
@@ -77,8 +130,13 @@ def test_words_of_several_classes_are_marked(view):
     shared = frame[frame["shared"]]
     assert {w["word"] for cloud in view._clouds for w in cloud["words"] if "also" in w} <= set(shared["word"])
     assert (frame.groupby("word")["class"].nunique()[shared["word"]] == 2).all()
-    assert not shared.empty and "underline" in view.to_html()
-    assert f"{view.cloud.overlap(10):.1%}" in view._result["notes"][1]
+    assert not shared.empty and "underline" in view.to_html() and (frame["weight"] > 0).all()
+    count = shared["word"].nunique()
+    assert (
+        view._summary["overlap"]
+        == f"{plural(count, 'word')} in 10 {'is' if count == 1 else 'are'} shared by both classes"
+    )
+    assert view.cloud.overlap(10) == count / 10 and "underlined" in view._summary["hint"]
 
 
 def test_k_and_unit_can_be_changed(view):
@@ -134,6 +192,9 @@ def test_a_cloud_is_shown_without_texts(view):
     assert caught.value.valid == ("word",)
     plain.picked = ["positive", "warm"]
     assert plain.wait()._texts_shown["count"] == 0
+    assert plain._texts_shown["heading"] == "This cloud was saved without its texts."
+    assert plain._clouds[0]["texts"] is plain._clouds[0]["words"][0]["texts"] is None
+    assert "texts" not in plain.result.caption() and "Choose" not in plain._summary["hint"]
 
 
 def test_impossible_arguments_are_refused(view, explain):
@@ -150,8 +211,34 @@ def test_impossible_arguments_are_refused(view, explain):
         Clouds(view.saliencies).explain(TEXTS)
 
 
+def test_a_word_with_many_texts_lists_the_strongest(explain):
+    view = Clouds(explain, ["A dull bore."] * 23, picked=["negative", "dull"]).wait()
+    assert (view._texts_shown["count"], len(view._texts_shown["texts"])) == (23, 20)
+    assert view._texts_shown["heading"] == "“dull” speaks for negative in 23 texts"
+    assert view._texts_shown["note"] == "the strongest 20"
+    view.picked = ["negative", "warm"]
+    assert view.wait()._texts_shown["heading"] == "“warm” speaks for negative in no text."
+
+
+def test_only_texts_in_which_the_word_speaks_for_the_class_are_listed(explain):
+    saliencies = explain.map(["A dull bore.", "A dull, dull film."], progress=False)
+    against = dataclasses.replace(saliencies[1], scores=-saliencies[1].scores)
+    view = Clouds([saliencies[0], against], picked=["negative", "dull"]).wait()
+    assert view.texts_with("negative", "dull") == [0] == view.selected()["number"].tolist()
+
+
+def test_tokens_are_shown_without_the_marks_of_tokenizers(explain):
+    view = Clouds(explain, ["An unbelievably whimsical, unforgettable film."], unit="token", idf={}).wait()
+    names = [word["word"] for cloud in view._clouds for word in cloud["words"]]
+    assert any(token.startswith("##") for token in view.saliencies[0].tokens)
+    assert names and not [name for name in names if "##" in name]
+    for label, name in ((cloud["label"], word["word"]) for cloud in view._clouds for word in cloud["words"]):
+        assert view.texts_with(label, name) == [0]
+
+
 def test_exports_hold_the_words(view):
     html = view.to_html()
+    assert view.result.caption() in re.sub("<[^>]*>", "", html)
     assert "warm" in html and view.to_png()[:4] == b"\x89PNG"
     for dropped in ("<svg", "<style", "<script"):
         assert dropped not in view._repr_mimebundle_()[0]["text/html"]

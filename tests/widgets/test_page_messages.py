@@ -16,8 +16,9 @@ FRONTEND = Path(nbsal.__file__).parent / "frontend" / "src"
 TEXTS = ["A warm film.", "A dull bore.", "A joy."]
 SHADED = {
     "selection": [2], "hover": 1, "text": "A dull bore.", "method": "simple", "layer": 2, "target": "negative",
-    "tau": 3, "level": "word", "signed": False, "gamma": 0.5, "clip": 0.5,
+    "tau": 3, "level": "token", "signed": False, "gamma": 0.5, "clip": 0.5,
 }  # fmt: skip
+SHADING = {name: SHADED[name] for name in ("level", "signed", "gamma", "clip")}
 SWITCHES = {"kind": "none", "synt": 0.3, "pos": 0.3, "toggled": [[0, 1]], "head": [1, 2]}
 GAME = {"game": "revealing", "at": 2}
 MASK_LRP = {"method": "mask-lrp@published"}
@@ -27,13 +28,14 @@ SETTABLE = {
     Highlight: SHADED,
     Layers: SHADED | {"scale": "shared"},
     Compare: SHADED
-    | {"other_method": "simple", "other_layer": 2, "other_target": "negative", "other_tau": 3, "scale": "shared"},
+    | {"other_method": "simple", "other_layer": 2, "other_target": "negative", "other_tau": 3, "scale": "shared"}
+    | {"difference": True},
     Heads: SHADED | MASK_LRP | SWITCHES,
     Games: SHADED | GAME,
-    Workbench: SHADED | SWITCHES | GAME | {"pane": "games", "scale": "shared"},
-    Browse: {"selection": [2], "hover": 1, "sort": "top", "descending": True, "label": "positive", "wrong": True,
+    Workbench: SHADED | SWITCHES | GAME | {"panels": ["heads"], "_unseen": ["layers"], "scale": "shared"},
+    Browse: SHADING | {"selection": [2], "hover": 1, "sort": "top", "descending": True, "label": "positive", "wrong": True,
              "token": "film", "page": 1, "opened": 1},
-    Clouds: {"selection": [2], "hover": 1, "k": 20, "unit": "word", "picked": ["positive", "warm"]},
+    Clouds: {"selection": [2], "hover": 1, "k": 20, "unit": "token", "form": "list", "picked": ["positive", "warm"]},
 }  # fmt: skip
 
 
@@ -65,7 +67,7 @@ def kind_of(view):
 
 def values(view):
     """The values of all synced traits except those that report the progress of a computation."""
-    changing = ("status", "progress", "error", "_rev")
+    changing = ("status", "progress", "error", "_rev", "_seconds")
     return {name: repr(getattr(view, name)) for name in view.trait_names(sync=True) if name not in changing}
 
 
@@ -113,9 +115,10 @@ def test_pages_set_these_traits_and_no_others():
     """Every name that the TypeScript of the views sets or binds to a control."""
     sources = "".join(path.read_text(encoding="utf-8") for path in sorted(FRONTEND.rglob("*.ts")))
     written = re.findall(r"\bset\(\{ ([^}]*) \}\)", sources)
-    names = {name for traits in written for name in re.findall(r"(?:^|, )(\w+)(?=:|$)", traits)}
-    bound = set(re.findall(r"bind\(context, \"(\w+)\"\)", sources)) - {"_choices", "_other_choices"}
-    assert names | bound == {name for traits in SETTABLE.values() for name in traits}
+    names = {name for traits in written for name in re.findall(r"(?:^|, )(\w+)(?=[:,]|$)", traits)}
+    bound = set(re.findall(r"\(context, \"(\w+)\"", sources)) - {"_choices", "_other_choices"}
+    traits = {name for kind in SETTABLE for name in kind.class_trait_names(sync=True)}
+    assert (names | bound) & traits == {name for settable in SETTABLE.values() for name in settable}
 
 
 HUGE = "x" * 10_000_000

@@ -10,7 +10,6 @@ import tracemalloc
 import ipywidgets
 import numpy as np
 import pytest
-from traitlets import TraitError
 
 import nbsal
 from nbsal.methods.base import Method
@@ -160,7 +159,7 @@ def test_exports_hold_the_text_and_the_open_panels(view, panels):
 
 
 def test_unknown_panels_are_refused(view):
-    with pytest.raises(TraitError):
+    with refuses("panels"):
         view.panels = ["tabs"]
 
 

@@ -3,12 +3,12 @@
 export const SMALLEST = 12; // pixels of type
 const LARGEST = 42;
 const FULL_WIDTH = 520; // pixels of a cloud from which the largest word has full size
-const GAP = 5; // pixels between two words
+export const GAP = 5; // pixels between two words
 const FILL = 0.52; // share of the area that words cover
 const LOWEST = 96; // pixels of height
 const HIGHEST = 460;
-const STEP = 0.16; // radians along the spiral
-const TURNS = 60;
+const TURN = 7; // pixels between two turns of the spiral
+const STEP = 5; // pixels between two places on it
 
 export interface Box {
   width: number;
@@ -52,16 +52,23 @@ export function layOutCloud(boxes: Box[], width: number): CloudLayout {
   };
 }
 
-/** The first free place on a spiral from the middle of the field, which is as wide as the field is in proportion. */
+/** The first free place on a spiral from the middle of the field, which is as flat as the field. */
 function spiral(box: Box, field: Box, placed: (Place & Box)[]): Place | null {
-  if (box.width > field.width || box.height > field.height) return null;
-  const reach = Math.hypot(field.width, field.height) / 2;
-  for (let angle = 0; angle < TURNS * 2 * Math.PI; angle += STEP / (1 + angle / 20)) {
-    const radius = (reach * angle) / (TURNS * 2 * Math.PI);
-    const x = (field.width - box.width) / 2 + radius * Math.cos(angle) * Math.SQRT2 * (field.width / (field.width + field.height)) * 2;
-    const y = (field.height - box.height) / 2 + radius * Math.sin(angle) * Math.SQRT2 * (field.height / (field.width + field.height)) * 2;
-    const inside = x >= 0 && y >= 0 && x + box.width <= field.width && y + box.height <= field.height;
-    if (inside && !placed.some((other) => touches({ x, y, ...box }, other))) return { x, y };
+  const [right, bottom] = [field.width - box.width, field.height - box.height];
+  if (right < 0 || bottom < 0) return null;
+  const flatness = Math.sqrt(field.width / field.height);
+  const reach = Math.sqrt((field.width * field.height) / 2);
+  let hit: (Place & Box) | undefined; // the box that was in the way is often in the way again
+  let angle = 0;
+  for (let radius = 0; radius <= reach; radius = (TURN * angle) / (2 * Math.PI)) {
+    const x = right / 2 + radius * Math.cos(angle) * flatness;
+    const y = bottom / 2 + (radius * Math.sin(angle)) / flatness;
+    angle += STEP / Math.max(radius, STEP);
+    if (x < 0 || y < 0 || x > right || y > bottom) continue;
+    const here = { x, y, ...box };
+    if (hit && touches(here, hit)) continue;
+    hit = placed.find((other) => touches(here, other));
+    if (!hit) return { x, y };
   }
   return null;
 }

@@ -54,12 +54,6 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** A row of controls. */
-export const toolbar = (...children: HTMLElement[]) => h("div", { class: "nbsal-controls" }, ...children);
-
-/** A line that screen readers read out when it changes. */
-export const liveRegion = () => h("div", { class: "nbsal-readout", "aria-live": "polite" });
-
 /** Call when the view closes. */
 export const onAbort = (signal: AbortSignal, call: () => void) => signal.addEventListener("abort", call);
 

@@ -244,18 +244,19 @@ export interface Word {
   word: string;
   /** Its weight as a share of the largest. */
   share: number;
-  size: number;
-  x: number;
-  y: number;
-  width: number;
-  /** Other classes that have it among their first words. */
+  /** In how many texts it speaks for its class; null for a cloud without texts. */
+  texts: number | null;
+  /** Other classes that have it. */
   also?: string[];
 }
 
 export interface Cloud {
   label: string;
+  /** The number of its hue; classes beyond the first four have none. */
+  hue: number | null;
+  /** The number of its texts. */
+  texts: number | null;
   words: Word[];
-  size: [number, number];
 }
 
 /** A text in which a picked word occurs. */
@@ -265,15 +266,33 @@ export interface WordText {
   pieces: Pieces;
 }
 
+/** What is said of all clouds. */
+export interface CloudSummary {
+  /** Text, the hue of its class, whether it is a word of a cloud. */
+  sentence: [string, number | null, boolean][];
+  overlap: string;
+  hint: string;
+  explained: number;
+  total: number;
+}
+
 export interface CloudsTraits extends ViewTraits {
   k: number;
   unit: Level;
+  form: "cloud" | "list";
   /** Class and word. */
   picked: string[] | null;
   /** Whether the clouds came without texts. */
   _plain: boolean;
   _clouds: Cloud[];
-  _texts_shown: OrEmpty<{ picked: [string, string] | null; count: number; texts: WordText[] }>;
+  _summary: OrEmpty<CloudSummary>;
+  _texts_shown: OrEmpty<{
+    picked: [string, string] | null;
+    count: number;
+    texts: WordText[];
+    heading: string;
+    note: string;
+  }>;
 }
 
 export type Column = "number" | "text" | "prediction" | "confidence" | "label" | "top";

@@ -1,129 +1,195 @@
-// A word cloud for each class; selecting a word lists its texts.
+// A word cloud for each class; a chosen word is ringed, and its texts follow.
 
+import { type CloudReadout, cloudOf, hueOf } from "../cloud";
 import { bind, type Context } from "../context";
-import { choice, slider } from "../controls";
-import { consume, h, liveRegion, onAbort, sanitize, toolbar, uniqueId } from "../dom";
+import { segments } from "../display";
+import { h, onAbort } from "../dom";
 import { excerpt } from "../excerpt";
-import { formatPercent } from "../format";
-import { clamp, nextItem } from "../keyboard";
+import { plural } from "../format";
 import { mount } from "../mount";
-import { s } from "../svg";
-import type { Cloud, CloudsTraits, Word, WordText } from "../traits";
+import { popover } from "../popover";
+import { saveMenu } from "../save";
+import type { Cloud, CloudSummary, CloudsTraits, WordText } from "../traits";
 
-const UNITS = [
-  { value: "token" as const, name: "Tokens" },
-  { value: "word" as const, name: "Words" },
-];
-const NOTE = "Larger: more weight; underlined: among the top words of several classes";
+type CloudsContext = Context<CloudsTraits>;
 
-export default mount<CloudsTraits>("clouds", (context) => {
-  const { get, root, on, live } = context;
-  const plain = get("_plain");
-  const box = h("div", { class: "nbsal-classes" });
-  const title = h("h4", { class: "nbsal-title" });
-  const list = h("ol", { class: "nbsal-texts" });
-  let drawn: ReturnType<typeof drawCloud>[] = [];
-  let drawnFrom: Cloud[] | null = null;
-  let controller = new AbortController(); // of the clouds that are drawn
-  onAbort(context.signal, () => controller.abort());
+const STEP = 5; // words
+const MOST = 200;
+
+export default /* @__PURE__ */ mount<CloudsTraits>("clouds", (context: CloudsContext) => {
+  const { get, main, on, live } = context;
+  const sentence = h("p", { class: "nbsal-headline", "aria-live": "polite" });
+  const readout = readoutLine();
+  const overlap = h("span", { class: "nbsal-quiet" });
+  const [clouds, texts, tools] = [cloudRow(context, readout), textList(), toolRow(context)];
+  let acted = true; // the reader has changed something since the clouds were drawn
 
   const draw = () => {
-    const clouds = get("_clouds");
-    if (clouds !== drawnFrom) {
-      drawnFrom = clouds;
-      controller.abort();
-      controller = new AbortController();
-      drawn = clouds.map((cloud) => drawCloud(context, cloud, controller.signal));
-      box.replaceChildren(...drawn.map(({ node }) => node));
-    }
-    const { picked, count = 0, texts = [] } = get("_texts_shown");
-    title.hidden = list.hidden = !picked;
-    if (picked) {
-      const limit = count > texts.length ? ` (first ${texts.length} of ${count} texts)` : "";
-      title.textContent = sanitize(
-        plain ? "This cloud was saved without its texts, so none can be listed." : `${picked[0]}: ${picked[1]}${limit}`,
-      );
-    }
-    list.replaceChildren(...texts.map(textItem));
+    const { sentence: pieces, overlap: finding, hint, explained, total } = get("_summary");
+    if (!pieces || finding === undefined || hint === undefined) return;
+    sentence.replaceChildren(...pieces.map(phrase));
+    readout.hint(hint);
+    overlap.textContent = finding;
+    // While texts are explained, words that are being read stay; those of all texts follow.
+    if (acted || explained === total || !clouds.drawn()) clouds.draw(get("_clouds"));
+    acted = false;
+    tools.draw(clouds.homeless());
+    texts.draw(get("_texts_shown"));
   };
-  on(["_rev"], draw);
-  on(["picked"], () => {
-    for (const { drawSelection } of drawn) drawSelection();
+  on(["k", "unit"], () => {
+    acted = true;
   });
-  const count = slider(bind(context, "k"), "Words per cloud", { min: 5, max: 100, step: 5 });
-  const unit = choice(bind(context, "unit"), "Unit", () => UNITS, plain && live);
-  unit.hidden = plain;
-  root.append(
-    toolbar(count, unit),
-    box,
-    h("div", { class: "nbsal-legend" }, h("span", { class: "nbsal-note" }, NOTE)),
-    title,
-    list,
-  );
+  on(["_rev"], draw);
+  on(["form"], () => {
+    clouds.redraw();
+    tools.draw(clouds.homeless());
+  });
+  on(["picked"], () => {
+    clouds.drawPicked();
+    texts.outdate(get("picked"));
+  });
+  clouds.onResize(() => tools.draw(clouds.homeless()));
+  const line = h("div", { class: "nbsal-read" }, readout.node, overlap);
+  main.append(sentence, clouds.node, line, tools.node, texts.node);
+  if (!live) main.classList.add("nbsal-offline");
   draw();
 });
 
-const textItem = ({ number, caption, pieces }: WordText) =>
-  h("li", { value: number, title: caption }, excerpt(pieces), h("span", { class: "nbsal-note" }, ` ${caption}`));
+/** A piece of the sentence; words are underlined in the hue of their class. */
+function phrase([text, hue, isWord]: CloudSummary["sentence"][number]) {
+  const span = h(isWord ? "em" : "span", { class: isWord ? "nbsal-word-for" : "" }, text);
+  if (isWord) span.style.borderColor = hueOf(hue);
+  return span;
+}
 
-/** The words of a class, placed as Python laid them out. */
-function drawCloud({ get, set, live }: Context<CloudsTraits>, { label, words, size }: Cloud, signal: AbortSignal) {
-  const uid = uniqueId();
-  const readout = liveRegion();
-  let active = 0;
-  const texts = words.map(({ word, size, x, y, width, also }, k) => {
-    const name = also ? "nbsal-word nbsal-shared" : "nbsal-word";
-    const place = { x, y, "font-size": size, textLength: width, lengthAdjust: "spacingAndGlyphs" };
-    return s("text", { id: `${uid}-${k}`, role: "option", class: name, ...place }, word);
-  });
-  const describe = ({ word, share, also }: Word) => {
-    const others = also ? `, also in ${also.join(", ")}` : "";
-    readout.textContent = sanitize(`${word}, ${formatPercent(share, 0)} of the largest weight${others}`);
-  };
-  const isPicked = ({ word }: Word) => {
-    const picked = get("picked");
-    return picked?.[0] === label && picked[1] === word;
-  };
-  const drawSelection = () => {
-    for (const [k, text] of texts.entries()) text.setAttribute("aria-selected", String(isPicked(words[k])));
-  };
-  const activate = (k: number) => {
-    texts[active]?.classList.remove("nbsal-active");
-    active = k;
-    texts[k].classList.add("nbsal-active");
-    node.setAttribute("aria-activedescendant", `${uid}-${k}`);
-    describe(words[k]);
-  };
-  const pick = (k: number) => {
-    if (live) set({ picked: isPicked(words[k]) ? null : [label, words[k].word] });
-    activate(k);
-  };
-  const wordAt = ({ target }: Event) => texts.indexOf(target as SVGTextElement);
-  const onKeyDown = (event: KeyboardEvent) => {
-    const line = (from: number, direction: number) => clamp(from + direction, words.length);
-    const next = nextItem(event, active, words.length, { line });
-    if (next !== null) activate(next);
-    else if ((event.key === "Enter" || event.key === " ") && words[active]) pick(active);
-    else return;
-    consume(event);
-  };
-  const svg = s("svg", { viewBox: `0 0 ${size.join(" ")}`, role: "presentation" }, ...texts);
-  const node = h(
-    "div",
-    {
-      class: "nbsal-cloud",
-      role: "listbox",
-      tabindex: 0,
-      "aria-label": `Words of ${label}`,
-      signal,
-      keydown: onKeyDown,
-      focus: () => words.length && activate(active),
-      click: (event) => wordAt(event) >= 0 && pick(wordAt(event)),
-      pointerover: (event) => wordAt(event) >= 0 && describe(words[wordAt(event)]),
+/** The line under the clouds: the word under the pointer or the keys, else how to read the clouds. */
+function readoutLine() {
+  const node = h("div", { class: "nbsal-readout", "aria-live": "polite" });
+  let hint = "";
+  let word: (Node | string)[] | null = null;
+  const draw = () => node.replaceChildren(...(word ?? [hint]));
+  return {
+    node,
+    hint(text: string) {
+      hint = text;
+      draw();
     },
-    words.length ? svg : "No word supports this class.",
-  );
-  drawSelection();
-  const heading = h("h4", { class: "nbsal-title" }, label);
-  return { node: h("div", { class: "nbsal-class" }, heading, node, readout), drawSelection };
+    say(parts: (Node | string)[] | null) {
+      word = parts;
+      draw();
+    },
+  };
+}
+
+/** The clouds of all classes, which are laid out again when their width or their font changes. */
+function cloudRow(context: CloudsContext, readout: CloudReadout) {
+  const { signal } = context;
+  const node = h("div", { class: "nbsal-cloud-row" });
+  let drawn: ReturnType<typeof cloudOf>[] = [];
+  let drawnFrom: Cloud[] | null = null;
+  let controller = new AbortController(); // of the clouds that are drawn
+  let onResize = () => {};
+  let homeless = 0;
+  const redraw = () => {
+    homeless = drawn.reduce((sum, cloud) => sum + cloud.draw(), 0);
+  };
+  onAbort(signal, () => controller.abort());
+  const observer = new ResizeObserver(() => {
+    redraw();
+    onResize();
+  });
+  observer.observe(node);
+  onAbort(signal, () => observer.disconnect());
+  document.fonts?.ready.then(() => {
+    if (signal.aborted) return;
+    for (const cloud of drawn) cloud.forget();
+    redraw();
+  });
+  return {
+    node,
+    redraw,
+    drawn: () => drawnFrom !== null,
+    homeless: () => homeless,
+    onResize(call: () => void) {
+      onResize = call;
+    },
+    drawPicked() {
+      for (const cloud of drawn) cloud.drawPicked();
+    },
+    draw(clouds: Cloud[]) {
+      if (JSON.stringify(clouds) === JSON.stringify(drawnFrom)) return;
+      drawnFrom = clouds;
+      controller.abort();
+      controller = new AbortController();
+      drawn = clouds.map((cloud) => cloudOf(context, cloud, readout, controller.signal));
+      node.replaceChildren(...drawn.map((cloud) => cloud.node));
+      node.classList.toggle("nbsal-single", drawn.length === 1);
+      redraw();
+    },
+  };
+}
+
+/** The texts in which the picked word speaks for its class. */
+function textList() {
+  const [heading, note, list] = [h("h3"), h("span"), h("ol", { class: "nbsal-quotes" })];
+  const node = h("section", { class: "nbsal-panel", hidden: true }, h("header", {}, heading, note), list);
+  let picked: string | undefined;
+  return {
+    node,
+    draw(shown: CloudsTraits["_texts_shown"]) {
+      picked = JSON.stringify(shown.picked ?? null);
+      node.hidden = !shown.picked;
+      node.classList.remove("nbsal-outdated");
+      heading.textContent = shown.heading ?? "";
+      note.textContent = shown.note ?? "";
+      list.replaceChildren(...(shown.texts ?? []).map(quote));
+    },
+    /** Dim the texts of another word until those of the picked one come. */
+    outdate: (now: string[] | null) => node.classList.toggle("nbsal-outdated", JSON.stringify(now) !== picked),
+  };
+}
+
+const quote = ({ number, caption, pieces }: WordText) =>
+  h("li", {}, h("span", { class: "nbsal-quiet" }, String(number)), excerpt(pieces), h("small", {}, caption));
+
+function toolRow(context: CloudsContext) {
+  const { get, live, signal } = context;
+  const form = segments(bind(context, "form"), "Form", [
+    ["cloud", "Cloud"],
+    ["list", "List"],
+  ]);
+  const room = h("span", { class: "nbsal-quiet" });
+  const unit = segments(bind(context, "unit"), "Unit", [
+    ["word", "Words"],
+    ["token", "Tokens"],
+  ]);
+  for (const button of unit.querySelectorAll("button")) button.disabled = !live || get("_plain");
+  const sheet = h("div", {}, h("div", { class: "nbsal-settings" }, h("span", {}, "Unit"), unit));
+  const display = popover(signal, ["Display"], sheet, "nbsal-plain", "nbsal-at-end").node;
+  const grow = h("span", { class: "nbsal-grow" });
+  return {
+    node: h("div", { class: "nbsal-tools" }, wordCount(context), form, room, grow, display, saveMenu(context)),
+    /** @param homeless the number of words that found no room */
+    draw(homeless: number) {
+      room.hidden = !homeless || get("form") !== "cloud";
+      room.textContent = `${plural(homeless, "word")} more in the list`;
+    },
+  };
+}
+
+/** How many words each cloud has. */
+function wordCount({ get, set, mirror, live, signal }: CloudsContext) {
+  const step = (by: number) => () => {
+    const next = (by > 0 ? Math.floor(get("k") / STEP) + 1 : Math.ceil(get("k") / STEP) - 1) * STEP;
+    set({ k: Math.max(STEP, Math.min(MOST, next)) });
+  };
+  const fewer = h("button", { "aria-label": "Fewer words", signal, click: step(-1) }, "\u2212");
+  const more = h("button", { "aria-label": "More words", signal, click: step(1) }, "+");
+  const count = h("output", { "data-trait": "k" });
+  mirror(["k"], () => {
+    count.textContent = plural(get("k"), "word");
+    fewer.disabled = !live || get("k") <= STEP;
+    more.disabled = !live || get("k") >= MOST;
+  });
+  return h("span", { class: "nbsal-stepper", role: "group", "aria-label": "Words per cloud" }, fewer, count, more);
 }
