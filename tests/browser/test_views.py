@@ -156,38 +156,6 @@ def test_curves_of_many_texts_are_drawn(show, sheet, views):
     expect(root.get_by_text("share of the tokens revealed, strongest first")).to_be_visible()
 
 
-def test_a_click_on_a_word_lists_its_texts(show, sheet, views):
-    root = show("clouds", live=True)
-    expect(root.locator("li")).to_have_count(views["clouds"]._texts_shown["count"])
-    expect(root.locator("li .nbsal-highlighted").first).to_have_text("dull")
-    cloud = root.get_by_role("listbox", name="words of positive")
-    first, second = (word["word"] for word in views["clouds"]._clouds[1]["words"][:2])
-    cloud.get_by_role("option", name=second, exact=True).click()
-    assert trait(sheet, "picked") == ["positive", second]
-    expect(cloud.get_by_role("option", selected=True)).to_have_text(second)
-    expect(root.get_by_text(re.compile(f"{second}, \\d+% of the largest"))).to_be_visible()
-    cloud.press("Home")
-    cloud.press("Enter")
-    assert trait(sheet, "picked") == ["positive", first]
-    shared = [w["word"] for w in views["clouds"]._clouds[1]["words"] if "also" in w]
-    underlined = cloud.get_by_role("option").evaluate_all(
-        "nodes => nodes.filter(n => getComputedStyle(n).textDecorationLine === 'underline').map(n => n.textContent)"
-    )
-    assert underlined == shared != []
-
-
-def test_words_stay_inside_their_cloud(show, sheet):
-    root = show("clouds")
-    outside = root.locator(".nbsal-cloud svg").evaluate_all(
-        """svgs => svgs.flatMap(svg => {
-          const box = svg.getBoundingClientRect();
-          const sides = [...svg.children].map(word => word.getBoundingClientRect());
-          return sides.filter(word => word.left < box.left - 2 || word.right > box.right + 2);
-        }).length"""
-    )
-    assert outside == 0
-
-
 OURS = ["heads", "games", "clouds", "browse", "workbench"]
 
 
@@ -226,7 +194,7 @@ def assert_harmless(page, view, name):
     root = page.locator("section.nbsal")
     if name == "clouds":
         drawn = root.locator(".nbsal-word").evaluate_all("nodes => nodes.map(node => node.textContent)")
-        assert set(drawn) == {word["word"] for cloud in view._clouds for word in cloud["words"]} and len(drawn) > 20
+        assert set(drawn) <= {word["word"] for cloud in view._clouds for word in cloud["words"]} and len(drawn) > 20
     else:
         assert root.locator(".nbsal-text").last.evaluate("node => node.textContent") == typed(view)
     assert root.locator("script, img, style, svg [onload]").count() == 0

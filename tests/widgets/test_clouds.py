@@ -4,6 +4,7 @@ import dataclasses
 import re
 import threading
 
+import numpy as np
 import pytest
 
 import nbsal
@@ -71,7 +72,9 @@ def test_classes_are_in_the_order_of_the_model_and_have_its_hues(explain):
 def many_classes(counts):
     """Finished results with so many texts of each class."""
     return [
-        dataclasses.replace(bench.saliency_of([f"word{i}{k}", "film"]), prediction=f"class {i}")
+        dataclasses.replace(
+            bench.saliency_of([f"word{i}{k}", "film"]), prediction=f"class {i}", scores=np.array([0.0, 2.0, 1.0, 0.0])
+        )
         for i, count in enumerate(counts)
         for k in range(count)
     ]
