@@ -109,8 +109,7 @@ class Clouds(CorpusView):
         cloud, statistics = self._cloud.get((saliencies, unit), lambda: self._ranked(saliencies, unit))
         picked = tuple(inputs["picked"]) if inputs["picked"] else None
         texts = texts_with(saliencies, unit, *picked) if picked else []
-        known = self._classes()
-        return WordClouds(cloud, inputs["k"], picked, texts, len(saliencies), total, known, statistics)
+        return WordClouds(cloud, inputs["k"], picked, texts, len(saliencies), total, self._classes(), statistics)
 
     def publish(self, result: WordClouds) -> dict[str, Any]:
         heading, note = result.picked_heading()

@@ -36,7 +36,7 @@ class WordClouds:
     """Clouds of `count` words per class, and the texts of the word that is picked.
 
     A text is (number, saliency, positions of the word). `total` is the number of texts, of which `text_count` are
-    explained; it is 0 for a finished Cloud, which has no texts. `known` are the classes that the model knows.
+    explained; it is 0 for a finished Cloud, which has no texts. `model_labels` are the classes of the model.
     """
 
     cloud: Cloud
@@ -45,7 +45,7 @@ class WordClouds:
     texts: Sequence[tuple[int, Saliency, list[int]]]
     text_count: int
     total: int
-    known: Sequence[str]
+    model_labels: Sequence[str]
     statistics: "Statistics"
 
     @property
@@ -83,9 +83,9 @@ class WordClouds:
     @cached_property
     def hues(self) -> dict[str, int | None]:
         """The number of each class's hue: its place in the model if that has few classes, else by frequency."""
-        known = self.known or self.labels
-        if len(known) <= len(colours.CLASSES) and {*self.labels} <= {*known}:
-            return {label: known.index(label) for label in self.labels}
+        classes = self.model_labels or self.labels
+        if len(classes) <= len(colours.CLASSES) and {*self.labels} <= {*classes}:
+            return {label: classes.index(label) for label in self.labels}
         texts = self.statistics.texts
         likeliest = sorted(self.labels, key=lambda label: -texts[label])[: len(colours.CLASSES)]
         coloured = [label for label in self.labels if label in likeliest]
@@ -209,11 +209,11 @@ def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def arranged(cloud: Cloud, known: Sequence[str]) -> Cloud:
+def arranged(cloud: Cloud, labels: Sequence[str]) -> Cloud:
     """A cloud with its classes in the order of the model's."""
-    order = {label: place for place, label in enumerate(known)}
-    labels = sorted(cloud.labels, key=lambda label: order.get(label, len(order)))
-    return Cloud({label: cloud.weights[label] for label in labels}, cloud.unit)
+    order = {label: place for place, label in enumerate(labels)}
+    classes = sorted(cloud.labels, key=lambda label: order.get(label, len(order)))
+    return Cloud({label: cloud.weights[label] for label in classes}, cloud.unit)
 
 
 def cloud_traits(clouds: WordClouds, label: str) -> dict[str, Any]:

@@ -114,3 +114,35 @@ def test_long_texts_that_are_compared_scroll_together(show, sheet):
     others[0].evaluate("node => { node.scrollTop = 0; }")  # like a box whose layout is not complete
     sheet.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert first.evaluate("node => node.scrollTop") == 150
+
+
+def test_both_texts_follow_the_editor_and_keep_their_weights(show, sheet, views):
+    root = show("compare", live=True)
+    pair = views["compare"].result
+    tokens(root, B).first.dblclick()
+    editor = root.get_by_label("Text", exact=True)
+    expect(editor).to_be_focused()
+    editor.press("Control+Home")
+    sheet.keyboard.type("Oh! ")
+    for label in (A, B):
+        expect(root.get_by_role("listbox", name=label)).to_have_text(f"Oh! {pair.first.text}")
+    name, first, second = pair.listed()[0]
+    tokens(root, B).get_by_text(name, exact=True).first.hover()
+    shares = [f"{'for' if share > 0 else 'against'}, {abs(100 * share):.0f}\u202f%" for share in (first, second)]
+    expect(root.locator(".nbsal-readout")).to_have_text(f"{name} · A: {shares[0]} · B: {shares[1]} of the strongest")
+    assert trait(sheet, "text").startswith("Oh! ")
+    root.get_by_role("button", name="Done").click()
+    tokens(root, B).first.click()
+    root.get_by_role("listbox", name=B).press("e")
+    expect(editor).to_be_focused()
+
+
+def test_a_long_text_is_searched_in_both(show, sheet):
+    saliency = bench.saliency_of([f"word{i}" for i in range(500)])
+    root = show(Compare(saliency, saliency).wait())
+    find = root.get_by_label("Find in the text")
+    find.fill("word321")
+    find.press("Enter")
+    for label in (A, B):
+        expect(tokens(root, label).nth(321)).to_be_in_viewport()
+    expect(root.get_by_role("slider", name="Where in the text")).to_have_count(2)

@@ -174,7 +174,7 @@ def hostile(checkpoints):
     def make(name):
         text, plain = " ".join(bench.HOSTILE), [bench.saliency_of(bench.HOSTILE)]
         if name == "clouds":
-            return Clouds(plain, k=200, picked=[bench.HOSTILE[0], bench.HOSTILE[5]], idf={})
+            return Clouds(plain, k=200, unit="token", picked=[bench.HOSTILE[0], bench.HOSTILE[5]], idf={})
         if name == "browse":
             return Browse(plain, labels=[bench.HOSTILE[2]], opened=0, token="")
         explain = nbsal.Explainer(subject, "gradxact")
@@ -255,7 +255,7 @@ def test_a_saved_page_works_without_python_or_network(chromium, tmp_path, views,
         expect(root.locator(".nbsal-attention h3")).to_contain_text("warm looks most at")
     elif name == "clouds":
         root.locator(".nbsal-word").first.hover()
-        expect(root.get_by_text("% of the largest")).to_be_visible()
+        expect(root.get_by_text("% of the strongest word")).to_be_visible()
     else:
         expect(root.get_by_role("button", name="open text 0")).to_be_disabled()
         tokens(root).nth(0).click()

@@ -57,10 +57,10 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
   };
   const wordAt = (event: Event) => Number(closest(event, "[data-word]")?.dataset.word ?? -1);
   const onKeyDown = (event: KeyboardEvent) => {
-    const shown = options.flatMap((option, k) => (option ? [k] : []));
-    const line = (from: number, direction: number) => clamp(from + direction, shown.length);
-    const next = nextItem(event, Math.max(0, shown.indexOf(active)), shown.length, { line });
-    if (next !== null) activate(shown[next]);
+    const drawn = options.flatMap((option, k) => (option ? [k] : []));
+    const line = (from: number, direction: number) => clamp(from + direction, drawn.length);
+    const next = nextItem(event, Math.max(0, drawn.indexOf(active)), drawn.length, { line });
+    if (next !== null) activate(drawn[next]);
     else if ((event.key === "Enter" || event.key === " ") && options[active]) pick(active);
     else return;
     consume(event);

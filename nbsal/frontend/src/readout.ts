@@ -9,8 +9,8 @@ const UNWEIGHED = 0.0005; // share of the strongest below which a word has no we
 
 export interface RankedWord extends Weighed {
   rank: number;
-  /** Which mark it is. */
-  mark: number;
+  /** The first of its tokens. */
+  token: number;
 }
 
 interface Surroundings {

@@ -50,7 +50,13 @@ export function scoredText(context: TextContext, label = "The text, word by word
 
   const markAt = (event: Event) => Number(closest(event, ".nbsal-mark")?.dataset.mark ?? -1);
   const textOf = (k: number) => parts[marks[k].part].slice(marks[k].start, marks[k].end);
-  const weighed = (k: number) => ({ text: textOf(k), score: scores[k], part: marks[k].part, rank: order[k], mark: k });
+  const weighed = (k: number) => ({
+    text: textOf(k),
+    score: scores[k],
+    part: marks[k].part,
+    rank: order[k],
+    token: marks[k].tokens[0],
+  });
   /** Describe what is under the pointer, else what is selected. */
   const describe = () => {
     const ks = marks[pointed] ? [pointed] : [...selected].sort((a, b) => a - b);

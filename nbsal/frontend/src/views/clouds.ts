@@ -136,13 +136,13 @@ function textList() {
   let picked: string | undefined;
   return {
     node,
-    draw(shown: CloudsTraits["_texts_shown"]) {
-      picked = JSON.stringify(shown.picked ?? null);
-      node.hidden = !shown.picked;
+    draw(listed: CloudsTraits["_texts_shown"]) {
+      picked = JSON.stringify(listed.picked ?? null);
+      node.hidden = !listed.picked;
       node.classList.remove("nbsal-outdated");
-      heading.textContent = shown.heading ?? "";
-      note.textContent = shown.note ?? "";
-      list.replaceChildren(...(shown.texts ?? []).map(quote));
+      heading.textContent = listed.heading ?? "";
+      note.textContent = listed.note ?? "";
+      list.replaceChildren(...(listed.texts ?? []).map(quote));
     },
     /** Dim the texts of another word until those of the picked one come. */
     outdate: (now: string[] | null) => node.classList.toggle("nbsal-outdated", JSON.stringify(now) !== picked),

@@ -10,12 +10,14 @@ import { formatPercent, formatScore, plural } from "../format";
 import { phraseNodes } from "../headline";
 import { legend } from "../legend";
 import { largestOf, type Mark, marksOf, totals } from "../marks";
+import { minimap } from "../minimap";
 import { mount } from "../mount";
 import { outcomes } from "../outcomes";
 import { badge, pairedDots } from "../paired-dots";
 import { type Readout, readoutLine } from "../readout";
 import { saveMenu } from "../save";
 import { scoredText } from "../scored-text";
+import { search } from "../search";
 import type { CompareTraits } from "../traits";
 
 type CompareContext = Context<CompareTraits>;
@@ -43,7 +45,7 @@ export default /* @__PURE__ */ mount<CompareTraits>("compare", (context: Compare
     if (!get("_tokens").parts) answer.replaceChildren([get("text")].flat().some(Boolean) ? "" : EMPTY);
   });
   on(["_rev", "scale", "difference", ...SHADING], draw);
-  main.append(answer, ...compared.nodes, decision.node, toolRow(context, compared.editButton));
+  main.append(answer, ...compared.nodes, decision.node, toolRow(context, compared.tools));
   side.append(dots.node);
   draw();
 });
@@ -53,9 +55,12 @@ function pairOfTexts(context: CompareContext) {
   const { get, signal } = context;
   let marks: Mark[] = [];
   let laidOut: unknown[] = [];
-  let words: string[] = [];
-  let shares: number[][] = [[], []];
-  const readout = sharedReadout(() => ({ words, shares }));
+  let shares: number[][] = [[], []]; // of each mark, for A and B
+  const shareOf = (token: number) => {
+    const k = marks.findIndex(({ tokens }) => tokens.includes(token));
+    return shares.map((row) => row[k] ?? 0);
+  };
+  const readout = sharedReadout(shareOf);
   const labels = ["The text as A explains it", "The text as B explains it", "Where A and B differ"];
   const texts = labels.map((label) => scoredText(context, label, readout));
   const edit = (parts: string[]) => {
@@ -66,15 +71,20 @@ function pairOfTexts(context: CompareContext) {
   scrollTogether(pages, signal);
   for (const { node } of texts.slice(1)) openWith(node, editor.button, signal);
   const colours = legend();
+  const reveal = (k: number) => {
+    for (const text of texts) text.reveal(k);
+  };
+  const maps = pages.slice(0, 2).map(() => minimap(context, (at) => reveal(Math.round(at * (marks.length - 1)))));
   const sides = [firstSide(context), secondSide(context)].map((of, i) =>
     h(
       "div",
       { class: "nbsal-half" },
       h("div", { class: "nbsal-who" }, badge("AB"[i]), ...methodControls(of)),
-      pages[i],
+      h("div", {}, maps[i].node, pages[i]),
     ),
   );
   const difference = h("div", { class: "nbsal-difference" }, differenceLegend(), pages[2]);
+  const finder = search(context, { node: texts[0].node, reveal });
 
   const layOut = (explanation: Explanation) => {
     const level = get("level");
@@ -82,6 +92,7 @@ function pairOfTexts(context: CompareContext) {
     laidOut = [explanation.tokens, level];
     marks = marksOf(explanation.tokens, level);
     for (const text of texts) text.layOut({ marks, parts: explanation.parts, answer: explanation.answer });
+    finder.refresh();
   };
   return {
     nodes: [
@@ -89,7 +100,7 @@ function pairOfTexts(context: CompareContext) {
       difference,
       h("div", { class: "nbsal-read" }, readout.node, colours.node),
     ],
-    editButton: editor.button,
+    tools: [editor.button, finder.node],
     /** Draw both texts; return the words with the share that each has of the strongest. */
     draw(explanation: Explanation) {
       layOut(explanation);
@@ -99,7 +110,7 @@ function pairOfTexts(context: CompareContext) {
       const strongest = scores.map(largestOf);
       const largest = get("scale") === "own" ? strongest : strongest.map(() => Math.max(...strongest));
       shares = scores.map((row, i) => row.map((score) => score / (largest[i] || 1)));
-      words = marks.map(({ part, start, end }) => parts[part].slice(start, end));
+      const words = marks.map(({ part, start, end }) => parts[part].slice(start, end));
       texts[0].paint(rows[0], scale, largest[0]);
       texts[1].paint(rows[1], scale, largest[1]);
       const apart = rows[0].map((score, i) => score / (largest[0] || 1) - rows[1][i] / (largest[1] || 1));
@@ -109,7 +120,13 @@ function pairOfTexts(context: CompareContext) {
       colours.draw(1, scale, negative, "");
       const maxima = strongest.map((score, i) => `${"AB"[i]}: ${formatScore(score)}`);
       colours.node.title = `The strongest word of each: ${maxima.join(", ")}`;
-      for (const page of pages) page.classList.toggle("nbsal-scrolls", texts[0].long());
+      const long = texts[0].long();
+      for (const page of pages) page.classList.toggle("nbsal-scrolls", long);
+      for (const [i, map] of maps.entries()) {
+        map.node.hidden = !long;
+        if (long) map.draw(scores[i], largest[i], scale);
+      }
+      finder.node.hidden = !long;
       editor.refresh();
       return { marks, words, shares };
     },
@@ -117,19 +134,18 @@ function pairOfTexts(context: CompareContext) {
 }
 
 /** A readout that says what both give the word under the pointer or the selected words. */
-function sharedReadout(weights: () => { words: string[]; shares: number[][] }): Readout {
+function sharedReadout(shareOf: (token: number) => number[]): Readout {
   const readout = readoutLine();
   return {
     ...readout,
     draw(ranked, surroundings) {
       if (!ranked.length) return readout.draw(ranked, surroundings);
-      const { words, shares } = weights();
-      const ks = ranked.map(({ mark }) => mark);
-      const [first, last] = [words[ks[0]], words[ks[ks.length - 1]]];
-      const sums = shares.map((row) => ks.reduce((sum, k) => sum + row[k], 0));
+      const [first, last] = [ranked[0].text, ranked[ranked.length - 1].text];
+      const shares = ranked.map(({ token }) => shareOf(token));
+      const sums = [0, 1].map((side) => shares.reduce((sum, share) => sum + share[side], 0));
       const sides = sums.map((share, i) => `${"AB"[i]}: ${weight(share)}`).join(" \u00b7 ");
-      const several = ks.length > 1 ? `, ${plural(ks.length, "word")}` : "";
-      const name = h("b", {}, ks.length > 1 ? `${first} \u2026 ${last}` : first);
+      const several = ranked.length > 1 ? `, ${plural(ranked.length, "word")}` : "";
+      const name = h("b", {}, ranked.length > 1 ? `${first} \u2026 ${last}` : first);
       readout.node.replaceChildren(name, `${several} \u00b7 ${sides} of the strongest`);
     },
   };
@@ -157,14 +173,14 @@ function decisions(context: CompareContext) {
       joint.draw(explanation);
       separate[0].draw(explanation);
       separate[1].draw(other);
-      const one = context.get("_result").same_model === true && explanation.target === other.target;
-      joint.node.hidden = !one || !explanation.probabilities.length;
-      for (const row of rows) row.hidden = one;
+      const same = context.get("_result").same_model === true && explanation.target === other.target;
+      joint.node.hidden = !same || !explanation.probabilities.length;
+      for (const row of rows) row.hidden = same;
     },
   };
 }
 
-function toolRow(context: CompareContext, editButton: HTMLElement) {
+function toolRow(context: CompareContext, [editButton, finder]: HTMLElement[]) {
   const { ask, fail, live, signal } = context;
   const onSwap = () => ask("swap").catch((error: Error) => fail(error.message));
   const swap = h("button", { class: "nbsal-button", hidden: !live, signal, click: onSwap }, "Swap A and B");
@@ -189,6 +205,7 @@ function toolRow(context: CompareContext, editButton: HTMLElement) {
     editButton,
     swap,
     ...selectionButton(context, firstSide(context)),
+    finder,
     h("span", { class: "nbsal-grow" }),
     displayMenu(context, settings),
     saveMenu(context),
