@@ -124,6 +124,7 @@ def excerpt_html(pieces: Sequence[Sequence[Any]]) -> str:
 
 
 def list_texts(texts: Iterable[Text]) -> list[Text]:
+    """The texts as a list, which has at least one."""
     listed = list(text_list(texts))
     if not listed:
         raise InputError("The list of texts is empty. Pass at least one text.", argument="texts", value=texts)

@@ -88,10 +88,17 @@ def test_layers_shows_and_a_row_reaches_python(notebook):
 def test_compare_shows_and_either_side_is_changed(notebook):
     notebook.run_cell(5)
     both = notebook.page.get_by_role("group", name="nbsal compare")
-    expect(both.get_by_text("second: positive")).to_contain_text("gradxact")
-    both.get_by_role("group", name="second").get_by_label("method").select_option("attcat")
-    expect(both.get_by_text("second: positive")).to_contain_text("attcat")
+    notes = both.locator(".nbsal-notes")
+    expect(notes).to_contain_text("B: Gradient × input")
+    both.locator(".nbsal-method-picker > summary").nth(1).click()
+    find = both.get_by_label("Find a method").nth(1)
+    find.fill("attcat")
+    find.press("Enter")
+    expect(notes).to_contain_text("B: AttCAT")
     notebook.until("both.result.second.method", "attcat")
+    both.get_by_role("button", name="Swap A and B").click()
+    expect(notes).to_contain_text("A: AttCAT")
+    notebook.until("both.result.first.method", "attcat")
 
 
 def test_views_in_a_box_can_be_linked_by_jslink(notebook):
