@@ -86,8 +86,8 @@ class View(CheckedWidget):
 
     inputs: ClassVar[tuple[str, ...]] = ()
     accepts: ClassVar[tuple[type, ...]] = ()
-    # Guards traits, which cells, pages and workers all set; links between views need one lock for all. Blocks that cells
-    # run end with a `nullcontext`: an interrupt as a block ends strikes the innermost exit, and the lock is released.
+    # Guards traits, which cells, pages and workers all set; links between views need one lock for all. Blocks that
+    # cells run end with a `nullcontext`: an interrupt as a block ends strikes the innermost exit, and frees the lock.
     _lock: ClassVar[Condition] = jobs.SharedCondition()
 
     selection = traitlets.List(traitlets.Int()).tag(sync=True, page=True)
