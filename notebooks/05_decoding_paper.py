@@ -201,10 +201,7 @@ pandas.concat(tables, axis=1).astype(object).fillna("")
 # %%
 against = {reviews: ["Grad-CAM l0", *rival[:1], *ALLEN], news: ["Grad-CAM l0", *rival[:1], "shapley@thermostat"]}
 pandas.concat(
-    {
-        names[subject]: games[subject].paired("decoded Grad-CAM l5", others)
-        for subject, others in against.items()
-    }
+    {names[subject]: games[subject].paired("decoded Grad-CAM l5", others) for subject, others in against.items()}
 ).droplevel(1).drop(columns="first").round(3)
 
 # %% [markdown]
