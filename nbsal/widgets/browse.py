@@ -33,7 +33,7 @@ class Entry:
     number: int
     text: str
     prediction: str
-    confidence: float
+    confidence: float | None  # values and spans have none
     label: str | None
     top: str
     words: frozenset[str]
@@ -212,7 +212,7 @@ class Browse(CorpusView):
             number=number,
             text=" | ".join(row.parts),
             prediction=saliency.prediction,
-            confidence=round(float(probabilities.max()), 4) if probabilities.ndim == 1 and probabilities.size else 1.0,
+            confidence=round(float(probabilities.max()), 4) if probabilities.ndim == 1 and probabilities.size else None,
             label=self._label(number),
             top=saliency.tokens[saliency.order[0]],
             words=frozenset(words | {word.text.lower() for word in saliency.words}),
@@ -251,12 +251,17 @@ def _short_text(saliency: Saliency) -> list[list[Any]]:
 def _heading(entry: Entry) -> str:
     """A text's number, prediction, confidence and label in one line."""
     label = "" if entry.label is None else f", {'misclassified' if entry.misclassified else 'correct'}: {entry.label}"
-    return f"Text {entry.number}: {entry.prediction} ({entry.confidence:.1%}){label}"
+    confidence = f" ({_confidence(entry)})" if _confidence(entry) else ""
+    return f"Text {entry.number}: {entry.prediction}{confidence}{label}"
+
+
+def _confidence(entry: Entry) -> str:
+    return "" if entry.confidence is None else f"{entry.confidence:.1%}"
 
 
 def _row_html(entry: Entry, saliency: Saliency) -> str:
     text = f'<div style="min-width:14em">{excerpt_html(_short_text(saliency))}</div>'
     label = f"{entry.label} \N{BALLOT X}" if entry.misclassified else entry.label or ""
-    plain_cells = [entry.prediction, f"{entry.confidence:.1%}", label, entry.top]
+    plain_cells = [entry.prediction, _confidence(entry), label, entry.top]
     cells = [str(entry.number), text, *map(html.escape, plain_cells)]
     return "".join(f'<td style="padding:2px 8px;vertical-align:top">{cell}</td>' for cell in cells)

@@ -144,3 +144,11 @@ def test_a_text_is_opened_as_soon_as_it_is_explained(reviews, monkeypatch):
     monkeypatch.setattr(Browse, "summarize", lambda *args: shown.append(summarize(*args).opened) or summarize(*args))
     view = Browse(nbsal.Explainer(reviews, "gradcam"), ["A joy.", "A bore.", "A film."], opened=2).wait()
     assert shown[0] is None and view.result.opened.text == "A film."
+
+
+def test_values_have_no_confidence(load):
+    explain = nbsal.Explainer(load("bert", problem_type="regression", num_labels=3), "gradcam")
+    view = Browse(explain, texts=["A joy.", "A bore."], sort="confidence").wait(60)
+    assert [row["confidence"] for row in view._table["rows"]] == [None, None]
+    assert "100.0%" not in view.render_html() and view.to_png()
+    view.close()

@@ -79,7 +79,7 @@ function table({ get, set, live, signal }: BrowseContext) {
       number: h("button", state, String(number)),
       text: excerpt(pieces),
       prediction,
-      confidence: formatPercent(confidence),
+      confidence: confidence === null ? "" : formatPercent(confidence),
       label: wrong ? h("span", { class: "nbsal-misclassified" }, `\u2717 ${label}`) : (label ?? ""),
       top,
     };
