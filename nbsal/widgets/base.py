@@ -116,7 +116,7 @@ class View(CheckedWidget):
         self._worker = jobs.worker(View if self.subject is None else self.subject)
         self._job: jobs.Job | None = None
         self._failure: BaseException | None = None
-        self._callbacks: list[Callable[..., object]] = []
+        self._callbacks: dict[Callable[..., object], None] = {}
         super().__init__(**initial | settings)
         self.on_msg(self._on_message)
         self.observe(self._on_selection, names="selection")
@@ -213,7 +213,7 @@ class View(CheckedWidget):
 
     def on_select(self, callback: Callable[["pandas.DataFrame"], object], remove: bool = False) -> None:
         """Call `callback(self.selected())` whenever the selection changes; `remove` stops that."""
-        (self._callbacks.remove if remove else self._callbacks.append)(callback)
+        self._callbacks.pop(callback, None) if remove else self._callbacks.setdefault(callback)
 
     def selected(self) -> "pandas.DataFrame":
         """The selected tokens, one row each."""

@@ -248,15 +248,20 @@ def _short_text(saliency: Saliency) -> list[list[Any]]:
     return [[text, share, False] for text, share, _ in excerpt(saliency, tokens)]
 
 
+def _verdict(entry: Entry) -> str:
+    """The prediction and its probability, if it has one."""
+    return entry.prediction if entry.confidence is None else f"{entry.prediction} {percent(entry.confidence)}"
+
+
 def _heading(entry: Entry) -> str:
     """A text's number, prediction, confidence and label in one line."""
     label = f", \N{BALLOT X} labelled {entry.label}" if entry.misclassified else ""
-    return f"{entry.number}  {entry.prediction} {percent(entry.confidence)}{label}"
+    return f"{entry.number}  {_verdict(entry)}{label}"
 
 
 def _row_html(entry: Entry, saliency: Saliency, opened: bool) -> str:
     wrong = f'<div style="{html.SMALL}">\N{BALLOT X} labelled {html.escape(entry.label or "")}</div>'
-    verdict = f"{html.escape(html.label(entry.prediction))} {percent(entry.confidence)}"
+    verdict = html.escape(html.label(_verdict(entry)))
     text = f'<div style="min-width:14em;line-height:1.75">{excerpt_html(_short_text(saliency))}</div>'
     top = html.escape(html.label(entry.top))
     return _cells_html(str(entry.number), text, f"{verdict}{wrong if entry.misclassified else ''}", top, opened)

@@ -27,7 +27,7 @@ class Entry:
     number: int
     text: str
     prediction: str
-    confidence: float
+    confidence: float | None  # values and spans have none
     label: str | None
     top: str  # the strongest word
     words: frozenset[str]
@@ -42,7 +42,7 @@ class Entry:
             number=number,
             text=" | ".join(row.parts),
             prediction=saliency.prediction,
-            confidence=round(float(probabilities.max()), 4) if probabilities.ndim == 1 and probabilities.size else 1.0,
+            confidence=round(float(probabilities.max()), 4) if probabilities.ndim == 1 and probabilities.size else None,
             label=label,
             top=strongest_word(saliency),
             words=frozenset(words | {word.text.lower() for word in saliency.words}),

@@ -320,5 +320,5 @@ def test_an_outcome_is_chosen_as_target_by_a_click_and_released_by_another(show,
 def test_a_target_other_than_the_prediction_is_named(show, reviews):
     explain = nbsal.Explainer(reviews, SIGNED, layer=3)
     root = show(Highlight(explain, text=REAL, target=nbsal.contrast("positive", "negative")).wait())
-    expect(root.get_by_text("explained: positive - negative")).to_be_visible()
+    expect(root.get_by_text("target: positive - negative")).to_be_visible()
     expect(root.locator("[data-trait=target]")).to_have_value("positive \u2212 negative")

@@ -1,11 +1,14 @@
 """Runs that are killed and resumed."""
 
+import pytest
+
 from tests import zoo
 from tests.corpus import kills
 
 
-def test_a_run_that_is_killed_repeatedly_ends_with_the_same_files(checkpoints, tmp_path):
+@pytest.mark.parametrize("times", [4, pytest.param(50, marks=pytest.mark.nightly)])
+def test_a_run_that_is_killed_repeatedly_ends_with_the_same_files(checkpoints, tmp_path, times):
     runs = kills.Runs(zoo.save(checkpoints, "bert", "sequence"))
-    counts, same = kills.killed(runs, tmp_path, times=4)
+    counts, same = kills.killed(runs, tmp_path, times)
     assert same
     assert counts == sorted(counts) and any(0 < count < kills.ROWS // kills.SHARD for count in counts), counts

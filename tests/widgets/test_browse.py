@@ -254,3 +254,11 @@ def test_the_strongest_word_is_a_word_as_typed(view, saliencies):
         assert row["top"] == words["word"][words["score"].idxmax()]
         shares = [share for _, share, _ in row["pieces"]]
         assert max(map(abs, shares)) == pytest.approx(1, abs=1e-3) and not any(marked for *_, marked in row["pieces"])
+
+
+def test_values_have_no_confidence(load):
+    explain = nbsal.Explainer(load("bert", problem_type="regression", num_labels=3), "gradcam")
+    view = Browse(explain, texts=["A joy.", "A bore."], sort="confidence").wait(60)
+    assert [row["confidence"] for row in view._table["rows"]] == [None, None]
+    assert "100.0" not in view.render_html() and view.to_png()
+    view.close()

@@ -447,3 +447,13 @@ def test_the_traits_of_a_result_are_set_together_and_nowhere_else(view, explain)
     view.text = "A dull bore."
     view.wait()
     assert seen == ["A dull bore."] and {name: getattr(view, name) for name in published} == published
+
+
+def test_a_callback_is_called_once_and_one_that_was_never_added_can_be_removed(reviews):
+    view, rows = Highlight(nbsal.Explainer(reviews, "gradcam"), text=TEXT).wait(), []
+    view.on_select(print, remove=True)
+    view.on_select(rows.append)
+    view.on_select(rows.append)
+    view.selection = [2]
+    assert len(rows) == 1
+    view.close()

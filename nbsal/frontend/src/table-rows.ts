@@ -112,7 +112,7 @@ function drawRow(
   scale: ColourScale,
   disabled: boolean,
 ) {
-  const share = confidence === undefined ? "" : formatPercent(confidence);
+  const share = typeof confidence === "number" ? formatPercent(confidence) : "";
   const verdict = h("span", {}, h("span", { class: "nbsal-name", title: prediction }, prediction), ` ${share}`);
   const mistake = wrong && h("small", { title: `labelled ${label}` }, h("b", {}, "\u2717"), ` labelled ${label}`);
   const button = h("button", { "aria-label": `Open text ${number}`, disabled, tabindex: -1 }, String(number));

@@ -301,7 +301,8 @@ export type Column = "number" | "text" | "prediction" | "confidence" | "label" |
 export interface TableRow {
   number: number;
   prediction?: string;
-  confidence?: number;
+  /** Values and spans have none. */
+  confidence?: number | null;
   label?: string | null;
   wrong?: boolean;
   /** The strongest word. */
