@@ -14,6 +14,7 @@ from torch import Tensor
 
 from nbsal import trace
 from nbsal.errors import InputError, NbsalError, UnknownName
+from nbsal.explanation import Floats
 from nbsal.methods import catalogue
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
@@ -22,7 +23,7 @@ from nbsal.model.subject import Subject
 from nbsal.model.targets import describe_values, is_regression
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
-from nbsal.saliency import Comparison, Floats, LayerSaliency, Saliencies, Saliency
+from nbsal.saliency import Comparison, LayerSaliency, Saliencies, Saliency
 from nbsal.trace import Trace
 from nbsal.validation import Text, check_one_per_text, checked, plural, positive_number, text_list
 

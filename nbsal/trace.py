@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from nbsal.errors import ModelError, UnknownName
 from nbsal.lrp import mode
 from nbsal.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
 from nbsal.lrp.rules import DEFAULT, Rules
-from nbsal.model import architecture, batching, restore
+from nbsal.model import architecture, attention_maps, batching, restore
+from nbsal.model.attention_maps import AttentionRecorder, HeadSwitch
 from nbsal.model.subject import Subject
 from nbsal.model.targets import Decision, decide
 from nbsal.model.tokens import Encoded
@@ -154,26 +154,29 @@ def _record(
     needs_relevance = "relevance" in needs
     # Callers may be inside no_grad or inference_mode; recording needs a graph all the same.
     grad_mode = torch.enable_grad() if gradient_names or needs_relevance else torch.no_grad()
-    no_attention: list[Tensor] = []
-    attention_recorder = _record_attention(subject) if needs_attention else nullcontext(no_attention)
+    recorder = AttentionRecorder()
+    recording = attention_maps.with_mode(subject.model, recorder) if needs_attention else nullcontext()
     with batching.memory_errors(), torch.inference_mode(False), grad_mode, architecture.eval_mode(subject.model):
         with (
-            attention_recorder as attention,
+            recording,
             _relevance_forward(subject, DEFAULT) if needs_relevance else nullcontext() as relevance_mode,
         ):
             logits, layers = _run_model(subject, subject.inputs(encoded))
         if needs_relevance or needs_hidden:
             _check_layout("hidden states", [hidden.shape[:2] for hidden in layers], encoded, subject)
         if needs_attention:
-            _check_count("attention maps", len(attention), subject.depth, subject)
-            _check_layout("attention maps", [(len(maps), *maps.shape[2:]) for maps in attention], encoded, subject)
+            _check_count("attention maps", len(recorder.maps), subject.depth, subject)
+            _check_layout("attention maps", [(len(maps), *maps.shape[2:]) for maps in recorder.maps], encoded, subject)
         decisions = [
             decide(subject, row, row_logits, target)
             for row, row_logits, target in zip(encoded, _unpad(logits.detach(), encoded), requested, strict=True)
         ]
         pairs = zip(decisions, logits, strict=True)
         values = torch.stack([decision.target.value(row_logits) for decision, row_logits in pairs])
-        parts = {"hidden": {layer: layers[layer] for layer in layers_to_keep}, "attention": dict(enumerate(attention))}
+        parts = {
+            "hidden": {layer: layers[layer] for layer in layers_to_keep},
+            "attention": dict(enumerate(recorder.maps)),
+        }
         gradients = _gradients(values, {name: parts[name] for name in gradient_names})
         _check_finite(values, *(tensor for tensors in gradients.values() for tensor in tensors.values()))
     graph = None if relevance_mode is None else _relevance_graph(subject, relevance_mode, layers, logits)
@@ -193,16 +196,18 @@ def decide_without_heads(subject: Subject, encoded: Encoded, targets: Sequence[A
     >>> decision.label
     'positive'
     """
-    switch = _HeadSwitch(torch.as_tensor(off, device=subject.device))
-    with (
-        subject.lock,
-        batching.memory_errors(),
-        torch.no_grad(),
-        architecture.eval_mode(subject.model),
-        _eager_attention(subject.model),
-        switch,
-    ):
-        logits = subject.logits(subject.inputs(encoded))
+    switch = HeadSwitch(torch.as_tensor(off, device=subject.device))
+
+    def run() -> Tensor:
+        with (
+            batching.memory_errors(),
+            torch.no_grad(),
+            architecture.eval_mode(subject.model),
+            attention_maps.with_mode(subject.model, switch),
+        ):
+            return subject.logits(subject.inputs(encoded))
+
+    logits = restore.exclusively(subject.model, run)
     _check_count("attention maps", switch.block, subject.depth, subject)
     rows = zip(encoded, _unpad(logits, encoded), targets, strict=True)
     return [decide(subject, row, row_logits, target) for row, row_logits, target in rows]
@@ -261,7 +266,7 @@ def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:
 def _relevance_forward(subject: Subject, rules: Rules) -> Iterator[RelevanceMode]:
     """Run the model with eager attention, recording a graph for relevance under those rules."""
     with (
-        _eager_attention(subject.model),
+        attention_maps.eager(subject.model),
         mode.relevance_mode(subject.model, subject.blocks[0], rules) as relevance_mode,
     ):
         yield relevance_mode
@@ -342,64 +347,3 @@ def _check_layout(part: str, shapes: Sequence[Sequence[int]], encoded: Encoded, 
                 "that needs other parts of the model (see `nbsal methods`), or none, such as occlusion.",
                 part=part,
             )
-
-
-class _AttentionRecorder(restore.Mode):
-    """Records the output of every attention softmax while the stock model runs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maps: list[Tensor] = []
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
-        if not self.active or func not in _SOFTMAX_FUNCTIONS or args[0].ndim != 4:
-            return func(*args, **kwargs)
-        if args[0].dtype == torch.float64:
-            kwargs.pop("dtype", None)  # some models request float32 here, which would round float64
-        self.maps.append(func(*args, **kwargs))
-        return self.maps[-1]
-
-
-class _HeadSwitch(TorchFunctionMode):
-    """Sets the attention weights of some heads to zero, and so what their blocks' output projections read of them."""
-
-    def __init__(self, off: Tensor) -> None:
-        super().__init__()
-        self.off = off
-        self.block = 0
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if func not in _SOFTMAX_FUNCTIONS or args[0].ndim != 4:
-            return result
-        if self.block < len(self.off):
-            if result.shape[1] != self.off.shape[1]:
-                message = f"The model computes {result.shape[1]} attention maps a block, not {self.off.shape[1]}."
-                raise ModelError(message, part="attention maps")
-            result = result.masked_fill(self.off[self.block, :, None, None], 0.0)
-        self.block += 1
-        return result
-
-
-_SOFTMAX_FUNCTIONS = (torch.nn.functional.softmax, torch.softmax, Tensor.softmax)
-
-
-@contextmanager
-def _eager_attention(model: Any) -> Iterator[None]:
-    """Run the model with eager attention, and restore its own implementation afterwards."""
-    before = model.config._attn_implementation
-    with restore.Changes(model) as changes:
-        if before != "eager":
-            changes.record_undo(model.set_attn_implementation, before)
-            model.set_attn_implementation("eager")
-        yield
-
-
-@contextmanager
-def _record_attention(subject: Subject) -> Iterator[list[Tensor]]:
-    """Record the attention probabilities of every block, in order."""
-    recorder = _AttentionRecorder()
-    with _eager_attention(subject.model), restore.Changes(subject.model) as changes:
-        recorder.enter(changes)
-        yield recorder.maps

@@ -9,11 +9,13 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from nbsal.render.colours import AGAINST, FAINT, FOR, STRONGEST, colour
 from nbsal.render.headline import Phrase, percent
 
 UNREAD = "beyond what the model reads"  # the tooltip of truncated text
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 SMALL = "font-size:80%;opacity:.75"
 STRUCK = "background-color:rgba(128,128,128,.18);border:1px dashed rgba(128,128,128,.5);opacity:.65"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -187,6 +189,18 @@ def block_html(title: str, body: str, notes: Sequence[str], titled: bool = True)
         f'<div role="figure" aria-label="{escape(title)}" style="{style}">{head}{body}'
         f'<div style="{SMALL};margin-top:6px">{foot}</div></div>'
     )
+
+
+def today() -> str:
+    """The date as views print it, such as 22 Nov 2026."""
+    now = date.today()
+    return f"{now.day} {MONTHS[now.month - 1]} {now.year}"
+
+
+def snapshot_html(body: str) -> str:
+    """A picture of a view, with the date of the picture."""
+    line = f"Snapshot of {today()} \N{MIDDLE DOT} run the cell to change it"
+    return f'<div class="nbsal-snapshot" style="font-family:sans-serif">{body}<div style="{SMALL}">{line}</div></div>'
 
 
 def _rgb(hue: tuple[int, int, int]) -> str:

@@ -53,10 +53,10 @@ from nbsal.errors import Cancelled, InputError, UnknownName
 from nbsal.explainer import Explainer
 from nbsal.model.subject import Subject
 from nbsal.progress import Meter
-from nbsal.render import html
 from nbsal.validation import checked
-from nbsal.widgets import export, jobs
-from nbsal.widgets.page_messages import CheckedWidget, error_text, find_request, is_message_id
+from nbsal.widgets import jobs
+from nbsal.widgets.exported import ExportedWidget
+from nbsal.widgets.page_messages import error_text, find_request, is_message_id
 
 if TYPE_CHECKING:
     import pandas
@@ -68,7 +68,7 @@ NO_SOURCE = object()
 
 
 @checked
-class View(CheckedWidget):
+class View(ExportedWidget):
     """Base class of all views; the docstring of this module shows how to write one.
 
     `source` is what the view is bound to: an Explainer, a Subject, or a finished result of a class in `accepts`.
@@ -131,14 +131,6 @@ class View(CheckedWidget):
     def publish(self, result: Any) -> dict[str, Any]:
         """Return the traits that show a result."""
         return {}
-
-    def render_html(self) -> str:
-        """The result as HTML without scripts that passes the sanitizer of notebooks."""
-        return str(self.result.to_html())
-
-    def render_png(self) -> bytes:
-        """The result as PNG."""
-        raise InputError(f"{type(self).__name__} has no picture. Implement render_png(self) to return one as bytes.")
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
         """Return the initial traits of a view that computes with an explainer."""
@@ -219,48 +211,6 @@ class View(CheckedWidget):
         """The selected tokens, one row each."""
         return self._selected_rows(self.to_frame())
 
-    def to_frame(self) -> "pandas.DataFrame":
-        """The numbers on display as a table."""
-        self._require_result()
-        return self.result.to_frame()  # type: ignore[no-any-return]
-
-    def to_html(self, interactive: bool = False) -> str:
-        """A complete HTML page without scripts, or an `interactive` one that needs neither Python nor a network."""
-        self._require_result()
-        if interactive:
-            return export.interactive(self, self._title())
-        return html.page_html(self._title(), self.render_html())
-
-    def to_png(self) -> bytes:
-        """A picture as PNG."""
-        self._require_result()
-        return self.render_png()
-
-    def freeze(self, interactive: bool = False) -> export.Frozen:
-        """A snapshot to display as the output of a cell; it stays in the notebook file.
-
-        Without scripts it is visible wherever the notebook is; `interactive` needs a trusted notebook.
-        """
-        self._require_result()
-        content = export.iframe(self.to_html(interactive=True)) if interactive else self.render_html()
-        return export.Frozen(content, repr(self))
-
-    def handle_save(self, kind: str) -> dict[str, str]:
-        """Answer a page that wants to download an export."""
-        exports: dict[str, tuple[str, Callable[[], str | bytes]]] = {
-            "html": ("text/html", lambda: self.to_html(interactive=True)),
-            "png": ("image/png", self.to_png),
-            "csv": ("text/csv", lambda: self.to_frame().to_csv(index=False)),
-        }
-        if not isinstance(kind, str) or kind not in exports:
-            raise UnknownName("kind", kind, exports)
-        mime, write = exports[kind]
-        return {
-            "mime": mime,
-            "name": f"{type(self).__name__}.{kind}".lower(),
-            "content": export.text_or_base64(write()),
-        }
-
     def __setattr__(self, name: str, value: Any) -> None:
         if self.has_trait(name) and getattr(value, "ndim", 0):  # traitlets would ask for the truth value of an array
             message = f"{name} must be a single value, a list or a dict, not {type(value).__name__}."
@@ -311,6 +261,7 @@ class View(CheckedWidget):
             self._computed = result
             for name, value in traits.items():
                 setattr(self, name, value)
+        self._snapshots.refresh()
         self._rev += 1  # in a message of its own: some hosts report the traits of one message one by one, in any order
 
     @contextmanager
@@ -335,19 +286,23 @@ class View(CheckedWidget):
             self._failure, self.error = error, error_text(error)
             self._settle("error")
 
-    def _require_result(self) -> None:
-        """Wait for the first result; on the worker, which cannot wait, only check that there is one."""
-        if not self._worker.here and self.result is None:
-            self.wait()
-        if self.result is None:
-            raise InputError(f"{type(self).__name__} has no result yet. Call request() and wait() first.")
-
     def _check_settings(self, settings: dict[str, Any]) -> None:
         names = set(self.class_trait_names(sync=True))
         if unknown := settings.keys() - names:
             name, valid = min(unknown), sorted(name for name in names - _STATE if name[0] != "_")
             choice = f"Choose one of: {', '.join(valid)}."  # a hint would compare the value, not the name, with these
             raise UnknownName(name, settings[name], valid, f"{type(self).__name__} has no setting {name!r}.", choice)
+
+    def _require_result(self, latest: bool = False) -> None:
+        """Wait for a result; on the worker, which cannot wait, only check that there is one."""
+        if not self._worker.here and (latest or self.result is None):
+            self.wait()
+        if self.result is None:
+            raise InputError(f"{type(self).__name__} has no result yet. Call request() and wait() first.")
+
+    def _wait_briefly(self) -> None:
+        with self._lock, nullcontext():
+            self._lock.wait_for(lambda: self._job is None, DISPLAY_TIMEOUT)
 
     def _selected_rows(self, tokens: "pandas.DataFrame") -> "pandas.DataFrame":
         """The selected rows of a table with one row per token; positions beyond its end are ignored."""
@@ -383,21 +338,6 @@ class View(CheckedWidget):
             self.send({"id": message_id, "reply": answer()})
         except Exception as error:
             self.send({"id": message_id, "error": error_text(error)})
-
-    def _title(self) -> str:
-        caption = getattr(self.result, "caption", None)
-        return f"{type(self).__name__}: {caption()}" if caption else type(self).__name__
-
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        with self._lock, nullcontext():
-            self._lock.wait_for(lambda: self._job is None, DISPLAY_TIMEOUT)
-        data, metadata = super()._repr_mimebundle_() or ({}, {})
-        missing = html.block_html(repr(self), "", [self.error or self.status])
-        body = missing if self.result is None else self.render_html()
-        return data | {"text/html": body, "text/plain": repr(self)}, metadata
-
-    def __repr__(self) -> str:
-        return f"<{self._title()}>"
 
 
 _STATE = {"status", "error", "progress", "layout", "tabbable", "tooltip"}  # traits that are not settings

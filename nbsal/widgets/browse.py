@@ -250,7 +250,8 @@ def _short_text(saliency: Saliency) -> list[list[Any]]:
 
 def _verdict(entry: Entry) -> str:
     """The prediction and its probability, if it has one."""
-    return entry.prediction if entry.confidence is None else f"{entry.prediction} {percent(entry.confidence)}"
+    prediction = html.label(entry.prediction)
+    return prediction if entry.confidence is None else f"{prediction} {percent(entry.confidence)}"
 
 
 def _heading(entry: Entry) -> str:
@@ -261,7 +262,7 @@ def _heading(entry: Entry) -> str:
 
 def _row_html(entry: Entry, saliency: Saliency, opened: bool) -> str:
     wrong = f'<div style="{html.SMALL}">\N{BALLOT X} labelled {html.escape(entry.label or "")}</div>'
-    verdict = html.escape(html.label(_verdict(entry)))
+    verdict = html.escape(_verdict(entry))
     text = f'<div style="min-width:14em;line-height:1.75">{excerpt_html(_short_text(saliency))}</div>'
     top = html.escape(html.label(entry.top))
     return _cells_html(str(entry.number), text, f"{verdict}{wrong if entry.misclassified else ''}", top, opened)

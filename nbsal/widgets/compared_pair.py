@@ -9,10 +9,11 @@ import numpy as np
 
 from nbsal.errors import InputError
 from nbsal.evaluation._agreement import jaccard, kendall
+from nbsal.explanation import Floats
 from nbsal.render import html
 from nbsal.render.headline import Phrase, percent, plain
 from nbsal.render.text_lines import ScoredText
-from nbsal.saliency import Floats, Saliency
+from nbsal.saliency import Saliency
 
 if TYPE_CHECKING:
     import pandas

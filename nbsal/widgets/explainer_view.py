@@ -8,12 +8,13 @@ import traitlets
 
 from nbsal.errors import InputError, UnknownName
 from nbsal.explainer import Explainer, explain_batch
+from nbsal.explanation import Explanation
 from nbsal.methods import catalogue, labels
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model.subject import Subject
 from nbsal.model.targets import Contrast
-from nbsal.saliency import Explanation, Saliency
+from nbsal.saliency import Saliency
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.base import View
 

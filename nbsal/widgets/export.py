@@ -45,7 +45,7 @@ def interactive(view: Any, title: str) -> str:
 def state(view: Any) -> dict[str, Any]:
     """The traits of a view, for a page without Python."""
     traits = {name: value for name, value in view.get_state().items() if _is_view_trait(name)}
-    return traits | {"_live": False, "status": "ready", "error": ""}
+    return traits | {"_live": False, "status": "ready", "error": "", "_saved": html.today()}
 
 
 def literal(value: Any) -> str:

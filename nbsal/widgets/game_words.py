@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation.results import Results
+from nbsal.explanation import Floats
 from nbsal.methods.labels import label_of
 from nbsal.render.headline import Phrase, confidence, percent
-from nbsal.saliency import Floats
 from nbsal.widgets.token_games import RANDOM_NAME, TokenGames
 
 RELIABLE = 0.05  # p value below which one explainer counts as better than another

@@ -9,13 +9,14 @@ import traitlets
 
 from nbsal.errors import InputError
 from nbsal.explainer import Explainer
+from nbsal.explanation import Floats
 from nbsal.methods.base import LayerMethod
 from nbsal.methods.decoding import Decoded
 from nbsal.methods.labels import label_of
 from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import percent, plain
 from nbsal.render.text_lines import ScoredText
-from nbsal.saliency import Floats, LayerSaliency, Saliency
+from nbsal.saliency import LayerSaliency, Saliency
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.cached_view import Part, PartJob
 from nbsal.widgets.explainer_view import ShadedView, with_settings

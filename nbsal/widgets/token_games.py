@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from nbsal import trace
 from nbsal.errors import InputError
 from nbsal.evaluation._games import GAMES
+from nbsal.explanation import Floats
 from nbsal.model.masking import MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.targets import Target, decide, is_regression
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter
-from nbsal.saliency import Floats, Saliency
+from nbsal.saliency import Saliency
 
 if TYPE_CHECKING:
     import pandas

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from nbsal.explanation import Explanation, Floats
 from nbsal.model import tokenize
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
-from nbsal.saliency import Explanation, Floats
 
 LARGEST = float(np.finfo(np.float32).max)
 LIKELIEST = 12  # outcomes that are listed

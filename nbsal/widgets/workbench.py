@@ -135,8 +135,8 @@ class Workbench(HeadView, GameTraits):
             pictures.append(heads_png(self, []))
         return stack_pngs(pictures)
 
-    def _require_result(self) -> None:
-        super()._require_result()
+    def _require_result(self, latest: bool = False) -> None:
+        super()._require_result(latest)
         if self._unseen and not self._worker.here:
             self.wait()
 

@@ -67,7 +67,7 @@ def test_an_operation_without_a_rule_is_named(load):
 def test_fused_attention_is_refused_not_skipped(load, monkeypatch):
     from contextlib import nullcontext
 
-    monkeypatch.setattr(trace, "_eager_attention", lambda model: nullcontext())
+    monkeypatch.setattr(trace.attention_maps, "eager", lambda model: nullcontext())
     with pytest.raises(ModelError) as caught:
         nbsal.Explainer(load("bert"), "lrp")(axioms.TEXTS[0])
     assert "scaled_dot_product_attention" in caught.value.part

@@ -33,8 +33,8 @@ SETTABLE = {
     Heads: SHADED | MASK_LRP | SWITCHES,
     Games: SHADED | GAME,
     Workbench: SHADED | SWITCHES | GAME | {"panels": ["heads"], "_unseen": ["layers"], "scale": "shared"},
-    Browse: SHADING | {"selection": [2], "hover": 1, "sort": "top", "descending": True, "label": "positive", "wrong": True,
-             "token": "film", "page": 1, "opened": 1},
+    Browse: SHADING | {"selection": [2], "hover": 1, "sort": "top", "descending": True, "label": "positive"}
+    | {"wrong": True, "token": "film", "page": 1, "opened": 1},
     Clouds: {"selection": [2], "hover": 1, "k": 20, "unit": "token", "form": "list", "picked": ["positive", "warm"]},
 }  # fmt: skip
 

@@ -157,7 +157,7 @@ function status({ get, root, mirror, on, ask, signal, live }: Context<ViewTraits
 }
 
 function stateOf(get: Context<ViewTraits>["get"], live: boolean): [string, string] {
-  if (!live) return ["snapshot", "Snapshot \u00b7 run the cell to change it"];
+  if (!live) return ["snapshot", `Snapshot of ${get("_saved")} \u00b7 run the cell to change it`];
   const [status, progress, seconds] = [get("status"), get("progress"), get("_seconds")];
   const share = progress === null ? "" : ` ${formatPercent(progress, 0)}`;
   if (status === "computing") return [status, progress === null ? "Updating\u2026" : `Computing\u2026${share}`];

@@ -80,6 +80,8 @@ export interface ViewTraits {
   progress: number | null;
   /** Whether Python answers; false in a saved page. */
   _live: boolean;
+  /** When the page was saved, of a view without Python. */
+  _saved: string;
   /** Counts results: a view redraws when it changes. */
   _rev: number;
   _result: { notes?: string[]; settings?: string };

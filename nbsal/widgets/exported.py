@@ -1,0 +1,113 @@
+"""What every view can write: tables, pages, pictures, and the copies of it that a notebook keeps."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from IPython.display import display
+
+from nbsal.errors import InputError, UnknownName
+from nbsal.render import html
+from nbsal.widgets import export, snapshot
+from nbsal.widgets.page_messages import CheckedWidget
+from nbsal.widgets.snapshot import Snapshots
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class ExportedWidget(CheckedWidget):
+    """A widget whose `result` can be exported; a subclass computes it and says when there is one."""
+
+    status: Any
+
+    def __init__(self, **traits: Any) -> None:
+        self._snapshots = Snapshots(lambda: html.snapshot_html(self._static_html()))
+        super().__init__(**traits)
+
+    @property
+    def result(self) -> Any:
+        """The result on display, or None before the first one."""
+        raise NotImplementedError
+
+    def _require_result(self, latest: bool = False) -> None:
+        """Wait for the first result, or for the one that was requested last."""
+        raise NotImplementedError
+
+    def _wait_briefly(self) -> None:
+        """Wait for a result that comes soon, so that the static HTML of a cell contains it."""
+        raise NotImplementedError
+
+    def render_html(self) -> str:
+        """The result as HTML without scripts that passes the sanitizer of notebooks."""
+        return str(self.result.to_html())
+
+    def render_png(self) -> bytes:
+        """The result as PNG."""
+        raise InputError(f"{type(self).__name__} has no picture. Implement render_png(self) to return one as bytes.")
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """The numbers on display as a table."""
+        self._require_result()
+        return self.result.to_frame()  # type: ignore[no-any-return]
+
+    def to_html(self, interactive: bool = False) -> str:
+        """A complete HTML page without scripts, or an `interactive` one that needs neither Python nor a network."""
+        self._require_result()
+        if interactive:
+            return export.interactive(self, self._title())
+        return html.page_html(self._title(), html.snapshot_html(self.render_html()))
+
+    def to_png(self) -> bytes:
+        """A picture as PNG."""
+        self._require_result()
+        return self.render_png()
+
+    def freeze(self, interactive: bool = False) -> export.Frozen:
+        """A snapshot of the last requested result as the output of a cell; it stays in the notebook file.
+
+        It is visible wherever the notebook is; with `interactive` the page works too if the notebook is trusted.
+        """
+        self._require_result(latest=True)
+        content = html.snapshot_html(self.render_html())
+        if interactive:
+            content = snapshot.with_page(content, export.iframe(self.to_html(interactive=True)))
+        return export.Frozen(content, repr(self))
+
+    def handle_save(self, kind: str) -> dict[str, str]:
+        """Answer a page that wants to download an export."""
+        exports: dict[str, tuple[str, Callable[[], str | bytes]]] = {
+            "html": ("text/html", lambda: self.to_html(interactive=True)),
+            "png": ("image/png", self.to_png),
+            "csv": ("text/csv", lambda: self.to_frame().to_csv(index=False)),
+        }
+        if not isinstance(kind, str) or kind not in exports:
+            raise UnknownName("kind", kind, exports)
+        mime, write = exports[kind]
+        return {
+            "mime": mime,
+            "name": f"{type(self).__name__}.{kind}".lower(),
+            "content": export.text_or_base64(write()),
+        }
+
+    def _title(self) -> str:
+        caption = getattr(self.result, "caption", None)
+        return f"{type(self).__name__}: {caption()}" if caption else type(self).__name__
+
+    def _static_html(self) -> str:
+        missing = html.block_html(repr(self), "", [self.error or self.status])
+        return missing if self.result is None else self.render_html()
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        self._wait_briefly()
+        data, metadata = super()._repr_mimebundle_() or ({}, {})
+        return data | {"text/html": self._static_html(), "text/plain": repr(self)}, metadata
+
+    def _ipython_display_(self) -> None:
+        data, metadata = self._repr_mimebundle_()
+        if snapshot.hides_pictures():
+            self._snapshots.display(data)
+        else:
+            display(data, metadata, raw=True)  # type: ignore[no-untyped-call]
+
+    def __repr__(self) -> str:
+        return f"<{self._title()}>"
