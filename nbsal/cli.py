@@ -19,6 +19,7 @@ from typing import Any
 
 import nbsal
 from nbsal.errors import InputError, MissingExtra, NbsalError, WeightsError
+from nbsal.model.usage import PREDICTS_TOKENS
 from nbsal.validation import plural
 
 CORE = ("torch", "transformers", "anywidget", "ipywidgets", "matplotlib", "wordcloud", "pandas", "numpy", "captum")
@@ -198,7 +199,7 @@ def _parse_target(text: str | None, subject: nbsal.Subject) -> Any:
     if text is None or text in subject.labels:
         return text
     parts = [int(part) if part.strip().isdecimal() and part.isascii() else part for part in text.split(",")]
-    if subject.task == "next-token" and not isinstance(parts[0], int):
+    if subject.task in PREDICTS_TOKENS and not isinstance(parts[0], int):
         return text
     return tuple(parts) if len(parts) > 1 else parts[0]
 

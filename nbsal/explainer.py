@@ -18,12 +18,13 @@ from nbsal.explanation import Floats
 from nbsal.methods import catalogue
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
-from nbsal.model import batching, long_texts, restore
+from nbsal.model import architecture, batching, limits, long_texts, restore
 from nbsal.model.subject import Subject
-from nbsal.model.targets import describe_values, is_regression
+from nbsal.model.targets import describe_values, is_regression, rows_for_targets
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
 from nbsal.saliency import Comparison, LayerSaliency, Saliencies, Saliency
+from nbsal.stream import fits_whole
 from nbsal.trace import Trace
 from nbsal.validation import Text, check_one_per_text, checked, plural, positive_number, text_list
 
@@ -54,6 +55,7 @@ class Explainer:
         method = catalogue.as_method(method, **options)
         if long not in LONG:
             raise UnknownName("long", long, LONG)
+        limits.check_method(subject, method.name, method.family)
         self.subject = subject
         self.method = method.resolve(subject)
         self.long = long
@@ -84,7 +86,7 @@ class Explainer:
         >>> Explainer(nbsal.load("demo/reviews"), "gradcam").every_layer("A joy.").scores.shape
         (7, 5)
         """
-        method, encoded = self.method, self._encode_text(text)
+        method, encoded = self.method, rows_for_targets(self.subject, self._encode_text(text), [target])
         if not isinstance(method, LayerMethod | Decoded):
             message = f"{method.name} does not read a hidden layer. Choose a layer method such as gradcam."
             raise InputError(message, argument="method", value=method)
@@ -150,7 +152,7 @@ class Explainer:
             "dtype": str(method_subject.dtype).removeprefix("torch."),
             "long": self.long,
             "versions": _versions(),
-        }
+        } | architecture.precision_note(method_subject.device, method_subject.dtype)
         if isinstance(self.method, Decoded):
             provenance["lm"] = self.subject.lm_head.source
         return provenance
@@ -261,6 +263,7 @@ def explain_batch(
     `meter` counts explainers. Texts beyond the model's length that an explainer reads by windows are explained one by
     one, the rest as a batch.
     """
+    encoded = rows_for_targets(next(iter(explainers.values())).subject, encoded, targets)
     meter, share = meter or Meter(None), 1 / len(encoded)
     long = [i for i, row in enumerate(encoded) if any(explainer.windowed(row) for explainer in explainers.values())]
     short = [i for i in range(len(encoded)) if i not in long]
@@ -299,8 +302,11 @@ def _run_batch(
 ) -> dict[str, list[Saliency]]:
     results: dict[str, list[Saliency]] = {}
 
-    def explain_group(subject: Subject, names: Sequence[str]) -> None:
-        record = _record_trace(subject, [explainers[name] for name in names], encoded, targets)
+    def explain_group(subject: Subject, stream: bool, names: Sequence[str]) -> None:
+        methods = [explainers[name].method for name in names]
+        needs = frozenset[str]().union(*(method.needs for method in methods))
+        layers = set[int]().union(*(method.layers(subject.depth) for method in methods))
+        record = trace.record(subject, encoded, targets, needs, layers, stream)
         record.meter = meter
         for name in names:
             meter.check()
@@ -308,21 +314,16 @@ def _run_batch(
             meter.reach(len(results))
 
     def explain_groups() -> None:
-        groups: dict[Subject, list[str]] = {}
+        groups: dict[tuple[Subject, bool], list[str]] = {}
         for name, explainer in explainers.items():
-            groups.setdefault(explainer.method_subject, []).append(name)
-        for subject, names in groups.items():
-            restore.exclusively(subject.model, partial(explain_group, subject, names))
+            subject = explainer.method_subject
+            stream = explainer.method.by_block and not fits_whole(subject, encoded)
+            groups.setdefault((subject, stream), []).append(name)
+        for group, names in groups.items():
+            restore.exclusively(group[0].model, partial(explain_group, *group, names))
 
     restore.exclusively(next(iter(explainers.values())).subject.model, explain_groups)
     return results
-
-
-def _record_trace(subject: Subject, explainers: Sequence[Explainer], encoded: Encoded, targets: Sequence[Any]) -> Trace:
-    """One trace with everything that these explainers read."""
-    needs = frozenset[str]().union(*(explainer.method.needs for explainer in explainers))
-    layers = set[int]().union(*(explainer.method.layers(explainer.subject.depth) for explainer in explainers))
-    return trace.record(subject, encoded, targets, needs, layers)
 
 
 def _join_windows(windows: long_texts.Windows, parts: Sequence[Saliency], subject: Subject) -> Saliency:

@@ -20,10 +20,12 @@ from nbsal.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfilt
 from nbsal.lrp.rules import DEFAULT, Rules
 from nbsal.model import architecture, attention_maps, batching, restore
 from nbsal.model.attention_maps import AttentionRecorder, HeadSwitch
+from nbsal.model.layout import check_count, check_finite, check_layout, unpad
 from nbsal.model.subject import Subject
 from nbsal.model.targets import Decision, decide
 from nbsal.model.tokens import Encoded
 from nbsal.progress import Meter
+from nbsal.stream import Block, Stream, open_stream
 from nbsal.validation import checked
 
 # The parts of a model's computation that methods read.
@@ -69,6 +71,7 @@ class Trace:
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
     attention_grad: dict[int, Tensor] = field(default_factory=dict)
     relevance_graph: RelevanceGraph | None = None  # of the same forward pass, under the default rules
+    streamed: bool = False  # whether attention, its gradients and relevance are left to `blocks`
     meter: Meter = field(default_factory=lambda: Meter(None))  # progress and cancellation of long methods
     cache: dict[Any, Any] = field(default_factory=dict)  # results that methods share
 
@@ -86,12 +89,51 @@ class Trace:
         """One trace for each end if targets are spans, else this trace; for methods whose scores are not additive."""
         if self.subject.task != "span":
             return [self]
+        subject, encoded = self.subject, self.encoded
         ends = [decision.target.ends() for decision in self.decisions]
         sides = range(max(map(len, ends)))
         return [
-            record(self.subject, self.encoded, [targets[side % len(targets)] for targets in ends], needs)
+            record(subject, encoded, [targets[side % len(targets)] for targets in ends], needs, stream=self.streamed)
             for side in sides
         ]
+
+    def blocks(
+        self, *parts: str, rules: Rules = DEFAULT, attention_filter: AttentionFilter = unfiltered
+    ) -> Iterator[Block]:
+        """The values of every block by name, from the last block to the first; see `nbsal.stream.Block`.
+
+        Read a block's values before the next block is requested, which may free them.
+
+        >>> import nbsal
+        >>> subject = nbsal.load("demo/reviews")
+        >>> trace = record(subject, subject.encode("A joy."), needs={"attention"}, stream=True)
+        >>> [tuple(block["attention"].shape) for block in trace.blocks("attention")][:2]
+        [(1, 12, 5, 5), (1, 12, 5, 5)]
+        """
+        if not self.streamed:
+            yield from self._whole_blocks(parts, rules, attention_filter)
+            return
+        for block in self._stream(rules if "relevance" in parts else None).blocks(
+            self.decisions, parts, attention_filter
+        ):
+            self.meter.check()
+            yield block
+
+    def _stream(self, rules: Rules | None) -> Stream:
+        """The forward pass of the blocks under those rules; without rules, any will do."""
+        recorded: Stream | None = self.cache.get("stream")
+        if recorded is not None and rules in (None, recorded.rules):
+            return recorded
+        return self.cached(("stream", rules), lambda: open_stream(self.subject, self.encoded, rules))
+
+    def _whole_blocks(self, parts: Collection[str], rules: Rules, attention_filter: AttentionFilter) -> Iterator[Block]:
+        """The values of every block from what was recorded."""
+        values = {name: getattr(self, name) for name in parts if "relevance" not in name}
+        if "relevance" in parts:
+            maps = self.relevance_maps(rules, attention_filter)
+            values |= {"relevance": maps.hidden, "attention_relevance": maps.attention}
+        for block in reversed(range(self.subject.depth)):
+            yield {name: tensors[block] for name, tensors in values.items()}
 
     def relevance_maps(self, rules: Rules = DEFAULT, attention_filter: AttentionFilter = unfiltered) -> RelevanceMaps:
         """Relevance at every layer and in every attention map; computed once per rules and filter."""
@@ -123,10 +165,12 @@ def record(
     targets: Sequence[Any] | None = None,
     needs: Collection[str] = ("hidden", "hidden_grad"),
     keep: Collection[int] | None = None,
+    stream: bool = False,
 ) -> Trace:
     """Run the model forwards once, and backwards once if gradients are needed.
 
-    `needs` names the values to record, `keep` the hidden layers to keep (default: all).
+    `needs` names the values to record, `keep` the hidden layers to keep (default: all). With `stream`, none of them is
+    kept; `Trace.blocks` computes them block by block, in much less memory.
 
     >>> import nbsal
     >>> subject = nbsal.load("demo/reviews")
@@ -136,7 +180,22 @@ def record(
     """
     for need in set(needs) - set(NEEDS):
         raise UnknownName("needs", need, NEEDS)
+    if stream:
+        return restore.exclusively(subject.model, lambda: _record_stream(subject, encoded, targets, needs))
     return restore.exclusively(subject.model, lambda: _record(subject, encoded, targets, needs, keep))
+
+
+def _record_stream(subject: Subject, encoded: Encoded, targets: Sequence[Any] | None, needs: Collection[str]) -> Trace:
+    if not needs:  # the method runs under rules of its own
+        trace = _record(subject, encoded, targets, needs, None)
+        trace.streamed = True
+        return trace
+    stream = open_stream(subject, encoded, DEFAULT if "relevance" in needs else None)
+    logits = stream.logits.detach()
+    decisions = _decisions(subject, encoded, logits, targets)
+    trace = Trace(subject, encoded, decisions, logits, _values(decisions, logits), streamed=True)
+    trace.cache["stream"] = stream
+    return trace
 
 
 def _record(
@@ -147,7 +206,6 @@ def _record(
     keep: Collection[int] | None,
 ) -> Trace:
     layers_to_keep = range(subject.depth + 1) if keep is None else sorted(set(keep))
-    requested = list(targets) if targets is not None else [None] * len(encoded)
     gradient_names = {need.removesuffix("_grad") for need in needs if need.endswith("_grad")}
     needs_attention = any(need.startswith("attention") for need in needs)
     needs_hidden = any(need.startswith("hidden") for need in needs)
@@ -163,28 +221,36 @@ def _record(
         ):
             logits, layers = _run_model(subject, subject.inputs(encoded))
         if needs_relevance or needs_hidden:
-            _check_layout("hidden states", [hidden.shape[:2] for hidden in layers], encoded, subject)
+            check_layout("hidden states", [hidden.shape[:2] for hidden in layers], encoded, subject)
         if needs_attention:
-            _check_count("attention maps", len(recorder.maps), subject.depth, subject)
-            _check_layout("attention maps", [(len(maps), *maps.shape[2:]) for maps in recorder.maps], encoded, subject)
-        decisions = [
-            decide(subject, row, row_logits, target)
-            for row, row_logits, target in zip(encoded, _unpad(logits.detach(), encoded), requested, strict=True)
-        ]
-        pairs = zip(decisions, logits, strict=True)
-        values = torch.stack([decision.target.value(row_logits) for decision, row_logits in pairs])
+            check_count("attention maps", len(recorder.maps), subject.depth, subject)
+            check_layout("attention maps", [(len(maps), *maps.shape[2:]) for maps in recorder.maps], encoded, subject)
+        decisions = _decisions(subject, encoded, logits.detach(), targets)
+        values = _values(decisions, logits)
         parts = {
             "hidden": {layer: layers[layer] for layer in layers_to_keep},
             "attention": dict(enumerate(recorder.maps)),
         }
         gradients = _gradients(values, {name: parts[name] for name in gradient_names})
-        _check_finite(values, *(tensor for tensors in gradients.values() for tensor in tensors.values()))
+        check_finite(values, *(tensor for tensors in gradients.values() for tensor in tensors.values()))
     graph = None if relevance_mode is None else _relevance_graph(subject, relevance_mode, layers, logits)
     trace = Trace(subject, encoded, decisions, logits.detach(), values.detach(), relevance_graph=graph)
     trace.hidden = {layer: tensor.detach() for layer, tensor in parts["hidden"].items()}
     trace.attention = {block: tensor.detach() for block, tensor in parts["attention"].items()}
     trace.hidden_grad, trace.attention_grad = gradients.get("hidden", {}), gradients.get("attention", {})
     return trace
+
+
+def _decisions(subject: Subject, encoded: Encoded, logits: Tensor, targets: Sequence[Any] | None) -> list[Decision]:
+    requested = list(targets) if targets is not None else [None] * len(encoded)
+    rows = zip(encoded, unpad(logits, encoded), requested, strict=True)
+    return [decide(subject, row, row_logits, target) for row, row_logits, target in rows]
+
+
+def _values(decisions: Sequence[Decision], logits: Tensor) -> Tensor:
+    """The explained number of each text."""
+    pairs = zip(decisions, logits, strict=True)
+    return torch.stack([decision.target.value(row_logits) for decision, row_logits in pairs])
 
 
 def decide_without_heads(subject: Subject, encoded: Encoded, targets: Sequence[Any], off: ArrayLike) -> list[Decision]:
@@ -208,9 +274,8 @@ def decide_without_heads(subject: Subject, encoded: Encoded, targets: Sequence[A
             return subject.logits(subject.inputs(encoded))
 
     logits = restore.exclusively(subject.model, run)
-    _check_count("attention maps", switch.block, subject.depth, subject)
-    rows = zip(encoded, _unpad(logits, encoded), targets, strict=True)
-    return [decide(subject, row, row_logits, target) for row, row_logits, target in rows]
+    check_count("attention maps", switch.block, subject.depth, subject)
+    return _decisions(subject, encoded, logits, targets)
 
 
 def propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) -> RelevanceMaps:
@@ -224,19 +289,13 @@ def _propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) ->
         graph = trace.relevance_graph if rules == DEFAULT else None
         graph = _rerun(subject, trace.encoded, rules) if graph is None else graph
         graph.mode.attention_filter, graph.mode.attention_maps = attention_filter, {}
-        pairs = zip(trace.decisions, _unpad(graph.logits, trace.encoded), strict=True)
+        pairs = zip(trace.decisions, unpad(graph.logits, trace.encoded), strict=True)
         values = [decision.target.value(row_logits) for decision, row_logits in pairs]
         spread = trace.lengths() if rules.spread and subject.task == "span" else None
         relevance = _backward(torch.stack(values).sum(), graph.layers, spread)
     pairs_of_layers = zip(graph.layers, relevance, strict=True)
     hidden = [torch.zeros_like(layer) if arrived is None else arrived for layer, arrived in pairs_of_layers]
     return RelevanceMaps(dict(enumerate(hidden)), graph.mode.attention_maps)
-
-
-def _unpad(logits: Tensor, encoded: Encoded) -> list[Tensor]:
-    """The logits of each text, without those at padding."""
-    rows = zip(encoded, logits, strict=True)
-    return [row_logits[: len(row)] if row_logits.ndim > 1 else row_logits for row, row_logits in rows]
 
 
 def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:
@@ -276,9 +335,9 @@ def _relevance_graph(
     subject: Subject, relevance_mode: RelevanceMode, layers: Sequence[Tensor], logits: Tensor
 ) -> RelevanceGraph:
     """The graph that a forward pass under the mode recorded."""
-    _check_count("attention maps", relevance_mode.softmaxes, subject.depth, subject)
+    check_count("attention maps", relevance_mode.softmaxes, subject.depth, subject)
     proxies = [proxy for proxy in map(mode.proxy_of, layers) if proxy is not None]
-    _check_count("relevance proxies of layers", len(proxies), subject.depth + 1, subject)
+    check_count("relevance proxies of layers", len(proxies), subject.depth + 1, subject)
     logits_proxy = mode.proxy_of(logits)
     assert logits_proxy is not None, "logits depend on the last layer"
     return RelevanceGraph(relevance_mode, proxies, logits_proxy)
@@ -288,7 +347,7 @@ def _run_model(subject: Subject, inputs: dict[str, Tensor]) -> tuple[Tensor, lis
     """The logits, and the hidden states of every layer."""
     with architecture.record_layers(subject.model) as layers:
         logits = subject.logits(inputs)
-    _check_count("hidden states", len(layers), subject.depth + 1, subject)
+    check_count("hidden states", len(layers), subject.depth + 1, subject)
     return logits, layers
 
 
@@ -316,34 +375,3 @@ def _gradients(values: Tensor, parts: dict[str, dict[int, Tensor]]) -> dict[str,
     for (name, index, tensor), gradient in zip(flat, results, strict=True):
         gradients[name][index] = torch.zeros_like(tensor) if gradient is None else gradient
     return gradients
-
-
-def _check_finite(*tensors: Tensor) -> None:
-    """Refuse to rank tokens by NaN."""
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors):
-        raise ModelError(
-            "The model's output or its gradient is NaN or infinite for this text. Check the weights. If the "
-            'precision overflows, load the model with dtype="float32".',
-            part="output",
-        )
-
-
-def _check_count(part: str, count: int, expected: int, subject: Subject) -> None:
-    """Refuse a forward pass in which some blocks were not recorded, or some were recorded twice."""
-    if count != expected:
-        raise ModelError(
-            f"{type(subject.model).__name__} produced {count} {part} instead of {expected}: its forward pass does not "
-            f"run each of its {subject.depth} blocks once, or computes attention without a softmax.",
-            part=part,
-        )
-
-
-def _check_layout(part: str, shapes: Sequence[Sequence[int]], encoded: Encoded, subject: Subject) -> None:
-    """Refuse tensors that are not laid out by text and position, which would be assigned to wrong positions."""
-    for texts, *places in shapes:
-        if texts != len(encoded) or len(set(places)) > 1 or places[0] < encoded.longest:
-            raise ModelError(
-                f"The {part} of {type(subject.model).__name__} are not laid out by text and position. Use a method "
-                "that needs other parts of the model (see `nbsal methods`), or none, such as occlusion.",
-                part=part,
-            )

@@ -4,12 +4,14 @@ import sys
 import warnings
 from contextlib import suppress
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 
 import nbsal
+from nbsal import stream
 from nbsal.errors import ModelError
 from nbsal.heads import HeadMask
 from nbsal.model import restore
@@ -21,6 +23,14 @@ from tests.test_state import state
 PACKAGE = str(Path(nbsal.__file__).parent)
 MASK = HeadMask.from_array(np.eye(1, 4))
 TEXT = "A joy."
+
+
+def streamed(call):
+    """Call a function with every trace computed block by block."""
+    with mock.patch.object(stream, "LIMIT", -1):
+        return call()
+
+
 CALLS = {
     "gradcam": lambda s: nbsal.Explainer(s, "gradcam")(TEXT),
     "rollout": lambda s: nbsal.Explainer(s, "rollout")(TEXT),
@@ -34,6 +44,8 @@ CALLS = {
     "batch": lambda s: nbsal.Explainer(s, "gradcam").map(TEXTS[:2], progress=False)[1],
     "smooth": lambda s: nbsal.Explainer(s, "smooth", samples=2)(TEXT),
     "integrated": lambda s: nbsal.Explainer(s, "integrated", steps=2)(TEXT),
+    "gae streamed": lambda s: streamed(lambda: nbsal.Explainer(s, "gae")(TEXT)),
+    "lrp streamed": lambda s: streamed(lambda: nbsal.Explainer(s, "lrp")(TEXT)),
     "published": lambda s: nbsal.Explainer(s, "mask-lrp@published", mask=MASK)(TEXT),
 }
 
@@ -97,7 +109,10 @@ def check_every_line(subject, run, numbers=None):
     assert np.array_equal(run(subject).scores, truth) and everything(subject) == before
 
 
-ENTER_AND_LEAVE = ("restore", "architecture", "subject", "trace", "mode", "explainer", "batching", "version")
+ENTER_AND_LEAVE = (
+    *("restore", "architecture", "subject", "trace", "mode", "explainer", "batching", "version"),
+    *("stream", "block_calls", "double"),
+)
 
 
 def first_and_last(executed):
@@ -109,7 +124,7 @@ def first_and_last(executed):
     return sorted({number for ends in places.values() for number in ends})
 
 
-@pytest.mark.parametrize("call", ["gradcam", "rollout", "mask-lrp"])
+@pytest.mark.parametrize("call", ["gradcam", "rollout", "mask-lrp", "lrp streamed"])
 def test_an_interrupt_at_any_line(subject, call):
     check_every_line(subject, CALLS[call], first_and_last)
 
@@ -134,7 +149,7 @@ class Calls:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a generator that is closed
-@pytest.mark.parametrize("call", ["gradcam", "rollout", "mask-lrp", "occlusion"])
+@pytest.mark.parametrize("call", ["gradcam", "rollout", "mask-lrp", "occlusion", "gae streamed"])
 def test_a_second_interrupt_while_changes_are_undone(subject, call):
     """The first strikes in the model; the second at each call and return of what undoes the changes."""
     run = CALLS[call]

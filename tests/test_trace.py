@@ -82,7 +82,7 @@ def test_only_requested_layers_are_kept(load):
 
 def test_a_trace_without_attention_maps_is_refused(load, monkeypatch):
     subject = load("bert")
-    monkeypatch.setattr(trace, "_SOFTMAX_FUNCTIONS", ())
+    monkeypatch.setattr(trace.attention_maps, "SOFTMAX_FUNCTIONS", ())
     with pytest.raises(ModelError) as caught:
         trace.record(subject, subject.encode("A joy."), needs=["attention"])
     assert caught.value.part == "attention maps"

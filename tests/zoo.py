@@ -112,6 +112,8 @@ def tokenizer(kind: str) -> PreTrainedTokenizerFast:
         single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", cls), ("[SEP]", sep)]
     )
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL, strict=True))
+    types = ["token_type_ids"] if kind == "wordpiece" else []  # as BERT's tokenizer, and the other two do not
+    names["model_input_names"] = ["input_ids", *types, "attention_mask"]
     return PreTrainedTokenizerFast(tokenizer_object=result, model_max_length=64, **names)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from nbsal.corpus.manifest import Plan
 from nbsal.errors import InputError
 from nbsal.model.tokens import Row
+from nbsal.model.usage import PREDICTS_TOKENS
 from nbsal.saliency import Saliency
 
 RowResult = Mapping[str, Saliency] | str  # the explanations of a text by method, or the text of its error
@@ -132,7 +133,7 @@ def _row_columns(
 
     texts = [_text_and_pair(value) for value in values]
     probabilities = [None if s is None else s.probabilities.ravel() for s in saliencies]
-    if plan.task == "next-token":  # probabilities of the whole vocabulary would be most of the corpus
+    if plan.task in PREDICTS_TOKENS:  # probabilities of the whole vocabulary would be most of the corpus
         probabilities = [None if p is None else p.max(keepdims=True) for p in probabilities]
     return {
         "text_id": pa.array(range(first, first + len(values)), pa.int64()),

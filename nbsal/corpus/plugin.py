@@ -26,6 +26,7 @@ class ModelPlugin(WorkerPlugin):  # type: ignore[misc, unused-ignore]
             "labels": subject.labels,
             "default_layer": subject.default_layer,
             "mask": subject.mask,
+            "usage": subject.usage,
             "lm_head": head and head.to(torch.device("cpu"), subject.dtype),
         }
         self._methods = {name: (explainer.method, explainer.long) for name, explainer in task.explainers.items()}

@@ -147,7 +147,7 @@ def deletion_coalitions(row: Row, order: Sequence[int], points: Sequence[float])
 
 def log_probabilities(run: Run, logits: Tensor, label: int | None) -> Floats:
     """Log-probabilities of one class for every coalition: `label`, or the most likely class of the first coalition."""
-    multi_label = run.subject.model.config.problem_type == "multi_label_classification"
+    multi_label = run.subject.activation == "sigmoid"
     exact = logits.double()
     logs = torch.nn.functional.logsigmoid(exact) if multi_label else exact.log_softmax(-1)
     return logs[:, int(exact[0].argmax()) if label is None else label].numpy()

@@ -199,7 +199,7 @@ def at_layers(explainer: Explainer) -> dict[int, Explainer]:
 
 def check_classifier(subject: Subject) -> None:
     """Refuse a subject that does not classify whole texts."""
-    if subject.task != "sequence" or is_regression(subject):
+    if subject.task != "sequence" or is_regression(subject) or subject.usage.zero_shot is not None:
         raise InputError(
             f"{subject.name} does not classify whole texts, so there is no prediction to follow. Pass explainers of a "
             "sequence classifier with at least two labels.",

@@ -7,7 +7,7 @@ that names the function. Coverage is therefore checked on every run. The model's
 so one forward pass serves both. The mode applies to one thread; the backward pass runs outside it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ from torch.overrides import resolve_name
 from nbsal.errors import ModelError
 from nbsal.lrp import rules
 from nbsal.lrp.rules import Rules, apply
-from nbsal.model import restore
+from nbsal.model import architecture, restore
 from nbsal.model.version import tensors_version
 
 # (block, relevance that arrives at its product of attention and values)
@@ -62,16 +62,19 @@ _ADD = {T.add, torch.add, T.__add__, T.__radd__, T.add_, T.__iadd__}
 _MATMUL = {torch.matmul, T.matmul, T.__matmul__, torch.bmm, T.bmm}
 _MULTIPLY = {T.mul, torch.mul, T.__mul__, T.__rmul__, T.div, torch.div, T.__truediv__, T.true_divide}
 _SOFTMAX = {functional.softmax, torch.softmax, T.softmax}
+_SUM = {T.sum, torch.sum, T.mean, torch.mean}
 _IDENTITY = {
     functional.layer_norm, torch.layer_norm, functional.rms_norm, functional.gelu, functional.relu, functional.silu,
     torch.tanh, T.tanh, torch.relu, functional.dropout, torch.dropout, T.neg, torch.neg, T.__neg__,
+    functional.normalize,
 }  # fmt: skip
 # Functions that move or copy values, or only read properties of a tensor.
 _MOVES = frozenset(
     "view reshape transpose permute contiguous __getitem__ split squeeze unsqueeze flatten cat chunk expand to type "
     "float double clone swapaxes t unbind stack narrow index_select gather masked_fill __get__ size dim numel "
-    "is_floating_point data_ptr requires_grad_".split()
+    "is_floating_point data_ptr requires_grad_ expand_as max amax __len__".split()
 )
+_SHAPES = frozenset({"expand_as"})  # functions that read nothing but the shape of their second argument
 
 
 class RelevanceMode(restore.Mode):
@@ -94,6 +97,12 @@ class RelevanceMode(restore.Mode):
         self.softmaxes = 0  # attention softmaxes so far
         self.batch_size = 1
         self.suspended = 0  # nesting depth of modules that are treated as one operation
+        self.stores_maps = True
+
+    def start(self, hidden: Tensor) -> None:
+        """Attach the first proxy, to the hidden states that relevance propagates back to."""
+        attach_proxy(hidden, hidden.detach().requires_grad_())
+        self.batch_size = hidden.shape[0]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -104,6 +113,8 @@ class RelevanceMode(restore.Mode):
         if func in _ADD:  # an in-place sum would overwrite values that the rule of its summand has saved
             func, args = torch.add, args[:2]
         y = func(*args, **kwargs)
+        if getattr(func, "__name__", "") in _SHAPES and proxy_of(args[0]) is None:
+            return y
         proxies = [_to_proxy(value) for value in args]
         values = _detach(y)
         if func in _LINEAR:
@@ -117,6 +128,8 @@ class RelevanceMode(restore.Mode):
         elif func in _MULTIPLY:
             both = all(proxy_of(value) is not None for value in args[:2])
             attach_proxy(y, apply(rules.Multiply, *proxies, values) if both else _pass_through(y, *args[:2]))
+        elif func in _SUM:
+            attach_proxy(y, apply(rules.Sum, proxies[0], values, _axes(args, kwargs), self.rules))
         elif func in _SOFTMAX:
             taylor = self.rules.softmax == "taylor"
             attach_proxy(y, apply(rules.Softmax if taylor else rules.Identity, proxies[0], values))
@@ -144,12 +157,16 @@ class RelevanceMode(restore.Mode):
     def _addmm(self, y: Tensor, bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
         if not self.rules.transposed:
             return apply(rules.AddMM, bias, x, weight, y, self.rules, self.batch_size)
-        return apply(rules.Linear, x, weight.T, bias, y, self.rules, self._absolute(weight).T)
+        absolute = self._absolute(weight)
+        return apply(rules.Linear, x, weight.T, bias, y, self.rules, None if absolute is None else absolute.T)
 
-    def _absolute(self, weight: Tensor) -> Tensor:
-        """|W|, computed once for each weight of the model, or part of one."""
+    def _absolute(self, weight: Tensor) -> Tensor | None:
+        """|W|, computed once for each weight of the model, or part of one; None for a temporary tensor.
+
+        The address of a temporary one may be reused in the next call, and its absolute value would be used once.
+        """
         if not isinstance(weight if weight._base is None else weight._base, nn.Parameter):
-            return weight.detach().abs()  # a temporary tensor: its address may be reused in the next call
+            return None
         key = (weight.data_ptr(), weight.shape)
         if key not in self.absolute_weights:
             self.absolute_weights[key] = weight.detach().abs()
@@ -185,7 +202,8 @@ class AttentionHook:
         return self.mode.attention_filter(self.block, relevance)
 
     def store(self, attention_map: Tensor) -> None:
-        self.mode.attention_maps[self.block] = attention_map
+        if self.mode.stores_maps:
+            self.mode.attention_maps[self.block] = attention_map
 
 
 def proxy_of(value: Any) -> Tensor | None:
@@ -252,6 +270,14 @@ def _absolute_weights(model: nn.Module) -> dict[Any, Tensor]:
     return _ABSOLUTE_WEIGHTS[model][1]
 
 
+def _axes(args: Any, kwargs: dict[str, Any]) -> tuple[int, ...]:
+    """The axes of a sum: all of them, if it names none."""
+    axes = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    if axes is None:
+        return tuple(range(args[0].ndim))
+    return (axes,) if isinstance(axes, int) else tuple(axes)
+
+
 def _flatten(args: Any) -> Iterator[Any]:
     for value in args:
         if isinstance(value, list | tuple):
@@ -274,25 +300,34 @@ def relevance_mode(model: nn.Module, first_block: nn.Module, chosen: Rules) -> I
     >>> proxy_of(y).grad_fn.name()
     'LinearBackward'
     """
-    mode = RelevanceMode(chosen, _absolute_weights(model))
-    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    operations = [module for module in model.modules() if _is_single_operation(module)]
-    attach, suspend, resume = _attach_input_proxy(mode), _suspend(mode), _resume(mode)
-    with restore.Changes(model) as changes:
-        changes.record_undo(_set_requires_grad, trainable, True)
-        _set_requires_grad(trainable, False)
-        changes.record_undo(restore.remove_hooks, [first_block, *operations], attach, suspend, resume)
+    with rules_mode(model, chosen, _absolute_weights(model)) as mode, restore.Changes(model) as changes:
+        attach = _attach_input_proxy(mode)
+        changes.record_undo(restore.remove_hooks, [first_block], attach)
         first_block.register_forward_pre_hook(attach, with_kwargs=True)
+        yield mode
+
+
+@contextmanager
+def rules_mode(model: nn.Module, chosen: Rules, absolute_weights: dict[Any, Tensor]) -> Iterator[RelevanceMode]:
+    """Run a model, or a part of it, under relevance rules from a proxy on that the caller starts.
+
+    >>> layer, x = nn.Linear(2, 1), torch.ones(1, 2)
+    >>> with rules_mode(layer, rules.DEFAULT, {}) as mode:
+    ...     mode.start(x)
+    ...     y = layer(x)
+    >>> proxy_of(y).grad_fn.name()
+    'LinearBackward'
+    """
+    mode = RelevanceMode(chosen, absolute_weights)
+    operations = [module for module in model.modules() if _is_single_operation(module)]
+    suspend, resume = _suspend(mode), _resume(mode)
+    with architecture.frozen(model), restore.Changes(model) as changes:
+        changes.record_undo(restore.remove_hooks, operations, suspend, resume)
         for module in operations:
             module.register_forward_pre_hook(suspend)
             module.register_forward_hook(resume)
         mode.enter(changes)
         yield mode
-
-
-def _set_requires_grad(parameters: Iterable[nn.Parameter], requires_grad: bool) -> None:
-    for parameter in parameters:
-        parameter.requires_grad_(requires_grad)
 
 
 def _attach_input_proxy(mode: RelevanceMode) -> Callable[..., None]:
@@ -301,15 +336,16 @@ def _attach_input_proxy(mode: RelevanceMode) -> Callable[..., None]:
     def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         hidden = args[0] if args else kwargs["hidden_states"]
         if proxy_of(hidden) is None:
-            attach_proxy(hidden, hidden.detach().requires_grad_())
-            mode.batch_size = hidden.shape[0]
+            mode.start(hidden)
 
     return before
 
 
 def _is_single_operation(module: nn.Module) -> bool:
-    """True for activations and root-mean-square norms written in Python; relevance passes through them unchanged."""
-    return type(module).__module__ == "transformers.activations" or type(module).__name__.endswith("RMSNorm")
+    """True for activations and norms written in Python; relevance passes through them unchanged."""
+    kind = type(module)
+    is_norm = kind.__name__.endswith(("RMSNorm", "LayerNorm")) and not isinstance(module, nn.LayerNorm)
+    return kind.__module__ == "transformers.activations" or is_norm
 
 
 def _suspend(mode: RelevanceMode) -> Callable[..., None]:

@@ -63,6 +63,7 @@ def apply(rule: type[Function], *args: Any) -> Tensor:
     return output
 
 
+@torch.no_grad()
 def share(relevance: Tensor, total: Tensor, rules: Rules) -> Tensor:
     """relevance / total, stabilised near zero, and zero where the total is zero.
 
@@ -70,11 +71,14 @@ def share(relevance: Tensor, total: Tensor, rules: Rules) -> Tensor:
     tensor([0.5000, 0.0000])
     """
     if rules.epsilon_follows_sign:
-        denominator = total + torch.copysign(total.new_tensor(EPSILON), total)
+        denominator = torch.copysign(total.new_tensor(EPSILON), total).add_(total)
     else:
         denominator = total + EPSILON
         denominator.masked_fill_(denominator == 0, EPSILON)
-    return (relevance / denominator).masked_fill_(total == 0, 0.0)
+    # Maps of attention are large, so the result takes the place of the denominator.
+    same = relevance.shape == denominator.shape
+    result = torch.div(relevance, denominator, out=denominator) if same else relevance / denominator
+    return result.masked_fill_(total == 0, 0.0)
 
 
 def unbroadcast(tensor: Tensor, shape: torch.Size) -> Tensor:
@@ -139,6 +143,7 @@ class Linear(Function):
         elif ctx.rules.linear == "per-sign":
             result = _per_sign(relevance, x, weight, ctx.rules)
         else:
+            absolute = weight.abs() if absolute is None else absolute
             result = _positive(relevance, x, weight, absolute, y.clone() if bias is None else y - bias)
         return result, None, None, None, None, None
 
@@ -186,10 +191,10 @@ class MatMul(Function):
         a, b, y = ctx.saved_tensors
         for_map, propagated = (relevance, relevance) if ctx.hook is None else ctx.hook.filter(relevance)
         part, receivers = share(propagated, y, ctx.rules), sum(ctx.needs_input_grad[:2])
-        relevance_a = a * (part @ b.mT) / receivers
+        relevance_a = (part @ b.mT).mul_(a).div_(receivers)
         if ctx.hook is not None:
             same = for_map is propagated
-            ctx.hook.store(relevance_a if same else a * (share(for_map, y, ctx.rules) @ b.mT) / receivers)
+            ctx.hook.store(relevance_a if same else (share(for_map, y, ctx.rules) @ b.mT).mul_(a).div_(receivers))
         return relevance_a, b * (a.mT @ part) / receivers, None, None, None
 
 
@@ -233,6 +238,27 @@ class Add(Function):
         a, b = ctx.saved_tensors
         parts = summands(relevance, a, b, ctx.rules)
         return unbroadcast(parts[0], a.shape), unbroadcast(parts[1], b.shape), None, None
+
+
+class Sum(Function):
+    """A sum or mean over some axes, as heads pool positions: each summand gets its share.
+
+    >>> x = torch.tensor([[1.0, 3.0]], requires_grad=True)
+    >>> torch.autograd.grad(apply(Sum, x, x.mean(1), (1,), DEFAULT).sum(), x)[0].round(decimals=4)
+    tensor([[0.2500, 0.7500]])
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, axes: tuple[int, ...], rules: Rules) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.axes, ctx.rules = axes, rules
+        return y.detach()
+
+    @staticmethod
+    def backward(ctx: Any, relevance: Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        total = x.sum(ctx.axes, keepdim=True)
+        return x * share(relevance.reshape(total.shape), total, ctx.rules), None, None, None
 
 
 def summands(relevance: Tensor, a: Tensor, b: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
@@ -297,5 +323,6 @@ class Softmax(Function):
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
         x, y = ctx.saved_tensors
-        result = x * (relevance - y * relevance.sum(-1, keepdim=True))
-        return torch.where(y == 0, 0.0, result), None  # at masked positions x is a huge negative number
+        result = y * relevance.sum(-1, keepdim=True)
+        torch.sub(relevance, result, out=result).mul_(x)
+        return result.masked_fill_(y == 0, 0.0), None  # at masked positions x is a huge negative number

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from nbsal.errors import ModelError
-from nbsal.methods.attention import deciding_rows, normalise_rows, roll_out
+from nbsal.methods.attention import deciding_positions, normalise_rows
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
+from nbsal.model.double import in_turn
 from nbsal.model.subject import Subject
 from nbsal.trace import Trace
 
@@ -71,6 +72,8 @@ PARTS = {
 class ALTI(Method):
     """Contributions of positions to positions, rolled out; `second_norm` includes the second norm of each block."""
 
+    by_block = True
+
     second_norm: bool = False
 
     def resolve(self, subject: Subject) -> Self:
@@ -86,14 +89,15 @@ class ALTI(Method):
     @torch.no_grad()
     def scores(self, trace: Trace) -> Tensor:
         parts, subject = PARTS[trace.subject.model.config.model_type], trace.subject
-        rollouts = torch.zeros_like(trace.attention[0][:, 0])
-        for i, row in enumerate(trace.encoded):
-            n, maps = len(row), []
-            for b in range(subject.depth):
-                block = subject.blocks[b % len(subject.blocks)]  # ALBERT calls the same block repeatedly
-                maps.append(self.contributions(block, parts, trace.hidden[b][i, :n], trace.attention[b][i, :, :n, :n]))
-            rollouts[i, :n, :n] = roll_out(maps)
-        return deciding_rows(rollouts, trace)
+        rows = deciding_positions(trace).sum(1)
+        for number, values in zip(reversed(range(subject.depth)), trace.blocks("hidden", "attention"), strict=True):
+            block = subject.blocks[number % len(subject.blocks)]  # ALBERT calls the same block repeatedly
+            with in_turn(block):
+                for i, row in enumerate(trace.encoded):
+                    n = len(row)
+                    text = self.contributions(block, parts, values["hidden"][i, :n], values["attention"][i, :, :n, :n])
+                    rows[i, :n] = rows[i, :n] @ text.to(rows)
+        return rows
 
     def contributions(self, block: nn.Module, parts: Parts, x: Tensor, attention: Tensor) -> Tensor:
         """Share of each position [column] in the block's output at each position [row]; rows sum to 1."""

@@ -1,6 +1,7 @@
 """Attention methods, which read the attention maps of the model, alone or with their gradients.
 
-Where several positions decide (both ends of a span), each is explained separately and the scores are added.
+Where several positions decide (both ends of a span), each is explained separately and the scores are added. Methods
+that go through all blocks start at the last one with the rows of the deciding positions alone, not with whole matrices.
 """
 
 import warnings
@@ -39,6 +40,14 @@ def deciding_rows(maps: Tensor, trace: Trace) -> Tensor:
 
     A head that weights positions otherwise is followed by the weights of each text.
     """
+    return (deciding_positions(trace).sum(1, keepdim=True).to(maps) @ maps)[:, 0]
+
+
+def deciding_positions(trace: Trace) -> Tensor:
+    """The weight of each deciding position, [batch, decision, position]; a decision has one position.
+
+    In float32 at least: products through many blocks would round too much in half precision.
+    """
     subject, pooling = trace.subject, trace.subject.measured_pooling
     if pooling is not None and not pooling.last_layer_only:
         raise ModelError(
@@ -46,13 +55,17 @@ def deciding_rows(maps: Tensor, trace: Trace) -> Tensor:
             "relevance from the last layer would miss the rest. Use a gradient method or occlusion.",
             part="pooling",
         )
+    dtype = torch.promote_types(trace.logits.dtype, torch.float32)
     if pooling is not None and pooling.kind not in ("first", "last", "mean"):
         weights = trace.cached("position weights", lambda: position_weights(subject, trace.encoded))
-        return torch.einsum("bq,bqk->bk", weights.to(maps), maps)
-    scores = []
-    for i, (row, places) in enumerate(zip(trace.encoded, trace.decision_positions(), strict=True)):
-        scores.append(maps[i, : len(row)].mean(0) if places is None else maps[i, places].sum(0))
-    return torch.stack(scores)
+        return weights.to(dtype).diag_embed()
+    positions = [at for at in trace.decision_positions() if at is not None]
+    if not positions:
+        return _query_weights(trace)[..., 0].to(dtype).diag_embed()
+    weights = trace.logits.new_zeros(len(positions), max(map(len, positions)), trace.encoded.longest, dtype=dtype)
+    for text, at in enumerate(positions):
+        weights[text, range(len(at)), at] = 1
+    return weights
 
 
 @register(
@@ -67,8 +80,10 @@ def deciding_rows(maps: Tensor, trace: Trace) -> Tensor:
 class RawAttention(Method):
     """Attention of the deciding position in the last block, averaged over heads."""
 
+    by_block = True
+
     def scores(self, trace: Trace) -> Tensor:
-        return deciding_rows(trace.attention[trace.subject.depth - 1].mean(1), trace)
+        return deciding_rows(next(trace.blocks("attention"))["attention"].mean(1), trace)
 
 
 @register(
@@ -83,9 +98,14 @@ class RawAttention(Method):
 class Rollout(Method):
     """Attention multiplied through all blocks; the residual connection counts for half of each block."""
 
+    by_block = True
+
     def scores(self, trace: Trace) -> Tensor:
-        maps = [trace.attention[b].mean(1) for b in range(trace.subject.depth)]
-        return deciding_rows(roll_out([normalise_rows(m + identity(m)) for m in maps]), trace)
+        rows = deciding_positions(trace).sum(1, keepdim=True)
+        for block in trace.blocks("attention"):
+            attention = block["attention"].mean(1).to(rows)
+            rows = rows @ normalise_rows(attention + identity(attention))
+        return rows[:, 0]
 
 
 @register(
@@ -101,9 +121,10 @@ class AttentionCAM(Method):
     """Gradient of the target at the last block's attention, averaged over heads and queries; negatives are dropped."""
 
     per_end = True
+    by_block = True
 
     def scores(self, trace: Trace) -> Tensor:
-        gradient = trace.attention_grad[trace.subject.depth - 1]
+        gradient = next(trace.blocks("attention_grad"))["attention_grad"]
         return (gradient.mean(1) * _query_weights(trace)).sum(1).relu()
 
 
@@ -120,11 +141,12 @@ class AttentionGradCAM(Method):
     """The last block's attention, each head weighted by its mean gradient; scaled to the range from 0 to 1."""
 
     per_end = True
+    by_block = True
 
     def maps(self, trace: Trace) -> Tensor:
         """The weighted map, [batch, query, key]; evidence against the target is dropped."""
-        last = trace.subject.depth - 1
-        attention, gradient = trace.attention[last], trace.attention_grad[last]
+        last = next(trace.blocks("attention", "attention_grad"))
+        attention, gradient = last["attention"], last["attention_grad"]
         queries = _query_weights(trace)[:, None]  # padding keys have a gradient, though no attention: leave them out
         weight = (gradient * queries * queries.mT).sum((2, 3))
         return (weight[..., None, None] * attention).mean(1).relu()
@@ -155,15 +177,17 @@ class AttentionGradCAM(Method):
 class AttCAT(Method):
     """Gradient times activation at each block's input, weighted by the attention that the position receives there."""
 
+    by_block = True
+
     def layers(self, depth: int) -> set[int]:
         return set(range(depth))
 
     def scores(self, trace: Trace) -> Tensor:
-        scores = torch.zeros_like(trace.hidden[0][..., 0])
         queries = _query_weights(trace)
-        for block in range(trace.subject.depth):
-            impact = (trace.hidden[block] * trace.hidden_grad[block]).sum(-1)
-            scores += impact * (trace.attention[block].mean(1) * queries).sum(1)
+        scores = torch.zeros_like(queries[..., 0])
+        for block in trace.blocks("attention", "hidden", "hidden_grad"):
+            impact = (block["hidden"] * block["hidden_grad"]).sum(-1)
+            scores += impact * (block["attention"].mean(1) * queries).sum(1)
         return scores
 
 
@@ -180,14 +204,14 @@ class GAE(Method):
     """Attention with a positive gradient, accumulated through the blocks."""
 
     per_end = True
+    by_block = True
 
     def scores(self, trace: Trace) -> Tensor:
-        accumulated = identity(trace.attention[0]).expand_as(trace.attention[0][:, 0])
-        for block in range(trace.subject.depth):
-            evidence = (trace.attention_grad[block] * trace.attention[block]).relu().mean(1)
-            accumulated = accumulated + evidence @ accumulated
-        # The deciding position's own entry is mostly the identity that the sum starts with, so it carries no evidence.
-        return deciding_rows(accumulated * (1 - identity(accumulated)), trace)
+        rows = start = deciding_positions(trace)
+        for block in trace.blocks("attention", "attention_grad"):
+            rows = rows + rows @ (block["attention_grad"] * block["attention"]).relu_().mean(1).to(rows)
+        # The deciding position's own entry is mostly the 1 that the sum starts with, so it carries no evidence.
+        return (rows * (start == 0)).sum(1)
 
 
 def _query_weights(trace: Trace) -> Tensor:

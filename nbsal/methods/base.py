@@ -49,6 +49,7 @@ class Method(ABC):
     cost: ClassVar[Cost]
     promise: ClassVar[frozenset[str]]  # names in PROPERTIES
     per_end: ClassVar[bool] = False  # whether the two ends of a span are explained separately and the scores added
+    by_block: ClassVar[bool] = False  # whether `Trace.blocks` is all that it reads, so that long texts need less memory
 
     def subject_for(self, subject: Subject) -> Subject:
         """The subject that this method runs; methods that run the same one share a trace."""

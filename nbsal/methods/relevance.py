@@ -1,7 +1,8 @@
 """Layer-wise relevance propagation, and the methods of Chefer et al. and Song et al. that build on it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,11 +12,12 @@ from torch import Tensor
 from nbsal.errors import InputError, UnknownName
 from nbsal.lrp.mode import AttentionFilter, unfiltered
 from nbsal.lrp.rules import ATTN_LRP, DEFAULT, Rules
-from nbsal.methods.attention import deciding_rows, identity, roll_out
+from nbsal.methods.attention import deciding_positions, deciding_rows, identity
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
+from nbsal.stream import Block
 from nbsal.trace import Trace
 from nbsal.validation import whole_number
 
@@ -26,16 +28,22 @@ class RelevanceMethod(Method):
 
     rules: ClassVar[Rules] = DEFAULT
     per_end = True
+    by_block = True
 
     dtype: str = "float64"  # or "model" for the model's own precision; float32 relevance is noisy below the top blocks
 
     def resolve(self, subject: Subject) -> Self:
         if self.dtype not in ("float64", "model"):
             raise UnknownName("dtype", self.dtype, ("float64", "model"))
+        if self.dtype == "model" and subject.dtype in (torch.bfloat16, torch.float16):
+            message = (
+                f"dtype='model', but {subject.name} is in half precision, too coarse for relevance. Use 'float64'."
+            )
+            raise InputError(message, argument="dtype", value=self.dtype)
         return self
 
     def subject_for(self, subject: Subject) -> Subject:
-        return subject.double if self.dtype == "float64" else subject
+        return subject.merged.double if self.dtype == "float64" else subject.merged
 
     def attention_filter(self, trace: Trace) -> AttentionFilter:
         """How relevance is changed where attention is multiplied with the values."""
@@ -55,7 +63,8 @@ class LRP(RelevanceMethod):
     """Relevance of the embedding at each position."""
 
     def scores(self, trace: Trace) -> Tensor:
-        return trace.relevance_maps(self.rules).hidden[0].sum(-1)
+        *_, embedding = (block["relevance"].sum(-1) for block in trace.blocks("relevance", rules=self.rules))
+        return embedding
 
 
 @register(
@@ -86,8 +95,8 @@ class PartialLRP(RelevanceMethod):
     """Relevance of the last block's attention, propagated no further down."""
 
     def scores(self, trace: Trace) -> Tensor:
-        maps = trace.relevance_maps(self.rules).attention[trace.subject.depth - 1]
-        return deciding_rows(maps.relu().mean(1), trace)
+        last = next(trace.blocks("relevance", "attention_relevance", rules=self.rules))
+        return deciding_rows(last["attention_relevance"].relu().mean(1), trace)
 
 
 @register(
@@ -110,17 +119,24 @@ class TransformerAttribution(RelevanceMethod):
             raise UnknownName("start_layer", start, range(subject.depth))
         return replace(super().resolve(subject), start_layer=start)
 
+    def blocks(self, trace: Trace) -> Iterator[Block]:
+        """What the method reads of every block, from the last to the first."""
+        parts = ("attention_grad", "relevance", "attention_relevance")
+        return trace.blocks(*parts, rules=self.rules, attention_filter=self.attention_filter(trace))
+
+    def evidence(self, block: Block) -> Tensor:
+        """The evidence for the target in a block, [batch, query, key]."""
+        return (block["attention_grad"] * block["attention_relevance"]).relu_().mean(1)
+
     def maps(self, trace: Trace) -> list[Tensor]:
         """One map per block, [batch, query, key]: the identity plus the evidence for the target."""
-        relevance = trace.relevance_maps(self.rules, self.attention_filter(trace)).attention
-        maps = []
-        for block in range(trace.subject.depth):
-            evidence = (trace.attention_grad[block] * relevance[block]).relu().mean(1)
-            maps.append(evidence + identity(evidence))
-        return maps
+        return [identity(evidence := self.evidence(block)) + evidence for block in self.blocks(trace)][::-1]
 
     def scores(self, trace: Trace) -> Tensor:
-        return deciding_rows(roll_out(self.maps(trace), self.start_layer), trace)
+        rows = deciding_positions(trace).sum(1, keepdim=True)
+        for block in islice(self.blocks(trace), trace.subject.depth - self.start_layer):
+            rows = rows + rows @ self.evidence(block).to(rows)
+        return rows[:, 0]
 
 
 @dataclass(frozen=True)

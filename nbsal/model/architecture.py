@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from torch import Tensor, nn
 
 from nbsal.errors import ModelError
 from nbsal.model import restore
+from nbsal.model.black_box import BlackBox
+from nbsal.model.composite import Composite
 
 TASKS = {
     "ForSequenceClassification": "sequence",
@@ -20,7 +23,9 @@ TASKS = {
     "ForTokenClassification": "token",
     "ForCausalLM": "next-token",
     "LMHeadModel": "next-token",
+    "ForMaskedLM": "masked",
 }
+_PRECISION_ERROR = re.compile("Double|without overflow")
 _META_DEVICE = "is on the meta device, which holds no numbers. Load the whole model, without device_map or offloading."
 _UNLIMITED = 10**9  # tokens; some architectures have no maximum length
 
@@ -35,14 +40,16 @@ def read_config(source: str, argument: str) -> Any:
         raise ModelError(_unreadable(source, argument, error), part="checkpoint") from error
 
 
-def read_weights(model_class: Any, source: str, dtype: torch.dtype, argument: str) -> tuple[Any, dict[str, Any]]:
+def read_weights(
+    model_class: Any, source: str, dtype: torch.dtype, argument: str, **options: Any
+) -> tuple[Any, dict[str, Any]]:
     """Load a checkpoint; return the model and the report of transformers about missing and unexpected weights.
 
     Only safetensors are read: nothing is unpickled, and no code from the checkpoint is run.
     """
     safe = {"use_safetensors": True, "trust_remote_code": False, "output_loading_info": True}
     try:
-        model, report = model_class.from_pretrained(source, dtype=dtype, **safe)
+        model, report = model_class.from_pretrained(source, dtype=dtype, **safe, **options)
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         hint = " Weights must be safetensors: load and save them once with model.save_pretrained(folder)."
         raise ModelError(_unreadable(source, argument, error) + hint, part="checkpoint") from error
@@ -57,21 +64,23 @@ def _unreadable(source: str, argument: str, error: Exception) -> str:
 
 
 def task(model: nn.Module) -> str:
-    """The task of the model's own head: "sequence", "span", "token" or "next-token"."""
+    """The task of the model's own head: "sequence", "span", "token", "next-token" or "masked"."""
+    if isinstance(model, Composite | BlackBox):
+        return model.task
     name = type(model).__name__
     for suffix, task_name in TASKS.items():
         if name.endswith(suffix):
             return task_name
     raise ModelError(
         f"{name} has no head whose output could be explained. Pass a model for sequence classification, question "
-        f"answering, token classification or causal language modelling. To decode with a masked LM, pass it as lm=...",
+        f"answering, token classification or language modelling, or a module with a head around it.",
         part="head",
     )
 
 
 def body(model: Any) -> nn.Module:
     """The embeddings and blocks of a model, without its head."""
-    if model.config.is_encoder_decoder:
+    if model.config.is_encoder_decoder and not isinstance(model, Composite):
         name = type(model).__name__
         raise ModelError(f"{name} is an encoder-decoder. nbsal explains encoders and decoders only.", part="encoder")
     base: nn.Module = model.base_model
@@ -103,13 +112,9 @@ def record_layers(model: Any) -> Iterator[list[Tensor]]:
 
     def before_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         hidden = args[0] if args else kwargs["hidden_states"]
-        if layers and hidden.data_ptr() != layers[-1].data_ptr():
-            raise ModelError(
-                f"In {type(model).__name__} the input of a block is not the output of the block before it, so its "
-                "hidden layers are not defined.",
-                part="blocks",
-            )
-        if not layers:
+        if layers:
+            check_chain(model, layers[-1], hidden)
+        else:
             if torch.is_grad_enabled() and not hidden.requires_grad:
                 hidden.requires_grad_(True)  # with frozen weights the graph starts here
             layers.append(hidden)
@@ -119,6 +124,16 @@ def record_layers(model: Any) -> Iterator[list[Tensor]]:
 
     with _block_hooks(model, before_block, after_block):
         yield layers
+
+
+def check_chain(model: Any, output: Tensor, hidden: Tensor) -> None:
+    """Refuse a model in which a block reads something else than the output of the block before it."""
+    if hidden.data_ptr() != output.data_ptr():
+        raise ModelError(
+            f"In {type(model).__name__} the input of a block is not the output of the block before it, so its "
+            "hidden layers are not defined.",
+            part="blocks",
+        )
 
 
 @contextmanager
@@ -163,6 +178,21 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
         changes.record_undo(_set_training, training, True)
         _set_training(training, False)
         yield
+
+
+@contextmanager
+def frozen(model: nn.Module) -> Iterator[None]:
+    """Turn off the gradients of all weights, so that a forward pass keeps no graph for them."""
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    with restore.Changes(model) as changes:
+        changes.record_undo(_set_requires_grad, trainable, True)
+        _set_requires_grad(trainable, False)
+        yield
+
+
+def _set_requires_grad(parameters: Iterable[nn.Parameter], requires_grad: bool) -> None:
+    for parameter in parameters:
+        parameter.requires_grad_(requires_grad)
 
 
 def _set_training(modules: Iterable[nn.Module], training: bool) -> None:
@@ -301,9 +331,24 @@ def is_causal(model: Any) -> bool:
 
 def _run_body(model: Any, ids: Tensor) -> tuple[list[Tensor], Tensor]:
     """The hidden states and the output of a model's body; without a mask some models warn that ids may be padding."""
-    with eval_mode(model), record_layers(model) as layers:
+    with eval_mode(model), record_layers(model) as layers, precision_errors(model):
         output = body(model)(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True)
     return layers, output.last_hidden_state
+
+
+@contextmanager
+def precision_errors(model: Any) -> Iterator[None]:
+    """Say which model has parts, such as grouped experts, for which torch has no float64."""
+    try:
+        yield
+    except RuntimeError as error:
+        if _PRECISION_ERROR.search(str(error)):
+            message = (
+                f"{type(model).__name__} has parts that run in half or single precision only, and float64 was asked "
+                'for. Load it with dtype="float32", and use a method of another family than relevance.'
+            )
+            raise ModelError(message, part="dtype") from error
+        raise
 
 
 def check_weights(model: nn.Module) -> None:
@@ -311,17 +356,23 @@ def check_weights(model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if parameter.is_meta:
             raise ModelError(f"The weight {name} {_META_DEVICE}", part=name)
-        if not torch.isfinite(parameter).all():
+        # Quantised weights of other libraries are tensors of a class of their own, which may lack this operation.
+        if type(parameter.data) is torch.Tensor and not torch.isfinite(parameter).all():
             raise ModelError(f"The weight {name} contains NaN or infinity, so no explanation is possible.", part=name)
 
 
 def check_device(model: Any) -> None:
-    """Refuse the meta device, and half precision on the CPU, where gradients are too coarse to rank tokens."""
+    """Refuse the meta device."""
     if model.device.type == "meta":
         raise ModelError(f"{type(model).__name__} {_META_DEVICE}", part="device")
-    if model.device.type == "cpu" and model.dtype in (torch.float16, torch.bfloat16):
-        raise ModelError(
-            f"The model is in {str(model.dtype).removeprefix('torch.')} on the CPU, where gradients are too coarse. "
-            'Load it with dtype="float32" or convert it with model.float().',
-            part="dtype",
-        )
+
+
+def precision_note(device: torch.device, dtype: torch.dtype) -> dict[str, str]:
+    """An entry for the provenance of a model whose gradients are coarse: one in half precision on the CPU.
+
+    >>> precision_note(torch.device("cpu"), torch.float32)
+    {}
+    """
+    if device.type != "cpu" or dtype not in (torch.float16, torch.bfloat16):
+        return {}
+    return {"precision": "half precision: scores that differ little may be in another order than in float32"}

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from nbsal.errors import ModelError
 from nbsal.model import restore
+from nbsal.model.composite import transformer_of
 
 SOFTMAX_FUNCTIONS = (torch.nn.functional.softmax, torch.softmax, Tensor.softmax)
 
@@ -37,9 +38,32 @@ class AttentionRecorder(AttentionMode):
         self.maps: list[Tensor] = []
 
     def on_weights(self, weights: Tensor) -> Tensor:
+        """The weights as they are; those of a sink, a last column that is no position (gpt-oss), are not kept."""
+        size = weights.shape[-2]
+        if weights.shape[-1] != size + 1:
+            self.maps.append(weights)
+            return weights
+        self.maps.append(weights[..., :size])
+        return torch.cat([self.maps[-1], weights[..., size:]], -1)
+
+
+class LatestAttention(AttentionMode):
+    """Keeps the attention weights of the latest block, and counts the blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+        self._latest: list[Tensor] = []
+
+    def on_weights(self, weights: Tensor) -> Tensor:
         """The weights as they are."""
-        self.maps.append(weights)
+        self._latest[:] = [weights]
+        self.count += 1
         return weights
+
+    def take(self) -> Tensor:
+        """The weights of the latest block, which are kept no longer."""
+        return self._latest.pop()
 
 
 class HeadSwitch(AttentionMode):
@@ -64,11 +88,12 @@ class HeadSwitch(AttentionMode):
 @contextmanager
 def eager(model: Any) -> Iterator[None]:
     """Run the model with eager attention, and restore its own implementation afterwards."""
-    before = model.config._attn_implementation
+    transformer = transformer_of(model)
+    before = transformer.config._attn_implementation
     with restore.Changes(model) as changes:
         if before != "eager":
-            changes.record_undo(model.set_attn_implementation, before)
-            model.set_attn_implementation("eager")
+            changes.record_undo(transformer.set_attn_implementation, before)
+            transformer.set_attn_implementation("eager")
         yield
 
 

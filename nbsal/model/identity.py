@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -13,6 +14,7 @@ from transformers import PreTrainedModel
 from nbsal.model.lm_head import LMHead
 from nbsal.model.subject import Subject
 from nbsal.model.tokenize import special_ids
+from nbsal.model.usage import PLAIN
 
 CHECKSUM = "blake2b:"  # begins every checksum, to tell them from settings
 # Entries of a configuration that say where a model is from, what it returns or how it generates, not what it computes.
@@ -40,7 +42,7 @@ def model_identity(subject: Subject) -> dict[str, Any]:
         model, state = subject.model, subject.model.state_dict()
         return {
             "config": _relevant_settings(model.config.to_dict()),
-            "tokenizer": _tokenizer_identity(subject),
+            "tokenizer": _tokenizer_identity(subject) | _usage_identity(subject),
             "modules": _modules_checksum(model),
             "buffers": _tensors_checksum({n: b for n, b in _fixed_buffers(model).items() if n not in state}),
             "weights": _tensors_checksum(state),
@@ -92,9 +94,16 @@ def _tokenizer_identity(subject: Subject) -> dict[str, Any]:
         "model_max_length": tokenizer.model_max_length,
         "truncation_side": tokenizer.truncation_side,
         "split_special_tokens": getattr(tokenizer, "split_special_tokens", False),
+        "token_types": "token_type_ids" in tokenizer.model_input_names,
         "special_ids": sorted(special_ids(tokenizer)),
         "pad_id": subject.text_encoder.pad_id,
     } | {name: checksum([json.dumps(part, default=str).encode()]) for name, part in parts.items()}
+
+
+def _usage_identity(subject: Subject) -> dict[str, Any]:
+    """How a library around the model uses it, where there is one."""
+    settings: dict[str, Any] = json.loads(json.dumps(asdict(subject.usage)))
+    return {} if subject.usage == PLAIN else {"usage": settings}
 
 
 def _modules_checksum(model: nn.Module) -> str:

@@ -3,9 +3,11 @@
 from typing import Any
 
 from nbsal.errors import InputError, ModelError
+from nbsal.model.black_box import BlackBox
+from nbsal.model.composite import Composite, transformer_of
 
 
-def check_kind(model: Any) -> None:
+def check_kind(model: Any, encoder_decoder: bool = False) -> None:
     """Refuse what is no transformers model, models of other things than text, and encoder-decoders.
 
     >>> import transformers
@@ -15,6 +17,10 @@ def check_kind(model: Any) -> None:
     """
     from transformers import PreTrainedModel
 
+    if isinstance(model, BlackBox):
+        return
+    encoder_decoder |= isinstance(model, Composite)  # which says how to read it
+    model = transformer_of(model)
     name = type(model).__name__
     if not isinstance(model, PreTrainedModel):
         message = f"model must be a transformers model, not {model!r:.60}. Load names and folders with nbsal.load."
@@ -27,12 +33,13 @@ def check_kind(model: Any) -> None:
     ):  # Perceiver reads "inputs"
         message = f"{name} reads {model.main_input_name}, not tokens. nbsal explains models of text."
         raise ModelError(message, part="input")
-    if others and model.main_input_name == "input_ids":
+    text_config = type(model.config).__name__.endswith("TextConfig")  # Gemma3 declares the images of its larger kin
+    if others and model.main_input_name == "input_ids" and not text_config:
         message = (
             f"{name} reads {' and '.join(sorted(others))} beside text. Pass its text model with a head of its own."
         )
         raise ModelError(message, part="input")
-    if model.config.is_encoder_decoder:
+    if model.config.is_encoder_decoder and not encoder_decoder:
         message = (
             f"{name} is an encoder-decoder. nbsal explains encoders and decoders with a head, such as BERT or GPT-2."
         )

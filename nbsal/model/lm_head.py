@@ -5,14 +5,16 @@ of positions by vocabulary is never in memory.
 """
 
 import copy
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nbsal.errors import LanguageHeadError
+from nbsal.errors import LanguageHeadError, NbsalError
 from nbsal.model import architecture
+from nbsal.model.lm_listening import PLAIN, Ending, listen
 from nbsal.model.version import model_version, tensors_version
 
 CHUNK = 4096  # vocabulary entries per chunk
@@ -50,6 +52,7 @@ class LMHead:
     weight: Tensor
     bias: Tensor | None
     source: str
+    ending: Ending = PLAIN
 
     @property
     def vocab_size(self) -> int:
@@ -60,7 +63,7 @@ class LMHead:
         """A copy of the head on another device or in another precision."""
         transform = copy.deepcopy(self.transform).to(device=device, dtype=dtype)
         bias = None if self.bias is None else self.bias.detach().to(device, dtype)
-        return LMHead(transform, self.weight.detach().to(device, dtype), bias, self.source)
+        return LMHead(transform, self.weight.detach().to(device, dtype), bias, self.source, self.ending)
 
     @property
     def weights_version(self) -> tuple[Any, ...]:
@@ -78,7 +81,7 @@ class LMHead:
     def logits(self, features: Tensor, columns: Tensor) -> Tensor:
         """Logits [rows, columns] of the given token ids only."""
         bias = None if self.bias is None else self.bias[columns]
-        return nn.functional.linear(features, self.weight[columns], bias)
+        return self.ending(nn.functional.linear(features, self.weight[columns], bias))
 
     @torch.no_grad()
     def log_normaliser(self, features: Tensor, coarse: bool = False) -> Tensor:
@@ -92,7 +95,7 @@ class LMHead:
             for start in range(0, len(features), ROWS):
                 rows = slice(start, start + ROWS)
                 logits = (features[rows].to(dtype) @ weight).to(features.dtype)
-                part = (logits if bias is None else logits.add_(bias)).logsumexp(-1)
+                part = self.ending(logits if bias is None else logits.add_(bias)).logsumexp(-1)
                 total[rows] = torch.logaddexp(total[rows], part)
         return total
 
@@ -107,12 +110,22 @@ def from_model(lm: Any, source: str) -> LMHead:
     decoder = lm.get_output_embeddings()
     if decoder is None or not _predicts_tokens(lm):
         raise LanguageHeadError(f"{source} ({type(lm).__name__}) has no LM head. {HINT}", part="lm_head")
-    try:
+    errors = (AttributeError, TypeError, ValueError, RuntimeError, KeyError, IndexError, NbsalError)
+    with suppress(*errors):
         return _separate(lm, decoder, source)
-    except (AttributeError, TypeError, ValueError, RuntimeError, KeyError) as error:
+    try:
+        return _observed(lm, decoder, source)
+    except errors as error:
         raise LanguageHeadError(
             f"nbsal cannot run the LM head of {type(lm).__name__} separately from the model: {error}.", part="lm_head"
         ) from error
+
+
+def _observed(lm: Any, decoder: Any, source: str) -> LMHead:
+    """The head as one forward pass runs it."""
+    modules, ending = listen(lm, decoder)
+    transform = nn.Sequential(*(copy.deepcopy(module, architecture.shared_tensors(lm)) for module in modules)).eval()
+    return LMHead(transform, decoder.weight, getattr(decoder, "bias", None), source, ending)
 
 
 def _separate(lm: Any, decoder: Any, source: str) -> LMHead:

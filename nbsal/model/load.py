@@ -9,10 +9,13 @@ from typing import Any
 import torch
 
 from nbsal.errors import InputError, LanguageHeadError, ModelError, UnknownName
-from nbsal.model import architecture, checkpoint, lm_head, tokenize
+from nbsal.model import architecture, checkpoint, limits, lm_head, tokenize
+from nbsal.model.composite import Read
 from nbsal.model.kinds import check_kind
 from nbsal.model.lm_head import LMHead
 from nbsal.model.subject import Subject
+from nbsal.model.wrappers import folders, open_model
+from nbsal.model.wrappers.opened import Request
 
 _DTYPES = ("float32", "float64", "bfloat16", "float16")
 
@@ -25,20 +28,27 @@ def load(
     labels: Sequence[str] | Mapping[int, str] | None = None,
     device: Any = None,
     dtype: str = "float32",
+    transformer: str | None = None,
+    read: Read | None = None,
+    similar_to: str | None = None,
 ) -> Subject:
     """Load a model and its tokenizer as a subject, which explainers take.
 
     `model` is one of:
     - the name of an embedded model ("demo/reviews", "demo/news", "demo/nli", "demo/answers");
-    - the folder of a saved checkpoint, as a string or a `Path`;
+    - the folder of a saved checkpoint, of an adapter or of sentence-transformers, as a string or a `Path`;
     - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
-    - a `transformers.PreTrainedModel` in memory, which is used as it is.
+    - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
+    - a model of peft, sentence-transformers or setfit, or a pipeline of transformers.
 
     `tokenizer` is a transformers tokenizer, a folder or a hub id; the default is the tokenizer saved with the model.
     `lm` is the pretrained checkpoint (hub id, folder or model) whose LM head decodes hidden layers; "tied" decodes with
     the model's own input embeddings. Models with an LM head of their own need none. `labels` are names for the classes,
     as a list or a dict from class number to name. `device` and `dtype` say where and in which precision ("float32",
-    "float64", "bfloat16", "float16") to load weights; a model in memory is never moved or converted.
+    "float64", "bfloat16", "float16") to load weights; a model in memory is never moved or converted. `transformer` is
+    the path of the transformer that reads the text, in a module that holds several; `read` is a function of the module
+    and its inputs (a dict) that returns logits, where calling the module does not. `similar_to` is the text whose
+    similarity to others an embedding model explains.
 
     >>> import nbsal
     >>> nbsal.load("demo/news").labels
@@ -47,6 +57,8 @@ def load(
     import transformers
 
     source = {"model": model, "tokenizer": tokenizer, "lm": lm, "labels": labels, "device": device, "dtype": dtype}
+    source |= {"transformer": transformer, "read": read, "similar_to": similar_to}
+    request = Request(transformer, read, similar_to, labels)
     name, layer, default_tokenizer, mask = None, None, None, None
     passed_tokenizer = _check_tokenizer(tokenizer)
     if isinstance(model, str) and model.startswith("demo/"):
@@ -57,16 +69,21 @@ def load(
         lm, mask = samples.build_lm() if lm is None else lm, samples.mask(name)
     elif isinstance(model, str | Path):
         name = str(model)
-        model = _load_checkpoint(name, _parse_dtype(dtype))
-        default_tokenizer = _default_tokenizer(name, passed_tokenizer)
-    elif not isinstance(model, transformers.PreTrainedModel):
-        message = f"model must be a name, a folder or a transformers model, not {type(model).__name__}."
-        raise InputError(message, argument="model", value=model)
-    elif Path(model.config.name_or_path or "?").is_dir():
+        model = folders.load_folder(name, _parse_dtype(dtype)) or folders.load_checkpoint(name, _parse_dtype(dtype))
+        if isinstance(model, transformers.PreTrainedModel) or hasattr(model, "peft_config"):
+            default_tokenizer = _default_tokenizer(name, passed_tokenizer)
+    elif Path(getattr(getattr(model, "config", None), "name_or_path", None) or "?").is_dir():
         default_tokenizer = _default_tokenizer(model.config.name_or_path, passed_tokenizer)
+    opened = open_model(model, request)
+    if opened is None:
+        message = f"model must be a name, a folder, a model or a pipeline, not {type(model).__name__}."
+        raise InputError(message, argument="model", value=model)
+    model, default_tokenizer = opened.model, opened.tokenizer or default_tokenizer
+    labels = opened.labels if labels is None else labels
     check_kind(model)
     model = _move_to_device(model, device, in_memory=name is None)
     architecture.check_device(model)
+    limits.check_quantization(model)
     architecture.check_weights(model)
     tokenize.check_tokenizer(model, passed_tokenizer, default_tokenizer)
     tokenizer = passed_tokenizer or default_tokenizer
@@ -75,7 +92,16 @@ def load(
         raise ModelError(message, part="tokenizer")
     head = _load_lm_head(model, tokenizer, lm)
     with checkpoint.readable(name or type(model).__name__, "model"):
-        subject = Subject(model, tokenizer, name=name, labels=labels, lm_head=head, default_layer=layer, mask=mask)
+        subject = Subject(
+            model,
+            tokenizer,
+            name=name,
+            labels=labels,
+            lm_head=head,
+            default_layer=layer,
+            mask=mask,
+            usage=opened.usage,
+        )
     if len(set(subject.labels)) < len(subject.labels):
         message = f"The configuration gives several classes the same name: {subject.labels!r:.80}. Pass labels=[...]."
         raise ModelError(message, part="id2label")
@@ -87,23 +113,6 @@ def _parse_dtype(name: str) -> torch.dtype:
     if plain not in _DTYPES:
         raise UnknownName("dtype", name, _DTYPES)
     return getattr(torch, plain)  # type: ignore[no-any-return]
-
-
-def _load_checkpoint(source: str, dtype: torch.dtype) -> Any:
-    with checkpoint.readable(source, "model"):
-        checkpoint.check(source, "model")
-        config = architecture.read_config(source, "model")
-        checkpoint.check_hub_config(source)
-        model_class = checkpoint.model_class(config, source)
-        checkpoint.check_size(model_class, config, source)
-        model, report = architecture.read_weights(model_class, source, dtype, "model")
-        checkpoint.check_unused(model, report["unexpected_keys"], source)
-    if report["missing_keys"]:
-        missing = sorted(report["missing_keys"])
-        names = ", ".join(missing[:3])
-        message = f"{source} lacks weights ({names}), which would be random. Pass a checkpoint with a trained head."
-        raise ModelError(message, part=missing[0])
-    return model
 
 
 def _check_tokenizer(tokenizer: Any) -> Any:
@@ -159,7 +168,7 @@ def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
     if isinstance(lm, str) and lm == "tied":
         return lm_head.tied(model)
     if lm is None:
-        return lm_head.from_model(model, "its own LM head") if architecture.task(model) == "next-token" else None
+        return None  # a model that predicts tokens decodes with its own, which is built at first use
     from transformers import PreTrainedModel
 
     if not isinstance(lm, str | Path | PreTrainedModel):

@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nbsal.errors import InputError, LanguageHeadError, ModelError
-from nbsal.model import architecture, lm_head, restore
+from nbsal.model import adapters, architecture, copies, lm_head, restore
+from nbsal.model.black_box import BlackBox, BlackBoxEncoder
+from nbsal.model.composite import transformer_of
+from nbsal.model.double import double_model
 from nbsal.model.kinds import check_kind, class_names
 from nbsal.model.lm_head import LMHead
 from nbsal.model.pooling import Pooling, probe
 from nbsal.model.tokenize import TextEncoder
 from nbsal.model.tokens import Encoded
+from nbsal.model.usage import PLAIN, PREDICTS_TOKENS, Usage
 from nbsal.model.version import model_version
 from nbsal.validation import Text, checked
 
@@ -40,22 +44,26 @@ class Subject:
         lm_head: LMHead | None = None,
         default_layer: int | None = None,
         mask: Any = None,
+        usage: Usage = PLAIN,
     ) -> None:
         check_kind(model)
         self.model = model
+        self.usage = usage
         self.tokenizer = tokenizer
-        self.name = name or model.config.name_or_path or type(model).__name__
+        self.name = name or model.config.name_or_path or type(transformer_of(model)).__name__
         self.task = architecture.task(model)
         _check_config(model)
         self.blocks = architecture.blocks(model)
-        self.labels = self._config_labels() if labels is None else _check_labels(labels, model)
+        self.labels = self._config_labels() if labels is None else _check_labels(labels, self._outputs)
         self.default_layer = round(0.6 * self.depth) if default_layer is None else default_layer
         self.causal = architecture.is_causal(model)
         self.mask = mask  # the default HeadMask of Mask-LRP
         self._lm_head = lm_head
         self._positions_from_zero = False  # pass position ids that start at 0
+        self._computes_in_float64 = False  # though most of its weights are those of the original
         self._float64_copy: tuple[Any, Subject] | None = None  # the version of the model it was made from, and the copy
         self._published: tuple[Any, Subject] | None = None
+        self._merged: tuple[Any, Subject] | None = None
         self._source: tuple[Any, Callable[[], Subject]] | None = None  # what was loaded, and how to load it again
 
     @property
@@ -64,14 +72,29 @@ class Subject:
         return restore.state(self.model).lock
 
     @property
+    def transformer(self) -> Any:
+        """The transformers model: the model itself, or what another library's model has inside."""
+        return transformer_of(self.model)
+
+    @property
+    def activation(self) -> str:
+        """What turns the logits of a sequence head into probabilities: "softmax", "sigmoid" or "none"."""
+        if self.usage.activation is not None:
+            return self.usage.activation
+        kind = self.model.config.problem_type
+        if kind == "regression" or len(self.labels) == 1:
+            return "none"
+        return "sigmoid" if kind == "multi_label_classification" else "softmax"
+
+    @property
     def depth(self) -> int:
         """The number of blocks; layer 0 is the embedding output, layer `depth` the last block's output."""
         return int(self.model.config.num_hidden_layers)
 
     @property
     def heads(self) -> int:
-        """The number of attention heads of a block."""
-        return int(self.model.config.num_attention_heads)
+        """The number of attention heads of a block; 0 without attention (Mamba)."""
+        return int(getattr(self.model.config, "num_attention_heads", 0))
 
     @property
     def width(self) -> int:
@@ -85,13 +108,15 @@ class Subject:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The precision of the model's weights."""
-        return self.model.dtype  # type: ignore[no-any-return]
+        """The precision that the model computes in: that of its weights, except in a float64 copy."""
+        return torch.float64 if self._computes_in_float64 else self.model.dtype
 
     @cached_property
-    def text_encoder(self) -> TextEncoder:
+    def text_encoder(self) -> TextEncoder | BlackBoxEncoder:
         """The encoder of texts and token ids."""
-        return TextEncoder(self.model, self.tokenizer, self.name, self.task)
+        if isinstance(self.model, BlackBox):
+            return BlackBoxEncoder(self.model)
+        return TextEncoder(self.model, self.tokenizer, self.name, self.task, self.usage)
 
     @property
     def max_length(self) -> int:
@@ -101,13 +126,30 @@ class Subject:
     @property
     def lm_head(self) -> LMHead:
         """The pretrained LM head; LanguageHeadError says how to get one."""
-        head = self._lm_head
+        head = self._lm_head or self._own_lm_head
         if head is None:
             message = f"{self.name} has no LM head to decode its layers with. {lm_head.HINT}"
             raise LanguageHeadError(message, part="lm_head")
         if (head.weight.device, head.weight.dtype) != (self.device, self.dtype):  # the model was moved
-            head = self._lm_head = head.to(self.device, self.dtype)
+            head = head.to(self.device, self.dtype)
+            if self._lm_head is not None:
+                self._lm_head = head
         return head
+
+    @cached_property
+    def _own_lm_head(self) -> LMHead | None:
+        """The LM head of the model itself, built at first use."""
+        if self.task not in PREDICTS_TOKENS:
+            return None
+        return lm_head.from_model(self.transformer, OWN_HEAD)
+
+    @cached_property
+    def decodes(self) -> bool:
+        """True if there is an LM head to decode layers with."""
+        try:
+            return self.lm_head is not None
+        except LanguageHeadError:
+            return False
 
     @property
     def version(self) -> tuple[Any, ...]:
@@ -121,6 +163,17 @@ class Subject:
             return self
         self._float64_copy = restore.exclusively(self.model, lambda: self._renewed(self._float64_copy, _to_float64))
         return self._float64_copy[1]
+
+    @property
+    def merged(self) -> "Subject":
+        """This subject with its adapters merged into a copy of the weights; itself where there is nothing to merge.
+
+        Relevance needs it: unmerged, its rules would divide relevance between a weight and its adapter.
+        """
+        if adapters.is_settled(self.model):
+            return self
+        self._merged = restore.exclusively(self.model, lambda: self._renewed(self._merged, _to_merged))
+        return self._merged[1]
 
     @property
     def as_published(self) -> "Subject":
@@ -147,13 +200,13 @@ class Subject:
         result = copy.copy(self)
         result.model = model
         result.blocks = architecture.blocks(model)
-        for measured in ("text_encoder", "measured_pooling"):
-            vars(result).pop(measured, None)
+        for built in ("text_encoder", "_own_lm_head"):
+            vars(result).pop(built, None)
         return result
 
     def __copy__(self) -> "Subject":
         result = object.__new__(type(self))
-        vars(result).update(vars(self), _float64_copy=None, _published=None)
+        vars(result).update(vars(self), _float64_copy=None, _published=None, _merged=None)
         return result
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Subject":
@@ -235,7 +288,8 @@ class Subject:
         options = {"return_dict": True, "output_hidden_states": False, "output_attentions": False}
         if self.causal:
             options["use_cache"] = False
-        output = self.model(**inputs, **options)
+        with architecture.precision_errors(self.model):
+            output = self.model(**inputs, **options)
         if self.task == "span":
             return torch.stack((output.start_logits, output.end_logits), -1)
         return output.logits  # type: ignore[no-any-return]
@@ -249,17 +303,30 @@ class Subject:
         return [None] * len(encoded)
 
     def __repr__(self) -> str:
-        lm = self._lm_head.source if self._lm_head else None
+        own = OWN_HEAD if self.task in PREDICTS_TOKENS else None
+        lm = self._lm_head.source if self._lm_head else own
         return (
             f"Subject({self.name!r}, task={self.task!r}, depth={self.depth}, heads={self.heads}, "
             f"labels={self.labels[:8]}, lm={lm!r})"
         )
 
+    @property
+    def _outputs(self) -> int:
+        """The number of labels."""
+        if self.usage.zero_shot is not None:
+            return len(self.usage.zero_shot.labels)
+        return int(getattr(self.model, "outputs", self.model.config.num_labels))
+
     def _config_labels(self) -> list[str]:
         if self.task == "span":
             return ["start", "end"]
-        if self.task == "next-token":
+        if self.task in PREDICTS_TOKENS:
             return []
+        if isinstance(self.model, BlackBox) or getattr(self.model, "outputs", None) not in (
+            None,
+            self.model.config.num_labels,
+        ):
+            return [f"LABEL_{i}" for i in range(self.model.outputs)]
         return class_names(self.model.config)
 
 
@@ -274,9 +341,8 @@ def _check_config(model: Any) -> None:
         )
 
 
-def _check_labels(labels: Sequence[str] | Mapping[int, str], model: Any) -> list[str]:
+def _check_labels(labels: Sequence[str] | Mapping[int, str], size: int) -> list[str]:
     """The labels as a list, one different name for each class of the model."""
-    size = model.config.num_labels
     invalid = set(labels) != set(range(size)) if isinstance(labels, Mapping) else isinstance(labels, str | bytes)
     if invalid or not isinstance(labels, Iterable):
         message = f"labels must be a list of names, or a dict with the keys 0 to {size - 1}, not {labels!r:.60}."
@@ -288,6 +354,7 @@ def _check_labels(labels: Sequence[str] | Mapping[int, str], model: Any) -> list
     return names
 
 
+OWN_HEAD = "its own LM head"  # the source of the LM head of a model that predicts tokens
 _LOADED = {
     "model",
     "blocks",
@@ -295,19 +362,19 @@ _LOADED = {
     "text_encoder",
     "measured_pooling",
     "_lm_head",
+    "_own_lm_head",
 }  # attributes that `load` makes anew
 
 
 def _to_float64(subject: Subject) -> Subject:
-    """A copy in float64, on the CPU if the device has no float64 (MPS); its weights need no gradients."""
-    device = torch.device("cpu") if subject.device.type == "mps" else subject.device
-
-    def convert(tensor: Tensor) -> Tensor:
-        copied = tensor.detach().to(device, torch.float64 if tensor.is_floating_point() else tensor.dtype, copy=True)
-        return nn.Parameter(copied, requires_grad=False) if isinstance(tensor, nn.Parameter) else copied
-
     with torch.inference_mode(False):
-        return subject.with_model(architecture.copy_model(subject.model, convert))
+        result = subject.with_model(double_model(subject.model))
+    result._computes_in_float64 = True
+    return result
+
+
+def _to_merged(subject: Subject) -> Subject:
+    return subject.with_model(copies.merged(subject.model))
 
 
 def _to_published(subject: Subject) -> Subject:

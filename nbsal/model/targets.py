@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from nbsal.errors import InputError, ModelError, UnknownName
+from nbsal.model import architecture, restore
 from nbsal.model.tokenize import token_name
-from nbsal.model.tokens import Row
+from nbsal.model.tokens import Encoded, Row
+from nbsal.validation import Text
 
 if TYPE_CHECKING:
     from nbsal.model.subject import Subject
@@ -63,21 +65,22 @@ class Decision:
 def decide(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Decision:
     """The model's prediction and the requested target; by default the target is the prediction."""
     resolve = _TASKS[subject.task]
-    if subject.task in ("sequence", "token") and logits.shape[-1] != len(subject.labels):
+    if (
+        subject.task in ("sequence", "token")
+        and not subject.usage.zero_shot
+        and logits.shape[-1] != len(subject.labels)
+    ):
         message = (
             f"{subject.name} has {logits.shape[-1]} outputs, but its configuration names {len(subject.labels)} labels."
         )
         raise ModelError(message, part="labels")
-    label, probabilities, target = resolve(subject, row, logits, None)
-    if isinstance(requested, Target):
-        target = requested
-    elif requested is not None:
+    target, reported = requested, None
+    if requested is not None and not isinstance(requested, Target):
         target = _resolve_target(subject, row, logits, requested)
-        if subject.task in ("token", "next-token"):
-            # With a target at some position, the reported prediction is the one at that position.
-            position = target.terms[0][0][0]
-            label, probabilities, _ = resolve(subject, row, logits, (position, None))
-    return Decision(label, probabilities, target)
+        if subject.task in POSITIONAL:  # the prediction that is reported is the one at the target's position
+            reported = (target.terms[0][0][0], None)
+    label, probabilities, default = resolve(subject, row, logits, reported)
+    return Decision(label, probabilities, default if target is None else target)
 
 
 def _resolve_target(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Target:
@@ -89,18 +92,67 @@ def _resolve_target(subject: "Subject", row: Row, logits: Tensor, requested: Any
     return _TASKS[subject.task](subject, row, logits, requested)[2]
 
 
+POSITIONAL = ("token", "next-token", "masked")  # tasks with one output a position
 Resolved = tuple[str, Tensor, Target]  # the predicted label, its probabilities, the target
 
 
+def rows_for_targets(subject: "Subject", encoded: Encoded, targets: Sequence[Any]) -> Encoded:
+    """The texts with the hypotheses of their targets, for zero-shot labels; other texts as they are.
+
+    >>> import nbsal
+    >>> subject = nbsal.load("demo/reviews")
+    >>> encoded = subject.encode("A joy.")
+    >>> rows_for_targets(subject, encoded, [None]) is encoded
+    True
+    """
+    choice = subject.usage.zero_shot
+    if choice is None:
+        return encoded
+    pairs: list[Text] = []
+    for row, target in zip(encoded, targets, strict=True):
+        text = row.parts[0]
+        if isinstance(target, Contrast):
+            message = "Zero-shot labels are read in passes of their own. Explain each label by itself."
+            raise InputError(message, argument="target", value=target)
+        if target is None:
+            label = int(choice.probabilities(_pair_logits(subject, text)).argmax())
+        else:
+            label = label_index(target, subject.labels, "target")
+        pairs.append((text, choice.hypothesis(label)))
+    return subject.encode(pairs)
+
+
+def _pair_logits(subject: "Subject", text: str) -> Tensor:
+    """The logits of a text with the hypothesis of each label, [label, output]."""
+
+    def run() -> Tensor:
+        with torch.no_grad(), architecture.eval_mode(subject.model):
+            encoded = subject.encode(subject.usage.zero_shot.pairs(text))
+            alone = [encoded[i : i + 1] for i in range(len(encoded))] if subject.unbatchable else [encoded]
+            return torch.cat([subject.logits(subject.inputs(part)) for part in alone])
+
+    return restore.exclusively(subject.model, run)
+
+
+def _resolve_zero_shot(subject: "Subject", row: Row, logits: Tensor) -> Resolved:
+    """The best label, the probabilities of all, and the label whose hypothesis is in this row as the target."""
+    choice = subject.usage.zero_shot
+    probabilities = choice.probabilities(_pair_logits(subject, row.parts[0]))
+    label = subject.labels[choice.label(row.parts)]
+    target = Target(label, choice.terms(logits.shape[-1]))
+    return subject.labels[int(probabilities.argmax())], probabilities, target
+
+
 def _resolve_class(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
+    if subject.usage.zero_shot is not None:
+        return _resolve_zero_shot(subject, row, logits)
     regression = is_regression(subject)
     best = int(logits.abs().argmax() if regression else logits.argmax())
     index = best if requested is None else label_index(requested, subject.labels, "target")
     target = Target(subject.labels[index], (((index,), 1.0),))
     if regression:
         return describe_values(subject.labels, logits.tolist()), logits.new_empty(0), target
-    multi_label = subject.model.config.problem_type == "multi_label_classification"
-    return subject.labels[best], logits.sigmoid() if multi_label else logits.softmax(-1), target
+    return subject.labels[best], logits.sigmoid() if subject.activation == "sigmoid" else logits.softmax(-1), target
 
 
 def is_regression(subject: "Subject") -> bool:
@@ -108,8 +160,7 @@ def is_regression(subject: "Subject") -> bool:
 
     By default the output with the largest absolute value is explained.
     """
-    regression = subject.model.config.problem_type == "regression"
-    return subject.task == "sequence" and (regression or len(subject.labels) == 1)
+    return subject.task == "sequence" and subject.activation == "none"
 
 
 def describe_values(labels: Sequence[str], values: Sequence[float]) -> str:
@@ -169,17 +220,41 @@ def _resolve_token(subject: "Subject", row: Row, logits: Tensor, requested: Any)
 
 
 def _resolve_next_token(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
-    if isinstance(requested, tuple):
-        position, token = _check_pair(requested, "a token, or (position, token)")
-    else:
-        position, token = row.last, requested
-    position = _check_position(position, row)
-    predicted = int(logits[position].argmax())
-    index = predicted if token is None else _token_id(subject, token, logits.shape[-1])
-    name = token_name(subject.tokenizer, index)
-    label = name if position == row.last else f"{name} after {row.tokens[position]} [{position}]"
-    target = Target(label, (((position, index), 1.0),))
-    return token_name(subject.tokenizer, predicted), logits[position].softmax(-1), target
+    position, token = _position_and_token(requested, lambda: row.last, row)
+    place = "" if position == row.last else f" after {row.tokens[position]} [{position}]"
+    return _resolve_vocabulary(subject, logits[position], position, token, place)
+
+
+def _resolve_masked(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
+    position, token = _position_and_token(requested, lambda: _mask_position(subject, row), row)
+    return _resolve_vocabulary(subject, logits[position], position, token, f" at {row.tokens[position]} [{position}]")
+
+
+def _position_and_token(requested: Any, default: Callable[[], int], row: Row) -> tuple[int, Any]:
+    if not isinstance(requested, tuple):
+        return default(), requested
+    position, token = _check_pair(requested, "a token, or (position, token)")
+    return _check_position(position, row), token
+
+
+def _resolve_vocabulary(subject: "Subject", logits: Tensor, position: int, token: Any, place: str) -> Resolved:
+    """A token of the vocabulary, from its logits at a position; `place` says in words where that is."""
+    predicted = int(logits.argmax())
+    index = predicted if token is None else _token_id(subject, token, len(logits))
+    target = Target(token_name(subject.tokenizer, index) + place, (((position, index), 1.0),))
+    return token_name(subject.tokenizer, predicted), logits.softmax(-1), target
+
+
+def _mask_position(subject: "Subject", row: Row) -> int:
+    """The position of the only mask token of a text."""
+    mask = getattr(subject.tokenizer, "mask_token_id", None)
+    places = [i for i, token in enumerate(row.ids) if token == mask]
+    if len(places) != 1:
+        name = getattr(subject.tokenizer, "mask_token", None) or "mask token"
+        problem = f"There is no {name} in this text" if not places else f"This text has {len(places)} {name}"
+        message = f"{problem}. Put one where a token is to be predicted, or pass target=(position, token)."
+        raise InputError(message, argument="target", value=None)
+    return places[0]
 
 
 _TASKS: dict[str, Callable[["Subject", Row, Tensor, Any], Resolved]] = {
@@ -187,6 +262,7 @@ _TASKS: dict[str, Callable[["Subject", Row, Tensor, Any], Resolved]] = {
     "span": _resolve_span,
     "token": _resolve_token,
     "next-token": _resolve_next_token,
+    "masked": _resolve_masked,
 }
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nbsal.errors import InputError, ModelError
 from nbsal.model import architecture
 from nbsal.model.tokens import Encoded, Row, Span, strip_span
+from nbsal.model.usage import PLAIN, Usage
 from nbsal.validation import Text, check_texts
 
 # Truncation is state of a fast tokenizer, and several subjects may share one.
@@ -31,12 +32,15 @@ if hasattr(os, "register_at_fork"):
 class TextEncoder:
     """A model's tokenizer together with the limits of the model: its length, its vocabulary, its padding id."""
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, task: str) -> None:
+    def __init__(self, model: Any, tokenizer: Any, name: str, task: str, usage: Usage = PLAIN) -> None:
         self.config = model.config
         self.tokenizer = tokenizer
         self.name = name
         self.task = task
-        self.max_length = architecture.max_length(model, tokenizer)
+        self.prompt = usage.prompt
+        self.zero_shot = usage.zero_shot
+        limit = architecture.max_length(model, tokenizer)
+        self.max_length = limit if usage.longest is None else min(limit, usage.longest)
 
     @property
     def pad_id(self) -> int:
@@ -52,11 +56,14 @@ class TextEncoder:
     def encode_whole(self, text: Text) -> tuple[Row, int, int]:
         """A text as one row of any length, and the number of special tokens the tokenizer put before and after it."""
         self._check_tokenizer()
-        output = _tokenize(self.tokenizer, (text,) if isinstance(text, str) else text)
+        output = _tokenize(self.tokenizer, self._with_prompt(text))
         added = output["special_tokens_mask"]
         before = added.index(0) if 0 in added else len(added)
         after = added[::-1].index(0) if 0 in added else 0
-        return _text_row(self.tokenizer, text, output, 0), before, after
+        row = _text_row(self.tokenizer, text, output, 0, self.prompt)
+        while self.prompt and before < len(row) and row.special[before]:
+            before += 1
+        return row, before, after
 
     def encode_ids(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> Encoded:
         """Encode token ids that were made elsewhere; their text is put together from the tokens."""
@@ -81,14 +88,22 @@ class TextEncoder:
 
     def _encode_one(self, text: Text) -> Row:
         """A text as one row, truncated to the model's length."""
-        parts = (text,) if isinstance(text, str) else text
-        # Of a question and its context only the context may be truncated.
+        if self.zero_shot is not None and isinstance(text, str):
+            text = (text, self.zero_shot.hypothesis(0))  # that of another label where the target is another
+        parts = self._with_prompt(text)
+        # Of a question and its context only the context may be truncated, and never a hypothesis.
         truncation = "only_second" if self.task == "span" and len(parts) == 2 else "longest_first"
+        truncation = truncation if self.zero_shot is None else "only_first"
         whole = output = _tokenize(self.tokenizer, parts)
         if len(whole["input_ids"]) > self.max_length:
             output = _tokenize(self.tokenizer, parts, truncation=truncation, max_length=self.max_length)
         dropped = len(whole["input_ids"]) - len(output["input_ids"])
-        return _require_content(_text_row(self.tokenizer, text, output, dropped))
+        return _require_content(_text_row(self.tokenizer, text, output, dropped, self.prompt))
+
+    def _with_prompt(self, text: Text) -> tuple[str, ...]:
+        """The parts of a text as the model reads them."""
+        first, *rest = (text,) if isinstance(text, str) else text
+        return self.prompt + first, *rest
 
     def _check_tokenizer(self) -> None:
         if self.tokenizer is None:
@@ -136,28 +151,39 @@ def _require_content(row: Row) -> Row:
 
 
 def _tokenize(tokenizer: Any, parts: Sequence[str], **truncation: Any) -> dict[str, Any]:
-    outputs = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "return_token_type_ids": True}
+    # A tokenizer may make token types that it does not pass to its model, which then reads type 0 everywhere.
+    types = "token_type_ids" in tokenizer.model_input_names
+    outputs = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "return_token_type_ids": types}
     with _TOKENIZER_LOCK:
         try:
             encoding = tokenizer(*parts, verbose=False, **outputs, **truncation)
         except Exception as error:  # the tokenizers library raises plain Exceptions
             message = f"The tokenizer cannot read this text: {error}."
             raise InputError(message, argument="text", value=parts) from error
-    return dict(encoding) | {"sequence_ids": encoding.sequence_ids(0)}
+    no_types = {"token_type_ids": [0] * len(encoding["input_ids"])}
+    return no_types | dict(encoding) | {"sequence_ids": encoding.sequence_ids(0)}
 
 
-def _text_row(tokenizer: Any, text: Text, output: dict[str, Any], dropped: int) -> Row:
-    parts = (text,) if isinstance(text, str) else text
+def _text_row(tokenizer: Any, text: Text, output: dict[str, Any], dropped: int, prompt: str = "") -> Row:
+    """A row of what the tokenizer gave; the tokens of a prompt before the text are special."""
+    first, *rest = (text,) if isinstance(text, str) else text
+    parts, shifts = (prompt + first, *rest), (len(prompt), *[0] * len(rest))
     ids, structure = output["input_ids"], special_ids(tokenizer)
     segments = [part or 0 for part in output["sequence_ids"]]
-    offsets = [strip_span(parts[s], *span) for s, span in zip(segments, output["offset_mapping"], strict=True)]
+    spans = [strip_span(parts[s], *span) for s, span in zip(segments, output["offset_mapping"], strict=True)]
+    moved = [(start - shifts[s], end - shifts[s]) for s, (start, end) in zip(segments, spans, strict=True)]
+    offsets = [(max(0, start), max(0, end)) for start, end in moved]
+    added = [
+        bool(mark) or end <= 0 < shifts[s]
+        for mark, s, (_, end) in zip(output["special_tokens_mask"], segments, moved, strict=True)
+    ]
     return Row(
         text=text,
         ids=tuple(ids),
         tokens=tuple(tokenizer.convert_ids_to_tokens(ids)),
         offsets=tuple(offsets),
         segments=tuple(segments),
-        special=tuple(bool(m) or i in structure for i, m in zip(ids, output["special_tokens_mask"], strict=True)),
+        special=tuple(mark or i in structure for i, mark in zip(ids, added, strict=True)),
         types=tuple(output["token_type_ids"]),
         mask=(1,) * len(ids),
         dropped=dropped,

@@ -18,7 +18,7 @@ Span = tuple[int, int]
 # A word is a run of letters, digits, combining marks and inner apostrophes; or an ideograph; or a single visible symbol
 # (a grapheme cluster, such as an emoji with its modifiers).
 _LETTER = r"(?!\p{Han})[\p{L}\p{N}_]\p{M}*"
-_WORD = regex.compile(rf"\p{{Han}}\p{{M}}*|(?:{_LETTER})+(?:['’](?:{_LETTER})+)*|(?!\s)\X")
+WORD = regex.compile(rf"\p{{Han}}\p{{M}}*|(?:{_LETTER})+(?:['’](?:{_LETTER})+)*|(?!\s)\X")
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def strip_span(text: str, start: int, end: int) -> Span:
 def _words(row: Row, segment: int) -> Iterator[Word]:
     """The words of one text of the row, each with the tokens that begin in it or in the space before it."""
     text = row.parts[segment]
-    spans = [match.span() for match in _WORD.finditer(text)]
+    spans = [match.span() for match in WORD.finditer(text)]
     tokens_of_word: dict[int, list[int]] = {}
     word = 0
     for i in row.content:

@@ -20,6 +20,7 @@ from nbsal.model import restore
 SAMPLE = 64  # numbers of a large weight
 LARGE = 1000  # entries; a container of more is an object like any other
 DEPTH = 4  # how deep containers and settings may be nested
+_PLAIN = frozenset({Tensor, nn.Parameter})  # quantised weights of other libraries may lack the operations of a sample
 _CONTAINERS = frozenset({dict, OrderedDict, list, tuple, set})
 _VALUES = frozenset({type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size})
 
@@ -104,7 +105,7 @@ class _Walk:
             for tensor in tensors:
                 self._objects.append(tensor)
                 self._values.append((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version))
-                if not tensor.is_meta:
+                if not tensor.is_meta and (type(tensor) in _PLAIN or type(tensor.data) is Tensor):
                     samples.setdefault((tensor.device, tensor.dtype), []).append(_sample(tensor))
             # As bytes, since NaN equals nothing.
             self._version.numbers = [

@@ -143,7 +143,7 @@ class View(ExportedWidget):
     def as_explainer(self, source: Any) -> Explainer:
         """The explainer of the view; a Subject is explained by decoding if it has an LM head, else by gradcam."""
         if isinstance(source, Subject):
-            return Explainer(source, "gradcam" if source._lm_head is None else "decoded-gradcam")
+            return Explainer(source, "decoded-gradcam" if source.decodes else "gradcam")
         if not isinstance(source, Explainer):
             kinds = ["an Explainer", "a Subject", *(f"a {kind.__name__}" for kind in self.accepts)]
             choice = f"{', '.join(kinds[:-1])} or {kinds[-1]}"

@@ -180,7 +180,7 @@ def view_choices(explainer: Explainer, layer_methods_only: bool = False) -> dict
 
 def method_choice(method: Method, subject: Subject) -> dict[str, Any]:
     """A method as the page lists it."""
-    decodes, has_head = isinstance(method, Decoded), subject._lm_head is not None
+    decodes, has_head = isinstance(method, Decoded), subject.decodes
     label = labels.describe(method, has_head)
     return {
         "name": method.name,

@@ -36,8 +36,6 @@ OTHERS = [
     ("ViTForImageClassification", ("ViTConfig", SIZES | IMAGES), "input"),
     ("WhisperForConditionalGeneration", ("WhisperConfig", WHISPER), "input"),
     ("T5ForConditionalGeneration", ("T5Config", T5), "encoder"),
-    ("T5ForSequenceClassification", ("T5Config", T5), "encoder"),
-    ("BartForSequenceClassification", ("BartConfig", SEQUENCES | {"max_position_embeddings": 20}), "encoder"),
     ("T5EncoderModel", ("T5Config", T5), "head"),
     ("BertModel", ("BertConfig", SIZES), "head"),
     ("BertForMultipleChoice", ("BertConfig", SIZES), "head"),

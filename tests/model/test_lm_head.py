@@ -71,29 +71,69 @@ def test_checkpoints_without_an_lm_head_are_refused(tmp_path):
     assert caught.value.part == "lm_head"
 
 
-def test_a_head_that_does_not_run_separately_is_refused():
-    sizes = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "state_size": 4}
-    lm = transformers.MambaForCausalLM(transformers.MambaConfig(**sizes)).eval()
-    with pytest.raises(LanguageHeadError, match="MambaForCausalLM") as caught:
-        lm_head.from_model(lm, "its own LM head")
-    assert caught.value.__cause__ is not None
+SIZES = {
+    "vocab_size": 60, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3,
+}  # fmt: skip
+GROUPED = SIZES | {"num_key_value_heads": 2}
+OPT = {
+    "vocab_size": 60, "hidden_size": 32, "ffn_dim": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "max_position_embeddings": 64, "pad_token_id": 0,
+}  # fmt: skip
+STATE_SPACE = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4}
+OBSERVED = {  # heads that cap or scale their logits, that come after a second projection, or that need attention caches
+    "Gemma2": ("Gemma2Config", GROUPED | {"head_dim": 8, "final_logit_softcapping": 0.1}),
+    "Gemma3": ("Gemma3TextConfig", GROUPED | {"head_dim": 8}),
+    "Mixtral": ("MixtralConfig", GROUPED | {"num_local_experts": 4}),
+    "Qwen2Moe": (
+        "Qwen2MoeConfig",
+        GROUPED | {"num_experts": 4, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16},
+    ),
+    "Qwen3Moe": (
+        "Qwen3MoeConfig",
+        GROUPED | {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "head_dim": 8},
+    ),
+    "Olmoe": ("OlmoeConfig", GROUPED | {"num_experts": 4, "num_experts_per_tok": 2}),
+    "OPT": ("OPTConfig", OPT | {"word_embed_proj_dim": 32}),
+    "OPT with a projection": ("OPTConfig", OPT | {"word_embed_proj_dim": 8}),
+    "GptOss": ("GptOssConfig", GROUPED | {"head_dim": 8, "num_local_experts": 4, "rope_scaling": None}),
+    "Mamba": ("MambaConfig", STATE_SPACE),
+    "Mamba2": ("Mamba2Config", STATE_SPACE | {"num_heads": 8, "head_dim": 8, "n_groups": 1, "chunk_size": 8}),
+    "Granite": ("GraniteConfig", GROUPED | {"logits_scaling": 3.0}),
+    "Cohere": ("CohereConfig", GROUPED),
+    "BioGpt": ("BioGptConfig", SIZES | {"max_position_embeddings": 64}),
+    "Bloom": ("BloomConfig", {"vocab_size": 60, "hidden_size": 32, "n_layer": 2, "n_head": 4}),
+}
 
 
-def test_a_head_that_caps_its_logits_is_refused():
-    config = transformers.Gemma2Config(
-        vocab_size=60,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        final_logit_softcapping=0.1,
-        pad_token_id=0,
-    )
+@pytest.mark.parametrize("kind", OBSERVED)
+def test_the_head_of_other_causal_models(kind):
+    """The LM head equals the model's logits at the last layer, scale and cap included, and is built at first use."""
+    name, settings = OBSERVED[kind]
     torch.manual_seed(0)
-    with pytest.raises(LanguageHeadError, match="Gemma2ForCausalLM"):
-        lm_head.from_model(transformers.Gemma2ForCausalLM(config).eval(), "its own LM head")
+    model = getattr(transformers, f"{kind.split()[0]}ForCausalLM")(getattr(transformers, name)(**settings)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)  # otherwise the logits hardly depend on the text
+    subject = nbsal.load(model)
+    assert "_own_lm_head" not in vars(subject) and not any(module._forward_hooks for module in model.modules())
+    encoded = subject.encode_ids([[5, 9, 12, 33, 7, 8]])
+    trace = nbsal.trace.record(subject, encoded, needs={"hidden"})
+    head = subject.lm_head
+    ours = head.logits(head.features(trace.hidden[subject.depth][0]), torch.arange(head.vocab_size))
+    assert axioms.relative(ours, trace.logits[0]) < 1e-5
+    hidden = trace.hidden[subject.depth][0]
+    truth = trace.logits[0].softmax(-1)
+    assert axioms.relative(head.probabilities(hidden, torch.arange(head.vocab_size)), truth) < 1e-5
+    assert not any(module._forward_hooks for module in model.modules())
+    assert nbsal.Explainer(subject, "decoded-gradcam").ids([5, 9, 12, 33]).scores.shape == (4,)
+
+
+def test_a_head_that_reads_something_else_is_refused():
+    config = transformers.XLNetConfig(vocab_size=60, d_model=32, n_layer=2, n_head=4, d_inner=48)
+    with pytest.raises(LanguageHeadError, match="XLNetLMHeadModel") as caught:
+        lm_head.from_model(transformers.XLNetLMHeadModel(config).eval(), "its own LM head")
+    assert caught.value.__cause__ is not None
 
 
 MODELS = [

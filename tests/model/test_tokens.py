@@ -132,7 +132,7 @@ def test_byte_level_offsets_exclude_the_leading_space(load):
     ],
 )
 def test_words(text, words):
-    assert [m.group() for m in tokens._WORD.finditer(text)] == words
+    assert [m.group() for m in tokens.WORD.finditer(text)] == words
 
 
 def test_the_words_of_a_text_have_all_its_tokens(load):

@@ -40,6 +40,8 @@ GRADIENT = Cost(2, backwards=1, relevance=1)
 class AsPublished(Method):
     """A method that runs models the way the program of the Mask-LRP authors did."""
 
+    by_block = False
+
     def subject_for(self, subject: Subject) -> Subject:
         return super().subject_for(subject).as_published
 
@@ -182,6 +184,7 @@ class CheferLRP(LRP):
     """Relevance under the older rules of Chefer et al., with the score of the first position set to 0."""
 
     rules = CHEFER_RULES
+    by_block = False
 
     def scores(self, trace: Trace) -> Tensor:
         return first_zeroed(super().scores(trace))
@@ -218,6 +221,7 @@ class CheferPartialLRP(PartialLRP):
     """Relevance under the older rules of Chefer et al., with the score of the first position set to 0."""
 
     rules = CHEFER_RULES
+    by_block = False
 
     def scores(self, trace: Trace) -> Tensor:
         return first_zeroed(super().scores(trace))
@@ -256,6 +260,7 @@ class CheferTransformerAttribution(TransformerAttribution):
     """Rollout of normalised rows, with the first position's score replaced by the smallest one."""
 
     rules = PUBLISHED
+    by_block = False
 
     def scores(self, trace: Trace) -> Tensor:
         scores = deciding_rows(roll_out([normalise_rows(m) for m in self.maps(trace)], self.start_layer), trace)

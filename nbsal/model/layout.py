@@ -1,0 +1,53 @@
+"""Checks that what a forward pass records is finite, complete, and laid out by text and position."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from nbsal.errors import ModelError
+from nbsal.model.tokens import Encoded
+
+if TYPE_CHECKING:
+    from nbsal.model.subject import Subject
+
+
+def unpad(logits: Tensor, encoded: Encoded) -> list[Tensor]:
+    """The logits of each text, without those at padding."""
+    rows = zip(encoded, logits, strict=True)
+    return [row_logits[: len(row)] if row_logits.ndim > 1 else row_logits for row, row_logits in rows]
+
+
+def check_finite(*tensors: Tensor) -> None:
+    """Refuse to rank tokens by NaN."""
+    if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors):
+        raise ModelError(
+            "The model's output or its gradient is NaN or infinite for this text. Check the weights. If the "
+            'precision overflows, load the model with dtype="float32".',
+            part="output",
+        )
+
+
+def check_count(part: str, count: int, expected: int, subject: "Subject") -> None:
+    """Refuse a forward pass in which some blocks were not recorded, or some were recorded twice."""
+    if not count and part == "attention maps":
+        message = f"{type(subject.model).__name__} has no plain attention to read. Use a gradient method or occlusion."
+        raise ModelError(message, part=part)
+    if count != expected:
+        raise ModelError(
+            f"{type(subject.model).__name__} produced {count} {part} instead of {expected}: its forward pass does not "
+            f"run each of its {subject.depth} blocks once, or computes attention without a softmax.",
+            part=part,
+        )
+
+
+def check_layout(part: str, shapes: Sequence[Sequence[int]], encoded: Encoded, subject: "Subject") -> None:
+    """Refuse tensors that are not laid out by text and position, which would be assigned to wrong positions."""
+    for texts, *places in shapes:
+        if texts != len(encoded) or len(set(places)) > 1 or places[0] < encoded.longest:
+            raise ModelError(
+                f"The {part} of {type(subject.model).__name__} are not laid out by text and position. Use a method "
+                "that needs other parts of the model (see `nbsal methods`), or none, such as occlusion.",
+                part=part,
+            )

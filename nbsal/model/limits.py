@@ -1,0 +1,60 @@
+"""Which methods cannot explain a model: refused by name before any work is done."""
+
+from typing import Any
+
+from nbsal.errors import ModelError
+from nbsal.model.black_box import FAMILIES, BlackBox
+from nbsal.model.composite import Composite, transformer_of
+from nbsal.model.subject import Subject
+
+
+def check_method(subject: Subject, name: str, family: str) -> None:
+    """Refuse a method that cannot follow the model of a subject.
+
+    >>> import nbsal
+    >>> check_method(nbsal.load(lambda texts: [[0.5, 0.5] for text in texts]), "lrp", "relevance")
+    Traceback (most recent call last):
+    nbsal.errors.ModelError: lrp reads inside a model, but a function can only be asked. Use occlusion, lime or shapley.
+    """
+    model = subject.model
+    if isinstance(model, BlackBox):
+        if family not in FAMILIES:
+            message = f"{name} reads inside a model, but a function can only be asked. Use occlusion, lime or shapley."
+            raise ModelError(message, part="model")
+        return
+    if family == "relevance" and (method := quantization(model)):
+        message = (
+            f"{subject.name} is quantised ({method}) and cannot be copied in float64: load it unquantised for {name}."
+        )
+        raise ModelError(message, part="quantization")
+    if family not in ("attention", "relevance"):
+        return
+    if not subject.heads:
+        message = f"{subject.name} has no attention, which {name} reads. Use a gradient method or occlusion."
+        raise ModelError(message, part="attention")
+    if isinstance(model, Composite) and model.second_reader:
+        message = (
+            f"{subject.name} reads the text a second time in its {model.second_reader}, which {name} cannot follow. "
+            "Use a gradient method or occlusion."
+        )
+        raise ModelError(message, part=model.second_reader)
+
+
+def quantization(model: Any) -> str:
+    """How the weights of a model are quantised, or nothing.
+
+    >>> import nbsal
+    >>> quantization(nbsal.load("demo/reviews").model)
+    ''
+    """
+    settings = getattr(transformer_of(model).config, "quantization_config", None)
+    method = getattr(settings, "quant_method", None)
+    return str(getattr(method, "value", method or ""))
+
+
+def check_quantization(model: Any) -> None:
+    """Refuse 4-bit weights of bitsandbytes on the CPU, which it repacks in place in the first forward pass."""
+    settings = getattr(transformer_of(model).config, "quantization_config", None)
+    if getattr(settings, "load_in_4bit", False) and model.device.type == "cpu":
+        message = "4-bit weights on the CPU change in the first forward pass. Load the model unquantised, or on a GPU."
+        raise ModelError(message, part="quantization")

@@ -1,0 +1,33 @@
+"""Models of transformers, and modules of a user around one of them."""
+
+from torch import nn
+
+from nbsal.errors import ModelError
+from nbsal.model import architecture
+from nbsal.model.composite import Composite, find_transformer
+from nbsal.model.kinds import check_kind
+from nbsal.model.wrappers.opened import Opened, Request
+
+
+def open_module(module: nn.Module, request: Request) -> Opened:
+    """A transformers model as it is where it has a head that nbsal knows; else a composite around it."""
+    from transformers import PreTrainedModel
+
+    if isinstance(module, PreTrainedModel):
+        check_kind(module, encoder_decoder=True)
+        named = request.read is None and request.transformer is None
+        if named and module.config.is_encoder_decoder and type(module).__name__.endswith("ForSequenceClassification"):
+            return Opened(Composite(module, "", second_reader="decoder"))
+        if named and (_has_known_head(module) or type(module).__module__.startswith("transformers.")):
+            return Opened(module)
+    path = find_transformer(module, request.transformer)
+    check_kind(module.get_submodule(path), encoder_decoder=True)
+    return Opened(Composite(module, path, request.read))
+
+
+def _has_known_head(module: nn.Module) -> bool:
+    try:
+        architecture.task(module)
+    except ModelError:
+        return False
+    return True

@@ -1,0 +1,121 @@
+"""Functions from texts to probabilities: explained by hiding words, and refused by methods that look inside."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+import nbsal
+from nbsal.errors import ModelError
+from nbsal.methods import catalogue
+from tests import axioms, wrapped
+from tests.raising import refuses
+
+WEIGHTS = {"warm": 1.5, "funny": 1.0, "joy": 2.0, "dull": -2.0, "bore": -1.5}
+ASKED = [name for name in catalogue.names() if catalogue.create(name).family == "perturbation" and "@" not in name]
+
+
+def evidence(text):
+    words = " ".join(text) if isinstance(text, tuple) else text
+    return sum(WEIGHTS.get(word.strip(".,").lower(), 0.0) for word in words.split())
+
+
+def probabilities(texts):
+    """Two classes whose log-odds are the sum of the weights of the words."""
+    positive = 1 / (1 + np.exp(-np.array([evidence(text) for text in texts])))
+    return np.stack([1 - positive, positive], axis=1)
+
+
+class Service:
+    """An object that can be called, and counts the texts."""
+
+    def __init__(self):
+        self.texts = []
+
+    def __call__(self, texts):
+        self.texts += texts
+        return torch.from_numpy(probabilities(texts))
+
+
+def loaded(function=probabilities, **options):
+    return nbsal.load(function, labels=["negative", "positive"], **options)
+
+
+def test_predictions_are_those_of_the_function():
+    subject = loaded()
+    assert subject.labels == ["negative", "positive"] and subject.task == "sequence"
+    for text in [*wrapped.TEXTS, *wrapped.PAIRS, wrapped.LONG]:
+        saliency = nbsal.Explainer(subject, "occlusion")(text)
+        truth = probabilities([text])[0]
+        assert np.abs(saliency.probabilities - truth).max() < 1e-12
+        assert saliency.prediction == subject.labels[int(truth.argmax())]
+
+
+def test_the_function_reads_the_text_without_the_hidden_words():
+    service = Service()
+    explain = nbsal.Explainer(loaded(service), "occlusion")
+    explain("A warm,  funny joy.")
+    assert {"A warm,  funny joy.", "A,  funny joy.", "warm,  funny joy.", "A warm,  funny."} <= set(service.texts)
+    explain(("A joy.", "A bore."))
+    assert ("A.", "A bore.") in service.texts and ("A joy.", "A.") in service.texts
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_scores_are_the_weights_of_the_words(name):
+    explain = nbsal.Explainer(loaded(), name)
+    saliency = explain("A warm and funny joy.", target=nbsal.contrast("positive", "negative"))
+    scores = {saliency.tokens[i]: saliency.scores[i] for i in saliency.row.content}
+    if name == "random":
+        return
+    assert scores["joy"] > scores["warm"] > scores["funny"] > scores["and"]
+    if name in ("occlusion", "shapley"):
+        assert [scores[word] for word in ("joy", "warm", "and")] == pytest.approx([2.0, 1.5, 0.0], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["occlusion", "lime", "shapley"])
+def test_axioms(name):
+    explain = nbsal.Explainer(loaded(), name)
+    axioms.batch_equals_singles(explain)
+    axioms.padding_is_invisible(explain)
+
+
+@pytest.mark.parametrize("name", ["gradcam", "integrated", "gae", "rollout", "lrp", "attn-lrp"])
+def test_methods_that_look_inside_are_refused(name):
+    with pytest.raises(ModelError) as caught:
+        nbsal.Explainer(loaded(), name)
+    assert caught.value.part == "model"
+
+
+def test_probabilities_of_several_labels():
+    subject = nbsal.load(lambda texts: np.clip(1.2 * probabilities(texts), 0.01, 0.99))
+    saliency = nbsal.Explainer(subject, "occlusion")("A warm joy.")
+    assert subject.activation == "sigmoid" and saliency.probabilities.sum() > 1
+
+
+def test_a_score():
+    subject = nbsal.load(lambda texts: [evidence(text) for text in texts])
+    saliency = nbsal.Explainer(subject, "occlusion")("A warm joy.")
+    assert not saliency.probabilities.size and saliency.provenance["values"] == [3.5]
+
+
+@pytest.mark.parametrize("answer", [None, "positive", [], [[]], [[0.5, float("nan")]], [[2.0, -1.0]], [[0.1], [0.9]]])
+def test_what_is_no_table_of_probabilities_is_refused(answer):
+    with refuses("model"):
+        nbsal.load(lambda texts: answer)
+
+
+def test_a_subject_can_be_pickled():
+    subject = pickle.loads(pickle.dumps(loaded()))
+    assert nbsal.Explainer(subject, "occlusion")("A joy.").prediction == "positive"
+
+
+def test_games_follow_the_function():
+    service = Service()
+    games = nbsal.evaluation.games(
+        nbsal.Explainer(loaded(service), "occlusion"), wrapped.TEXTS[:2], random=0, progress=False
+    )
+    asked = len(service.texts)
+    assert np.isfinite(games.auc()["auc"]).all()
+    nbsal.Explainer(loaded(service), "occlusion")
+    assert len(service.texts) == asked + 1  # the question that tells how many labels there are

@@ -1,0 +1,75 @@
+"""The float64 copy of a model: its scores are those of a whole copy, and it shares the weights of blocks."""
+
+import copy
+
+import pytest
+import torch
+
+import nbsal
+from nbsal.methods import alti
+from nbsal.model import double
+from tests import axioms, zoo
+from tests.test_state import state
+
+
+def whole_copy(subject):
+    return nbsal.load(copy.deepcopy(subject.model).double(), tokenizer=subject.tokenizer)
+
+
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+def test_scores_are_those_of_a_whole_copy(load, architecture):
+    subject = load(architecture, dtype="float32", decoding=False)
+    truth = whole_copy(subject)
+    for name in ("gradxact", "gae", "lrp", "attn-lrp", "occlusion", "alti"):
+        if name == "alti" and architecture not in alti.PARTS:
+            continue
+        ours, theirs = (nbsal.Explainer(s, name)(axioms.TEXTS[0]) for s in (subject.double, truth))
+        assert ours.scores.dtype == theirs.scores.dtype and axioms.relative(ours.scores, theirs.scores) < 1e-12, name
+
+
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+def test_weights_of_blocks_and_tables_are_shared(load, architecture):
+    subject = load(architecture, dtype="float32", decoding=False)
+    copied = subject.double
+    nbsal.Explainer(copied, "lrp")(axioms.TEXTS[0])
+    before = {tensor.data_ptr() for tensor in subject.model.parameters()}
+    parts = [*copied.blocks, copied.model.get_input_embeddings()]
+    assert all(tensor.data_ptr() in before for part in parts for tensor in part.parameters())
+    assert not any(tensor.requires_grad for tensor in copied.model.parameters())
+    assert all(tensor.requires_grad for tensor in subject.model.parameters())
+
+
+def test_a_block_that_fails_gets_its_own_weights_back(load):
+    subject = load("bert", dtype="float32")
+    before = state(subject.double)
+
+    def fail(module, args):
+        raise RuntimeError
+
+    handle = subject.double.blocks[1].attention.register_forward_pre_hook(fail)
+    hooked = state(subject.double)
+    with pytest.raises(RuntimeError):
+        nbsal.Explainer(subject.double, "gradxact")(axioms.TEXTS[0])
+    assert state(subject.double) == hooked
+    handle.remove()
+    assert state(subject.double) == before
+
+
+def test_a_copy_of_the_copy_works_alone(load):
+    subject = load("gpt2", dtype="float32")
+    truth = nbsal.Explainer(subject.double, "gradxact")(axioms.TEXTS[0]).scores
+    assert (nbsal.Explainer(copy.deepcopy(subject.double), "gradxact")(axioms.TEXTS[0]).scores == truth).all()
+    published = nbsal.Explainer(subject.double, "lrp@published")(axioms.TEXTS[0]).scores
+    assert (published == nbsal.Explainer(subject, "lrp@published")(axioms.TEXTS[0]).scores).all()
+
+
+def test_inside_its_turn_a_block_has_float64_weights(load):
+    subject = load("bert", dtype="float32")
+    block = subject.double.blocks[0]
+    weight = block.output.dense.weight
+    with double.in_turn(block):
+        assert block.output.dense.weight.dtype == torch.float64
+        assert torch.equal(block.output.dense.weight, weight.double())
+    assert block.output.dense.weight is weight
+    with double.in_turn(subject.blocks[0]):  # a model that is no copy
+        assert subject.blocks[0].output.dense.weight.dtype == torch.float32

@@ -1,0 +1,219 @@
+"""Modules of a user around one transformer, and encoder-decoders with a classification head."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from torch import nn
+
+import nbsal
+from nbsal.errors import InputError, ModelError
+from tests import axioms, wrapped, zoo
+
+TEXT = wrapped.TEXTS[0]
+
+
+class Pooled(nn.Module):
+    """A classifier around an encoder, which averages positions."""
+
+    def __init__(self, form="tensor", kind="bert"):
+        super().__init__()
+        torch.manual_seed(0)
+        self.body = zoo.model(kind, "sequence").base_model
+        self.head = nn.Linear(32, 3)
+        self.form = form
+
+    def forward(self, input_ids, attention_mask):
+        states = self.body(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        mask = attention_mask[..., None].to(states.dtype)
+        logits = self.head((states * mask).sum(1) / mask.sum(1))
+        answers = {"tensor": logits, "tuple": (logits, states), "dict": {"logits": logits}, "loss": {"scores": logits}}
+        return answers[self.form]
+
+
+class Tagger(Pooled):
+    def forward(self, input_ids, attention_mask):
+        return self.head(self.body(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state)
+
+
+class Flat(Pooled):
+    def forward(self, input_ids, attention_mask):
+        return super().forward(input_ids, attention_mask).sum()
+
+
+class Towers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = (zoo.model("bert", "sequence", seed).bert for seed in (0, 1))
+        self.head = nn.Linear(32, 2)
+
+    def forward(self, input_ids, attention_mask):
+        states = [tower(input_ids=input_ids, attention_mask=attention_mask)[0][:, 0] for tower in (self.a, self.b)]
+        return self.head(states[0] + states[1])
+
+
+def loaded(module, kind="wordpiece", **options):
+    return nbsal.load(module.eval(), tokenizer=zoo.tokenizer(kind), **options)
+
+
+def logits(subject, texts):
+    with torch.no_grad():
+        return subject.logits(subject.inputs(subject.encode(texts)))
+
+
+@pytest.mark.parametrize("form", ["tensor", "tuple", "dict", "loss"])
+def test_logits_are_those_of_the_module(form):
+    module = Pooled(form)
+    subject = loaded(module, labels=["a", "b", "c"])
+    truth = copy.deepcopy(module)
+    truth.form = "tensor"
+    for texts in (wrapped.TEXTS, wrapped.PAIRS, [wrapped.LONG]):
+        encoded = subject.encode(texts)
+        ids, mask = (torch.from_numpy(array) for array in (encoded.input_ids, encoded.attention_mask))
+        assert torch.equal(logits(subject, texts), truth(ids, mask))
+    assert (subject.task, subject.pooling, subject.labels) == ("sequence", "mean", ["a", "b", "c"])
+    assert subject.transformer is module.body and subject.model.module is module
+
+
+METHODS = (
+    "gradcam", "gradxact", "integrated", "smooth", "occlusion", "shapley", "raw-attention", "rollout", "gae", "attcat",
+    "alti", "lrp", "attn-lrp", "partial-lrp", "transformer-attribution",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_axioms(method):
+    subject = loaded(Pooled().double())
+    explain = nbsal.Explainer(subject, method)
+    axioms.batch_equals_singles(explain)
+    axioms.padding_is_invisible(explain)
+    if method == "lrp":
+        assert explain(TEXT).scores.sum() == pytest.approx(1)
+    if method == "integrated":
+        notes = explain(TEXT).provenance
+        assert abs(notes["gap"]) < 1e-3 * abs(notes["change"])
+    if method == "raw-attention":
+        encoded = subject.encode(TEXT)
+        attention = nbsal.trace.record(subject, encoded, needs={"attention"}).attention[subject.depth - 1][0].mean(0)
+        assert axioms.relative(explain(TEXT).scores, attention.mean(0)) < 1e-10
+
+
+@pytest.mark.parametrize("kind", ["roberta", "gpt2"])
+def test_other_transformers_inside(kind):
+    subject = loaded(Pooled(kind=kind), "bytes")
+    assert subject.pooling == "mean" and np.isfinite(nbsal.Explainer(subject, "gae")(TEXT).scores).all()
+
+
+def test_a_head_of_tokens():
+    subject = loaded(Tagger())
+    assert subject.task == "token" and subject.pooling is None
+    assert nbsal.Explainer(subject, "lrp")(TEXT, target=(3, 1)).target.startswith("LABEL_1 at ")
+
+
+def test_another_shape_is_refused_unless_it_is_read_otherwise():
+    with pytest.raises(ModelError) as caught:
+        loaded(Flat())
+    assert caught.value.part == "head"
+    subject = loaded(Flat(), read=lambda model, inputs: model.head(model.body(**inputs).last_hidden_state[:, 0]))
+    assert subject.pooling == "first"
+    scores = nbsal.Explainer(subject, "lrp")(TEXT).scores  # on a float64 copy, read in the same way
+    assert scores.sum() == pytest.approx(1) and subject.double.dtype == torch.float64
+
+
+def test_two_transformers_need_a_choice():
+    with pytest.raises(ModelError) as caught:
+        loaded(Towers())
+    assert caught.value.part == "transformer"
+    with pytest.raises(InputError) as caught:
+        loaded(Towers(), transformer="c")
+    assert caught.value.argument == "transformer"
+    module = Towers()
+    subject = loaded(module, transformer="b")
+    assert subject.transformer is module.b and nbsal.Explainer(subject, "gradcam")(TEXT).scores.any()
+
+
+def test_a_module_without_a_transformer_is_refused():
+    with pytest.raises(InputError) as caught:
+        nbsal.load(nn.Linear(2, 2))
+    assert caught.value.argument == "model"
+
+
+def test_a_body_without_a_head_is_refused():
+    with pytest.raises(ModelError) as caught:
+        nbsal.load(zoo.model("bert", "sequence").bert)
+    assert caught.value.part == "head"
+
+
+def test_the_copy_follows_the_module():
+    module = Pooled()
+    subject = loaded(module)
+    before = nbsal.Explainer(subject, "lrp")(TEXT).scores
+    assert subject.double.pooling == "mean" and subject.double.labels == subject.labels
+    assert subject.double.max_length == subject.max_length
+    with torch.no_grad():
+        module.head.weight.mul_(torch.linspace(-1, 2, 32))
+    after = nbsal.Explainer(subject, "lrp")(TEXT).scores
+    assert np.array_equal(after, nbsal.Explainer(loaded(module), "lrp")(TEXT).scores)
+    assert axioms.relative(after, before) > 1e-3
+
+
+@pytest.mark.parametrize("method", ["gradcam", "gae", "lrp", "occlusion", "deeplift-shap"])
+def test_the_module_is_as_before(method):
+    module = Pooled()
+    subject = loaded(module)
+    module.train()
+    state = {name: value.clone() for name, value in module.state_dict().items()}
+    implementation, config = module.body.config._attn_implementation, module.body.config.to_dict()
+    nbsal.Explainer(subject, method)(TEXT)
+    with pytest.raises(InputError):
+        nbsal.Explainer(subject, method)(TEXT, target="no such label")
+    assert all(part.training for part in module.modules())
+    assert not any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+    assert (module.body.config._attn_implementation, module.body.config.to_dict()) == (implementation, config)
+    assert all(torch.equal(value, state[name]) for name, value in module.state_dict().items())
+
+
+BART = {
+    "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 64, "init_std": 0.15,
+    "decoder_start_token_id": 3,
+}  # fmt: skip
+T5 = {
+    "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "decoder_start_token_id": 0,
+    "initializer_factor": 0.5,  # the norms of T5 are steep near zero
+}  # fmt: skip
+
+
+def encoder_decoder(name):
+    """A classifier that reads the text in its encoder and again in its decoder."""
+    torch.manual_seed(0)
+    ids = {"vocab_size": len(zoo.tokenizer("bytes")), "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+    config = getattr(transformers, f"{name}Config")(**ids, **(BART if name == "Bart" else T5), num_labels=3)
+    return getattr(transformers, f"{name}ForSequenceClassification")(config).eval()
+
+
+@pytest.mark.parametrize("name", ["Bart", "T5"])
+def test_an_encoder_decoder(name):
+    model = encoder_decoder(name)
+    subject = loaded(model, "bytes")
+    for texts in (wrapped.TEXTS, wrapped.PAIRS, [wrapped.LONG]):
+        inputs = subject.inputs(subject.encode(texts))
+        with torch.no_grad():
+            assert torch.equal(subject.logits(inputs), model(**inputs).logits)
+    assert subject.depth == 2 and not subject.measured_pooling.last_layer_only
+    for method in ("gradcam", "gradxact", "smooth", "occlusion", "shapley"):
+        assert nbsal.Explainer(subject, method)(TEXT).scores.any()
+    notes = nbsal.Explainer(subject, "integrated", baseline="pad", steps=100)(TEXT).provenance
+    assert abs(notes["gap"]) < 1e-3 * abs(notes["change"])
+    for method in ("raw-attention", "rollout", "gae", "lrp", "attn-lrp"):
+        with pytest.raises(ModelError) as caught:
+            nbsal.Explainer(subject, method)
+        assert caught.value.part == "decoder"
+
+
+@pytest.mark.parametrize("method", ["gradxact", "occlusion"])
+@pytest.mark.parametrize("name", ["Bart", "T5"])
+def test_axioms_of_an_encoder_decoder(name, method):
+    axioms.batch_equals_singles(nbsal.Explainer(loaded(encoder_decoder(name).double(), "bytes"), method))

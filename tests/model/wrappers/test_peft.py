@@ -1,0 +1,206 @@
+"""Models of peft, in memory and in folders: read with their adapters, and followed when these change."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+import nbsal
+from nbsal.errors import ModelError
+from nbsal.model import adapters
+from tests import axioms, wrapped, zoo
+
+peft = pytest.importorskip("peft", reason="needs the extra peers")
+TEXT = wrapped.TEXTS[0]
+KINDS = {
+    "LoRA": ("LoraConfig", {}),
+    "DoRA": ("LoraConfig", {"use_dora": True}),
+    "IA3": ("IA3Config", {
+        "r": None, "init_lora_weights": None, "target_modules": ["query", "value", "output.dense"],
+        "feedforward_modules": ["output.dense"],
+    }),
+    "AdaLoRA": ("AdaLoraConfig", {"total_step": 10}),
+    "LoHa": ("LoHaConfig", {"init_lora_weights": None}),
+}  # fmt: skip
+FAMILIES = ("gradxact", "occlusion", "gae", "lrp", "attn-lrp", "transformer-attribution")
+RELEVANCE = ("lrp", "attn-lrp", "transformer-attribution")
+
+
+def loaded(model):
+    return nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"))
+
+
+def scores(subject, method, text=TEXT):
+    return nbsal.Explainer(subject, method)(text).scores
+
+
+def second_adapter(model):
+    """The model with another adapter, which is not in use."""
+    torch.manual_seed(9)
+    model.add_adapter("other", peft.LoraConfig(target_modules=["query"], r=2, init_lora_weights=False))
+    model.set_adapter("default")
+    return model
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_logits_are_those_of_the_wrapper(kind):
+    name, settings = KINDS[kind]
+    model = wrapped.adapted(name, **settings)
+    subject = loaded(model)
+    for texts in (wrapped.TEXTS, wrapped.PAIRS, [wrapped.LONG]):
+        inputs = subject.inputs(subject.encode(texts))
+        with torch.no_grad():
+            assert torch.equal(subject.logits(inputs), model(**inputs).logits)
+            with model.disable_adapter():
+                assert torch.equal(subject.logits(inputs), model(**inputs).logits)
+    assert subject.transformer is model.get_base_model() and not list(adapters.adapter_layers(subject.merged.model))
+
+
+@pytest.mark.parametrize(("head", "name"), [("token", "bert"), ("causal", "llama")])
+def test_other_heads(head, name):
+    modules = ["q_proj", "v_proj"] if name == "llama" else ["query"]
+    model = wrapped.adapted(name=name, head=head, target_modules=modules)
+    subject = nbsal.load(model, tokenizer=zoo.tokenizer(zoo.ARCHITECTURES[name][2]))
+    inputs = subject.inputs(subject.encode(TEXT))
+    assert torch.equal(subject.logits(inputs), model(**inputs).logits)
+    assert scores(subject, "gradcam").shape == scores(subject, "lrp").shape
+
+
+@pytest.mark.parametrize("method", FAMILIES)
+@pytest.mark.parametrize("kind", ["LoRA", "IA3"])
+def test_axioms(kind, method):
+    name, settings = KINDS[kind]
+    explain = nbsal.Explainer(loaded(wrapped.adapted(name, **settings)), method)
+    axioms.batch_equals_singles(explain)
+    axioms.padding_is_invisible(explain)
+
+
+@pytest.mark.parametrize("method", RELEVANCE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_relevance_is_that_of_the_merged_model(kind, method, tmp_path):
+    name, settings = KINDS[kind]
+    model = wrapped.adapted(name, **settings)
+    ours = scores(loaded(model), method)
+    assert list(adapters.adapter_layers(model.get_base_model()))  # the user's model is as it was
+    model.merge_and_unload().save_pretrained(tmp_path)
+    assert axioms.relative(ours, scores(nbsal.load(tmp_path, tokenizer=zoo.tokenizer("wordpiece")), method)) < 1e-9
+
+
+def test_relevance_in_the_precision_of_the_model_is_merged_too():
+    model = wrapped.adapted().double()
+    subject = loaded(model)
+    ours = nbsal.Explainer(subject, "lrp", dtype="model")(TEXT).scores
+    truth = scores(loaded(model.merge_and_unload()), "lrp")
+    assert axioms.relative(ours, truth) < 1e-12
+
+
+@pytest.mark.parametrize("method", ["gradxact", "occlusion", *RELEVANCE])
+def test_a_change_of_adapters_changes_the_next_explanation(method):
+    model = second_adapter(wrapped.adapted())
+    subject = loaded(model)
+
+    def now():
+        return scores(subject, method)[1:]  # the first position reads itself, whatever the adapter
+
+    def fresh():
+        return scores(loaded(model), method)[1:]
+
+    before = now()
+    model.set_adapter("other")
+    switched = now()
+    assert np.array_equal(switched, fresh()) and axioms.relative(switched, before) > 1e-3
+    with model.disable_adapter():
+        disabled = now()
+        assert np.array_equal(disabled, fresh()) and axioms.relative(disabled, switched) > 1e-3
+    model.set_adapter("default")
+    model.merge_adapter()
+    merged = now()
+    assert np.array_equal(merged, fresh()) and axioms.relative(merged, before) < 1e-3
+    with model.disable_adapter():  # peft takes a merged adapter out again in its next forward pass, to rounding
+        unmerged = now()
+        assert np.array_equal(unmerged, fresh())
+        assert method == "attn-lrp" or axioms.relative(unmerged, disabled) < 1e-3
+
+
+PROMPTS = {
+    "PromptTuningConfig": {"num_virtual_tokens": 3},
+    "PrefixTuningConfig": {"num_virtual_tokens": 3},
+    "PromptEncoderConfig": {"num_virtual_tokens": 3, "encoder_hidden_size": 8},
+}
+
+
+@pytest.mark.parametrize("kind", PROMPTS)
+def test_learnt_prompts_are_refused(kind, tmp_path):
+    config = getattr(peft, kind)(task_type="SEQ_CLS", **PROMPTS[kind])
+    model = peft.get_peft_model(zoo.model("bert", "sequence"), config)
+    model.save_pretrained(tmp_path)
+    for argument in (model, tmp_path):
+        with pytest.raises(ModelError) as caught:
+            nbsal.load(argument)
+        assert caught.value.part == "adapter"
+
+
+def adapter_folder(tmp_path, headless=False):
+    """A LoRA adapter saved beside its base, and the model it was saved from."""
+    base = tmp_path / "base"
+    plain = zoo.model("bert", "sequence")
+    plain.save_pretrained(base)
+    zoo.tokenizer("wordpiece").save_pretrained(base)
+    if headless:  # as a base that was pretrained for something else
+        config = json.loads((base / "config.json").read_text())
+        (base / "config.json").write_text(json.dumps(config | {"architectures": ["BertForMaskedLM"]}))
+    torch.manual_seed(1)
+    settings = peft.LoraConfig(task_type="SEQ_CLS", target_modules=["query", "value"], r=2, init_lora_weights=False)
+    model = peft.get_peft_model(type(plain).from_pretrained(base), settings)
+    with torch.no_grad():
+        model.base_model.model.classifier.modules_to_save["default"].weight.normal_()
+    model.save_pretrained(tmp_path / "adapter")
+    zoo.tokenizer("wordpiece").save_pretrained(tmp_path / "adapter")
+    return tmp_path / "adapter", model.eval()
+
+
+@pytest.mark.parametrize("headless", [False, True])
+@pytest.mark.parametrize("place", ["absolute", "beside"])
+def test_an_adapter_folder_loads_with_its_base(tmp_path, headless, place):
+    folder, model = adapter_folder(tmp_path, headless)
+    if place == "beside":
+        config = json.loads((folder / "adapter_config.json").read_text())
+        config["base_model_name_or_path"] = "somewhere/base"
+        (folder / "adapter_config.json").write_text(json.dumps(config))
+    subject = nbsal.load(folder)
+    inputs = subject.inputs(subject.encode(wrapped.TEXTS))
+    with torch.no_grad():
+        assert torch.equal(subject.logits(inputs), model(**inputs).logits)
+    assert subject.name == str(folder)
+    assert nbsal.load(folder, dtype="float64").dtype == torch.float64
+    assert np.isfinite(scores(subject, "lrp")).all()
+
+
+def test_an_adapter_without_its_base_is_refused(tmp_path):
+    folder, _ = adapter_folder(tmp_path)
+    shutil.rmtree(tmp_path / "base")
+    with pytest.raises(ModelError) as caught:
+        nbsal.load(folder)
+    assert caught.value.part == "base model"
+
+
+def test_an_adapter_that_is_a_pickle_is_not_opened(tmp_path):
+    folder, model = adapter_folder(tmp_path)
+    (folder / "adapter_model.safetensors").unlink()
+    torch.save(model.state_dict(), folder / "adapter_model.bin")
+    with pytest.raises(ModelError) as caught:
+        nbsal.load(folder)
+    assert caught.value.part == "weights"
+
+
+def test_explanations_leave_the_adapters_as_they_are():
+    model = wrapped.adapted().train()
+    subject = loaded(model)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    flags = [(module.training, len(module._forward_hooks)) for module in model.modules()]
+    for method in FAMILIES:
+        scores(subject, method)
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+    assert [(module.training, len(module._forward_hooks)) for module in model.modules()] == flags

@@ -1,0 +1,187 @@
+"""Pipelines of transformers: predictions are theirs, with their truncation and the function that they apply."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+import nbsal
+from nbsal.errors import InputError, ModelError
+from tests import axioms, wrapped, zoo
+from tests.raising import refuses
+
+
+def truths(result):
+    """The score of each label, however deep the pipeline nests them."""
+    return {entry["label"]: entry["score"] for entry in (result[0] if isinstance(result[0], list) else result)}
+
+
+def pipeline(task, head, name="bert", labels=3, **settings):
+    model = zoo.model(name, head, num_labels=labels)
+    return transformers.pipeline(task, model=model, tokenizer=zoo.tokenizer(zoo.ARCHITECTURES[name][2]), **settings)
+
+
+FUNCTIONS = {
+    "softmax": {},
+    "sigmoid": {"function_to_apply": "sigmoid"},
+    "none": {"function_to_apply": "none"},
+    "one label": {"labels": 1},
+}
+
+
+@pytest.mark.parametrize("cut", [{}, {"truncation": True, "max_length": 12}])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_predictions_are_those_of_the_pipeline(function, cut):
+    pipe = pipeline("text-classification", "sequence", top_k=None, **FUNCTIONS[function], **cut)
+    subject = nbsal.load(pipe)
+    for text in [*wrapped.TEXTS, *wrapped.PAIRS, *([wrapped.LONG] if cut else [])]:
+        pair = {"text": text[0], "text_pair": text[1]} if isinstance(text, tuple) else text
+        saliency = nbsal.Explainer(subject, "gradcam")(text)
+        values = saliency.provenance["values"] if function == "none" else saliency.probabilities
+        truth = truths(pipe(pair))
+        assert values == pytest.approx([truth[label] for label in subject.labels], abs=1e-5)
+        assert function == "none" or saliency.prediction == max(truth, key=truth.get)
+
+
+@pytest.mark.parametrize("method", ["gradxact", "rollout", "lrp", "occlusion"])
+def test_axioms(method):
+    explain = nbsal.Explainer(nbsal.load(pipeline("text-classification", "sequence")), method)
+    axioms.batch_equals_singles(explain)
+    axioms.padding_is_invisible(explain)
+
+
+def test_token_labels_are_those_of_the_pipeline():
+    pipe = pipeline("token-classification", "token", ignore_labels=[])
+    subject = nbsal.load(pipe)
+    for entry in pipe(wrapped.TEXTS[0]):
+        saliency = nbsal.Explainer(subject, "gradcam")(wrapped.TEXTS[0], target=(entry["index"], entry["entity"]))
+        assert saliency.prediction == entry["entity"]
+        assert saliency.probabilities.max() == pytest.approx(entry["score"], abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta"])
+def test_masked_tokens_are_those_of_the_pipeline(name):
+    pipe = pipeline("fill-mask", "masked", name, top_k=3)
+    subject, text = nbsal.load(pipe), "The film is a [MASK] joy."
+    assert subject.task == "masked" and "LM head" in repr(subject)
+    best = pipe(text)
+    for method in ("gradcam", "gae", "lrp", "occlusion", "decoded-gradcam"):
+        saliency = nbsal.Explainer(subject, method)(text)
+        position = subject.encode(text).tokens.index("[MASK]")
+        assert saliency.prediction == subject.tokenizer.convert_ids_to_tokens(best[0]["token"])
+        assert saliency.probabilities.max() == pytest.approx(best[0]["score"], abs=1e-5)
+        assert saliency.provenance["target"] == saliency.target and position in range(len(saliency.tokens))
+    second = subject.tokenizer.convert_ids_to_tokens(best[1]["token"])
+    contrast = nbsal.Explainer(subject, "gradxact")(text, target=nbsal.contrast(best[0]["token"], best[1]["token"]))
+    parts = [nbsal.Explainer(subject, "gradxact")(text, target=entry["token"]).scores for entry in best[:2]]
+    assert second in contrast.target and axioms.relative(contrast.scores, parts[0] - parts[1]) < 1e-4
+
+
+@pytest.mark.parametrize("text", ["A joy.", "A [MASK] and [MASK]."])
+def test_a_text_without_one_mask_is_refused(text):
+    subject = nbsal.load(pipeline("fill-mask", "masked"))
+    with pytest.raises(nbsal.errors.InputError) as caught:
+        nbsal.Explainer(subject, "gradcam")(text)
+    assert caught.value.argument == "target"
+    position = 2
+    assert np.isfinite(nbsal.Explainer(subject, "gradcam")(text, target=(position, None)).scores).all()
+
+
+def test_a_pipeline_around_an_adapted_model():
+    model = wrapped.adapted()
+    pipe = transformers.TextClassificationPipeline(
+        model=model.get_base_model(), tokenizer=zoo.tokenizer("wordpiece"), top_k=None
+    )
+    pipe.model = model  # transformers logs that it does not know the class, and runs it
+    saliency = nbsal.Explainer(nbsal.load(pipe), "lrp")(wrapped.TEXTS[0])
+    truth = truths(pipe(wrapped.TEXTS[0]))
+    assert max(saliency.probabilities) == pytest.approx(max(truth.values()), abs=1e-5)
+
+
+LABELS = ["film", "company", "final"]
+
+
+def entailment(name="bert", entails=2, **settings):
+    """A zero-shot pipeline around a tiny model, one of whose outputs is entailment."""
+    names = ["contradiction", "neutral", "other"]
+    names[entails] = "entailment"
+    model = zoo.model(name, "sequence", id2label=dict(enumerate(names)), label2id={n: i for i, n in enumerate(names)})
+    kind = zoo.tokenizer(zoo.ARCHITECTURES[name][2])
+    return transformers.pipeline("zero-shot-classification", model=model, tokenizer=kind, **settings)
+
+
+@pytest.mark.parametrize("entails", [0, 2])
+@pytest.mark.parametrize(
+    "settings", [{}, {"multi_label": True}, {"hypothesis_template": "The joy of the {}."}], ids=str
+)
+def test_zero_shot_scores_are_those_of_the_pipeline(settings, entails):
+    pipe = entailment(entails=entails, candidate_labels=LABELS, **settings)
+    subject = nbsal.load(pipe)
+    for text in [*wrapped.TEXTS, wrapped.LONG]:
+        result = pipe(text)
+        saliency = nbsal.Explainer(subject, "gradxact")(text)
+        truth = dict(zip(result["labels"], result["scores"], strict=True))
+        assert saliency.probabilities == pytest.approx([truth[label] for label in LABELS], abs=1e-6)
+        assert saliency.prediction == saliency.target == result["labels"][0]
+
+
+@pytest.mark.parametrize("method", ["gradxact", "integrated", "occlusion", "gae", "lrp"])
+def test_zero_shot_labels_are_explained_by_their_hypotheses(method):
+    pipe = entailment(candidate_labels=LABELS)
+    plain = nbsal.load(pipe.model, tokenizer=pipe.tokenizer)
+    explain = nbsal.Explainer(nbsal.load(pipe), method)
+    for label in LABELS:
+        ours = explain(wrapped.TEXTS[0], target=label)
+        pair = (wrapped.TEXTS[0], f"This example is {label}.")
+        truth = nbsal.Explainer(plain, method)(pair, target="entailment")
+        assert ours.target == label and ours.text == pair and np.array_equal(ours.scores, truth.scores)
+    every = explain.map(wrapped.TEXTS, progress=False)
+    for text, saliency in zip(wrapped.TEXTS, every, strict=True):
+        assert axioms.relative(saliency.scores, explain(text).scores) < 1e-5
+
+
+def test_each_label_of_several_is_explained_against_contradiction():
+    pipe = entailment(candidate_labels=LABELS, multi_label=True)
+    plain = nbsal.Explainer(nbsal.load(pipe.model, tokenizer=pipe.tokenizer), "gradxact")
+    ours = nbsal.Explainer(nbsal.load(pipe), "gradxact")(wrapped.TEXTS[0], target="film")
+    pair = (wrapped.TEXTS[0], "This example is film.")
+    truth = plain(pair, target=nbsal.contrast("entailment", "contradiction"))
+    assert axioms.relative(ours.scores, truth.scores) < 1e-6
+
+
+def test_bad_zero_shot_labels_are_refused():
+    with refuses("labels"):
+        nbsal.load(entailment())
+    subject = nbsal.load(entailment(), labels=LABELS)
+    assert subject.labels == LABELS
+    explain = nbsal.Explainer(subject, "gradcam")
+    for target in ("weather", nbsal.contrast("film", "final")):
+        with pytest.raises(InputError) as caught:
+            explain(wrapped.TEXTS[0], target=target)
+        assert caught.value.argument == "target"
+    with pytest.raises(ModelError) as caught:
+        nbsal.load(
+            transformers.pipeline(
+                "zero-shot-classification", model=zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece")
+            ),
+            labels=LABELS,
+        )
+    assert caught.value.part == "id2label"
+    with pytest.raises(InputError):
+        nbsal.evaluation.games(explain, wrapped.TEXTS, progress=False)
+
+
+def test_other_pipelines_are_refused():
+    pipe = pipeline("feature-extraction", "sequence")
+    with pytest.raises(ModelError) as caught:
+        nbsal.load(pipe)
+    assert caught.value.part == "pipeline"
+
+
+def test_the_model_of_a_pipeline_is_as_before():
+    pipe = pipeline("text-classification", "sequence")
+    config = pipe.model.config.to_dict()
+    nbsal.Explainer(nbsal.load(pipe, labels=["a", "b", "c"]), "gae")(wrapped.TEXTS[0])
+    assert pipe.model.config.to_dict() == config
+    assert not any(module._forward_hooks for module in pipe.model.modules())
+    assert torch.is_grad_enabled()

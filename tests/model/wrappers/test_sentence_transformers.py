@@ -1,0 +1,246 @@
+"""Models of sentence-transformers and SetFit: logits are those of `predict`, `encode` and `predict_proba`."""
+
+import copy
+import json
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import nbsal
+from nbsal.errors import InputError, ModelError
+from nbsal.model.identity import model_identity
+from tests import axioms, wrapped, zoo
+
+library = pytest.importorskip("sentence_transformers", reason="needs the extra peers")
+REFERENCE = "A dull bore."
+POOLINGS = {
+    "mean": "mean", "cls": "first", "max": "max", "lasttoken": "last", "weightedmean": "weighted",
+    "mean_sqrt_len_tokens": "mean", ("cls", "mean"): "mixed",
+}  # fmt: skip
+METHODS = ("gradxact", "integrated", "occlusion", "raw-attention", "gae", "alti", "lrp", "attn-lrp")
+
+
+def logits(subject, texts):
+    with torch.no_grad():
+        return subject.logits(subject.inputs(subject.encode(texts))).numpy()
+
+
+@pytest.mark.parametrize("types", [True, False])
+@pytest.mark.parametrize("labels", [1, 3])
+def test_scores_of_a_cross_encoder(tmp_path, labels, types):
+    encoder = wrapped.cross_encoder(tmp_path, labels, types)
+    encoder.max_seq_length = 30
+    subject = nbsal.load(encoder)
+    assert subject.max_length == 30 and subject.activation == ("none" if labels == 1 else "softmax")
+    identity = torch.nn.Identity()
+    for texts in (wrapped.PAIRS, wrapped.PAIRS[:1], [(wrapped.TEXTS[0], wrapped.LONG)]):
+        truth = encoder.predict(texts, activation_fn=identity).reshape(len(texts), labels)
+        assert np.abs(logits(subject, texts) - truth).max() < 1e-5
+    saliency = nbsal.Explainer(subject, "lrp")(wrapped.PAIRS[0])
+    assert saliency.scores.sum() == pytest.approx(1)
+    if labels == 1:  # the score before the activation, which is a sigmoid
+        truth = encoder.predict(wrapped.PAIRS[:1], activation_fn=identity)
+        assert saliency.provenance["values"] == pytest.approx(truth.tolist(), abs=1e-5)
+        assert saliency.target == "score before Sigmoid" and saliency.target in saliency.caption()
+
+
+def test_token_types_are_those_of_the_tokenizer(tmp_path):
+    """A tokenizer that gives none has another model: all tokens are of type 0."""
+    given, none = (nbsal.load(wrapped.cross_encoder(tmp_path, types=types)) for types in (True, False))
+    assert np.abs(logits(given, wrapped.PAIRS) - logits(none, wrapped.PAIRS)).max() > 1e-3
+    assert not none.encode(wrapped.PAIRS).token_type_ids.any() and given.encode(wrapped.PAIRS).token_type_ids.any()
+    folder = nbsal.load(tmp_path / "pairs-1-False")
+    assert np.array_equal(logits(folder, wrapped.PAIRS), logits(none, wrapped.PAIRS))
+
+
+@pytest.mark.parametrize("false_token", [True, False])
+def test_a_reranker_from_a_causal_model(tmp_path, false_token):
+    from sentence_transformers.cross_encoder.modules import LogitScore
+    from sentence_transformers.models import Transformer
+
+    zoo.model("llama", "causal").save_pretrained(tmp_path)
+    zoo.tokenizer("pieces").save_pretrained(tmp_path)
+    body = Transformer(str(tmp_path), transformer_task="text-generation")
+    encoder = library.CrossEncoder(modules=[body, LogitScore(9, 12 if false_token else None)], device="cpu")
+    subject = nbsal.load(encoder)
+    assert subject.labels == ["score before Sigmoid"] and subject.pooling == "last"
+    for texts in (wrapped.PAIRS, wrapped.PAIRS[:1]):
+        truth = encoder.predict(texts, activation_fn=torch.nn.Identity())
+        assert np.abs(logits(subject, texts)[:, 0] - truth).max() < 1e-5
+    for method in ("gradcam", "gae", "lrp", "occlusion"):
+        axioms.batch_equals_singles(nbsal.Explainer(subject, method), wrapped.PAIRS)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("pooling", POOLINGS, ids=str)
+def test_similarity_is_that_of_the_library(tmp_path, pooling, normalize):
+    model = wrapped.sentence_transformer(tmp_path, pooling, normalize)
+    subject = nbsal.load(model, similar_to=REFERENCE)
+    assert subject.pooling == POOLINGS[pooling] and subject.labels == ["similarity"]
+    texts = [*wrapped.TEXTS, wrapped.LONG]
+    truth = model.similarity(model.encode(texts), model.encode([REFERENCE])).numpy()
+    assert np.abs(logits(subject, texts) - truth).max() < 1e-6
+    for text, value in zip(texts, truth, strict=True):
+        assert np.abs(logits(subject, [text]) - value).max() < 1e-6
+    for method in ("raw-attention", "lrp"):
+        assert nbsal.Explainer(subject, method)(texts[0]).scores.sum() == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_axioms_of_a_mean_pooled_embedding(tmp_path, method):
+    explain = nbsal.Explainer(nbsal.load(wrapped.sentence_transformer(tmp_path).double(), similar_to=REFERENCE), method)
+    axioms.batch_equals_singles(explain)
+    axioms.padding_is_invisible(explain)
+
+
+SETTINGS = {
+    "prompt": {"prompts": {"query": "the book and the film: "}, "default_prompt_name": "query"},
+    "truncated": {"truncate_dim": 8},
+    "dot": {"similarity_fn_name": "dot"},
+    "euclidean": {"similarity_fn_name": "euclidean"},
+    "manhattan": {"similarity_fn_name": "manhattan"},
+}
+
+
+@pytest.mark.parametrize("include_prompt", [True, False])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_what_the_library_does_to_texts_and_embeddings(tmp_path, name, include_prompt):
+    wrapped.sentence_transformer(tmp_path)
+    model = library.SentenceTransformer(str(tmp_path / "st"), device="cpu", **SETTINGS[name])
+    model.set_pooling_include_prompt(include_prompt)
+    model.max_seq_length = 40
+    subject = nbsal.load(model, similar_to=REFERENCE)
+    texts = [*wrapped.TEXTS, wrapped.LONG]
+    truth = model.similarity(model.encode(texts), model.encode([REFERENCE])).numpy()
+    assert np.abs(logits(subject, texts) - truth).max() < 1e-5 * max(1, np.abs(truth).max())
+    row = subject.encode(texts[0])[0]
+    words = [row.text[start:end].lower() for start, end in (row.offsets[i] for i in row.content)]
+    assert all(word in texts[0].lower() for word in words) and "".join(words) == texts[0].lower().replace(" ", "")
+    assert (name == "prompt") == (len(row) > len(row.content) + 2)  # the prompt is never ranked
+    assert np.isfinite(nbsal.Explainer(subject, "gradcam", long="window")(wrapped.LONG).scores).all()
+
+
+def test_an_embedding_model_needs_a_reference(tmp_path):
+    model = wrapped.sentence_transformer(tmp_path)
+    for argument in (model, tmp_path / "st"):
+        with pytest.raises(InputError) as caught:
+            nbsal.load(argument)
+        assert caught.value.argument == "similar_to"
+
+
+def test_folders_of_the_library(tmp_path):
+    model = wrapped.sentence_transformer(tmp_path)
+    subject = nbsal.load(tmp_path / "st", similar_to=REFERENCE)
+    assert np.array_equal(
+        logits(subject, wrapped.TEXTS), logits(nbsal.load(model, similar_to=REFERENCE), wrapped.TEXTS)
+    )
+    assert nbsal.load(tmp_path / "st", similar_to=REFERENCE, dtype="float64").double.dtype == torch.float64
+    encoder = wrapped.cross_encoder(tmp_path)
+    encoder.save(str(tmp_path / "ce"))
+    truth = encoder.predict(wrapped.PAIRS, activation_fn=torch.nn.Identity())
+    assert np.abs(logits(nbsal.load(tmp_path / "ce"), wrapped.PAIRS)[:, 0] - truth).max() < 1e-5
+
+
+def test_a_folder_with_a_pickle_or_code_is_not_loaded(tmp_path):
+    folder = tmp_path / "st"
+    weights = wrapped.sentence_transformer(tmp_path).state_dict()
+    for path in folder.rglob("model.safetensors"):
+        path.unlink()
+        torch.save(weights, path.with_name("pytorch_model.bin"))
+    with pytest.raises(ModelError) as caught:
+        nbsal.load(folder, similar_to=REFERENCE)
+    assert caught.value.part == "weights"
+    modules = json.loads((folder / "modules.json").read_text())
+    for kind, path in (("os.path.join", ""), ("sentence_transformers.models.Pooling", "../..")):
+        (folder / "modules.json").write_text(json.dumps([modules[0] | {"type": kind, "path": path}]))
+        with pytest.raises(ModelError) as caught:
+            nbsal.load(folder, similar_to=REFERENCE)
+        assert caught.value.part == "modules.json"
+
+
+HEADS = [("torch", 2), ("torch", 3), ("logistic", 2), ("logistic", 3), ("multi-output", 3), ("one-vs-rest", 3)]
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(("kind", "classes"), HEADS)
+def test_probabilities_of_setfit(tmp_path, kind, classes, normalize):
+    model = wrapped.setfit(tmp_path, kind, classes, normalize)
+    subject = nbsal.load(model)
+    texts = [*wrapped.TEXTS, wrapped.LONG]
+    truth = np.asarray(model.predict_proba(texts))
+    truth = truth[..., 1] if truth.ndim == 3 else truth
+    saliencies = nbsal.Explainer(subject, "gradxact").map(texts, progress=False)
+    assert np.abs(np.stack([saliency.probabilities for saliency in saliencies]) - truth).max() < 1e-5
+    assert subject.labels == [f"class {i}" for i in range(classes)]
+    assert [s.prediction for s in saliencies] == [subject.labels[i] for i in truth.argmax(1)]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["torch", "logistic"])
+def test_axioms_of_setfit(tmp_path, kind, method):
+    explain = nbsal.Explainer(nbsal.load(wrapped.setfit(tmp_path, kind)), method)
+    axioms.batch_equals_singles(explain)
+    axioms.padding_is_invisible(explain)
+
+
+def test_a_head_that_is_not_linear_is_refused(tmp_path):
+    with pytest.raises(ModelError) as caught:
+        nbsal.load(wrapped.setfit(tmp_path, "forest"))
+    assert caught.value.part == "head"
+
+
+def test_a_setfit_folder_is_not_unpickled(tmp_path):
+    wrapped.setfit(tmp_path, "logistic").save_pretrained(tmp_path / "setfit")
+    (tmp_path / "setfit" / "model_head.pkl").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
+    with pytest.raises(ModelError) as caught:
+        nbsal.load(tmp_path / "setfit")
+    assert caught.value.part == "model_head.pkl"
+
+
+def kinds(folder):
+    """A subject of each kind, with the text that it explains."""
+    yield nbsal.load(wrapped.sentence_transformer(folder), similar_to=REFERENCE), wrapped.TEXTS[0]
+    yield nbsal.load(wrapped.cross_encoder(folder)), wrapped.PAIRS[0]
+    yield nbsal.load(wrapped.setfit(folder, "torch", 3)), wrapped.TEXTS[0]
+    yield nbsal.load(wrapped.setfit(folder, "multi-output", 3)), wrapped.TEXTS[0]
+
+
+def test_subjects_can_be_copied_and_pickled(tmp_path):
+    for subject, text in kinds(tmp_path):
+        for other in (pickle.loads(pickle.dumps(subject)), copy.deepcopy(subject)):
+            assert other.model is not subject.model and other.transformer is not subject.transformer
+            assert other.usage == subject.usage and model_identity(other) == model_identity(subject)
+            for method in ("gradxact", "lrp"):
+                scores = [nbsal.Explainer(each, method)(text).scores for each in (other, subject)]
+                assert np.array_equal(*scores)
+
+
+def test_a_corpus_and_its_workers_read_texts_in_the_same_way(tmp_path):
+    wrapped.sentence_transformer(tmp_path)
+    model = library.SentenceTransformer(str(tmp_path / "st"), device="cpu", **SETTINGS["prompt"])
+    explain = nbsal.Explainer(nbsal.load(model, similar_to=REFERENCE), "gradxact")
+    corpus = nbsal.corpus.explain(explain, wrapped.TEXTS, tmp_path / "out", progress=False, dtype="float32")
+    for i, text in enumerate(wrapped.TEXTS):
+        assert np.abs(corpus.saliency(i).scores - explain(text).scores).max() < 1e-5
+    shortened = nbsal.load(model, similar_to=REFERENCE)
+    shortened.usage = replace(shortened.usage, longest=12)
+    assert model_identity(shortened)["tokenizer"] != model_identity(explain.subject)["tokenizer"]
+
+
+@pytest.mark.parametrize("method", ["gradcam", "gae", "lrp", "occlusion", "deeplift-shap"])
+def test_the_model_of_the_user_is_as_before(tmp_path, method):
+    model = wrapped.setfit(tmp_path, "torch").model_body.train()
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    config = model[0].auto_model.config.to_dict()
+    implementation = model[0].auto_model.config._attn_implementation
+    hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
+    subject = nbsal.load(model, similar_to=REFERENCE)
+    nbsal.Explainer(subject, method)(wrapped.TEXTS[0])
+    assert subject.transformer is model[0].auto_model and all(module.training for module in model.modules())
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+    assert model[0].auto_model.config.to_dict() == config
+    assert model[0].auto_model.config._attn_implementation == implementation
+    assert [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()] == hooks
