@@ -81,8 +81,8 @@ def describe(method: Method, decodes: bool = True) -> Label:
     """How a method appears on screen, for a model with an LM head (`decodes`) or without one.
 
     >>> from nbsal.methods import catalogue
-    >>> describe(catalogue.create("lrp@chefer"))
-    Label(label='LRP · Chefer et al. 2021', summary='...', group='published')
+    >>> describe(catalogue.create("lrp@chefer")).label
+    'LRP · Chefer et al. 2021'
     """
     first = RECOMMENDED if decodes else WITHOUT_LM_HEAD | RECOMMENDED
     if method.name in first:

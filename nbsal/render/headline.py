@@ -129,8 +129,9 @@ def _verdict_without(outcome: Outcome, heads_off: HeadsOff) -> list[Phrase]:
 
 
 def _question(outcome: Outcome) -> list[Phrase]:
-    why = "Why " if " \u2212 " in outcome.target else "Why not "
-    return [("text", why), ("class", outcome.target), ("text", "?"), *_target_share(outcome)]
+    target = outcome.target.replace(" - ", " \u2212 ")  # of a contrast
+    why = "Why not " if target == outcome.target else "Why "
+    return [("text", why), ("class", target), ("text", "?"), *_target_share(outcome)]
 
 
 def _target_share(outcome: Outcome) -> list[Phrase]:

@@ -1,6 +1,7 @@
 """Views of one explainer, whose text, method, layer, target and tau are traits; a change of any is computed at once."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from nbsal.model.targets import Contrast
 from nbsal.saliency import Saliency
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.base import View
+from nbsal.widgets.slow_methods import QUICK, Durations, wait_for_pause
 
 STEPS = 1000  # resolution of the progress of one text
 
@@ -77,6 +79,7 @@ class ExplainerView(View):
         if text is None and isinstance(source, Explainer | Subject):
             message = f'{type(self).__name__} needs a text. Pass text=..., for example text="A joy.".'
             raise InputError(message, argument="text", value=None)
+        self._durations = Durations()
         super().__init__(source, **({} if text is None else {"text": text}) | settings)
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
@@ -106,7 +109,21 @@ class ExplainerView(View):
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.plain_result is not None:
             return self.plain_result
-        return self.explain(with_settings(self.explainer, inputs), inputs, job)
+        return self.explain_typed(with_settings(self.explainer, inputs), inputs, job)
+
+    def explain_typed(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        """Explain a text that may still be typed: a slow method waits for a pause, while a preview is shown."""
+        name = explainer.method.name
+        if self._is_typed(inputs) and self._durations.is_slow(name):
+            if name != QUICK and not self._durations.is_slow(QUICK):
+                self._show_preview(explainer, inputs, job)
+            wait_for_pause(job)
+        with self._durations.timed(name):
+            return self.explain(explainer, inputs, job)
+
+    def preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        """The result of a quick method, which stands in for that of a slow one; None shows nothing."""
+        return explainer(inputs["text"], inputs["target"])
 
     def explain(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
         """Explain the text with an explainer that has the current settings."""
@@ -127,6 +144,16 @@ class ExplainerView(View):
         scores = wire.scores(rows)
         decision = wire.decision(result, self.subject)
         return {"_tokens": wire.tokens(result.row), "_scores": scores, "_result": decision}
+
+    def _is_typed(self, inputs: dict[str, Any]) -> bool:
+        """Whether the text has changed since the result on display."""
+        return self.result is not None and self._inputs.get("text") != self._as_json(inputs).get("text")
+
+    def _show_preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> None:
+        quick = Explainer(explainer.subject, QUICK, long=explainer.long)
+        with suppress(Exception), self._durations.timed(QUICK):  # what is wrong with the text, the slow method tells
+            if (result := self.preview(quick, inputs, job)) is not None:
+                self.show_partial(job, result, preview=True)
 
 
 class Shading(traitlets.HasTraits):

@@ -54,8 +54,8 @@ class ExportedWidget(CheckedWidget):
         """A complete HTML page without scripts, or an `interactive` one that needs neither Python nor a network."""
         self._require_result()
         if interactive:
-            return export.interactive(self, self._title())
-        return html.page_html(self._title(), html.snapshot_html(self.render_html()))
+            return export.interactive(self, self._page_title())
+        return html.page_html(self._page_title(), html.snapshot_html(self.render_html()))
 
     def to_png(self) -> bytes:
         """A picture as PNG."""
@@ -92,6 +92,11 @@ class ExportedWidget(CheckedWidget):
     def _title(self) -> str:
         caption = getattr(self.result, "caption", None)
         return f"{type(self).__name__}: {caption()}" if caption else type(self).__name__
+
+    def _page_title(self) -> str:
+        """The name of a page: the view's and what its result says, without names in code."""
+        outcome = getattr(self.result, "outcome", None)
+        return f"{type(self).__name__}: {outcome()}" if outcome else self._title()
 
     def _static_html(self) -> str:
         missing = html.block_html(repr(self), "", [self.error or self.status])

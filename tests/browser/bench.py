@@ -134,6 +134,13 @@ def change(page, /, **state: Any) -> None:
     page.evaluate(CHANGE, plain(state))
 
 
+def answer(page, view) -> None:
+    """Send a page what Python has computed, as the worker does."""
+    sent = {name for name in pages.state(view) if name.startswith("_")} - {"_live", "_saved", "_rev"}
+    change(page, **{name: value for name, value in pages.state(view).items() if name in sent})
+    page.evaluate("() => window.view.model.set('status', 'ready')")
+
+
 def plain(state: dict[str, Any]) -> dict[str, Any]:
     """A state as plain JSON values."""
     return json.loads(pages.literal(state))

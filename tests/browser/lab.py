@@ -174,6 +174,14 @@ class Notebook:
         self.page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached")
         self.page.wait_for_selector("#jupyterlab-splash", state="detached")  # a switch before would fail
 
+    def save(self) -> None:
+        """Save the file."""
+        self.page.evaluate(f"async () => {{ await {CURRENT}.context.save(); }}")
+
+    def shut_down(self) -> None:
+        """Shut the kernel down."""
+        self.page.evaluate(f"async () => {{ await {CURRENT}.sessionContext.shutdown(); }}")
+
     @property
     def cells(self) -> int:
         """The number of cells."""

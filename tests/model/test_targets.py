@@ -129,7 +129,9 @@ def test_a_next_token_as_text(load):
     subject = load("gpt2", "causal")
     assert subject.tokenizer.tokenize(" and") == ["Ġand"]
     saliency = nbsal.Explainer(subject, "gradcam")(TEXT, target="and")
-    assert saliency.target == "Ġand"  # the token that continues a text
+    assert saliency.target == "and"
+    other = nbsal.Explainer(subject, "gradcam")(TEXT, target=subject.tokenizer.convert_tokens_to_ids("Ġand"))
+    assert (other.scores == saliency.scores).all(), "the token that continues a text"
     assert saliency.probabilities.shape == (subject.model.config.vocab_size,)
 
 

@@ -18,15 +18,19 @@ export function textEditor(
   const page = h("div", { class: "nbsal-page" }, text.node, layer);
   const button = h(
     "button",
-    { class: "nbsal-button", hidden: !live, signal, click: () => open(Boolean(layer.hidden)) },
+    { class: "nbsal-button nbsal-needs-python", hidden: !live, signal, click: () => open(Boolean(layer.hidden)) },
     "Edit text",
   );
   let areas: HTMLTextAreaElement[] = [];
   let latest: Text = "";
+  let unsent = false;
   let composing = false;
 
   const values = () => areas.map((area) => area.value);
+  /** The text as typed; a text area would change some line ends of one that Python has set. */
+  const typed = () => (unsent ? values() : [latest].flat());
   const send = () => {
+    unsent = false;
     latest = areas.length > 1 ? [areas[0].value, areas[1].value] : areas[0].value;
     set(latest);
   };
@@ -41,6 +45,7 @@ export function textEditor(
     }
   };
   const onInput = () => {
+    unsent = true;
     text.edit(values());
     place();
     stale();
@@ -73,6 +78,7 @@ export function textEditor(
     if (!live) return;
     layer.hidden = !editing;
     page.classList.toggle("nbsal-editing", editing);
+    button.classList.toggle("nbsal-needs-python", !editing); // an editor can be left without Python
     button.textContent = editing ? "Done" : "Edit text";
     text.node.tabIndex = editing ? -1 : 0;
     place();
@@ -88,7 +94,10 @@ export function textEditor(
     }
     if (JSON.stringify(get()) === JSON.stringify(latest)) return;
     latest = get();
+    unsent = false;
     for (const [i, area] of areas.entries()) area.value = now[i];
+    if (live) text.edit(now);
+    place();
   };
   mirror(follow);
   text.node.addEventListener("dblclick", () => open(true), { signal });
@@ -110,7 +119,7 @@ export function textEditor(
     button,
     /** Show the text as typed over the result of an older one, and put the editor over it. */
     refresh() {
-      if (live && areas.length) text.edit(values());
+      if (live) text.edit(typed());
       place();
     },
   };

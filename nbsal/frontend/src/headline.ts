@@ -99,8 +99,9 @@ function verdictWithout({ prediction, probability }: Outcome, headsOff: HeadsOff
 
 /** "Why not negative? (0.2 %)" */
 function question(outcome: Outcome): Phrase[] {
-  const why = outcome.target.includes(" \u2212 ") ? "Why " : "Why not ";
-  return [["text", why], ["class", outcome.target], ["text", "?"], ...targetShare(outcome)];
+  const target = outcome.target.replaceAll(" - ", " \u2212 "); // of a contrast
+  const why = target === outcome.target ? "Why not " : "Why ";
+  return [["text", why], ["class", target], ["text", "?"], ...targetShare(outcome)];
 }
 
 /** The probability of the explained class, in brackets. */

@@ -92,5 +92,6 @@ test("a prediction at some place is no other target", () => {
     /^in 1889 \u2014/,
   );
   assert.match(say({ warm: 1 }, { prediction: "B-PER", target: "B-PER at Bob [3]" }), /^B-PER, /);
+  assert.match(say({ warm: 1 }, { target: "positive - negative" }), /^Why positive \u2212 negative\?/);
   assert.match(say({ warm: 1 }, { prediction: "O", target: "B-PER at Bob [3]" }), /^Why not B-PER at Bob \[3\]\?/);
 });
