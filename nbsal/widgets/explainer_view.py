@@ -194,20 +194,21 @@ def view_choices(explainer: Explainer, layer_methods_only: bool = False) -> dict
     """What the page may choose from: classes, layers and methods, the recommended ones first."""
     subject, current = explainer.subject, explainer.method
     catalogued: dict[str, Method] = {name: catalogue.create(name) for name in catalogue.names()}
-    methods = [
-        method_choice(method, subject)
-        for method in (catalogued | {current.name: current}).values()
-        if not layer_methods_only or isinstance(method, LayerMethod | Decoded)
-    ]
+    offered = (catalogued | {current.name: current}).values()
+    methods = [method_choice(method, subject, layer_methods_only) for method in offered]
     order = {name: place for place, name in enumerate([*labels.WITHOUT_LM_HEAD, *labels.RECOMMENDED])}
     methods.sort(key=lambda choice: (bool(choice["unavailable"]), order.get(choice["name"], len(order))))
     classes = subject.labels if subject.task == "sequence" else []
     return {"methods": methods, "labels": classes, "depth": subject.depth, "task": subject.task}
 
 
-def method_choice(method: Method, subject: Subject) -> dict[str, Any]:
+def method_choice(method: Method, subject: Subject, layer_methods_only: bool = False) -> dict[str, Any]:
     """A method as the page lists it."""
     decodes, has_head = isinstance(method, Decoded), subject._lm_head is not None
+    layered = isinstance(method, LayerMethod | Decoded)
+    reason = "needs an LM head (load the model with lm=...)" if decodes and not has_head else ""
+    if layer_methods_only and not layered:
+        reason = "reads the whole model at once, so it has no layers"
     label = labels.describe(method, has_head)
     return {
         "name": method.name,
@@ -216,10 +217,10 @@ def method_choice(method: Method, subject: Subject) -> dict[str, Any]:
         "paper": method.paper,
         "cost": labels.cost_words(method),
         "signed": labels.is_signed(method),
-        "layered": isinstance(method, LayerMethod | Decoded),
+        "layered": layered,
         "decodes": decodes,
         "group": label.group,
-        "unavailable": "needs an LM head: load the model with lm=..." if decodes and not has_head else "",
+        "unavailable": reason,
     }
 
 
@@ -243,7 +244,11 @@ def result_traits(result: Explanation) -> dict[str, Any]:
 
 def check_method(name: str, choices: dict[str, Any], argument: str = "method") -> str:
     """The name of a method, if the page offers it; the page of a finished result offers none and accepts any."""
-    valid = [method["name"] for method in choices["methods"] if not method["unavailable"]]
+    reasons = {method["name"]: method["unavailable"] for method in choices["methods"]}
+    valid = [name for name, reason in reasons.items() if not reason]
+    if reason := reasons.get(name):
+        choice = f"Use {valid[0]!r}." if valid else ""
+        raise UnknownName(argument, name, valid, f"{name!r} cannot be used here: it {reason}.", choice)
     if valid and name not in valid:
         raise UnknownName(argument, name, valid)
     return name

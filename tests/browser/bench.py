@@ -141,6 +141,17 @@ def answer(page, view) -> None:
     page.evaluate("() => window.view.model.set('status', 'ready')")
 
 
+def is_dim(page) -> bool:
+    """Whether the answer line, the evidence and the shades are dim."""
+    selectors = [".nbsal-headline", ".nbsal-evidence"]
+    opacities = page.evaluate(
+        "(selectors) => selectors.map(s => Number(getComputedStyle(document.querySelector(s)).opacity))", selectors
+    )
+    shades = page.evaluate("() => getComputedStyle(document.querySelector('.nbsal-text')).getPropertyValue('--dim')")
+    assert len({*(opacity < 1 for opacity in opacities), shades not in ("", "1")}) == 1
+    return opacities[0] < 1
+
+
 def plain(state: dict[str, Any]) -> dict[str, Any]:
     """A state as plain JSON values."""
     return json.loads(pages.literal(state))

@@ -69,6 +69,7 @@ def test_two_views_work_in_marimo(served, chromium):
     token = view.get_by_role("option", name="funny", exact=True)
     token.click()
     expect(token).to_have_attribute("aria-selected", "true")
+    view.get_by_role("button", name="Edit text").click()
     view.get_by_label("Text", exact=True).fill("An utter bore.")
     expect(view.get_by_role("option", name="bore", exact=True)).to_be_visible()
     bench = page.get_by_role("group", name="nbsal workbench")

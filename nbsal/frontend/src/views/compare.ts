@@ -33,10 +33,12 @@ export default /* @__PURE__ */ mount<CompareTraits>("compare", (context: Compare
   const answer = h("p", { class: "nbsal-headline", "aria-live": "polite" });
   const [compared, dots] = [pairOfTexts(context), pairedDots(context)];
   const decision = decisions(context);
+  let findings = get("_findings");
 
   const draw = () => {
     const explanation = read();
-    const { sentences, heading } = get("_findings")[get("level")] ?? {};
+    if (!context.isOlder()) findings = get("_findings");
+    const { sentences, heading } = findings[get("level")] ?? {};
     if (!explanation || !sentences || !heading) return;
     answer.replaceChildren(...phraseNodes(sentences[get("scale")]));
     const { marks, words, shares } = compared.draw(explanation);
