@@ -211,3 +211,10 @@ def test_the_first_use_in_a_notebook_says_what_it_waits_for(monkeypatch, loaded,
     monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data["text/plain"]) or handle)
     assert nbsal.load is importlib.import_module("nbsal.model.load").load
     assert [text[: len("Loading torch")] for text in shown] == messages
+
+
+def test_the_table_of_hosts_names_tests_that_exist():
+    folder, tests = "", re.findall(r"`([\w/]+\.py)`", (ROOT / "tests" / "hosts.md").read_text(encoding="utf-8"))
+    for path in tests:
+        folder = str(Path(path).parent) if "/" in path else folder
+        assert (ROOT / "tests" / folder / Path(path).name).exists(), path

@@ -12,6 +12,7 @@ from nbsal.widgets import snapshot
 from tests.browser.conftest import open_page
 from tests.browser.test_lab import COMPARE, HIGHLIGHT, SETUP
 
+PAGE = "view.freeze(interactive=True)"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 LOST = re.compile("Error displaying widget|Loading widget")  # what the widget manager says of a view without a kernel
 
@@ -19,7 +20,7 @@ LOST = re.compile("Error displaying widget|Loading widget")  # what the widget m
 @pytest.fixture(scope="module")
 def executed():
     """A notebook with a view and a frozen view, executed without a front end."""
-    cells = [nbformat.v4.new_code_cell(source) for source in (SETUP, HIGHLIGHT, "view.freeze()")]
+    cells = [nbformat.v4.new_code_cell(source) for source in (SETUP, HIGHLIGHT, "view.freeze()", PAGE)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     NotebookClient(notebook, timeout=120, store_widget_state=False).execute()
@@ -39,8 +40,9 @@ def test_an_untrusted_notebook_shows_static_html(lab, chromium, executed):
     page = open_page(chromium)
     lab.open(page, "untrusted.ipynb")
     outputs = page.locator(".jp-RenderedHTML")
-    expect(outputs).to_have_count(2)
-    for output in (outputs.first, outputs.last):
+    expect(outputs).to_have_count(3)
+    expect(page.locator("iframe[title=nbsal]")).to_have_count(0)
+    for output in outputs.all():
         expect(output).to_contain_text("unbelievably funny")
         expect(output).to_contain_text("Snapshot of ")
         shaded = output.get_by_title("funny: ")
@@ -87,5 +89,8 @@ def test_an_export_can_be_read_with_the_network_off(chromium, executed, tmp_path
     page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
     expect(page.get_by_role("figure").first).to_contain_text("unbelievably funny")
+    frame = page.locator("iframe[title=nbsal]")
+    expect(frame.content_frame.get_by_role("group", name="nbsal highlight")).to_contain_text("Snapshot of ")
+    expect(page.locator(".nbsal-frozen")).to_be_hidden()
     assert [problem for problem in page.problems if "off-site" in problem] == []
     page.context.close()
