@@ -133,7 +133,7 @@ class Compare(ShadedView):
         explainers = with_settings(self.explainer, inputs), with_settings(self.other, other_inputs)
         names = tuple(explainer.method.name for explainer in explainers)
         if self._is_typed(inputs) and self._durations.is_slow(names):
-            wait_for_pause(job)  # no quick method could stand in for one that is compared
+            wait_for_pause(job, self._worker)  # no quick method could stand in for one that is compared
         with self._durations.timed(names):
             if self.other.subject is self.explainer.subject and other_inputs["target"] == inputs["target"]:
                 first, second = self.explain_each(explainers, inputs, job)

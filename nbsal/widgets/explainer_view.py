@@ -117,7 +117,7 @@ class ExplainerView(View):
         if self._is_typed(inputs) and self._durations.is_slow(name):
             if name != QUICK and not self._durations.is_slow(QUICK):
                 self._show_preview(explainer, inputs, job)
-            wait_for_pause(job)
+            wait_for_pause(job, self._worker)
         with self._durations.timed(name):
             return self.explain(explainer, inputs, job)
 

@@ -5,11 +5,12 @@ from contextlib import contextmanager
 from time import perf_counter
 
 from nbsal.errors import Cancelled
-from nbsal.widgets.jobs import Job
+from nbsal.widgets.jobs import Job, Worker
 
 QUICK = "gradxact"  # one pass, for every kind of model
 SLOW = 1.0  # seconds from which a method is slow
 PAUSE = 0.4  # seconds without a new text
+STEP = 0.02  # seconds between two looks at what else waits
 
 
 class Durations:
@@ -40,7 +41,10 @@ class Durations:
             self._seconds[name] = max(perf_counter() - start, least)  # a run that stopped early tells only the least
 
 
-def wait_for_pause(job: Job) -> None:
-    """Wait until no newer text has come for a while; raise Cancelled if one comes."""
-    if job.cancel.wait(PAUSE):
-        raise Cancelled("Cancelled.")
+def wait_for_pause(job: Job, worker: Worker) -> None:
+    """Wait until no newer text has come for a while, and run what else waits; raise Cancelled if a text comes."""
+    end = perf_counter() + PAUSE
+    while (rest := end - perf_counter()) > 0:
+        worker.run_waiting()
+        if job.cancel.wait(min(rest, STEP)):
+            raise Cancelled("Cancelled.")

@@ -164,6 +164,10 @@ class Notebook:
         self.page.evaluate(f"async () => {{ await {KERNEL}.restart(); }}")
         self.page.wait_for_function(IDLE)
 
+    def kill(self) -> None:
+        """Kill the kernel, as a lack of memory does."""
+        self.page.evaluate(f"() => {{ {KERNEL}.requestExecute({{ code: 'import os; os.kill(os.getpid(), 9)' }}); }}")
+
     def theme(self, name: str) -> None:
         """Switch the theme of the running Lab."""
         self.page.evaluate(

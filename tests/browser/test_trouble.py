@@ -132,6 +132,27 @@ def test_a_request_that_fails_says_so_in_the_state_line(show, sheet):
     expect(root.get_by_role("alert").filter(visible=True)).to_have_count(0)
 
 
+def test_the_typed_text_stays_when_the_kernel_is_killed(lab, chromium):
+    page = open_page(chromium)
+    setup = "import nbsal\nexplain = nbsal.Explainer(nbsal.load('demo/reviews'), 'decoded-gradcam')"
+    cell = f"view = nbsal.widgets.Highlight(explain, text={bench.REAL!r})\nview"
+    notebook = lab.open(page, lab.write("killed.ipynb", setup, cell))
+    notebook.run_all()
+    root = page.get_by_role("group", name="nbsal highlight")
+    root.get_by_role("button", name="Edit text").click()
+    area = root.get_by_label("Text", exact=True)
+    area.press("Control+End")
+    page.keyboard.type(" So")
+    notebook.until("view.result.text.endswith('So')", "True")
+    notebook.kill()
+    page.keyboard.type(" good.", delay=50)
+    expect(root.locator(".nbsal-state")).to_have_text(STOPPED, timeout=30_000)
+    expect(area).to_have_value(f"{bench.REAL} So good.")
+    expect(root.locator(".nbsal-text")).to_have_text(f"{bench.REAL} So good.")
+    assert root.locator(".nbsal-headline").evaluate("node => getComputedStyle(node).opacity") != "1"
+    page.context.close()
+
+
 def test_an_invalid_number_is_cleared(show):
     root = show(Highlight(Explainer(load("demo/reviews"), "decoded-gradcam"), text=bench.REAL).wait(), live=True)
     root.get_by_text("Display", exact=True).click()

@@ -88,6 +88,19 @@ def test_what_is_compared_waits_without_a_preview(slow):
     assert methods(view) == [("integrated", False)] and time.perf_counter() - start >= slow_methods.PAUSE
 
 
+def test_another_view_is_answered_during_the_pause(slow, reviews, monkeypatch):
+    monkeypatch.setattr(slow_methods, "PAUSE", 30.0)
+    other, view = Highlight(nbsal.Explainer(reviews, "gradcam"), text=TEXT).wait(), slow(Highlight)
+    view.text = "A dull bore."
+    while not view.shown:
+        time.sleep(0.005)
+    other.layer = 1
+    assert other.wait(20).result.provenance["parameters"]["layer"] == 1
+    assert methods(view) == [("gradxact", True)] and view.status == "computing"
+    view.cancel()
+    assert view.wait(20).status == "cancelled" and view._preview
+
+
 def test_heads_have_no_preview(slow):
     view = slow(Workbench, "mask-lrp")
     view.text = "A dull bore."

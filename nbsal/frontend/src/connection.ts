@@ -37,6 +37,7 @@ export function disableControls(root: HTMLElement, signal: AbortSignal) {
       control.inert = true;
       if ("disabled" in control) control.disabled = true;
       if ("open" in control) control.open = false;
+      control.querySelector<HTMLElement>(":popover-open")?.hidePopover();
     }
   };
   const observer = new MutationObserver(disable);

@@ -45,6 +45,7 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
         return row;
       });
     const recommended = matches.filter(({ group }) => group === "recommended");
+    const first = recommended.length ? [methodList("Recommended methods", drawRows(recommended))] : [];
     const folds = GROUPS.map(([key, words]) => {
       const entries = matches.filter(({ group }) => group === key);
       if (!entries.length) return null;
@@ -52,7 +53,6 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
       const summary = h("summary", {}, `${words} (${entries.length})`);
       return h("details", { class: "nbsal-more", open }, summary, methodList(`${words} methods`, drawRows(entries)));
     });
-    const first = recommended.length ? [methodList("Recommended methods", drawRows(recommended))] : [];
     list.replaceChildren(...first, ...folds.filter((fold) => fold !== null));
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -60,7 +60,7 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
     const at = visible.indexOf(document.activeElement as HTMLElement);
     if (event.key === "ArrowDown") visible[Math.min(at + 1, visible.length - 1)]?.focus();
     else if (event.key === "ArrowUp") (at > 0 ? visible[at - 1] : search).focus();
-    else if (event.key === "Enter") choose(at < 0 ? visible[0] : visible[at]);
+    else if (event.key === "Enter" && !closest(event, "summary")) choose(at < 0 ? visible[0] : visible[at]);
     else return;
     consume(event);
   };

@@ -1,8 +1,9 @@
 // A button that opens a sheet over the page; Escape or a click elsewhere closes it and gives back the focus.
 
-import { consume, h } from "./dom";
+import { consume, h, onAbort } from "./dom";
 
 const GAP = 4; // pixels between the button and the sheet
+const LEAST_ROOM = 280; // pixels under the button, else the sheet opens above it
 const MARGIN = 8; // pixels between the sheet and the edge of the window
 
 export function popover(signal: AbortSignal, title: (Node | string)[], sheet: HTMLElement, ...classes: string[]) {
@@ -11,8 +12,7 @@ export function popover(signal: AbortSignal, title: (Node | string)[], sheet: HT
   const atEnd = classes.includes("nbsal-at-end");
   const setOpen = (open: boolean) => {
     node.open = open;
-    sheet.togglePopover(open);
-    if (open) place(sheet, summary, atEnd);
+    if (sheet.isConnected) sheet.togglePopover(open);
   };
   const close = () => setOpen(false);
   const onClick = (event: Event) => {
@@ -40,6 +40,9 @@ export function popover(signal: AbortSignal, title: (Node | string)[], sheet: HT
   document.addEventListener("pointerdown", onPointerDown, { signal });
   document.addEventListener("scroll", follow, { signal, capture: true, passive: true });
   window.addEventListener("resize", follow, { signal });
+  const observer = new ResizeObserver(follow); // also when it opens
+  observer.observe(sheet);
+  onAbort(signal, () => observer.disconnect());
   return { node, summary, close };
 }
 
@@ -50,9 +53,10 @@ function place(sheet: HTMLElement, button: HTMLElement, atEnd: boolean) {
   sheet.style.maxHeight = "";
   const { width, height } = sheet.getBoundingClientRect();
   const [above, below] = [anchor.top - GAP - MARGIN, window.innerHeight - anchor.bottom - GAP - MARGIN];
-  const upwards = height > below && above > below;
+  const upwards = below < Math.min(height, LEAST_ROOM) && above > below; // it should not cover the text
+  const room = upwards ? above : below;
   const left = atEnd ? anchor.right - width : anchor.left;
   sheet.style.left = `${Math.max(frame.left, Math.min(left, frame.right - width))}px`;
-  sheet.style.top = `${upwards ? anchor.top - GAP - Math.min(height, above) : anchor.bottom + GAP}px`;
-  sheet.style.maxHeight = height > Math.max(above, below) ? `${Math.max(above, below)}px` : "";
+  sheet.style.top = `${upwards ? anchor.top - GAP - Math.min(height, room) : anchor.bottom + GAP}px`;
+  sheet.style.maxHeight = height > room ? `${room}px` : "";
 }
