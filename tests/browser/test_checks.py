@@ -83,10 +83,11 @@ def assert_fits(sheet, root, width):
 
 
 @every_view
-@pytest.mark.parametrize("width", [400, 760, 1400])
-def test_a_view_is_as_wide_as_its_cell(show, sheet, resize, name, width):
-    resize(width)
-    assert_fits(sheet, show(name, live=True), width)
+def test_a_view_is_as_wide_as_its_cell(show, sheet, resize, name):
+    root = show(name, live=True)
+    for width in (400, 760, 1400):
+        resize(width)
+        assert_fits(sheet, root, width)
 
 
 # Point at everything that can be pointed at; the heights that the view has meanwhile.
@@ -103,11 +104,10 @@ POINT = """root => {
 @pytest.mark.parametrize("kind", UGLY)
 @pytest.mark.parametrize("name", KINDS)
 def test_ugly_texts_fit_and_pointing_at_them_moves_nothing(show, sheet, resize, name, kind):
-    view = ugly(kind, name)
+    root = show(ugly(kind, name), live=True)
+    assert root.locator(".nbsal-mark").count() >= len(UGLY[kind]) / 2
     for width in (400, 1400):
         resize(width)
-        root = show(view, live=True)
-        assert root.locator(".nbsal-mark").count() >= len(UGLY[kind]) / 2
         assert_fits(sheet, root, width)
         assert len(root.evaluate(POINT)) == 1
 
@@ -149,9 +149,8 @@ def expected_words(saliency):
     return [named, [text for text, score in opposing if -score >= 0.25 * max(sizes)][:2]]
 
 
-@pytest.mark.parametrize("method", [bench.SIGNED, "decoded-gradcam"])
-def test_the_answer_names_the_words_by_its_rule(show, reviews, method):
-    explain = nbsal.Explainer(reviews, method, layer=3)
+def test_the_answer_names_the_words_by_its_rule(show, reviews):
+    explain = nbsal.Explainer(reviews, bench.SIGNED, layer=3)
     for text in TEXTS:
         view = Highlight(explain, text=text).wait()
         answer = show(view).locator(".nbsal-headline")
@@ -233,14 +232,7 @@ def test_words_have_full_colour_where_most_of_the_score_is_on_special_tokens(sho
 
 TYPED = "The unbelievably café film \U0001f600 naïve, 日本 joyful مرحبا."
 MARKED = re.compile("[ĠĊ▁]|##|Ã")
-CHECKPOINTS = [
-    ("bert", "sequence"),
-    ("gpt2", "causal"),
-    ("roberta", "sequence"),
-    ("albert", "token"),
-    ("llama", "causal"),
-    ("xlm-roberta", "span"),
-]
+CHECKPOINTS = [("bert", "span"), ("gpt2", "causal"), ("albert", "token"), ("llama", "causal")]
 
 
 def views_of_tokens(explain, pair):
@@ -266,9 +258,8 @@ def test_no_mark_of_a_tokenizer_is_seen(show, sheet, load, architecture, head):
         assert MARKED.findall(text_of(view.render_html())) == []
 
 
-@pytest.mark.parametrize("demo", ["reviews", "answers"])
-def test_no_token_of_a_demo_has_a_mark_in_its_name(demo):
-    tokenizer = nbsal.load(f"demo/{demo}").tokenizer
+def test_no_token_of_the_demos_has_a_mark_in_its_name(reviews):
+    tokenizer = reviews.tokenizer
     names = [token_name(tokenizer, index) for index in range(1000, len(tokenizer), 7)]
     assert [name for name in names if MARKED.search(name)] == [] and len(names) > 3000
 

@@ -63,17 +63,24 @@ def test_the_readout_of_a_text_follows_the_layer_that_is_walked_to(show, sheet, 
 def test_the_readout_of_the_layers_follows_the_class_and_goes_with_the_pointer(show, sheet, views):
     root = show("layers", live=True)
     words, line = LayerWords(views["layers"].result), root.locator(".nbsal-layers-panel .nbsal-readout")
-    cell = root.get_by_role("row").nth(3).get_by_role("gridcell").nth(4)  # below the header
-    cell.hover()
+    root.get_by_role("row").nth(3).get_by_role("gridcell").nth(4).hover()  # below the header
     expect(line).to_have_text(words.describe(2, 4))
+    sheet.mouse.move(0, 0)
+    expect(line).to_have_text(re.compile("^Point at a cell"))
+    grid = root.get_by_role("grid")
+    grid.focus()
+    for key in ("Home", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight"):
+        grid.press(key)
+    expect(line).to_have_text(words.describe(3, 4))
+    expect(line.locator(".nbsal-weight")).to_be_visible()
     sheet.evaluate("() => window.view.model.set('target', 'negative')")
     sheet.evaluate("() => window.view.model.set('status', 'computing')")
     expect(line.locator(".nbsal-weight")).to_be_hidden()
     after = Layers(views["layers"].explainer, text=REAL, target="negative").wait()
     bench.answer(sheet, after)
-    expect(line).to_have_text(LayerWords(after.result).describe(2, 4))
-    assert words.describe(2, 4) != LayerWords(after.result).describe(2, 4)
-    sheet.mouse.move(0, 0)
+    expect(line).to_have_text(LayerWords(after.result).describe(3, 4))
+    assert words.describe(3, 4) != LayerWords(after.result).describe(3, 4)
+    sheet.evaluate("() => document.activeElement.blur()")
     expect(line).to_have_text(re.compile("^Point at a cell"))
 
 
@@ -82,6 +89,7 @@ def test_the_readout_of_two_explanations_follows_their_method(show, sheet, views
     tokens(root, "The text as A explains it").nth(4).click()
     before = readout(root).inner_text()
     expect(readout(root)).to_contain_text("funny · A: ")
+    expect(readout(root).locator(".nbsal-weight")).to_be_visible()
     view = nbsal.widgets.Compare(views["compare"].explainer, text=REAL, other_method="attcat").wait()
     sheet.evaluate("() => window.view.model.set('other_method', 'attcat')")
     sheet.evaluate("() => window.view.model.set('status', 'computing')")

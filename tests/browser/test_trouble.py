@@ -91,6 +91,7 @@ def test_the_end_of_python_is_said_once_and_the_typed_text_stays(show, sheet):
     area.press("End")
     sheet.keyboard.type("Go")
     sheet.evaluate("() => window.view.model.set('status', 'computing')")
+    sheet.wait_for_timeout(1200)  # the check that follows the last key is over
     stop_python(sheet)
     expect(state).to_have_text(STOPPED, timeout=2500)  # while an answer is awaited, without another key
     sheet.keyboard.type("od.")

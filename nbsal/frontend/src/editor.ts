@@ -23,14 +23,10 @@ export function textEditor(
   );
   let areas: HTMLTextAreaElement[] = [];
   let latest: Text = "";
-  let unsent = false;
   let composing = false;
 
   const values = () => areas.map((area) => area.value);
-  /** The text as typed; a text area would change some line ends of one that Python has set. */
-  const typed = () => (unsent ? values() : [latest].flat());
   const send = () => {
-    unsent = false;
     latest = areas.length > 1 ? [areas[0].value, areas[1].value] : areas[0].value;
     set(latest);
   };
@@ -45,7 +41,6 @@ export function textEditor(
     }
   };
   const onInput = () => {
-    unsent = true;
     text.edit(values());
     place();
     stale();
@@ -94,7 +89,6 @@ export function textEditor(
     }
     if (JSON.stringify(get()) === JSON.stringify(latest)) return;
     latest = get();
-    unsent = false;
     for (const [i, area] of areas.entries()) area.value = now[i];
     if (live) text.edit(now);
     place();
@@ -119,7 +113,7 @@ export function textEditor(
     button,
     /** Show the text as typed over the result of an older one, and put the editor over it. */
     refresh() {
-      if (live) text.edit(typed());
+      if (live && areas.length) text.edit(values());
       place();
     },
   };
