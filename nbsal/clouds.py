@@ -131,8 +131,12 @@ class Cloud:
         return sorted(weights.items(), key=lambda item: -item[1])
 
     def _wordcloud(self, label: str, count: int, size: tuple[int, int], seed: int, colour: str | None = None) -> Any:
+        from matplotlib.colors import is_color_like
         from wordcloud import WordCloud
 
+        if colour is not None and not is_color_like(colour):
+            message = f"colour must be the name or the code of a colour, not {colour!r:.60}."
+            raise InputError(message, argument="colour", value=colour)
         weights = dict(self.words(label, count))
         if not weights:
             message = f"No {self.unit} has a positive weight for label={label!r}, so there is nothing to draw."

@@ -7,6 +7,7 @@ from IPython.display import display
 
 from nbsal.errors import InputError, UnknownName
 from nbsal.render import html
+from nbsal.validation import checked
 from nbsal.widgets import export, snapshot
 from nbsal.widgets.page_messages import CheckedWidget
 from nbsal.widgets.snapshot import Snapshots
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import pandas
 
 
+@checked
 class ExportedWidget(CheckedWidget):
     """A widget whose `result` can be exported; a subclass computes it and says when there is one."""
 
