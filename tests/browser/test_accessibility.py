@@ -219,6 +219,7 @@ def test_a_method_is_found_and_chosen_by_keys(show, sheet):
     assert trait(sheet, "method") == "mask-lrp"
     expect(picker).to_be_focused()
     picker.press("Space")
+    expect(root.get_by_label("Find a method")).to_be_focused()
     sheet.keyboard.press("Tab")
     sheet.keyboard.press("Enter")
     expect(root.locator(".nbsal-more").first).to_have_attribute("open", "")

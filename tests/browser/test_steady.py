@@ -110,6 +110,7 @@ def test_pointing_and_computing_never_change_the_height(show, sheet, views, name
     sheet.set_viewport_size({"width": width, "height": 900})
     root = show(name, live=True)
     words = root.locator(".nbsal-word" if name == "clouds" else ".nbsal-text .nbsal-mark:visible")
+    sheet.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")  # laid out
     before, count = height(root), words.count()
     assert count > 5
     for k in range(count):
