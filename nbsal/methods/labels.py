@@ -98,8 +98,8 @@ def label_of(name: str) -> str:
     ('Decoded Grad-CAM', 'Mask-LRP · Song et al. 2024')
     """
     base, _, variant = name.partition("@")
-    known = {key: label for key, (label, _) in (RECOMMENDED | WITHOUT_LM_HEAD).items()} | LABELS
-    label = known.get(base, base)
+    label_by_name = {key: label for key, (label, _) in (RECOMMENDED | WITHOUT_LM_HEAD).items()} | LABELS
+    label = label_by_name.get(base, base)
     return f"{label} · {SUFFIXES.get(variant, variant)}" if variant else label
 
 

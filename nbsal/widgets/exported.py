@@ -23,7 +23,7 @@ class ExportedWidget(CheckedWidget):
     status: Any
 
     def __init__(self, **traits: Any) -> None:
-        self._snapshots = Snapshots(lambda: html.snapshot_html(self._static_html()))
+        self._snapshots = Snapshots(self._static_html)
         super().__init__(**traits)
 
     @property

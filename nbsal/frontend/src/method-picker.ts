@@ -29,9 +29,9 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
   const draw = () => {
     const { methods } = choices.get();
     const current = method.get();
-    const found = methods.find((entry) => entry.name === current);
-    name.textContent = found?.label ?? current;
-    picker.summary.title = found ? `${found.name} (${found.paper})` : current;
+    const choice = methods.find((entry) => entry.name === current);
+    name.textContent = choice?.label ?? current;
+    picker.summary.title = choice ? `${choice.name} (${choice.paper})` : current;
     if (!picker.node.open) return;
     const query = search.value.trim().toLowerCase();
     const matches = methods.filter((entry) =>
