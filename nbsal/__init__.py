@@ -7,6 +7,8 @@
 """
 
 from importlib import import_module
+from sys import modules
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -77,10 +79,24 @@ _MODULES = (
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
-        return getattr(import_module(f"nbsal.{_NAMES[name]}"), name)
+        return getattr(_load(_NAMES[name]), name)
     if name in _MODULES:
-        return import_module(f"nbsal.{name}")
+        return _load(name)
     raise AttributeError(f"module 'nbsal' has no attribute {name!r}")
+
+
+def _load(module: str) -> ModuleType:
+    """Import a part of the package; in a notebook, say so when that loads torch."""
+    if "torch" in modules or "ipykernel" not in modules or module in ("errors", "progress"):
+        return import_module(f"nbsal.{module}")
+    from IPython.display import display
+
+    text = {"text/plain": "Loading torch and transformers\N{HORIZONTAL ELLIPSIS}"}
+    message = display(text, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+    try:
+        return import_module(f"nbsal.{module}")
+    finally:
+        message.update({"text/plain": ""}, raw=True)
 
 
 def __dir__() -> list[str]:

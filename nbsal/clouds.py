@@ -8,6 +8,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from nbsal.errors import InputError, UnknownName
 from nbsal.model.subject import Subject
+from nbsal.model.token_text import SPACE_MARKS, is_byte_level, token_text
 from nbsal.render import colours, fonts, html
 from nbsal.saliency import Saliency
 from nbsal.samples import idf as wikitext_idf
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 UNITS = ("token", "word")
-SPACE_MARKS = "Ġ▁"  # how byte-level and SentencePiece tokenizers write a leading space
-CONTINUATION = "##"  # how WordPiece writes a token that continues a word
 LONGEST = 30  # characters of a token in a picture
 
 
@@ -103,7 +103,19 @@ class Cloud:
 
     def font(self, label: str, count: int = 50) -> str:
         """The path of the font of that image."""
-        return fonts.best_font(display_word(token) for token, _ in self._best(label, count))
+        return fonts.best_font(self.display(token) for token, _ in self._best(label, count))
+
+    def display(self, token: str) -> str:
+        """A token or word of this cloud as a picture shows it.
+
+        >>> Cloud({"positive": {"Ġjoy": 2.0}}).display("Ġjoy")
+        'joy'
+        """
+        return display_word(token, self.unit == "token" and self._byte_level)
+
+    @cached_property
+    def _byte_level(self) -> bool:
+        return any(is_byte_level(weights) for weights in self.weights.values())
 
     def words(self, label: str, count: int = 50) -> list[tuple[str, float]]:
         """The first tokens of a class that speak for it, as a picture shows them, with their weights.
@@ -113,14 +125,18 @@ class Cloud:
         """
         weights: dict[str, float] = {}
         for token, weight in self._best(label, count):
-            word = display_word(token)
+            word = self.display(token)
             if weight > 0 and word:
                 weights[word] = weights.get(word, 0.0) + weight
         return sorted(weights.items(), key=lambda item: -item[1])
 
     def _wordcloud(self, label: str, count: int, size: tuple[int, int], seed: int, colour: str | None = None) -> Any:
+        from matplotlib.colors import is_color_like
         from wordcloud import WordCloud
 
+        if colour is not None and not is_color_like(colour):
+            message = f"colour must be the name or the code of a colour, not {colour!r:.60}."
+            raise InputError(message, argument="colour", value=colour)
         weights = dict(self.words(label, count))
         if not weights:
             message = f"No {self.unit} has a positive weight for label={label!r}, so there is nothing to draw."
@@ -258,15 +274,16 @@ def inverse_document_frequency(texts: Iterable[Text], subject: Subject) -> dict[
 
 
 @checked
-def display_word(token: str) -> str:
+def display_word(token: str, byte_level: bool = False) -> str:
     """A token or word as a cloud displays it, without the marks of tokenizers.
 
-    It is shortened because wordcloud fails on words wider than the image.
+    Of a `byte_level` tokenizer, bytes are decoded. A long word is shortened because wordcloud fails on words wider than
+    the image.
 
     >>> display_word("Ġfilm"), display_word("##ing"), len(display_word("o" * 200))
     ('film', 'ing', 30)
     """
-    word = html.visible(token.lstrip(SPACE_MARKS).removeprefix(CONTINUATION) or token).strip()
+    word = html.visible(token_text(token, byte_level)).strip()
     return word if len(word) <= LONGEST else word[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 

@@ -190,7 +190,7 @@ def _select_columns(name: str, row: Any, source: object) -> dict[str, Any]:
 def _import_hub() -> Callable[..., Any]:
     """`datasets.load_dataset`."""
     try:
-        from datasets import load_dataset  # type: ignore[import-not-found, unused-ignore]
+        from datasets import load_dataset  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
         raise MissingExtra("Loading tables from the hub", "hub") from None
     return load_dataset  # type: ignore[no-any-return]

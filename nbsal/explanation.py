@@ -82,8 +82,8 @@ class Explanation:
         """Whether the scores depend on the target; assumed of methods that are not in the catalogue."""
         from nbsal.methods import catalogue, labels
 
-        known = self.method in catalogue.names()
-        return not known or labels.about_target(catalogue.create(self.method))
+        is_catalogued = self.method in catalogue.names()
+        return not is_catalogued or labels.about_target(catalogue.create(self.method))
 
     def notes(self) -> list[str]:
         """What a reader must know to judge the scores: model, method, truncation, windows, completeness gap."""

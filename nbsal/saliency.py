@@ -84,11 +84,11 @@ class Saliency(Explanation):
         With `heads_off` it is compared with the decision without some heads.
         """
         probabilities = self.probabilities
-        known = probabilities.ndim == 1 and probabilities.size > 0
+        has_probability = probabilities.ndim == 1 and probabilities.size > 0
         outcome = Outcome(
             self.prediction,
             self.target,
-            float(probabilities.max()) if known else None,
+            float(probabilities.max()) if has_probability else None,
             target_probability,
             self.about_target,
             len(self.row.parts),

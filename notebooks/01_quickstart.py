@@ -19,9 +19,10 @@
 # A small fine-tuned transformer comes with nbsal, so everything below runs without a network. Five cells: the
 # workbench, its numbers, why not the other class, many texts at once, and a text of yours.
 #
-# **1. The workbench.** Type a text, and the words light up that the decision rests on. Below it, switch between
-# layers, heads and games. Click or drag over words to select them; the selection is a Python list. *If you read this
-# without a running kernel, you see the workbench as it stood when the notebook was published.*
+# **1. The workbench.** The first line says what was decided, and because of which words. Press *Edit text* and type:
+# the words light up that the decision rests on. Beside the text stand all layers, what happens when words are hidden,
+# and, folded, the attention heads. Click or drag over words to select them; the selection is a Python list. *If you
+# read this without a running kernel, you see the workbench as it stood when the notebook was published.*
 
 # %%
 import os

@@ -24,6 +24,7 @@ LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-pytho
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STYLED = re.compile(r"\bT_[0-9a-f]{5}")  # the id of a styled frame, which is random
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+DATE = re.compile(r"Snapshot of \d+ \w+ \d{4}")
 PROGRESS_BAR = re.compile(r"\r|\d+%\|")
 # Must not remain in outputs: paths, memory addresses and times.
 TRACES = re.compile(
@@ -71,13 +72,15 @@ def _clean_output(output: Any) -> Any:
     output.metadata = nbformat.from_dict({})
     if output.data.pop(WIDGET, None) is not None and "text/html" not in output.data:
         return None
+    if output.data == {"text/plain": ""}:  # the place of a message that is gone
+        return None
     if "image/png" in output.data:
         output.data["image/png"] = _compress(output.data["image/png"])
     names: dict[str, str] = {}
     for kind, text in output.data.items():
         if kind.startswith("text/"):
             text = STYLED.sub(lambda match: names.setdefault(match[0], f"T_{len(names) + 1}"), text)
-            output.data[kind] = ADDRESS.sub("", text)
+            output.data[kind] = DATE.sub("Snapshot", ADDRESS.sub("", text))
     return output
 
 

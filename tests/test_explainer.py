@@ -169,8 +169,10 @@ def test_layer_none_is_the_default_layer(load):
     subject = load("bert")
     assert subject.default_layer == round(0.6 * subject.depth)
     assert nbsal.Explainer(subject, "decoded-gradcam").method.layer == subject.default_layer
-    assert nbsal.Explainer(subject, "gradcam").method.layer == 0
-    assert nbsal.Explainer(subject, "gradcam", layer=None).method.layer == subject.default_layer
+    assert nbsal.Explainer(subject, "gradcam").method.layer == subject.default_layer
+    assert nbsal.Explainer(subject, "gradcam", layer=0).method.layer == 0
+    assert nbsal.Explainer(subject, "gradxact").method.layer == 0
+    assert nbsal.Explainer(subject, "gradxact", layer=None).method.layer == subject.default_layer
 
 
 WRONG_NAMES = [
@@ -231,7 +233,7 @@ def test_long_texts_by_windows(load):
     subject = load("bert")
     truncated = nbsal.Explainer(subject, "gradxact")(LONG_TEXT)
     assert truncated.row.dropped > 0 and truncated.provenance["dropped"] == truncated.row.dropped
-    assert "Truncated" in truncated.to_html()
+    assert f"the last {truncated.row.dropped} tokens" in truncated.to_html()
     explain = nbsal.Explainer(subject, "gradxact", long="window")
     whole = explain(LONG_TEXT)
     assert whole.row.dropped == 0 and whole.provenance["windows"] > 2

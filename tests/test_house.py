@@ -12,6 +12,7 @@ import sys
 import tomllib
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grimp
@@ -198,3 +199,22 @@ def test_files_are_short_and_documented(path):
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_") and node.name != "main":
             assert ast.get_docstring(node), node.name
+
+
+@pytest.mark.parametrize(
+    ("loaded", "messages"), [({"ipykernel"}, ["Loading torch", ""]), ({"ipykernel", "torch"}, []), (set(), [])]
+)
+def test_the_first_use_in_a_notebook_says_what_it_waits_for(monkeypatch, loaded, messages):
+    shown = []
+    handle = SimpleNamespace(update=lambda data, raw: shown.append(data["text/plain"]))
+    monkeypatch.setattr(nbsal, "modules", dict.fromkeys(loaded))
+    monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data["text/plain"]) or handle)
+    assert nbsal.load is importlib.import_module("nbsal.model.load").load
+    assert [text[: len("Loading torch")] for text in shown] == messages
+
+
+def test_the_table_of_hosts_names_tests_that_exist():
+    folder, tests = "", re.findall(r"`([\w/]+\.py)`", (ROOT / "tests" / "hosts.md").read_text(encoding="utf-8"))
+    for path in tests:
+        folder = str(Path(path).parent) if "/" in path else folder
+        assert (ROOT / "tests" / folder / Path(path).name).exists(), path

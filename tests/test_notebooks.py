@@ -94,6 +94,7 @@ def test_cleaning_removes_what_depends_on_the_run():
         nbformat.v4.new_output("stream", name="stderr", text="\r 40%|████      | 2/5"),
         nbformat.v4.new_output("stream", name="stdout", text="kept"),
         nbformat.v4.new_output("display_data", {publish.WIDGET: {"model_id": "f00"}, "text/plain": "FloatProgress()"}),
+        nbformat.v4.new_output("display_data", {"text/plain": ""}),
         nbformat.v4.new_output("execute_result", view, metadata={"at": "now"}, execution_count=1),
         nbformat.v4.new_output("display_data", {"text/html": '<table id="T_0a1b2"><td id="T_0a1b2_row0">'}),
         nbformat.v4.new_output("display_data", {"image/png": b64encode(picture.getvalue()).decode()}),

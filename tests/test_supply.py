@@ -191,8 +191,12 @@ def is_permissive(licence: str) -> bool:
     return all(" ".join(FILLERS.sub(" ", part).lower().split()) in PERMISSIVE for part in parts)
 
 
+# Of docutils only an editor mode, which is not in its wheel, is under the GPL; the tests need it, users do not.
+PARTLY = {"docutils"}
+
+
 def test_dependencies_have_permissive_licences():
-    packages = dependencies()
+    packages = {name: package for name, package in dependencies().items() if name not in PARTLY}
     assert {"torch", "transformers", "tokenizers", "pyarrow", "distributed"} <= set(packages)
     licences = {name: licence(package) for name, package in packages.items() if not name.startswith(CUDA)}
     assert {name: text for name, text in licences.items() if not is_permissive(text)} == {}

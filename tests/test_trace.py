@@ -9,6 +9,7 @@ import transformers
 import nbsal
 from nbsal import trace
 from nbsal.errors import ModelError, UnknownName
+from nbsal.model import attention_maps
 from nbsal.model.attention_maps import AttentionRecorder
 from tests import axioms, zoo
 from tests.raising import refuses
@@ -82,7 +83,7 @@ def test_only_requested_layers_are_kept(load):
 
 def test_a_trace_without_attention_maps_is_refused(load, monkeypatch):
     subject = load("bert")
-    monkeypatch.setattr(trace.attention_maps, "SOFTMAX_FUNCTIONS", ())
+    monkeypatch.setattr(attention_maps, "SOFTMAX_FUNCTIONS", ())
     with pytest.raises(ModelError) as caught:
         trace.record(subject, subject.encode("A joy."), needs=["attention"])
     assert caught.value.part == "attention maps"

@@ -119,7 +119,8 @@ def undecoded_groups(subject: Subject, layer: int) -> Groups:
 def single_method_groups(subject: Subject, names: Iterable[str]) -> Groups:
     """One group for each method of the catalogue, with its default settings."""
     labels = {"gradcam": "Grad-CAM l0", "simple": "Simple l0", "gradxact": "gradxact l0"}
-    return {name: {labels.get(name, name): Explainer(subject, name)} for name in names}
+    settings: dict[str, dict[str, Any]] = {name: {"layer": 0} for name in labels}
+    return {name: {labels.get(name, name): Explainer(subject, name, **settings.get(name, {}))} for name in names}
 
 
 def random_masks(subject: Subject) -> Groups:

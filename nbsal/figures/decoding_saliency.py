@@ -247,7 +247,7 @@ def shared_tokens(clouds: Mapping[str, Cloud], first: str, second: str, count: i
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
     >>> cloud = nbsal.clouds.rank(explain.map(["A joyful film", "A dull film"], progress=False))
     >>> shared_tokens({"gradcam": cloud}, "negative", "positive").data["tokens"].item()
-    'film'
+    'film, a'
     """
     import pandas
 

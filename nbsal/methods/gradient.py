@@ -32,6 +32,8 @@ class GradCAM(LayerMethod):
     True
     """
 
+    layer: int | None = None
+
     def features(self, trace: Trace) -> Tensor:
         return trace.hidden_grad[self.chosen] * trace.hidden[self.chosen]
 

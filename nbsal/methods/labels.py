@@ -81,8 +81,8 @@ def describe(method: Method, decodes: bool = True) -> Label:
     """How a method appears on screen, for a model with an LM head (`decodes`) or without one.
 
     >>> from nbsal.methods import catalogue
-    >>> describe(catalogue.create("lrp@chefer"))
-    Label(label='LRP · Chefer et al. 2021', summary='...', group='published')
+    >>> describe(catalogue.create("lrp@chefer")).label
+    'LRP · Chefer et al. 2021'
     """
     first = RECOMMENDED if decodes else WITHOUT_LM_HEAD | RECOMMENDED
     if method.name in first:
@@ -98,8 +98,8 @@ def label_of(name: str) -> str:
     ('Decoded Grad-CAM', 'Mask-LRP · Song et al. 2024')
     """
     base, _, variant = name.partition("@")
-    known = {key: label for key, (label, _) in (RECOMMENDED | WITHOUT_LM_HEAD).items()} | LABELS
-    label = known.get(base, base)
+    label_by_name = {key: label for key, (label, _) in (RECOMMENDED | WITHOUT_LM_HEAD).items()} | LABELS
+    label = label_by_name.get(base, base)
     return f"{label} · {SUFFIXES.get(variant, variant)}" if variant else label
 
 

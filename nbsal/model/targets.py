@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nbsal.errors import InputError, ModelError, UnknownName
 from nbsal.model import architecture, restore
-from nbsal.model.tokenize import token_name
+from nbsal.model.tokenize import named_token, token_name
 from nbsal.model.tokens import Encoded, Row
 from nbsal.validation import Text
 
@@ -181,7 +181,7 @@ def _resolve_span(subject: "Subject", row: Row, logits: Tensor, requested: Any) 
     start, end = ends
     if start is None or end is None:
         (position, side), _ = terms[0]
-        label = f"{subject.labels[side]} at {row.tokens[position]} [{position}]"
+        label = f"{subject.labels[side]} at {_read_at(row, position)} [{position}]"
     else:
         label = f"{span_text(row, start, end)} [{start}:{end}]"
     return span_text(row, *best), logits.softmax(0), Target(label, terms)
@@ -202,7 +202,12 @@ def span_text(row: Row, start: int, end: int) -> str:
     same_text = row.segments[start] == row.segments[end] and not (row.special[start] or row.special[end])
     if same_text and start <= end:
         return row.parts[row.segments[start]][row.offsets[start][0] : row.offsets[end][1]]
-    return f"{row.tokens[start]} ... {row.tokens[end]}"
+    return f"{_read_at(row, start)} ... {_read_at(row, end)}"
+
+
+def _read_at(row: Row, position: int) -> str:
+    """What stands at a position: the text as typed, or the name of a special token."""
+    return row.parts[row.segments[position]][slice(*row.offsets[position])] or row.tokens[position]
 
 
 def _resolve_token(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
@@ -215,19 +220,20 @@ def _resolve_token(subject: "Subject", row: Row, logits: Tensor, requested: Any)
     position = _check_position(position, row)
     predicted = int(logits[position].argmax())
     index = predicted if label is None else label_index(label, subject.labels, "target")
-    target = Target(f"{subject.labels[index]} at {row.tokens[position]} [{position}]", (((position, index), 1.0),))
+    target = Target(f"{subject.labels[index]} at {_read_at(row, position)} [{position}]", (((position, index), 1.0),))
     return subject.labels[predicted], probabilities[position], target
 
 
 def _resolve_next_token(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
     position, token = _position_and_token(requested, lambda: row.last, row)
-    place = "" if position == row.last else f" after {row.tokens[position]} [{position}]"
+    place = "" if position == row.last else f" after {_read_at(row, position)} [{position}]"
     return _resolve_vocabulary(subject, logits[position], position, token, place)
 
 
 def _resolve_masked(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
     position, token = _position_and_token(requested, lambda: _mask_position(subject, row), row)
-    return _resolve_vocabulary(subject, logits[position], position, token, f" at {row.tokens[position]} [{position}]")
+    place = f" at {_read_at(row, position)} [{position}]"
+    return _resolve_vocabulary(subject, logits[position], position, token, place)
 
 
 def _position_and_token(requested: Any, default: Callable[[], int], row: Row) -> tuple[int, Any]:
@@ -342,14 +348,13 @@ def _parse_token(subject: "Subject", token: str) -> int:
     if subject.tokenizer is None:
         message = f"target={token!r}, but this subject has no tokenizer. Pass the token's id."
         raise InputError(message, argument="target", value=token)
+    if (index := named_token(subject.tokenizer, token)) is not None:
+        return index
     # The token of a word that continues the text includes the space before it, if the tokenizer has such tokens.
     for text in (" " + token, token):
         ids = subject.tokenizer(text, add_special_tokens=False)["input_ids"]
         if len(ids) == 1:
             return int(ids[0])
-    vocabulary = subject.tokenizer.get_vocab()
-    if token in vocabulary:  # the token's own name, "##ing" or "Ġthe"
-        return int(vocabulary[token])
     message = (
         f"target={token!r} is not a single token but {subject.tokenizer.tokenize(token)}. Choose one of its tokens."
     )

@@ -1,6 +1,7 @@
 """From texts or token ids to the rows a model reads, with offsets into the text as typed."""
 
 import os
+import re
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
@@ -11,12 +12,14 @@ from numpy.typing import NDArray
 
 from nbsal.errors import InputError, ModelError
 from nbsal.model import architecture
+from nbsal.model.token_text import is_byte_level, possible_tokens, token_text
 from nbsal.model.tokens import Encoded, Row, Span, strip_span
 from nbsal.model.usage import PLAIN, Usage
 from nbsal.validation import Text, check_texts
 
 # Truncation is state of a fast tokenizer, and several subjects may share one.
 _TOKENIZER_LOCK = threading.RLock()
+_NUMBER = re.compile(r"#(\d+)$")  # of a token, at the end of its name
 
 
 def _renew_lock() -> None:
@@ -138,9 +141,27 @@ def special_ids(tokenizer: Any) -> frozenset[int]:
 
 
 def token_name(tokenizer: Any, index: int) -> str:
-    """The name of a token; an id that the tokenizer does not know is named by its number."""
-    name = None if tokenizer is None else tokenizer.convert_ids_to_tokens(index)
-    return f"#{index}" if name is None else str(name)
+    """A token as people read it, with its number where its text means another token, or none that is known."""
+    token = _vocabulary_name(tokenizer, index)
+    text = token_text(token, tokenizer is not None and _is_byte_level(tokenizer))
+    return text if text == f"#{index}" or named_token(tokenizer, text) == index else f"{text} #{index}"
+
+
+def named_token(tokenizer: Any, name: str) -> int | None:
+    """The id of a token, from what `token_name` calls it or what its vocabulary does."""
+    unknown = tokenizer.unk_token_id
+    for token in possible_tokens(name, _is_byte_level(tokenizer)):
+        index = tokenizer.convert_tokens_to_ids(token)
+        if index is not None and (index != unknown or token == tokenizer.unk_token):
+            return int(index)
+    number = _NUMBER.search(name)
+    return int(number[1]) if number and int(number[1]) < len(tokenizer) else None
+
+
+def _vocabulary_name(tokenizer: Any, index: int) -> str:
+    """The token as its vocabulary spells it; an id that the tokenizer does not know is named by its number."""
+    token = None if tokenizer is None else tokenizer.convert_ids_to_tokens(index)
+    return f"#{index}" if token is None else str(token)
 
 
 def _require_content(row: Row) -> Row:
@@ -214,7 +235,7 @@ def _id_row(tokenizer: Any, ids: list[int], mask: list[int], types: list[int]) -
 
 def _token_pieces(tokenizer: Any, ids: Sequence[int]) -> tuple[list[str], list[tuple[bool, str]]]:
     """The tokens, and for each the text it stands for and whether it continues the token before it."""
-    tokens = [token_name(tokenizer, i) for i in ids]
+    tokens = [_vocabulary_name(tokenizer, i) for i in ids]
     if tokenizer is None:
         return tokens, [(False, name) for name in tokens]
     marks_spaces = _marks_spaces(tokenizer)
@@ -225,6 +246,11 @@ def _token_pieces(tokenizer: Any, ids: Sequence[int]) -> tuple[list[str], list[t
         else:
             pieces.append((marks_spaces and token[:1] not in "Ġ▁", tokenizer.decode([i]).strip() or token))
     return tokens, pieces
+
+
+@lru_cache(maxsize=64)
+def _is_byte_level(tokenizer: Any) -> bool:
+    return is_byte_level(tokenizer.get_vocab())
 
 
 @lru_cache(maxsize=64)

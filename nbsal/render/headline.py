@@ -64,7 +64,13 @@ class Outcome:
     @property
     def contrary(self) -> bool:
         """Whether something else than the prediction is explained, at whatever place."""
-        return self.about_target and self.prediction not in (self.target, _PLACE.sub("", self.target))
+        alike = self.prediction in (self.target, _PLACE.sub("", self.target))
+        return self.about_target and not alike and not self.is_value
+
+    @property
+    def is_value(self) -> bool:
+        """Whether the outputs are values, which have no probabilities; spans have none either, but places."""
+        return self.probability is None and not _PLACE.search(self.target)
 
 
 def headline(outcome: Outcome, words: Sequence[Weighed]) -> list[Phrase]:
@@ -110,9 +116,16 @@ def _verdict(outcome: Outcome) -> list[Phrase]:
     if outcome.heads_off is not None:
         return _verdict_without(outcome, outcome.heads_off)
     if probability is None:
-        return [("class", outcome.prediction)]
+        return [("class", outcome.prediction), *_explained_value(outcome)]
     lead = [("text", "leaning ")] if probability < LEANING else []
     return [*lead, ("class", outcome.prediction), ("text", f", {confidence(probability)}")]
+
+
+def _explained_value(outcome: Outcome) -> list[Phrase]:
+    """Which one of several values is explained."""
+    target, prediction = outcome.target, outcome.prediction
+    named = target != prediction and (f"{target} " in prediction or " - " in target)
+    return [("text", f", explained: {target}")] if outcome.is_value and named else []
 
 
 def _verdict_without(outcome: Outcome, heads_off: HeadsOff) -> list[Phrase]:
@@ -129,8 +142,9 @@ def _verdict_without(outcome: Outcome, heads_off: HeadsOff) -> list[Phrase]:
 
 
 def _question(outcome: Outcome) -> list[Phrase]:
-    why = "Why " if " \u2212 " in outcome.target else "Why not "
-    return [("text", why), ("class", outcome.target), ("text", "?"), *_target_share(outcome)]
+    target = outcome.target.replace(" - ", " \u2212 ")  # of a contrast
+    why = "Why not " if target == outcome.target else "Why "
+    return [("text", why), ("class", target), ("text", "?"), *_target_share(outcome)]
 
 
 def _target_share(outcome: Outcome) -> list[Phrase]:

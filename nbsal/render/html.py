@@ -104,7 +104,7 @@ def span_html(span: ScoredSpan, largest: float) -> str:
     if span.struck:
         style = f"{STRUCK};text-decoration:line-through"
     elif span.score < 0 and alpha >= FAINT:
-        style += ";text-decoration:underline dotted"
+        style += ";text-decoration:underline dashed"
     return f'<span style="{style}" title="{escape(span.tip)}">{escape(span.text)}</span>'
 
 

@@ -96,6 +96,8 @@ class View(ExportedWidget):
     status = traitlets.Unicode("ready").tag(sync=True)
     progress = traitlets.Float(None, allow_none=True).tag(sync=True)
     _seconds = traitlets.Float(None, allow_none=True).tag(sync=True)  # how long the last result took
+    _inputs = traitlets.Dict().tag(sync=True)  # the values of page traits for which the result on display was computed
+    _preview = traitlets.Bool(False).tag(sync=True)  # whether a quicker method stands in for the result
     _live = traitlets.Bool(True).tag(sync=True)  # whether Python answers; False in a saved page
     _rev = traitlets.Int(0).tag(sync=True)  # counts results: a page redraws once when it changes
 
@@ -115,6 +117,7 @@ class View(ExportedWidget):
             initial = self.from_explainer(self.explainer)
         self._worker = jobs.worker(View if self.subject is None else self.subject)
         self._job: jobs.Job | None = None
+        self._requested: dict[str, Any] = {}
         self._failure: BaseException | None = None
         self._callbacks: dict[Callable[..., object], None] = {}
         super().__init__(**initial | settings)
@@ -151,17 +154,21 @@ class View(ExportedWidget):
             raise InputError(message, argument="source", value=source)
         return source
 
-    def show_partial(self, job: jobs.Job, result: Any) -> None:
-        """Show a preliminary result from within `compute`, unless a newer request has replaced the job."""
+    def show_partial(self, job: jobs.Job, result: Any, preview: bool = False) -> None:
+        """Show a preliminary result from within `compute`, unless a newer request has replaced the job.
+
+        A `preview` comes from a quicker method; the page says so.
+        """
         traits = self.publish(result)
         with self._try_lock() as locked:
             if locked and self._job is job and not job.cancel.is_set():
-                self._display(result, traits)
+                self._display(result, traits, preview)
 
     def meter(self, job: jobs.Job, total: int) -> Meter:
         """A meter that reports the steps of `compute` in `progress` and raises Cancelled once the job is cancelled."""
 
         def report(done: int, _: int | None) -> None:
+            self._worker.run_waiting()  # other views of the model need not wait for the end
             share = done / total
             if share - (self.progress or 0.0) >= PROGRESS_STEP:
                 with self._try_lock() as locked:
@@ -181,6 +188,7 @@ class View(ExportedWidget):
         with self._lock, jobs.on_failure(lambda: self._settle("cancelled")):
             self._failure = None
             self.status, self.error, self.progress = "computing", "", None
+            self._requested = inputs
             self._job = self._worker.submit((id(self), "result"), lambda job: self._serve(job, inputs))
 
     def cancel(self) -> None:
@@ -255,10 +263,11 @@ class View(ExportedWidget):
                 if self._job is job:
                     self._fail(error)
 
-    def _display(self, result: Any, traits: dict[str, Any]) -> None:
+    def _display(self, result: Any, traits: dict[str, Any], preview: bool = False) -> None:
         """Set the result and the traits that show it; the only place that does."""
         with self.hold_sync():
-            self._computed = result
+            self._computed, self._preview = result, preview
+            self._inputs = self._as_json(self._requested)
             for name, value in traits.items():
                 setattr(self, name, value)
         self._snapshots.refresh()
@@ -273,6 +282,15 @@ class View(ExportedWidget):
         finally:
             if locked:
                 self._lock.release()
+
+    def _as_json(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The inputs that the page can set, as they are sent to it."""
+        traits = self.traits(sync=True, page=True)
+        return {
+            name: traits[name].metadata.get("to_json", self._trait_to_json)(value, self)
+            for name, value in inputs.items()
+            if name in traits
+        }
 
     def _settle(self, status: str) -> None:
         self._job = None

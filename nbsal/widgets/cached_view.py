@@ -115,13 +115,9 @@ class CachedView(ShadedView):
             return self.plain_result
         version = self.subject.version  # after training, nothing cached is valid
         key = [version, *(inputs[name] for name in self.reading_inputs)]
-        saliency = self._saliency.get(key, lambda: self.explain(self.explainer_for(inputs), inputs, job))
-        result = TextResult(saliency)
-        keys = {name: self._key(part, saliency, inputs, version) for name, part in self.parts.items()}
-        for name, part in self.parts.items():
-            cache = self._values.setdefault(name, LastValue())
-            if part.keeps_previous or cache.is_for(keys[name]):
-                result.parts[name] = cache.value
+        saliency = self._saliency.get(key, lambda: self.explain_typed(self.explainer_for(inputs), inputs, job))
+        keys = self._part_keys(saliency, inputs)
+        result = self._with_cached_parts(saliency, keys)
         pending = [name for name in self.active_parts(inputs) if not self._values[name].is_for(keys[name])]
         displayed = self.result is saliency
         for name in sorted(pending, key=lambda name: not self.parts[name].with_scores):
@@ -130,6 +126,10 @@ class CachedView(ShadedView):
             result.parts[name] = self._compute_part(name, keys[name], result, inputs, job)
             displayed = False
         return result
+
+    def preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> TextResult | None:
+        saliency = super().preview(explainer, inputs, job)
+        return self._with_cached_parts(saliency, self._part_keys(saliency, inputs))
 
     def publish(self, result: TextResult) -> dict[str, Any]:
         traits = super().publish(result.saliency)
@@ -147,6 +147,20 @@ class CachedView(ShadedView):
         part_job = PartJob(partial(self.meter, job), show)
         return self._values[name].get(key, lambda: self.parts[name].compute(result.saliency, inputs, part_job))
 
-    @staticmethod
-    def _key(part: Part, saliency: Saliency, inputs: dict[str, Any], version: Any) -> Any:
-        return saliency if part.depends_on is None else [version, *(inputs[name] for name in part.depends_on)]
+    def _part_keys(self, saliency: Saliency, inputs: dict[str, Any]) -> dict[str, Any]:
+        """What the values of the parts are cached for."""
+        depends_on = {name: part.depends_on for name, part in self.parts.items()}
+        version = self.subject.version
+        return {
+            part: saliency if names is None else [version, *(inputs[name] for name in names)]
+            for part, names in depends_on.items()
+        }
+
+    def _with_cached_parts(self, saliency: Saliency, keys: dict[str, Any]) -> TextResult:
+        """A result with those parts that are valid already, or that stay until the next value."""
+        result = TextResult(saliency)
+        for name, part in self.parts.items():
+            cache = self._values.setdefault(name, LastValue())
+            if part.keeps_previous or cache.is_for(keys[name]):
+                result.parts[name] = cache.value
+        return result

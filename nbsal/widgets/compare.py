@@ -26,6 +26,7 @@ from nbsal.widgets.explainer_view import (
     with_settings,
 )
 from nbsal.widgets.export import asset
+from nbsal.widgets.slow_methods import wait_for_pause
 
 if TYPE_CHECKING:
     import pandas
@@ -130,11 +131,15 @@ class Compare(ShadedView):
             return ComparedPair(self.plain_result, self.other)
         other_inputs = {name: inputs[f"other_{name}"] for name in SETTINGS} | {"text": inputs["text"]}
         explainers = with_settings(self.explainer, inputs), with_settings(self.other, other_inputs)
-        if self.other.subject is self.explainer.subject and other_inputs["target"] == inputs["target"]:
-            first, second = self.explain_each(explainers, inputs, job)
-        else:
-            first = self.explain(explainers[0], inputs, job)
-            second = self.explain(explainers[1], other_inputs, job)
+        names = tuple(explainer.method.name for explainer in explainers)
+        if self._is_typed(inputs) and self._durations.is_slow(names):
+            wait_for_pause(job, self._worker)  # no quick method could stand in for one that is compared
+        with self._durations.timed(names):
+            if self.other.subject is self.explainer.subject and other_inputs["target"] == inputs["target"]:
+                first, second = self.explain_each(explainers, inputs, job)
+            else:
+                first = self.explain(explainers[0], inputs, job)
+                second = self.explain(explainers[1], other_inputs, job)
         return ComparedPair(first, second)
 
     def publish(self, result: ComparedPair) -> dict[str, Any]:

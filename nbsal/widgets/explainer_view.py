@@ -1,6 +1,7 @@
 """Views of one explainer, whose text, method, layer, target and tau are traits; a change of any is computed at once."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from nbsal.model.targets import Contrast
 from nbsal.saliency import Saliency
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.base import View
+from nbsal.widgets.slow_methods import QUICK, Durations, wait_for_pause
 
 STEPS = 1000  # resolution of the progress of one text
 
@@ -77,6 +79,7 @@ class ExplainerView(View):
         if text is None and isinstance(source, Explainer | Subject):
             message = f'{type(self).__name__} needs a text. Pass text=..., for example text="A joy.".'
             raise InputError(message, argument="text", value=None)
+        self._durations = Durations()
         super().__init__(source, **({} if text is None else {"text": text}) | settings)
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
@@ -106,7 +109,21 @@ class ExplainerView(View):
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.plain_result is not None:
             return self.plain_result
-        return self.explain(with_settings(self.explainer, inputs), inputs, job)
+        return self.explain_typed(with_settings(self.explainer, inputs), inputs, job)
+
+    def explain_typed(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        """Explain a text that may still be typed: a slow method waits for a pause, while a preview is shown."""
+        name = explainer.method.name
+        if self._is_typed(inputs) and self._durations.is_slow(name):
+            if name != QUICK and not self._durations.is_slow(QUICK):
+                self._show_preview(explainer, inputs, job)
+            wait_for_pause(job, self._worker)
+        with self._durations.timed(name):
+            return self.explain(explainer, inputs, job)
+
+    def preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        """The result of a quick method, which stands in for that of a slow one; None shows nothing."""
+        return explainer(inputs["text"], inputs["target"])
 
     def explain(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
         """Explain the text with an explainer that has the current settings."""
@@ -127,6 +144,16 @@ class ExplainerView(View):
         scores = wire.scores(rows)
         decision = wire.decision(result, self.subject)
         return {"_tokens": wire.tokens(result.row), "_scores": scores, "_result": decision}
+
+    def _is_typed(self, inputs: dict[str, Any]) -> bool:
+        """Whether the text has changed since the result on display."""
+        return self.result is not None and self._inputs.get("text") != self._as_json(inputs).get("text")
+
+    def _show_preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> None:
+        quick = Explainer(explainer.subject, QUICK, long=explainer.long)
+        with suppress(Exception), self._durations.timed(QUICK):  # what is wrong with the text, the slow method tells
+            if (result := self.preview(quick, inputs, job)) is not None:
+                self.show_partial(job, result, preview=True)
 
 
 class Shading(traitlets.HasTraits):
@@ -167,20 +194,21 @@ def view_choices(explainer: Explainer, layer_methods_only: bool = False) -> dict
     """What the page may choose from: classes, layers and methods, the recommended ones first."""
     subject, current = explainer.subject, explainer.method
     catalogued: dict[str, Method] = {name: catalogue.create(name) for name in catalogue.names()}
-    methods = [
-        method_choice(method, subject)
-        for method in (catalogued | {current.name: current}).values()
-        if not layer_methods_only or isinstance(method, LayerMethod | Decoded)
-    ]
+    offered = (catalogued | {current.name: current}).values()
+    methods = [method_choice(method, subject, layer_methods_only) for method in offered]
     order = {name: place for place, name in enumerate([*labels.WITHOUT_LM_HEAD, *labels.RECOMMENDED])}
     methods.sort(key=lambda choice: (bool(choice["unavailable"]), order.get(choice["name"], len(order))))
     classes = subject.labels if subject.task == "sequence" else []
     return {"methods": methods, "labels": classes, "depth": subject.depth, "task": subject.task}
 
 
-def method_choice(method: Method, subject: Subject) -> dict[str, Any]:
+def method_choice(method: Method, subject: Subject, layer_methods_only: bool = False) -> dict[str, Any]:
     """A method as the page lists it."""
     decodes, has_head = isinstance(method, Decoded), subject.decodes
+    layered = isinstance(method, LayerMethod | Decoded)
+    reason = "needs an LM head (load the model with lm=...)" if decodes and not has_head else ""
+    if layer_methods_only and not layered:
+        reason = "reads the whole model at once, so it has no layers"
     label = labels.describe(method, has_head)
     return {
         "name": method.name,
@@ -189,10 +217,10 @@ def method_choice(method: Method, subject: Subject) -> dict[str, Any]:
         "paper": method.paper,
         "cost": labels.cost_words(method),
         "signed": labels.is_signed(method),
-        "layered": isinstance(method, LayerMethod | Decoded),
+        "layered": layered,
         "decodes": decodes,
         "group": label.group,
-        "unavailable": "needs an LM head: load the model with lm=..." if decodes and not has_head else "",
+        "unavailable": reason,
     }
 
 
@@ -216,7 +244,11 @@ def result_traits(result: Explanation) -> dict[str, Any]:
 
 def check_method(name: str, choices: dict[str, Any], argument: str = "method") -> str:
     """The name of a method, if the page offers it; the page of a finished result offers none and accepts any."""
-    valid = [method["name"] for method in choices["methods"] if not method["unavailable"]]
+    reasons = {method["name"]: method["unavailable"] for method in choices["methods"]}
+    valid = [name for name, reason in reasons.items() if not reason]
+    if reason := reasons.get(name):
+        choice = f"Use {valid[0]!r}." if valid else ""
+        raise UnknownName(argument, name, valid, f"{name!r} cannot be used here: it {reason}.", choice)
     if valid and name not in valid:
         raise UnknownName(argument, name, valid)
     return name

@@ -10,6 +10,7 @@ from typing import Any
 from nbsal.render import html
 
 STATIC = Path(__file__).parent / "static"
+_UNSEEN = "position:absolute;clip-path:inset(50%);margin:0"  # but read aloud
 _INTERNAL = {"_esm", "_css", "layout", "tabbable", "tooltip"}  # synced traits that a page does not need
 
 
@@ -34,9 +35,10 @@ def asset(name: str) -> str:
 
 def interactive(view: Any, title: str) -> str:
     """An HTML page that opens from disk: the script, style and state of a view, and a replacement for Python."""
+    headings = f"<div style='{_UNSEEN}'><h1>{type(view).__name__}</h1><h2>{escape(title)}</h2></div>"
     return html.page_html(
         title,
-        f"<style>{_style(view._css)}</style><div id='nbsal'></div>"
+        f"<style>{_style(view._css)}</style><main>{headings}<div id='nbsal'></div></main>"
         f"<script type='module'>{asset('offline.js')}\n"
         f"nbsal.show({literal(str(view._esm))}, {literal(state(view))}, document.getElementById('nbsal'));</script>",
     )

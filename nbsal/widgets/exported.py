@@ -7,6 +7,7 @@ from IPython.display import display
 
 from nbsal.errors import InputError, UnknownName
 from nbsal.render import html
+from nbsal.validation import checked
 from nbsal.widgets import export, snapshot
 from nbsal.widgets.page_messages import CheckedWidget
 from nbsal.widgets.snapshot import Snapshots
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
     import pandas
 
 
+@checked
 class ExportedWidget(CheckedWidget):
     """A widget whose `result` can be exported; a subclass computes it and says when there is one."""
 
     status: Any
 
     def __init__(self, **traits: Any) -> None:
-        self._snapshots = Snapshots(lambda: html.snapshot_html(self._static_html()))
+        self._snapshots = Snapshots(self._static_html)
         super().__init__(**traits)
 
     @property
@@ -54,8 +56,8 @@ class ExportedWidget(CheckedWidget):
         """A complete HTML page without scripts, or an `interactive` one that needs neither Python nor a network."""
         self._require_result()
         if interactive:
-            return export.interactive(self, self._title())
-        return html.page_html(self._title(), html.snapshot_html(self.render_html()))
+            return export.interactive(self, self._page_title())
+        return html.page_html(self._page_title(), html.snapshot_html(self.render_html()))
 
     def to_png(self) -> bytes:
         """A picture as PNG."""
@@ -92,6 +94,11 @@ class ExportedWidget(CheckedWidget):
     def _title(self) -> str:
         caption = getattr(self.result, "caption", None)
         return f"{type(self).__name__}: {caption()}" if caption else type(self).__name__
+
+    def _page_title(self) -> str:
+        """The name of a page: the view's and what its result says, without names in code."""
+        outcome = getattr(self.result, "outcome", None)
+        return f"{type(self).__name__}: {outcome()}" if outcome else self._title()
 
     def _static_html(self) -> str:
         missing = html.block_html(repr(self), "", [self.error or self.status])

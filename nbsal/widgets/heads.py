@@ -17,7 +17,7 @@ from nbsal.render.headline import Phrase, plain
 from nbsal.saliency import Saliency
 from nbsal.validation import checked
 from nbsal.widgets import jobs
-from nbsal.widgets.cached_view import CachedView
+from nbsal.widgets.cached_view import CachedView, TextResult
 from nbsal.widgets.explainer_view import ShadedView, view_choices, with_settings
 from nbsal.widgets.export import asset
 from nbsal.widgets.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
@@ -30,6 +30,7 @@ from nbsal.widgets.head_parts import (
     HeadAttention,
     HeadEffect,
     grid_traits,
+    masks_heads,
 )
 from nbsal.widgets.highlight import scored_text
 
@@ -94,6 +95,10 @@ class HeadView(CachedView, HeadTraits):
 
     def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
         return masked_explainer(self.explainer, self.switches, inputs)
+
+    def preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> TextResult | None:
+        # Heads act on Mask-LRP alone: a preview by another method would hide what switching them does.
+        return None if masks_heads(inputs["method"]) else super().preview(explainer, inputs, job)
 
     def publish(self, result: Any) -> dict[str, Any]:
         traits = super().publish(result)

@@ -2,14 +2,14 @@
 
 Nothing is computed in the thread where comm messages arrive: handlers submit a job and return. A job that is replaced
 before it starts is dropped. For one that is running, its `cancel` event is set; it stops at its next step, and its
-result is not shown.
+result is not shown. Between the steps of a long job, the jobs that wait are run.
 """
 
 import atexit
 import os
 import traceback
 import weakref
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Set
 from contextlib import contextmanager, nullcontext
 from threading import Condition, Event, RLock, Thread, current_thread
 from typing import Any
@@ -54,7 +54,7 @@ def on_failure(undo: Callable[[], object]) -> Iterator[None]:
 
 
 class Worker:
-    """A thread that runs jobs one at a time, in the order in which their keys were first submitted.
+    """A thread that runs jobs in the order in which their keys were first submitted.
 
     >>> done = Event()
     >>> job = Worker().submit("key", lambda job: done.set())
@@ -65,7 +65,7 @@ class Worker:
     def __init__(self) -> None:
         self._changed = SharedCondition()
         self._waiting: dict[Hashable, Job] = {}
-        self._running: Job | None = None
+        self._running: list[Job] = []  # each runs between two steps of the one before it
         self._closed = False
         self._thread: Thread | None = None
         _ALL_WORKERS.add(self)
@@ -74,8 +74,9 @@ class Worker:
         """Queue a job; an older one with the same key is dropped, or cancelled if it is running."""
         job = Job(key, run)
         with self._changed, nullcontext():  # an interrupt as the block ends strikes the innermost exit
-            if self._running is not None and self._running.key == key:
-                self._running.cancel.set()
+            for running in self._running:
+                if running.key == key:
+                    running.cancel.set()
             if (replaced := self._waiting.get(key)) is not None:
                 replaced.cancel.set()
             self._waiting[key] = job
@@ -99,13 +100,21 @@ class Worker:
             del self._waiting[job.key]
             return True
 
+    def run_waiting(self) -> None:
+        """Run the jobs that wait, between two steps of the one that is running; call this in the worker's thread only.
+
+        A job whose key is that of a running one waits for its end.
+        """
+        while (job := self._next({running.key for running in self._running})) is not None:
+            self._run(job)
+
     def close(self) -> None:
         """Cancel the running job, drop the others, and let the thread end."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
-            if self._running is not None:
-                self._running.cancel.set()
+            for running in self._running:
+                running.cancel.set()
             self._changed.notify()
 
     def join(self, seconds: float) -> None:
@@ -119,24 +128,34 @@ class Worker:
         return current_thread() is self._thread
 
     def _restart_in_child(self) -> None:
-        """Let the job that was running wait with the others, in a forked process, which has no thread of its parent."""
+        """Let the jobs that were running wait with the others, in a forked process: it has no thread of its parent."""
         self._thread = None
-        if (running := self._running) is not None:
-            self._running, self._waiting = None, {running.key: running} | self._waiting
+        self._running, self._waiting = [], {job.key: job for job in self._running} | self._waiting
 
     def _work(self) -> None:
         while True:
             with self._changed:
-                self._running = None
                 self._changed.wait_for(lambda: self._waiting or self._closed)
                 if self._closed:
                     return
-                self._running = job = self._waiting.pop(next(iter(self._waiting)))
-            try:
-                job.run(job)
-            except BaseException as error:  # the thread must not end: other jobs wait for it
-                traceback.print_exception(error)
-            del job
+            self.run_waiting()
+
+    def _next(self, busy: Set[Hashable]) -> Job | None:
+        """Take the first job that waits for none of the `busy` keys."""
+        with self._changed:
+            key = next((key for key in self._waiting if key not in busy), None)
+            if key is None or self._closed:
+                return None
+            self._running.append(self._waiting.pop(key))
+            return self._running[-1]
+
+    def _run(self, job: Job) -> None:
+        try:
+            job.run(job)
+        except BaseException as error:  # the thread must not end: other jobs wait for it
+            traceback.print_exception(error)
+        with self._changed:
+            self._running.remove(job)
 
 
 EXIT_TIMEOUT = 5.0  # seconds to wait for running jobs when Python exits: torch aborts the process if one still runs

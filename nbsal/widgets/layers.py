@@ -62,6 +62,9 @@ class Layers(ShadedView):
             raise InputError(TOO_LONG, argument="text", value=inputs["text"])
         return explainer.every_layer(inputs["text"], inputs["target"])
 
+    def preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> LayerSaliency:
+        return self.explain(explainer, inputs, job)
+
     def selected(self) -> "pandas.DataFrame":
         return self._selected_rows(self.result.at(self.chosen).to_frame())
 

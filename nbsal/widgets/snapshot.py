@@ -14,6 +14,8 @@ from typing import Any
 
 from IPython.display import display
 
+from nbsal.render import html
+
 INTERVAL = 1.0  # seconds between two updates of a picture
 WIDGET = "application/vnd.jupyter.widget-view+json"
 # Outputs of a cell are siblings. The widget manager's error is the only output without a MIME type; child combinators
@@ -28,11 +30,7 @@ STYLE = (
 
 
 class Snapshots:
-    """The pictures of one view in the outputs of cells; `render` draws it in an element of class nbsal-snapshot.
-
-    >>> Snapshots(lambda: '<p class="nbsal-snapshot">positive</p>').html().endswith("positive</p>")
-    True
-    """
+    """The pictures of one view in the outputs of cells; `render` draws the current result as HTML."""
 
     def __init__(self, render: Callable[[], str]) -> None:
         self._render = render
@@ -41,13 +39,9 @@ class Snapshots:
         self._timer: Timer | None = None
         self._next = 0.0
 
-    def html(self) -> str:
-        """The current picture and the rule that hides it."""
-        return STYLE + self._render()
-
     def display(self, view: dict[str, Any]) -> None:
         """Display the picture and then the live view, whose output is the MIME bundle `view`."""
-        picture = {"text/html": self.html(), "text/plain": view["text/plain"]}
+        picture = {"text/html": _picture(view["text/html"]), "text/plain": view["text/plain"]}
         self._displays.append(display(picture, raw=True, display_id=os.urandom(16).hex()))  # type: ignore[no-untyped-call]
         live = {WIDGET: view[WIDGET], "text/plain": ""}  # an empty text takes no room
         display(live, raw=True)  # type: ignore[no-untyped-call]
@@ -64,7 +58,12 @@ class Snapshots:
         with self._lock:
             self._timer, self._next = None, monotonic() + INTERVAL
         for output in list(self._displays):
-            output.update({"text/html": self.html()}, raw=True)
+            output.update({"text/html": _picture(self._render())}, raw=True)
+
+
+def _picture(content: str) -> str:
+    """A picture with its date, and the rule that hides it beside the live view."""
+    return STYLE + html.snapshot_html(content)
 
 
 def with_page(picture: str, page: str) -> str:

@@ -18,6 +18,7 @@ from nbsal.model.tokens import Row
 LARGEST = float(np.finfo(np.float32).max)
 LIKELIEST = 12  # outcomes that are listed
 _SPAN = re.compile(r"\[(\d+):(\d+)\]$")
+_INDICES = re.compile(r" \[\d+(:\d+)?\]$")  # of tokens, after the text at them
 _WORD_STARTS = "Ġ▁ "  # how tokenizers mark the space before a word
 
 
@@ -83,7 +84,7 @@ def decision(explanation: Explanation, subject: Subject | None = None) -> dict[s
         "probabilities": outcomes(explanation, subject),
         "answer": [int(span[1]), int(span[2])] if span and explanation.probabilities.ndim == 2 else None,
         "about_target": explanation.about_target,
-        "unit": f"score for {explanation.target}" if explanation.about_target else "score",
+        "unit": f"score for {_INDICES.sub('', explanation.target)}" if explanation.about_target else "score",
         "notes": explanation.notes(),
         "settings": explanation.settings(),
     }

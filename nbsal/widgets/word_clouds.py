@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nbsal.clouds import Cloud, display_word, unit_scores
+from nbsal.model.token_text import is_byte_level
 from nbsal.render import colours
 from nbsal.saliency import Saliency
 from nbsal.validation import plural
@@ -152,7 +153,7 @@ class WordClouds:
         tops = {label: self.cloud.top(label, self.count) for label in self.labels}
         frame = pandas.concat(tops, names=["class", "place"]).reset_index()
         frame = frame[frame["weight"] > 0]
-        shared = frame[self.cloud.unit].map(display_word).isin(self.shared)
+        shared = frame[self.cloud.unit].map(self.cloud.display).isin(self.shared)
         return frame.assign(place=frame["place"] + 1, shared=shared).reset_index(drop=True)
 
 
@@ -168,10 +169,11 @@ class Statistics:
         """Count the texts of each class and word."""
         texts: Counter[str] = Counter(saliency.prediction for saliency in saliencies)
         frequencies: dict[str, Counter[str]] = {label: Counter() for label in labels}
+        byte_level = _is_byte_level(saliencies, unit)
         for saliency in saliencies:
             scores: Counter[str] = Counter()
             for name, score, _ in unit_scores(saliency, unit, normalise=False):
-                scores[display_word(name)] += score  # type: ignore[assignment]
+                scores[display_word(name, byte_level)] += score  # type: ignore[assignment]
             frequencies[saliency.prediction].update(word for word, score in scores.items() if score > 0)
         return cls(texts, frequencies)
 
@@ -181,6 +183,7 @@ def texts_with(
 ) -> list[tuple[int, Saliency, list[int]]]:
     """The texts of a class in which a word speaks for it, with its positions; highest score first."""
     rows: list[tuple[float, int, Saliency, list[int]]] = []
+    byte_level = _is_byte_level(saliencies, unit)
     for number, saliency in enumerate(saliencies):
         if saliency.prediction != label:
             continue
@@ -188,12 +191,17 @@ def texts_with(
             named = ((entry.text.lower(), entry.tokens) for entry in saliency.words)
         else:
             named = ((saliency.tokens[i], (i,)) for i in saliency.row.content)
-        positions = [i for name, tokens in named if display_word(name) == word for i in tokens]
+        positions = [i for name, tokens in named if display_word(name, byte_level) == word for i in tokens]
         score = float(sum(saliency.scores[i] for i in positions))
         if score > 0:
             rows.append((score, number, saliency, positions))
     rows.sort(key=lambda row: (-row[0], row[1]))
     return [row[1:] for row in rows]
+
+
+def _is_byte_level(saliencies: Sequence[Saliency], unit: str) -> bool:
+    """Whether the units are the tokens of a byte-level tokenizer."""
+    return unit == "token" and any(is_byte_level(saliency.tokens) for saliency in saliencies)
 
 
 def _list(words: Sequence[str], hue: int | None) -> list[Piece]:

@@ -6,7 +6,7 @@ Each benchmark runs in a process of its own, so that memory use is measured sepa
 from tests.bench.measure import run_alone
 from tests.bench.table import line, markdown, parser
 
-BENCHES = ("decoding", "relevance", "perturbation", "games", "corpus", "pages", "peers", "gpu")
+BENCHES = ("decoding", "relevance", "perturbation", "games", "corpus", "pages", "lab", "peers", "gpu")
 
 
 def main() -> None:

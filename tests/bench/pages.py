@@ -30,7 +30,7 @@ TIMED = f"""async ([inputs, update, count]) => {{
     }}
     document.body.replaceChildren(box);
   }};
-  const colours = () => [...document.querySelectorAll('.nbsal-mark')].map(mark => mark.style.backgroundColor);
+  const colours = () => [...document.querySelectorAll('.nbsal-mark')].map(mark => mark.style.getPropertyValue('--s'));
   const times = {{ nothing: await timed(() => {{}}) }};
   times['first paint'] = await timed(() => ({bench.SHOW})(inputs));
   const before = colours();
@@ -48,8 +48,7 @@ def paints(page, count: int, turns: int) -> dict[str, list[float]]:
     inputs, base_scores = bench.show_arguments(view), view.result.scores
     times_by_name: dict[str, list[float]] = {}
     for turn in range(turns):
-        scores, scales = wire.scores([np.roll(base_scores, turn + 1)])
-        update = bench.plain({"_scores": scores, "_result": view._result | {"scales": scales}})
+        update = bench.plain({"_scores": wire.scores([np.roll(base_scores, turn + 1)])})
         times, changed = page.evaluate(TIMED, [inputs, update, count])
         assert changed > 0.9 * count
         for name, milliseconds in times.items():

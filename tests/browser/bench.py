@@ -37,31 +37,41 @@ CHANGE = """(state) => {
   for (const [name, value] of Object.entries(nbsal.restoreBytes(state))) window.view.model.set(name, value);
   window.view.model.set('_rev', window.view.model.get('_rev') + 1);
 }"""
-# The WCAG contrast of every visible text with its background, lowest first.
-CONTRASTS = """() => {
+# Functions of a page: `contrast(paper, ink)` of two lists of colours, each painted over the one before it (WCAG).
+COLOURS = """
   const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
-  const paint = (colours) => {
+  const lightness = (colours) => {
     canvas.clearRect(0, 0, 1, 1);
     for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
-    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
-  };
-  const light = (rgb) => {
-    const [r, g, b] = rgb.map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map(c => c / 255)
+      .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
+  const contrast = (paper, ink) => {
+    const [dark, bright] = [lightness(paper), lightness([...paper, ink])].sort((a, b) => a - b);
+    return (bright + 0.05) / (dark + 0.05);
+  };
+  const papers = (node) => {
+    const colours = [];
+    for (let at = node; at; at = at.parentElement) colours.unshift(getComputedStyle(at).backgroundColor);
+    return colours;
+  };
+"""
+# The contrast of every visible text with its background, lowest first.
+CONTRASTS = (
+    "() => {"
+    + COLOURS
+    + """
   const found = [];
   for (const node of document.querySelectorAll('.nbsal *')) {
     const own = [...node.childNodes].some(child => child.nodeType === 3 && child.textContent.trim());
     if (!own || !node.checkVisibility() || node.matches(':disabled, :disabled *, option')) continue;
-    const backgrounds = [];
-    for (let at = node; at; at = at.parentElement) backgrounds.unshift(getComputedStyle(at).backgroundColor);
-    const paper = paint(backgrounds);
-    const ink = paint([...backgrounds, getComputedStyle(node).color]);
-    const [dark, bright] = [light(paper), light(ink)].sort((a, b) => a - b);
-    found.push([(bright + 0.05) / (dark + 0.05), node.className || node.tagName, node.textContent.slice(0, 20)]);
+    const ratio = contrast(papers(node), getComputedStyle(node).color);
+    found.push([ratio, node.className || node.tagName, node.textContent.slice(0, 20)]);
   }
   return found.sort((a, b) => a[0] - b[0]);
 }"""
+)
 KINDS = [
     "<script>window.pwned = 1</script>",
     "<img src=x onerror=window.pwned=1>",
@@ -132,6 +142,24 @@ def show_arguments(view, live: bool = False) -> list[Any]:
 def change(page, /, **state: Any) -> None:
     """Set traits as Python does."""
     page.evaluate(CHANGE, plain(state))
+
+
+def answer(page, view) -> None:
+    """Send a page what Python has computed, as the worker does."""
+    sent = {name for name in pages.state(view) if name.startswith("_")} - {"_live", "_saved", "_rev"}
+    change(page, **{name: value for name, value in pages.state(view).items() if name in sent})
+    page.evaluate("() => window.view.model.set('status', 'ready')")
+
+
+def is_dim(page) -> bool:
+    """Whether the answer line, the evidence and the shades are dim."""
+    selectors = [".nbsal-headline", ".nbsal-evidence"]
+    opacities = page.evaluate(
+        "(selectors) => selectors.map(s => Number(getComputedStyle(document.querySelector(s)).opacity))", selectors
+    )
+    shades = page.evaluate("() => getComputedStyle(document.querySelector('.nbsal-text')).getPropertyValue('--dim')")
+    assert len({*(opacity < 1 for opacity in opacities), shades not in ("", "1")}) == 1
+    return opacities[0] < 1
 
 
 def plain(state: dict[str, Any]) -> dict[str, Any]:

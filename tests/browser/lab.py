@@ -164,6 +164,10 @@ class Notebook:
         self.page.evaluate(f"async () => {{ await {KERNEL}.restart(); }}")
         self.page.wait_for_function(IDLE)
 
+    def kill(self) -> None:
+        """Kill the kernel, as a lack of memory does."""
+        self.page.evaluate(f"() => {{ {KERNEL}.requestExecute({{ code: 'import os; os.kill(os.getpid(), 9)' }}); }}")
+
     def theme(self, name: str) -> None:
         """Switch the theme of the running Lab."""
         self.page.evaluate(
@@ -173,6 +177,14 @@ class Notebook:
         light = "true" if name == "Light" else "false"
         self.page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached")
         self.page.wait_for_selector("#jupyterlab-splash", state="detached")  # a switch before would fail
+
+    def save(self) -> None:
+        """Save the file."""
+        self.page.evaluate(f"async () => {{ await {CURRENT}.context.save(); }}")
+
+    def shut_down(self) -> None:
+        """Shut the kernel down."""
+        self.page.evaluate(f"async () => {{ await {CURRENT}.sessionContext.shutdown(); }}")
 
     @property
     def cells(self) -> int:

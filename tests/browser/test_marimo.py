@@ -67,8 +67,9 @@ def test_two_views_work_in_marimo(served, chromium):
     page.goto(served)
     view = page.get_by_role("group", name="nbsal highlight")
     token = view.get_by_role("option", name="funny", exact=True)
-    token.click()
+    token.click(timeout=90_000)  # the cell loads torch first
     expect(token).to_have_attribute("aria-selected", "true")
+    view.get_by_role("button", name="Edit text").click()
     view.get_by_label("Text", exact=True).fill("An utter bore.")
     expect(view.get_by_role("option", name="bore", exact=True)).to_be_visible()
     bench = page.get_by_role("group", name="nbsal workbench")

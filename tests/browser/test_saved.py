@@ -1,21 +1,26 @@
 """Notebooks that are read without a kernel: an untrusted file in JupyterLab, and an export without a network."""
 
+import re
+
 import nbformat
 import pytest
 from nbclient import NotebookClient
 from nbconvert import HTMLExporter
 from playwright.sync_api import expect
 
+from nbsal.widgets import snapshot
 from tests.browser.conftest import open_page
-from tests.browser.test_lab import HIGHLIGHT, SETUP
+from tests.browser.test_lab import COMPARE, HIGHLIGHT, SETUP
 
+PAGE = "view.freeze(interactive=True)"
 WIDGET = "application/vnd.jupyter.widget-view+json"
+LOST = re.compile("Error displaying widget|Loading widget")  # what the widget manager says of a view without a kernel
 
 
 @pytest.fixture(scope="module")
 def executed():
     """A notebook with a view and a frozen view, executed without a front end."""
-    cells = [nbformat.v4.new_code_cell(source) for source in (SETUP, HIGHLIGHT, "view.freeze()")]
+    cells = [nbformat.v4.new_code_cell(source) for source in (SETUP, HIGHLIGHT, "view.freeze()", PAGE)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     NotebookClient(notebook, timeout=120, store_widget_state=False).execute()
@@ -23,10 +28,11 @@ def executed():
 
 
 def test_a_run_without_a_front_end_keeps_static_html(executed):
-    bundle = executed.cells[1].outputs[-1]["data"]
-    assert WIDGET in bundle and "funny" in bundle["text/html"] and "positive (" in bundle["text/html"]
-    frozen = executed.cells[2].outputs[-1]["data"]
-    assert WIDGET not in frozen and frozen["text/html"] == bundle["text/html"]
+    picture, live = (output["data"] for output in executed.cells[1].outputs)
+    assert "funny" in picture["text/html"] and "Snapshot of " in picture["text/html"]
+    assert WIDGET in live and live["text/plain"] == ""
+    (frozen,) = (output["data"] for output in executed.cells[2].outputs)
+    assert WIDGET not in frozen and frozen["text/html"] == picture["text/html"].removeprefix(snapshot.STYLE)
 
 
 def test_an_untrusted_notebook_shows_static_html(lab, chromium, executed):
@@ -34,12 +40,45 @@ def test_an_untrusted_notebook_shows_static_html(lab, chromium, executed):
     page = open_page(chromium)
     lab.open(page, "untrusted.ipynb")
     outputs = page.locator(".jp-RenderedHTML")
-    expect(outputs).to_have_count(2)
-    expect(outputs.first).to_contain_text("unbelievably funny")
-    shaded = outputs.first.get_by_title("funny: ")
-    assert shaded.evaluate("node => getComputedStyle(node).backgroundColor").startswith("rgba(230, 126, 16")
+    expect(outputs).to_have_count(3)
+    expect(page.locator("iframe[title=nbsal]")).to_have_count(0)
+    for output in outputs.all():
+        expect(output).to_contain_text("unbelievably funny")
+        expect(output).to_contain_text("Snapshot of ")
+        shaded = output.get_by_title("funny: ")
+        assert shaded.evaluate("node => getComputedStyle(node).backgroundColor").startswith("rgba(230, 126, 16")
     expect(page.get_by_role("group", name="nbsal highlight")).to_have_count(0)
+    expect(page.get_by_text(LOST)).to_have_count(0)
     assert page.problems == []
+    page.context.close()
+
+
+def test_a_reopened_notebook_shows_the_last_picture(lab, chromium):
+    page = open_page(chromium)
+    notebook = lab.open(page, lab.write("reopened.ipynb", SETUP, HIGHLIGHT, COMPARE))
+    for cell in range(3):
+        notebook.run_cell(cell)
+    pictures = page.locator(".nbsal-snapshot")
+    expect(page.get_by_role("group", name="nbsal highlight")).to_be_visible()
+    expect(pictures).to_have_count(2)
+    expect(pictures.filter(visible=True)).to_have_count(0)
+    notebook.python("view.text = 'An utter bore.'")
+    expect(pictures.first).to_contain_text("bore")
+    notebook.save()
+    notebook.shut_down()
+    page.context.close()
+
+    page = open_page(chromium)
+    notebook = lab.open(page, "reopened.ipynb")  # with a new kernel, which knows no view
+    pictures = page.locator(".nbsal-snapshot").filter(visible=True)
+    expect(pictures).to_have_count(2)
+    expect(pictures.first).to_contain_text("bore")
+    expect(pictures.first).to_contain_text("Snapshot of ")
+    expect(page.get_by_text(LOST).filter(visible=True)).to_have_count(0)
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    expect(page.get_by_role("group", name="nbsal highlight")).to_be_visible()
+    expect(pictures).to_have_count(1)
     page.context.close()
 
 
@@ -50,5 +89,8 @@ def test_an_export_can_be_read_with_the_network_off(chromium, executed, tmp_path
     page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
     expect(page.get_by_role("figure").first).to_contain_text("unbelievably funny")
+    frame = page.locator("iframe[title=nbsal]")
+    expect(frame.content_frame.get_by_role("group", name="nbsal highlight")).to_contain_text("Snapshot of ")
+    expect(page.locator(".nbsal-frozen")).to_be_hidden()
     assert [problem for problem in page.problems if "off-site" in problem] == []
     page.context.close()

@@ -10,7 +10,8 @@ from tests.browser import bench
 from tests.browser.bench import each_view
 from tests.browser.conftest import open_page
 
-DAMAGED = "This view cannot be drawn: its data is damaged. Run the cell again."
+DAMAGED = "The saved data of this view are damaged. Run the cell again."
+STOPPED = "Python has stopped · run the cell again to continue"
 
 
 def hostile(name):
@@ -38,38 +39,132 @@ def test_damaged_data_shows_an_error(show, sheet):
     sheet.problems.clear()
 
 
-def test_a_result_that_does_not_match_the_controls_is_dimmed(show, sheet):
+def test_data_cut_between_two_rows_of_scores_are_damaged_too(show, sheet):
+    whole = Compare(*[bench.saliency_of(["a", "b"])] * 2).wait()
+    scores = whole._scores
+    whole._scores = scores[: len(scores) // 2 + 4]
+    expect(show(whole).get_by_role("alert")).to_have_text(DAMAGED)
+    assert len(sheet.problems) == 1
+    sheet.problems.clear()
+
+
+def test_an_error_of_another_kind_folds_its_details(show, sheet):
+    broken = Highlight(bench.saliency_of(["a", "b"])).wait()
+    broken._result = {}
+    alert = show(broken).get_by_role("alert")
+    expect(alert.get_by_text("This view could not be drawn. Run the cell again.")).to_be_visible()
+    expect(alert.get_by_text("TypeError")).to_be_hidden()
+    alert.get_by_text("Details").click()
+    expect(alert.get_by_text("TypeError")).to_be_visible()
+    sheet.problems.clear()
+
+
+def test_a_result_that_does_not_match_the_controls_is_dimmed(show, sheet, views):
     root = show("highlight", live=True)
-    bench.change(sheet, status="error", error="The text is empty.")
-    expect(root.get_by_role("alert").first).to_have_text("The text is empty. Showing the previous result.")
-    dimmed = "() => Number(getComputedStyle(document.querySelector('.nbsal-text')).opacity) < 1"
-    assert sheet.evaluate(dimmed)
+    state = root.locator(".nbsal-state")
+    assert not bench.is_dim(sheet)
+    bench.change(sheet, status="error", error="The layer is too deep.")
+    expect(root.get_by_role("alert").filter(visible=True)).to_have_text("The layer is too deep.")
+    assert bench.is_dim(sheet) and state.inner_text() == "Not computed"
     bench.change(sheet, status="cancelled", error="")
-    expect(root.locator(".nbsal-progress")).to_contain_text("Cancelled; showing the previous result.")
+    expect(root.get_by_role("alert").filter(visible=True)).to_have_count(0)
+    assert bench.is_dim(sheet) and state.inner_text() == "Cancelled; showing the result before"
     bench.change(sheet, status="computing")
-    assert not sheet.evaluate(dimmed)
+    assert bench.is_dim(sheet) and state.inner_text() == "Updating\u2026"
     bench.change(sheet, status="ready")
-    assert not sheet.evaluate(dimmed)
+    assert not bench.is_dim(sheet)
+    root.locator(".nbsal-classes").get_by_role("button", name="negative").click()
+    assert bench.is_dim(sheet) and state.inner_text() == "Updating\u2026", "before Python answers"
+    root.locator(".nbsal-classes").get_by_role("button", name="negative").click()
+    assert not bench.is_dim(sheet), "the result is of what is chosen again"
 
 
-def test_a_closed_connection_shows_an_error(show, sheet):
-    root = show("highlight", live=True)
+def stop_python(sheet):
+    """Close the connection as a host does whose kernel has ended: traits go nowhere, messages raise an error."""
     sheet.evaluate("() => { window.view.model.send = () => { throw new Error('Cannot send'); }; }")
-    root.get_by_label("method").select_option("attcat")
-    expect(root.get_by_text("The connection to Python is closed. Run the cell again.")).to_have_count(1)
-    root.get_by_role("button", name="csv").click()
-    expect(root.get_by_text("The connection to Python is closed. Run the cell again.")).to_have_count(2)
 
 
-def test_an_invalid_number_is_cleared(show, sheet):
+def test_the_end_of_python_is_said_once_and_the_typed_text_stays(show, sheet):
+    root = show("highlight", live=True)
+    root.get_by_role("button", name="Edit text").click()
+    area, state = root.get_by_label("Text", exact=True), root.locator(".nbsal-state")
+    area.press("End")
+    sheet.keyboard.type("Go")
+    sheet.evaluate("() => window.view.model.set('status', 'computing')")
+    sheet.wait_for_timeout(1200)  # the check that follows the last key is over
+    stop_python(sheet)
+    expect(state).to_have_text(STOPPED, timeout=2500)  # while an answer is awaited, without another key
+    sheet.keyboard.type("od.")
+    expect(area).to_have_value(f"{bench.REAL}Good.")
+    expect(root.locator(".nbsal-text")).to_have_text(f"{bench.REAL}Good.")
+    expect(state).to_have_text(STOPPED)
+    expect(root.get_by_text("Python has stopped")).to_have_count(1)
+    expect(root.get_by_role("alert").filter(visible=True)).to_have_count(0)
+    assert bench.is_dim(sheet), "the colours are of an older text"
+    expect(root.get_by_role("button", name="Cancel")).to_be_hidden()
+    expect(root.locator(".nbsal-work")).to_be_hidden()
+
+
+def test_without_python_only_what_needs_it_is_disabled(show, sheet):
+    root = show("highlight", live=True)
+    stop_python(sheet)
+    tokens = root.get_by_role("listbox", name="The text, word by word").get_by_role("option")
+    tokens.nth(1).hover()
+    expect(root.locator(".nbsal-state")).to_have_text(STOPPED)
+    assert not bench.is_dim(sheet), "the result is still that of the text"
+    for control in [".nbsal-method-picker", ".nbsal-stepper", ".nbsal-popover:has-text('Save')"]:
+        assert root.locator(control).evaluate("node => node.inert"), control
+    for button in [root.locator("button.nbsal-class").nth(0), root.get_by_role("button", name="Edit text")]:
+        expect(button).to_be_disabled()
+    bench.choose(root, "Unit", "Tokens")
+    expect(tokens.nth(3)).to_have_text("un")
+    expect(root.locator("button.nbsal-class").nth(0)).to_be_disabled()  # also when drawn again
+    tokens.nth(1).click()
+    assert bench.trait(sheet, "selection") == [2]
+    expect(root.locator(".nbsal-readout")).to_contain_text("of the strongest")
+
+
+def test_a_request_that_fails_says_so_in_the_state_line(show, sheet):
+    root = show("highlight", live=True)
+    stop_python(sheet)
+    root.get_by_text("Save", exact=True).press("Enter")  # a pointer would cross the text and find out by itself
+    root.get_by_role("button", name="Table (.csv)").press("Enter")
+    expect(root.locator(".nbsal-state")).to_have_text(STOPPED)
+    expect(root.get_by_role("alert").filter(visible=True)).to_have_count(0)
+
+
+def test_the_typed_text_stays_when_the_kernel_is_killed(lab, chromium):
+    page = open_page(chromium)
+    setup = "import nbsal\nexplain = nbsal.Explainer(nbsal.load('demo/reviews'), 'decoded-gradcam')"
+    cell = f"view = nbsal.widgets.Highlight(explain, text={bench.REAL!r})\nview"
+    notebook = lab.open(page, lab.write("killed.ipynb", setup, cell))
+    notebook.run_all()
+    root = page.get_by_role("group", name="nbsal highlight")
+    root.get_by_role("button", name="Edit text").click()
+    area = root.get_by_label("Text", exact=True)
+    area.press("Control+End")
+    page.keyboard.type(" So")
+    notebook.until("view.result.text.endswith('So')", "True")
+    notebook.kill()
+    page.keyboard.type(" good.", delay=50)
+    expect(root.locator(".nbsal-state")).to_have_text(STOPPED, timeout=30_000)
+    expect(area).to_have_value(f"{bench.REAL} So good.")
+    expect(root.locator(".nbsal-text")).to_have_text(f"{bench.REAL} So good.")
+    assert root.locator(".nbsal-headline").evaluate("node => getComputedStyle(node).opacity") != "1"
+    page.context.close()
+
+
+def test_an_invalid_number_is_cleared(show):
     root = show(Highlight(Explainer(load("demo/reviews"), "decoded-gradcam"), text=bench.REAL).wait(), live=True)
+    root.get_by_text("Display", exact=True).click()
+    top = root.get_by_label("Decode from the top tokens")
     for typed in ("-3", "0.2"):
-        root.get_by_label("tau").fill(typed)
-        root.get_by_label("tau").press("Tab")
-        expect(root.get_by_label("tau")).to_have_value("")
-    root.get_by_label("tau").fill("3")
-    root.get_by_label("tau").press("Tab")
-    expect(root.get_by_label("tau")).to_have_value("3")
+        top.fill(typed)
+        top.press("Tab")
+        expect(top).to_have_value("")
+    top.fill("3")
+    top.press("Tab")
+    expect(top).to_have_value("3")
 
 
 def test_truncated_text_is_marked(show, views):
@@ -161,7 +256,9 @@ def test_a_frozen_view_works_in_its_frame(chromium, tmp_path, views):
     page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
     inside = page.frame_locator("iframe")
-    inside.locator("[data-trait=level]").check()
-    expect(inside.get_by_role("option", name="unbelievably")).to_be_visible()
+    text = inside.get_by_role("listbox", name="The text, word by word").get_by_role("option")
+    expect(text.get_by_text("unbelievably", exact=True)).to_be_visible()
+    bench.choose(inside, "Unit", "Tokens")
+    expect(text.nth(3)).to_have_text("un")
     assert page.problems == []
     page.context.close()

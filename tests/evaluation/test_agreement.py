@@ -191,7 +191,9 @@ def test_tokens_without_weight_are_not_shared():
 def test_the_interval_of_an_overlap_is_around_its_value(load):
     explain = nbsal.Explainer(load("bert", decoding=False), "simple")
     texts = [*axioms.TEXTS, *zoo.CORPUS]
-    results = overlap({"ours": explain, "also": nbsal.Explainer(explain.subject, "gradcam")}, texts, progress=False)
+    results = overlap(
+        {"ours": explain, "also": nbsal.Explainer(explain.subject, "gradcam", layer=0)}, texts, progress=False
+    )
     frame = results.frame.dropna(subset="low")
     assert len(frame) and (frame["low"] < frame["value"]).all() and (frame["value"] < frame["high"]).all()
     assert frame["low"].min() >= 0 and frame["high"].max() <= 1

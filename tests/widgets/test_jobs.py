@@ -8,7 +8,8 @@ import threading
 import pytest
 import traitlets
 
-from nbsal.widgets import jobs
+import nbsal
+from nbsal.widgets import Highlight, jobs
 from nbsal.widgets.base import View
 from tests.test_interrupts import Lines
 
@@ -57,6 +58,48 @@ def test_keys_do_not_starve_each_other(worker):
     go.set()
     assert done.wait(5)
     assert ran == ["a1", "b"]
+
+
+def test_waiting_jobs_run_between_the_steps_of_a_long_one(worker):
+    started, go, done = threading.Event(), threading.Event(), threading.Event()
+    ran = []
+
+    def long(job):
+        started.set()
+        go.wait(5)
+        worker.run_waiting()
+        ran.append(("long", job.cancel.is_set()))
+
+    worker.submit("long", long)
+    assert started.wait(5)
+    worker.submit("long", lambda job: (ran.append("newer"), done.set()))
+    worker.submit("short", lambda job: (worker.run_waiting(), ran.append("short")))
+    go.set()
+    assert done.wait(5)
+    assert ran == ["short", ("long", True), "newer"], "a newer job of the same key waits for the end of the older"
+
+
+@pytest.mark.parametrize(("method", "times"), [("occlusion", 8), ("shapley", 1), ("lime", 1), ("gradient-shap", 1)])
+def test_a_short_request_is_answered_while_a_long_one_of_the_same_model_runs(reviews, method, times):
+    text = times * "A slow start, but the second half is warm, funny and beautifully played. "
+    long, short = nbsal.Explainer(reviews, method), nbsal.Explainer(reviews, "lrp")
+    view = Highlight(short, text="A joy.").wait()
+    answers = []
+
+    def ask(change):
+        if not answers:
+            answers.append(None)
+            view.text = text
+            view.observe(lambda change: answers.append(slow.status), "_rev")
+
+    slow = Highlight(long, text="A joy.").wait()
+    slow.observe(ask, "progress")
+    slow.text = text
+    slow.wait(60), view.wait(60)
+    assert answers == [None, "computing"]
+    for each, explain in [(slow, long), (view, short)]:
+        assert (each.result.scores == explain(text).scores).all()
+        each.close()
 
 
 def test_a_withdrawn_job_never_runs_and_a_running_one_is_cancelled(worker):

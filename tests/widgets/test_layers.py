@@ -47,9 +47,9 @@ def test_selected_tokens_are_those_of_the_chosen_layer(view):
     assert selections[0]["score"].tolist() == [view.result.scores[3, 2]]
 
 
-def test_only_methods_with_layers_are_offered(view, reviews):
-    names = [method["name"] for method in view._choices["methods"]]
-    assert "decoded-gradcam" in names and "lrp" not in names
+def test_methods_without_layers_are_listed_with_the_reason(view, reviews):
+    reasons = {method["name"]: method["unavailable"] for method in view._choices["methods"]}
+    assert not reasons["decoded-gradcam"] and "no layers" in reasons["lrp"] and list(reasons)[-1] != "decoded-gradcam"
     with refuses("method", UnknownName):
         view.method = "lrp"
     with refuses("method", UnknownName):

@@ -124,7 +124,7 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
   };
   const drawTools = () => {
     const head = get("head");
-    tools.hidden = !head || !live || !headsAct(context);
+    tools.hidden = !head || !live || !headsAct(context) || !get("_heads").on;
     button.textContent = head && !isOn(head) ? "Switch this head on" : "Switch this head off";
     const { alone: without, head: aloneHead } = get("_effect");
     const { prediction, probabilities } = get("_result");

@@ -35,7 +35,11 @@ export function beforeAfter({ target, choices }: Pick<Side, "target" | "choices"
     if (!target.live || !(labels.includes(name) || task === "next-token"))
       return h("span", { class: "nbsal-class-name", "data-explained": current }, name);
     const title = name === explained ? `What speaks for ${name}` : `Why not ${name}? Explain it instead`;
-    return h("button", { class: "nbsal-class-name", title, "data-outcome": name, "aria-pressed": current }, name);
+    return h(
+      "button",
+      { class: "nbsal-class-name nbsal-needs-python", title, "data-outcome": name, "aria-pressed": current },
+      name,
+    );
   };
   const drawRow = ({ name, before, now }: Change) => {
     const changed = before !== now;

@@ -75,7 +75,7 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
   );
   const [values, shares] = [h("div", { class: "nbsal-values" }), h("div", { class: "nbsal-shares" })];
   const xLabel = h("div", { class: "nbsal-x-label" });
-  const node = h("div", { class: "nbsal-chart" }, values, plot, shares, xLabel);
+  const node = h("div", { class: "nbsal-chart nbsal-invisible" }, values, plot, shares, xLabel);
   const legend = h("div", { class: "nbsal-key" });
 
   /** Move the position without drawing the curves again. */
@@ -107,6 +107,7 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
     },
     draw(next: Chart) {
       const same = chart?.lines === next.lines && chart.xLabel === next.xLabel;
+      node.classList.remove("nbsal-invisible");
       chart = next;
       const range = rangeOf(next.lines, next.probable);
       place(range);

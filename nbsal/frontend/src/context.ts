@@ -52,12 +52,14 @@ export interface Context<Traits> {
   mirror: Listen<Traits>;
   /** Send Python a request by message. */
   ask: Ask;
-  /** Show an error. */
-  fail(text: string): void;
+  /** Show an error, with its details folded. */
+  fail(text: string, details?: string): void;
   /** Say something in the footer, after the notes of the result. */
   note(text: string): void;
-  /** Dim what no longer holds, until the next result. */
+  /** A text is typed that was not sent yet: dim what is drawn, and hold back results until it is sent. */
   markStale(): void;
+  /** Whether the result is of an older text than the one that is typed. */
+  isOlder(): boolean;
 }
 
 /** One trait, for a control that reads and sets it. */

@@ -27,6 +27,10 @@ export interface WiredTokens {
   cut: boolean;
 }
 
+export class DamagedData extends Error {
+  override message = "The saved data of this view are damaged. Run the cell again.";
+}
+
 export const tokensOf = ({ parts, count, starts, ends, flags, names }: WiredTokens): Token[] =>
   Array.from({ length: count }, (_, i) => {
     const [start, end] = [starts.getInt32(4 * i, true), ends.getInt32(4 * i, true)];
@@ -36,7 +40,7 @@ export const tokensOf = ({ parts, count, starts, ends, flags, names }: WiredToke
     return { part, start, end, special: !!(bits & 2), first: !!(bits & 1), text, name: names[i] ?? text };
   });
 
-const FLOAT = 4; // bytes
+export const FLOAT = 4; // bytes
 
 /** Rows of scores, one for each of `count` tokens: float32, little-endian. */
 export function rowsOf(bytes: DataView, count: number): Float64Array[] {

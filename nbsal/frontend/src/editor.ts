@@ -18,7 +18,7 @@ export function textEditor(
   const page = h("div", { class: "nbsal-page" }, text.node, layer);
   const button = h(
     "button",
-    { class: "nbsal-button", hidden: !live, signal, click: () => open(Boolean(layer.hidden)) },
+    { class: "nbsal-button nbsal-needs-python", hidden: !live, signal, click: () => open(Boolean(layer.hidden)) },
     "Edit text",
   );
   let areas: HTMLTextAreaElement[] = [];
@@ -73,6 +73,7 @@ export function textEditor(
     if (!live) return;
     layer.hidden = !editing;
     page.classList.toggle("nbsal-editing", editing);
+    button.classList.toggle("nbsal-needs-python", !editing); // an editor can be left without Python
     button.textContent = editing ? "Done" : "Edit text";
     text.node.tabIndex = editing ? -1 : 0;
     place();
@@ -89,6 +90,8 @@ export function textEditor(
     if (JSON.stringify(get()) === JSON.stringify(latest)) return;
     latest = get();
     for (const [i, area] of areas.entries()) area.value = now[i];
+    if (live) text.edit(now);
+    place();
   };
   mirror(follow);
   text.node.addEventListener("dblclick", () => open(true), { signal });

@@ -46,7 +46,13 @@ export function layerStepper(side: Side, always = false) {
   const down = h("button", { "aria-label": "Previous layer", signal, click: move(-1) }, "\u2212");
   const up = h("button", { "aria-label": "Next layer", signal, click: move(1) }, "+");
   const output = h("output", { "data-trait": layer.name });
-  const node = h("span", { class: "nbsal-stepper", role: "group", "aria-label": "Layer" }, down, output, up);
+  const node = h(
+    "span",
+    { class: "nbsal-stepper nbsal-needs-python", role: "group", "aria-label": "Layer" },
+    down,
+    output,
+    up,
+  );
   const draw = () => {
     const at = layer.get();
     node.hidden = at === null || !(always || (live && current(side)?.layered));
@@ -67,6 +73,7 @@ export function topSetting(side: Side) {
     draw(); // removes an invalid number
   };
   const input = h("input", {
+    class: "nbsal-needs-python",
     type: "number",
     min: 1,
     placeholder: "all",
@@ -94,7 +101,7 @@ export function selectionButton({ get, mirror, live, signal }: Context<Explainer
     target.set([selection[0], task === "span" ? selection[selection.length - 1] : null]);
   };
   const words = task === "span" ? "Explain this span" : "Explain this word\u2019s label";
-  const button = h("button", { class: "nbsal-button", signal, click: onClick }, words);
+  const button = h("button", { class: "nbsal-button nbsal-needs-python", signal, click: onClick }, words);
   mirror(["selection"], () => {
     button.disabled = !get("selection").length;
   });

@@ -1,7 +1,7 @@
 // The explanation that a model holds, decoded; tokens are decoded again only if they changed.
 
 import type { Context } from "./context";
-import { rowsOf, type Token, tokensOf, type WiredTokens } from "./decode";
+import { DamagedData, FLOAT, rowsOf, type Token, tokensOf, type WiredTokens } from "./decode";
 import type { Decision, ExplanationTraits } from "./traits";
 
 export interface Explanation extends Decision {
@@ -11,20 +11,34 @@ export interface Explanation extends Decision {
   rows: Float64Array[];
 }
 
-/** A function that reads the explanation, or null while there is none. */
-export function explanationReader({ get }: Pick<Context<ExplanationTraits>, "get">): () => Explanation | null {
+type Source = Pick<Context<ExplanationTraits>, "get" | "isOlder">;
+
+/** A function that reads the explanation, or null while there is none; one of an older text is passed over. */
+export function explanationReader({ get, isOlder }: Source): () => Explanation | null {
+  let latest: Explanation | null = null;
   let wired: WiredTokens | null = null;
   let tokens: Token[] = [];
   return () => {
     const [now, result] = [get("_tokens"), get("_result")];
+    if (latest && isOlder()) return latest;
     if (!now.parts) return null;
-    try {
-      if (now !== wired) [wired, tokens] = [now, tokensOf(now)];
-      const rows = rowsOf(get("_scores"), tokens.length);
-      if (rows.length && rows.every((row) => row.every(Number.isFinite))) {
-        return { ...(result as Decision), tokens, parts: now.parts, rows };
-      }
-    } catch {} // fewer bytes than tokens
-    throw new Error("its data is damaged. Run the cell again.");
+    if (now !== wired) [wired, tokens] = [now, allTokens(now)];
+    latest = { ...(result as Decision), tokens, parts: now.parts, rows: allRows(get("_scores"), tokens.length) };
+    return latest;
   };
+}
+
+function allTokens(wired: WiredTokens): Token[] {
+  try {
+    return tokensOf(wired);
+  } catch {
+    throw new DamagedData(); // fewer bytes than tokens
+  }
+}
+
+function allRows(bytes: DataView, count: number): Float64Array[] {
+  const rows = rowsOf(bytes, count);
+  const size = rows.reduce((sum, row) => sum + row.length * FLOAT, 0);
+  if (!size || size !== bytes.byteLength || !rows.every((row) => row.every(Number.isFinite))) throw new DamagedData();
+  return rows;
 }

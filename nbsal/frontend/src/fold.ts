@@ -28,6 +28,7 @@ export function fold(context: Context<WorkbenchTraits>, { name, title, panel, co
   const { get, set, mirror, live, signal } = context;
   const header = panel.node.querySelector("header") ?? h("header");
   const plain = h("header", {}, h("h3", {}, title));
+  for (const element of [header, plain]) element.setAttribute("role", "presentation"); // no banner of the page
   const hint = h("p", { class: "nbsal-hint" });
   const onToggle = () => {
     const others = get("panels").filter((other) => other !== name);

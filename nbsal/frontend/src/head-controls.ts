@@ -11,7 +11,11 @@ const THRESHOLD_TITLE = "Share of cases in which the head looks there";
 
 /** The sentence and the button where another method than Mask-LRP explains the text. */
 export function methodHint({ set, live, signal }: Context<HeadsTraits>) {
-  const button = h("button", { class: "nbsal-link", signal, click: () => set({ method: "mask-lrp" }) }, "Use Mask-LRP");
+  const button = h(
+    "button",
+    { class: "nbsal-link nbsal-needs-python", signal, click: () => set({ method: "mask-lrp" }) },
+    "Use Mask-LRP",
+  );
   return h("p", { class: "nbsal-hint" }, "Heads act on Mask-LRP only.", live && " \u00b7 ", live && button);
 }
 
@@ -40,7 +44,7 @@ export function headControls(context: Context<HeadsTraits>, count: () => { off: 
   );
   const menu = popover(signal, [h("span", { class: "nbsal-quiet" }, "Heads on"), name], sheet);
   const reset = h("button", { class: "nbsal-button", signal, click: () => set({ toggled: [] }) }, "Switch all back");
-  const node = h("div", { class: "nbsal-tools nbsal-head-tools" }, menu.node, reset);
+  const node = h("div", { class: "nbsal-tools nbsal-head-tools nbsal-needs-python" }, menu.node, reset);
   const draw = () => {
     const { named = false, studied = false } = get("_heads");
     const { off, total } = count();

@@ -124,7 +124,8 @@ export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: Return
     cell.replaceChildren(h("span", { class: "nbsal-long" }, text), h("span", { class: "nbsal-short" }, short ?? text));
     cell.setAttribute("aria-selected", String(String(get("head")) === `${block},${head}`));
     const state = headsAct(context) ? `, ${on ? "on" : "off"}` : "";
-    cell.setAttribute("aria-label", `Block ${block}, head ${head}: ${long ?? habits?.[block][head]}${state}`);
+    const name = [...new Set([long ?? habits?.[block][head], short])].filter(Boolean).join(", "); // what is seen is in it
+    cell.setAttribute("aria-label", `Block ${block}, head ${head}: ${name}${state}`);
   };
   const draw = () => {
     const { kinds } = get("_heads");

@@ -50,8 +50,13 @@ const stopWords = /* @__PURE__ */ new Set(STOP_WORDS);
 const PLACE = / (\[\d+:\d+\]|(at|after) .* \[\d+\])$/s; // where a target is in the text
 
 /** Whether something else than the prediction is explained, at whatever place. */
-const isContrary = ({ prediction, target, aboutTarget }: Outcome) =>
-  aboutTarget && prediction !== target && prediction !== target.replace(PLACE, "");
+const isContrary = (outcome: Outcome) => {
+  const { prediction, target, aboutTarget } = outcome;
+  return aboutTarget && prediction !== target && prediction !== target.replace(PLACE, "") && !isValue(outcome);
+};
+
+/** Whether the outputs are values, which have no probabilities; spans have none either, but places. */
+const isValue = ({ probability, target }: Outcome) => probability === null && !PLACE.test(target);
 
 export function headline(outcome: Outcome, words: Weighed[]): Phrase[] {
   const contrary = isContrary(outcome);
@@ -65,9 +70,16 @@ export function headline(outcome: Outcome, words: Weighed[]): Phrase[] {
 function verdict(outcome: Outcome): Phrase[] {
   const { prediction, probability, headsOff } = outcome;
   if (headsOff) return verdictWithout(outcome, headsOff);
-  if (probability === null) return [["class", prediction]];
+  if (probability === null) return [["class", prediction], ...explainedValue(outcome)];
   const lead: Phrase[] = probability < LEANING ? [["text", "leaning "]] : [];
   return [...lead, ["class", prediction], ["text", `, ${confidence(probability)}`]];
+}
+
+/** Which one of several values is explained. */
+function explainedValue(outcome: Outcome): Phrase[] {
+  const { prediction, target } = outcome;
+  const named = target !== prediction && (prediction.includes(`${target} `) || target.includes(" - "));
+  return named && isValue(outcome) ? [["text", `, explained: ${target}`]] : [];
 }
 
 /** "positive, 99.8 → 97.1 % with 6 of 72 heads off", the first number struck */
@@ -99,8 +111,9 @@ function verdictWithout({ prediction, probability }: Outcome, headsOff: HeadsOff
 
 /** "Why not negative? (0.2 %)" */
 function question(outcome: Outcome): Phrase[] {
-  const why = outcome.target.includes(" \u2212 ") ? "Why " : "Why not ";
-  return [["text", why], ["class", outcome.target], ["text", "?"], ...targetShare(outcome)];
+  const target = outcome.target.replaceAll(" - ", " \u2212 "); // of a contrast
+  const why = target === outcome.target ? "Why not " : "Why ";
+  return [["text", why], ["class", target], ["text", "?"], ...targetShare(outcome)];
 }
 
 /** The probability of the explained class, in brackets. */

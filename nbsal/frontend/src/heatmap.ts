@@ -88,7 +88,8 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
     line.style.paddingLeft = `${left(first)}px`;
     line.style.width = `${left(cells.columns.length)}px`;
     for (let column = first; column < last; column++) line.append(drawCell(row, column));
-    const name = h("span", { class: "nbsal-head", role: "rowheader", "data-row": row }, row < 0 ? "" : cells.rows[row]);
+    const role = row < 0 ? "presentation" : "rowheader"; // nothing stands in the corner
+    const name = h("span", { class: "nbsal-head", role, "data-row": row }, row < 0 ? "" : cells.rows[row]);
     return h("div", { class: "nbsal-row", role: "row" }, name, line);
   };
   const drawState = () => {
@@ -105,7 +106,8 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
     [first, last] = visibleColumns();
     node.setAttribute("aria-rowcount", String(cells.rows.length + 1));
     node.setAttribute("aria-colcount", String(cells.columns.length));
-    node.replaceChildren(...Array.from({ length: cells.rows.length + 1 }, (_, i) => drawRow(i - 1)));
+    const lines = cells.columns.length ? cells.rows.length + 1 : 0;
+    node.replaceChildren(...Array.from({ length: lines }, (_, i) => drawRow(i - 1)));
     drawState();
   };
   const redrawIfNeeded = () => {

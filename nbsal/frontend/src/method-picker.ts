@@ -14,10 +14,10 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
   const { signal, live } = method;
   const name = h("b");
   const search = h("input", { type: "search", placeholder: "Find a method", "aria-label": "Find a method", signal });
-  const list = h("div", { role: "listbox", "aria-label": "Methods" });
+  const list = h("div");
   const sheet = h("div", {}, search, list);
   const title = [h("span", { class: "nbsal-quiet" }, "Method"), name];
-  const picker = popover(signal, title, sheet, "nbsal-method-picker");
+  const picker = popover(signal, title, sheet, "nbsal-method-picker", "nbsal-needs-python");
   let rows: HTMLElement[] = [];
 
   const choose = (row: HTMLElement | null | undefined) => {
@@ -29,9 +29,9 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
   const draw = () => {
     const { methods } = choices.get();
     const current = method.get();
-    const found = methods.find((entry) => entry.name === current);
-    name.textContent = found?.label ?? current;
-    picker.summary.title = found ? `${found.name} (${found.paper})` : current;
+    const choice = methods.find((entry) => entry.name === current);
+    name.textContent = choice?.label ?? current;
+    picker.summary.title = choice ? `${choice.name} (${choice.paper})` : current;
     if (!picker.node.open) return;
     const query = search.value.trim().toLowerCase();
     const matches = methods.filter((entry) =>
@@ -45,31 +45,22 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
         return row;
       });
     const recommended = matches.filter(({ group }) => group === "recommended");
+    const first = recommended.length ? [methodList("Recommended methods", drawRows(recommended))] : [];
     const folds = GROUPS.map(([key, words]) => {
       const entries = matches.filter(({ group }) => group === key);
       if (!entries.length) return null;
       const open = query !== "" || entries.some((entry) => entry.name === current);
       const summary = h("summary", {}, `${words} (${entries.length})`);
-      return h(
-        "details",
-        { class: "nbsal-more", open },
-        summary,
-        h("div", { class: "nbsal-methods", role: "group", "aria-label": words }, ...drawRows(entries)),
-      );
+      return h("details", { class: "nbsal-more", open }, summary, methodList(`${words} methods`, drawRows(entries)));
     });
-    const first = h(
-      "div",
-      { class: "nbsal-methods", role: "group", "aria-label": "Recommended" },
-      ...drawRows(recommended),
-    );
-    list.replaceChildren(first, ...folds.filter((fold) => fold !== null));
+    list.replaceChildren(...first, ...folds.filter((fold) => fold !== null));
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const visible = rows.filter((row) => row.checkVisibility());
     const at = visible.indexOf(document.activeElement as HTMLElement);
     if (event.key === "ArrowDown") visible[Math.min(at + 1, visible.length - 1)]?.focus();
     else if (event.key === "ArrowUp") (at > 0 ? visible[at - 1] : search).focus();
-    else if (event.key === "Enter") choose(at < 0 ? visible[0] : visible[at]);
+    else if (event.key === "Enter" && !closest(event, "summary")) choose(at < 0 ? visible[0] : visible[at]);
     else return;
     consume(event);
   };
@@ -91,6 +82,9 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
   choices.mirror(draw);
   return picker.node;
 }
+
+const methodList = (label: string, rows: HTMLElement[]) =>
+  h("div", { class: "nbsal-methods", role: "listbox", "aria-label": label }, ...rows);
 
 function methodRow({ name, label, summary, cost, signed, unavailable }: MethodChoice, current: boolean) {
   const swatch = h("i", {

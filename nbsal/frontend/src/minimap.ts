@@ -25,6 +25,7 @@ export function minimap({ signal }: { signal: AbortSignal }, goTo: (share: numbe
   };
   const node = h("div", {
     class: "nbsal-minimap",
+    hidden: true, // short texts need none
     role: "slider",
     tabindex: 0,
     "aria-label": "Where in the text the weight lies",

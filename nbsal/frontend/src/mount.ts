@@ -1,15 +1,26 @@
 // What every view has around it: a root, listeners that end with it, errors, progress, cancel, notes and the state.
 
+import { isBlank } from "./blank";
+import { disableControls, sender } from "./connection";
 import type { Context, Model } from "./context";
-import { h, onAbort, sanitize, throttle } from "./dom";
+import { DamagedData } from "./decode";
+import { h, onAbort, sanitize } from "./dom";
 import { formatPercent } from "./format";
-import { DISCONNECTED, requests } from "./request";
-import type { ViewTraits } from "./traits";
+import { freshness, resultDrawing } from "./freshness";
+import { requests, STOPPED } from "./request";
+import type { Status, ViewTraits } from "./traits";
 
 const PROGRESS_DELAY = 150; // ms of work before it is shown: for quick results it would only flicker
-const CHECK_INTERVAL = 1000; // ms between two checks whether Python is connected
+
+const BUSY: Status[] = ["computing", "cancelling"];
 
 type Guard = (draw: () => void) => void;
+
+interface Condition {
+  /** Whether any control has changed since the result. */
+  isOutdated(): boolean;
+  isStopped(): boolean;
+}
 
 /** An anywidget module whose view is built by `build` in a root of class `nbsal-NAME`. */
 export const mount = <Traits extends ViewTraits>(name: string, build: (context: Context<Traits>) => void) => ({
@@ -18,29 +29,57 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
     const { signal } = controller;
     const root = h("section", { class: `nbsal nbsal-${name}`, role: "group", "aria-label": `nbsal ${name}` });
     const [main, side] = [h("div", { class: "nbsal-main" }), h("div", { class: "nbsal-side" })];
-    const failure = h("p", { class: "nbsal-error", role: "alert", hidden: true });
-    const fail = (text: string) => {
-      failure.textContent = sanitize(text);
+    const failure = h("div", { class: "nbsal-error", role: "alert", hidden: true });
+    const live = model.get("_live");
+    const fresh = freshness(model);
+    let stopped = false; // whether Python can be reached no longer
+    const fail = (text: string, details = "") => {
+      if (text === STOPPED) return stop();
+      const more = details && h("details", {}, h("summary", { tabindex: 0 }, "Details"), h("p", {}, details));
+      failure.replaceChildren(h("span", {}, text), more);
       failure.hidden = false;
+    };
+    const stop = () => {
+      if (stopped) return;
+      stopped = true;
+      root.classList.add("nbsal-stopped");
+      disableControls(root, signal);
+      foot.draw();
     };
     const guard: Guard = (draw) => {
       try {
         draw();
       } catch (error) {
-        fail(`This view could not be drawn: ${errorText(error)}`); // otherwise only the console would show it
+        if (error instanceof DamagedData) fail(error.message);
+        else fail("This view could not be drawn. Run the cell again.", errorText(error));
         console.error(error);
       }
     };
-    const on = listen(model, signal, guard);
+    const listenTo = listen(model, signal, guard);
+    const results = resultDrawing(fresh.isOlder);
+    const on: Context<Traits>["on"] = (names, draw) => {
+      listenTo(
+        names.filter((name) => name !== "_rev"),
+        draw,
+      );
+      if (names.includes("_rev")) results.add(() => guard(draw));
+    };
+    const isWaiting = () => !stopped && (fresh.isOutdated() || BUSY.includes(model.get("status")));
+    const send = sender(model, live, signal, { isWaiting, onStopped: stop });
     const footnote = h("span");
     const context: Context<Traits> = {
       root,
       main,
       side,
       signal,
-      live: model.get("_live"),
+      live,
       get: (trait) => model.get(trait),
-      set: setter(model, signal, () => disconnect(context, fail)),
+      set(traits) {
+        if ("text" in traits) fresh.setUnsent(false);
+        send(stopped ? withoutInputs(traits, model.get("_inputs")) : traits);
+        results.release();
+        foot.draw();
+      },
       on,
       mirror(names, call) {
         on(names, call);
@@ -51,13 +90,19 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
       note: (text) => {
         footnote.textContent = text && sanitize(` \u00b7 ${text}`);
       },
-      markStale: () => root.classList.add("nbsal-stale"),
+      markStale() {
+        fresh.setUnsent(true);
+        foot.draw();
+      },
+      isOlder: fresh.isOlder,
     };
     on(["_rev"], () => (failure.hidden = true)); // before the view draws the new result
+    const foot = status(context, footnote, { isOutdated: fresh.isOutdated, isStopped: () => stopped });
+    listenTo(["_rev"], results.drawAll);
     root.append(h("div", { class: "nbsal-columns" }, main, side));
     el.append(root);
     guard(() => build(context));
-    root.append(failure, ...status(context, footnote));
+    root.append(failure, ...foot.nodes);
     return () => {
       controller.abort();
       root.remove();
@@ -76,45 +121,25 @@ const listen =
     });
   };
 
-function setter<Traits extends ViewTraits>(model: Model<Traits>, signal: AbortSignal, onClosed: () => void) {
-  const check = () => {
-    try {
-      model.send({}); // unlike a message, a trait that reaches nobody raises no error
-    } catch {
-      onClosed();
-    }
-  };
-  const checkSometimes = throttle(check, CHECK_INTERVAL, signal);
-  return (traits: Partial<Traits>) => {
-    for (const name of Object.keys(traits) as (keyof Traits)[]) model.set(name, traits[name] as Traits[keyof Traits]);
-    model.save_changes();
-    if (model.get("_live")) checkSometimes();
-  };
-}
-
-/** Python is gone: what needs it cannot be used any more, and what is shown may be of another text. */
-function disconnect<Traits extends ViewTraits>({ root, markStale }: Context<Traits>, fail: (text: string) => void) {
-  fail(DISCONNECTED);
-  markStale();
-  root.classList.add("nbsal-disconnected");
-  for (const element of root.querySelectorAll<HTMLButtonElement>(
-    ".nbsal-tools :is(button, input, select), button.nbsal-class",
-  ))
-    element.disabled = true;
-}
+/** The traits that Python need not answer, and the text, which is kept as typed. */
+const withoutInputs = <Traits extends ViewTraits>(traits: Partial<Traits>, inputs: object) =>
+  Object.fromEntries(
+    Object.entries(traits).filter(([name]) => name === "text" || !(name in inputs)),
+  ) as Partial<Traits>;
 
 /** An error as a sentence; unexpected kinds keep their name. */
 const errorText = (error: unknown) =>
   error instanceof Error && error.name === "Error" ? error.message : String(error);
 
 /** Progress, the error of the last computation, and the last line with the notes and the state. */
-function status({ get, root, mirror, on, ask, signal, live }: Context<ViewTraits>, footnote: HTMLElement) {
+function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdated, isStopped }: Condition) {
+  const { get, root, mirror, on, ask, fail, signal, live } = context;
   const work = h("div", { class: "nbsal-work", hidden: true });
   const error = h("p", { class: "nbsal-error", role: "alert", hidden: true });
   const notes = h("div", { class: "nbsal-notes" });
   const cancel = h(
     "button",
-    { class: "nbsal-link", hidden: true, signal, click: () => ask("cancel").catch(() => {}) },
+    { class: "nbsal-link", hidden: true, signal, click: () => ask("cancel").catch(({ message }) => fail(message)) },
     "Cancel",
   );
   const state = h("span");
@@ -122,6 +147,8 @@ function status({ get, root, mirror, on, ask, signal, live }: Context<ViewTraits
   let timer: ReturnType<typeof setTimeout> | undefined;
 
   const showWork = (busy: boolean) => {
+    clearTimeout(timer);
+    timer = undefined;
     const share = get("progress");
     work.hidden = cancel.hidden = !busy;
     work.style.setProperty("--done", share === null ? "100%" : formatPercent(share, 0).replace("\u202f", ""));
@@ -129,17 +156,19 @@ function status({ get, root, mirror, on, ask, signal, live }: Context<ViewTraits
   };
   const draw = () => {
     const status = get("status");
-    const busy = status === "computing" || status === "cancelling";
-    root.classList.toggle("nbsal-stale", status !== "ready" && get("_rev") > 0); // the controls have changed since
+    const busy = BUSY.includes(status) && !isStopped();
+    const [outdated, preview] = [isOutdated(), get("_preview") && status !== "error"];
+    const holds = !outdated && (status === "ready" || preview);
+    root.classList.toggle("nbsal-stale", !holds && get("_rev") > 0);
+    root.classList.toggle("nbsal-preview", holds && preview);
     root.setAttribute("aria-busy", String(busy));
-    const [name, words] = stateOf(get, live);
+    const [name, words] = isStopped() ? ["stopped", STOPPED] : stateOf(get, live, outdated);
     line.dataset.state = name;
-    state.textContent = words;
-    clearTimeout(timer);
-    if (busy && work.hidden) timer = setTimeout(() => showWork(true), PROGRESS_DELAY);
+    if (state.textContent !== words) state.textContent = words; // or the same words would be read out again
+    if (busy && work.hidden) timer ??= setTimeout(() => showWork(true), PROGRESS_DELAY);
     else showWork(busy);
     error.textContent = sanitize(get("error"));
-    error.hidden = !get("error");
+    error.hidden = !get("error") || isBlank(get("text"));
   };
   const drawNotes = () => {
     notes.replaceChildren(sanitize((get("_result").notes ?? []).join(" \u00b7 ")), footnote);
@@ -149,20 +178,21 @@ function status({ get, root, mirror, on, ask, signal, live }: Context<ViewTraits
   on(["_rev"], draw);
   mirror(["_rev"], drawNotes);
   onAbort(signal, () => clearTimeout(timer));
-  return [
-    work,
-    error,
-    h("footer", { class: "nbsal-footer" }, notes, h("span", { class: "nbsal-state-line" }, line, cancel)),
-  ];
+  const footer = h("footer", { class: "nbsal-footer" }, notes, h("span", { class: "nbsal-state-line" }, line, cancel));
+  return { nodes: [work, error, footer], draw };
 }
 
-function stateOf(get: Context<ViewTraits>["get"], live: boolean): [string, string] {
+function stateOf(get: Context<ViewTraits>["get"], live: boolean, outdated: boolean): [string, string] {
   if (!live) return ["snapshot", `Snapshot of ${get("_saved")} \u00b7 run the cell to change it`];
   const [status, progress, seconds] = [get("status"), get("progress"), get("_seconds")];
   const share = progress === null ? "" : ` ${formatPercent(progress, 0)}`;
-  if (status === "computing") return [status, progress === null ? "Updating\u2026" : `Computing\u2026${share}`];
+  const preview = get("_preview") ? " \u00b7 preview" : "";
+  const computing = (progress === null ? "Updating\u2026" : `Computing\u2026${share}`) + preview;
+  if (status === "computing" || (status === "ready" && outdated)) return ["computing", computing];
   if (status === "cancelling") return [status, "Stopping\u2026"];
-  if (status === "cancelled") return [status, get("_rev") ? "Cancelled; showing the result before" : "Cancelled"];
+  if (status === "cancelled")
+    return [status, get("_rev") ? `Cancelled; showing ${preview ? "a preview" : "the result before"}` : "Cancelled"];
+  if (status === "error" && isBlank(get("text"))) return ["ready", "Ready"];
   if (status === "error") return [status, "Not computed"];
   return ["ready", get("_rev") && seconds !== null ? `Up to date \u00b7 ${seconds.toFixed(1)} s` : "Ready"];
 }

@@ -30,7 +30,7 @@ export function outcomes({ target, choices }: Pick<Side, "target" | "choices">) 
     const bar = h("i");
     bar.style.setProperty("--p", `${100 * share}%`);
     const content = [h("span", { class: "nbsal-name" }, name), bar, h("span", {}, formatPercent(share))];
-    const state = { class: "nbsal-class", "aria-pressed": String(name === explained.target) };
+    const state = { class: "nbsal-class nbsal-needs-python", "aria-pressed": String(name === explained.target) };
     if (!target.live || !(labels.includes(name) || task === "next-token"))
       return h("span", { class: "nbsal-class" }, ...content);
     const predicted = name === explained.prediction;

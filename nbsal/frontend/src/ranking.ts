@@ -3,7 +3,7 @@
 import type { Context } from "./context";
 import { closest, consume, h, uniqueId } from "./dom";
 import { formatScore } from "./format";
-import { nextItem } from "./keyboard";
+import { clamp, nextItem } from "./keyboard";
 import type { Mark } from "./marks";
 import { hoverSender } from "./scored-text";
 import type { ExplanationTraits } from "./traits";
@@ -32,8 +32,9 @@ export function markList(context: TextContext, label: string, name = "nbsal-rank
     list.setAttribute("aria-activedescendant", `${uid}-${row}`);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    const row = nextItem(event, active, rows.length, { line: (from, down) => from + down });
-    if (row !== null) activate(Math.max(0, Math.min(rows.length - 1, row)));
+    const count = [...list.children].filter((row) => row.checkVisibility()).length; // a narrow list is short
+    const row = nextItem(event, active, count, { line: (from, down) => from + down });
+    if (row !== null) activate(clamp(row, count));
     else if ((event.key === "Enter" || event.key === " ") && rows.length) select(active);
     else return;
     consume(event);

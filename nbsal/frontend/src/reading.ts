@@ -1,5 +1,6 @@
 // One text and what explains it: the headline, the shaded text, its readout and legend, the classes and the tools.
 
+import { isBlank, PROMPT } from "./blank";
 import { bind, type Context } from "./context";
 import { colourScale, displayMenu } from "./display";
 import { h } from "./dom";
@@ -16,8 +17,6 @@ import { scoredText } from "./scored-text";
 import { search } from "./search";
 import { shareBar } from "./share-bar";
 import type { Decision, Level, ShadedTraits } from "./traits";
-
-const EMPTY = "Type a text; the answer appears here.";
 
 export function reading(context: Context<ShadedTraits>, settings: (Node | string)[][] = []) {
   const { get, mirror } = context;
@@ -39,8 +38,10 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
     finder.refresh();
   };
   mirror(["text"], () => {
-    if (!get("_tokens").parts) answer.replaceChildren([get("text")].flat().some(Boolean) ? "" : EMPTY);
+    const blank = isBlank(get("text"));
+    if (blank || !get("_tokens").parts) answer.replaceChildren(blank ? PROMPT : "");
   });
+  const grow = h("span", { class: "nbsal-grow" });
   const tools = h(
     "div",
     { class: "nbsal-tools" },
@@ -48,7 +49,7 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
     editor.button,
     ...selectionButton(context, side),
     finder.node,
-    h("span", { class: "nbsal-grow" }),
+    grow,
     displayMenu(context, [...settings, topSetting(side)]),
     saveMenu(context),
   );
@@ -58,6 +59,7 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
     text,
     answer,
     tools,
+    addTool: (tool: Node) => grow.before(tool),
     /** Draw a row of scores; `top` is the score with full colour. Return the words and tokens with their scores. */
     draw(explanation: Explanation, row: Float64Array, top?: number, headsOff: HeadsOff | null = null) {
       layOut(explanation, get("level"));

@@ -1,6 +1,6 @@
 // The line under a text: the word under the pointer or the selected words, with their weight.
 
-import { h, sanitize } from "./dom";
+import { h } from "./dom";
 import { formatPercent, formatScore, plural } from "./format";
 import type { Weighed } from "./headline";
 
@@ -24,6 +24,9 @@ interface Surroundings {
 
 export type Readout = ReturnType<typeof readoutLine>;
 
+/** What is said of a word after its name; it is out of sight while a new result is computed, and while a preview is shown. */
+export const weightWords = (text: string) => h("span", { class: "nbsal-weight" }, text);
+
 /** @param hint what the line says while nothing is pointed at */
 export function readoutLine(hint = HINT) {
   const node = h("div", { class: "nbsal-readout", "aria-live": "polite" }, hint);
@@ -40,10 +43,6 @@ export function readoutLine(hint = HINT) {
       rest = next;
       if (resting) node.replaceChildren(...rest);
     },
-    /** Say something else. */
-    say(text: string) {
-      node.textContent = sanitize(text);
-    },
   };
 }
 
@@ -52,13 +51,12 @@ function describe(words: RankedWord[], { largest, count, pieces }: Surroundings)
   const sum = words.reduce((total, { score }) => total + score, 0);
   const share = formatPercent(Math.abs(sum) / (largest || 1), 0);
   const name = h("b", {}, words.length > 1 ? `${first.text} \u2026 ${last.text}` : first.text);
-  if (words.length > 1) return [name, `, ${plural(words.length, "word")} \u00b7 together ${share} of the strongest`];
-  if (Math.abs(first.score) <= UNWEIGHED * largest) return [name, " \u00b7 no weight"];
+  if (words.length > 1)
+    return [name, `, ${plural(words.length, "word")}`, weightWords(` \u00b7 together ${share} of the strongest`)];
+  if (Math.abs(first.score) <= UNWEIGHED * largest) return [name, weightWords(" \u00b7 no weight")];
   const tokens = pieces.length > 1 ? ` \u00b7 ${plural(pieces.length, "token")}` : "";
   const side = first.score < 0 ? "against" : "for";
   const rank = `rank ${first.rank} of ${count}`;
-  return [
-    name,
-    ` \u00b7 ${side}, ${share} of the strongest \u00b7 ${rank} \u00b7 score ${formatScore(first.score)}${tokens}`,
-  ];
+  const score = `score ${formatScore(first.score)}${tokens}`;
+  return [name, weightWords(` \u00b7 ${side}, ${share} of the strongest \u00b7 ${rank} \u00b7 ${score}`)];
 }

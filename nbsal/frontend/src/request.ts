@@ -3,7 +3,7 @@
 import type { Ask, Message, Model } from "./context";
 import { onAbort } from "./dom";
 
-export const DISCONNECTED = "The connection to Python is closed. Run the cell again.";
+export const STOPPED = "Python has stopped \u00b7 run the cell again to continue";
 
 interface Pending {
   resolve(reply: unknown): void;
@@ -35,7 +35,7 @@ export function requests(model: Pick<Model<never>, "on" | "off" | "send">, signa
       try {
         model.send({ ...settings, ask: name, id });
       } catch {
-        reject(new Error(DISCONNECTED));
+        reject(new Error(STOPPED));
       }
     });
 }

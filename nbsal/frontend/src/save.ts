@@ -24,7 +24,7 @@ export function saveMenu({ ask, signal, live, fail }: Context<ViewTraits>) {
   const buttons = FORMATS.map(([kind, name]) =>
     h("button", { class: "nbsal-button nbsal-plain", signal, click: () => save(kind) }, name),
   );
-  const menu = popover(signal, ["Save"], h("div", {}, ...buttons), "nbsal-plain", "nbsal-at-end");
+  const menu = popover(signal, ["Save"], h("div", {}, ...buttons), "nbsal-plain", "nbsal-at-end", "nbsal-needs-python");
   menu.node.hidden = !live;
   return menu.node;
 }

@@ -24,9 +24,17 @@ interface Layout {
   answer: [number, number] | null;
 }
 
+type HoverSender = (token: number | null) => void;
+
+/** One for each view: with two, the late "nothing" of the list that was left would end the hover in the text. */
+const hoverSenders = new WeakMap<AbortSignal, HoverSender>();
+
 /** Send Python the token under the pointer. */
-export const hoverSender = ({ set, signal }: TextContext) =>
-  throttle((hover: number | null) => set({ hover }), HOVER_INTERVAL, signal);
+export function hoverSender({ set, signal }: TextContext): HoverSender {
+  const sender = hoverSenders.get(signal) ?? throttle((hover) => set({ hover }), HOVER_INTERVAL, signal);
+  hoverSenders.set(signal, sender);
+  return sender;
+}
 
 export type ScoredText = ReturnType<typeof scoredText>;
 

@@ -36,5 +36,5 @@ export function search({ signal }: { signal: AbortSignal }, text: Pick<ScoredTex
   };
   const properties = { type: "search", placeholder: "Find in text\u2026", "aria-label": "Find in the text" };
   const input = h("input", { ...properties, signal, input: find, keydown: onKeyDown });
-  return { node: h("span", { class: "nbsal-search" }, input, count), refresh: find };
+  return { node: h("span", { class: "nbsal-search", hidden: true }, input, count), refresh: find };
 }

@@ -85,6 +85,12 @@ export interface ViewTraits {
   /** Counts results: a view redraws when it changes. */
   _rev: number;
   _result: { notes?: string[]; settings?: string };
+  /** Of views that explain a text. */
+  text?: Text;
+  /** The values of the controls for which the result is. */
+  _inputs: Record<string, unknown>;
+  /** Whether the result is that of a quicker method, until the chosen one is ready. */
+  _preview: boolean;
   /** How long the last result took. */
   _seconds: number | null;
 }

@@ -4,6 +4,8 @@ import type { Context } from "./context";
 import { consume, h } from "./dom";
 import type { ViewTraits } from "./traits";
 
+/** What Undo takes back in views of one explained text. */
+export const EXPLAINED = ["text", "method", "layer", "target", "tau"] as const;
 const STEPS = 20;
 const SAME_CHANGE = 1000; // ms within which changes of a text are one step
 
@@ -25,12 +27,20 @@ export function history<State extends object>(limit = STEPS, sameChange = SAME_C
     },
     /** Take the last step back: the values to restore, or null. */
     pop: () => steps.pop()?.before ?? null,
+    clear: () => steps.splice(0),
     size: () => steps.length,
   };
 }
 
 /** A button, and Ctrl or Cmd with Z outside of editors, that take back the last change of any of these traits. */
-export function undo<Traits extends ViewTraits>(context: Context<Traits>, names: (keyof Traits & string)[]) {
+export const undo = <Traits extends ViewTraits>(context: Context<Traits>, names: readonly (keyof Traits & string)[]) =>
+  undoable(context, names).button;
+
+/** The button of Undo, and a function that forgets all steps. */
+export function undoable<Traits extends ViewTraits>(
+  context: Context<Traits>,
+  names: readonly (keyof Traits & string)[],
+) {
   const { get, set, on, root, signal, live } = context;
   const past = history<Traits>();
   const current = () => Object.fromEntries(names.map((name) => [name, get(name)])) as Partial<Traits>;
@@ -68,12 +78,17 @@ export function undo<Traits extends ViewTraits>(context: Context<Traits>, names:
   const onKeyDown = (event: KeyboardEvent) => {
     const editing = event.target instanceof Element && event.target.matches("textarea, input:not([type=range])");
     if (event.key.toLowerCase() !== "z" || !(event.ctrlKey || event.metaKey) || event.shiftKey || editing) return;
+    if (button.inert) return;
     restore();
     consume(event);
   };
-  const button = h("button", { class: "nbsal-button nbsal-plain", signal, click: restore, blur: draw }, "Undo");
+  const button = h(
+    "button",
+    { class: "nbsal-button nbsal-plain nbsal-needs-python", signal, click: restore, blur: draw },
+    "Undo",
+  );
   if (live) {
-    on(names, () => {
+    on([...names], () => {
       if (scheduled) return;
       scheduled = true;
       queueMicrotask(recordChange);
@@ -82,5 +97,11 @@ export function undo<Traits extends ViewTraits>(context: Context<Traits>, names:
   }
   button.hidden = !live;
   draw();
-  return button;
+  return {
+    button,
+    forget() {
+      past.clear();
+      draw();
+    },
+  };
 }

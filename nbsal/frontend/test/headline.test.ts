@@ -32,7 +32,11 @@ test("stop words and punctuation are named only if nothing else is left", () => 
 test("a doubtful, a certain and a numeric decision", () => {
   assert.match(say({ a: 1 }, { probability: 0.54 }), /^leaning positive, 54\.0/);
   assert.match(say({ a: 1 }, { probability: 0.99999 }), /over 99\.9/);
-  assert.match(say({ a: 1 }, { prediction: "2.31", target: "2.31", probability: null }), /^2\.31 \u2014/);
+  assert.match(say({ a: 1 }, { prediction: "2.31", target: "score", probability: null }), /^2\.31 \u2014 mostly/);
+  assert.match(
+    say({ a: 1 }, { prediction: "joy 0.25, anger -1.5", target: "anger", probability: null }),
+    /^joy 0\.25, anger -1\.5, explained: anger \u2014 mostly/,
+  );
 });
 
 test("another class than the prediction is a question", () => {
@@ -92,5 +96,6 @@ test("a prediction at some place is no other target", () => {
     /^in 1889 \u2014/,
   );
   assert.match(say({ warm: 1 }, { prediction: "B-PER", target: "B-PER at Bob [3]" }), /^B-PER, /);
+  assert.match(say({ warm: 1 }, { target: "positive - negative" }), /^Why positive \u2212 negative\?/);
   assert.match(say({ warm: 1 }, { prediction: "O", target: "B-PER at Bob [3]" }), /^Why not B-PER at Bob \[3\]\?/);
 });

@@ -57,7 +57,7 @@ test("a closed connection rejects the request", async () => {
     throw new Error("Cannot send");
   };
   const ask = requests({ ...offlineModel({}), send }, new AbortController().signal);
-  await assert.rejects(ask("save"), /connection to Python is closed/);
+  await assert.rejects(ask("save"), /Python has stopped/);
 });
 
 test("a saved page says that there is no Python", async () => {

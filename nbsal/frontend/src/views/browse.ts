@@ -75,7 +75,7 @@ function filterRow(context: BrowseContext) {
   });
   let listed = "";
   return {
-    node: h("div", { class: "nbsal-tools" }, errors, classes, input),
+    node: h("div", { class: "nbsal-tools nbsal-needs-python" }, errors, classes, input),
     draw({ labels, judged, counts }: TablePage) {
       errors.hidden = !judged;
       for (const [i, label] of ["All", "Errors"].entries()) errors.children[i].textContent = `${label} ${counts[i]}`;
@@ -112,7 +112,11 @@ function table(context: BrowseContext) {
   const turn = (by: number) => turnPage(context, by);
   const rows = tableRows(context, turn);
   const headings = h("tr", { role: "row" });
-  const clear = h("button", { class: "nbsal-link", signal, click: () => set(NO_FILTERS) }, "Clear the filters");
+  const clear = h(
+    "button",
+    { class: "nbsal-link nbsal-needs-python", signal, click: () => set(NO_FILTERS) },
+    "Clear the filters",
+  );
   const empty = h("p", { class: "nbsal-empty", hidden: true }, "No text matches. ", clear);
   const onClick = (event: MouseEvent) => {
     const column = closest(event, "button")?.dataset.column as Column | undefined;
@@ -123,7 +127,13 @@ function table(context: BrowseContext) {
   headings.addEventListener("click", onClick, { signal });
   const cells = HEADINGS.map(([column, title]) => {
     const arrow = h("span", { "aria-hidden": "true" });
-    const button = h("button", { "data-column": column, disabled: !live }, title, " ", arrow);
+    const button = h(
+      "button",
+      { class: "nbsal-needs-python", "data-column": column, disabled: !live },
+      title,
+      " ",
+      arrow,
+    );
     return { column, arrow, cell: h("th", { scope: "col", role: "columnheader" }, button) };
   });
   headings.append(...cells.map(({ cell }) => cell));
@@ -172,7 +182,11 @@ function turnPage({ get, set, live }: BrowseContext, by: number) {
 function pager(context: BrowseContext, notice: HTMLElement) {
   const { live, signal } = context;
   const button = (label: string, sign: string, by: number) =>
-    h("button", { class: "nbsal-button", "aria-label": label, signal, click: () => turnPage(context, by) }, sign);
+    h(
+      "button",
+      { class: "nbsal-button nbsal-needs-python", "aria-label": label, signal, click: () => turnPage(context, by) },
+      sign,
+    );
   const [previous, next] = [button("Previous page", "\u2039", -1), button("Next page", "\u203a", 1)];
   const position = h("output");
   const grow = h("span", { class: "nbsal-grow" });

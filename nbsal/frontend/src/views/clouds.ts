@@ -123,6 +123,7 @@ function cloudRow(context: CloudsContext, readout: CloudReadout) {
       controller = new AbortController();
       drawn = clouds.map((cloud) => cloudOf(context, cloud, readout, controller.signal));
       node.replaceChildren(...drawn.map((cloud) => cloud.node));
+      readout.say(null); // the word that it described is gone
       node.classList.toggle("nbsal-single", drawn.length === 1);
       redraw();
     },
@@ -163,6 +164,7 @@ function toolRow(context: CloudsContext) {
     ["word", "Words"],
     ["token", "Tokens"],
   ]);
+  unit.classList.add("nbsal-needs-python");
   for (const button of unit.querySelectorAll("button")) button.disabled = !live || get("_plain");
   const sheet = h("div", {}, h("div", { class: "nbsal-settings" }, h("span", {}, "Unit"), unit));
   const display = popover(signal, ["Display"], sheet, "nbsal-plain", "nbsal-at-end").node;
@@ -191,5 +193,11 @@ function wordCount({ get, set, mirror, live, signal }: CloudsContext) {
     fewer.disabled = !live || get("k") <= STEP;
     more.disabled = !live || get("k") >= MOST;
   });
-  return h("span", { class: "nbsal-stepper", role: "group", "aria-label": "Words per cloud" }, fewer, count, more);
+  return h(
+    "span",
+    { class: "nbsal-stepper nbsal-needs-python", role: "group", "aria-label": "Words per cloud" },
+    fewer,
+    count,
+    more,
+  );
 }

@@ -1,5 +1,6 @@
 // Two explanations of one text beside each other, the words with most weight in both, and their difference.
 
+import { isBlank, PROMPT } from "../blank";
 import { bind, type Context } from "../context";
 import { colourScale, displayMenu, type Setting, SHADING, scaleSetting, segments } from "../display";
 import { consume, h } from "../dom";
@@ -14,15 +15,16 @@ import { minimap } from "../minimap";
 import { mount } from "../mount";
 import { outcomes } from "../outcomes";
 import { badge, pairedDots } from "../paired-dots";
-import { type Readout, readoutLine } from "../readout";
+import { type Readout, readoutLine, weightWords } from "../readout";
 import { saveMenu } from "../save";
 import { scoredText } from "../scored-text";
 import { search } from "../search";
 import type { CompareTraits } from "../traits";
+import { EXPLAINED, undoable } from "../undo";
 
 type CompareContext = Context<CompareTraits>;
 
-const EMPTY = "Type a text; the answer appears here.";
+const OTHER = ["other_method", "other_layer", "other_target", "other_tau"] as const;
 const UNWEIGHED = 0.0005; // share of the strongest below which a word has no weight
 
 export default /* @__PURE__ */ mount<CompareTraits>("compare", (context: CompareContext) => {
@@ -31,10 +33,12 @@ export default /* @__PURE__ */ mount<CompareTraits>("compare", (context: Compare
   const answer = h("p", { class: "nbsal-headline", "aria-live": "polite" });
   const [compared, dots] = [pairOfTexts(context), pairedDots(context)];
   const decision = decisions(context);
+  let findings = get("_findings");
 
   const draw = () => {
     const explanation = read();
-    const { sentences, heading } = get("_findings")[get("level")] ?? {};
+    if (!context.isOlder()) findings = get("_findings");
+    const { sentences, heading } = findings[get("level")] ?? {};
     if (!explanation || !sentences || !heading) return;
     answer.replaceChildren(...phraseNodes(sentences[get("scale")]));
     const { marks, words, shares } = compared.draw(explanation);
@@ -42,7 +46,8 @@ export default /* @__PURE__ */ mount<CompareTraits>("compare", (context: Compare
     decision.draw(explanation);
   };
   mirror(["text"], () => {
-    if (!get("_tokens").parts) answer.replaceChildren([get("text")].flat().some(Boolean) ? "" : EMPTY);
+    const blank = isBlank(get("text"));
+    if (blank || !get("_tokens").parts) answer.replaceChildren(blank ? PROMPT : "");
   });
   on(["_rev", "scale", "difference", ...SHADING], draw);
   main.append(answer, ...compared.nodes, decision.node, toolRow(context, compared.tools));
@@ -83,7 +88,7 @@ function pairOfTexts(context: CompareContext) {
       h("div", {}, maps[i].node, pages[i]),
     ),
   );
-  const difference = h("div", { class: "nbsal-difference" }, differenceLegend(), pages[2]);
+  const difference = h("div", { class: "nbsal-difference", hidden: true }, differenceLegend(), pages[2]);
   const finder = search(context, { node: texts[0].node, reveal });
 
   const layOut = (explanation: Explanation) => {
@@ -146,7 +151,7 @@ function sharedReadout(shareOf: (token: number) => number[]): Readout {
       const sides = sums.map((share, i) => `${"AB"[i]}: ${weight(share)}`).join(" \u00b7 ");
       const several = ranked.length > 1 ? `, ${plural(ranked.length, "word")}` : "";
       const name = h("b", {}, ranked.length > 1 ? `${first} \u2026 ${last}` : first);
-      readout.node.replaceChildren(name, `${several} \u00b7 ${sides} of the strongest`);
+      readout.node.replaceChildren(name, several, weightWords(` \u00b7 ${sides} of the strongest`));
     },
   };
 }
@@ -164,7 +169,7 @@ function decisions(context: CompareContext) {
     target: { ...first.target, set: (target) => context.set({ target, other_target: target }) },
   };
   const [joint, ...separate] = [both, first, second].map(outcomes);
-  const rows = separate.map(({ node }, i) => h("div", { class: "nbsal-who" }, badge("AB"[i]), node));
+  const rows = separate.map(({ node }, i) => h("div", { class: "nbsal-who", hidden: true }, badge("AB"[i]), node));
   return {
     node: h("div", { class: "nbsal-decisions" }, joint.node, ...rows),
     draw(explanation: Explanation) {
@@ -182,8 +187,14 @@ function decisions(context: CompareContext) {
 
 function toolRow(context: CompareContext, [editButton, finder]: HTMLElement[]) {
   const { ask, fail, live, signal } = context;
-  const onSwap = () => ask("swap").catch((error: Error) => fail(error.message));
-  const swap = h("button", { class: "nbsal-button", hidden: !live, signal, click: onSwap }, "Swap A and B");
+  const { button, forget } = undoable(context, [...EXPLAINED, ...OTHER]);
+  const swapped = () => forget(); // earlier steps are of the other side; a second press takes back the first one
+  const onSwap = () => ask("swap").then(swapped, (error: Error) => fail(error.message));
+  const swap = h(
+    "button",
+    { class: "nbsal-button nbsal-needs-python", hidden: !live, signal, click: onSwap },
+    "Swap A and B",
+  );
   const tops = [firstSide(context), secondSide(context)].map((of, i): Setting => {
     const [label, ...controls] = topSetting(of);
     return [`${"AB"[i]}: ${label}`, ...controls];
@@ -205,6 +216,7 @@ function toolRow(context: CompareContext, [editButton, finder]: HTMLElement[]) {
     editButton,
     swap,
     ...selectionButton(context, firstSide(context)),
+    button,
     finder,
     h("span", { class: "nbsal-grow" }),
     displayMenu(context, settings),

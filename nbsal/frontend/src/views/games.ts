@@ -17,6 +17,7 @@ import { player } from "../player";
 import { reading } from "../reading";
 import { saveMenu } from "../save";
 import type { Game, GamesTraits, PlayedGames } from "../traits";
+import { EXPLAINED, undo } from "../undo";
 
 type GamesContext = Context<GamesTraits>;
 
@@ -208,6 +209,7 @@ function textGame(context: GamesContext) {
   });
   controls.draw();
   controls.node.append(gameChoice(context, "word"));
+  text.addTool(undo(context, EXPLAINED));
   const [answer, map, page, line] = text.nodes;
   main.append(answer, map, page, line, controls.node, classes.node, text.tools);
   side.append(panel.node);

@@ -7,6 +7,7 @@ import { mount } from "../mount";
 import { ranking } from "../ranking";
 import { reading } from "../reading";
 import type { HighlightTraits } from "../traits";
+import { EXPLAINED, undo } from "../undo";
 
 export default /* @__PURE__ */ mount<HighlightTraits>("highlight", (context: Context<HighlightTraits>) => {
   const { main, side, on } = context;
@@ -19,6 +20,7 @@ export default /* @__PURE__ */ mount<HighlightTraits>("highlight", (context: Con
     words.draw(drawn.marks, drawn.words, explanation.unit);
   };
   on(["_rev", ...SHADING], draw);
+  text.addTool(undo(context, EXPLAINED));
   main.append(...text.nodes);
   side.append(words.node);
   draw();

@@ -10,8 +10,10 @@ import { cellWords, layerName, layersFinding } from "../layer-words";
 import { largestOf, type Mark, marksOf, ranks, totals } from "../marks";
 import { mount } from "../mount";
 import { reading } from "../reading";
+import { weightWords } from "../readout";
 import { hoverSender } from "../scored-text";
 import type { LayersTraits } from "../traits";
+import { EXPLAINED, undo } from "../undo";
 
 const HINT = "Point at a cell to see its weight. Up and down go through the layers.";
 
@@ -20,8 +22,10 @@ export function layersPanel(context: Context<LayersTraits>) {
   const { get, set, on } = context;
   let explanation: Explanation | null = null;
   let marks: Mark[] = [];
+  let columns: string[] = [];
   let maxima: number[] = [];
   let describe = (_row: number, _column: number): (Node | string)[] => [];
+  let pointed: { word: string; row: number; column: number } | null = null;
   const hover = hoverSender(context);
   const finding = h("h3");
   const note = h("span");
@@ -31,7 +35,8 @@ export function layersPanel(context: Context<LayersTraits>) {
     selectColumn: (k) => set({ selection: k === null || isSelected(k) ? [] : marks[k].tokens }),
     point: (cell) => {
       hover(cell && marks[cell.column].tokens[0]);
-      readout.replaceChildren(...(cell && cell.row >= 0 ? describe(cell.row, cell.column) : [HINT]));
+      pointed = cell && cell.row >= 0 ? { ...cell, word: columns[cell.column] } : null;
+      drawReadout();
     },
   });
   const node = h(
@@ -54,6 +59,11 @@ export function layersPanel(context: Context<LayersTraits>) {
     const pointed = get("hover");
     grid.mark(chosen(), new Set(get("selection").map(at)), pointed === null ? null : at(pointed));
   };
+  /** Describe the cell under the pointer or the keys, if there still is one. */
+  const drawReadout = () => {
+    const there = pointed && columns[pointed.column] === pointed.word && pointed.row < maxima.length;
+    readout.replaceChildren(...(pointed && there ? describe(pointed.row, pointed.column) : [HINT]));
+  };
   const draw = () => {
     if (!explanation) return;
     const { tokens, parts } = explanation;
@@ -61,10 +71,10 @@ export function layersPanel(context: Context<LayersTraits>) {
     marks = marksOf(tokens, noun);
     const rows = explanation.rows.map((row) => totals(marks, row));
     maxima = rows.map(largestOf);
-    const columns = marks.map(({ part, start, end }) => parts[part].slice(start, end));
+    columns = marks.map(({ part, start, end }) => parts[part].slice(start, end));
     const scale = colourScale(context);
     const words = (row: number, k: number) => cellWords(row, rows[row][k], maxima[row], noun);
-    describe = (row, k) => [h("b", {}, columns[k]), ` · ${words(row, k)}`];
+    describe = (row, k) => [h("b", {}, columns[k]), weightWords(` · ${words(row, k)}`)];
     grid.node.setAttribute("aria-label", `Layers by ${noun}s`);
     grid.draw({
       rows: rows.map((_, layer) => layerName(layer)),
@@ -81,6 +91,7 @@ export function layersPanel(context: Context<LayersTraits>) {
     const [word, rest] = layersFinding(rows, columns, noun);
     finding.replaceChildren(word && h("em", {}, word), rest);
     note.textContent = get("scale") === "own" ? "each layer on its own scale" : "one scale for all layers";
+    drawReadout();
     drawState();
   };
   on(["scale", ...SHADING], draw);
@@ -116,6 +127,7 @@ export default /* @__PURE__ */ mount<LayersTraits>("layers", (context) => {
   };
   on(["_rev"], draw);
   on(["layer", "scale", ...SHADING], paint);
+  text.addTool(undo(context, EXPLAINED));
   main.append(...text.nodes);
   side.append(panel.node);
   draw();

@@ -45,7 +45,11 @@ function workbenchFolds(context: WorkbenchContext, explanation: () => Explanatio
     const other = methods.find(({ layered, unavailable, group }) => layered && !unavailable && group === "recommended");
     if (!why || !live || !other || current?.layered) return why ? [why] : [];
     const choose = () => set({ method: other.name });
-    return [why, " \u00b7 ", h("button", { class: "nbsal-link", signal, click: choose }, `Use ${other.label}`)];
+    return [
+      why,
+      " \u00b7 ",
+      h("button", { class: "nbsal-link nbsal-needs-python", signal, click: choose }, `Use ${other.label}`),
+    ];
   };
   const folds = [
     fold(context, {
@@ -127,7 +131,7 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
   });
   on(["at", "game", "panels"], strike);
 
-  text.tools.querySelector(".nbsal-grow")?.before(undo(context, [...UNDONE, "layer"]));
+  text.addTool(undo(context, [...UNDONE, "layer"]));
   main.append(...text.nodes, words.node);
   side.append(...folds.map(({ node }) => node));
   draw();

@@ -1,0 +1,50 @@
+"""Slow methods: while a text is typed, they wait for a pause, and a quick method explains it in the meantime."""
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+from nbsal.errors import Cancelled
+from nbsal.widgets.jobs import Job, Worker
+
+QUICK = "gradxact"  # one pass, for every kind of model
+SLOW = 1.0  # seconds from which a method is slow
+PAUSE = 0.4  # seconds without a new text
+STEP = 0.02  # seconds between two looks at what else waits
+
+
+class Durations:
+    """How long the last run of each method took.
+
+    >>> durations = Durations()
+    >>> with durations.timed("occlusion"):
+    ...     pass
+    >>> durations.is_slow("occlusion")
+    False
+    """
+
+    def __init__(self) -> None:
+        self._seconds: dict[Hashable, float] = {}
+
+    def is_slow(self, name: Hashable) -> bool:
+        """Whether the last run of a method took long, or was cancelled after a long time."""
+        return self._seconds.get(name, 0.0) > SLOW
+
+    @contextmanager
+    def timed(self, name: Hashable) -> Iterator[None]:
+        """Measure a run of a method."""
+        start, least = perf_counter(), self._seconds.get(name, 0.0)
+        try:
+            yield
+            least = 0.0
+        finally:
+            self._seconds[name] = max(perf_counter() - start, least)  # a run that stopped early tells only the least
+
+
+def wait_for_pause(job: Job, worker: Worker) -> None:
+    """Wait until no newer text has come for a while, and run what else waits; raise Cancelled if a text comes."""
+    end = perf_counter() + PAUSE
+    while (rest := end - perf_counter()) > 0:
+        worker.run_waiting()
+        if job.cancel.wait(min(rest, STEP)):
+            raise Cancelled("Cancelled.")

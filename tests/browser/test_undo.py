@@ -1,0 +1,94 @@
+"""Undo in Chromium, in the views that explain one text: by its button and by Ctrl+Z, one change after the other."""
+
+import pytest
+from playwright.sync_api import expect
+
+import nbsal
+from nbsal.widgets import Compare, Games, Highlight, Layers
+from tests.browser.bench import REAL, show_arguments, trait
+
+KINDS = {"highlight": Highlight, "layers": Layers, "games": Games, "compare": Compare}
+TRAITS = ["text", "method", "layer", "target"]
+
+
+@pytest.fixture(scope="module")
+def explained(reviews):
+    explain = nbsal.Explainer(reviews, "decoded-gradcam")
+    return {name: kind(explain, text=REAL).wait() for name, kind in KINDS.items()}
+
+
+def values(sheet):
+    return [trait(sheet, name) for name in TRAITS]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_undo_takes_back_one_change_after_the_other(show, sheet, explained, name):
+    root = show(explained[name], live=True)
+    undo, text = root.get_by_role("button", name="Undo"), root.locator(".nbsal-text").first
+    expect(undo).to_be_hidden()
+    steps = [values(sheet)]
+    root.get_by_role("button", name="Previous layer").first.click()
+    steps.append(values(sheet))
+    root.get_by_role("group", name="Explain").get_by_role("button", name="negative").click()
+    steps.append(values(sheet))
+    sheet.evaluate("() => window.view.model.set('method', 'gradcam')")
+    sheet.evaluate("() => null")  # a task of its own
+    steps.append(values(sheet))
+    root.get_by_role("button", name="Edit text").click()
+    area = root.get_by_label("Text", exact=True)
+    area.press("Control+End")
+    sheet.keyboard.type("abc", delay=20)
+    sheet.wait_for_function("() => window.view.model.get('text').endsWith('abc')")
+    assert len(set(map(str, steps))) == 4
+    area.press("Control+z")
+    assert values(sheet)[1:] == steps[-1][1:], "the key is the editor's"
+    root.get_by_role("button", name="Done").click()
+    undo.click()
+    assert values(sheet) == steps.pop(), "what was typed in a row is one step"
+    expect(area).to_have_value(REAL)
+    while steps:
+        expect(undo).to_be_visible()
+        text.press("Control+z")
+        assert values(sheet) == steps.pop()
+    expect(undo).to_be_hidden()
+
+
+def test_undo_in_compare_takes_back_both_targets_and_the_method_of_b(show, sheet, explained):
+    root = show(explained["compare"], live=True)
+    root.get_by_role("group", name="Explain").get_by_role("button", name="negative").click()
+    assert (trait(sheet, "target"), trait(sheet, "other_target")) == ("negative", "negative")
+    sheet.evaluate("() => window.view.model.set('other_method', 'attcat')")
+    root.get_by_role("button", name="Undo").click()
+    assert trait(sheet, "other_method") == "decoded-gradcam"
+    root.get_by_role("button", name="Undo").click()
+    assert (trait(sheet, "target"), trait(sheet, "other_target")) == (None, None)
+
+
+# Shows a view whose Python answers every request.
+SHOW_ANSWERED = """async ([script, style, state]) => {
+  const url = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));
+  const { default: view } = await import(url);
+  const model = nbsal.offlineModel(nbsal.restoreBytes(state));
+  const { on } = model;
+  let answer;
+  model.on = (event, call) => {
+    if (event === 'msg:custom') answer = call;
+    on(event, call);
+  };
+  model.send = ({ ask, id }) => ask && queueMicrotask(() => answer({ id, reply: `${ask} done` }));
+  window.view.close();
+  const el = document.body.lastElementChild;
+  window.view = { model, close: view.render({ model, el }) };
+}"""
+
+
+def test_undo_forgets_what_was_before_a_swap(show, sheet, explained):
+    root = show(explained["compare"], live=True)
+    sheet.evaluate(SHOW_ANSWERED, show_arguments(explained["compare"], live=True))
+    root.get_by_role("button", name="Previous layer").first.click()
+    expect(root.get_by_role("button", name="Undo")).to_be_visible()
+    root.get_by_role("button", name="Swap A and B").click()
+    expect(root.get_by_role("button", name="Undo")).to_be_hidden()
+    layer = trait(sheet, "layer")
+    root.locator(".nbsal-text").first.press("Control+z")
+    assert trait(sheet, "layer") == layer

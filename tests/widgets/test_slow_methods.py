@@ -1,0 +1,131 @@
+"""Slow methods while a text is typed: they wait for a pause, and a quick method stands in for them."""
+
+import time
+
+import pytest
+
+import nbsal
+from nbsal.errors import InputError
+from nbsal.widgets import Compare, Games, Highlight, Layers, Workbench, slow_methods
+
+TEXT = "A warm and oddly funny film."
+
+
+@pytest.fixture
+def slow(reviews):
+    """slow(class, method) -> a view of TEXT whose last run took long; `view.shown` lists what is displayed when."""
+
+    def make(kind, method="integrated", **settings):
+        view = kind(nbsal.Explainer(reviews, method), text=TEXT, **settings).wait()
+        view._durations._seconds = dict.fromkeys([*view._durations._seconds, "occlusion"], 2 * slow_methods.SLOW)
+        view.shown, start = [], time.perf_counter()
+        view.observe(
+            lambda change: view.shown.append(
+                (view._result["method"], view._preview, view._tokens["parts"], time.perf_counter() - start)
+            ),
+            "_rev",
+        )
+        return view
+
+    return make
+
+
+def methods(view):
+    return [(method, preview) for method, preview, *_ in view.shown]
+
+
+@pytest.mark.parametrize("kind", [Highlight, Games, Workbench])
+def test_a_slow_method_has_a_preview_and_waits_for_a_pause(slow, kind):
+    view = slow(kind)
+    view.text = "A dull bore."
+    view.wait(60)
+    first, is_preview, parts, _ = view.shown[0]
+    assert (first, is_preview, parts) == ("gradxact", True, ["A dull bore."])
+    after = [shown for shown in view.shown if shown[0] == "integrated"]
+    assert not any(preview for _, preview, *_ in after) and after[0][3] - view.shown[0][3] >= slow_methods.PAUSE
+    assert view.result.method == "integrated" and not view._preview
+
+
+def test_every_layer_has_a_preview(slow):
+    view = slow(Layers, "decoded-gradcam")
+    view.text = "A dull bore."
+    view.wait(60)
+    assert methods(view) == [("gradxact", True), ("decoded-gradcam", False)]
+
+
+def test_only_the_last_of_several_texts_is_explained_by_the_slow_method(slow):
+    view = slow(Highlight)
+    for end in range(3, 13):
+        view.text = "A dull bore."[:end]
+        time.sleep(0.05)
+    view.wait(60)
+    explained = [parts for method, _, parts, _ in view.shown if method == "integrated"]
+    previews = [parts for _, preview, parts, _ in view.shown if preview]
+    assert explained == [["A dull bore."]] and len(previews) > 1
+
+
+@pytest.mark.parametrize("change", [{"target": "negative"}, {"method": "occlusion"}], ids=str)
+def test_other_changes_neither_wait_nor_have_a_preview(slow, change):
+    view = slow(Highlight)
+    ((name, value),) = change.items()
+    setattr(view, name, value)
+    view.wait(60)
+    assert [preview for _, preview in methods(view)] == [False]
+
+
+def test_a_quick_method_has_no_preview(reviews):
+    view = Highlight(nbsal.Explainer(reviews, "gradcam"), text=TEXT).wait()
+    previews = []
+    view.observe(lambda change: previews.append(change["new"]), "_preview")
+    view.text = "A dull bore."
+    assert view.wait().result.method == "gradcam" and previews == []
+
+
+def test_what_is_compared_waits_without_a_preview(slow):
+    view, start = slow(Compare, "integrated", other_method="gradcam"), time.perf_counter()
+    view.text = "A dull bore."
+    view.wait(60)
+    assert methods(view) == [("integrated", False)] and time.perf_counter() - start >= slow_methods.PAUSE
+
+
+def test_another_view_is_answered_during_the_pause(slow, reviews, monkeypatch):
+    monkeypatch.setattr(slow_methods, "PAUSE", 30.0)
+    other, view = Highlight(nbsal.Explainer(reviews, "gradcam"), text=TEXT).wait(), slow(Highlight)
+    view.text = "A dull bore."
+    while not view.shown:
+        time.sleep(0.005)
+    other.layer = 1
+    assert other.wait(20).result.provenance["parameters"]["layer"] == 1
+    assert methods(view) == [("gradxact", True)] and view.status == "computing"
+    view.cancel()
+    assert view.wait(20).status == "cancelled" and view._preview
+
+
+def test_heads_have_no_preview(slow):
+    view = slow(Workbench, "mask-lrp")
+    view.text = "A dull bore."
+    view.wait(60)
+    assert not any(preview for _, preview in methods(view))
+
+
+def test_a_text_that_cannot_be_explained_says_so(slow):
+    view = slow(Highlight)
+    view.text = " "
+    with pytest.raises(InputError):
+        view.wait(60)
+    assert view.result.text == TEXT and not view._preview
+    view.text = "Fine."
+    assert view.wait(60).result.text == "Fine."
+
+
+def test_a_run_that_was_cancelled_tells_only_the_least(monkeypatch):
+    monkeypatch.setattr(slow_methods, "SLOW", 0.1)
+    durations = slow_methods.Durations()
+    with durations.timed("lime"):
+        time.sleep(0.15)
+    with pytest.raises(InputError), durations.timed("lime"):
+        raise InputError("Cancelled at once.")
+    assert durations.is_slow("lime")
+    with durations.timed("lime"):
+        pass
+    assert not durations.is_slow("lime")
