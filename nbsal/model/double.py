@@ -66,7 +66,7 @@ class _Turns:
         self._changes[:] = [changes]
         changes.record_undo(_put_back, places)
         for weights, name, tensor in places:
-            if type(part) is not nn.Embedding:  # of a table, only the rows that are read are converted
+            if type(part) is not nn.Embedding:  # of a plain table, only the rows that are read are converted
                 weights[name] = _converted(tensor, self._device)
 
     def after(self, part: nn.Module, args: Any = (), output: Any = None) -> Any:
@@ -79,7 +79,7 @@ class _Turns:
 def _parts(model: Any) -> list[nn.Module]:
     """The blocks, and the modules that hold a table over the vocabulary."""
     blocks, size = dict.fromkeys(architecture.blocks(model)), len(model.get_input_embeddings().weight)
-    tables = [m for m in model.modules() if type(m) in (nn.Embedding, nn.Linear) and len(m.weight) == size]
+    tables = [m for m in model.modules() if isinstance(m, nn.Embedding | nn.Linear) and len(m.weight) == size]
     inside = {module for block in blocks for module in block.modules()}
     return [*blocks, *(table for table in tables if table not in inside)]
 

@@ -48,7 +48,9 @@ def loaded(name, dtype=torch.float32):
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("method", ["gradcam", "gradxact", "integrated", "occlusion"])
 def test_gradients_and_occlusion(name, method):
-    axioms.batch_equals_singles(nbsal.Explainer(loaded(name), method), axioms.TEXTS[:2])
+    # Above the embeddings, Grad-CAM is about 0 here: scaling a state does not change what the norm after it gives.
+    layer = {"layer": 0} if method == "gradcam" else {}
+    axioms.batch_equals_singles(nbsal.Explainer(loaded(name), method, **layer), axioms.TEXTS[:2])
 
 
 @pytest.mark.parametrize("name", [*EXPERTS, "Gemma2", "Gemma3", "Cohere", "OPT"])
