@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from nbsal.comparison import compare as compare
     from nbsal.explainer import Explainer as Explainer
-    from nbsal.explainer import compare as compare
     from nbsal.methods.decoding import Decoded as Decoded
     from nbsal.methods.gradient import GradCAM as GradCAM
     from nbsal.methods.gradient import GradientXActivation as GradientXActivation
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "Encoded": "model.tokens",
     "Explainer": "explainer",
-    "compare": "explainer",
+    "compare": "comparison",
     "Decoded": "methods.decoding",
     "GradCAM": "methods.gradient",
     "GradientXActivation": "methods.gradient",

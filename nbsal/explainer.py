@@ -6,7 +6,7 @@ from functools import cache, partial
 from importlib.metadata import version
 from itertools import islice
 from threading import Event
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
@@ -20,15 +20,16 @@ from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model import architecture, batching, limits, long_texts, restore
 from nbsal.model.subject import Subject
-from nbsal.model.targets import describe_values, is_regression, rows_for_targets
+from nbsal.model.targets import describe_values, every_target, is_regression, rows_for_targets
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
-from nbsal.saliency import Comparison, LayerSaliency, Saliencies, Saliency
+from nbsal.saliency import LayerSaliency, Saliencies, Saliency
 from nbsal.stream import fits_whole
 from nbsal.trace import Trace
 from nbsal.validation import Text, check_one_per_text, checked, plural, positive_number, text_list
 
 LONG = ("truncate", "window")
+EVERY = "all"  # the target that stands for each label
 BATCHES_SORTED = 32  # batches that are encoded ahead and sorted by length, to pad little
 
 
@@ -65,9 +66,22 @@ class Explainer:
         """The subject that the method runs: the same one, a float64 copy, or a published variant."""
         return self.method.subject_for(self.subject)
 
-    def __call__(self, text: Text, target: Any = None) -> Saliency:
-        """Explain one text or a pair; the default target is what the model predicts."""
-        return explain_batch({"": self}, self._encode_text(text), [target])[""][0]
+    @overload
+    def __call__(self, text: Text, target: Literal["all"]) -> dict[str, Saliency]: ...
+    @overload
+    def __call__(self, text: Text, target: Any = None) -> Saliency: ...
+    def __call__(self, text: Text, target: Any = None) -> Any:
+        """Explain one text or a pair; the default target is what the model predicts.
+
+        With target="all", explain each label, or each entity that the model predicts, from one forward pass of a batch:
+        a dict of explanations by target.
+        """
+        encoded = self._encode_text(text)
+        if isinstance(target, str) and target == EVERY and EVERY not in self.subject.labels:
+            targets = every_target(self.subject, encoded)
+            saliencies = explain_batch({"": self}, encoded.select([0] * len(targets)), targets)[""]
+            return {saliency.target: saliency for saliency in saliencies}
+        return explain_batch({"": self}, encoded, [target])[""][0]
 
     def ids(
         self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None, target: Any = None
@@ -121,7 +135,7 @@ class Explainer:
         """
         name = self.method.name
         try:
-            return _explain_many({name: self}, texts, targets, batch_size, progress, cancel)[name]
+            return explain_many({name: self}, texts, targets, batch_size, progress, cancel)[name]
         except NbsalError as error:
             error.partial = error.partial and error.partial[name]
             raise
@@ -195,37 +209,7 @@ class Explainer:
         )
 
 
-@checked
-def compare(
-    subject: Subject,
-    methods: Sequence[str | Method] | Mapping[str, str | Method],
-    texts: Text | Iterable[Text],
-    targets: Any = None,
-    batch_size: int = 32,
-    progress: Progress = True,
-    cancel: Event | None = None,
-) -> Comparison:
-    """Explain the same texts with several methods; the model runs once a batch, and all methods share its trace.
-
-    `methods` are names or instances, or a dict that names them. The result is a dict of results by name, and
-    `to_frame()` gives one frame of all.
-
-    >>> import nbsal
-    >>> many = compare(nbsal.load("demo/reviews"), ["gradcam", "simple"], ["A joy.", "A bore."])
-    >>> {name: len(saliencies) for name, saliencies in many.items()}
-    {'gradcam': 2, 'simple': 2}
-    >>> sorted(many.to_frame()["method"].unique())
-    ['gradcam', 'simple']
-    """
-    named = catalogue.name_methods(methods)
-    if not named:
-        raise InputError("methods is empty. Pass at least one method.", argument="methods", value=methods)
-    explainers = {name: Explainer(subject, method) for name, method in named.items()}
-    many = [texts] if isinstance(texts, str | tuple) else texts
-    return Comparison(_explain_many(explainers, many, targets, batch_size, progress, cancel))
-
-
-def _explain_many(
+def explain_many(
     explainers: dict[str, Explainer],
     texts: Iterable[Text],
     targets: Any,

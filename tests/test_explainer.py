@@ -90,6 +90,19 @@ def test_compare_accepts_named_instances(load):
         nbsal.compare(subject, list(methods.values()), axioms.TEXTS)
 
 
+def test_compare_names_models(load):
+    models = {"before": load("bert"), "after": load("roberta")}
+    many = nbsal.compare(models, "gradxact", iter(axioms.TEXTS), progress=False)
+    assert list(many) == ["before", "after"]
+    for name, subject in models.items():
+        alone = nbsal.Explainer(subject, "gradxact")(axioms.TEXTS[1])
+        assert axioms.relative(many[name][1].scores, alone.scores) < 1e-10
+    both = nbsal.compare(models, ["gradxact", "simple"], axioms.TEXTS[0], progress=False)
+    assert list(both) == ["before: gradxact", "before: simple", "after: gradxact", "after: simple"]
+    with refuses("subject"):
+        nbsal.compare({}, "gradcam", axioms.TEXTS)
+
+
 def test_map_consumes_a_generator_and_keeps_the_order(load):
     explain = nbsal.Explainer(load("bert"), "gradcam")
     texts = [f"{text} {n}" for n in range(20) for text in axioms.TEXTS]

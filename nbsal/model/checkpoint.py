@@ -20,7 +20,7 @@ from nbsal.model.saved_files import read_json
 WEIGHTS, INDEX, ADAPTER = "model.safetensors", "model.safetensors.index.json", "adapter_config.json"
 # Tasks in the registry of transformers. A model of the last two is refused later, with a reason of its own.
 TASKS = ("SEQUENCE_CLASSIFICATION", "QUESTION_ANSWERING", "TOKEN_CLASSIFICATION", "CAUSAL_LM", "MASKED_LM",
-         "SEQ_TO_SEQ_CAUSAL_LM")  # fmt: skip
+         "MULTIPLE_CHOICE", "SEQ_TO_SEQ_CAUSAL_LM")  # fmt: skip
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack")
 MAX_LABELS = 1_000_000
 MAX_BLOCKS = 256  # or as many as there are tensors

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nbsal.errors import InputError, ModelError, UnknownName
-from nbsal.model import architecture, restore
+from nbsal.model import architecture, entities, restore
 from nbsal.model.tokenize import named_token, token_name
 from nbsal.model.tokens import Encoded, Row
 from nbsal.validation import Text
@@ -86,10 +86,25 @@ def decide(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Deci
 def _resolve_target(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Target:
     if isinstance(requested, Contrast):
         parts = (requested.first, requested.second)
+        if subject.task == "token" and isinstance(parts[0], tuple) and isinstance(parts[1], str):
+            parts = (parts[0], (parts[0][0], parts[1]))  # another label in the same place
         first, second = (_resolve_target(subject, row, logits, part) for part in parts)
         terms = first.terms + tuple((index, -weight) for index, weight in second.terms)
         return Target(f"{first.label} - {second.label}", terms)
     return _TASKS[subject.task](subject, row, logits, requested)[2]
+
+
+def every_target(subject: "Subject", encoded: Encoded) -> list[Any]:
+    """All that one text is decided on: each label, or each entity that a tagger predicts."""
+    if subject.task == "token":
+        (row,) = encoded
+        predicted = entities.predicted_entities(subject.labels, row, _logits(subject, encoded)[0])
+        spans = [((words[0].start, words[-1].end), kind) for words, kind in predicted if words[0].segment == 0]
+        return spans or [None]
+    if subject.task != "sequence":
+        message = f'target="all" explains labels or entities, and {subject.name} has neither. Choose a target.'
+        raise InputError(message, argument="target", value="all")
+    return list(range(len(subject.labels)))
 
 
 POSITIONAL = ("token", "next-token", "masked")  # tasks with one output a position
@@ -124,10 +139,14 @@ def rows_for_targets(subject: "Subject", encoded: Encoded, targets: Sequence[Any
 
 def _pair_logits(subject: "Subject", text: str) -> Tensor:
     """The logits of a text with the hypothesis of each label, [label, output]."""
+    return _logits(subject, subject.encode(subject.usage.zero_shot.pairs(text)))
+
+
+def _logits(subject: "Subject", encoded: Encoded) -> Tensor:
+    """The logits of some texts, outside any explanation."""
 
     def run() -> Tensor:
         with torch.no_grad(), architecture.eval_mode(subject.model):
-            encoded = subject.encode(subject.usage.zero_shot.pairs(text))
             alone = [encoded[i : i + 1] for i in range(len(encoded))] if subject.unbatchable else [encoded]
             return torch.cat([subject.logits(subject.inputs(part)) for part in alone])
 
@@ -216,12 +235,26 @@ def _resolve_token(subject: "Subject", row: Row, logits: Tensor, requested: Any)
         confidence, best = probabilities.max(-1)
         entities = [i for i in row.content if subject.labels[int(best[i])] != "O"] or list(row.content)
         requested = (max(entities, key=lambda i: float(confidence[i])), None)
-    position, label = _check_pair(requested, "(position, label)")
-    position = _check_position(position, row)
+    place, label = _check_pair(requested, "(position, label) or (entity, label)")
+    if isinstance(place, str | tuple | list):
+        return _resolve_entity(subject, row, logits, place, label)
+    position = _check_position(place, row)
     predicted = int(logits[position].argmax())
     index = predicted if label is None else label_index(label, subject.labels, "target")
     target = Target(f"{subject.labels[index]} at {_read_at(row, position)} [{position}]", (((position, index), 1.0),))
     return subject.labels[predicted], probabilities[position], target
+
+
+def _resolve_entity(subject: "Subject", row: Row, logits: Tensor, place: Any, kind: Any) -> Resolved:
+    """The label of an entity: the mean of its logits at the first token of each word."""
+    words = entities.words_at(row, place)
+    first = words[0].tokens[0]
+    predicted = subject.labels[int(logits[first].argmax())]
+    if not isinstance(kind, str):
+        kind = predicted if kind is None else subject.labels[label_index(kind, subject.labels, "target")]
+    pairs = entities.labelled_positions(subject.labels, words, logits, kind)
+    terms = tuple((pair, 1 / len(pairs)) for pair in pairs)
+    return predicted, logits[first].softmax(-1), Target(f"{kind} at {entities.text_at(row, words)}", terms)
 
 
 def _resolve_next_token(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:

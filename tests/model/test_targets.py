@@ -156,7 +156,7 @@ INVALID = [  # the head, the target, and the part of it that the error names
     ("span", (0, 1.5), (0, 1.5)),
     ("span", (None, None), (None, None)),
     ("token", 3, 3),
-    ("token", ("joy", 0), "joy"),
+    ("token", ("river", 0), "river"),
     ("token", (300, 0), 300),
     ("token", (3, "PER"), "PER"),
     ("causal", "unquestionably", "unquestionably"),

@@ -1,6 +1,6 @@
 """Models of transformers, and modules of a user around one of them."""
 
-from torch import nn
+from torch import Tensor, nn
 
 from nbsal.errors import ModelError
 from nbsal.model import architecture
@@ -18,11 +18,19 @@ def open_module(module: nn.Module, request: Request) -> Opened:
         named = request.read is None and request.transformer is None
         if named and module.config.is_encoder_decoder and type(module).__name__.endswith("ForSequenceClassification"):
             return Opened(Composite(module, "", second_reader="decoder"))
+        if named and type(module).__name__.endswith("ForMultipleChoice"):
+            return Opened(Composite(module, "", read_choices), labels=["score of the choice"])
         if named and (_has_known_head(module) or type(module).__module__.startswith("transformers.")):
             return Opened(module)
     path = find_transformer(module, request.transformer)
     check_kind(module.get_submodule(path), encoder_decoder=True)
     return Opened(Composite(module, path, request.read))
+
+
+def read_choices(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
+    """The score of each row, a question with one of its choices, [row, 1]."""
+    logits: Tensor = model(**{name: tensor[:, None] for name, tensor in inputs.items()}).logits
+    return logits
 
 
 def _has_known_head(module: nn.Module) -> bool:
