@@ -15,7 +15,7 @@ from torch import Tensor
 from nbsal import trace
 from nbsal.errors import InputError, NbsalError, UnknownName
 from nbsal.explanation import Floats
-from nbsal.methods import catalogue
+from nbsal.methods import catalogue, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model import architecture, batching, limits, long_texts, restore
@@ -167,6 +167,8 @@ class Explainer:
             "long": self.long,
             "versions": _versions(),
         } | architecture.precision_note(method_subject.device, method_subject.dtype)
+        if package := plugins.origin(self.method.name):
+            provenance["package"] = package
         if isinstance(self.method, Decoded):
             provenance["lm"] = self.subject.lm_head.source
         return provenance

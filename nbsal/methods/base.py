@@ -167,6 +167,9 @@ def register(
             if value is None and not hasattr(method, argument):
                 message = f"{name} varies no registered method, so it has no {argument} to inherit. Pass {argument}."
                 raise InputError(message, argument=argument)
+        if name in REGISTER and REGISTER[name].__module__ != method.__module__:
+            message = f"{name!r} is the name of another method, of {REGISTER[name].__module__}. Choose another name."
+            raise InputError(message, argument="name", value=name)
         method.name, method.family, method.needs, method.paper = name, family, frozenset(needs), paper
         method.cost = method.cost if cost is None else cost
         method.promise = method.promise if promise is None else frozenset(promise)

@@ -1,11 +1,12 @@
 """The catalogue of methods: names, settings, papers, costs and the properties of their scores."""
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nbsal import trace
 from nbsal.errors import InputError, UnknownName
-from nbsal.methods import alti, attention, decoding, gradient, paths, perturbation, relevance
+from nbsal.methods import alti, attention, decoding, gradient, paths, perturbation, plugins, relevance
 from nbsal.methods.base import REGISTER, Method, describe
 from nbsal.methods.reference import allennlp, published, thermostat
 from nbsal.validation import checked, is_iterable
@@ -18,12 +19,13 @@ FAMILIES = (gradient, paths, decoding, attention, alti, relevance, perturbation,
 
 
 def names() -> list[str]:
-    """List every name that `Explainer(subject, name)` takes, reference variants last.
+    """List every name that `Explainer(subject, name)` takes: nbsal's own, reference variants, those of other packages.
 
     >>> "decoded-gradcam" in names()
     True
     """
-    return sorted(REGISTER, key=lambda name: "@" in name)
+    own = sorted(set(REGISTER) - set(plugins.offered()), key=list(REGISTER).index)
+    return [*sorted(own, key=lambda name: "@" in name), *plugins.offered()]
 
 
 @checked
@@ -34,13 +36,32 @@ def create(name: str, **options: Any) -> Method:
     4
     """
     if name not in REGISTER:
-        raise UnknownName("method", name, names())
+        if name not in plugins.offered():
+            raise UnknownName("method", name, names())
+        REGISTER[name] = plugins.load(name)
     settings = REGISTER[name]().parameters() if options else {}
     for option, value in options.items():
         if option not in settings:
             choice = f"Its settings: {', '.join(settings)}." if settings else "It has no settings."
             raise InputError(f"{name} has no setting {option!r}. {choice}", argument=option, value=value)
     return REGISTER[name](**options)
+
+
+def every_method() -> dict[str, Method]:
+    """Every method with its default settings, by name; without those of other packages that cannot be imported.
+
+    >>> every_method()["gradcam"]
+    GradCAM(layer=None)
+    """
+    methods: dict[str, Method] = {}
+    for name in names():
+        try:
+            methods[name] = create(name)
+        except InputError as error:
+            if name not in plugins.offered():
+                raise
+            warnings.warn(str(error), stacklevel=2)
+    return methods
 
 
 def name_methods(methods: Any) -> Mapping[str, str | Method]:
@@ -88,10 +109,9 @@ def table() -> "pandas.DataFrame":
     """
     import pandas
 
-    methods = {name: create(name) for name in names()}
     rows = [
         (name, m.family, ", ".join(sorted(m.needs)), m.paper, str(m.cost), describe(m.promise), str(m.parameters()))
-        for name, m in methods.items()
+        for name, m in every_method().items()
     ]
     columns = ["method", "family", "needs", "paper", "cost", "promise", "settings"]
     return pandas.DataFrame(rows, columns=columns).set_index("method")

@@ -193,8 +193,7 @@ def with_settings(explainer: Explainer, inputs: dict[str, Any]) -> Explainer:
 def view_choices(explainer: Explainer, layer_methods_only: bool = False) -> dict[str, Any]:
     """What the page may choose from: classes, layers and methods, the recommended ones first."""
     subject, current = explainer.subject, explainer.method
-    catalogued: dict[str, Method] = {name: catalogue.create(name) for name in catalogue.names()}
-    offered = (catalogued | {current.name: current}).values()
+    offered = (catalogue.every_method() | {current.name: current}).values()
     methods = [method_choice(method, subject, layer_methods_only) for method in offered]
     order = {name: place for place, name in enumerate([*labels.WITHOUT_LM_HEAD, *labels.RECOMMENDED])}
     methods.sort(key=lambda choice: (bool(choice["unavailable"]), order.get(choice["name"], len(order))))

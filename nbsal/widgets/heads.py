@@ -212,7 +212,7 @@ def masked_explainer(explainer: Explainer, switches: HeadSwitches, inputs: dict[
 
 def mask_lrp_choices(explainer: Explainer) -> dict[str, Any]:
     """What the page may choose from if it offers only the methods that use a head mask."""
-    names = {name for name in catalogue.names() if isinstance(catalogue.create(name), MaskLRP)}
+    names = {name for name, method in catalogue.every_method().items() if isinstance(method, MaskLRP)}
     choices = view_choices(explainer)
     methods = [entry for entry in choices["methods"] if entry["name"] in names | {explainer.method.name}]
     return choices | {"methods": methods}

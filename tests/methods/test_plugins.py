@@ -1,0 +1,111 @@
+"""Methods of other packages: used by name, refused in words when broken, and never looked for at import."""
+
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+import nbsal
+from nbsal.errors import InputError
+from nbsal.methods import catalogue, plugins
+from nbsal.methods.base import REGISTER, register
+from nbsal.widgets.explainer_view import view_choices
+from tests import axioms
+from tests.raising import refuses
+
+PACKAGE = """
+from dataclasses import dataclass
+import torch
+from nbsal.methods.base import Method, register
+from nbsal.methods.cost import Cost
+
+@register("token-length", family="baseline", needs={"forward"}, paper="none", cost=Cost(0), promise={"nonnegative"})
+@dataclass(frozen=True)
+class TokenLength(Method):
+    scale: float = 1.0
+
+    def scores(self, trace):
+        rows = [[self.scale * len(token) for token in row.tokens] for row in trace.encoded]
+        longest = trace.encoded.longest
+        return torch.tensor([row + [0.0] * (longest - len(row)) for row in rows])
+
+NOTHING = 3
+"""
+ENTRIES = """
+[nbsal.methods]
+token-length = nbsal_extra:TokenLength
+renamed = nbsal_extra:TokenLength
+no-method = nbsal_extra:NOTHING
+broken = nbsal_lost:Method
+gradcam = nbsal_extra:TokenLength
+"""
+BROKEN = ("renamed", "no-method", "broken")
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A package that offers methods, some of them broken."""
+    (tmp_path / "nbsal_extra.py").write_text(PACKAGE)
+    metadata = tmp_path / "nbsal_extra-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: nbsal-extra\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(ENTRIES)
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins.offered.cache_clear()
+    yield
+    for name in ("token-length", *BROKEN):
+        REGISTER.pop(name, None)
+    sys.modules.pop("nbsal_extra", None)
+    monkeypatch.undo()
+    plugins.offered.cache_clear()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_method_of_another_package_runs_by_name(installed, load):
+    explain = nbsal.Explainer(load("bert"), "token-length", scale=2.0)
+    saliency = explain("A warm joy.")
+    assert list(saliency.scores) == [2 * len(token) for token in saliency.tokens]
+    assert saliency.provenance["package"] == "nbsal-extra 1.0"
+    assert saliency.about_target and saliency.to_html()
+    axioms.batch_equals_singles(explain)
+    many = nbsal.compare(load("bert"), ["gradcam", "token-length"], ["A joy."], progress=False)
+    assert list(many) == ["gradcam", "token-length"]
+
+
+def test_a_name_of_nbsal_stays_its_own(installed):
+    with pytest.warns(UserWarning):
+        names = catalogue.names()
+    assert names.count("gradcam") == 1 and type(catalogue.create("gradcam")) is nbsal.GradCAM
+    assert plugins.origin("gradcam") is None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_method_says_what_is_wrong(installed, load, name):
+    assert name in catalogue.names()
+    with refuses("method") as caught:
+        nbsal.Explainer(load("bert"), name)
+    assert caught.value.value == name
+
+
+def test_broken_methods_leave_the_others_in_place(installed, load):
+    with pytest.warns(UserWarning):
+        table = catalogue.table()
+    assert "token-length" in table.index and "gradcam" in table.index and not set(BROKEN) & set(table.index)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        choices = view_choices(nbsal.Explainer(load("bert"), "gradcam"))["methods"]
+    assert "token-length" in [choice["name"] for choice in choices]
+
+
+def test_a_registered_name_cannot_be_taken():
+    with pytest.raises(InputError) as caught:
+        register("rollout", family="attention", needs=set(), paper="none")(type("Other", (nbsal.GradCAM,), {}))
+    assert caught.value.argument == "name"
+    assert REGISTER["rollout"].__module__ == "nbsal.methods.attention"
+
+
+def test_nothing_is_looked_up_at_import():
+    code = "import sys, nbsal; sys.exit('nbsal.methods.plugins' in sys.modules or 'importlib.metadata' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
