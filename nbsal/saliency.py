@@ -158,7 +158,7 @@ class Saliency(Explanation):
         hues = [colours.hex_colour(colours.FOR if s >= 0 else colours.AGAINST) for s in frame["score"]]
         hatches = ["" if s >= 0 else "///" for s in frame["score"]]
         ax.bar(range(len(frame)), frame["score"], color=hues, hatch=hatches)
-        _set_names(ax, frame["word"])
+        set_names(ax, frame["word"])
         ax.axhline(0, color="0.5", linewidth=0.8)
         ax.set_ylabel("score")
         if count > longest:
@@ -237,7 +237,7 @@ class LayerSaliency(Explanation):
         stops = [colours.hex_colour(hue) for hue in (colours.AGAINST, (255, 255, 255), colours.FOR)[least + 1 :]]
         colour_map = LinearSegmentedColormap.from_list("evidence", stops)
         image = ax.imshow(shares, aspect="auto", cmap=colour_map, vmin=least, vmax=1)
-        _set_names(ax, [self.tokens[i] for i in places])
+        set_names(ax, [self.tokens[i] for i in places])
         ax.set_yticks(range(len(shares)))
         ax.set_ylabel("layer")
         if count > longest:
@@ -317,7 +317,7 @@ def check_axes(ax: Any) -> None:
         raise InputError(f"ax must be matplotlib axes, not {ax!r:.60}.", argument="ax", value=ax)
 
 
-def _set_names(ax: "Axes", names: Iterable[str]) -> None:
+def set_names(ax: "Axes", names: Iterable[str]) -> None:
     """Label the columns of a plot with words or tokens."""
     labels = [html.label(name) for name in names]
     ax.set_xticks(

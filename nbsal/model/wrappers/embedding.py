@@ -67,16 +67,20 @@ class EmbeddingClassifier(nn.Module):
 
     def forward(self, **inputs: Tensor) -> Tensor:
         """The logits, [text, label]."""
+        logits: Tensor = self.head(self.embed(**inputs))
+        return logits
+
+    def embed(self, **inputs: Tensor) -> Tensor:
+        """The embeddings, [text, feature]."""
         features: dict[str, Any] = dict(inputs)
         if self.prompt_length is not None:
             features["prompt_length"] = self.prompt_length
-        embedding = self.body(features)["sentence_embedding"]
+        embedding: Tensor = self.body(features)["sentence_embedding"]
         if self.body.truncate_dim is not None:
             embedding = embedding[:, : self.body.truncate_dim]
         if self.normalize:
             embedding = functional.normalize(embedding, dim=1)
-        logits: Tensor = self.head(embedding)
-        return logits
+        return embedding
 
 
 class Similarity(nn.Module):
