@@ -64,6 +64,7 @@ _MODULES = (
     "errors",
     "progress",
     "samples",
+    "similarity",
     "trace",
     "heads",
     "methods",

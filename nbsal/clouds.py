@@ -1,7 +1,7 @@
 """Word clouds of the tokens that a model uses for each of its classes (Hou and Castanon 2023, section 4.3).
 
-The scores of a text's content tokens count for the class that the model predicts for the text. They are summed over
-texts and weighted by how rare the token is in everyday text.
+The scores of a text's content tokens count for the class that was explained, by default the one that the model predicts
+for the text. They are summed over texts and weighted by how rare the token is in everyday text.
 """
 
 import math
@@ -33,7 +33,7 @@ LONGEST = 30  # characters of a token in a picture
 @checked
 @dataclass(frozen=True, eq=False)
 class Cloud:
-    """Weights of tokens, or of words, by predicted class.
+    """Weights of tokens, or of words, by explained class.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
@@ -47,7 +47,7 @@ class Cloud:
 
     @property
     def labels(self) -> list[str]:
-        """The classes that were predicted."""
+        """The classes that were explained."""
         return list(self.weights)
 
     def top(self, label: str, count: int = 50) -> "pandas.DataFrame":
@@ -75,7 +75,7 @@ class Cloud:
         """
         count = positive_number(count, "count")
         if len(self.weights) < 2:
-            raise InputError(f"The overlap needs texts of two predicted classes, but the only class is {self.labels}.")
+            raise InputError(f"The overlap needs texts of two explained classes, but the only class is {self.labels}.")
         frame = self.shared(count)
         return float(frame["shared"].sum() / (len(frame) * count))
 
@@ -181,7 +181,7 @@ def rank(
     unit: str = "token",
     normalise: bool = True,
 ) -> Cloud:
-    """Sum the scores of each token by predicted class and weight them by the token's rarity.
+    """Sum the scores of each token by explained class and weight them by the token's rarity.
 
     `idf` is a table such as `nbsal.clouds.inverse_document_frequency(texts, subject)` returns; the default is a table
     of WikiText-2. A token that the table lacks counts as the rarest token, a word that it lacks as its rarest token.
@@ -206,7 +206,7 @@ def rank(
     rarity: dict[str, float] = {}
     for saliency in _check_saliencies(saliencies):
         for name, score, tokens in unit_scores(saliency, unit, normalise):
-            scores[saliency.prediction][name].append(score)
+            scores[saliency.explained_class][name].append(score)
             if name not in rarity:
                 entry = table.get(plain_token(name))
                 rarity[name] = max(table.get(plain_token(t), rarest) for t in tokens) if entry is None else entry

@@ -66,6 +66,11 @@ class Explanation:
         """True for special tokens, which have scores but are never ranked."""
         return np.array(self.row.special)
 
+    @property
+    def explained_class(self) -> str:
+        """The class that the scores speak for: the target, or the prediction where the target is at a position."""
+        return self.prediction if self.target.endswith("]") else self.target
+
     def outcome(self) -> str:
         """The prediction with its confidence; values, and spans, have none."""
         probabilities = self.probabilities

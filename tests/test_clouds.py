@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -33,6 +34,15 @@ def test_scores_count_for_the_predicted_class():
     assert dict(raw.weights["LABEL_0"]) == {"the": 4, "a": 1, "and": 0}
     normalised = clouds.rank(saliencies(), EQUAL)
     assert normalised.weights[second]["end"] == pytest.approx(5 / 8 + 1)
+
+
+def test_scores_count_for_the_class_that_was_explained():
+    texts = saliencies()
+    cloud = clouds.rank([replace(texts[0], target="LABEL_0"), *texts[1:]], EQUAL, normalise=False)
+    assert texts[0].prediction == "LABEL_1" and texts[0].explained_class == "LABEL_1"
+    assert cloud.weights["LABEL_0"]["end"] == 5 and cloud.weights["LABEL_1"]["end"] == 10
+    positional = replace(texts[0], target="LABEL_0 at the [2]")
+    assert positional.explained_class == "LABEL_1"
 
 
 def test_weights_are_multiplied_by_rarity():

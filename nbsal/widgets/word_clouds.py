@@ -167,14 +167,14 @@ class Statistics:
     @classmethod
     def of(cls, saliencies: Sequence[Saliency], labels: Sequence[str], unit: str) -> "Statistics":
         """Count the texts of each class and word."""
-        texts: Counter[str] = Counter(saliency.prediction for saliency in saliencies)
+        texts: Counter[str] = Counter(saliency.explained_class for saliency in saliencies)
         frequencies: dict[str, Counter[str]] = {label: Counter() for label in labels}
         byte_level = _is_byte_level(saliencies, unit)
         for saliency in saliencies:
             scores: Counter[str] = Counter()
             for name, score, _ in unit_scores(saliency, unit, normalise=False):
                 scores[display_word(name, byte_level)] += score  # type: ignore[assignment]
-            frequencies[saliency.prediction].update(word for word, score in scores.items() if score > 0)
+            frequencies[saliency.explained_class].update(word for word, score in scores.items() if score > 0)
         return cls(texts, frequencies)
 
 
@@ -185,7 +185,7 @@ def texts_with(
     rows: list[tuple[float, int, Saliency, list[int]]] = []
     byte_level = _is_byte_level(saliencies, unit)
     for number, saliency in enumerate(saliencies):
-        if saliency.prediction != label:
+        if saliency.explained_class != label:
             continue
         if unit == "word":
             named = ((entry.text.lower(), entry.tokens) for entry in saliency.words)

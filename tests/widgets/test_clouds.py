@@ -73,7 +73,10 @@ def many_classes(counts):
     """Finished results with so many texts of each class."""
     return [
         dataclasses.replace(
-            bench.saliency_of([f"word{i}{k}", "film"]), prediction=f"class {i}", scores=np.array([0.0, 2.0, 1.0, 0.0])
+            bench.saliency_of([f"word{i}{k}", "film"]),
+            prediction=f"class {i}",
+            target=f"class {i}",
+            scores=np.array([0.0, 2.0, 1.0, 0.0]),
         )
         for i, count in enumerate(counts)
         for k in range(count)
