@@ -165,6 +165,64 @@ except nbsal.errors.NbsalError as error:
     print(error)
 
 # %% [markdown]
+# ## What other libraries wrap
+#
+# A pipeline is taken with its truncation, its labels and the function that it applies; an adapter by its folder. What
+# `nbsal.load` returns predicts as the wrapper does.
+#
+# ```python
+# nbsal.load("path/to/lora-adapter")                                 # with peft; relevance reads a merged copy
+# nbsal.load(SentenceTransformer("path"), similar_to="another text")  # also CrossEncoder and SetFit
+# ```
+
+# %%
+pipe = transformers.pipeline("text-classification", "flagger", truncation=True, max_length=32, top_k=None)
+piped = nbsal.load(pipe)
+print({answer["label"]: round(answer["score"], 4) for answer in pipe([text])[0]})
+print(nbsal.Explainer(piped, "gradcam")(text).caption())
+
+# %% [markdown]
+# Any module with one transformer inside will do: here a head that reads the **mean** of all positions instead of the
+# first. Which positions a head reads is measured, not assumed, since attention methods and relevance begin there.
+
+
+# %%
+class MeanHead(torch.nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body, self.head = body, torch.nn.Linear(body.config.hidden_size, 2)
+
+    def forward(self, input_ids, attention_mask):
+        states = self.body(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        weights = attention_mask[..., None] / attention_mask.sum(1)[:, None, None]
+        return self.head((states * weights).sum(1))
+
+
+averaged = nbsal.load(MeanHead(model.bert).eval(), tokenizer=tokenizer)
+print(mine.pooling, averaged.pooling)
+
+# %% [markdown]
+# And of a function that only answers, such as a service, the methods that take words away and ask again can explain
+# what it says:
+
+
+# %%
+def service(texts):
+    return [[answer["score"] for answer in sorted(row, key=lambda a: a["label"])] for row in pipe(list(texts))]
+
+
+asked = nbsal.load(service, labels=["fine", "flagged"])
+nbsal.Explainer(asked, "occlusion")(text).by_word().nlargest(3, "score")
+
+# %% [markdown]
+# Two checkpoints of a model are compared on the same texts. Before training, *indigo* comes first by chance only:
+
+# %%
+untrained = nbsal.load(transformers.BertForSequenceClassification(config).eval(), tokenizer=tokenizer)
+many = nbsal.compare({"before": untrained, "after": mine}, "gradcam", flagged, targets="flagged", progress=False)
+{name: sum(s.top(1)["token"].item() == "indigo" for s in saliencies) for name, saliencies in many.items()}
+
+# %% [markdown]
 # ## Pairs
 #
 # A pair is a tuple of two texts. Scores know which text they belong to. Ask for the decision, for another class, or
