@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from nbsal.answering import answer as answer
+    from nbsal.answers.answer import Answer as Answer
     from nbsal.comparison import compare as compare
     from nbsal.explainer import Explainer as Explainer
     from nbsal.methods.decoding import Decoded as Decoded
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from nbsal.methods.perturbation import Shapley as Shapley
     from nbsal.model.load import load as load
     from nbsal.model.subject import Subject as Subject
-    from nbsal.model.targets import contrast as contrast
+    from nbsal.model.target import contrast as contrast
     from nbsal.model.tokens import Encoded as Encoded
     from nbsal.saliency import LayerSaliency as LayerSaliency
     from nbsal.saliency import Saliency as Saliency
@@ -38,7 +40,9 @@ if TYPE_CHECKING:
 
 # Looked up on first use: `import nbsal` loads neither torch nor transformers.
 _NAMES = {
+    "Answer": "answers.answer",
     "Encoded": "model.tokens",
+    "answer": "answering",
     "Explainer": "explainer",
     "compare": "comparison",
     "Decoded": "methods.decoding",
@@ -57,7 +61,7 @@ _NAMES = {
     "Saliency": "saliency",
     "Subject": "model.subject",
     "load": "model.load",
-    "contrast": "model.targets",
+    "contrast": "model.target",
     "Trace": "trace",
 }
 _MODULES = (

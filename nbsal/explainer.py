@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from nbsal import trace
+from nbsal.answers.answer import Answer
+from nbsal.answers.explain import explain_reply
 from nbsal.errors import InputError, NbsalError, UnknownName
 from nbsal.explanation import Floats
 from nbsal.methods import catalogue, plugins
@@ -91,7 +93,15 @@ class Explainer:
         if len(encoded) != 1:
             message = f"explain.ids takes one sequence, not {len(encoded)}. Call it for each."
             raise InputError(message, argument="input_ids", value=input_ids)
-        return explain_batch({"": self}, encoded, [target])[""][0]
+        return self.encoded(encoded, [target])[0]
+
+    def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
+        """Explain a batch of encoded texts, with a target for each."""
+        return explain_batch({"": self}, encoded, targets)[""]
+
+    def reply(self, asked: Any, reply: Any = None, **settings: Any) -> Answer:
+        """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
+        return explain_reply(self, asked, reply, **settings)
 
     def every_layer(self, text: Text, target: Any = None) -> LayerSaliency:
         """Explain one text at every layer, from one forward and one backward pass.

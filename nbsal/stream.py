@@ -20,7 +20,7 @@ from nbsal.model.attention_maps import LatestAttention
 from nbsal.model.block_calls import BlockCall, record_calls
 from nbsal.model.layout import check_count, check_finite, check_layout, unpad
 from nbsal.model.subject import Subject
-from nbsal.model.targets import Decision
+from nbsal.model.target import Decision
 from nbsal.model.tokens import Encoded
 
 # What a method reads of a block, by name: of its input "hidden", "hidden_grad" and "relevance", [batch, position,

@@ -22,7 +22,8 @@ from nbsal.model import architecture, attention_maps, batching, restore
 from nbsal.model.attention_maps import AttentionRecorder, HeadSwitch
 from nbsal.model.layout import check_count, check_finite, check_layout, unpad
 from nbsal.model.subject import Subject
-from nbsal.model.targets import Decision, decide
+from nbsal.model.target import Decision
+from nbsal.model.targets import decide
 from nbsal.model.tokens import Encoded
 from nbsal.progress import Meter
 from nbsal.stream import Block, Stream, open_stream
@@ -71,6 +72,7 @@ class Trace:
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
     attention_grad: dict[int, Tensor] = field(default_factory=dict)
     relevance_graph: RelevanceGraph | None = None  # of the same forward pass, under the default rules
+    graphs: dict[Rules, RelevanceGraph] | None = None  # of later forward passes under other rules, if they are kept
     streamed: bool = False  # whether attention, its gradients and relevance are left to `blocks`
     meter: Meter = field(default_factory=lambda: Meter(None))  # progress and cancellation of long methods
     cache: dict[Any, Any] = field(default_factory=dict)  # results that methods share
@@ -219,7 +221,7 @@ def _record(
             recording,
             _relevance_forward(subject, DEFAULT) if needs_relevance else nullcontext() as relevance_mode,
         ):
-            logits, layers = _run_model(subject, subject.inputs(encoded))
+            logits, layers = run_model(subject, subject.inputs(encoded))
         if needs_relevance or needs_hidden:
             check_layout("hidden states", [hidden.shape[:2] for hidden in layers], encoded, subject)
         if needs_attention:
@@ -286,8 +288,10 @@ def propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) -> 
 def _propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) -> RelevanceMaps:
     subject = trace.subject
     with torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
-        graph = trace.relevance_graph if rules == DEFAULT else None
+        graph = trace.relevance_graph if rules == DEFAULT else (trace.graphs or {}).get(rules)
         graph = _rerun(subject, trace.encoded, rules) if graph is None else graph
+        if trace.graphs is not None:
+            trace.graphs[rules] = graph
         graph.mode.attention_filter, graph.mode.attention_maps = attention_filter, {}
         pairs = zip(trace.decisions, unpad(graph.logits, trace.encoded), strict=True)
         values = [decision.target.value(row_logits) for decision, row_logits in pairs]
@@ -309,7 +313,7 @@ def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:
         inputs["attention_mask"] = (hidden * torch.finfo(subject.dtype).min).expand(*size)
     with _relevance_forward(subject, effective) as relevance_mode:
         try:
-            logits, layers = _run_model(subject, inputs)
+            logits, layers = run_model(subject, inputs)
         except (RuntimeError, ValueError) as error:
             if batching.is_out_of_memory(error) or not effective.mask or relevance_mode.softmaxes:
                 raise
@@ -343,7 +347,7 @@ def _relevance_graph(
     return RelevanceGraph(relevance_mode, proxies, logits_proxy)
 
 
-def _run_model(subject: Subject, inputs: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
+def run_model(subject: Subject, inputs: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
     """The logits, and the hidden states of every layer."""
     with architecture.record_layers(subject.model) as layers:
         logits = subject.logits(inputs)

@@ -81,6 +81,7 @@ class RawAttention(Method):
     """Attention of the deciding position in the last block, averaged over heads."""
 
     by_block = True
+    shares_pass = True
 
     def scores(self, trace: Trace) -> Tensor:
         return deciding_rows(next(trace.blocks("attention"))["attention"].mean(1), trace)
@@ -99,6 +100,7 @@ class Rollout(Method):
     """Attention multiplied through all blocks; the residual connection counts for half of each block."""
 
     by_block = True
+    shares_pass = True
 
     def scores(self, trace: Trace) -> Tensor:
         rows = deciding_positions(trace).sum(1, keepdim=True)
@@ -205,6 +207,7 @@ class GAE(Method):
 
     per_end = True
     by_block = True
+    shares_pass = True
 
     def scores(self, trace: Trace) -> Tensor:
         rows = start = deciding_positions(trace)

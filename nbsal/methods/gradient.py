@@ -32,6 +32,8 @@ class GradCAM(LayerMethod):
     True
     """
 
+    shares_pass = True
+
     layer: int | None = None
 
     def features(self, trace: Trace) -> Tensor:
@@ -59,6 +61,9 @@ class GradientXActivation(LayerMethod):
     [False, True, False]
     """
 
+    shares_pass = True
+    linear = True
+
     def features(self, trace: Trace) -> Tensor:
         return trace.hidden_grad[self.chosen] * trace.hidden[self.chosen]
 
@@ -83,6 +88,8 @@ class Simple(LayerMethod):
     >>> round(float(explain("A warm and funny film.").scores.sum()), 4)
     1.0
     """
+
+    shares_pass = True
 
     norm: int = 1  # 1 as in Hou and Castanon; 2 gives more weight to large features
 

@@ -80,6 +80,8 @@ class Smooth(Simple):
 class PathMethod(LayerMethod):
     """A layer method that attributes the change of the target from one or several baselines to the features."""
 
+    linear = True
+
     def features(self, trace: Trace) -> Tensor:
         return trace.cached(self, lambda: self._attribute(trace))[0]
 

@@ -56,6 +56,7 @@ def check_level(level: str) -> None:
 class Perturbation(Method):
     """A method that runs the subject on coalitions of a text's units and scores the units by the target values."""
 
+    linear = True
     complete: ClassVar[bool] = False  # whether the scores sum to the change from the fully masked text
 
     way: str | int = "remove"

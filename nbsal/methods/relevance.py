@@ -79,6 +79,7 @@ class LRP(RelevanceMethod):
 class AttnLRP(LRP):
     """Relevance of the embedding at each position under the rules of AttnLRP, which also propagate through softmax."""
 
+    linear = True
     rules = ATTN_LRP
 
 

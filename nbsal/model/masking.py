@@ -20,7 +20,7 @@ from torch import Tensor
 from nbsal.errors import InputError, UnknownName
 from nbsal.model import architecture, batching, restore
 from nbsal.model.subject import Subject
-from nbsal.model.targets import Target
+from nbsal.model.target import Target
 from nbsal.model.tokens import Encoded, Row
 from nbsal.model.version import model_version
 from nbsal.progress import Meter

@@ -2,7 +2,6 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,56 +9,13 @@ from torch import Tensor
 
 from nbsal.errors import InputError, ModelError, UnknownName
 from nbsal.model import architecture, entities, restore
+from nbsal.model.target import Contrast, Decision, Target
 from nbsal.model.tokenize import named_token, token_name
 from nbsal.model.tokens import Encoded, Row
 from nbsal.validation import Text
 
 if TYPE_CHECKING:
     from nbsal.model.subject import Subject
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """The difference between the logits of two targets."""
-
-    first: Any
-    second: Any
-
-
-def contrast(first: Any, second: Any) -> Contrast:
-    """Explain why one target rather than another: the difference of their logits.
-
-    >>> import nbsal
-    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
-    >>> explain("A joy.", target=nbsal.contrast("positive", "negative")).target
-    'positive - negative'
-    """
-    return Contrast(first, second)
-
-
-@dataclass(frozen=True)
-class Target:
-    """The explained output of one text: its label, and the logits it sums, as (index, weight) pairs."""
-
-    label: str
-    terms: tuple[tuple[tuple[int, ...], float], ...]
-
-    def ends(self) -> "list[Target]":
-        """One target for each term."""
-        return [Target(self.label, (term,)) for term in self.terms]
-
-    def value(self, logits: Tensor) -> Tensor:
-        """The explained number, from the logits of a text; trailing axes are kept."""
-        return torch.stack([weight * logits[index] for index, weight in self.terms]).sum(0)
-
-
-@dataclass(frozen=True)
-class Decision:
-    """The model's prediction for one text, its probabilities, and the target to explain."""
-
-    label: str
-    probabilities: Tensor
-    target: Target
 
 
 def decide(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Decision:
@@ -279,7 +235,7 @@ def _position_and_token(requested: Any, default: Callable[[], int], row: Row) ->
 def _resolve_vocabulary(subject: "Subject", logits: Tensor, position: int, token: Any, place: str) -> Resolved:
     """A token of the vocabulary, from its logits at a position; `place` says in words where that is."""
     predicted = int(logits.argmax())
-    index = predicted if token is None else _token_id(subject, token, len(logits))
+    index = predicted if token is None else token_id(subject, token, len(logits))
     target = Target(token_name(subject.tokenizer, index) + place, (((position, index), 1.0),))
     return token_name(subject.tokenizer, predicted), logits.softmax(-1), target
 
@@ -363,7 +319,8 @@ def _check_position(value: Any, row: Row) -> int:
     return position
 
 
-def _token_id(subject: "Subject", token: Any, size: int) -> int:
+def token_id(subject: "Subject", token: Any, size: int) -> int:
+    """The id of a token that is passed as text or as its id."""
     if isinstance(token, str):
         return _parse_token(subject, token)
     try:

@@ -14,7 +14,7 @@ from nbsal.methods import catalogue, labels
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model.subject import Subject
-from nbsal.model.targets import Contrast
+from nbsal.model.target import Contrast
 from nbsal.saliency import Saliency
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.base import View

@@ -16,7 +16,8 @@ from nbsal.evaluation._games import GAMES
 from nbsal.explanation import Floats
 from nbsal.model.masking import MaskedModel
 from nbsal.model.subject import Subject
-from nbsal.model.targets import Target, decide, is_regression
+from nbsal.model.target import Target
+from nbsal.model.targets import decide, is_regression
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter
 from nbsal.saliency import Saliency

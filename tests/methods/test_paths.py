@@ -18,7 +18,7 @@ from nbsal import trace
 from nbsal.errors import InputError, UnknownName
 from nbsal.methods import paths, rng, upper_layers
 from nbsal.methods.upper_layers import UpperLayers
-from nbsal.model.targets import Target
+from nbsal.model.target import Target
 from tests import axioms, bag, zoo
 from tests.raising import refuses
 

@@ -1,0 +1,312 @@
+"""A reply with the scores of its tokens: which parts of the prompt and of the reply before it each one comes from."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nbsal.answers.reading import TEMPLATE, Prompt, Reading, Unit
+from nbsal.answers.sources import Source
+from nbsal.errors import InputError
+from nbsal.model.saved_files import check_format, numbers, read_json
+from nbsal.model.saved_files import reading as reading_file
+from nbsal.model.tokens import Span
+from nbsal.saliency import Saliency
+from nbsal.validation import checked, positive_number
+
+if TYPE_CHECKING:
+    import pandas
+
+    from nbsal.answers.judgement import Judgement
+    from nbsal.answers.running import Running
+
+FORMAT = 1
+EARLIER = "reply so far"
+RIVALS = 5  # other tokens that are listed for each token of a reply
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TokenStatistics:
+    """What the model itself says of each token of a reply, without the settings of `generate`."""
+
+    logprob: Floats
+    rank: NDArray[np.int64]  # 1 for the likeliest token
+    entropy: Floats  # nats
+    rivals: tuple[tuple[tuple[str, float], ...], ...]  # other tokens with their probabilities
+    drawn: Floats | None = None  # the probability after the settings of `generate`
+
+
+@dataclass(frozen=True, eq=False)
+@checked
+class Answer:
+    """The scores of every token of a reply, [reply token, token of prompt and reply].
+
+    `units` are the parts that `sources` speaks of. `linear` says whether the sum of some rows explains the sum of their
+    tokens.
+    """
+
+    reading: Reading
+    scores: Floats
+    statistics: TokenStatistics
+    units: tuple[Unit, ...]
+    method: str
+    number: str
+    linear: bool
+    provenance: dict[str, Any]
+    running: "Running | None" = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
+
+    @property
+    def text(self) -> str:
+        """The reply."""
+        return self.reading.reply
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The tokens of the reply."""
+        return self.reading.reply_ids
+
+    def tokens(self) -> "pandas.DataFrame":
+        """A row for each token of the reply: its place, and how likely the model finds it, beside its rivals."""
+        import pandas
+
+        statistics, (starts, ends) = self.statistics, zip(*self.reading.reply_spans, strict=True)
+        return pandas.DataFrame(
+            {
+                "token": self.reading.reply_tokens,
+                "start": starts,
+                "end": ends,
+                "special": self.reading.reply_special,
+                "logprob": statistics.logprob,
+                "probability": np.exp(statistics.logprob),
+                "rank": statistics.rank,
+                "entropy": statistics.entropy,
+                "rivals": [list(rivals) for rivals in statistics.rivals],
+                "drawn": statistics.drawn if statistics.drawn is not None else [None] * len(self.ids),
+            }
+        )
+
+    def matrix(self, rows: str = "token", columns: Any = "token", earlier: bool = True) -> "pandas.DataFrame":
+        """Scores summed over parts of the reply (rows) and of the sources (columns).
+
+        Rows are at the level of the token, word, sentence or reply; columns at any level of the sources. What belongs
+        to the template has a column of its own, and so has the reply before each token, unless `earlier` is False.
+        """
+        import pandas
+
+        parts, units = self.reading.reply_units(rows), self.reading.units(columns)
+        summed = self._row_sums(parts)
+        names = [unit.text if columns != "document" and columns != "message" else unit.name for unit in units]
+        table = [summed[:, list(unit.tokens)].sum(1) for unit in units]
+        covered = {token for unit in units for token in unit.tokens}
+        rest = [token for token in range(self.reading.start) if token not in covered]
+        table.append(summed[:, rest].sum(1))
+        names.append(TEMPLATE)
+        if earlier:
+            table.append(summed[:, self.reading.start :].sum(1))
+            names.append(EARLIER)
+        frame = pandas.DataFrame(np.stack(table, 1), index=[part.text for part in parts], columns=names)
+        frame.attrs["sum"] = "exact" if self.linear else "sum of rows, not one target"
+        return frame
+
+    def sources(self, k: int = 3, rows: str = "sentence") -> "pandas.DataFrame":
+        """The `k` units of the prompt with the largest score for each part of the reply, with their shares.
+
+        A share is of the sum of all positive scores of units.
+        """
+        import pandas
+
+        k = positive_number(k, "k")
+        parts = self.reading.reply_units(rows)
+        entries = []
+        for part in parts:
+            scores = self.unit_scores()[list(part.tokens)].sum(0)
+            total = float(scores[scores > 0].sum())
+            for i in np.argsort(-scores, kind="stable")[:k]:
+                share = max(0.0, float(scores[i]) / total) if total else 0.0
+                entries.append((part.text, self.units[i].name, self.units[i].text, share, float(scores[i])))
+        return pandas.DataFrame(entries, columns=[rows, "source", "text", "share", "score"])
+
+    def of(self, span: Any) -> Saliency:
+        """The explanation of a part of the reply as one target: a token, a slice, (start, end) characters, or a text.
+
+        A text must occur once. Methods whose rows cannot be summed run once more.
+        """
+        tokens = self.tokens_of(span)
+        if self.linear or len(tokens) == 1:
+            scores = self.scores[tokens].sum(0)
+        else:
+            scores = self._still_running().score_sum(tokens)
+        return self._saliency(scores, tokens, self._text_of(tokens))
+
+    def rather(self, token: Any, at: Any) -> Saliency:
+        """Why the reply has its token at a place and not another one: the difference of both numbers."""
+        places = self.tokens_of(at)
+        if len(places) != 1:
+            message = f"at={at!r} covers {len(places)} tokens. Name one, by its number."
+            raise InputError(message, argument="at", value=at)
+        scores, rival = self._still_running().score_rival(places[0], token)
+        return self._saliency(scores, places, f"{self._text_of(places)} - {rival}")
+
+    def tokens_of(self, span: Any) -> list[int]:
+        """The numbers of the reply's tokens in a part of it."""
+        count = len(self.ids)
+        if isinstance(span, str):
+            return self._tokens_in(self._place_of(span))
+        if isinstance(span, slice):
+            tokens = list(range(count))[span]
+        elif isinstance(span, tuple):
+            return self._tokens_in(span)
+        else:
+            index = _whole(span, count)
+            tokens = [index % count]
+        if not tokens:
+            raise InputError(f"{span!r} holds no token of the reply.", argument="span", value=span)
+        return tokens
+
+    def judge(self, k: Sequence[int] = (1, 2, 3), random: int = 20, subsets: int = 48, seed: int = 0) -> "Judgement":
+        """Test the units' scores: hide units, best first, and compare with random orders; see `Judgement`."""
+        from nbsal.answers.judgement import judge
+
+        return judge(self, self._still_running().hiding, k, random, subsets, seed)
+
+    def to_html(self) -> str:
+        """The reply with its sources, as static HTML."""
+        from nbsal.answers.page import answer_html
+
+        return answer_html(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __repr__(self) -> str:
+        best = self.sources(1, "reply")
+        source = f", mostly from {best['source'][0]}: {best['text'][0]!r:.40}" if len(best) else ""
+        return f"Answer({self.text!r:.60} | {self.method}{source})"
+
+    def save(self, path: str | Path) -> None:
+        """Save as JSON, without the model: `load` gives everything but spans that need another run."""
+        content = {"nbsal": FORMAT, **_plain(self)}
+        Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Load what `save` wrote."""
+        with reading_file(path, "saved Answer"):
+            content = read_json(path)
+            check_format(path, content["nbsal"], FORMAT)
+            return cls(**_restored(content))
+
+    def unit_scores(self) -> Floats:
+        """The scores of the units, [reply token, unit]."""
+        return np.stack([self.scores[:, list(unit.tokens)].sum(1) for unit in self.units], 1)
+
+    def _row_sums(self, parts: Sequence[Unit]) -> Floats:
+        return np.stack([self.scores[list(part.tokens)].sum(0) for part in parts])
+
+    def _text_of(self, tokens: Sequence[int]) -> str:
+        spans = [self.reading.reply_spans[token] for token in tokens]
+        return self.text[min(start for start, _ in spans) : max(end for _, end in spans)]
+
+    def _tokens_in(self, span: Any) -> list[int]:
+        try:
+            start, end = span
+            spans = enumerate(self.reading.reply_spans)
+            tokens = [i for i, (a, b) in spans if a < end and b > start and not self.reading.reply_special[i]]
+        except (TypeError, ValueError):
+            tokens = []
+        if not tokens:
+            message = f"{span!r} holds no token of the reply. Pass a token's number, (start, end) or a text of it."
+            raise InputError(message, argument="span", value=span)
+        return tokens
+
+    def _place_of(self, piece: str) -> Span:
+        count = self.text.count(piece) if piece else 0
+        if count != 1:
+            where = f"stands {count} times in the reply" if count else "is not in the reply"
+            raise InputError(f"{piece!r} {where}. Pass its (start, end).", argument="span", value=piece)
+        start = self.text.index(piece)
+        return start, start + len(piece)
+
+    def _saliency(self, scores: Floats, tokens: Sequence[int], target: str) -> Saliency:
+        end = self.reading.start + max(tokens)
+        probability = np.exp(self.statistics.logprob[list(tokens)].sum())
+        return Saliency(
+            row=self.reading.up_to(end),
+            target=target.strip(),
+            prediction=self._text_of(tokens).strip(),
+            probabilities=np.array([probability]),
+            method=self.method,
+            provenance=self.provenance | {"target": target.strip(), "number": self.number},
+            scores=np.array(scores[:end]),
+            tie_breaker=np.array(scores[:end]),
+        )
+
+    def _still_running(self) -> "Running":
+        if self.running is None:
+            message = "This answer was loaded from a file, without its model. Call nbsal.answer again with reply=..."
+            raise InputError(message, argument="span")
+        return self.running
+
+
+def _whole(value: Any, count: int) -> int:
+    try:
+        index = int(value.__index__())
+    except AttributeError:
+        message = f"{value!r} names no part of the reply. Pass a token's number, a slice, (start, end) or a text of it."
+        raise InputError(message, argument="span", value=value) from None
+    if not -count <= index < count:
+        raise InputError(f"The reply has {count} tokens, not {index}.", argument="span", value=value)
+    return index
+
+
+_PROMPT = ("text", "ids", "tokens", "spans", "owners", "places", "special", "placement")
+_REPLY = ("reply_ids", "reply", "reply_spans", "reply_tokens", "reply_special")
+_STATISTICS = ("logprob", "rank", "entropy", "drawn")
+
+
+def _plain(answer: Answer) -> dict[str, Any]:
+    """What a file holds."""
+    prompt, statistics = answer.reading.prompt, answer.statistics
+    arrays = {name: getattr(statistics, name) for name in _STATISTICS}
+    return {
+        "prompt": {name: getattr(prompt, name) for name in _PROMPT},
+        "sources": [vars(source) for source in prompt.sources],
+        "reply": {name: getattr(answer.reading, name) for name in _REPLY},
+        "scores": answer.scores.tolist(),
+        "statistics": {name: None if array is None else array.tolist() for name, array in arrays.items()},
+        "rivals": statistics.rivals,
+        "units": [vars(unit) for unit in answer.units],
+        "method": answer.method,
+        "number": answer.number,
+        "linear": answer.linear,
+        "provenance": answer.provenance,
+    }
+
+
+def _restored(content: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an answer from a file."""
+    sources = tuple(Source(**source) for source in content["sources"])
+    prompt = Prompt(**{name: _tuples(value) for name, value in content["prompt"].items()}, sources=sources)
+    statistics: dict[str, Any] = {
+        name: None if value is None else np.array(value) for name, value in content["statistics"].items()
+    }
+    answer = {
+        "reading": Reading(prompt, **{name: _tuples(value) for name, value in content["reply"].items()}),
+        "scores": numbers(content["scores"], np.float64),
+        "statistics": TokenStatistics(**statistics, rivals=_tuples(content["rivals"])),
+        "units": tuple(Unit(**{name: _tuples(value) for name, value in unit.items()}) for unit in content["units"]),
+        **{name: content[name] for name in ("method", "number", "linear", "provenance")},
+    }
+    if answer["scores"].shape != (len(answer["reading"].reply_ids), len(answer["reading"].row)):
+        raise ValueError("the numbers of scores and tokens differ")
+    return answer
+
+
+def _tuples(value: Any) -> Any:
+    """A list of lists as a tuple of tuples."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,0 +1,150 @@
+"""Whether the scores of units hold: hide units of the sources, and see what becomes of the same reply."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nbsal.answers.hiding import Hiding
+from nbsal.errors import InputError
+from nbsal.saliency import check_axes
+from nbsal.validation import positive_number, seed_number
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+    from nbsal.answers.answer import Answer
+
+Floats = NDArray[np.float64]
+BAND = (2.5, 97.5)  # percentiles of the random orders
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """The log-probability of a reply with units of its sources hidden.
+
+    `hidden` is [step, reply token]: nothing hidden, then the best unit, the best two, ..., all; `random` is [order,
+    step, reply token] for orders drawn at random. `subsets` are random subsets of units that stay, [subset, unit], with
+    their values, [subset, reply token]; the scores of units, [reply token, unit], should rank them alike. `tokens` are
+    the numbers of the reply's tokens that are judged.
+    """
+
+    answer: "Answer"
+    k: tuple[int, ...]
+    hidden: Floats
+    random: Floats
+    subsets: NDArray[np.bool_]
+    values: Floats
+    scores: Floats
+    tokens: tuple[int, ...]
+
+    @property
+    def curve(self) -> Floats:
+        """The log-probability of the reply after each step, best unit first."""
+        curve: Floats = self.hidden[:, list(self.tokens)].sum(1)
+        return curve
+
+    @property
+    def random_curves(self) -> Floats:
+        """The same for random orders, [order, step]."""
+        curves: Floats = self.random[:, :, list(self.tokens)].sum(2)
+        return curves
+
+    @property
+    def drop(self) -> float:
+        """By how much the log-probability drops on average over all steps (AOPC); the larger the better."""
+        return _mean_drop(self.curve)
+
+    @property
+    def random_drops(self) -> Floats:
+        """The same for each random order."""
+        return np.array([_mean_drop(curve) for curve in self.random_curves])
+
+    @property
+    def beats_chance(self) -> bool:
+        """Whether the drop is above that of nearly all random orders."""
+        return bool(self.drop > np.percentile(self.random_drops, BAND[1]))
+
+    @property
+    def rank_correlation(self) -> float:
+        """How alike scores and model rank random subsets: from -1 to 1 (the linear datamodeling score)."""
+        import pandas
+
+        predicted = self.subsets.astype(float) @ self.scores[list(self.tokens)].sum(0)
+        actual = self.values[:, list(self.tokens)].sum(1)
+        if np.ptp(predicted) == 0 or np.ptp(actual) == 0:
+            return 0.0
+        return float(pandas.Series(predicted).corr(pandas.Series(actual), method="spearman"))
+
+    def frame(self) -> "pandas.DataFrame":
+        """The drops of the best units, of the whole curve and of random orders, and the rank correlation."""
+        import pandas
+
+        curve, steps = self.curve, len(self.curve) - 1
+        rows = [(f"without the best {k}", curve[0] - curve[k]) for k in self.k if k <= steps]
+        low, high = np.percentile(self.random_drops, BAND)
+        rows += [("mean drop, best first", self.drop), ("mean drop, random orders", float(self.random_drops.mean()))]
+        rows += [("95 % of random orders: from", float(low)), ("95 % of random orders: to", float(high))]
+        rows += [("rank correlation with random subsets", self.rank_correlation)]
+        frame = pandas.DataFrame(rows, columns=["measure", "value"])
+        frame.attrs["finding"] = "better than chance" if self.beats_chance else "no better than chance"
+        return frame
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """The hiding curve above the band of random orders."""
+        from matplotlib import pyplot
+
+        check_axes(ax)
+        if ax is None:
+            _, ax = pyplot.subplots(figsize=(5, 3), layout="constrained")
+        steps, random_curves = range(len(self.curve)), self.random_curves
+        low, high = np.percentile(random_curves, BAND, axis=0)
+        ax.fill_between(steps, low, high, color="0.85", label="95 % of random orders")
+        ax.plot(steps, random_curves.mean(0), color="0.5", linestyle="--", label="random orders")
+        ax.plot(steps, self.curve, marker="o", label=self.answer.method)
+        ax.set_xlabel("units hidden")
+        ax.set_ylabel("log-probability of the reply")
+        ax.legend(frameon=False)
+        return ax
+
+    def of(self, span: Any) -> "Judgement":
+        """The judgement of a part of the reply, without another run; hidden in the order that suits the whole reply."""
+        return replace(self, tokens=tuple(self.answer.tokens_of(span)))
+
+    def __repr__(self) -> str:
+        finding = self.frame().attrs["finding"]
+        return f"Judgement({self.answer.method}: mean drop {self.drop:.2f}, {finding})"
+
+
+def judge(answer: "Answer", hiding: Hiding, k: Sequence[int], random: int, subsets: int, seed: int) -> Judgement:
+    """Hide the units of an answer best first, in random orders, and in random subsets; none is run twice."""
+    count = len(hiding.units)
+    if count < 2:
+        message = f"The prompt has {count} unit to hide, and orders need two. Choose a smaller unit."
+        raise InputError(message, argument="unit", value=count)
+    positive_number(random, "random"), positive_number(subsets, "subsets"), seed_number(seed)
+    scores = answer.unit_scores()
+    tokens = tuple(i for i, special in enumerate(answer.reading.reply_special) if not special)
+    best_first = np.argsort(-scores[list(tokens)].sum(0), kind="stable")
+    generator = np.random.default_rng(seed)
+    orders = [generator.permutation(count) for _ in range(random)]
+    judged = hiding if hiding.number == "logprob" else Hiding(hiding.subject, hiding.reading, hiding.units)
+    drawn = generator.random((subsets, count)) < 0.5
+    hidden = judged.values(_steps(best_first))
+    curves = np.stack([judged.values(_steps(order)) for order in orders])
+    return Judgement(answer, tuple(k), hidden, curves, drawn, judged.values(drawn), scores, tokens)
+
+
+def _steps(order: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which units stay after each step of an order, [step, unit]."""
+    stays = np.ones((len(order) + 1, len(order)), dtype=bool)
+    for step, unit in enumerate(order):
+        stays[step + 1 :, unit] = False
+    return stays
+
+
+def _mean_drop(curve: Floats) -> float:
+    return float((curve[0] - curve[1:]).mean())

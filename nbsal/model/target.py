@@ -1,0 +1,83 @@
+"""What is explained of a model's output: a weighted sum of numbers, each made of one logit."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The difference between the logits of two targets."""
+
+    first: Any
+    second: Any
+
+
+def contrast(first: Any, second: Any) -> Contrast:
+    """Explain why one target rather than another: the difference of their logits.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
+    >>> explain("A joy.", target=nbsal.contrast("positive", "negative")).target
+    'positive - negative'
+    """
+    return Contrast(first, second)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The explained output of one text: its label, and the numbers it sums, as (index, weight) pairs.
+
+    `number` says what of a logit: the "logit" itself, the "logprob" of that outcome, or its "logit-prob", the logarithm
+    of its odds.
+    """
+
+    label: str
+    terms: tuple[tuple[tuple[int, ...], float], ...]
+    number: str = "logit"
+
+    def ends(self) -> "list[Target]":
+        """One target for each term."""
+        return [Target(self.label, (term,), self.number) for term in self.terms]
+
+    def value(self, logits: Tensor) -> Tensor:
+        """The explained number, from the logits of a text; trailing axes are kept."""
+        return torch.stack([weight * self._number(logits, index) for index, weight in self.terms]).sum(0)
+
+    def _number(self, logits: Tensor, index: tuple[int, ...]) -> Tensor:
+        if self.number == "logit":
+            return logits[index]
+        outcomes = logits[index[:-1]].movedim(0, -1)  # trailing axes come first
+        return number_of(outcomes, torch.full(outcomes.shape[:-1], index[-1]), self.number)
+
+
+NUMBERS = ("logprob", "logit", "logit-prob")
+_SURE = -1e-12  # the largest log-probability whose odds are finite
+
+
+def number_of(logits: Tensor, outcomes: Tensor, number: str) -> Tensor:
+    """The number of an outcome of each row of logits, [row, outcome] or [outcome].
+
+    >>> round(number_of(torch.zeros(4), torch.tensor(1), "logit-prob").exp().item(), 4)
+    0.3333
+    """
+    at = outcomes.to(logits.device)[..., None]
+    if number == "logit":
+        return logits.gather(-1, at)[..., 0]
+    precise = logits if logits.dtype == torch.float64 else logits.float()
+    logprob = precise.log_softmax(-1).gather(-1, at)[..., 0]
+    if number == "logprob":
+        return logprob
+    logprob = logprob.double().clamp(max=_SURE)
+    return (logprob - (-logprob.expm1()).log()).to(precise.dtype)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The model's prediction for one text, its probabilities, and the target to explain."""
+
+    label: str
+    probabilities: Tensor
+    target: Target

@@ -1,0 +1,86 @@
+"""Tiny random models that write replies, their tokenizer, and chat templates of many families, written by hand."""
+
+from functools import cache
+
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import trainers as training
+
+import nbsal
+from tests import zoo
+
+SPECIAL = ["<pad>", "<s>", "</s>", "<|im_start|>", "<|im_end|>"]
+SIZES = {
+    "vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48,
+    "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 512, "initializer_range": 0.15,
+    "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
+MODELS = {
+    "llama": ("LlamaConfig", SIZES),
+    "qwen3": ("Qwen3Config", SIZES),
+    "mistral": ("MistralConfig", SIZES | {"sliding_window": None}),
+    "gemma2": ("Gemma2Config", SIZES | {"query_pre_attn_scalar": 8, "sliding_window": 40}),
+    "gpt2": (
+        "GPT2Config",
+        {"vocab_size": 400, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 512, "initializer_range": 0.15}
+        | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
+    ),
+}
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+TEMPLATES = {
+    "chatml": CHATML,
+    "llama 3": "{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n"
+    "{{ m.content | trim }}<|eot_id|>{% endfor %}"
+    "{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}",
+    "llama 2": "{% set first = messages[0] %}{% set has_system = first.role == 'system' %}"
+    "{% for m in messages %}{% if m.role == 'user' %}{{ bos_token }}[INST] "
+    "{% if has_system and loop.index0 == 1 %}<<SYS>>\n{{ first.content }}\n<</SYS>>\n\n{% endif %}"
+    "{{ m.content.strip() }} [/INST]{% elif m.role == 'assistant' %} {{ m.content.strip() }} {{ eos_token }}"
+    "{% endif %}{% endfor %}",
+    "gemma": "{{ bos_token }}{% set system = messages[0].content ~ '\n\n' if messages[0].role == 'system' else '' %}"
+    "{% for m in messages %}{% if m.role != 'system' %}<start_of_turn>"
+    "{{ 'model' if m.role == 'assistant' else m.role }}\n"
+    "{% if loop.index0 == (1 if system else 0) %}{{ system }}{% endif %}{{ m.content | trim }}<end_of_turn>\n"
+    "{% endif %}{% endfor %}{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}",
+    "mistral": "{{ bos_token }}{% for m in messages %}{% if m.role == 'assistant' %} {{ m.content }}{{ eos_token }}"
+    "{% else %}[INST] {{ m.content }} [/INST]{% endif %}{% endfor %}",
+    "qwen 3": "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{{ m.content.split('</think>')[-1].lstrip('\n') if m.role == 'assistant' else m.content }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+    "phi": "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}",
+    "zephyr": "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content + eos_token }}\n{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>\n{% endif %}",
+    "upper case": "{% for m in messages %}[{{ m.role }}] {{ m.content | upper }}\n{% endfor %}",
+}
+CITING = (
+    "{% for d in documents or [] %}[{{ loop.index }}] {{ d.title }}: {{ d.text | trim }}\n{% endfor %}" + CHATML
+)  # a template that places documents
+
+
+@cache
+def tokenizer(template: str | None = "chatml", bos: bool = False) -> transformers.PreTrainedTokenizerFast:
+    """A byte-level tokenizer with that chat template."""
+    result = Tokenizer(models.BPE())
+    result.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    result.decoder = decoders.ByteLevel()
+    options = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "show_progress": False}
+    result.train_from_iterator(zoo.CORPUS, training.BpeTrainer(vocab_size=400, special_tokens=SPECIAL, **options))
+    made = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=result, pad_token="<pad>", bos_token="<s>", eos_token="</s>", model_max_length=512
+    )
+    made.chat_template = CITING if template == "citing" else TEMPLATES.get(template)
+    return made
+
+
+def load(name: str = "llama", template: str | None = "chatml", dtype: torch.dtype = torch.float64) -> nbsal.Subject:
+    """A tiny model that writes replies."""
+    config, sizes = MODELS[name]
+    torch.manual_seed(0)
+    config = getattr(transformers, config)(**sizes)
+    model = transformers.AutoModelForCausalLM.from_config(config).eval().to(dtype)
+    return nbsal.load(model, tokenizer=tokenizer(template))
