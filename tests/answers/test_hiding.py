@@ -40,7 +40,7 @@ def masked_by_hand(subject, reading, hidden):
 @pytest.mark.parametrize("name", writers.MODELS)
 def test_hidden_units_are_as_if_nobody_attended_to_them(name):
     subject = writers.load(name)
-    reading = reading_of(subject)
+    reading = reading_of(subject, f"{PROMPT} {PROMPT}")
     units = reading.units("sentence")
     hiding = Hiding(subject, reading, units)
     subsets = np.array(list(itertools.product([True, False], repeat=len(units))))[:8]
