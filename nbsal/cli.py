@@ -1,4 +1,4 @@
-"""The command line `nbsal`, with the commands explain, corpus, methods, lab and doctor."""
+"""The command line `nbsal`, with the commands explain, answer, corpus, methods, lab and doctor."""
 
 import argparse
 import importlib.util
@@ -85,6 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--target", help="label, or next token of a language model (default: the prediction)")
     explain.add_argument("--html", type=Path, metavar="FILE", help="write the highlighted text as an HTML page")
     explain.add_argument("--json", action="store_true", help="print tokens and scores as JSON")
+    _answer_parser(command("answer", "explain the reply of a language model by its sources"))
     _corpus_parser(command("corpus", "explain every text of a file and save the scores as Parquet"))
     methods = command("methods", "list every method")
     methods.set_defaults(run=_methods)
@@ -126,6 +127,43 @@ def _explain(options: argparse.Namespace) -> int:
     words = saliency.by_word().nlargest(5, "score")
     scores = (f"{word} {score:+.3g}" for word, score in zip(words["word"], words["score"], strict=True))
     print(f"most important: {', '.join(scores)}")
+    return 0
+
+
+def _answer_parser(answer: argparse.ArgumentParser) -> None:
+    answer.set_defaults(run=_answer)
+    answer.add_argument("question", metavar="QUESTION", help="the question or prompt")
+    answer.add_argument(
+        "--documents", type=Path, action="append", default=[], metavar="FILE",
+        help="text file whose paragraphs (or lines, if no line is empty) are documents; repeat it for several",
+    )  # fmt: skip
+    answer.add_argument("--model", default="demo/notes", help="as in `nbsal explain` (default %(default)s)")
+    answer.add_argument("--reply", help="explain this reply (default: the model writes one)")
+    answer.add_argument("--method", default="gae", help="a name from `nbsal methods` (default %(default)s)")
+    answer.add_argument("--unit", default="sentence", help="what sources are made of: sentence, document, ...")
+    answer.add_argument("--html", type=Path, metavar="FILE", help="write the reply and its sources as an HTML page")
+    answer.add_argument("--json", type=Path, metavar="FILE", help="save the answer, as `Answer.save` does")
+
+
+def _answer(options: argparse.Namespace) -> int:
+    from nbsal.answers.units import paragraphs
+    from nbsal.render import html
+
+    subject = nbsal.load(options.model)
+    texts = [path.read_text(encoding="utf-8") for path in options.documents]
+    documents = [text[slice(*span)].strip() for text in texts for span in paragraphs(text)]
+    chats = subject.tokenizer is not None and subject.tokenizer.chat_template
+    asked = [{"role": "user", "content": options.question}] if chats else options.question
+    settings = {"documents": documents, "method": options.method, "unit": options.unit}
+    answer = nbsal.answer(subject, asked, options.reply, **settings)
+    assert isinstance(answer, nbsal.Answer), "one method gives one answer"
+    if options.html:
+        options.html.write_text(html.page_html("nbsal answer", answer.to_html()), encoding="utf-8")
+    if options.json:
+        answer.save(options.json)
+    print(answer.text.strip())
+    for _, row in answer.sources(rows="reply").iterrows():
+        print(f"{row['share']:6.1%}  {row['source']}: {' '.join(row['text'].split())}")
     return 0
 
 

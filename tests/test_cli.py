@@ -14,6 +14,7 @@ from functools import cache
 from importlib.util import find_spec
 
 import pytest
+import torch
 
 import nbsal
 from nbsal import cli, trace
@@ -47,6 +48,34 @@ def test_explain_a_pair(capsys):
     out = capsys.readouterr().out
     assert re.match(r"(entailment|neutral|contradiction) \(", out)
     assert "A man sleeps." in out and "awake" in out
+
+
+def test_answer_writes_a_reply_with_its_sources(capsys, tmp_path):
+    from tests.answers import writers
+
+    subject = writers.load(dtype=torch.float32)
+    subject.model.save_pretrained(tmp_path / "writer")
+    subject.tokenizer.save_pretrained(tmp_path / "writer")
+    (tmp_path / "notes.txt").write_text("Ann wrote the book.\nIt was warm.\n\nBen read it.")
+    arguments = ["answer", "Who wrote the book?", "--model", str(tmp_path / "writer"), "--unit", "document"]
+    files = [
+        "--documents",
+        str(tmp_path / "notes.txt"),
+        "--html",
+        str(tmp_path / "why.html"),
+        "--json",
+        str(tmp_path / "a"),
+    ]
+    assert cli.main([*arguments, *files, "--reply", "Ann."]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "Ann." and len(out) == 4 and any("document 2: Ben read it." in line for line in out)
+    assert (tmp_path / "why.html").read_text().startswith("<!doctype html>")
+    assert [unit.name for unit in nbsal.Answer.load(tmp_path / "a").units] == [
+        "user message 1",
+        "document 1",
+        "document 2",
+    ]
+    assert cli.main([*arguments, "--reply", "Ann.", "--documents", "no/such/file"]) == 2
 
 
 MISTAKES = [

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nbsal.answers.judgement import Judgement, judge
+from nbsal.answers.page import answer_html
 from nbsal.answers.reading import TEMPLATE, Prompt, Reading, Unit
 from nbsal.answers.sources import Source
 from nbsal.errors import InputError
@@ -21,7 +23,6 @@ from nbsal.validation import checked, positive_number
 if TYPE_CHECKING:
     import pandas
 
-    from nbsal.answers.judgement import Judgement
     from nbsal.answers.running import Running
 
 FORMAT = 1
@@ -44,7 +45,7 @@ class TokenStatistics:
 @dataclass(frozen=True, eq=False)
 @checked
 class Answer:
-    """The scores of every token of a reply, [reply token, token of prompt and reply].
+    """The scores of every token of a reply, [reply token, token of prompt and reply]; `nbsal.answer` makes it.
 
     `units` are the parts that `sources` speaks of. `linear` says whether the sum of some rows explains the sum of their
     tokens.
@@ -168,17 +169,15 @@ class Answer:
             raise InputError(f"{span!r} holds no token of the reply.", argument="span", value=span)
         return tokens
 
-    def judge(self, k: Sequence[int] = (1, 2, 3), random: int = 20, subsets: int = 48, seed: int = 0) -> "Judgement":
+    def judge(self, k: Sequence[int] = (1, 2, 3), random: int = 20, subsets: int = 48, seed: int = 0) -> Judgement:
         """Test the units' scores: hide units, best first, and compare with random orders; see `Judgement`."""
-        from nbsal.answers.judgement import judge
-
-        return judge(self, self._still_running().hiding, k, random, subsets, seed)
+        hiding = self._still_running().hiding
+        return judge(self.method, self.unit_scores(), hiding, self.tokens_of, k, random, subsets, seed)
 
     def to_html(self) -> str:
         """The reply with its sources, as static HTML."""
-        from nbsal.answers.page import answer_html
-
-        return answer_html(self)
+        notes = [f"{self.method}, {self.number}", f"units: {self.provenance.get('unit')}"]
+        return answer_html(self.reading, self.scores, self.units, [*notes, str(self.provenance.get("model", ""))])
 
     def _repr_html_(self) -> str:
         return self.to_html()

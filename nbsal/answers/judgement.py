@@ -1,6 +1,6 @@
 """Whether the scores of units hold: hide units of the sources, and see what becomes of the same reply."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-    from nbsal.answers.answer import Answer
-
 Floats = NDArray[np.float64]
 BAND = (2.5, 97.5)  # percentiles of the random orders
 
@@ -29,10 +27,11 @@ class Judgement:
     `hidden` is [step, reply token]: nothing hidden, then the best unit, the best two, ..., all; `random` is [order,
     step, reply token] for orders drawn at random. `subsets` are random subsets of units that stay, [subset, unit], with
     their values, [subset, reply token]; the scores of units, [reply token, unit], should rank them alike. `tokens` are
-    the numbers of the reply's tokens that are judged.
+    the numbers of the reply's tokens that are judged, and `tokens_of` gives those of a part of it.
     """
 
-    answer: "Answer"
+    method: str
+    tokens_of: Callable[[Any], Sequence[int]]
     k: tuple[int, ...]
     hidden: Floats
     random: Floats
@@ -104,7 +103,7 @@ class Judgement:
         low, high = np.percentile(random_curves, BAND, axis=0)
         ax.fill_between(steps, low, high, color="0.85", label="95 % of random orders")
         ax.plot(steps, random_curves.mean(0), color="0.5", linestyle="--", label="random orders")
-        ax.plot(steps, self.curve, marker="o", label=self.answer.method)
+        ax.plot(steps, self.curve, marker="o", label=self.method)
         ax.set_xlabel("units hidden")
         ax.set_ylabel("log-probability of the reply")
         ax.legend(frameon=False)
@@ -112,22 +111,30 @@ class Judgement:
 
     def of(self, span: Any) -> "Judgement":
         """The judgement of a part of the reply, without another run; hidden in the order that suits the whole reply."""
-        return replace(self, tokens=tuple(self.answer.tokens_of(span)))
+        return replace(self, tokens=tuple(self.tokens_of(span)))
 
     def __repr__(self) -> str:
         finding = self.frame().attrs["finding"]
-        return f"Judgement({self.answer.method}: mean drop {self.drop:.2f}, {finding})"
+        return f"Judgement({self.method}: mean drop {self.drop:.2f}, {finding})"
 
 
-def judge(answer: "Answer", hiding: Hiding, k: Sequence[int], random: int, subsets: int, seed: int) -> Judgement:
-    """Hide the units of an answer best first, in random orders, and in random subsets; none is run twice."""
+def judge(
+    method: str,
+    scores: Floats,
+    hiding: Hiding,
+    tokens_of: Callable[[Any], Sequence[int]],
+    k: Sequence[int],
+    random: int,
+    subsets: int,
+    seed: int,
+) -> Judgement:
+    """Hide units best first, in random orders and in random subsets; `scores` are [reply token, unit]."""
     count = len(hiding.units)
     if count < 2:
         message = f"The prompt has {count} unit to hide, and orders need two. Choose a smaller unit."
         raise InputError(message, argument="unit", value=count)
     positive_number(random, "random"), positive_number(subsets, "subsets"), seed_number(seed)
-    scores = answer.unit_scores()
-    tokens = tuple(i for i, special in enumerate(answer.reading.reply_special) if not special)
+    tokens = tuple(i for i, special in enumerate(hiding.reading.reply_special) if not special)
     best_first = np.argsort(-scores[list(tokens)].sum(0), kind="stable")
     generator = np.random.default_rng(seed)
     orders = [generator.permutation(count) for _ in range(random)]
@@ -135,7 +142,7 @@ def judge(answer: "Answer", hiding: Hiding, k: Sequence[int], random: int, subse
     drawn = generator.random((subsets, count)) < 0.5
     hidden = judged.values(_steps(best_first))
     curves = np.stack([judged.values(_steps(order)) for order in orders])
-    return Judgement(answer, tuple(k), hidden, curves, drawn, judged.values(drawn), scores, tokens)
+    return Judgement(method, tokens_of, tuple(k), hidden, curves, drawn, judged.values(drawn), scores, tokens)
 
 
 def _steps(order: NDArray[np.int64]) -> NDArray[np.bool_]:

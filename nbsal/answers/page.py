@@ -1,34 +1,29 @@
 """An answer as static HTML: the reply, and the sources shaded by what they add to it."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from nbsal.answers.reading import Reading, Unit
 from nbsal.render import html
 
-if TYPE_CHECKING:
-    from nbsal.answers.answer import Answer
-
 LISTED = 5  # units that are listed below the text
+Floats = NDArray[np.float64]
 
 
-def answer_html(answer: "Answer") -> str:
-    """The reply, the shaded prompt, and the units that it comes from."""
-    reading = answer.reading
-    tokens = [token for unit in reading.reply_units("reply") for token in unit.tokens]
-    scores = answer.scores[tokens].sum(0)[: reading.start]
+def answer_html(reading: Reading, scores: Floats, units: Sequence[Unit], notes: Sequence[str]) -> str:
+    """The reply, the prompt shaded by what it adds to the whole reply, and the units that add most."""
+    tokens = [token for part in reading.reply_units("reply") for token in part.tokens]
+    total = scores[tokens].sum(0)[: reading.start]
     row = reading.up_to(reading.start)
-    spans = [(*row.offsets[i], float(scores[i]), row.tokens[i]) for i in row.content]
-    parts = [html.scored_spans(reading.prompt.text, spans)]
+    spans = [(*row.offsets[i], float(total[i]), row.tokens[i]) for i in row.content]
     largest = max((abs(score) for *_, score, _ in spans), default=0.0)
-    reply = f'<p dir="auto"><b>{html.escape(html.visible(answer.text.strip()))}</b></p>'
-    body = reply + html.text_html(parts, largest) + _ranking(answer, scores)
-    method = f"{answer.method}, {answer.number}"
-    notes = [method, f"units: {answer.provenance.get('unit')}", str(answer.provenance.get("model", ""))]
-    return html.block_html("The reply, and where it comes from", body, notes)
+    reply = f'<p dir="auto"><b>{html.escape(html.visible(reading.reply.strip()))}</b></p>'
+    text = html.text_html([html.scored_spans(reading.prompt.text, spans)], largest)
+    return html.block_html("The reply, and where it comes from", reply + text + _ranking(units, total), notes)
 
 
-def _ranking(answer: "Answer", scores: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> str:
-    units = [(unit, float(scores[list(unit.tokens)].sum())) for unit in answer.units]
-    best = sorted(units, key=lambda pair: -abs(pair[1]))[:LISTED]
-    return html.ranking_html([(f"{unit.name}: {unit.text.strip():.60}", score) for unit, score in best], LISTED)
+def _ranking(units: Sequence[Unit], total: Floats) -> str:
+    scores = [(f"{unit.name}: {unit.text.strip():.60}", float(total[list(unit.tokens)].sum())) for unit in units]
+    return html.ranking_html(sorted(scores, key=lambda pair: -abs(pair[1]))[:LISTED], LISTED)
