@@ -163,7 +163,7 @@ def _answer(options: argparse.Namespace) -> int:
         answer.save(options.json)
     print(answer.text.strip())
     for _, row in answer.sources(rows="reply").iterrows():
-        print(f"{row['share']:6.1%}  {row['source']}: {' '.join(row['text'].split())}")
+        print(f"{row['share']:6.1%}  {row['unit']}: {' '.join(row['text'].split())}")
     return 0
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.answers.judgement import Judgement, judge
+from nbsal.answers.lens import lens
 from nbsal.answers.page import answer_html
 from nbsal.answers.reading import TEMPLATE, Prompt, Reading, Unit
 from nbsal.answers.sources import Source
@@ -117,7 +118,8 @@ class Answer:
     def sources(self, k: int = 3, rows: str = "sentence") -> "pandas.DataFrame":
         """The `k` units of the prompt with the largest score for each part of the reply, with their shares.
 
-        A share is of the sum of all positive scores of units.
+        A share is of the sum of all positive scores of units. `drop` is by how much the number of that part of the
+        reply drops without the unit, where that has been run.
         """
         import pandas
 
@@ -129,8 +131,9 @@ class Answer:
             total = float(scores[scores > 0].sum())
             for i in np.argsort(-scores, kind="stable")[:k]:
                 share = max(0.0, float(scores[i]) / total) if total else 0.0
-                entries.append((part.text, self.units[i].name, self.units[i].text, share, float(scores[i])))
-        return pandas.DataFrame(entries, columns=[rows, "source", "text", "share", "score"])
+                unit, drop = self.units[i], self._drop(int(i), part.tokens)
+                entries.append((part.text, unit.name, unit.text, share, float(scores[i]), drop))
+        return pandas.DataFrame(entries, columns=[rows, "unit", "text", "share", "score", "drop"])
 
     def of(self, span: Any) -> Saliency:
         """The explanation of a part of the reply as one target: a token, a slice, (start, end) characters, or a text.
@@ -174,6 +177,13 @@ class Answer:
         hiding = self._still_running().hiding
         return judge(self.method, self.unit_scores(), hiding, self.tokens_of, k, random, subsets, seed)
 
+    def lens(self, layers: Sequence[int] | None = None, k: int = 5) -> "pandas.DataFrame":
+        """What each layer says in place of each token of the reply, decoded by the model's LM head.
+
+        A row for each layer and token: the rank and the log-probability of the reply's token, and the `k` best ones.
+        """
+        return lens(self._still_running().explainer.subject, self.reading, layers, k)
+
     def to_html(self) -> str:
         """The reply with its sources, as static HTML."""
         notes = [f"{self.method}, {self.number}", f"units: {self.provenance.get('unit')}"]
@@ -184,7 +194,7 @@ class Answer:
 
     def __repr__(self) -> str:
         best = self.sources(1, "reply")
-        source = f", mostly from {best['source'][0]}: {best['text'][0]!r:.40}" if len(best) else ""
+        source = f", mostly from {best['unit'][0]}: {best['text'][0]!r:.40}" if len(best) else ""
         return f"Answer({self.text!r:.60} | {self.method}{source})"
 
     def save(self, path: str | Path) -> None:
@@ -199,6 +209,11 @@ class Answer:
             content = read_json(path)
             check_format(path, content["nbsal"], FORMAT)
             return cls(**_restored(content))
+
+    def _drop(self, unit: int, tokens: Sequence[int]) -> float | None:
+        """The drop without a unit, if the model was run without it before."""
+        drops = None if self.running is None else self.running.hiding.cached_drop(unit)
+        return None if drops is None else float(drops[list(tokens)].sum())
 
     def unit_scores(self) -> Floats:
         """The scores of the units, [reply token, unit]."""

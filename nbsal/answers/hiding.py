@@ -63,6 +63,14 @@ class Hiding:
             restore.exclusively(self.subject.model, run)
         return np.stack([self._values[key] for key in keys])
 
+    def cached_drop(self, unit: int) -> Floats | None:
+        """By how much each token's number drops without a unit; None if the model was not run on both."""
+        every = np.ones(len(self.units), dtype=bool)
+        without = every.copy()
+        without[unit] = False
+        both = [self._values.get(subset.tobytes()) for subset in (every, without)]
+        return None if both[0] is None or both[1] is None else both[0] - both[1]
+
     def _run_missing(self, missing: dict[bytes, Subsets], meter: Meter | None) -> None:
         if self._drops is None:
             self._drops = self._leaves_out_exactly()

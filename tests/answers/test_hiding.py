@@ -114,6 +114,8 @@ def test_units_are_judged_against_random_orders():
     stays = np.arange(7) != best
     full, without = hiding.values([[True] * 7, stays])
     assert frame["value"][0] == pytest.approx(full.sum() - without.sum())
+    drops = results["shapley"].sources(7, "reply")["drop"]
+    assert drops[0] == pytest.approx(full.sum() - without.sum()) and drops.notna().any()
     part = exact.of("Ann")
     assert part.curve[0] == pytest.approx(exact.hidden[0, list(part.tokens)].sum())
     assert len(exact.plot().lines) == 2 and frame.attrs["finding"] in repr(exact)

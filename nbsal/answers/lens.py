@@ -1,0 +1,60 @@
+"""What every layer would say: the reply's tokens decoded from each hidden layer by the model's LM head (logit lens)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from nbsal import trace
+from nbsal.answers.reading import Reading
+from nbsal.errors import UnknownName
+from nbsal.model.lm_head import LMHead
+from nbsal.model.subject import Subject
+from nbsal.model.tokenize import token_name
+from nbsal.model.tokens import Encoded
+from nbsal.validation import positive_number, whole_number
+
+if TYPE_CHECKING:
+    import pandas
+
+VOCABULARY = 8192  # tokens whose logits are in memory at once
+
+
+def lens(subject: Subject, reading: Reading, layers: Sequence[int] | None, k: int) -> "pandas.DataFrame":
+    """A row for each layer and token of the reply: its rank and log-probability there, and the layer\'s own best."""
+    import pandas
+
+    k = positive_number(k, "k")
+    chosen = range(subject.depth + 1) if layers is None else [whole_number(layer, "layers") for layer in layers]
+    for layer in chosen:
+        if layer not in range(subject.depth + 1):
+            raise UnknownName("layers", layer, range(subject.depth + 1))
+    head = subject.lm_head
+    record = trace.record(subject, Encoded([reading.row], subject.text_encoder.pad_id), needs={"hidden"}, keep=chosen)
+    ids = torch.tensor(reading.reply_ids, device=subject.device)
+    rows = []
+    for layer in chosen:
+        states = record.hidden[layer][0, reading.start - 1 : -1]
+        logprobs, ranks, best = _decoded(head, states, ids, k)
+        for token, (name, logprob, rank) in enumerate(zip(reading.reply_tokens, logprobs, ranks, strict=True)):
+            names = [token_name(subject.tokenizer, index) for index in best[token]]
+            rows.append((layer, token, name, rank, logprob, names))
+    return pandas.DataFrame(rows, columns=["layer", "number", "token", "rank", "logprob", "best"])
+
+
+def _decoded(head: LMHead, states: Tensor, ids: Tensor, k: int) -> tuple[list[float], list[int], list[list[int]]]:
+    """The log-probability and the rank of each token, and the best tokens; the vocabulary is read in parts."""
+    features = head.features(states)
+    own = head.logits(features, ids).diagonal()[:, None]
+    logprobs = own[:, 0] - head.log_normaliser(features)
+    better = torch.zeros(len(ids), dtype=torch.long, device=ids.device)
+    best_values, best_ids = own.new_empty(len(ids), 0), ids.new_empty(len(ids), 0)
+    for columns in torch.split(torch.arange(head.vocab_size, device=ids.device), VOCABULARY):
+        logits = head.logits(features, columns)
+        better += ((logits > own) & (columns != ids[:, None])).sum(1)  # its own logit may differ by rounding
+        values = torch.cat([best_values, logits], 1)
+        names = torch.cat([best_ids, columns.expand(len(ids), -1)], 1)
+        best_values, at = values.topk(min(k, values.shape[1]), dim=1)
+        best_ids = names.gather(1, at)
+    return logprobs.tolist(), (better + 1).tolist(), best_ids.tolist()
