@@ -310,7 +310,7 @@ def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:
     with _relevance_forward(subject, effective) as relevance_mode:
         try:
             logits, layers = _run_model(subject, inputs)
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, IndexError) as error:
             if batching.is_out_of_memory(error) or not effective.mask or relevance_mode.softmaxes:
                 raise
             raise ModelError(

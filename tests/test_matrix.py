@@ -1,13 +1,19 @@
 """tests/matrix.md shows what really happens, and every refusal in it has a reason that can be observed."""
 
+import copy
+from functools import cache, partial
+
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 import nbsal
 from nbsal import trace
 from nbsal.errors import ModelError
 from nbsal.methods import alti, catalogue
 from nbsal.methods.base import REGISTER
+from nbsal.model import architecture, attention_maps
+from nbsal.model.attention_maps import AttentionRecorder
 from tests import matrix, zoo
 
 PAGE = matrix.read(matrix.PATH.read_text(encoding="utf-8"))
@@ -45,7 +51,95 @@ def sees_nothing(subject, method, kind):
     return all(not method.total(record).nan_to_num().any() for record in records)
 
 
+def records_no_maps(subject, method, kind):
+    """A forward pass with plain attention holds no map of positions by positions for each head of every block."""
+    if not reads(subject, method, "attention", "relevance") or method.name == "alti":
+        return False
+    shapes, recorder = [], AttentionRecorder()
+    with attention_maps.with_mode(subject.model, recorder), torch.no_grad():
+        encoded = subject.encode(matrix.KINDS[kind].text)
+        subject.model(**subject.inputs(encoded))
+    shapes = [tuple(weights.shape) for weights in recorder.maps]
+    return shapes != [(1, subject.heads, len(encoded[0]), len(encoded[0]))] * subject.depth
+
+
+def reads(subject, method, *families):
+    """The method is of one of the families, and the model has what it could read."""
+    return method.family in families and subject.heads and not reads_again(subject, method, "")
+
+
+def reads_again(subject, method, kind):
+    """The head reads more than the last layer of the encoder, which attention, relevance and programs end at."""
+    pooling = subject.measured_pooling
+    narrow = method.family in ("attention", "relevance") or "@" in method.name
+    return narrow and pooling is not None and not pooling.last_layer_only
+
+
+def calls_another_operation(subject, method, kind):
+    """The model calls an operation that no rule is for."""
+    if not reads(subject, method, "relevance") or has_experts(subject, method, kind):
+        return False
+    operations = []
+
+    class Operations(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            operations.append(getattr(func, "__name__", ""))
+            return func(*args, **(kwargs or {}))
+
+    with Operations(), torch.no_grad():
+        subject.model(**subject.inputs(subject.encode(matrix.KINDS[kind].text)))
+    return not {"einsum", "as_strided", "scaled_dot_product_attention"}.isdisjoint(operations)
+
+
+def has_experts(subject, method, kind):
+    """A module chooses among experts."""
+    names = [name for name, _ in subject.model.named_modules()]
+    return method.family == "relevance" and any(name.endswith(".experts") for name in names)
+
+
+def fails_in_float64(subject, method, kind):
+    """The model cannot run in float64, in which relevance is computed."""
+    if not reads(subject, method, "relevance") or subject.dtype == torch.float64:
+        return False
+    model = copy.deepcopy(subject.model).double()
+    try:
+        model(**subject.inputs(subject.encode("A joy.")))
+    except RuntimeError:
+        return True
+    return False
+
+
+def has_other_layout(subject, method, kind):
+    """The hidden states do not begin with the texts, then the positions."""
+    reads_layers = {"hidden", "hidden_grad", "forward"} & method.needs and method.family in ("gradient", "attention")
+    if not reads_layers or "thermostat" in method.name:
+        return False
+    with architecture.record_layers(subject.model) as layers, torch.no_grad():
+        encoded = subject.encode(matrix.KINDS[kind].text)
+        subject.model(**subject.inputs(encoded))
+    return layers[0].shape[:2] != (1, len(encoded[0]))
+
+
+def cannot_decode(subject, method, kind):
+    """The method decodes layers, and the subject has no LM head."""
+    return method.name.startswith("decoded") and not subject.decodes
+
+
+def cannot_tell_padding(subject, method, kind):
+    """Padding tokens change the output."""
+    return "thermostat" in method.name and subject.unbatchable
+
+
 REASONS = {
+    "attention": lambda subject, method, kind: method.family in ("attention", "relevance") and not subject.heads,
+    "attention maps": records_no_maps,
+    "decoder": reads_again,
+    "lm_head": cannot_decode,
+    "experts": has_experts,
+    "dtype": fails_in_float64,
+    "operation": calls_another_operation,
+    "layout": has_other_layout,
+    "padding token": cannot_tell_padding,
     "attention mask": cannot_add_masks,
     "first position": sees_nothing,
     "post-norm blocks": has_other_blocks,
@@ -54,7 +148,7 @@ REASONS = {
 
 def check_rows(page):
     """Every method has a row and every architecture a column."""
-    assert list(page) == list(zoo.ARCHITECTURES), matrix.OUTDATED
+    assert list(page) == [*zoo.ARCHITECTURES, *zoo.OTHERS], matrix.OUTDATED
     assert all(list(cells) == catalogue.names() for cells in page.values()), matrix.OUTDATED
 
 
@@ -71,17 +165,22 @@ def test_what_is_new_fails_with_the_command_to_run(monkeypatch, register):
     assert "python -m tests.matrix --write" in str(caught.value)
 
 
-@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
-def test_cells_show_what_happens(load, architecture):
+@pytest.fixture(scope="module")
+def load_zoo(checkpoints):
+    return cache(partial(zoo.load, checkpoints))
+
+
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES | zoo.OTHERS)
+def test_cells_show_what_happens(load_zoo, architecture):
     assert architecture in PAGE, matrix.OUTDATED
-    assert matrix.column(architecture, load) == PAGE.get(architecture), matrix.OUTDATED
+    assert matrix.column(architecture, load_zoo) == PAGE.get(architecture), matrix.OUTDATED
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
-def test_refusals_have_their_reason_and_explanations_have_none(load, architecture):
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES | zoo.OTHERS)
+def test_refusals_have_their_reason_and_explanations_have_none(load_zoo, architecture):
     for kind in matrix.kinds(architecture):
-        subject = load(architecture, matrix.KINDS[kind].head)
+        subject = load_zoo(architecture, matrix.KINDS[kind].head)
         for name, cell in PAGE[architecture].items():
             reasons = {part for part, applies in REASONS.items() if applies(subject, matrix.method(name), kind)}
             assert (kind in cell.kinds) == (not reasons), (name, kind, reasons)
@@ -97,7 +196,7 @@ def test_the_page_is_written_by_the_program():
 def test_cells_survive_the_page():
     cells = [matrix.Cell(("span",), ("first position",)), matrix.Cell((), ("attention mask", "post-norm blocks"))]
     changed = dict(zip(catalogue.names(), cells, strict=False))
-    page = {"gpt2": PAGE["gpt2"] | changed, "bert": PAGE["bert"]}
+    page = {"gpt2": PAGE["gpt2"] | changed, "bert": PAGE["bert"], "mamba": PAGE["mamba"]}
     assert matrix.read(matrix.table(page)) == page
 
 

@@ -7,6 +7,8 @@ from nbsal.model.black_box import FAMILIES, BlackBox
 from nbsal.model.composite import Composite, transformer_of
 from nbsal.model.subject import Subject
 
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # names of their number in configurations
+
 
 def check_method(subject: Subject, name: str, family: str) -> None:
     """Refuse a method that cannot follow the model of a subject.
@@ -27,6 +29,18 @@ def check_method(subject: Subject, name: str, family: str) -> None:
             f"{subject.name} is quantised ({method}) and cannot be copied in float64: load it unquantised for {name}."
         )
         raise ModelError(message, part="quantization")
+    if family == "relevance" and has_experts(model):
+        message = (
+            f"{subject.name} has experts, of which each position chooses some, and {name} has no rule for that choice. "
+            "Use a gradient method, attention or occlusion."
+        )
+        raise ModelError(message, part="experts")
+    if isinstance(model, Composite) and model.second_reader and "@" in name:
+        message = (
+            f"{name} runs a program whose models read a text once, but {subject.name} reads it a second time in its "
+            f"{model.second_reader}. Use a gradient method or occlusion without a suffix."
+        )
+        raise ModelError(message, part=model.second_reader)
     if family not in ("attention", "relevance"):
         return
     if not subject.heads:
@@ -38,6 +52,17 @@ def check_method(subject: Subject, name: str, family: str) -> None:
             "Use a gradient method or occlusion."
         )
         raise ModelError(message, part=model.second_reader)
+
+
+def has_experts(model: Any) -> bool:
+    """True for a mixture of experts, such as Mixtral.
+
+    >>> import nbsal
+    >>> has_experts(nbsal.load("demo/reviews").model)
+    False
+    """
+    config = transformer_of(model).config
+    return any(isinstance(count := getattr(config, name, None), int) and count > 1 for name in EXPERTS)
 
 
 def quantization(model: Any) -> str:
