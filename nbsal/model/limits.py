@@ -5,6 +5,7 @@ from typing import Any
 from nbsal.errors import ModelError
 from nbsal.model.black_box import FAMILIES, BlackBox
 from nbsal.model.composite import Composite, transformer_of
+from nbsal.model.copies import can_dequantise, quantization
 from nbsal.model.subject import Subject
 
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # names of their number in configurations
@@ -24,11 +25,14 @@ def check_method(subject: Subject, name: str, family: str) -> None:
             message = f"{name} reads inside a model, but a function can only be asked. Use occlusion, lime or shapley."
             raise ModelError(message, part="model")
         return
-    if family == "relevance" and (method := quantization(model)):
+    if family == "relevance" and (method := quantization(model)) and not can_dequantise(model):
         message = (
             f"{subject.name} is quantised ({method}) and cannot be copied in float64: load it unquantised for {name}."
         )
         raise ModelError(message, part="quantization")
+    if family == "relevance" and len({parameter.device for parameter in model.parameters()}) > 1:
+        message = f"{subject.name} is spread over several devices: load it onto one for {name}, without device_map."
+        raise ModelError(message, part="device")
     if family == "relevance" and has_experts(model):
         message = (
             f"{subject.name} has experts, of which each position chooses some, and {name} has no rule for that choice. "
@@ -63,18 +67,6 @@ def has_experts(model: Any) -> bool:
     """
     config = transformer_of(model).config
     return any(isinstance(count := getattr(config, name, None), int) and count > 1 for name in EXPERTS)
-
-
-def quantization(model: Any) -> str:
-    """How the weights of a model are quantised, or nothing.
-
-    >>> import nbsal
-    >>> quantization(nbsal.load("demo/reviews").model)
-    ''
-    """
-    settings = getattr(transformer_of(model).config, "quantization_config", None)
-    method = getattr(settings, "quant_method", None)
-    return str(getattr(method, "value", method or ""))
 
 
 def check_quantization(model: Any) -> None:
