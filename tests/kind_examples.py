@@ -17,6 +17,7 @@ from tests.wrapped import PAIRS, TEXTS
 
 LABELS = ["film", "price", "final"]
 MASKED = ["The film is a [MASK] joy.", "A [MASK] bore.", "The river and the [MASK]?"]
+REFERENCE = "The plot hardly moves."
 IA3 = {
     "r": None, "init_lora_weights": None, "target_modules": ["query", "value", "output.dense"],
     "feedforward_modules": ["output.dense"],
@@ -46,6 +47,7 @@ class Example:
     texts: Sequence[Any] = tuple(TEXTS)
     long: Any = wrapped.LONG  # None: the library cuts no text
     pairs: Sequence[Any] = ()
+    continuous: bool = True  # False: a choice of experts jumps, so an integral of gradients does not complete
     coarse: bool = False  # weights of few bits, which round as the batch makes them
 
 
@@ -164,8 +166,8 @@ def causal_reranker(folder: Path) -> Example:
 
 def sentence_transformer(folder: Path) -> Example:
     model = wrapped.sentence_transformer(folder)
-    subject = nbsal.load(model, similar_to="A dull bore.", lm=lm(folder))
-    truth = lambda texts: model.similarity(model.encode(list(texts)), model.encode(["A dull bore."])).numpy()  # noqa: E731
+    subject = nbsal.load(model, similar_to=REFERENCE, lm=lm(folder))
+    truth = lambda texts: model.similarity(model.encode(list(texts)), model.encode([REFERENCE])).numpy()  # noqa: E731
     return Example(subject, truth)
 
 
@@ -208,16 +210,17 @@ def body(folder: Path) -> Example:
             return model(**inputs).last_hidden_state.mean(1)
 
     def truth(texts: Sequence[str]) -> np.ndarray:
-        reference = embed("A dull bore.")
+        reference = embed(REFERENCE)
         return torch.stack([nn.functional.cosine_similarity(embed(text), reference) for text in texts]).numpy()
 
-    subject = nbsal.load(model, tokenizer=tokenizer, similar_to="A dull bore.", pooling="mean", lm=lm(folder))
+    subject = nbsal.load(model, tokenizer=tokenizer, similar_to=REFERENCE, pooling="mean", lm=lm(folder))
     return Example(subject, truth)
 
 
 def from_zoo(folder: Path, name: str, head: str) -> Example:
     model, tokenizer = zoo.model(name, head), zoo.tokenizer((zoo.ARCHITECTURES | zoo.OTHERS)[name][2])
-    return Example(nbsal.load(model, tokenizer=tokenizer), called(model, tokenizer), pairs=PAIRS)
+    subject = nbsal.load(model, tokenizer=tokenizer)
+    return Example(subject, called(model, tokenizer), pairs=PAIRS, continuous=name != "mixtral")
 
 
 def quantised(folder: Path, settings: Callable[[], Any]) -> Example:

@@ -18,7 +18,7 @@ from tests.kind_examples import KINDS
 PAGE = kinds.read(kinds.PATH.read_text(encoding="utf-8"))
 EXPLAINED = {family: methods[1] for family, methods in kinds.FAMILIES.items()}  # a method of each family
 COSTLY = {"shapley": {"samples": 5}, "lime": {"samples": 20}}
-ROUNDED = 1e-4  # of the largest score, in float32
+ROUNDED = 1e-3  # of the largest score, in float32
 
 
 @cache
@@ -69,8 +69,8 @@ def test_axioms(name):
             assert axioms.relative(saliency.scores, alone.scores) < ROUNDED, (family, text)
     if PAGE[name]["relevance"] == kinds.RUNS:
         assert nbsal.Explainer(case.subject, "lrp")(case.texts[0]).scores.sum() == pytest.approx(1, abs=1e-4)
-    if PAGE[name]["gradients"] == kinds.RUNS:
-        notes = nbsal.Explainer(case.subject, "integrated", steps=60)(case.texts[0]).provenance
+    if PAGE[name]["gradients"] == kinds.RUNS and case.continuous:
+        notes = nbsal.Explainer(case.subject, "integrated", baseline="mask", steps=100)(case.texts[0]).provenance
         assert abs(notes["gap"]) < 1e-2 * abs(notes["change"])
 
 

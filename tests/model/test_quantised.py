@@ -42,7 +42,7 @@ def test_relevance_of_8_bits_is_that_of_the_dequantised_model(tmp_path):
     with torch.no_grad():
         before = subject.logits(inputs)
         size = before.abs().max()
-        assert (plain.logits(inputs) - before).abs().max() < 0.05 * size  # inputs of layers are not rounded there
+        assert (plain.logits(inputs) - before).abs().max() < 0.1 * size  # inputs of layers are not rounded there
     for method in RELEVANCE:
         saliency, truth = (nbsal.Explainer(each, method)(TEXT) for each in (subject, plain))
         assert np.array_equal(saliency.scores, truth.scores)
