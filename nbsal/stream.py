@@ -15,7 +15,7 @@ from torch import Tensor
 from nbsal.lrp import mode
 from nbsal.lrp.mode import AttentionFilter, RelevanceMode
 from nbsal.lrp.rules import Rules
-from nbsal.model import architecture, attention_maps, batching, restore
+from nbsal.model import architecture, attention_maps, batching, memory, restore
 from nbsal.model.attention_maps import LatestAttention
 from nbsal.model.block_calls import BlockCall, record_calls
 from nbsal.model.layout import check_count, check_finite, check_layout, unpad
@@ -112,6 +112,8 @@ class Stream:
 
 def open_stream(subject: Subject, encoded: Encoded, rules: Rules | None) -> Stream:
     """Run a batch forwards; with rules, its blocks have relevance under them."""
+    maps = memory.STREAMED_MAPS if rules is None else memory.STREAMED_MAPS_OF_RELEVANCE
+    memory.check_fits(subject, encoded, maps, states=subject.depth)
     return restore.exclusively(subject.model, lambda: _open_stream(subject, encoded, rules))
 
 

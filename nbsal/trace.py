@@ -18,7 +18,7 @@ from nbsal.errors import ModelError, UnknownName
 from nbsal.lrp import mode
 from nbsal.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
 from nbsal.lrp.rules import DEFAULT, Rules
-from nbsal.model import architecture, attention_maps, batching, restore
+from nbsal.model import architecture, attention_maps, batching, memory, restore
 from nbsal.model.attention_maps import AttentionRecorder, HeadSwitch
 from nbsal.model.layout import check_count, check_finite, check_layout, unpad
 from nbsal.model.subject import Subject
@@ -212,6 +212,9 @@ def _record(
     needs_attention = any(need.startswith("attention") for need in needs)
     needs_hidden = any(need.startswith("hidden") for need in needs)
     needs_relevance = "relevance" in needs
+    maps = memory.WHOLE_MAPS_OF_RELEVANCE if needs_relevance else memory.WHOLE_MAPS * needs_attention
+    states = memory.STATES * bool(gradient_names)
+    memory.check_fits(subject, encoded, maps * subject.depth, states * subject.depth)
     # Callers may be inside no_grad or inference_mode; recording needs a graph all the same.
     grad_mode = torch.enable_grad() if gradient_names or needs_relevance else torch.no_grad()
     recorder = AttentionRecorder()
@@ -304,6 +307,7 @@ def _propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) ->
 
 def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:
     """Run the model again, for relevance only."""
+    memory.check_fits(subject, encoded, memory.WHOLE_MAPS_OF_RELEVANCE * subject.depth)
     # In decoders the causal mask is part of the operation; elsewhere the published code adds masks as summands.
     effective = replace(rules, mask=rules.mask and not subject.causal)
     inputs = subject.inputs(encoded)
@@ -314,7 +318,7 @@ def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:
     with _relevance_forward(subject, effective) as relevance_mode:
         try:
             logits, layers = run_model(subject, inputs)
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, ValueError, IndexError) as error:
             if batching.is_out_of_memory(error) or not effective.mask or relevance_mode.softmaxes:
                 raise
             raise ModelError(

@@ -33,6 +33,11 @@ Written by `python -m tests.matrix --write`, on tiny random models. "all" stands
 architecture has a model for: single texts and pairs with a label, spans, tokens, and the next token for decoders
 ({", ".join(zoo.DECODERS)}).
 """
+FURTHER = """
+## Further architectures
+
+On one kind of text each: a single text with a label for encoders and encoder-decoders, the next token for decoders.
+"""
 # Why a method refuses a model, by the `part` of the ModelError it raises.
 FOOTNOTES = {
     "attention mask": "The published relevance rules treat the attention mask as a summand of the attention scores, "
@@ -40,6 +45,23 @@ FOOTNOTES = {
     "first position": "The method reads the attention of the first position, which sees only itself in a causal model. "
     "Use the method's plain name.",
     "post-norm blocks": f"The method reads the blocks of these post-norm encoders only: {', '.join(alti.PARTS)}.",
+    "attention": "The model has no attention. Use a gradient method or occlusion.",
+    "attention maps": "The model computes its attention in a form that gives no map of positions by positions. Use a "
+    "gradient method or occlusion.",
+    "layout": "The model's hidden states are not laid out by text and position. Use a method that reads others of its "
+    "parts, or none, such as occlusion.",
+    "decoder": "The model reads the text in its encoder and again in its decoder. Gradients and occlusion follow both, "
+    "attention, relevance and the programs of others only one.",
+    "lm_head": "No LM head reads the layers of this model, so there is nothing to decode them with. Use the method "
+    "that is decoded.",
+    "experts": "Each position chooses some of the experts, and there is no relevance rule for this choice. Use a "
+    "gradient method, attention or occlusion.",
+    "dtype": "The model has parts that cannot run in float64, in which relevance is computed. Use a gradient method, "
+    "attention or occlusion.",
+    "operation": "The model calls an operation that has no relevance rule, which the error names. Use a method of "
+    "another family.",
+    "padding token": "The program masks tokens with padding, which the model cannot tell from text. Use the method's "
+    "plain name.",
 }
 MASK = HeadMask.from_array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]])
 FEW = {"samples": 5, "steps": 3}
@@ -110,7 +132,9 @@ KINDS = {
 
 
 def kinds(architecture: str) -> list[str]:
-    """The kinds of text that an architecture has heads for."""
+    """The kinds of text that an architecture has heads for; one of them for further architectures."""
+    if architecture in zoo.OTHERS:
+        return ["next-token" if architecture in zoo.OTHER_DECODERS else "sequence"]
     return [kind for kind in KINDS if kind != "next-token" or architecture in zoo.DECODERS]
 
 
@@ -126,6 +150,7 @@ def method(name: str) -> Method:
 def check(subject: nbsal.Subject, name: str, kind: str) -> None:
     """Explain targets until one has evidence, since some methods drop evidence against a target."""
     text, row = KINDS[kind].text, subject.encode(KINDS[kind].text)[0]
+    conserved = 1.0 if name == "lrp" and kind != "span" else None  # what the scores sum to
     explain = nbsal.Explainer(subject, method(name))
     for target, label in KINDS[kind].targets(subject, row):
         with warnings.catch_warnings():
@@ -133,6 +158,8 @@ def check(subject: nbsal.Subject, name: str, kind: str) -> None:
             saliency = explain(text, target=target)
         if saliency.target != label or saliency.scores.shape != (len(row),):
             raise Hole(f"{name} explained {saliency.target!r} by {saliency.scores}, not {label!r} of {len(row)} tokens")
+        if conserved is not None and abs(saliency.scores.sum() - conserved) > 1e-6:
+            raise Hole(f"The scores of {name} sum to {saliency.scores.sum()}, not to {conserved}")
         if np.isfinite(saliency.scores).all() and abs(saliency.scores).max() > 1e-12:
             return
     raise Hole(f"{name} finds nothing for any target of {text!r} on {subject!r}")
@@ -148,21 +175,35 @@ def column(architecture: str, load: Callable[[str, str], nbsal.Subject]) -> Colu
                 check(subject, name, kind)
                 cells[name] = Cell((*cell.kinds, kind), cell.refusals)
             except ModelError as error:
-                if error.part not in FOOTNOTES:
-                    raise
-                cells[name] = Cell(cell.kinds, tuple(dict.fromkeys((*cell.refusals, error.part))))
+                cells[name] = Cell(cell.kinds, tuple(dict.fromkeys((*cell.refusals, reason(error)))))
     return cells
 
 
+def reason(error: ModelError) -> str:
+    """The footnote of a refusal; an error without one is raised again."""
+    part = {"hidden states": "layout", "word embeddings": "layout"}.get(str(error.part), error.part)
+    part = "operation" if str(part).startswith("torch.") else part
+    if part not in FOOTNOTES:
+        raise error
+    return part
+
+
 def table(columns: Mapping[str, Column]) -> str:
-    """The matrix as a Markdown page, with one row per method and one column per architecture."""
+    """The matrix as a Markdown page: two tables, with one row per method and one column per architecture."""
+    notes = [f"{number}. {text}" for number, text in enumerate(FOOTNOTES.values(), 1)]
+    further = {name: column for name, column in columns.items() if name in zoo.OTHERS}
+    first = {name: column for name, column in columns.items() if name not in further}
+    tables = [INTRODUCTION, *_write_table(first), *([FURTHER, *_write_table(further)] if further else [])]
+    return "\n".join([*tables, "", *notes, ""])
+
+
+def _write_table(columns: Mapping[str, Column]) -> list[str]:
     numbers = {part: number for number, part in enumerate(FOOTNOTES, 1)}
     lines = [["method", *columns], ["---"] * (len(columns) + 1)]
     for name in catalogue.names():
         cells = (_write_cell(cells[name], architecture, numbers) for architecture, cells in columns.items())
         lines.append([f"`{name}`", *cells])
-    notes = [f"{number}. {FOOTNOTES[part]}" for part, number in numbers.items()]
-    return "\n".join([INTRODUCTION, *(f"| {' | '.join(line)} |" for line in lines), "", *notes, ""])
+    return [f"| {' | '.join(line)} |" for line in lines]
 
 
 def _write_cell(cell: Cell, architecture: str, numbers: Mapping[str, int]) -> str:
@@ -172,16 +213,19 @@ def _write_cell(cell: Cell, architecture: str, numbers: Mapping[str, int]) -> st
 
 def read(page: str) -> dict[str, dict[str, Cell]]:
     """The columns of a page."""
-    (_, *architectures), _, *rows = (line.strip("| ").split(" | ") for line in page.splitlines() if line[:1] == "|")
-    return {
-        architecture: {name.strip("`"): _read_cell(cells[i], architecture) for name, *cells in rows}
-        for i, architecture in enumerate(architectures)
-    }
+    columns: dict[str, dict[str, Cell]] = {}
+    for part in page.split("\n\n"):
+        if not part.startswith("|"):
+            continue
+        (_, *architectures), _, *rows = (line.strip("| ").split(" | ") for line in part.splitlines())
+        for i, architecture in enumerate(architectures):
+            columns[architecture] = {name.strip("`"): _read_cell(cells[i], architecture) for name, *cells in rows}
+    return columns
 
 
 def _read_cell(text: str, architecture: str) -> Cell:
     explained, parts = text.partition(" <")[0], list(FOOTNOTES)
-    known = {ALL: kinds(architecture) if architecture in zoo.ARCHITECTURES else [], NONE: []}
+    known = {ALL: kinds(architecture) if architecture in zoo.ARCHITECTURES | zoo.OTHERS else [], NONE: []}
     refusals = (parts[int(number) - 1] for number in re.findall(r"<sup>(\d+)</sup>", text))
     return Cell(tuple(known.get(explained, explained.split(", "))), tuple(refusals))
 
@@ -195,10 +239,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
 
         def load(architecture: str, head: str) -> nbsal.Subject:
-            lm = None if head == "causal" else zoo.save(Path(folder), architecture, zoo.lm_head(architecture), seed=1)
-            return nbsal.load(zoo.save(Path(folder), architecture, head), lm=lm, dtype="float64")
+            return zoo.load(Path(folder), architecture, head)
 
-        page = table({architecture: column(architecture, load) for architecture in zoo.ARCHITECTURES})
+        every = zoo.ARCHITECTURES | zoo.OTHERS
+        page = table({architecture: column(architecture, load) for architecture in every})
     print(page)
     if options.write:
         PATH.write_text(page, encoding="utf-8")

@@ -62,6 +62,15 @@ def test_streamed_scores_equal_whole_ones(load, architecture, monkeypatch):
             check_equal(monkeypatch, explain, axioms.TEXTS, limit)
 
 
+@pytest.mark.parametrize(("architecture", "names"), [("gpt-oss", ["rollout", "gae"]), ("bloom", ["gae", "lrp"])])
+def test_further_architectures(checkpoints, architecture, names, monkeypatch):
+    """One has a sink, a column of its attention maps that is no position; one adds positions to the scores."""
+    subject = zoo.load(checkpoints, architecture, "causal")
+    for name in names:
+        limit = 1e-12 if subject.dtype == torch.float64 else 1e-5
+        check_equal(monkeypatch, explainer(subject, name), axioms.TEXTS, limit)
+
+
 @pytest.mark.parametrize("name", ONE_OF_A_KIND)
 @pytest.mark.parametrize(("architecture", "head"), [("bert", "span"), ("bert", "token"), ("gpt2", "causal")])
 def test_other_targets(load, architecture, head, name, monkeypatch):

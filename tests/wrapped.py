@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import transformers
 
 from tests import zoo
 
@@ -92,3 +93,40 @@ def setfit(folder: Path, kind: str, classes=2, normalize=False):
         head = kinds[kind](LogisticRegression()).fit(embeddings, several)
     names = [f"class {i}" for i in range(classes)]
     return library.SetFitModel(model_body=model, model_head=head, labels=names, normalize_embeddings=normalize)
+
+
+def causal_reranker(folder: Path, false_token=True):
+    """A CrossEncoder that reads the logits of two answers from a causal model."""
+    library = pytest.importorskip("sentence_transformers", reason="needs the extra peers")
+    from sentence_transformers.cross_encoder.modules import LogitScore
+    from sentence_transformers.models import Transformer
+
+    zoo.model("llama", "causal").save_pretrained(folder)
+    zoo.tokenizer("pieces").save_pretrained(folder)
+    parts = Transformer(str(folder), transformer_task="text-generation"), LogitScore(9, 12 if false_token else None)
+    return library.CrossEncoder(modules=list(parts), device="cpu")
+
+
+def quantised(folder: Path, settings):
+    """A tiny classifier whose rows the libraries can divide into blocks."""
+    zoo.model("bert", "sequence", hidden_size=64, intermediate_size=64).save_pretrained(folder)
+    model = transformers.BertForSequenceClassification.from_pretrained(folder, quantization_config=settings)
+    return model.eval()
+
+
+def bitsandbytes(**settings):
+    """Settings of bitsandbytes, by default for 8 bits."""
+    pytest.importorskip("bitsandbytes", reason="needs the extra peers")
+    return transformers.BitsAndBytesConfig(**settings or {"load_in_8bit": True})
+
+
+def quanto():
+    """Settings of optimum-quanto for 8 bits."""
+    pytest.importorskip("optimum.quanto", reason="needs the extra peers")
+    return transformers.QuantoConfig(weights="int8")
+
+
+def torchao():
+    """Settings of torchao for 8 bits."""
+    quantization = pytest.importorskip("torchao.quantization", reason="needs the extra peers")
+    return transformers.TorchAoConfig(quantization.Int8WeightOnlyConfig())

@@ -61,12 +61,13 @@ _ADDMM = {torch.addmm, T.addmm}
 _ADD = {T.add, torch.add, T.__add__, T.__radd__, T.add_, T.__iadd__}
 _MATMUL = {torch.matmul, T.matmul, T.__matmul__, torch.bmm, T.bmm}
 _MULTIPLY = {T.mul, torch.mul, T.__mul__, T.__rmul__, T.div, torch.div, T.__truediv__, T.true_divide}
+_BADDBMM = {torch.baddbmm, T.baddbmm}
 _SOFTMAX = {functional.softmax, torch.softmax, T.softmax}
 _SUM = {T.sum, torch.sum, T.mean, torch.mean}
 _IDENTITY = {
     functional.layer_norm, torch.layer_norm, functional.rms_norm, functional.gelu, functional.relu, functional.silu,
     torch.tanh, T.tanh, torch.relu, functional.dropout, torch.dropout, T.neg, torch.neg, T.__neg__,
-    functional.normalize,
+    functional.normalize, torch.pow, T.pow, T.__pow__,
 }  # fmt: skip
 # Functions that move or copy values, or only read properties of a tensor.
 _MOVES = frozenset(
@@ -106,8 +107,14 @@ class RelevanceMode(restore.Mode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if not self.active or self.suspended or not any(proxy_of(value) is not None for value in _flatten(args)):
+        named = any(proxy_of(value) is not None for value in _flatten(kwargs.values()))
+        proxied = named or any(proxy_of(value) is not None for value in _flatten(args))
+        if not self.active or self.suspended or not proxied:
             return func(*args, **kwargs)
+        if func in _BADDBMM:
+            return self._baddbmm(*args, **kwargs)
+        if named:  # the rules read positional arguments
+            raise _no_rule(func)
         if func in _SOFTMAX and args[0].dtype == torch.float64:
             kwargs.pop("dtype", None)  # some models request float32 here
         if func in _ADD:  # an in-place sum would overwrite values that the rule of its summand has saved
@@ -137,19 +144,21 @@ class RelevanceMode(restore.Mode):
                 setattr(y, ATTENTION_MARK, (self.softmaxes, y.shape[:2]))
                 self.softmaxes += 1
         elif func in _IDENTITY:
-            attach_proxy(y, _pass_through(y, args[0]))
+            attach_proxy(y, _pass_through(y, *args[:2]))
             _copy_attention_mark(y, args[0])
         elif getattr(func, "__name__", "") in _MOVES:
             if any(isinstance(value, Tensor) for value in _flatten([y])):
                 _attach_proxies(y, func(*proxies, **kwargs))
                 _copy_attention_mark(y, args[0])
         else:
-            name = resolve_name(func) or str(func)
-            raise ModelError(
-                f"There is no relevance rule for {name}, which this model calls. Use a method of another family.",
-                part=name,
-            )
+            raise _no_rule(func)
         return y
+
+    def _baddbmm(self, table: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
+        """A table plus the product of two batches of matrices (Bloom's attention scores), as operations with rules."""
+        product = self.__torch_function__(torch.bmm, (), (batch1, batch2))
+        summands = [self.__torch_function__(torch.mul, (), pair) for pair in ((table, beta), (product, alpha))]
+        return self.__torch_function__(torch.add, (), tuple(summands))
 
     def _linear(self, y: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return apply(rules.Linear, x, weight, bias, y, self.rules, self._absolute(weight))
@@ -185,6 +194,12 @@ class RelevanceMode(restore.Mode):
         if both or (self.rules.mask and _is_attention_mask(b)):
             return apply(rules.Add, _to_proxy(a), _to_proxy(b), _detach(y), self.rules)
         return _pass_through(y, a, b)
+
+
+def _no_rule(func: Any) -> ModelError:
+    name = resolve_name(func) or str(func)
+    message = f"There is no relevance rule for {name}, which this model calls. Use a method of another family."
+    return ModelError(message, part=name)
 
 
 @dataclass
@@ -345,7 +360,8 @@ def _is_single_operation(module: nn.Module) -> bool:
     """True for activations and norms written in Python; relevance passes through them unchanged."""
     kind = type(module)
     is_norm = kind.__name__.endswith(("RMSNorm", "LayerNorm")) and not isinstance(module, nn.LayerNorm)
-    return kind.__module__ == "transformers.activations" or is_norm
+    is_activation = kind.__module__ == "transformers.activations" or kind.__name__.endswith("Gelu")
+    return is_activation or is_norm
 
 
 def _suspend(mode: RelevanceMode) -> Callable[..., None]:

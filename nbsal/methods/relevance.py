@@ -45,6 +45,10 @@ class RelevanceMethod(Method):
     def subject_for(self, subject: Subject) -> Subject:
         return subject.merged.double if self.dtype == "float64" else subject.merged
 
+    def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
+        note = {"weights": "dequantised in a copy, whose outputs differ a little"} if trace.subject.dequantised else {}
+        return [dict(note) for _ in trace.encoded]
+
     def attention_filter(self, trace: Trace) -> AttentionFilter:
         """How relevance is changed where attention is multiplied with the values."""
         return unfiltered
@@ -229,7 +233,7 @@ class MaskLRP(TransformerAttribution):
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
         assert self.mask is not None, "resolve the method first"
-        return [{"heads": np.argwhere(self.mask.selected).tolist()} for _ in trace.encoded]
+        return [note | {"heads": np.argwhere(self.mask.selected).tolist()} for note in super().notes(trace)]
 
     def attention_filter(self, trace: Trace) -> AttentionFilter:
         assert self.mask is not None, "resolve the method first"

@@ -73,7 +73,8 @@ def task(model: nn.Module) -> str:
             return task_name
     raise ModelError(
         f"{name} has no head whose output could be explained. Pass a model for sequence classification, question "
-        f"answering, token classification or language modelling, or a module with a head around it.",
+        "answering, token classification or language modelling, a module with a head around it, or, for the similarity "
+        'to a text, similar_to="a text" with pooling="mean", "first" or "last".',
         part="head",
     )
 

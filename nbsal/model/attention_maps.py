@@ -38,13 +38,10 @@ class AttentionRecorder(AttentionMode):
         self.maps: list[Tensor] = []
 
     def on_weights(self, weights: Tensor) -> Tensor:
-        """The weights as they are; those of a sink, a last column that is no position (gpt-oss), are not kept."""
-        size = weights.shape[-2]
-        if weights.shape[-1] != size + 1:
-            self.maps.append(weights)
-            return weights
-        self.maps.append(weights[..., :size])
-        return torch.cat([self.maps[-1], weights[..., size:]], -1)
+        """The weights as they are."""
+        positions, weights = _without_sink(weights)
+        self.maps.append(positions)
+        return weights
 
 
 class LatestAttention(AttentionMode):
@@ -57,13 +54,26 @@ class LatestAttention(AttentionMode):
 
     def on_weights(self, weights: Tensor) -> Tensor:
         """The weights as they are."""
-        self._latest[:] = [weights]
+        positions, weights = _without_sink(weights)
+        self._latest[:] = [positions]
         self.count += 1
         return weights
 
     def take(self) -> Tensor:
         """The weights of the latest block, which are kept no longer."""
         return self._latest.pop()
+
+
+def _without_sink(weights: Tensor) -> tuple[Tensor, Tensor]:
+    """The weights of positions, and all weights as the model reads them, made of the former.
+
+    The last column of a sink (gpt-oss) is no position.
+    """
+    size = weights.shape[-2]
+    if weights.shape[-1] != size + 1:
+        return weights, weights
+    positions = weights[..., :size]
+    return positions, torch.cat([positions, weights[..., size:]], -1)
 
 
 class HeadSwitch(AttentionMode):

@@ -18,9 +18,10 @@ from nbsal.errors import InputError, ModelError, NbsalError
 from nbsal.model.saved_files import read_json
 
 WEIGHTS, INDEX, ADAPTER = "model.safetensors", "model.safetensors.index.json", "adapter_config.json"
-# Tasks in the registry of transformers. A model of the last two is refused later, with a reason of its own.
-TASKS = ("SEQUENCE_CLASSIFICATION", "QUESTION_ANSWERING", "TOKEN_CLASSIFICATION", "CAUSAL_LM", "MASKED_LM",
-         "MULTIPLE_CHOICE", "SEQ_TO_SEQ_CAUSAL_LM")  # fmt: skip
+# Tasks in the registry of transformers; the last one is none, of models without a head. A model of the last two may be
+# refused later, with a reason of its own.
+TASKS = ("FOR_SEQUENCE_CLASSIFICATION_", "FOR_QUESTION_ANSWERING_", "FOR_TOKEN_CLASSIFICATION_", "FOR_CAUSAL_LM_",
+         "FOR_MASKED_LM_", "FOR_MULTIPLE_CHOICE_", "FOR_SEQ_TO_SEQ_CAUSAL_LM_", "")  # fmt: skip
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".h5", ".msgpack")
 MAX_LABELS = 1_000_000
 MAX_BLOCKS = 256  # or as many as there are tensors
@@ -124,7 +125,7 @@ def model_class(config: Any, source: str) -> Any:
     name = names[0] if isinstance(names, list) and names else None
     registered: set[str] = set()
     for task in TASKS:
-        for classes in getattr(modeling_auto, f"MODEL_FOR_{task}_MAPPING_NAMES").values():
+        for classes in getattr(modeling_auto, f"MODEL_{task}MAPPING_NAMES").values():
             registered |= {classes} if isinstance(classes, str) else set(classes)
     if not isinstance(name, str) or name not in registered:
         message = f"The checkpoint {source} is of no language model in transformers: its architecture is {names!r:.80}."

@@ -1,11 +1,13 @@
-"""Copies of models with their adapters merged."""
+"""Copies of models with plain weights: adapters are merged, weights of 8 bits dequantised."""
 
+import copy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from nbsal.model import adapters, architecture
+from nbsal.model.composite import Composite, transformer_of
 
 
 def merged(model: Any) -> Any:
@@ -19,3 +21,33 @@ def merged(model: Any) -> Any:
         result = architecture.copy_model(model, clone)
         adapters.merge(result)
     return result
+
+
+def quantization(model: Any) -> str:
+    """How the weights of a model are quantised, or nothing.
+
+    >>> import nbsal
+    >>> quantization(nbsal.load("demo/reviews").model)
+    ''
+    """
+    settings = getattr(transformer_of(model).config, "quantization_config", None)
+    method = getattr(settings, "quant_method", None)
+    return str(getattr(method, "value", method or ""))
+
+
+def can_dequantise(model: Any) -> bool:
+    """True for 8-bit weights of bitsandbytes in a model of transformers without adapters.
+
+    >>> import nbsal
+    >>> can_dequantise(nbsal.load("demo/reviews").model)
+    False
+    """
+    settings = getattr(transformer_of(model).config, "quantization_config", None)
+    plain = not isinstance(model, Composite) and not any(adapters.adapter_layers(model))
+    return plain and bool(getattr(settings, "load_in_8bit", False))
+
+
+def dequantised(model: Any) -> Any:
+    """A copy with the weights that the 8 bits stand for, in the precision of the model's other weights."""
+    with torch.inference_mode(False):
+        return copy.deepcopy(model).dequantize().eval()

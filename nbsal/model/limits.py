@@ -5,7 +5,10 @@ from typing import Any
 from nbsal.errors import ModelError
 from nbsal.model.black_box import FAMILIES, BlackBox
 from nbsal.model.composite import Composite, transformer_of
+from nbsal.model.copies import can_dequantise, quantization
 from nbsal.model.subject import Subject
+
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # names of their number in configurations
 
 
 def check_method(subject: Subject, name: str, family: str) -> None:
@@ -22,11 +25,26 @@ def check_method(subject: Subject, name: str, family: str) -> None:
             message = f"{name} reads inside a model, but a function can only be asked. Use occlusion, lime or shapley."
             raise ModelError(message, part="model")
         return
-    if family == "relevance" and (method := quantization(model)):
+    if family == "relevance" and (method := quantization(model)) and not can_dequantise(model):
         message = (
             f"{subject.name} is quantised ({method}) and cannot be copied in float64: load it unquantised for {name}."
         )
         raise ModelError(message, part="quantization")
+    if family == "relevance" and len({parameter.device for parameter in model.parameters()}) > 1:
+        message = f"{subject.name} is spread over several devices: load it onto one for {name}, without device_map."
+        raise ModelError(message, part="device")
+    if family == "relevance" and has_experts(model):
+        message = (
+            f"{subject.name} has experts, of which each position chooses some, and {name} has no rule for that choice. "
+            "Use a gradient method, attention or occlusion."
+        )
+        raise ModelError(message, part="experts")
+    if isinstance(model, Composite) and model.second_reader and "@" in name:
+        message = (
+            f"{name} runs a program whose models read a text once, but {subject.name} reads it a second time in its "
+            f"{model.second_reader}. Use a gradient method or occlusion without a suffix."
+        )
+        raise ModelError(message, part=model.second_reader)
     if family not in ("attention", "relevance"):
         return
     if not subject.heads:
@@ -40,16 +58,15 @@ def check_method(subject: Subject, name: str, family: str) -> None:
         raise ModelError(message, part=model.second_reader)
 
 
-def quantization(model: Any) -> str:
-    """How the weights of a model are quantised, or nothing.
+def has_experts(model: Any) -> bool:
+    """True for a mixture of experts, such as Mixtral.
 
     >>> import nbsal
-    >>> quantization(nbsal.load("demo/reviews").model)
-    ''
+    >>> has_experts(nbsal.load("demo/reviews").model)
+    False
     """
-    settings = getattr(transformer_of(model).config, "quantization_config", None)
-    method = getattr(settings, "quant_method", None)
-    return str(getattr(method, "value", method or ""))
+    config = transformer_of(model).config
+    return any(isinstance(count := getattr(config, name, None), int) and count > 1 for name in EXPERTS)
 
 
 def check_quantization(model: Any) -> None:

@@ -31,6 +31,7 @@ def load(
     transformer: str | None = None,
     read: Read | None = None,
     similar_to: str | None = None,
+    pooling: str | None = None,
 ) -> Subject:
     """Load a model and its tokenizer as a subject, which explainers take.
 
@@ -48,7 +49,8 @@ def load(
     "float64", "bfloat16", "float16") to load weights; a model in memory is never moved or converted. `transformer` is
     the path of the transformer that reads the text, in a module that holds several; `read` is a function of the module
     and its inputs (a dict) that returns logits, where calling the module does not. `similar_to` is the text whose
-    similarity to others an embedding model explains.
+    similarity to others an embedding model explains. `pooling` says how the states of a model without a head become an
+    embedding: "mean" (the default) of all positions, or the "first" or "last" one.
 
     >>> import nbsal
     >>> nbsal.load("demo/news").labels
@@ -57,8 +59,7 @@ def load(
     import transformers
 
     source = {"model": model, "tokenizer": tokenizer, "lm": lm, "labels": labels, "device": device, "dtype": dtype}
-    source |= {"transformer": transformer, "read": read, "similar_to": similar_to}
-    request = Request(transformer, read, similar_to, labels)
+    source |= {"transformer": transformer, "read": read, "similar_to": similar_to, "pooling": pooling}
     name, layer, default_tokenizer, mask = None, None, None, None
     passed_tokenizer = _check_tokenizer(tokenizer)
     if isinstance(model, str) and model.startswith("demo/"):
@@ -74,7 +75,8 @@ def load(
             default_tokenizer = _default_tokenizer(name, passed_tokenizer)
     elif Path(getattr(getattr(model, "config", None), "name_or_path", None) or "?").is_dir():
         default_tokenizer = _default_tokenizer(model.config.name_or_path, passed_tokenizer)
-    opened = open_model(model, request)
+    tokenizer = passed_tokenizer or default_tokenizer
+    opened = open_model(model, Request(transformer, read, similar_to, labels, pooling, tokenizer))
     if opened is None:
         message = f"model must be a name, a folder, a model or a pipeline, not {type(model).__name__}."
         raise InputError(message, argument="model", value=model)

@@ -60,6 +60,7 @@ class Subject:
         self.mask = mask  # the default HeadMask of Mask-LRP
         self._lm_head = lm_head
         self._positions_from_zero = False  # pass position ids that start at 0
+        self.dequantised = False  # a copy with the weights that those of few bits stand for
         self._computes_in_float64 = False  # though most of its weights are those of the original
         self._float64_copy: tuple[Any, Subject] | None = None  # the version of the model it was made from, and the copy
         self._published: tuple[Any, Subject] | None = None
@@ -166,13 +167,15 @@ class Subject:
 
     @property
     def merged(self) -> "Subject":
-        """This subject with its adapters merged into a copy of the weights; itself where there is nothing to merge.
+        """This subject with plain weights in a copy, adapters merged and 8 bits dequantised; itself if they are plain.
 
         Relevance needs it: unmerged, its rules would divide relevance between a weight and its adapter.
         """
-        if adapters.is_settled(self.model):
+        dequantise = copies.can_dequantise(self.model)
+        if adapters.is_settled(self.model) and not dequantise:
             return self
-        self._merged = restore.exclusively(self.model, lambda: self._renewed(self._merged, _to_merged))
+        convert = _to_dequantised if dequantise else _to_merged
+        self._merged = restore.exclusively(self.model, lambda: self._renewed(self._merged, convert))
         return self._merged[1]
 
     @property
@@ -375,6 +378,12 @@ def _to_float64(subject: Subject) -> Subject:
 
 def _to_merged(subject: Subject) -> Subject:
     return subject.with_model(copies.merged(subject.model))
+
+
+def _to_dequantised(subject: Subject) -> Subject:
+    result = subject.with_model(copies.dequantised(subject.model))
+    result.dequantised = True
+    return result
 
 
 def _to_published(subject: Subject) -> Subject:

@@ -34,6 +34,30 @@ def test_relevance_is_conserved(load, architecture):
     assert axioms.relative(totals(recorded), torch.ones(4, 4)) < 1e-6
 
 
+RULED = [name for name in zoo.OTHERS if name in ("big-bird", "deberta", "opt", "gemma2", "cohere", "bloom", "phi3")]
+
+
+@pytest.mark.parametrize("name", RULED)
+def test_relevance_is_conserved_in_further_architectures(checkpoints, name):
+    subject = zoo.load(checkpoints, name, "causal" if name in zoo.OTHER_DECODERS else "sequence")
+    recorded = trace.record(subject, subject.encode(axioms.TEXTS), needs=set())
+    assert axioms.relative(totals(recorded), torch.ones(4, 4)) < 1e-6
+    for method in ("lrp", "attn-lrp"):
+        axioms.batch_equals_singles(nbsal.Explainer(subject, method))
+
+
+def test_relevance_through_a_mean_of_positions_is_conserved(load):
+    subject = load("modernbert", classifier_pooling="mean")
+    assert subject.pooling == "mean"
+    recorded = trace.record(subject, subject.encode(axioms.TEXTS), needs=set())
+    assert axioms.relative(totals(recorded), torch.ones(4, 4)) < 1e-6
+    for method in RELEVANCE:
+        explain = nbsal.Explainer(subject, method)
+        axioms.batch_equals_singles(explain)
+        axioms.padding_is_invisible(explain)
+        assert explain(axioms.TEXTS[0]).scores.any()
+
+
 def test_the_relevance_of_a_span_starts_at_two(load):
     subject = load("bert", "span")
     recorded = trace.record(subject, subject.encode(("Who wrote it?", "The company.")), [(5, 6)], needs=set())
@@ -53,6 +77,36 @@ def test_conservation_detects_a_lossy_rule(load, monkeypatch):
     monkeypatch.setattr(rules, "summands", lambda r, a, b, chosen: (r / 2, r / 3))
     with pytest.raises(AssertionError):
         test_relevance_is_conserved(load, "bert")
+
+
+def test_a_product_added_to_a_table_is_that_of_its_parts():
+    """Bloom adds its positions to the attention scores in one operation."""
+    table, first, second = (torch.rand(2, 3, 3, dtype=torch.float64) for _ in range(3))
+    relevance = []
+    for compute in (
+        lambda x: table.baddbmm(batch1=x, batch2=second, beta=0.5, alpha=2.0),
+        lambda x: torch.add(0.5 * table, torch.bmm(x, second) * 2.0),
+    ):
+        x = first.clone()
+        with mode.rules_mode(torch.nn.Linear(1, 1), rules.DEFAULT, {}) as relevance_mode:
+            relevance_mode.start(x)
+            y = compute(x)
+        (arrived,) = torch.autograd.grad(mode.proxy_of(y).sum(), mode.proxy_of(x))
+        relevance.append((y, arrived))
+    assert torch.allclose(relevance[0][0], torch.baddbmm(table, first, second, beta=0.5, alpha=2.0))
+    assert torch.equal(relevance[0][1], relevance[1][1])
+    assert arrived.sum().item() == pytest.approx(18)
+
+
+def test_named_arguments_are_not_overlooked(load):
+    subject = load("bert")
+    handle = subject.blocks[1].register_forward_hook(lambda module, args, output: torch.relu(input=output))
+    try:
+        with pytest.raises(ModelError) as caught:
+            nbsal.Explainer(subject, "lrp")("A joy.")
+        assert caught.value.part == "torch.relu"
+    finally:
+        handle.remove()
 
 
 def test_an_operation_without_a_rule_is_named(load):

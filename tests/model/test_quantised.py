@@ -1,9 +1,10 @@
-"""Quantised models: gradients, attention and occlusion run on them as they are; relevance is refused by name."""
+"""Quantised models: gradients, attention and occlusion run as they are, relevance on a dequantised copy if any."""
+
+import copy
 
 import numpy as np
 import pytest
 import torch
-import transformers
 
 import nbsal
 from nbsal.errors import ModelError
@@ -12,34 +13,13 @@ from tests import wrapped, zoo
 TEXT = wrapped.TEXTS[0]
 
 
-def bitsandbytes(**settings):
-    pytest.importorskip("bitsandbytes", reason="needs the extra peers")
-    return transformers.BitsAndBytesConfig(**settings)
-
-
-def quanto():
-    pytest.importorskip("optimum.quanto", reason="needs the extra peers")
-    return transformers.QuantoConfig(weights="int8")
-
-
-def torchao():
-    quantization = pytest.importorskip("torchao.quantization", reason="needs the extra peers")
-    return transformers.TorchAoConfig(quantization.Int8WeightOnlyConfig())
-
-
-KINDS = {"8 bits": lambda: bitsandbytes(load_in_8bit=True), "quanto": quanto, "torchao": torchao}
-
-
-def quantised(folder, settings):
-    """A tiny classifier whose rows the libraries can divide into blocks."""
-    zoo.model("bert", "sequence", hidden_size=64, intermediate_size=64).save_pretrained(folder)
-    model = transformers.BertForSequenceClassification.from_pretrained(folder, quantization_config=settings)
-    return model.eval()
+KINDS = {"8 bits": wrapped.bitsandbytes, "quanto": wrapped.quanto, "torchao": wrapped.torchao}
+RELEVANCE = ("lrp", "attn-lrp", "transformer-attribution")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_quantised_model_is_explained_as_it_is(tmp_path, kind):
-    model = quantised(tmp_path, KINDS[kind]())
+    model = wrapped.quantised(tmp_path, KINDS[kind]())
     subject = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"))
     inputs = subject.inputs(subject.encode(wrapped.TEXTS))
     with torch.no_grad():
@@ -48,14 +28,32 @@ def test_a_quantised_model_is_explained_as_it_is(tmp_path, kind):
     for method in ("gradcam", "gradxact", "integrated", "occlusion", "rollout", "gae"):
         scores, truth = (nbsal.Explainer(each, method)(TEXT).scores for each in (subject, exact))
         assert np.corrcoef(scores, truth)[0, 1] > 0.9
-    for method in ("lrp", "attn-lrp", "transformer-attribution"):
+    for method in () if kind == "8 bits" else RELEVANCE:
         with pytest.raises(ModelError) as caught:
             nbsal.Explainer(subject, method)
         assert caught.value.part == "quantization"
 
 
+def test_relevance_of_8_bits_is_that_of_the_dequantised_model(tmp_path):
+    model = wrapped.quantised(tmp_path, wrapped.bitsandbytes())
+    subject = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"))
+    plain = nbsal.load(copy.deepcopy(model).dequantize().eval(), tokenizer=zoo.tokenizer("wordpiece"))
+    inputs = subject.inputs(subject.encode(wrapped.TEXTS))
+    with torch.no_grad():
+        before = subject.logits(inputs)
+        size = before.abs().max()
+        assert (plain.logits(inputs) - before).abs().max() < 0.1 * size  # inputs of layers are not rounded there
+    for method in RELEVANCE:
+        saliency, truth = (nbsal.Explainer(each, method)(TEXT) for each in (subject, plain))
+        assert np.array_equal(saliency.scores, truth.scores)
+        assert "dequantised" in saliency.provenance["weights"] and "weights" not in truth.provenance
+    with torch.no_grad():
+        assert torch.equal(subject.logits(inputs), before)
+    assert {type(weight).__name__ for weight in model.parameters()} >= {"Int8Params"}
+
+
 def test_4_bit_weights_on_the_cpu_are_refused(tmp_path):
-    model = quantised(tmp_path, bitsandbytes(load_in_4bit=True))
+    model = wrapped.quantised(tmp_path, wrapped.bitsandbytes(load_in_4bit=True))
     before = [parameter.shape for parameter in model.parameters()]
     with pytest.raises(ModelError) as caught:
         nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"))

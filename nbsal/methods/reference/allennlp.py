@@ -18,6 +18,7 @@ from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.methods.rng import text_rng
 from nbsal.model import architecture
+from nbsal.model.layout import check_layout
 from nbsal.model.subject import Subject
 from nbsal.trace import Trace
 
@@ -120,6 +121,7 @@ def embedding_gradient(trace: Trace, change: Callable[[Tensor], Tensor]) -> tupl
     with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
         with _changed_embeddings(subject.model, change) as embeddings:
             logits = subject.logits(subject.inputs(trace.encoded))
+        check_layout("word embeddings", [embeddings[1].shape[:2]], trace.encoded, subject)
         loss = torch.zeros((), dtype=logits.dtype, device=logits.device)
         for padded, row, decision in zip(logits, trace.encoded, trace.decisions, strict=True):
             output = padded[: len(row)] if padded.ndim > 1 else padded

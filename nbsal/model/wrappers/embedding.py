@@ -1,17 +1,20 @@
-"""Models of sentence-transformers: classifiers and rerankers of pairs, and embeddings compared with a reference."""
+"""Embeddings compared with a reference, of sentence-transformers or of a model without a head; rerankers of pairs."""
 
+import inspect
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nbsal.errors import InputError, ModelError
+from nbsal.errors import InputError, ModelError, UnknownName
 from nbsal.model import architecture
 from nbsal.model.composite import Composite, find_transformer
+from nbsal.model.kinds import check_kind
 from nbsal.model.usage import Usage
 from nbsal.model.wrappers.opened import Opened, Request
 
+POOLINGS = ("mean", "first", "last")
 SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
 
 
@@ -44,6 +47,60 @@ def open_sentence_transformer(model: Any, request: Request) -> Opened:
         reference = model.encode([request.similar_to], convert_to_tensor=True, show_progress_bar=False)
     head = Similarity(reference.clone(), model.similarity_fn_name)
     return open_embedding(model, head, normalize=False, labels=["similarity"], activation="none")
+
+
+def is_body(model: Any) -> bool:
+    """True for the embeddings and blocks of a transformers model of text, without a head."""
+    from transformers import PreTrainedModel
+
+    if not isinstance(model, PreTrainedModel) or model.config.is_encoder_decoder or model.base_model is not model:
+        return False
+    return not type(model).__name__.endswith(tuple(architecture.TASKS))
+
+
+def open_body(model: Any, request: Request) -> Opened:
+    """A model without a head, whose pooled states are compared with those of a reference text."""
+    pooling, text, tokenizer = request.pooling or "mean", request.similar_to, request.tokenizer
+    if pooling not in POOLINGS:
+        raise UnknownName("pooling", pooling, POOLINGS)
+    check_kind(model)
+    if tokenizer is None:
+        message = f"similar_to={text!r:.60} must be tokenized, but {type(model).__name__} came without a tokenizer."
+        raise InputError(f"{message} Pass tokenizer=...", argument="tokenizer", value=None)
+    longest = architecture.max_length(model, tokenizer)
+    inputs = tokenizer(text, truncation=True, max_length=longest, return_tensors="pt").to(model.device)
+    module = PooledBody(model, pooling)
+    with torch.no_grad(), architecture.eval_mode(model):
+        module.head = Similarity(module(**inputs).clone(), "cosine")
+    return Opened(Composite(module, "body"), tokenizer, ["similarity"], Usage(activation="none"))
+
+
+class PooledBody(nn.Module):
+    """A model without a head, and a head on its pooled states."""
+
+    def __init__(self, body: Any, pooling: str) -> None:
+        super().__init__()
+        self.body = body
+        self.pooling = pooling
+        self.head: nn.Module = nn.Identity()
+        parameters = inspect.signature(body.forward).parameters
+        self.options = {"use_cache": False} if "use_cache" in parameters else {}
+        self.names = set(parameters)
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        """What the head makes of the pooled states, [text, label]; texts are padded on the right."""
+        inputs = {name: tensor for name, tensor in inputs.items() if name in self.names}
+        states, mask = self.body(**inputs, **self.options).last_hidden_state, inputs["attention_mask"]
+        if self.pooling == "mean":
+            lengths = mask.sum(1, keepdim=True)
+            pooled = (states * mask[..., None].to(states.dtype)).sum(1) / lengths.to(states.dtype)
+        elif self.pooling == "first":
+            pooled = states[:, 0]
+        else:
+            last = mask.shape[1] - 1 - mask.flip(1).argmax(1)
+            pooled = states[torch.arange(len(states), device=states.device), last]
+        logits: Tensor = self.head(pooled)
+        return logits
 
 
 def open_embedding(body: Any, head: nn.Module, normalize: bool, labels: Any, activation: str) -> Opened:

@@ -25,3 +25,5 @@ class Request:
     read: Any = None
     similar_to: str | None = None
     labels: Any = None
+    pooling: str | None = None
+    tokenizer: Any = None

@@ -10,20 +10,17 @@ import torch
 import nbsal
 from nbsal.errors import ModelError
 from nbsal.model import adapters
-from tests import axioms, wrapped, zoo
+from tests import axioms, kind_examples, wrapped, zoo
 
 peft = pytest.importorskip("peft", reason="needs the extra peers")
 TEXT = wrapped.TEXTS[0]
 KINDS = {
     "LoRA": ("LoraConfig", {}),
     "DoRA": ("LoraConfig", {"use_dora": True}),
-    "IA3": ("IA3Config", {
-        "r": None, "init_lora_weights": None, "target_modules": ["query", "value", "output.dense"],
-        "feedforward_modules": ["output.dense"],
-    }),
+    "IA3": ("IA3Config", kind_examples.IA3),
     "AdaLoRA": ("AdaLoraConfig", {"total_step": 10}),
     "LoHa": ("LoHaConfig", {"init_lora_weights": None}),
-}  # fmt: skip
+}
 FAMILIES = ("gradxact", "occlusion", "gae", "lrp", "attn-lrp", "transformer-attribution")
 RELEVANCE = ("lrp", "attn-lrp", "transformer-attribution")
 

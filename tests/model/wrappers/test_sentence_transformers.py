@@ -12,7 +12,7 @@ import torch
 import nbsal
 from nbsal.errors import InputError, ModelError
 from nbsal.model.identity import model_identity
-from tests import axioms, wrapped, zoo
+from tests import axioms, wrapped
 
 library = pytest.importorskip("sentence_transformers", reason="needs the extra peers")
 REFERENCE = "A dull bore."
@@ -58,13 +58,7 @@ def test_token_types_are_those_of_the_tokenizer(tmp_path):
 
 @pytest.mark.parametrize("false_token", [True, False])
 def test_a_reranker_from_a_causal_model(tmp_path, false_token):
-    from sentence_transformers.cross_encoder.modules import LogitScore
-    from sentence_transformers.models import Transformer
-
-    zoo.model("llama", "causal").save_pretrained(tmp_path)
-    zoo.tokenizer("pieces").save_pretrained(tmp_path)
-    body = Transformer(str(tmp_path), transformer_task="text-generation")
-    encoder = library.CrossEncoder(modules=[body, LogitScore(9, 12 if false_token else None)], device="cpu")
+    encoder = wrapped.causal_reranker(tmp_path, false_token)
     subject = nbsal.load(encoder)
     assert subject.labels == ["score before Sigmoid"] and subject.pooling == "last"
     for texts in (wrapped.PAIRS, wrapped.PAIRS[:1]):

@@ -1,0 +1,142 @@
+"""The table of which methods explain which kinds of model, computed on tiny models of other libraries: tests/kinds.md.
+
+`python -m tests.kinds` builds a model of every kind as its library does, runs a method or more of every family, and
+prints the table; `--write` updates the file. It needs the libraries of the extra `peers`.
+"""
+
+import argparse
+import importlib.util
+import tempfile
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import transformers
+
+import nbsal
+from nbsal.errors import NbsalError
+from tests import kind_examples
+from tests.kind_examples import Example
+
+PATH = Path(__file__).with_name("kinds.md")
+OUTDATED = "tests/kinds.md is out of date: run `python -m tests.kinds --write`"
+INTRODUCTION = """# Methods and kinds of model
+
+Written by `python -m tests.kinds --write`, on tiny models that their own libraries built. "runs" stands for all methods
+of a column:
+"""
+FAMILIES = {
+    "gradients": ("gradcam", "gradxact", "integrated", "smooth"),
+    "attention": ("raw-attention", "rollout", "gae", "attcat"),
+    "relevance": ("lrp", "attn-lrp", "partial-lrp", "transformer-attribution"),
+    "occlusion and sampling": ("occlusion", "lime", "shapley"),
+    "decoding": ("decoded-gradcam", "decoded-gradxact"),
+}
+FEW = {"smooth": {"samples": 3}, "lime": {"samples": 20}, "shapley": {"samples": 5}, "integrated": {"steps": 10}}
+RUNS = "runs"
+# Why the methods of a family refuse a kind, by the `part` of the error.
+FOOTNOTES = {
+    "lm_head": "No LM head reads the layers of the model. One may be passed to `nbsal.load` as `lm` where the model is "
+    "fine-tuned from a pretrained one.",
+    "decoder": "The model reads the text in its encoder and again in its decoder. Use a gradient method or occlusion.",
+    "experts": "Each position chooses some of the experts, and there is no relevance rule for this choice. Use a "
+    "gradient method, attention or occlusion.",
+    "quantization": "Relevance is computed on a copy in float64, and weights of this library cannot be copied. Load "
+    "the model unquantised.",
+    "model": "The methods read inside a model, but a function can only be asked. Use occlusion, lime or shapley.",
+}
+
+
+class Hole(Exception):
+    """A cell in which a method neither explains nor refuses."""
+
+
+def check(example: Example, method: str) -> None:
+    """Explain one text with one method."""
+    explain = nbsal.Explainer(example.subject, method, **FEW.get(method, {}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a method warns where there is no evidence at all
+        saliency = explain(example.texts[0])
+    if not np.isfinite(saliency.scores).all() or len(saliency.scores) != len(saliency.tokens):
+        raise Hole(f"{method} explained {saliency.target!r} by {saliency.scores}")
+
+
+def cell(example: Example, family: str) -> str:
+    """What a family's methods do with a model: RUNS, or the part that all of them lack."""
+    refusals = set()
+    for method in FAMILIES[family]:
+        try:
+            check(example, method)
+            refusals.add(RUNS)
+        except NbsalError as error:
+            part = getattr(error, "part", None)
+            if part not in FOOTNOTES:
+                raise
+            refusals.add(str(part))
+    if len(refusals) > 1:
+        raise Hole(f"The methods of {family} differ: {sorted(refusals)}")
+    return refusals.pop()
+
+
+def row(name: str, folder: Path) -> dict[str, str]:
+    """The cells of a kind, by family."""
+    example = kind_examples.KINDS[name].build(folder)
+    return {family: cell(example, family) for family in FAMILIES}
+
+
+def table(rows: Mapping[str, Mapping[str, str]]) -> str:
+    """The page."""
+    numbers = {part: number for number, part in enumerate(FOOTNOTES, 1)}
+    methods = [f"- {family}: {', '.join(f'`{name}`' for name in names)}" for family, names in FAMILIES.items()]
+    lines = [["kind of model", *FAMILIES], ["---"] * (len(FAMILIES) + 1)]
+    for name, cells in rows.items():
+        lines.append([name, *(_write(cells[family], numbers) for family in FAMILIES)])
+    notes = [f"{number}. {FOOTNOTES[part]}" for part, number in numbers.items()]
+    page = [INTRODUCTION, *methods, "", *(f"| {' | '.join(line)} |" for line in lines), "", *notes, ""]
+    return "\n".join(page)
+
+
+def _write(text: str, numbers: Mapping[str, int]) -> str:
+    return text if text == RUNS else f"none <sup>{numbers[text]}</sup>"
+
+
+def read(page: str) -> dict[str, dict[str, str]]:
+    """The rows of a page."""
+    parts = list(FOOTNOTES)
+    _, _, *lines = (line.strip("| ").split(" | ") for line in page.splitlines() if line[:1] == "|")
+    return {
+        name: {
+            family: text if text == RUNS else parts[int(text.partition("<sup>")[2].partition("<")[0]) - 1]
+            for family, text in zip(FAMILIES, cells, strict=True)
+        }
+        for name, *cells in lines
+    }
+
+
+def missing(names: Iterable[str]) -> list[str]:
+    """The modules that are not installed."""
+    return [name for name in names if importlib.util.find_spec(name.partition(".")[0]) is None]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.kinds", description=__doc__)
+    parser.add_argument("--write", action="store_true", help=f"update {PATH.name}")
+    options = parser.parse_args()
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    lacking = missing(kind.library for kind in kind_examples.KINDS.values() if kind.library)
+    if lacking:
+        parser.error(f"not installed: {', '.join(sorted(set(lacking)))}. Install the extra peers.")
+    rows = {}
+    for name in kind_examples.KINDS:
+        with tempfile.TemporaryDirectory() as folder:
+            rows[name] = row(name, Path(folder))
+    page = table(rows)
+    print(page)
+    if options.write:
+        PATH.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""A run that needs more memory than there is ends before any work, with the numbers and the way out."""
+
+import re
+
+import pytest
+import torch
+
+import nbsal
+from nbsal import stream, trace
+from nbsal.errors import OutOfMemory
+from nbsal.model import memory
+from tests import axioms
+
+TEXT = axioms.TEXTS[2]
+STREAMED = ("rollout", "gae", "lrp", "attn-lrp", "transformer-attribution")
+WHOLE = ("raw-attention@published", "lrp@published", "gradcam")
+
+
+@pytest.fixture
+def limit(monkeypatch):
+    """limit(bytes) says how much memory there is."""
+    monkeypatch.setattr(memory, "SMALL", 0)
+    return lambda size: monkeypatch.setattr(memory, "available", lambda device: size)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("method", [*STREAMED, *WHOLE])
+def test_what_does_not_fit_is_refused_before_the_work(load, limit, monkeypatch, forwards, method, streamed):
+    subject = load("bert")
+    subject.pooling  # noqa: B018 - measured by forward passes of its own
+    monkeypatch.setattr(stream, "LIMIT", 0 if streamed else 2**60)
+    explain = nbsal.Explainer(subject, method)
+    limit(1000)
+    before = len(forwards)
+    with pytest.raises(OutOfMemory) as caught:
+        explain(TEXT)
+    assert 'long="window"' in str(caught.value) and len(re.findall(r"[\d.]+ GB", str(caught.value))) == 2
+    assert len(forwards) - before <= 1  # under rules of their own, methods first run the model for the target
+    limit(10**9)
+    assert explain(TEXT).scores.any()
+
+
+def test_the_estimate_grows_with_the_square_of_the_length(load, limit):
+    subject = load("bert")
+    short, long = (subject.encode("joy " * count) for count in (10, 40))
+    size = 8 * subject.heads * long.longest**2
+    limit(size * 6)
+    memory.check_fits(subject, short, maps=7)
+    memory.check_fits(subject, long, maps=6)
+    with pytest.raises(OutOfMemory):
+        memory.check_fits(subject, long, maps=7)
+    with pytest.raises(OutOfMemory):
+        memory.check_fits(subject, subject.encode(["joy " * 40] * 2), maps=6)
+
+
+def test_streaming_needs_less_than_whole_maps(load, limit):
+    subject = load("bert")
+    encoded = subject.encode(TEXT)
+    limit(8 * subject.heads * encoded.longest**2 * 8 + 8 * subject.width * encoded.longest * subject.depth)
+    assert trace.record(subject, encoded, needs={"relevance"}, stream=True).streamed
+    with pytest.raises(OutOfMemory):
+        trace.record(subject, encoded, needs={"relevance"})
+
+
+def test_a_batch_that_does_not_fit_is_halved(load, limit):
+    subject = load("bert")
+    explain = nbsal.Explainer(subject, "gae")
+    truth = [explain(text).scores for text in (TEXT, TEXT)]
+    limit(8 * subject.heads * len(subject.encode(TEXT)[0]) ** 2 * memory.WHOLE_MAPS * subject.depth * 2)
+    with pytest.warns(UserWarning, match="halves"):
+        batch = explain.map([TEXT] * 8, progress=False)
+    assert all(axioms.relative(saliency.scores, truth[0]) < 1e-10 for saliency in batch)
+
+
+def test_available_memory_is_that_of_the_machine():
+    free = memory.available(torch.device("cpu"))
+    assert free is None or 10**7 < free < 10**14
+    assert memory.available(torch.device("meta")) is None

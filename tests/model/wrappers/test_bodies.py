@@ -1,0 +1,98 @@
+"""Models without a head: the similarity of their pooled states to those of a reference text is explained."""
+
+import pytest
+import torch
+import transformers
+from torch.nn import functional
+
+import nbsal
+from nbsal.errors import InputError, ModelError, UnknownName
+from tests import axioms, wrapped, zoo
+
+REFERENCE = "A dull bore."
+TEXTS = [*wrapped.TEXTS, wrapped.LONG]
+
+
+def body(name):
+    return zoo.model(name, "sequence").base_model
+
+
+def pool(states, pooling):
+    return {"mean": states.mean(0), "first": states[0], "last": states[-1]}[pooling]
+
+
+def embed(subject, text, pooling):
+    """The embedding of one text, without padding."""
+    with torch.no_grad():
+        inputs = subject.tokenizer(text, truncation=True, max_length=subject.max_length, return_tensors="pt")
+        return pool(subject.transformer(**inputs).last_hidden_state[0], pooling)
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling"), [("bert", "mean"), ("bert", "first"), ("gpt2", "last"), ("llama", "mean"), ("roberta", "last")]
+)
+def test_logits_are_the_similarities_of_the_pooled_states(name, pooling):
+    model, tokenizer = body(name), zoo.tokenizer(zoo.ARCHITECTURES[name][2])
+    subject = nbsal.load(model, tokenizer=tokenizer, similar_to=REFERENCE, pooling=pooling)
+    reference = embed(subject, REFERENCE, pooling)
+    truth = [functional.cosine_similarity(embed(subject, text, pooling), reference, dim=0) for text in TEXTS]
+    with torch.no_grad():
+        batch = subject.logits(subject.inputs(subject.encode(TEXTS)))
+    assert torch.allclose(batch[:, 0], torch.stack(truth), atol=1e-5)
+    assert subject.labels == ["similarity"] and subject.transformer is model
+    assert subject.pooling == pooling
+
+
+@pytest.mark.parametrize("method", ["gradxact", "integrated", "occlusion", "gae", "lrp"])
+def test_axioms(method):
+    model = body("bert").double()
+    explain = nbsal.Explainer(
+        nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), similar_to=REFERENCE, pooling="mean"), method
+    )
+    axioms.batch_equals_singles(explain)
+    axioms.padding_is_invisible(explain)
+    saliency = explain(TEXTS[0])
+    if method == "lrp":
+        assert saliency.scores.sum() == pytest.approx(1)
+    if method == "integrated":
+        assert abs(saliency.provenance["gap"]) < 1e-3 * abs(saliency.provenance["change"])
+
+
+def test_a_folder_without_a_head(tmp_path):
+    folder = wrapped.body(tmp_path)
+    subject = nbsal.load(folder, similar_to=REFERENCE)
+    model = transformers.AutoModel.from_pretrained(folder)
+    truth = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), similar_to=REFERENCE, pooling="mean")
+    scores = [nbsal.Explainer(each, "gradxact")(TEXTS[0]).scores for each in (subject, truth)]
+    assert axioms.relative(*scores) < 1e-6
+    with pytest.raises(ModelError) as caught:
+        nbsal.load(folder)
+    assert caught.value.part == "head"
+
+
+def test_a_body_needs_a_text_and_a_tokenizer():
+    with pytest.raises(ModelError) as caught:
+        nbsal.load(body("bert"), tokenizer=zoo.tokenizer("wordpiece"))
+    assert caught.value.part == "head" and "similar_to" in str(caught.value)
+    with pytest.raises(InputError) as missing:
+        nbsal.load(body("bert"), similar_to=REFERENCE)
+    assert missing.value.argument == "tokenizer"
+
+
+@pytest.mark.parametrize(
+    "options", [{"pooling": "mean"}, {"similar_to": REFERENCE}, {"pooling": "mean", "similar_to": "a"}]
+)
+def test_a_model_with_a_head_takes_neither_argument(options):
+    with pytest.raises(InputError) as caught:
+        nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece"), **options)
+    assert caught.value.argument in options
+
+
+def test_bad_pooling_is_refused():
+    tokenizer = zoo.tokenizer("wordpiece")
+    with pytest.raises(UnknownName) as caught:
+        nbsal.load(body("bert"), tokenizer=tokenizer, similar_to=REFERENCE, pooling="max")
+    assert caught.value.argument == "pooling" and caught.value.valid == ("mean", "first", "last")
+    with pytest.raises(InputError) as alone:
+        nbsal.load(body("bert"), tokenizer=tokenizer, pooling="mean")
+    assert alone.value.argument == "pooling"
