@@ -36,6 +36,13 @@ def pytest_configure(config):
     config.pluginmanager.register(memory)
 
 
+@pytest.fixture(autouse=True)
+def modes():
+    """A test that leaves a mode of PyTorch active slows all tests after it, and makes them hold memory."""
+    yield
+    assert not torch._C._len_torch_function_stack()
+
+
 @pytest.fixture(scope="session")
 def checkpoints(tmp_path_factory) -> Path:
     """The folder of the checkpoints of tiny models."""
