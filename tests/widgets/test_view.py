@@ -108,6 +108,7 @@ def test_pairs_are_explained():
     assert view.wait()._tokens["parts"] == ["A man sleeps.", "A man is awake."]
     from_page(view, text=["A dog runs.", "An animal moves."])
     assert view.wait().result.text == ("A dog runs.", "An animal moves.")
+    view.close()  # frees the model
 
 
 def test_answer_spans_are_marked():
@@ -115,6 +116,7 @@ def test_answer_spans_are_marked():
     start, end = view.wait()._result["answer"]
     row = view.result.row
     assert view.result.prediction == row.parts[1][row.offsets[start][0] : row.offsets[end][1]]
+    view.close()  # frees the model
 
 
 def test_a_finished_result_is_shown_without_an_explainer(explain):
