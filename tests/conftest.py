@@ -1,5 +1,6 @@
 """Fixtures shared by all tests."""
 
+import copy
 import os
 import warnings
 from pathlib import Path
@@ -35,6 +36,13 @@ def pytest_configure(config):
     config.pluginmanager.register(memory)
 
 
+@pytest.fixture(autouse=True)
+def modes():
+    """A test that leaves a mode of PyTorch active slows all tests after it, and makes them hold memory."""
+    yield
+    assert not torch._C._len_torch_function_stack()
+
+
 @pytest.fixture(scope="session")
 def checkpoints(tmp_path_factory) -> Path:
     """The folder of the checkpoints of tiny models."""
@@ -43,13 +51,21 @@ def checkpoints(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def load(checkpoints):
-    """load(architecture, head) loads a tiny model from a saved checkpoint, with its LM head if it has one."""
+    """load(architecture, head) loads a tiny model from a saved checkpoint, with its LM head if it has one.
+
+    Each is loaded once and then copied, which is ten times faster.
+    """
+    subjects = {}
 
     def load_tiny(name: str, head: str = "sequence", dtype: str = "float64", decoding: bool = True, **settings):
-        lm = None
-        if decoding and head != "causal":
-            lm = zoo.save(checkpoints, name, zoo.lm_head(name), seed=1)
-        return nbsal.load(zoo.save(checkpoints, name, head, **settings), lm=lm, dtype=dtype)
+        key = str((name, head, dtype, decoding, settings))
+        if key not in subjects:
+            lm = None
+            if decoding and head != "causal":
+                lm = zoo.save(checkpoints, name, zoo.lm_head(name), seed=1)
+            subjects[key] = nbsal.load(zoo.save(checkpoints, name, head, **settings), lm=lm, dtype=dtype)
+        original = subjects[key]
+        return copy.deepcopy(original).record_source(original._source[1])
 
     return load_tiny
 
@@ -57,8 +73,7 @@ def load(checkpoints):
 @pytest.fixture(scope="session")
 def reviews():
     """The embedded classifier of reviews."""
-    memory.SESSION_SUBJECTS.append(nbsal.load("demo/reviews"))
-    return memory.SESSION_SUBJECTS[-1]
+    return memory.reviews()
 
 
 @pytest.fixture

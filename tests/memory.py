@@ -1,17 +1,23 @@
-"""Fixtures that free memory after tests and doctests; tests/conftest.py registers them for all files."""
+"""Fixtures that free and share memory in tests and doctests; tests/conftest.py registers them for all files."""
 
 import ctypes
 import gc
 import sys
+from functools import cache
 
 import psutil
 import pytest
 
 import nbsal
 
-SESSION_SUBJECTS: list[nbsal.Subject] = []  # subjects that live as long as the tests
 LARGE = 50_000_000  # bytes
 PROCESS = psutil.Process()
+
+
+@cache
+def reviews() -> nbsal.Subject:
+    """The embedded classifier of reviews, which lives as long as the tests."""
+    return nbsal.load("demo/reviews")
 
 
 def pytest_collection_finish():
@@ -29,12 +35,29 @@ def collect_large_garbage():
         gc.collect()
 
 
+@pytest.fixture(autouse=True)
+def share_reviews(request):
+    """Load the classifier of reviews once for all doctests, most of which explain it; none may change it."""
+    if not isinstance(request.node, pytest.DoctestItem):
+        yield
+        return
+    load, version = nbsal.load, reviews().version
+
+    def load_shared(model, **settings):
+        return reviews() if (model, settings) == ("demo/reviews", {}) else load(model, **settings)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nbsal, "load", load_shared)
+        yield
+    assert reviews().version == version, "this example changes the model that all examples share"
+
+
 @pytest.fixture(scope="module", autouse=True)
 def free_memory():
     """Collect models, which are in reference cycles, and close all widgets after each file of tests."""
     yield
-    for subject in SESSION_SUBJECTS:
-        subject._float64_copy = None
+    if reviews.cache_info().currsize:
+        reviews()._float64_copy = None
     if "ipywidgets" in sys.modules:
         sys.modules["ipywidgets"].Widget.close_all()
     gc.collect()

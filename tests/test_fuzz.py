@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import nbsal
 from nbsal import corpus
+from nbsal.corpus import storage
 from nbsal.corpus.sources import open_source
 from nbsal.corpus.storage import LOCK, Storage
 from nbsal.errors import NbsalError
@@ -249,7 +250,8 @@ OWNERS = st.dictionaries(st.sampled_from(["host", "pid", "began"]), VALUES)
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @fuzz(40, lock=st.one_of(st.binary(max_size=20), st.just(DEEP), OWNERS.map(lambda owner: json.dumps(owner).encode())))
-def test_a_damaged_lock_is_taken_over_or_refused(tmp_path_factory, lock):
+def test_a_damaged_lock_is_taken_over_or_refused(tmp_path_factory, monkeypatch, lock):
+    monkeypatch.setattr(storage, "HALF_WRITTEN", 0.05)
     folder = tmp_path_factory.mktemp("locked")
     (folder / LOCK).write_bytes(lock.replace(b'"host": null', b'"host": "%s"' % socket.gethostname().encode()))
 

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from unittest import mock
@@ -189,7 +190,9 @@ def test_an_undo_that_fails_does_not_keep_others_from_running():
 
 
 def test_the_check_detects_a_change_that_is_not_undone(subject, monkeypatch):
-    """A mutant that records no undo."""
+    """A mutant that records no undo. PyTorch's modes stay active as well, in a thread that ends."""
     monkeypatch.setattr(restore.Changes, "record_undo", lambda self, *args: None)
-    with pytest.raises((AssertionError, ModelError)):  # the model is changed, or its hooks break the next call
-        check_every_line(subject, CALLS["rollout"], first_and_last)
+    with ThreadPoolExecutor(1) as thread:
+        check = thread.submit(check_every_line, subject, CALLS["rollout"], first_and_last)
+        with pytest.raises((AssertionError, ModelError)):  # the model is changed, or its hooks break the next call
+            check.result()

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,14 @@ def choose(root, setting: str, value: str) -> None:
 def trait(page, name: str):
     """The value of a trait of the view in a bare page."""
     return page.evaluate("(name) => window.view.model.get(name)", name)
+
+
+def expect_traits(page, /, **values: Any) -> None:
+    """Wait until traits of the view in a bare page have these values: a press may set them a moment later."""
+    deadline = time.monotonic() + 15
+    while (current := {name: trait(page, name) for name in values}) != values and time.monotonic() < deadline:
+        page.wait_for_timeout(20)
+    assert current == values
 
 
 def drawn_texts(monkeypatch) -> list[Any]:

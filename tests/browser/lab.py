@@ -7,6 +7,7 @@ import socket
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import nbformat
 
@@ -89,15 +90,27 @@ class Lab:
         self.log = (self.base / "lab.log").open("wb")
         environment = os.environ | folders | settings
         self.server = servers.start("jupyterlab", *arguments, env=environment, stdout=self.log, stderr=self.log)
-        status = urllib.request.Request(f"{self.url}/api/status", headers={"Authorization": f"token {self.token}"})
         deadline = time.monotonic() + 60
         while True:
             assert self.server.poll() is None and time.monotonic() < deadline, (self.base / "lab.log").read_text()
             try:
-                with urllib.request.urlopen(status, timeout=2):
-                    return
+                self.ask("status", timeout=2)
+                return
             except OSError:
                 time.sleep(0.05)
+
+    def ask(self, address: str, method: str = "GET", content: Any = None, timeout: float = 60) -> Any:
+        """The server's answer to a request."""
+        headers = {"Authorization": f"token {self.token}", "Content-Type": "application/json"}
+        data = None if content is None else json.dumps(content).encode()
+        request = urllib.request.Request(f"{self.url}/api/{address}", data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            return json.loads(answer.read() or "null")
+
+    def stop_kernels(self) -> None:
+        """Stop the kernels of all notebooks."""
+        for session in self.ask("sessions"):
+            self.ask(f"sessions/{session['id']}", "DELETE")
 
     def stop(self, patience: float = servers.PATIENCE) -> None:
         """Stop the server and its kernels."""

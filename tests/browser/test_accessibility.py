@@ -214,16 +214,16 @@ def test_a_method_is_found_and_chosen_by_keys(show, sheet):
     sheet.keyboard.type("mask")
     expect(root.locator(".nbsal-method:visible").first).to_contain_text("Mask-LRP")
     sheet.keyboard.press("ArrowDown")
-    assert trait(sheet, "method") == bench.SIGNED, "moving chooses nothing"
+    bench.expect_traits(sheet, method=bench.SIGNED)  # moving chooses nothing
     sheet.keyboard.press("Enter")
-    assert trait(sheet, "method") == "mask-lrp"
+    bench.expect_traits(sheet, method="mask-lrp")
     expect(picker).to_be_focused()
     picker.press("Space")
     expect(root.get_by_label("Find a method")).to_be_focused()
     sheet.keyboard.press("Tab")
     sheet.keyboard.press("Enter")
     expect(root.locator(".nbsal-more").first).to_have_attribute("open", "")
-    assert trait(sheet, "method") == "mask-lrp", "Enter unfolds"
+    bench.expect_traits(sheet, method="mask-lrp")  # Enter unfolds
     sheet.keyboard.press("Escape")
     expect(picker).to_be_focused()
     expect(root.get_by_label("Find a method")).to_be_hidden()

@@ -9,7 +9,7 @@ import nbsal
 from nbsal.widgets import Browse
 from nbsal.widgets.text_table import PAGE, Filters, make_page
 from tests.browser import bench
-from tests.browser.bench import MANY, tokens, trait
+from tests.browser.bench import MANY, tokens
 
 ROWS = nbsal.samples.texts("reviews")
 TEXTS, LABELS = [row["text"] for row in ROWS], [row["label"] for row in ROWS]
@@ -76,17 +76,17 @@ def test_filters_and_headings_set_the_traits(show, sheet):
         ("No.", ("number", True)),
     ]:
         root.get_by_role("columnheader").get_by_role("button", name=heading).click()
-        assert (trait(sheet, "sort"), trait(sheet, "descending")) == expected
+        bench.expect_traits(sheet, sort=expected[0], descending=expected[1])
     root.get_by_role("button", name=re.compile("^Errors")).click()
     root.get_by_role("group", name="Predicted class").get_by_role("button", name="negative").click()
-    assert (trait(sheet, "label"), trait(sheet, "wrong")) == ("negative", True)
+    bench.expect_traits(sheet, label="negative", wrong=True)
     search = root.get_by_label("Contains the word")
     search.fill("dull")
     sheet.wait_for_function("() => window.view.model.get('token') === 'dull'")
     search.press("Escape")
-    assert trait(sheet, "token") == ""
+    bench.expect_traits(sheet, token="")
     root.get_by_role("button", name="Any class").click()
-    assert trait(sheet, "label") is None
+    bench.expect_traits(sheet, label=None)
 
 
 def test_a_sorted_heading_is_named_as_such(show, sheet, corpus, reset):
@@ -110,7 +110,7 @@ def test_counts_follow_the_filters(show, sheet, corpus, reset):
     answer(sheet, corpus, token="nowhere")
     expect(rows(root)).to_have_count(0)
     root.get_by_role("button", name="Clear the filters").click()
-    assert [trait(sheet, name) for name in ("label", "wrong", "token")] == [None, False, ""]
+    bench.expect_traits(sheet, label=None, wrong=False, token="")
 
 
 def test_rows_are_walked_and_opened_by_keys(show, sheet, corpus, reset):
@@ -118,29 +118,29 @@ def test_rows_are_walked_and_opened_by_keys(show, sheet, corpus, reset):
     opener = root.get_by_role("button", name="Open text 0", exact=True)
     opener.press("ArrowDown")
     expect(root.get_by_role("button", name="Open text 1", exact=True)).to_be_focused()
-    assert trait(sheet, "opened") is None, "no text is open yet"
+    bench.expect_traits(sheet, opened=None)  # no text is open yet
     sheet.keyboard.press("Enter")
-    assert trait(sheet, "opened") == 1
+    bench.expect_traits(sheet, opened=1)
     answer(sheet, corpus, opened=1)
     sheet.keyboard.press("ArrowDown")
-    assert trait(sheet, "opened") == 2, "the open text follows"
+    bench.expect_traits(sheet, opened=2)  # the open text follows
     expect(root.locator("tr[aria-current=true]")).to_have_attribute("data-number", "2")
     expect(root.locator(".nbsal-outdated")).to_have_count(1)
     answer(sheet, corpus, opened=2)
     expect(root.locator(".nbsal-outdated")).to_have_count(0)
     expect(root.get_by_role("button", name="Open text 2", exact=True)).to_be_focused()
     sheet.keyboard.press("End")
-    assert trait(sheet, "opened") == PAGE - 1
+    bench.expect_traits(sheet, opened=PAGE - 1)
     sheet.keyboard.press("ArrowDown")
-    assert trait(sheet, "page") == 1
+    bench.expect_traits(sheet, page=1)
     answer(sheet, corpus, page=1)
     expect(root.get_by_role("button", name=f"Open text {PAGE}", exact=True)).to_be_focused()
-    assert trait(sheet, "opened") == PAGE
+    bench.expect_traits(sheet, opened=PAGE)
     sheet.keyboard.press("ArrowUp")
     answer(sheet, corpus, page=0)
     expect(root.get_by_role("button", name=f"Open text {PAGE - 1}", exact=True)).to_be_focused()
     sheet.keyboard.press("Escape")
-    assert trait(sheet, "opened") is None
+    bench.expect_traits(sheet, opened=None)
     expect(root.locator(".nbsal-opened")).to_have_count(0)
 
 
@@ -155,7 +155,7 @@ def test_pages_are_turned(show, sheet, corpus, reset):
     root = show(corpus, live=True)
     expect(root.get_by_role("button", name="Previous page")).to_be_disabled()
     root.get_by_role("button", name="Next page").click()
-    assert trait(sheet, "page") == 1
+    bench.expect_traits(sheet, page=1)
     answer(sheet, corpus, page=1)
     expect(root.locator("output", has_text="13–24 of 160")).to_be_visible()
     answer(sheet, corpus, page=13)
@@ -165,10 +165,10 @@ def test_pages_are_turned(show, sheet, corpus, reset):
 def test_a_click_opens_a_row_and_another_closes_it(show, sheet, views):
     root = show("browse", live=True)
     rows(root).nth(3).locator("td").nth(1).click()
-    assert trait(sheet, "opened") == 3
+    bench.expect_traits(sheet, opened=3)
     expect(rows(root).nth(3)).to_have_attribute("aria-current", "true")
     rows(root).nth(3).locator("td").nth(1).click()
-    assert trait(sheet, "opened") is None
+    bench.expect_traits(sheet, opened=None)
 
 
 @pytest.mark.parametrize("width", [400, 760, 1400])
@@ -243,15 +243,15 @@ def test_sorted_rows_stay_until_the_reader_asks_for_the_new_order(show, sheet, c
 def test_display_settings_recolour_the_rows(show, sheet):
     root = show("browse", live=True)
     against = root.locator("tbody .nbsal-piece.nbsal-against")
-    assert against.count() > 0
+    expect(against.first).to_be_attached()
     bench.choose(root, "Show", "For only")
-    assert against.count() == 0
+    expect(against).to_have_count(0)
     bench.choose(root, "Unit", "Tokens")
-    assert trait(sheet, "level") == "token"
+    bench.expect_traits(sheet, level="token")
 
 
 def test_many_classes_are_listed(show, sheet):
     named = [bench.saliency_of([f"class number {number}"]) for number in range(8)]
     root = show(Browse(named).wait(), live=True)
     root.get_by_label("Predicted class").select_option("class number 3")
-    assert trait(sheet, "label") == "class number 3"
+    bench.expect_traits(sheet, label="class number 3")

@@ -12,7 +12,7 @@ from nbsal.model.tokenize import token_name
 from nbsal.render.headline import STOP_WORDS, plain
 from nbsal.widgets import Browse, Clouds, Compare, Highlight, Layers, Workbench
 from tests.browser import bench
-from tests.browser.bench import REAL, every_view, tokens, trait
+from tests.browser.bench import REAL, every_view, tokens
 from tests.browser.conftest import open_page
 
 OF_ONE_TEXT = ["highlight", "layers", "games", "heads", "workbench"]
@@ -219,7 +219,7 @@ def test_a_method_that_cannot_run_says_why_and_cannot_be_chosen(show, sheet, loa
     expect(row.locator("small")).to_contain_text("needs")
     sheet.keyboard.press("Enter")
     row.click(force=True)
-    assert trait(sheet, "method") == "gradcam"
+    bench.expect_traits(sheet, method="gradcam")
 
 
 def test_words_have_full_colour_where_most_of_the_score_is_on_special_tokens(show, reviews):

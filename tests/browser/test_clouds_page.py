@@ -9,7 +9,6 @@ from playwright.sync_api import expect
 import nbsal
 from nbsal.widgets import Clouds
 from tests.browser import bench
-from tests.browser.bench import trait
 
 TEXTS = [row["text"] for row in nbsal.samples.texts("reviews")]
 BOXES = """words => words.map(word => {
@@ -117,11 +116,11 @@ def test_a_click_chooses_a_word_and_another_releases_it(show, sheet, corpus):
     )
     assert root.bounding_box()["height"] == height
     option.click()
-    assert trait(sheet, "picked") == ["positive", words[1]["word"]]
+    bench.expect_traits(sheet, picked=["positive", words[1]["word"]])
     expect(option).to_have_attribute("aria-selected", "true")
     expect(root.locator(".nbsal-outdated")).to_have_count(1)
     option.click()
-    assert trait(sheet, "picked") is None
+    bench.expect_traits(sheet, picked=None)
 
 
 def test_words_are_chosen_by_keys(show, sheet, corpus):
@@ -129,12 +128,12 @@ def test_words_are_chosen_by_keys(show, sheet, corpus):
     positive, words = cloud(root, "positive"), corpus._clouds[1]["words"]
     positive.press("Home")
     positive.press("Enter")
-    assert trait(sheet, "picked") == ["positive", words[0]["word"]]
+    bench.expect_traits(sheet, picked=["positive", words[0]["word"]])
     positive.press("ArrowRight")
     positive.press("ArrowDown")
     expect(root.locator(".nbsal-readout b")).to_have_text(words[2]["word"])
     positive.press("Space")
-    assert trait(sheet, "picked") == ["positive", words[2]["word"]]
+    bench.expect_traits(sheet, picked=["positive", words[2]["word"]])
 
 
 def test_a_list_holds_the_words_that_find_no_room(show, sheet, corpus):
@@ -145,12 +144,12 @@ def test_a_list_holds_the_words_that_find_no_room(show, sheet, corpus):
     listed = sum(len(entry["words"]) for entry in corpus._clouds)
     expect(root.get_by_text(f"{listed - drawn} words more in the list")).to_be_visible()
     root.get_by_role("button", name="List").click()
-    assert trait(sheet, "form") == "list"
+    bench.expect_traits(sheet, form="list")
     expect(root.get_by_role("option")).to_have_count(listed)
     names = cloud(root, "negative").get_by_role("option").locator("b")
     expect(names).to_have_text([word["word"] for word in corpus._clouds[0]["words"]])
     names.nth(3).click()
-    assert trait(sheet, "picked") == ["negative", corpus._clouds[0]["words"][3]["word"]]
+    bench.expect_traits(sheet, picked=["negative", corpus._clouds[0]["words"][3]["word"]])
     root.get_by_role("button", name="Cloud").click()
     expect(root.get_by_role("option")).to_have_count(drawn)
     shared = {word["word"] for entry in corpus._clouds for word in entry["words"] if "also" in word}
@@ -167,13 +166,13 @@ def test_the_number_of_words_and_the_unit_are_set(show, sheet, corpus):
     steps = root.get_by_role("group", name="Words per cloud")
     expect(steps).to_contain_text("30 words")
     steps.get_by_role("button", name="More words").click()
-    assert trait(sheet, "k") == 35
+    bench.expect_traits(sheet, k=35)
     for _ in range(6):
         steps.get_by_role("button", name="Fewer words").click()
-    assert trait(sheet, "k") == 5
+    bench.expect_traits(sheet, k=5)
     expect(steps.get_by_role("button", name="Fewer words")).to_be_disabled()
     bench.choose(root, "Unit", "Tokens")
-    assert trait(sheet, "unit") == "token"
+    bench.expect_traits(sheet, unit="token")
 
 
 def test_words_stay_while_texts_are_explained(show, sheet, corpus):

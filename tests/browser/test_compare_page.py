@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from nbsal.widgets import Compare
 from tests.browser import bench
-from tests.browser.bench import tokens, trait
+from tests.browser.bench import tokens
 
 A, B = "The text as A explains it", "The text as B explains it"
 
@@ -97,7 +97,7 @@ def test_the_list_that_the_pointer_left_does_not_end_the_hover_in_the_text(show,
 def test_one_click_explains_a_class_by_both_and_swap_asks_python(show, sheet):
     root = show("compare", live=True)
     root.get_by_role("group", name="Explain").get_by_role("button", name="negative").click()
-    assert (trait(sheet, "target"), trait(sheet, "other_target")) == ("negative", "negative")
+    bench.expect_traits(sheet, target="negative", other_target="negative")
     sheet.evaluate("() => { window.view.model.send = (content) => (window.sent ??= []).push(content.ask); }")
     root.get_by_role("button", name="Swap A and B").click()
     assert sheet.evaluate("() => window.sent.includes('swap')")

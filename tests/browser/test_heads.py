@@ -10,7 +10,7 @@ from nbsal.heads import Parse
 from nbsal.render.headline import plain
 from nbsal.widgets import Heads
 from tests.browser import bench
-from tests.browser.bench import REAL, tokens, trait
+from tests.browser.bench import REAL, tokens
 from tests.browser.conftest import open_page
 
 OFF = [[0, 2], [2, 1], [3, 9], [5, 4], [5, 5], [5, 11]]
@@ -70,17 +70,17 @@ def test_the_headline_and_bars_compare_before_and_after(show, off):
 def test_a_press_looks_and_a_shift_press_switches(show, sheet, off):
     root = show(off, live=True)
     cell(root, 3, 8).click()
-    assert trait(sheet, "head") == [3, 8] and trait(sheet, "toggled") == OFF
+    bench.expect_traits(sheet, head=[3, 8], toggled=OFF)
     expect(cell(root, 3, 8)).to_have_attribute("aria-selected", "true")
     cell(root, 3, 8).click(modifiers=["Shift"])
-    assert trait(sheet, "toggled") == [*OFF, [3, 8]] and trait(sheet, "head") == [3, 8]
+    bench.expect_traits(sheet, toggled=[*OFF, [3, 8]], head=[3, 8])
     expect(cell(root, 3, 8)).to_have_attribute("aria-label", "Block 3, head 8: object, obj, off")
     expect(root.get_by_text("All but 7")).to_be_visible()
     root.get_by_role("button", name="Switch this head on").click()
-    assert trait(sheet, "toggled") == OFF
+    bench.expect_traits(sheet, toggled=OFF)
     root.get_by_role("button", name="Switch this head off").click()
     root.get_by_role("button", name="Switch all back").click()
-    assert trait(sheet, "toggled") == []
+    bench.expect_traits(sheet, toggled=[])
     expect(root.get_by_role("button", name="Switch all back")).to_be_disabled()
 
 
@@ -92,9 +92,9 @@ def test_undo_brings_back_the_last_switch(show, sheet, off):
     cell(root, 4, 4).click(modifiers=["Shift"])
     expect(undo).to_be_visible()
     undo.click()
-    assert trait(sheet, "toggled") == [*OFF, [3, 8]]
+    bench.expect_traits(sheet, toggled=[*OFF, [3, 8]])
     root.get_by_role("grid", name="Heads by block").press("Control+z")
-    assert trait(sheet, "toggled") == OFF
+    bench.expect_traits(sheet, toggled=OFF)
     expect(undo).to_be_hidden()
 
 
@@ -105,13 +105,13 @@ def test_heads_are_reached_and_switched_by_keys(show, sheet, off):
     for key in ["Home", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight"]:
         grid.press(key)
     expect(root.locator(".nbsal-heads-panel .nbsal-readout")).to_contain_text("block 2, head 2 · on")
-    assert trait(sheet, "head") == [2, 0], "moving does not look"
+    bench.expect_traits(sheet, head=[2, 0])  # moving does not look
     grid.press("Delete")
-    assert trait(sheet, "toggled") == [*OFF, [2, 2]]
+    bench.expect_traits(sheet, toggled=[*OFF, [2, 2]])
     grid.press("Shift+Enter")
-    assert trait(sheet, "toggled") == OFF
+    bench.expect_traits(sheet, toggled=OFF)
     grid.press("Enter")
-    assert trait(sheet, "head") == [2, 2]
+    bench.expect_traits(sheet, head=[2, 2])
 
 
 def test_pointing_at_heads_describes_them_and_moves_nothing(show, sheet, off):
@@ -124,7 +124,7 @@ def test_pointing_at_heads_describes_them_and_moves_nothing(show, sheet, off):
             f"block {block}, head {head} · {state} · {about}"
         )
         assert height(root) == before
-    assert trait(sheet, "head") == [2, 0]
+    bench.expect_traits(sheet, head=[2, 0])
 
 
 def test_heads_are_chosen_together(show, sheet, off):
@@ -135,7 +135,7 @@ def test_heads_are_chosen_together(show, sheet, off):
     kinds = root.get_by_role("group", name="Heads on").get_by_role("button")
     expect(kinds).to_have_text(["All", "Syntax and position", "Syntax", "Position", "None"])
     kinds.get_by_text("None").click()
-    assert (trait(sheet, "kind"), trait(sheet, "toggled")) == ("none", [])
+    bench.expect_traits(sheet, kind="none", toggled=[])
     expect(menu).to_have_text("Heads onNone")
     assert root.locator("[data-trait=synt]").count() and root.locator("[data-trait=synt]").is_hidden()
 
@@ -148,7 +148,7 @@ def test_thresholds_belong_to_a_study(show, sheet, reviews):
     slider = root.get_by_label("Counts as position from")
     expect(slider).to_have_attribute("title", "Share of cases in which the head looks there")
     slider.press("ArrowLeft")
-    assert trait(sheet, "pos") == 0.75
+    bench.expect_traits(sheet, pos=0.75)
     expect(root.get_by_text("Counts as position from 75\u202f%")).to_be_visible()
 
 
@@ -179,7 +179,7 @@ def test_the_map_names_words_on_both_axes_and_follows_the_selection(show, sheet,
     tokens(root).get_by_text("warm", exact=True).click()
     expect(heading).to_contain_text(f"warm looks most at {names[int(weights.argmax())]}")
     grid.get_by_role("rowheader", name="film").click()
-    assert trait(sheet, "selection") == list(view.result.row.words[names.index("film") - 1].tokens)
+    bench.expect_traits(sheet, selection=list(view.result.row.words[names.index("film") - 1].tokens))
     grid.get_by_role("gridcell").nth(3).hover()
     expect(root.locator(".nbsal-attention .nbsal-readout")).to_contain_text("of what [CLS] looks at")
 
@@ -215,5 +215,5 @@ def test_a_mask_without_a_text_is_a_grid_alone(show, sheet, reviews):
     root = show(Heads(reviews.mask).wait(), live=True)
     expect(root.locator(".nbsal-headline")).to_have_count(0)
     cell(root, 5, 11).click()
-    assert trait(sheet, "toggled") == [[5, 11]]
+    bench.expect_traits(sheet, toggled=[[5, 11]])
     expect(root.get_by_text("10 of 72 heads on")).to_be_visible()

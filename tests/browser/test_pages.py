@@ -14,7 +14,7 @@ from nbsal.widgets import Highlight, Layers
 from nbsal.widgets.layers import LayerWords
 from tests.bench import pages as speed
 from tests.browser import bench
-from tests.browser.bench import REAL, SIGNED, every_view, tokens, trait
+from tests.browser.bench import REAL, SIGNED, every_view, tokens
 from tests.browser.conftest import open_page
 
 
@@ -39,7 +39,7 @@ def test_words_sum_their_tokens(show, sheet, views):
     score = re.search(r"score (\S+) · 5 tokens", root.locator(".nbsal-readout").inner_text())[1].replace("\u2212", "-")
     assert abs(float(score) - frame["score"][place]) <= 0.005 * abs(frame["score"][place]) + 1e-4
     tokens(root).nth(place).click()
-    assert trait(sheet, "selection") == list(views["highlight"].result.row.words[place].tokens)
+    bench.expect_traits(sheet, selection=list(views["highlight"].result.row.words[place].tokens))
 
 
 HUES = {"for": (0.941, 0.6, 0.235), "against": (0.416, 0.639, 0.878)}  # on light paper
@@ -87,15 +87,15 @@ def test_clicks_select_a_token_a_span_or_one_token_more(show, sheet):
     root = show("highlight")
     bench.choose(root, "Unit", "Tokens")
     tokens(root).nth(1).click()
-    assert trait(sheet, "selection") == [2]
+    bench.expect_traits(sheet, selection=[2])
     tokens(root).nth(4).click(modifiers=["Shift"])
-    assert trait(sheet, "selection") == [2, 3, 4, 5]
+    bench.expect_traits(sheet, selection=[2, 3, 4, 5])
     tokens(root).nth(6).click(modifiers=["Control"])
-    assert trait(sheet, "selection") == [2, 3, 4, 5, 7]
+    bench.expect_traits(sheet, selection=[2, 3, 4, 5, 7])
     expect(tokens(root).and_(root.locator("[aria-selected=true]"))).to_have_count(5)
     tokens(root).nth(1).click()
     tokens(root).nth(1).click()
-    assert trait(sheet, "selection") == []
+    bench.expect_traits(sheet, selection=[])
 
 
 def test_dragging_over_the_text_selects_it(show, sheet):
@@ -105,7 +105,7 @@ def test_dragging_over_the_text_selects_it(show, sheet):
     sheet.mouse.down()
     sheet.mouse.move(end["x"] + end["width"] - 2, end["y"] + end["height"] / 2, steps=4)
     sheet.mouse.up()
-    assert trait(sheet, "selection") == [1, 2, 3]
+    bench.expect_traits(sheet, selection=[1, 2, 3])
 
 
 def test_the_token_under_the_pointer_is_shared_with_python(show, sheet):
@@ -133,12 +133,12 @@ def test_every_action_of_the_text_has_its_key(show, sheet, views):
     listbox.press("ArrowUp")
     listbox.press("Home")
     listbox.press("Enter")
-    assert trait(sheet, "selection") == [1]
+    bench.expect_traits(sheet, selection=[1])
     listbox.press("Shift+ArrowRight")
     listbox.press("Shift+ArrowRight")
-    assert trait(sheet, "selection") == [1, 2, 3]
+    bench.expect_traits(sheet, selection=[1, 2, 3])
     listbox.press("Escape")
-    assert trait(sheet, "selection") == []
+    bench.expect_traits(sheet, selection=[])
     listbox.press("n")
     for _ in range(22):
         if "rank 1 of 22" in readout.inner_text():
@@ -184,19 +184,19 @@ def test_layers_are_chosen_by_click_and_by_key(show, sheet):
     root = show("layers")
     grid = root.get_by_role("grid")
     root.get_by_role("rowheader", name="layer 5").click()
-    assert trait(sheet, "layer") == 5
+    bench.expect_traits(sheet, layer=5)
     expect(root.get_by_role("row", selected=True)).to_contain_text("layer 5")
     grid.focus()
     for key in ["Home", "ArrowUp", "ArrowUp", "ArrowRight"]:
         grid.press(key)
     expect(grid_readout(root)).to_have_text(re.compile(r"^warm · layer 3 · .*\d+.% of that layer’s strongest word$"))
-    assert trait(sheet, "layer") == 3
+    bench.expect_traits(sheet, layer=3)
     grid.press("Space")
-    assert trait(sheet, "selection") == [2]
+    bench.expect_traits(sheet, selection=[2])
     expect(root.get_by_role("columnheader", selected=True)).to_have_text("warm")
     expect(tokens(root).nth(1)).to_have_attribute("aria-selected", "true")
     grid.press("Escape")
-    assert trait(sheet, "selection") == []
+    bench.expect_traits(sheet, selection=[])
 
 
 def grid_readout(root):
@@ -215,7 +215,7 @@ def test_walking_the_layers_paints_the_text_without_python(show, sheet, views):
     grid.focus()
     for layer in (2, 1, 0):
         grid.press("ArrowUp")
-        assert trait(sheet, "layer") == layer
+        bench.expect_traits(sheet, layer=layer)
         expected = np.abs(words.scores[layer]) / (words.largest(layer) or 1)
         assert strengths(root) == pytest.approx([share if share >= 0.02 else 0 for share in expected], abs=2e-3)
     assert root.bounding_box()["height"] == height
@@ -310,12 +310,12 @@ def test_a_closed_view_leaves_no_listener(show, sheet, name):
     assert sheet.locator("section.nbsal").count() == 0
 
 
-@pytest.mark.parametrize("count", [1_000, 10_000])
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.nightly)])
 def test_speed_is_printed(show, sheet, count):
     """`python -m tests.bench.pages` measures the same and lists the goals."""
-    turns = speed.paints(sheet, count, 7)
+    turns = speed.paints(sheet, count, 3)
     medians = ", ".join(f"{name} {statistics.median(times):.0f} ms" for name, times in turns.items())
-    print(f"\n{count} tokens, medians of 7: {medians}")
+    print(f"\n{count} tokens, medians of 3: {medians}")
 
 
 def test_a_selected_span_can_be_explained(show, sheet):
@@ -329,7 +329,7 @@ def test_a_selected_span_can_be_explained(show, sheet):
     tokens(root).nth(4).click()
     tokens(root).nth(5).click(modifiers=["Shift"])
     explain.click()
-    assert trait(sheet, "target") == trait(sheet, "selection") == [6, 7]
+    bench.expect_traits(sheet, target=[6, 7], selection=[6, 7])
 
 
 def test_an_outcome_is_chosen_as_target_by_a_click_and_released_by_another(show, sheet):
@@ -337,9 +337,9 @@ def test_an_outcome_is_chosen_as_target_by_a_click_and_released_by_another(show,
     outcome = root.get_by_role("group", name="Explain").get_by_role("button", name="negative")
     expect(outcome).to_have_attribute("title", "Why not negative? Explain it instead")
     outcome.click()
-    assert trait(sheet, "target") == "negative"
+    bench.expect_traits(sheet, target="negative")
     outcome.press("Enter")
-    assert trait(sheet, "target") is None
+    bench.expect_traits(sheet, target=None)
 
 
 def test_a_target_other_than_the_prediction_is_named(show, reviews):

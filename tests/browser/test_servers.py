@@ -1,12 +1,10 @@
 """Servers of the browser tests stop with the tests and leave no process behind."""
 
 import importlib.util
-import json
 import os
 import signal
 import subprocess
 import sys
-import urllib.request
 
 import psutil
 import pytest
@@ -34,9 +32,7 @@ def installed():
 
 def kernel_of(lab):
     """A kernel that this server started."""
-    headers = {"Authorization": f"token {lab.token}", "Content-Type": "application/json"}
-    request = urllib.request.Request(f"{lab.url}/api/kernels", json.dumps({"name": "python3"}).encode(), headers)
-    urllib.request.urlopen(request, timeout=60).close()
+    lab.ask("kernels", "POST", {"name": "python3"})
     (kernel,) = [child for child in lab.server.children() if "ipykernel_launcher" in child.cmdline()]
     return kernel
 

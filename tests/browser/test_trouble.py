@@ -120,7 +120,7 @@ def test_without_python_only_what_needs_it_is_disabled(show, sheet):
     expect(tokens.nth(3)).to_have_text("un")
     expect(root.locator("button.nbsal-class").nth(0)).to_be_disabled()  # also when drawn again
     tokens.nth(1).click()
-    assert bench.trait(sheet, "selection") == [2]
+    bench.expect_traits(sheet, selection=[2])
     expect(root.locator(".nbsal-readout")).to_contain_text("of the strongest")
 
 

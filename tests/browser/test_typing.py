@@ -62,7 +62,7 @@ def test_control_and_enter_sends_the_text_at_once(show, sheet):
     area = edit(root)
     sheet.keyboard.type("ab")
     area.press("Control+Enter")
-    assert trait(sheet, "text") == f"{REAL}ab"
+    bench.expect_traits(sheet, text=f"{REAL}ab")
 
 
 def test_nothing_is_sent_while_an_input_method_composes(show, sheet):
@@ -73,7 +73,7 @@ def test_nothing_is_sent_while_an_input_method_composes(show, sheet):
     sheet.wait_for_timeout(250)
     assert trait(sheet, "text") == REAL and bench.is_dim(sheet)
     area.dispatch_event("compositionend")
-    assert trait(sheet, "text") == f"{REAL}k"
+    bench.expect_traits(sheet, text=f"{REAL}k")
 
 
 @each_kind
@@ -141,7 +141,7 @@ def test_a_text_set_by_python_or_a_link_reaches_the_editor_that_has_the_focus(sh
     expect(area).to_be_focused()
     expect(root.locator(".nbsal-text").first).to_have_text("A dull bore.")
     sheet.wait_for_timeout(200)
-    assert trait(sheet, "text") == "A dull bore.", "what was typed before does not come back"
+    bench.expect_traits(sheet, text="A dull bore.")  # what was typed before does not come back
     bench.answer(sheet, of_text(views, name, "A dull bore."))
     assert not bench.is_dim(sheet)
     expect(area).to_be_focused()

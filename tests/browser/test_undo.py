@@ -5,6 +5,7 @@ from playwright.sync_api import expect
 
 import nbsal
 from nbsal.widgets import Compare, Games, Highlight, Layers
+from tests.browser import bench
 from tests.browser.bench import REAL, show_arguments, trait
 
 KINDS = {"highlight": Highlight, "layers": Layers, "games": Games, "compare": Compare}
@@ -56,12 +57,12 @@ def test_undo_takes_back_one_change_after_the_other(show, sheet, explained, name
 def test_undo_in_compare_takes_back_both_targets_and_the_method_of_b(show, sheet, explained):
     root = show(explained["compare"], live=True)
     root.get_by_role("group", name="Explain").get_by_role("button", name="negative").click()
-    assert (trait(sheet, "target"), trait(sheet, "other_target")) == ("negative", "negative")
+    bench.expect_traits(sheet, target="negative", other_target="negative")
     sheet.evaluate("() => window.view.model.set('other_method', 'attcat')")
     root.get_by_role("button", name="Undo").click()
-    assert trait(sheet, "other_method") == "decoded-gradcam"
+    bench.expect_traits(sheet, other_method="decoded-gradcam")
     root.get_by_role("button", name="Undo").click()
-    assert (trait(sheet, "target"), trait(sheet, "other_target")) == (None, None)
+    bench.expect_traits(sheet, target=None, other_target=None)
 
 
 # Shows a view whose Python answers every request.
@@ -91,4 +92,4 @@ def test_undo_forgets_what_was_before_a_swap(show, sheet, explained):
     expect(root.get_by_role("button", name="Undo")).to_be_hidden()
     layer = trait(sheet, "layer")
     root.locator(".nbsal-text").first.press("Control+z")
-    assert trait(sheet, "layer") == layer
+    bench.expect_traits(sheet, layer=layer)

@@ -41,7 +41,7 @@ def test_dragging_along_the_curve_hides_words_and_the_decision_follows(show, she
     expect(headline(root)).to_have_text(plain(view.sentence()))
     expect(root.get_by_text(f"{at} of {len(games.order)}", exact=True)).to_be_visible()
     sheet.mouse.move(box["x"] + 60, box["y"] + 50)
-    assert trait(sheet, "at") == at, "the button is up"
+    bench.expect_traits(sheet, at=at)  # the button is up
 
 
 def test_the_steps_of_a_curve_are_reached_by_keys_and_read_out(show, sheet, views):
@@ -49,7 +49,7 @@ def test_the_steps_of_a_curve_are_reached_by_keys_and_read_out(show, sheet, view
     curve = root.get_by_role("slider", name="positive")
     for key, expected in [("Home", 0), ("ArrowRight", 1), ("ArrowUp", 2), ("ArrowLeft", 1), ("ArrowDown", 0)]:
         curve.press(key)
-        assert trait(sheet, "at") == views["games"]._game["points"][expected]
+        bench.expect_traits(sheet, at=views["games"]._game["points"][expected])
     curve.press("End")
     size = len(views["games"].token_games.order)
     expect(curve).to_have_attribute("aria-valuetext", re.compile(f"^{size} words: positive"))
@@ -99,8 +99,9 @@ def test_play_hides_word_after_word_and_space_pauses(chromium, views):
     page.wait_for_function("() => window.view.model.get('at') === 2")
     page.keyboard.press("Space")
     expect(root.get_by_role("button", name="Play")).to_be_visible()
+    paused = trait(page, "at")
     page.wait_for_timeout(1000)
-    assert trait(page, "at") == 2
+    assert trait(page, "at") == paused >= 2
     root.get_by_role("slider", name="positive").press("Space")
     page.wait_for_function("() => window.view.model.get('at') === 4")
     expect(root.get_by_role("button", name="Play")).to_be_visible()
@@ -116,9 +117,9 @@ def test_without_motion_a_press_is_a_step(show, sheet):
     bench.change(sheet, at=0)
     for step in (1, 2):
         root.get_by_role("button", name="Next step").click()
-        assert trait(sheet, "at") == step
+        bench.expect_traits(sheet, at=step)
     sheet.wait_for_timeout(800)
-    assert trait(sheet, "at") == 2
+    bench.expect_traits(sheet, at=2)
 
 
 @pytest.mark.parametrize("width", [400, 760, 1400])

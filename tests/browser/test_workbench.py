@@ -72,7 +72,7 @@ def test_all_parts_share_selection_and_hover(show, sheet, full):
     root = show(full, live=True)
     word = full.result.row.words[1]
     tokens(root).nth(1).click()
-    assert trait(sheet, "selection") == list(word.tokens)
+    bench.expect_traits(sheet, selection=list(word.tokens))
     for role in ("columnheader", "option"):
         expect(root.get_by_role(role, name=word.text, exact=True, selected=True).first).to_be_visible()
     panel(root, "layers").get_by_role("columnheader", name="funny", exact=True).click()
@@ -87,7 +87,7 @@ def test_a_layer_is_painted_without_python(show, sheet, full):
     strengths = "marks => marks.map(mark => mark.style.getPropertyValue('--s'))"
     before = root.locator(".nbsal-text .nbsal-mark").evaluate_all(strengths)
     panel(root, "layers").get_by_role("rowheader", name="layer 2").click()
-    assert trait(sheet, "layer") == 2
+    bench.expect_traits(sheet, layer=2)
     assert root.locator(".nbsal-text .nbsal-mark").evaluate_all(strengths) != before
     bench.change(sheet, status="computing")
     assert opacity(root.locator(".nbsal-headline")) == 1, "it is painted from what is there"
@@ -125,9 +125,9 @@ def test_heads_act_on_mask_lrp_only(show, sheet, full):
     expect(panel(root, "heads").get_by_text("Heads act on Mask-LRP only.")).to_be_visible()
     cell = panel(root, "heads").locator(".nbsal-switch").nth(20)
     cell.click(modifiers=["Shift"])
-    assert trait(sheet, "toggled") == []
+    bench.expect_traits(sheet, toggled=[])
     panel(root, "heads").get_by_role("button", name="Use Mask-LRP").click()
-    assert trait(sheet, "method") == "mask-lrp"
+    bench.expect_traits(sheet, method="mask-lrp")
     expect(panel(root, "heads").get_by_text("Heads act on Mask-LRP only.")).to_be_hidden()
     cell.click(modifiers=["Shift"])
     assert len(trait(sheet, "toggled")) == 1
@@ -137,7 +137,7 @@ def test_a_method_without_layers_offers_another(show, sheet, explain):
     root = show(Workbench(explain, text=REAL, method="attcat").wait(), live=True)
     expect(panel(root, "layers")).to_contain_text("AttCAT reads the whole model at once, so it has no layers.")
     panel(root, "layers").get_by_role("button", name="Use Decoded Grad-CAM").click()
-    assert trait(sheet, "method") == "decoded-gradcam"
+    bench.expect_traits(sheet, method="decoded-gradcam")
 
 
 def test_undo_takes_back_one_change_after_the_other(show, sheet, full):
@@ -147,12 +147,12 @@ def test_undo_takes_back_one_change_after_the_other(show, sheet, full):
     root.locator(".nbsal-classes").get_by_role("button", name="negative").click()
     panel(root, "heads").get_by_role("button", name="Use Mask-LRP").click()
     root.get_by_role("button", name="Undo").click()
-    assert (trait(sheet, "method"), trait(sheet, "target")) == (before["method"], "negative")
+    bench.expect_traits(sheet, method=before["method"], target="negative")
     tokens(root).first.click()
     sheet.keyboard.press("Control+z")
-    assert trait(sheet, "target") == before["target"]
+    bench.expect_traits(sheet, target=before["target"])
     sheet.keyboard.press("Control+z")
-    assert trait(sheet, "layer") == before["layer"]
+    bench.expect_traits(sheet, layer=before["layer"])
     expect(root.get_by_role("button", name="Undo")).to_be_hidden()
 
 
@@ -167,7 +167,7 @@ def test_typing_is_one_step_and_the_editor_has_its_own_undo(show, sheet, full):
     assert trait(sheet, "text") != REAL or area.input_value() != REAL, "the key is the editor's"
     root.get_by_role("button", name="Done").click()
     root.get_by_role("button", name="Undo").click()
-    assert trait(sheet, "text") == REAL
+    bench.expect_traits(sheet, text=REAL)
 
 
 def test_hidden_words_are_struck_in_the_text(show, sheet, full):

@@ -7,13 +7,13 @@ kill, and whether the files are finally the same, byte for byte, as those of an 
 
 import argparse
 import json
-import multiprocessing
 import random
 import tempfile
 import time
 from pathlib import Path
 
 from tests import zoo
+from tests.corpus.processes import forkserver
 
 ROWS, SHARD = 160, 4
 
@@ -48,13 +48,10 @@ def run(checkpoint: Path, out: Path, ready) -> None:
 
 
 class Runs:
-    """Processes that share their imports, so that starting one is cheap."""
+    """Runs of one model, each in a process of its own."""
 
     def __init__(self, checkpoint: Path) -> None:
-        self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(
-            ["transformers.models.bert.modeling_bert", "nbsal.corpus", "pandas", "dask.system", "tests.zoo"]
-        )
+        self.context = forkserver()
         self.checkpoint = checkpoint
 
     def start(self, out: Path):

@@ -1,20 +1,22 @@
 """Processes that try to take the lock of a folder at the same moment."""
 
-import multiprocessing
-import os
 import socket
 import warnings
 
+import fsspec
+
 from nbsal.corpus.storage import LOCK, Storage
 from nbsal.errors import InputError
+from tests.corpus.processes import forkserver
 
 PROCESSES = 2
 DEAD = f'{{"host": "{socket.gethostname()}", "pid": 1, "began": 0}}'.encode()
 
 
-def attempt(base, rounds, start, end, outcomes):
+def attempt(base, rounds, options, start, end, outcomes):
     """Try to take the lock of each folder, and hold it until all processes have tried."""
     warnings.filterwarnings("ignore")
+    fsspec.config.conf["s3"] = options
     for number in range(rounds):
         storage = Storage(f"{base}/{number}")
         start.wait(60)
@@ -30,23 +32,20 @@ def attempt(base, rounds, start, end, outcomes):
             end.wait(60)
 
 
-def race(base, rounds, environment=(), dead=False):
-    """The outcomes of each round, one for each process; `dead` leaves the lock of a dead process in each folder."""
+def race(base, rounds, options, dead=False):
+    """The outcomes of each round, one for each process; `dead` leaves the lock of a dead process in each folder.
+
+    `options` are those of clients of S3.
+    """
     if dead:
         for number in range(rounds):
             Storage(f"{base}/{number}").write(LOCK, DEAD)
-    context = multiprocessing.get_context("spawn")
+    context = forkserver()
     start, end, outcomes = context.Barrier(PROCESSES), context.Barrier(PROCESSES), context.Queue()
-    before = dict(os.environ)
-    os.environ.update(environment)
-    try:
-        arguments = (base, rounds, start, end, outcomes)
-        processes = [context.Process(target=attempt, args=arguments) for _ in range(PROCESSES)]
-        for process in processes:
-            process.start()
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    arguments = (base, rounds, options, start, end, outcomes)
+    processes = [context.Process(target=attempt, args=arguments) for _ in range(PROCESSES)]
+    for process in processes:
+        process.start()
     results = [outcomes.get(timeout=120) for _ in range(PROCESSES * rounds)]
     for process in processes:
         process.join(60)

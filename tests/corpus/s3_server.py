@@ -1,6 +1,5 @@
 """A local S3 server whose answers can be made to fail, for tests of runs that write to an object store."""
 
-import json
 import socket
 import struct
 import threading
@@ -109,8 +108,3 @@ def serve() -> Iterator[tuple[Store, dict[str, Any]]]:
     finally:
         server.shutdown()
         thread.join()
-
-
-def environment(options: dict[str, Any]) -> dict[str, str]:
-    """The variables with which fsspec uses these options in another process."""
-    return {"FSSPEC_S3": json.dumps(options)}

@@ -15,10 +15,10 @@ from nbsal.corpus.storage import LOCK, Storage
 from nbsal.errors import InputError
 from tests.corpus import kills
 from tests.corpus.racing import DEAD, race
-from tests.corpus.s3_server import BUCKET, Fault, environment, serve
+from tests.corpus.s3_server import BUCKET, Fault, serve
 from tests.raising import refuses
 
-ROUNDS = 20
+ROUNDS = 10
 FOREVER = 10**9
 NIGHTLY = pytest.mark.nightly
 
@@ -74,7 +74,7 @@ def test_a_second_run_is_refused(explain, out):
 @pytest.mark.parametrize("kind", ["local", "s3"])
 def test_of_two_runs_that_start_together_one_takes_the_lock(server, store, tmp_path, kind, dead):
     base = str(tmp_path) if kind == "local" else f"s3://{BUCKET}/{uuid.uuid4().hex}"
-    outcomes = race(base, ROUNDS, environment(server[1]), dead)
+    outcomes = race(base, ROUNDS, server[1], dead)
     assert outcomes == [["locked", "refused"]] * ROUNDS
     assert not list(fsspec.core.url_to_fs(base)[0].find(base)), "a lock was left"
     if kind == "s3":

@@ -267,7 +267,7 @@ def objects(path):
 
 
 ARCHIVES = {
-    "bomb": lambda path: archive(path, {"head.npy": 3_000_000_000}, compression=zipfile.ZIP_DEFLATED),
+    "bomb": lambda path: archive(path, {"head.npy": 1_000_000_000}, compression=zipfile.ZIP_DEFLATED),
     "understated bomb": understated,
     "many small bombs": lambda path: archive(
         path, {f"a{i}.npy": bytes(10_000_000) for i in range(20)}, compression=zipfile.ZIP_DEFLATED

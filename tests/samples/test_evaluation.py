@@ -29,7 +29,7 @@ def tables(monkeypatch):
 @pytest.mark.parametrize("name", TABLES)
 def test_accuracy(name):
     table, split, text, least = TABLES[name]
-    rows = corpora.rows(table, split)[:400]
+    rows = corpora.rows(table, split)[:200]
     labels = [row["label"] for row in rows]
     assert evaluate.accuracy(nbsal.load(f"demo/{name}"), [text(row) for row in rows], labels) >= least
 

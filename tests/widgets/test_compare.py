@@ -54,6 +54,7 @@ def test_two_models_are_compared(reviews):
     view = Compare(*explainers, text=TEXT).wait()
     assert view._other["prediction"] in nbsal.load("demo/news").labels
     assert view._other_choices["labels"] != view._choices["labels"]
+    view.close()  # frees the models
 
 
 def test_the_scale_is_own_or_shared(view):

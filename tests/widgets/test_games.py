@@ -148,6 +148,7 @@ def test_the_steps_of_a_long_text_are_limited(explain):
 def test_pairs_and_spans_are_played(model, text):
     view = Games(nbsal.Explainer(nbsal.load(model), "gradcam"), text=text).wait()
     assert view._game["probable"] is (model == "demo/nli") and np.isfinite(view.token_games.curves("hiding")[0].area)
+    view.close()  # frees the model
 
 
 def test_results_of_many_texts_are_shown(explain):

@@ -160,6 +160,7 @@ def test_other_tasks_have_an_effect(name):
     text = ("Who ran?", "The old dog ran home.") if name == "demo/answers" else "The old dog ran home."
     view = Heads(subject, text=text, kind="none").wait()
     assert view.effect.without.prediction and "heads off" in plain(view.sentence())
+    view.close()  # frees the model
 
 
 def test_the_first_named_head_is_chosen(view, reviews):

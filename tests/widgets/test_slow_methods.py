@@ -53,15 +53,19 @@ def test_every_layer_has_a_preview(slow):
     assert methods(view) == [("gradxact", True), ("decoded-gradcam", False)]
 
 
-def test_only_the_last_of_several_texts_is_explained_by_the_slow_method(slow):
+def test_only_the_last_of_several_texts_is_explained_by_the_slow_method(slow, monkeypatch):
     view = slow(Highlight)
-    for end in range(3, 13):
-        view.text = "A dull bore."[:end]
-        time.sleep(0.05)
+    monkeypatch.setattr(slow_methods, "PAUSE", 30.0)
+    for typed in ("A dull", "A dull bo"):
+        view.text = typed
+        while not view.shown or view.shown[-1][2] != [typed]:
+            time.sleep(0.005)
+    monkeypatch.setattr(slow_methods, "PAUSE", 0.1)
+    view.text = "A dull bore."
     view.wait(60)
     explained = [parts for method, _, parts, _ in view.shown if method == "integrated"]
     previews = [parts for _, preview, parts, _ in view.shown if preview]
-    assert explained == [["A dull bore."]] and len(previews) > 1
+    assert explained == [["A dull bore."]] and previews == [["A dull"], ["A dull bo"], ["A dull bore."]]
 
 
 @pytest.mark.parametrize("change", [{"target": "negative"}, {"method": "occlusion"}], ids=str)

@@ -111,7 +111,7 @@ def test_a_callback_may_explain_while_the_view_works(reviews):
                 return super().compute(inputs, job)
             with self.subject.lock, self.meter(job, 20) as meter:
                 holding.set()
-                assert wanted.wait(10)
+                assert wanted.wait(30)
                 for _ in range(20):
                     meter.step()
                 return super().compute(inputs, job)
@@ -124,7 +124,7 @@ def test_a_callback_may_explain_while_the_view_works(reviews):
     view.on_select(lambda rows: calls.append(rows))
     view.observe(call_back, "selection")
     view.layer = 1
-    assert holding.wait(10)
+    assert holding.wait(30)
     from_page(view, selection=[1])
     assert len(calls) == 2
     assert view.wait(20).result.provenance["parameters"]["layer"] == 1
@@ -140,7 +140,7 @@ def test_cancel_is_acknowledged_at_once(reviews, capsys):
         start = time.perf_counter()
         cancel_from_page(view)
         times.append(1000 * (time.perf_counter() - start))
-        view.wait(10)
+        view.wait(30)
         assert view.status in ("cancelled", "ready")
     with capsys.disabled():
         print(f"\ncancel acknowledged after {max(times):.1f} ms at most")
