@@ -112,7 +112,7 @@ def test_the_token_under_the_pointer_is_shared_with_python(show, sheet):
     root = show("highlight")
     tokens(root).nth(2).hover()
     sheet.wait_for_function("() => window.view.model.get('hover') === 3")
-    expect(root.locator(".nbsal-readout")).to_have_text(re.compile("^and · .* of the strongest"))
+    expect(root.locator(".nbsal-readout")).to_have_text(re.compile("^and · .* · rank "))
     bench.change(sheet, hover=5)
     expect(tokens(root).nth(3)).to_have_class(re.compile("nbsal-hover"))
 
@@ -170,7 +170,7 @@ def test_search_goes_from_match_to_match(show):
 def test_a_long_text_has_a_minimap(show, sheet):
     root = show(Highlight(bench.saliency_of([f"word{i}" for i in range(3000)])).wait())
     sheet.mouse.move(0, 0)  # not over the text, which scrolls
-    place = root.get_by_role("slider", name="Where in the text the weight lies")
+    place = root.get_by_role("slider", name="Where in the text the large scores are")
     expect(place).to_be_visible()
     place.press("PageDown")
     expect(root.locator(".nbsal-readout b")).to_have_text("word300")

@@ -101,6 +101,25 @@ def test_another_view_is_answered_during_the_pause(slow, reviews, monkeypatch):
     assert view.wait(20).status == "cancelled" and view._preview
 
 
+@pytest.mark.parametrize("kind", [Highlight, Compare])
+@pytest.mark.parametrize("early", [False, True], ids=["late", "early"])
+def test_the_pause_is_skipped_for_a_text_that_is_wanted_at_once(slow, monkeypatch, kind, early):
+    monkeypatch.setattr(slow_methods, "PAUSE", 30.0)
+    view = slow(kind, **({"other_method": "gradcam"} if kind is Compare else {}))
+    view.text = "A dull"
+    requests = [lambda: setattr(view, "text", "A dull bore."), lambda: view.handle_skip_pause("A dull bore.")]
+    for request in reversed(requests) if early else requests:
+        request()
+        time.sleep(0.1)
+    assert view.wait(20).status == "ready"
+    result = view.result.first if kind is Compare else view.result
+    assert (result.text, result.method) == ("A dull bore.", "integrated")
+    view.text = "A dull film."
+    time.sleep(0.5)
+    assert view.status == "computing", "the next text waits again"
+    view.cancel()
+
+
 def test_heads_have_no_preview(slow):
     view = slow(Workbench, "mask-lrp")
     view.text = "A dull bore."
