@@ -107,7 +107,8 @@ def _decision_phrases(games: TokenGames, game: str, step: int) -> list[Phrase]:
     ]
     if step != whole:
         phrases.append(("text", f" — it was {reference}" if game == "hiding" else f" — with all words {reference}"))
-    return [*phrases, ("text", f".{_turning(games, decisions[: step + 1])}")]
+    turning = "" if bare else _turning(games, decisions[: step + 1])
+    return [*phrases, ("text", f".{turning}")]
 
 
 def _output_phrases(games: TokenGames, game: str, step: int) -> list[Phrase]:

@@ -131,7 +131,7 @@ class WordClouds:
         """How to read the clouds; nothing can be chosen in those that are `static`."""
         choose = " Select a word to read its texts." if self.text_count and not static else ""
         shared = " · underlined: shared by several classes" if self.shared else ""
-        return f"The larger a word, the higher its score over all texts.{choose}{shared}"
+        return f"Larger words score higher.{choose}{shared}"
 
     def picked_heading(self) -> tuple[str, str]:
         """How often the picked word speaks for its class, and which texts are listed."""

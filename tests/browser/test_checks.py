@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 import nbsal
 from nbsal.methods import catalogue
 from nbsal.model.tokenize import token_name
-from nbsal.render.colours import FAINT
-from nbsal.render.headline import plain
+from nbsal.render.colours import FAINT, STRONGEST
+from nbsal.render.headline import name_in_sentence, plain
 from nbsal.widgets import Browse, Clouds, Compare, Highlight, Layers, Workbench
 from tests.browser import bench
 from tests.browser.bench import REAL, every_view, tokens, trait
@@ -142,7 +142,8 @@ def expected_words(saliency):
             supported += score
             named += [text] if text not in named else []
     opposing = sorted((w for w in words if w[1] < 0), key=lambda w: w[1])
-    return [named, [text for text, score in opposing if -score >= 0.25 * max(sizes)][:2]]
+    notable = [text for text, score in opposing if -score >= 0.25 * max(sizes)][:2]
+    return [[name_in_sentence(word) for word in words] for words in (named, notable)]
 
 
 def test_the_answer_names_the_words_by_its_rule(show, reviews):
@@ -173,7 +174,7 @@ def test_words_against_are_underlined_in_the_legend_as_in_the_text(show, sheet, 
     ramp = root.locator(".nbsal-ramp").bounding_box()["width"]
     dashes = "() => getComputedStyle(document.querySelector('.nbsal-ramp'), '::after')"
     width = sheet.evaluate(f"{dashes[:6]}parseFloat({dashes[6:]}.width)")
-    assert abs(width / ramp - (0.5 - FAINT / 2)) < 0.01
+    assert width / ramp == pytest.approx((1 - FAINT / STRONGEST) / 2, abs=0.005)
     assert "underlined from 10\u202f%" in root.locator(".nbsal-legend").get_attribute("title")
     root.get_by_role("button", name="Display").or_(root.get_by_text("Display", exact=True)).first.click()
     root.get_by_role("button", name="For only", exact=True).click()

@@ -84,11 +84,12 @@ def test_a_click_shows_attention_and_a_shift_click_switches(show, sheet, off):
     expect(root.get_by_role("button", name="Switch all on")).to_be_disabled()
 
 
-def test_all_heads_are_switched_on_while_any_is_off(show, sheet, off):
-    root = show(off, live=True)
-    sheet.evaluate("() => { window.view.model.set('toggled', []); window.view.model.set('kind', 'both'); }")
+def test_all_heads_are_switched_on_while_any_is_off(show, sheet, views):
+    root = show("heads", live=True)
+    assert (trait(sheet, "kind"), trait(sheet, "toggled")) == ("both", [])
     root.get_by_role("button", name="Switch all on").click()
     assert (trait(sheet, "kind"), trait(sheet, "toggled")) == ("all", [])
+    bench.change(sheet, _heads=views["heads"]._heads | {"on": [[1] * 12] * 6})
     expect(root.get_by_role("button", name="Switch all on")).to_be_disabled()
 
 

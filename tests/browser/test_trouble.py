@@ -88,7 +88,8 @@ def test_an_error_stands_below_the_text_and_keeps_its_room_while_computing(show,
     bench.change(sheet, status="error", error="The layer is too deep.")
     alert = root.get_by_role("alert").filter(visible=True)
     places = [
-        part.bounding_box()["y"] for part in (root.locator(above).first, alert, root.locator(".nbsal-tools").last)
+        part.bounding_box()["y"]
+        for part in (root.locator(above).first, alert, root.locator(".nbsal-main > .nbsal-tools").last)
     ]
     assert places == sorted(places)
     high = root.bounding_box()["height"]

@@ -46,7 +46,7 @@ function decisionPhrases(steps: Steps, position: number): Phrase[] {
   ];
   if (position !== whole)
     phrases.push(["text", game === "hiding" ? ` \u2014 it was ${reference}` : ` \u2014 with all words ${reference}`]);
-  phrases.push(["text", `.${turning(steps, position)}`]);
+  phrases.push(["text", `.${bare ? "" : turning(steps, position)}`]);
   return phrases.filter(([, text]) => text);
 }
 

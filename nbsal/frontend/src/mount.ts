@@ -179,9 +179,9 @@ function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdate
     if (busy && work.hidden) timer ??= setTimeout(() => showWork(true), PROGRESS_DELAY);
     else showWork(busy);
     const message = sanitize(get("error"));
-    const waits = busy && !error.hidden; // it keeps its room until the next result
+    const waits = busy && !error.hidden && !message; // it keeps its room until the next result
     error.hidden = isBlank(get("text")) || !(message || waits);
-    error.classList.toggle("nbsal-outdated", !message);
+    error.classList.toggle("nbsal-outdated", waits);
     if (message) error.textContent = message;
   };
   const drawNotes = () => {

@@ -21,7 +21,7 @@ test("a step of hiding names the decision, what it was, and the word that turned
       "The whole text: positive, 99.8 %.",
       "After hiding 1 word: still positive, 90.0 % — it was 99.8 %.",
       "After hiding 2 words: negative, 80.0 % — it was positive, 99.8 %. The second word turned it.",
-      "With all 3 words hidden: positive again, 70.0 %, as for an empty text — it was 99.8 %. The third word turned it.",
+      "With all 3 words hidden: positive again, 70.0 %, as for an empty text — it was 99.8 %.",
     ],
   );
 });
