@@ -9,6 +9,7 @@ from nbsal.render.headline import plain
 from nbsal.widgets import Compare, Games, Highlight, Layers, Workbench
 from tests.browser import bench
 from tests.browser.bench import REAL, tokens, trait
+from tests.raising import refuses
 
 # Records when which text is sent.
 RECORD = """() => {
@@ -66,6 +67,15 @@ def test_control_and_enter_sends_the_text_at_once(show, sheet):
     assert trait(sheet, "text") == f"{REAL}ab"
     asked = [content for content in sheet.evaluate("() => window.asked") if "ask" in content]
     assert [(content["ask"], content["text"]) for content in asked] == [("skip_pause", f"{REAL}ab")]
+
+
+def test_a_view_that_begins_empty_is_edited_by_a_click(show, sheet, views):
+    blank = Highlight(views["highlight"].explainer, text="")
+    with refuses("text"):
+        blank.wait()
+    root = show(blank, live=True)
+    root.locator(".nbsal-text").click()
+    expect(root.get_by_label("Text", exact=True)).to_be_focused()
 
 
 def test_an_empty_text_says_what_to_do_and_a_click_opens_its_editor(show, sheet):

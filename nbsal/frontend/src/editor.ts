@@ -29,7 +29,7 @@ export function textEditor(
     "Edit text",
   );
   let areas: HTMLTextAreaElement[] = [];
-  let latest: Text = "";
+  let latest: Text | null = null; // sent or followed last
   let composing = false;
 
   const values = () => areas.map((area) => area.value);
@@ -57,7 +57,7 @@ export function textEditor(
     event.stopPropagation();
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       send();
-      skipPause(latest);
+      skipPause(get());
     }
     if (event.key === "Escape") open(false);
   };

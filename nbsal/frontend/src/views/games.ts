@@ -10,7 +10,7 @@ import { firstSide } from "../explainer-controls";
 import { type Explanation, explanationReader } from "../explanation";
 import { formatPercent, plural } from "../format";
 import { type Steps, stepPhrases, stepTag, VERBS } from "../game-words";
-import { phraseNodes } from "../headline";
+import { nameInSentence, phraseNodes } from "../headline";
 import type { Mark } from "../marks";
 import { mount } from "../mount";
 import { player } from "../player";
@@ -191,7 +191,7 @@ function textGame(context: GamesContext) {
   const hint = (played: PlayedGames, position: number, { tokens, parts }: Explanation): (Node | string)[] => {
     const name = (k: number) => {
       const [first, last] = [tokens[played.order[k][0]], tokens[played.order[k].at(-1) ?? 0]];
-      return h("b", {}, parts[first.part].slice(first.start, last.end));
+      return h("b", {}, nameInSentence(parts[first.part].slice(first.start, last.end)));
     };
     const [count, total] = [played.points[position], played.order.length];
     const verb = get("game") === "hiding" ? "Hidden" : "Revealed";
