@@ -42,6 +42,8 @@ def test_the_sentence_the_agreement_and_the_dots_of_compare_are_those_of_python(
     expect(root.locator(".nbsal-headline")).to_have_text(pair.caption())
     expect(root.get_by_role("heading", name=pair.heading(), exact=True)).to_be_visible()
     unit = {"own": "% of each one’s strongest word", "shared": "% of the strongest word of both"}[scale]
+    expect(root.locator(".nbsal-read .nbsal-legend")).to_contain_text(unit.replace("% of", "100 % ="))
+    expect(root.get_by_text("ranked by size, for or against")).to_be_visible()
     expect(root.get_by_text(unit, exact=True)).to_be_visible()
     rows = root.get_by_role("listbox", name="The strongest words").get_by_role("option")
     listed = pair.listed()

@@ -102,6 +102,16 @@ def test_an_error_stands_below_the_text_and_keeps_its_room_while_computing(show,
     assert root.bounding_box()["height"] == calm
 
 
+def test_a_finished_result_says_how_to_change_it(show, sheet):
+    view = Highlight(bench.saliency_of(["a", "b"])).wait()
+    state = show(view).locator(".nbsal-state")
+    expect(state).to_have_text(html.snapshot_line(in_cell=False))
+    script, style, traits = bench.show_arguments(view)
+    del traits["_saved"]  # a live kernel has saved nothing
+    sheet.evaluate(bench.SHOW, [script, style, traits])
+    expect(state).to_have_text("A finished result · pass an explainer to change it")
+
+
 def stop_python(sheet):
     """Close the connection as a host does whose kernel has ended: traits go nowhere, messages raise an error."""
     sheet.evaluate("() => { window.view.model.send = () => { throw new Error('Cannot send'); }; }")

@@ -86,7 +86,7 @@ def test_every_step_says_what_python_says_and_keeps_its_height(show, sheet, view
     expect(root.get_by_role("heading")).to_have_text(
         "The decision first turns to negative after 3 words; random orders, on average, never do"
     )
-    expect(root.locator(".nbsal-readout")).to_have_text("Hidden last: played · next: .")
+    expect(root.locator(".nbsal-readout")).to_have_text("Hidden last: played · next: “.”")
     assert "After hiding 4 words: <b>negative</b>" in Games(explain, text=view.text, at=4).wait().render_html()
 
 

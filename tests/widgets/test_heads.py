@@ -240,7 +240,7 @@ def test_toggling_keeps_reasons_and_toggling_twice_changes_nothing():
 def test_the_grid_describes_each_head(reviews):
     frame = HeadGrid(reviews.mask, heads_of_kind(reviews.mask, "syntactic")).to_frame()
     assert frame.loc[frame["kind"] == "positional", "on"].sum() == 0
-    assert set(frame.loc[frame["on"], "looks_at"]) <= {"subject of its verb", "object of its verb"}
+    assert set(frame.loc[frame["on"], "attends_to"]) <= {"subject of its verb", "object of its verb"}
 
 
 def test_cells_name_relations():
