@@ -52,7 +52,7 @@ def test_the_steps_of_a_curve_are_reached_by_keys_and_read_out(show, sheet, view
         assert trait(sheet, "at") == views["games"]._game["points"][expected]
     curve.press("End")
     size = len(views["games"].token_games.order)
-    expect(curve).to_have_attribute("aria-valuetext", re.compile(f"^{size} words: positive"))
+    expect(curve).to_have_attribute("aria-valuetext", re.compile(f"^{size} words hidden: positive"))
     expect(root.locator(".nbsal-hidden")).to_have_count(size)
     root.get_by_role("button", name="Reveal words").click()
     expect(root.locator(".nbsal-hidden")).to_have_count(0)

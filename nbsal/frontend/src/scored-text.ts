@@ -213,7 +213,7 @@ export function scoredText(context: TextContext, label = "The text, word by word
       );
       const content = inside.length
         ? inside
-        : [h("div", { class: "nbsal-block", dir: "auto", role: "presentation" }, text || "\u200b")];
+        : [h("div", { class: "nbsal-block", dir: "auto", role: "presentation" }, text)];
       return h("div", { class: "nbsal-part", role: "presentation" }, ...content);
     });
     node.classList.toggle("nbsal-in-blocks", starts.length > parts.length);
