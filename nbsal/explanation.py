@@ -93,7 +93,7 @@ class Explanation:
     def notes(self) -> list[str]:
         """What a reader must know to judge the scores: model, method, truncation, windows, completeness gap."""
         layer = self.provenance.get("parameters", {}).get("layer")
-        place = f", layer {layer}" if isinstance(layer, int) else ""
+        place = (f", layer {layer}" if layer else ", embeddings") if isinstance(layer, int) else ""
         lines = [f"{self.provenance.get('model', '')} · {label_of(self.method)}{place}".removeprefix(" · ")]
         if self.row.dropped:
             dropped = plural(self.row.dropped, "token")

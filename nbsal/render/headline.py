@@ -3,21 +3,17 @@
 `frontend/src/headline.ts` makes the same sentence in the page.
 """
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
-ENOUGH = 0.6  # share of the weight that the listed words hold
+ENOUGH = 0.6  # share of the positive scores that the listed words hold
 MOST_FOR = 3
 MOST_AGAINST = 2
 NOTABLE = 0.25  # share of the largest score from which a word against the target is named
-DECISIVE = 0.05  # share of all weight above which a single word counts
+DECISIVE = 0.05  # share of all absolute scores above which a single word counts
 CERTAIN = 0.9995
 LEANING = 0.6
-STOP_WORDS = frozenset(json.loads((files("nbsal.render") / "stop_words.json").read_text("utf-8")))
-
 CLOSE = 0.001  # probabilities that differ by less are told apart by a second digit
 
 _PLACE = re.compile(r" (\[\d+:\d+\]|(at|after) .* \[\d+\])$", re.DOTALL)  # where a target is in the text
@@ -169,7 +165,7 @@ def _causes(outcome: Outcome, words: Sequence[Weighed]) -> list[Phrase]:
         return []
     total = sum(abs(word.score) for word in words)
     if not total:
-        return [("text", "no word has any weight")]
+        return [("text", "every word scores 0")]
     most = max(abs(word.score) for word in words)
     if most <= DECISIVE * total:
         return [("text", "no single word decides it")]
@@ -186,7 +182,7 @@ def _causes(outcome: Outcome, words: Sequence[Weighed]) -> list[Phrase]:
 def _pleas(outcome: Outcome, words: Sequence[Weighed]) -> list[Phrase]:
     most = max((abs(word.score) for word in words), default=0.0)
     if not most:
-        return [("text", "no word has any weight")] if words else []
+        return [("text", "every word scores 0")] if words else []
     best, against = _strongest(words), _opposing(words, most)
     name = "it" if outcome.contrary else outcome.prediction
     pleas = [("text", f"nothing speaks for {name}")]
@@ -196,11 +192,11 @@ def _pleas(outcome: Outcome, words: Sequence[Weighed]) -> list[Phrase]:
 
 
 def _strongest(words: Sequence[Weighed]) -> list[Weighed]:
-    """The strongest words for the target until they hold most of the weight for it, at most three."""
+    """The strongest words for the target until they hold most of the score for it, at most three."""
     positive = [word for word in words if word.score > 0]
     total, held = sum(word.score for word in positive), 0.0
     chosen: list[Weighed] = []
-    for word in sorted(_meaningful(positive), key=lambda word: -word.score):
+    for word in sorted(positive, key=lambda word: -word.score):
         if len(chosen) == MOST_FOR or held >= ENOUGH * total:
             break
         held += word.score
@@ -211,15 +207,17 @@ def _strongest(words: Sequence[Weighed]) -> list[Weighed]:
 
 def _opposing(words: Sequence[Weighed], most: float) -> list[Weighed]:
     """Up to two words that speak notably against the target."""
-    negative = sorted(_meaningful([word for word in words if word.score < 0]), key=lambda word: word.score)
+    negative = sorted((word for word in words if word.score < 0), key=lambda word: word.score)
     return [word for word in negative if -word.score >= NOTABLE * most][:MOST_AGAINST]
 
 
-def _meaningful(words: Sequence[Weighed]) -> Sequence[Weighed]:
-    """Words that are neither punctuation nor stop words, unless there are no others."""
+def name_in_sentence(text: str) -> str:
+    """A word as a sentence names it: punctuation has quotation marks.
 
-    named = [word for word in words if any(map(str.isalnum, word.text)) and word.text.lower() not in STOP_WORDS]
-    return named or words
+    >>> name_in_sentence("warm"), name_in_sentence("!")
+    ('warm', '“!”')
+    """
+    return text if any(map(str.isalnum, text)) else f"“{text}”"
 
 
 def _list(words: Sequence[Weighed], kind: str, outcome: Outcome) -> list[Phrase]:
@@ -227,7 +225,7 @@ def _list(words: Sequence[Weighed], kind: str, outcome: Outcome) -> list[Phrase]
     for i, word in enumerate(words):
         if i:
             phrases.append(("text", " and " if i == len(words) - 1 else ", "))
-        phrases.append((kind, word.text))
+        phrases.append((kind, name_in_sentence(word.text)))
         if outcome.parts > 1:
             phrases.append(("text", f" ({'second' if word.part else 'first'} text)"))
     return phrases

@@ -142,12 +142,12 @@ def legend_html(signed: bool) -> str:
 def share_html(special: float) -> str:
     """How the score divides between words and special tokens, with a warning if most lies on the latter."""
     warning = " ▲ Most of the score lies on special tokens. Colours compare the words alone." if special > 0.5 else ""
-    shares = f"words {percent(1 - special, 0)}, special tokens {percent(special, 0)}."
+    shares = f"{percent(1 - special, 0)} of the score on words, {percent(special, 0)} on special tokens."
     return f'<div style="{SMALL}">{shares}{warning}</div>'
 
 
 def ranking_html(words: Sequence[tuple[str, float]], count: int = 6) -> str:
-    """The words of most weight with bars: to the right for the target, to the left against it."""
+    """The strongest words with bars: to the right for the target, to the left against it."""
     ranked = sorted(words, key=lambda word: -abs(word[1]))[:count]
     most = max((abs(score) for _, score in ranked), default=0.0)
     if not most:
@@ -197,10 +197,16 @@ def today() -> str:
     return f"{now.day} {MONTHS[now.month - 1]} {now.year}"
 
 
-def snapshot_html(body: str) -> str:
+def snapshot_line(in_cell: bool) -> str:
+    """The date of a picture, and how to change it: in a notebook by its cell, in a page of its own not at all."""
+    change = "run the cell to change it" if in_cell else "changing it needs Python"
+    return f"Snapshot of {today()} \N{MIDDLE DOT} {change}"
+
+
+def snapshot_html(body: str, in_cell: bool = True) -> str:
     """A picture of a view, with the date of the picture."""
-    line = f"Snapshot of {today()} \N{MIDDLE DOT} run the cell to change it"
-    return f'<div class="nbsal-snapshot" style="font-family:sans-serif">{body}<div style="{SMALL}">{line}</div></div>'
+    line = f'<div style="{SMALL}">{snapshot_line(in_cell)}</div>'
+    return f'<div class="nbsal-snapshot" style="font-family:sans-serif">{body}{line}</div>'
 
 
 def _rgb(hue: tuple[int, int, int]) -> str:

@@ -18,7 +18,7 @@ from nbsal.widgets import jobs, wire
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html, list_texts
 from nbsal.widgets.explainer_view import Shading
 from nbsal.widgets.export import asset
-from nbsal.widgets.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page
+from nbsal.widgets.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page, strongest_word
 
 if TYPE_CHECKING:
     import pandas
@@ -234,7 +234,7 @@ class Browse(Shading, CorpusView):
 
 def _row(entry: Entry, saliency: Saliency) -> dict[str, Any]:
     """A row as the page draws it."""
-    fields = ("number", "prediction", "confidence", "label", "top")
+    fields = ("number", "prediction", "confidence", "label", "top", "against")
     return {name: getattr(entry, name) for name in fields} | {
         "wrong": entry.misclassified,
         "pieces": _short_text(saliency),
@@ -243,8 +243,7 @@ def _row(entry: Entry, saliency: Saliency) -> dict[str, Any]:
 
 def _short_text(saliency: Saliency) -> list[list[Any]]:
     """The text around its strongest word, in pieces as `excerpt` returns them."""
-    words = saliency.words
-    tokens = words[saliency.word_order[0]].tokens if words else saliency.order[:1]
+    _, tokens = strongest_word(saliency)
     return [[text, share, False] for text, share, _ in excerpt(saliency, tokens)]
 
 
@@ -265,6 +264,8 @@ def _row_html(entry: Entry, saliency: Saliency, opened: bool) -> str:
     verdict = html.escape(_verdict(entry))
     text = f'<div style="min-width:14em;line-height:1.75">{excerpt_html(_short_text(saliency))}</div>'
     top = html.escape(html.label(entry.top))
+    if entry.against:
+        top += f'<div style="{html.SMALL}">against</div>'
     return _cells_html(str(entry.number), text, f"{verdict}{wrong if entry.misclassified else ''}", top, opened)
 
 

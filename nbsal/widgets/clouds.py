@@ -12,7 +12,7 @@ from nbsal.errors import InputError, UnknownName
 from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import percent
 from nbsal.saliency import Saliency
-from nbsal.validation import Text, checked
+from nbsal.validation import Text, checked, plural
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import LastValue
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
@@ -160,8 +160,7 @@ class Clouds(CorpusView):
             colour = colours.class_colour(result.hues[label])
             if result.words[label]:
                 ax.imshow(np.asarray(result.cloud.wordcloud(label, result.count, SIZE, colour=colour)))
-            texts = f", {result.statistics.texts[label]} texts" if result.text_count else ""
-            ax.set_title(html.visible(f"{label}{texts}"), color=colour)
+            ax.set_title(html.visible(f"{label}, {_predicted(result, label)}"), color=colour)
         return text_lines.png(figure)
 
     def _ranked(self, saliencies: Sequence[Saliency], unit: str) -> tuple[Cloud, Statistics]:
@@ -201,10 +200,17 @@ def _sentence_html(result: WordClouds) -> str:
     return f'<p style="margin:0 0 8px;font-size:125%;line-height:1.45;overflow-wrap:anywhere">{"".join(pieces)}</p>'
 
 
+def _predicted(result: WordClouds, label: str) -> str:
+    """For how many texts a class was predicted."""
+    if not result.text_count:
+        return "predicted class"
+    return f"predicted for {plural(result.statistics.texts[label], 'text')}"
+
+
 def _cloud_html(result: WordClouds, label: str) -> str:
     """The words of a class in order, larger if they weigh more; a sanitizer would drop a drawing."""
     colour = colours.class_colour(result.hues[label], anywhere=True)
-    texts = f' <span style="{html.SMALL}">{result.statistics.texts[label]} texts</span>' if result.text_count else ""
+    texts = f' <span style="{html.SMALL}">{_predicted(result, label)}</span>'
     words = " ".join(_word_html(entry) for entry in result.words[label]) or f"No word speaks for {html.escape(label)}."
     style = f"margin:4px 0 12px;line-height:1.25;word-spacing:.3em;color:{colour};overflow-wrap:anywhere"
     return f'<div><b style="color:{colour}">{html.escape(label)}</b>{texts}</div><p style="{style}">{words}</p>'

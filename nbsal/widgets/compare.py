@@ -26,13 +26,12 @@ from nbsal.widgets.explainer_view import (
     with_settings,
 )
 from nbsal.widgets.export import asset
-from nbsal.widgets.slow_methods import wait_for_pause
 
 if TYPE_CHECKING:
     import pandas
 
 LEVELS = ("word", "token")
-SCALES = {"own": "% of each method's strongest word", "shared": "% of the stronger of both"}
+SCALES = {"own": "% of each one's strongest word", "shared": "% of the strongest word of both"}
 SETTINGS = ("method", "layer", "target", "tau")
 TABLE = 'style="border-collapse:collapse;width:100%;margin-top:8px"'
 RING = "border:1.5px solid currentColor;border-radius:1em"
@@ -46,7 +45,8 @@ class Compare(ShadedView):
     which equals the first if no `other` is passed; `swap()` exchanges them. Both share one trace if they explain one
     target of one subject. `scale` "own" colours each up to its own largest score, "shared" both up to the larger one.
     `agreement` holds Kendall's tau of both rankings and the overlap of their top five: of the words, or with `level`
-    "token" of the tokens. `difference` also shows the text coloured by the difference.
+    "token" of the tokens, ranked by the size of their scores, for or against. `difference` also shows the text coloured
+    by the difference.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -133,7 +133,7 @@ class Compare(ShadedView):
         explainers = with_settings(self.explainer, inputs), with_settings(self.other, other_inputs)
         names = tuple(explainer.method.name for explainer in explainers)
         if self._is_typed(inputs) and self._durations.is_slow(names):
-            wait_for_pause(job, self._worker)  # no quick method could stand in for one that is compared
+            self.pause(inputs, job)  # no quick method could stand in for one that is compared
         with self._durations.timed(names):
             if self.other.subject is self.explainer.subject and other_inputs["target"] == inputs["target"]:
                 first, second = self.explain_each(explainers, inputs, job)
@@ -196,7 +196,7 @@ def _difference_html(text: ScoredText) -> str:
 
 
 def _list_html(rows: Sequence[tuple[str, float, float]], unit: str) -> str:
-    """The words of most weight, with a ring at the share of A and a disc at that of B."""
+    """The strongest words, with a ring at the share of A and a disc at that of B."""
     shares = [share for _, *both in rows for share in both]
     low, high = min(0.0, *shares), max(0.0, *shares)
     pixel = DOTS_WIDTH / (high - low or 1.0)

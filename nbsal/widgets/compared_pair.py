@@ -11,7 +11,7 @@ from nbsal.errors import InputError
 from nbsal.evaluation._agreement import jaccard, kendall
 from nbsal.explanation import Floats
 from nbsal.render import html
-from nbsal.render.headline import Phrase, percent, plain
+from nbsal.render.headline import Phrase, name_in_sentence, percent, plain
 from nbsal.render.text_lines import ScoredText
 from nbsal.saliency import Saliency
 
@@ -84,8 +84,10 @@ class ComparedPair:
 
     @cached_property
     def orders(self) -> tuple[list[int], list[int]]:
-        """Both rankings: by score, then by tie-breaker, then by position; special tokens are not ranked."""
-        first, second = (each.word_order if self.level == "word" else each.order for each in self.both)
+        """Both rankings: by the size of the score, for or against; special tokens are not ranked."""
+        orders = (each.word_order if self.level == "word" else each.order for each in self.both)
+        sized = zip(orders, self._scores, strict=True)
+        first, second = (sorted(order, key=lambda i: -abs(scores[i])) for order, scores in sized)
         return first, second
 
     @cached_property
@@ -122,7 +124,7 @@ class ComparedPair:
             return f"One {self.level} has no ranking."
         tau = round(rank, 2) + 0.0
         degree = next((f"agree {word}" for least, word in AGREEMENT if tau >= least), "do not agree at all")
-        return f"Rankings {degree} (τ = {tau:.2f})".replace("-", "\u2212")
+        return f"Rankings by size {degree} (τ = {tau:.2f})".replace("-", "\u2212")
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each token, or for each word."""
@@ -137,7 +139,7 @@ class ComparedPair:
         return pandas.DataFrame(columns)
 
     def listed(self) -> list[tuple[str, float, float]]:
-        """The words of most weight with both shares, the largest share first."""
+        """The strongest words with both shares, the largest share first."""
         first, second = self.shares
         sizes = np.maximum(np.abs(first), np.abs(second))
         order = sorted(self.orders[0], key=lambda i: (-sizes[i], i))
@@ -222,13 +224,16 @@ class ComparedPair:
             return [("text", f"The only {self.level} is "), *words[0]]
         empty = [i for i, largest in enumerate(self._largest) if not largest]
         if len(empty) == 2:
-            return [("text", f"Neither gives any {self.level} weight")]
+            return [("text", f"Both score every {self.level} 0")]
         if empty:
             other = 1 - empty[0]
-            lead = f"{BADGES[empty[0]]} gives no {self.level} any weight; {BADGES[other]} names "
+            lead = f"{BADGES[empty[0]]} scores every {self.level} 0; {BADGES[other]} names "
             return [("text", lead), *words[other], ("text", " first")]
         if first == second:
-            return [("text", "Both name "), *words[0], ("text", " first" + (f" and {shared}" if shared else ""))]
+            sides = ["against" if scores[first] < 0 else "for" for scores in self._scores]
+            apart = "" if sides[0] == sides[1] else f", A {sides[0]} and B {sides[1]}"
+            joint = "; they " if apart else " and "
+            return [("text", "Both name "), *words[0], ("text", f" first{apart}" + (joint + shared if shared else ""))]
         rest = [("text", f"; they {shared}")] if shared else []
         return [("text", "A names "), *words[0], ("text", " first, B "), *words[1], *rest]
 
@@ -239,7 +244,7 @@ class ComparedPair:
             return []
         most = max(ranked, key=lambda i: (abs(difference[i]), -i))
         if abs(difference[most]) < EQUAL:
-            return [("text", f"; they give every {self.level} the same weight")]
+            return [("text", f"; they score every {self.level} alike")]
         side = int(abs(self.shares[1][most]) > abs(self.shares[0][most]))
         return [("text", "; they differ most about "), *self._phrases(most, side)]
 
@@ -249,4 +254,4 @@ class ComparedPair:
         sign = "against" if self._scores[side][place] < 0 else "for"
         part = row.segments[place] if self.level == "token" else row.words[place].segment
         text = [("text", f" ({('first', 'second')[part]} text)")] if len(row.parts) > 1 else []
-        return [(sign, html.label(self.typed[place], LONGEST)), *text]
+        return [(sign, name_in_sentence(html.label(self.typed[place], LONGEST))), *text]

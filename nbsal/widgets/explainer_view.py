@@ -80,6 +80,7 @@ class ExplainerView(View):
             message = f'{type(self).__name__} needs a text. Pass text=..., for example text="A joy.".'
             raise InputError(message, argument="text", value=None)
         self._durations = Durations()
+        self._unpaused_text: Any = None  # the message may come before or after the text itself
         super().__init__(source, **({} if text is None else {"text": text}) | settings)
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
@@ -117,9 +118,19 @@ class ExplainerView(View):
         if self._is_typed(inputs) and self._durations.is_slow(name):
             if name != QUICK and not self._durations.is_slow(QUICK):
                 self._show_preview(explainer, inputs, job)
-            wait_for_pause(job, self._worker)
+            self.pause(inputs, job)
         with self._durations.timed(name):
             return self.explain(explainer, inputs, job)
+
+    def pause(self, inputs: dict[str, Any], job: jobs.Job) -> None:
+        """Wait until the text is no longer typed, or its reader wants it explained at once."""
+        text = self._as_json(inputs).get("text")
+        wait_for_pause(job, self._worker, lambda: self._unpaused_text == text)
+
+    def handle_skip_pause(self, text: Any) -> str:
+        """Answer a page whose reader wants a text explained at once, though the method is slow."""
+        self._unpaused_text = text
+        return "skipped"
 
     def preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
         """The result of a quick method, which stands in for that of a slow one; None shows nothing."""

@@ -33,21 +33,22 @@ def asset(name: str) -> str:
     return (STATIC / name).read_text(encoding="utf-8")
 
 
-def interactive(view: Any, title: str) -> str:
+def interactive(view: Any, title: str, in_cell: bool = False) -> str:
     """An HTML page that opens from disk: the script, style and state of a view, and a replacement for Python."""
+    arguments = f"{literal(str(view._esm))}, {literal(state(view, in_cell))}"
     headings = f"<div style='{_UNSEEN}'><h1>{type(view).__name__}</h1><h2>{escape(title)}</h2></div>"
     return html.page_html(
         title,
         f"<style>{_style(view._css)}</style><main>{headings}<div id='nbsal'></div></main>"
         f"<script type='module'>{asset('offline.js')}\n"
-        f"nbsal.show({literal(str(view._esm))}, {literal(state(view))}, document.getElementById('nbsal'));</script>",
+        f"nbsal.show({arguments}, document.getElementById('nbsal'));</script>",
     )
 
 
-def state(view: Any) -> dict[str, Any]:
-    """The traits of a view, for a page without Python."""
+def state(view: Any, in_cell: bool = False) -> dict[str, Any]:
+    """The traits of a view, for a page without Python, which may be the output of a cell."""
     traits = {name: value for name, value in view.get_state().items() if _is_view_trait(name)}
-    return traits | {"_live": False, "status": "ready", "error": "", "_saved": html.today()}
+    return traits | {"_live": False, "status": "ready", "error": "", "_saved": html.snapshot_line(in_cell)}
 
 
 def literal(value: Any) -> str:

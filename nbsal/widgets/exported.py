@@ -57,7 +57,7 @@ class ExportedWidget(CheckedWidget):
         self._require_result()
         if interactive:
             return export.interactive(self, self._page_title())
-        return html.page_html(self._page_title(), html.snapshot_html(self.render_html()))
+        return html.page_html(self._page_title(), html.snapshot_html(self.render_html(), in_cell=False))
 
     def to_png(self) -> bytes:
         """A picture as PNG."""
@@ -72,7 +72,9 @@ class ExportedWidget(CheckedWidget):
         self._require_result(latest=True)
         content = html.snapshot_html(self.render_html())
         if interactive:
-            content = snapshot.with_page(content, export.iframe(self.to_html(interactive=True)))
+            content = snapshot.with_page(
+                content, export.iframe(export.interactive(self, self._page_title(), in_cell=True))
+            )
         return export.Frozen(content, repr(self))
 
     def handle_save(self, kind: str) -> dict[str, str]:

@@ -24,7 +24,7 @@ def step_phrases(games: TokenGames, game: str, count: int) -> list[Phrase]:
     >>> import nbsal
     >>> view = nbsal.widgets.Games(nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), text="A warm film.").wait()
     >>> step_phrases(view.token_games, "hiding", 1)[:2]
-    [('text', 'After 1 word: still '), ('class', 'positive')]
+    [('text', 'After hiding 1 word: still '), ('class', 'positive')]
     """
     return (_decision_phrases if games.probable else _output_phrases)(games, game, games.step(count))
 
@@ -78,7 +78,9 @@ def quantity(games: TokenGames) -> str:
 
 def footnote(game: str, noun: str = "word") -> str:
     """How to judge a curve of hidden or revealed words, or tokens."""
-    return f"the {'lower' if game == 'hiding' else 'higher'} the curve, the better the {noun}s were chosen"
+    better, bare = ("lower", "end") if game == "hiding" else ("higher", "start")
+    empty = f"; its {bare} is the answer to an empty text" if noun == "word" else ""
+    return f"the {better} the curve, the better the {noun}s were chosen{empty}"
 
 
 def _is_better(results: Results, first: str, second: str, game: str) -> bool:
@@ -97,14 +99,16 @@ def _decision_phrases(games: TokenGames, game: str, step: int) -> list[Phrase]:
         changed = bool((decisions[:step] != now).any())
         still, again = ("", " again") if changed else ("still ", "")
     reference = f"{'' if now == before else labels[before] + ', '}{confidence(outcomes[whole, before])}"
+    bare = ", as for an empty text" if step == len(outcomes) - 1 - whole != whole else ""
     phrases = [
         ("text", f"{_opening(games, game, step)}: {still}"),
         ("class", labels[now]),
-        ("text", f"{again}, {confidence(outcomes[step, now])}"),
+        ("text", f"{again}, {confidence(outcomes[step, now])}{bare}"),
     ]
     if step != whole:
         phrases.append(("text", f" — it was {reference}" if game == "hiding" else f" — with all words {reference}"))
-    return [*phrases, ("text", f".{_turning(games, decisions[: step + 1])}")]
+    turning = "" if bare else _turning(games, decisions[: step + 1])
+    return [*phrases, ("text", f".{turning}")]
 
 
 def _output_phrases(games: TokenGames, game: str, step: int) -> list[Phrase]:
@@ -122,11 +126,11 @@ def _output_phrases(games: TokenGames, game: str, step: int) -> list[Phrase]:
 
 def _opening(games: TokenGames, game: str, step: int) -> str:
     count, total = games.steps[step], games.steps[-1]
-    if game == "hiding":
-        return f"After {_words(count)}" if count else "The whole text"
     if not count:
-        return "Without any word"
-    return f"With all {_words(count)}" if count == total else f"With {_words(count)}"
+        return "The whole text" if game == "hiding" else "Without any word"
+    if count == total > 1:
+        return f"With all {_words(count)}{' hidden' if game == 'hiding' else ''}"
+    return f"After {game} {_words(count)}"
 
 
 def _turning(games: TokenGames, decisions: Any) -> str:
@@ -157,9 +161,9 @@ def _hiding_finding(games: TokenGames) -> str:
         if random_turn is None:
             return f"{text}, nor do random orders, on average"
         return f"{text}; random orders, on average, do after {_count(_random_steps(games), random_turn)}"
-    verb = "turns" if games.steps[turn] == 1 else "turn"
-    about = "" if _is_exact(games.steps, turn) else "About "
-    text = f"{about}{_words(games.steps[turn])} {verb} the decision to {games.labels[decisions[turn]]}"
+    first = "first " if bool((decisions[turn:] != decisions[turn]).any()) else ""
+    after = _count(games.steps, turn)
+    text = f"The decision {first}turns to {games.labels[decisions[turn]]} after {after}"
     return text if random is None else text + _random_clause(games, random_turn, "never do")
 
 

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DIGITS = 6
-STRONGEST_FIRST = "strongest word first"
-CURVE_NAMES = (STRONGEST_FIRST, RANDOM_NAME)
+HIGHEST_FIRST = "highest score first"
+CURVE_NAMES = (HIGHEST_FIRST, RANDOM_NAME)
 VERBS = {"hiding": "hidden", "revealing": "revealed"}
 RANGE, INTERVAL = f"range of {RANDOM_ORDERS} random orders", "95\u202f% interval"  # what bands show
 SIZE, PLOT = (7.0, 3.4), 2.2  # inches of a picture, and of the plot in one below a text
@@ -229,7 +229,7 @@ def chart_of(games: TokenGames, game: str, at: int = 0) -> Chart:
         [replace(curve, name=name) for curve, name in zip(games.curves(game), CURVE_NAMES, strict=False)],
         finding(games, game),
         quantity(games),
-        f"words {VERBS[game]}, strongest first",
+        f"words {VERBS[game]}, highest score first",
         RANGE,
         games.probable,
         len(games.labels) == 2,
@@ -240,7 +240,7 @@ def chart_of(games: TokenGames, game: str, at: int = 0) -> Chart:
 
 def results_chart(results: Results, game: str) -> Chart:
     """The curves of a game over many texts."""
-    steps = f"share of the tokens {VERBS[game]}, strongest first"
+    steps = f"share of the tokens {VERBS[game]}, highest score first"
     curves = results_curves(results)[game]
     return Chart(curves, results_finding(results, game), results.metric.value, steps, INTERVAL)
 
@@ -358,7 +358,7 @@ def game_traits(games: TokenGames) -> dict[str, Any]:
         labels = sorted({games.label}.union(*predicted))
     lines = {game: [_curve_traits(curve) for curve in games.curves(game)] for game in GAMES}
     for curves in lines.values():
-        curves[0]["name"] = STRONGEST_FIRST
+        curves[0]["name"] = HIGHEST_FIRST
     return {
         "lines": lines,
         "findings": {game: finding(games, game) for game in GAMES},

@@ -104,7 +104,7 @@ class HeadGrid:
             (block, head, kinds[block][head], bool(on[block, head]), descriptions[block][head])
             for block, head in np.ndindex(*self.roles.shape)
         ]
-        return pandas.DataFrame(rows, columns=["block", "head", "kind", "on", "looks_at"])
+        return pandas.DataFrame(rows, columns=["block", "head", "kind", "on", "attends_to"])
 
     def to_html(self, notes: Sequence[str] = ()) -> str:
         """A table without scripts, with more `notes`; heads that are off are struck and have a dashed border."""

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 512  # up to which a head's attention map is sent: its size is the square of this
 MAX_WORDS = 40  # up to which an attention map is part of a page without scripts, and of a picture
-MOST, MANY = 0.5, 0.3  # mean shares of attention from which a word is looked at "mostly" and "often"
+MOST, MANY = 0.5, 0.3  # mean shares of attention from which a word is attended to "mostly" and "often"
+UNMASKED = "all heads are on in the answer: they act on Mask-LRP only"
 ZEROED = "before and after: the model with the output of those heads set to zero"
 
 Weights = NDArray[np.float64]  # of attention, [query, key]
@@ -73,7 +74,7 @@ class HeadEffect:
 class HeadAttention:
     """The attention of one head as bytes, [query, key]: shares of its largest weight `top`.
 
-    `words` is the attention between `names`, which are words and special tokens; `here` says where the head looks.
+    `words` is the attention between `names`, which are words and special tokens; `here` says what the head attends to.
     """
 
     head: tuple[int, int]
@@ -109,7 +110,7 @@ class HeadAttention:
             cells = "".join(_cell_html(colours.STRONGEST * weight / top) for weight in weights)
             table += f'<tr><th style="text-align:right;font-weight:normal">{name}</th>{cells}</tr>'
         body = f'<table style="border-collapse:separate;border-spacing:1px;font-size:80%">{table}</table>'
-        return html.block_html(self.heading(habit), body, ["a row looks, a column is looked at"])
+        return html.block_html(self.heading(habit), body, ["rows attend to columns"])
 
     def plot(self, ax: "Axes") -> None:
         """Draw the attention between the words, which are named on both axes."""
@@ -195,7 +196,7 @@ class AttentionPart(Part):
         block, head = inputs["head"]
         top = float(largest[block, head])
         names, words = word_attention(maps[block, head] * (top / 255), saliency.row)
-        return HeadAttention((block, head), maps[block, head], top, names, words, where_it_looks(names, words))
+        return HeadAttention((block, head), maps[block, head], top, names, words, mostly_attended(names, words))
 
     def publish(self, value: HeadAttention | None) -> dict[str, Any]:
         return {"_attention": {} if value is None else attention_traits(value)}
@@ -226,10 +227,10 @@ def word_attention(attention: Weights, row: Row) -> tuple[list[str], Weights]:
     return [name for _, name in units], np.stack([rows[:, tokens].sum(1) for tokens, _ in units], 1)
 
 
-def where_it_looks(names: list[str], words: Weights) -> str:
-    """Where a head looks in a text, in a few words.
+def mostly_attended(names: list[str], words: Weights) -> str:
+    """What a head attends to in a text, in a few words.
 
-    >>> where_it_looks(["[CLS]", "A", "joy"], np.array([[1.0, 0, 0], [0.8, 0.2, 0], [0.9, 0, 0.1]]))
+    >>> mostly_attended(["[CLS]", "A", "joy"], np.array([[1.0, 0, 0], [0.8, 0.2, 0], [0.9, 0, 0.1]]))
     'mostly [CLS]'
     """
     means = words.mean(0)

@@ -23,6 +23,7 @@ from nbsal.widgets.export import asset
 from nbsal.widgets.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
 from nbsal.widgets.head_parts import (
     MAX_WORDS,
+    UNMASKED,
     ZEROED,
     AttentionPart,
     EffectPart,
@@ -108,7 +109,9 @@ class HeadView(CachedView, HeadTraits):
         return traits
 
     def effect_notes(self) -> list[str]:
-        """What the numbers before and after are of."""
+        """What the numbers before and after are of, or that no head is off in the answer."""
+        if not masks_heads(self.method) and not isinstance(self.result, HeadGrid):
+            return [UNMASKED]
         return [ZEROED] if self.effect is not None and self.effect.without is not None and self.effect.off else []
 
     def sentence(self) -> list[Phrase]:

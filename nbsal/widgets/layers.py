@@ -14,9 +14,10 @@ from nbsal.methods.base import LayerMethod
 from nbsal.methods.decoding import Decoded
 from nbsal.methods.labels import label_of
 from nbsal.render import colours, html, text_lines
-from nbsal.render.headline import percent, plain
+from nbsal.render.headline import name_in_sentence, percent, plain
 from nbsal.render.text_lines import ScoredText
 from nbsal.saliency import LayerSaliency, Saliency
+from nbsal.validation import plural
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.cached_view import Part, PartJob
 from nbsal.widgets.explainer_view import ShadedView, with_settings
@@ -123,6 +124,7 @@ class LayerWords:
             for layer in range(len(layers.scores))
         ]
         self.level = level
+        self._layers = layers
         self.names = [span.text for span in spans[0]]
         self.parts = [number for number, part in enumerate(_spans(layers, level)) for _ in part]
         self.scores: Floats = np.array([[span.score for span in row] for row in spans], float).reshape(len(spans), -1)
@@ -135,35 +137,54 @@ class LayerWords:
     def finding(self) -> tuple[str, str]:
         """The word that is the strongest in most layers, or "", and what is said about it."""
         sizes = np.abs(self.scores)
-        counts: dict[str, tuple[int, int]] = {}  # by the word in lower case: where it stands, in how many layers
-        for row in sizes[sizes.max(1, initial=0.0) > 0]:
-            name = self.names[row.argmax()].lower()
-            place, count = counts.get(name, (int(row.argmax()), 0))
-            counts[name] = place, count + 1
-        if not counts:
-            return "", f"No {self.level} has any weight in any layer"
-        place, count = max(counts.values(), key=lambda entry: entry[1])
-        total = len(sizes)
-        if count == 1 < total:
+        strongest: dict[str, tuple[int, list[int]]] = {}  # by the word in lower case: where it stands, in which rows
+        for number, row in enumerate(sizes):
+            if row.max(initial=0.0) > 0:
+                place = int(row.argmax())
+                strongest.setdefault(self.names[place].lower(), (place, []))[1].append(number)
+        if not strongest:
+            return "", f"Every {self.level} scores 0 in every layer"
+        place, rows = max(strongest.values(), key=lambda entry: len(entry[1]))
+        if len(rows) == 1 < len(sizes):
             return "", f"Each layer has a strongest {self.level} of its own"
-        every = "both" if count == 2 else f"all {count}"
-        where = every if count == total else f"{count} of {total}"
-        name = self.names[place]
-        return name if any(map(str.isalnum, name)) else f"“{name}”", f" is the strongest {self.level} in {where} layers"
+        where = _places_in_sentence(rows, len(sizes) - 1)
+        return name_in_sentence(self.names[place]), f" is the strongest {self.level} in {where}"
+
+    def blank_words(self, layer: int) -> str:
+        """Why no word of a layer has a score, or "" if one has."""
+        if self.largest(layer):
+            return ""
+        content = set(self._layers.row.content)
+        scores, names = self._layers.scores[layer], self._layers.row.tokens
+        special = [name for i, name in enumerate(names) if i not in content and scores[i]]
+        if not special:
+            return "every token scores 0"
+        why = ", where the model reads its answer" if layer == len(self.scores) - 1 and len(special) == 1 else ""
+        return f"all of the score is on {', '.join(special[:3])}{why}"
 
     def describe(self, layer: int, word: int) -> str:
         """A score in words: "warm · layer 5 · 55 % of that layer's strongest word"."""
         score = float(self.scores[layer, word])
         share = percent(abs(score) / (self.largest(layer) or 1.0), 0)
+        if blank := self.blank_words(layer):
+            return f"{self.names[word]} · {layer_name(layer)} · {blank}"
         against = "against, " if score < 0 else ""
         return f"{self.names[word]} · {layer_name(layer)} · {against}{share} of that layer’s strongest {self.level}"
 
     def listed(self, most: int) -> list[int]:
-        """The words with most weight in any layer, relative to the layer's largest, in reading order."""
+        """The strongest words of any layer, relative to the layer's largest score, in reading order."""
         sizes = np.abs(self.scores)
         shares = np.divide(sizes, sizes.max(1, keepdims=True), out=np.zeros_like(sizes), where=sizes > 0)
         best = np.argsort(-shares.max(0, initial=0.0), kind="stable")[:most]
         return sorted(best.tolist())
+
+
+def _places_in_sentence(rows: Sequence[int], depth: int) -> str:
+    """Rows of the heat map, of which the first is the embeddings: "the embeddings and 3 of 6 layers"."""
+    layers = sum(row > 0 for row in rows)
+    every = f"{'both' if depth == 2 else f'all {depth}'} layers"
+    of_layers = every if layers == depth > 1 else f"{layers} of {plural(depth, 'layer')}"
+    return " and ".join(["the embeddings"] * (0 in rows) + [of_layers] * (layers > 0))
 
 
 def layer_name(layer: int) -> str:
@@ -221,6 +242,7 @@ def _draw_heatmap(ax: "Axes", words: LayerWords, listed: list[int], chosen: int 
             if score < 0 and alpha >= colours.FAINT:
                 line = place - 0.4, place + 0.4
                 ax.plot(line, [layer + 0.38] * 2, "--", color=colours.hex_colour(colours.AGAINST), linewidth=1)
+        ax.text(-0.4, layer, html.label(words.blank_words(layer), 60), va="center", fontsize=7, parse_math=False)
     ax.imshow(pixels, aspect="auto")
     ax.set_xticks(range(len(listed)), [html.label(words.names[k]) for k in listed], rotation=90, fontsize=8)
     ax.set_yticks(range(len(words.scores)), [layer_name(layer) for layer in range(len(words.scores))], fontsize=8)
@@ -255,6 +277,10 @@ def _row_html(words: LayerWords, layer: int, listed: list[int], chosen: bool, sc
     name = f"<b>{layer_name(layer)}</b>" if chosen else layer_name(layer)
     band = "border-top:1px solid;border-bottom:1px solid" if chosen else "border:0"
     cells = "".join(_cell_html(words, layer, k, scale, _gap(words, listed, k)) for k in listed)
+    if blank := words.blank_words(layer):
+        cells = (
+            f'<td colspan="{max(len(listed), 1)}" style="border:0;height:18px;{html.SMALL}">{html.escape(blank)}</td>'
+        )
     return (
         f'<tr style="{band};background:none"><th style="border:0;padding:0 8px 0 0;text-align:right;'
         f'font-weight:normal;white-space:nowrap">{name}</th>{cells}</tr>'

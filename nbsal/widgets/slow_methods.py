@@ -1,6 +1,6 @@
 """Slow methods: while a text is typed, they wait for a pause, and a quick method explains it in the meantime."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -41,10 +41,13 @@ class Durations:
             self._seconds[name] = max(perf_counter() - start, least)  # a run that stopped early tells only the least
 
 
-def wait_for_pause(job: Job, worker: Worker) -> None:
-    """Wait until no newer text has come for a while, and run what else waits; raise Cancelled if a text comes."""
+def wait_for_pause(job: Job, worker: Worker, skipped: Callable[[], bool]) -> None:
+    """Wait until no newer text has come for a while, or the pause is skipped; raise Cancelled if a text comes.
+
+    What else waits for the worker is run in the meantime.
+    """
     end = perf_counter() + PAUSE
-    while (rest := end - perf_counter()) > 0:
+    while not skipped() and (rest := end - perf_counter()) > 0:
         worker.run_waiting()
         if job.cancel.wait(min(rest, STEP)):
             raise Cancelled("Cancelled.")

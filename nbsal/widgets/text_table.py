@@ -30,12 +30,14 @@ class Entry:
     confidence: float | None  # values and spans have none
     label: str | None
     top: str  # the strongest word
+    against: bool  # whether it speaks against what is explained
     words: frozenset[str]
 
     @classmethod
     def of(cls, number: int, saliency: Saliency, label: str | None) -> "Entry":
         """The entry of an explained text."""
         row, probabilities = saliency.row, saliency.probabilities
+        top, top_tokens = strongest_word(saliency)
         tokens = [saliency.tokens[i] for i in row.content]
         words = {plain_token(token) for token in tokens} | {token.lower() for token in tokens}
         return cls(
@@ -44,7 +46,8 @@ class Entry:
             prediction=saliency.prediction,
             confidence=round(float(probabilities.max()), 4) if probabilities.ndim == 1 and probabilities.size else None,
             label=label,
-            top=strongest_word(saliency),
+            top=top,
+            against=float(saliency.scores[top_tokens].sum()) < 0,
             words=frozenset(words | {word.text.lower() for word in saliency.words}),
         )
 
@@ -54,9 +57,17 @@ class Entry:
         return self.label is not None and self.label != self.prediction
 
 
-def strongest_word(saliency: Saliency) -> str:
-    """The word that speaks most for what is explained, as typed."""
-    return saliency.words[saliency.word_order[0]].text if saliency.words else saliency.tokens[saliency.order[0]]
+def strongest_word(saliency: Saliency) -> tuple[str, list[int]]:
+    """The word with the largest score, for or against what is explained, as typed, and its tokens.
+
+    Of equals it is the one that is ranked first.
+    """
+    if not saliency.words:
+        first = max(saliency.order, key=lambda i: abs(saliency.scores[i]))
+        return saliency.tokens[first], [first]
+    scores = [word.score for word in saliency.weighed_words()]
+    word = saliency.words[max(saliency.word_order, key=lambda i: abs(scores[i]))]
+    return word.text, list(word.tokens)
 
 
 @dataclass(frozen=True)
@@ -136,7 +147,7 @@ class TablePage:
         return f"{first + 1}\N{EN DASH}{last} of {self.listed}" if self.listed else "no text"
 
     def caption(self) -> str:
-        """How many texts are misclassified, or what they are called."""
+        """How many texts are misclassified, or what is predicted for them."""
         if not self.scope:
             return f"No text matches{self._so_far()}." if self.explained else "No text is explained yet."
         return self._error_sentence() if self.is_labelled else self._class_sentence()
@@ -151,19 +162,22 @@ class TablePage:
     def _error_sentence(self) -> str:
         count, texts = len(self.errors), f"{plural(len(self.scope), 'text')}{self._scope_words()}"
         if not count:
-            return f"None of {texts} is predicted differently from its label."
+            label = "has another label" if self.filters.label else "is predicted differently from its label"
+            return f"None of {texts} {label}."
         share = percent(count / len(self.scope))
         lead = f"{count} of {texts} {_are(count)} predicted differently from {'its' if count == 1 else 'their'} label"
-        return f"{lead} ({share}){self._called()}."
+        if self.filters.label is not None:
+            lead = f"{count} of {texts} {'has' if count == 1 else 'have'} another label"
+        return f"{lead} ({share}){self._predicted()}."
 
-    def _called(self) -> str:
-        """What the model calls the misclassified texts."""
+    def _predicted(self) -> str:
+        """What the model predicts for the misclassified texts."""
         if self.filters.label is not None:
             return ""
         (label, most), *_ = Counter(entry.prediction for entry in self.errors).most_common(1)
         if len(self.errors) == 1:
-            return f"; it is called {label}"
-        return f"; {'all' if most == len(self.errors) else most} of them are called {label}"
+            return f"; it is predicted {label}"
+        return f"; {'all' if most == len(self.errors) else most} of them are predicted {label}"
 
     def _class_sentence(self) -> str:
         count, texts = len(self.scope), plural(len(self.scope), "text")
@@ -171,12 +185,12 @@ class TablePage:
         if self.filters.label is not None:
             every = f"{plural(self.explained, 'text')}{self._so_far()}"
             with_word = f" and {'contains' if count == 1 else 'contain'} {self._word()}" if self.filters.word else ""
-            return f"{count} of {every} {_are(count)} called {self.filters.label}{with_word}."
+            return f"{count} of {every} {_are(count)} predicted {self.filters.label}{with_word}."
         if len(counts) == 1:
             lead = f"All {texts}" if len(self.scope) > 1 else "The text"
-            return f"{lead}{self._scope_words()} {_are(len(self.scope))} called {counts[0][0]}."
+            return f"{lead}{self._scope_words()} {_are(len(self.scope))} predicted {counts[0][0]}."
         (label, most), *others = counts[:NAMED]
-        listed = [f"{most} of {texts}{self._scope_words()} {_are(most)} called {label}"]
+        listed = [f"{most} of {texts}{self._scope_words()} {_are(most)} predicted {label}"]
         listed += [f"{count} {name}" for name, count in others]
         if rest := sum(count for _, count in counts[NAMED:]):
             listed.append(f"{rest} otherwise")
@@ -184,8 +198,8 @@ class TablePage:
 
     def _scope_words(self) -> str:
         """Of which texts a number is."""
-        called = f" called {self.filters.label}" if self.filters.label is not None else ""
-        return f"{self._so_far()}{called}{f' with {self._word()}' if self.filters.word else ''}"
+        predicted = f" predicted {self.filters.label}" if self.filters.label is not None else ""
+        return f"{self._so_far()}{predicted}{f' with {self._word()}' if self.filters.word else ''}"
 
     def _so_far(self) -> str:
         return " explained so far" if self.explained < self.total else ""

@@ -1,4 +1,4 @@
-"""The words of each class, in the order of the model's classes: their weights, their texts, what they share."""
+"""The words of each class, in the order of the model's classes: their sizes, their texts, what they share."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -129,9 +129,9 @@ class WordClouds:
 
     def hint(self, static: bool = False) -> str:
         """How to read the clouds; nothing can be chosen in those that are `static`."""
-        choose = " Choose a word to read its texts." if self.text_count and not static else ""
+        choose = " Select a word to read its texts." if self.text_count and not static else ""
         shared = " · underlined: shared by several classes" if self.shared else ""
-        return f"Larger words carry more weight.{choose}{shared}"
+        return f"Larger words score higher.{choose}{shared}"
 
     def picked_heading(self) -> tuple[str, str]:
         """How often the picked word speaks for its class, and which texts are listed."""

@@ -85,7 +85,7 @@ def test_filters_and_headings_set_the_traits(show, sheet):
     sheet.wait_for_function("() => window.view.model.get('token') === 'dull'")
     search.press("Escape")
     bench.expect_traits(sheet, token="")
-    root.get_by_role("button", name="Any class").click()
+    root.get_by_role("button", name="Any prediction").click()
     bench.expect_traits(sheet, label=None)
 
 

@@ -9,7 +9,8 @@ from playwright.sync_api import expect
 import nbsal
 from nbsal.methods import catalogue
 from nbsal.model.tokenize import token_name
-from nbsal.render.headline import STOP_WORDS, plain
+from nbsal.render.colours import FAINT, STRONGEST
+from nbsal.render.headline import name_in_sentence, plain
 from nbsal.widgets import Browse, Clouds, Compare, Highlight, Layers, Workbench
 from tests.browser import bench
 from tests.browser.bench import REAL, every_view, tokens
@@ -128,25 +129,21 @@ TEXTS = [
 ]
 
 
-def telling(words):
-    """Words that are neither punctuation nor stop words, if there are any."""
-    return [w for w in words if re.search(r"\w", w[0]) and w[0].lower() not in STOP_WORDS] or words
-
-
 def expected_words(saliency):
     """The words that the answer names, for and against the class: the rule, written out once more."""
     words = [(word.text, word.score) for word in saliency.weighed_words()]
     sizes = [abs(score) for _, score in words]
     if max(sizes) <= 0.05 * sum(sizes):
         return [[], []]
-    supporting = telling([w for w in words if w[1] > 0])
+    supporting = [w for w in words if w[1] > 0]
     enough, supported, named = 0.6 * sum(score for _, score in words if score > 0), 0.0, []
     for text, score in sorted(supporting, key=lambda w: -w[1]):
         if supported < enough and len(named) < 3:
             supported += score
             named += [text] if text not in named else []
-    opposing = sorted(telling([w for w in words if w[1] < 0]), key=lambda w: w[1])
-    return [named, [text for text, score in opposing if -score >= 0.25 * max(sizes)][:2]]
+    opposing = sorted((w for w in words if w[1] < 0), key=lambda w: w[1])
+    notable = [text for text, score in opposing if -score >= 0.25 * max(sizes)][:2]
+    return [[name_in_sentence(word) for word in words] for words in (named, notable)]
 
 
 def test_the_answer_names_the_words_by_its_rule(show, reviews):
@@ -157,6 +154,31 @@ def test_the_answer_names_the_words_by_its_rule(show, reviews):
         expect(answer).to_have_text(plain(view.result.headline()))
         words = [answer.locator(f".nbsal-word-{side}").all_text_contents() for side in ("for", "against")]
         assert words == expected_words(view.result), text
+
+
+@pytest.mark.parametrize("name", [*OF_ONE_TEXT, "browse"])
+def test_the_legend_says_what_a_percentage_is_of(show, sheet, views, name):
+    root = show(name, live=True)
+    if name == "browse":
+        root.get_by_role("button", name="Open text 0").click()
+        views[name].opened = 0
+        bench.answer(sheet, views[name].wait())
+    words = root.locator(".nbsal-text .nbsal-mark")
+    shades = words.evaluate_all("nodes => nodes.map(node => Number(node.style.getPropertyValue('--s')))")
+    strongest = words.nth(shades.index(1)).inner_text()
+    expect(root.locator(".nbsal-legend")).to_contain_text(f"100 % = {strongest}")
+
+
+def test_words_against_are_underlined_in_the_legend_as_in_the_text(show, sheet, views):
+    root = show(Highlight(nbsal.Explainer(views["highlight"].subject, bench.SIGNED), text=REAL).wait(), live=True)
+    ramp = root.locator(".nbsal-ramp").bounding_box()["width"]
+    dashes = "() => getComputedStyle(document.querySelector('.nbsal-ramp'), '::after')"
+    width = sheet.evaluate(f"{dashes[:6]}parseFloat({dashes[6:]}.width)")
+    assert width / ramp == pytest.approx((1 - FAINT / STRONGEST) / 2, abs=0.005)
+    assert "underlined from 10\u202f%" in root.locator(".nbsal-legend").get_attribute("title")
+    root.get_by_role("button", name="Display").or_(root.get_by_text("Display", exact=True)).first.click()
+    root.get_by_role("button", name="For only", exact=True).click()
+    assert sheet.evaluate(f"{dashes[:6]}{dashes[6:]}.content") == "none"
 
 
 def text_of(html):

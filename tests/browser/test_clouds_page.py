@@ -191,6 +191,6 @@ def test_words_stay_while_texts_are_explained(show, sheet, corpus):
 def test_a_cloud_without_texts_offers_none(show, sheet, corpus):
     root = show(Clouds(corpus.cloud, picked=["positive", "warm"]).wait())
     expect(root.get_by_text("This cloud was saved without its texts.")).to_be_visible()
-    expect(root.get_by_text("Choose a word")).to_have_count(0)
+    expect(root.get_by_text("Select a word")).to_have_count(0)
     root.get_by_text("Display", exact=True).click()
     expect(root.get_by_role("button", name="Tokens")).to_be_disabled()

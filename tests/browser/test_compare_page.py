@@ -41,9 +41,11 @@ def test_the_sentence_the_agreement_and_the_dots_of_compare_are_those_of_python(
     bench.change(sheet, scale=scale, level=level)
     expect(root.locator(".nbsal-headline")).to_have_text(pair.caption())
     expect(root.get_by_role("heading", name=pair.heading(), exact=True)).to_be_visible()
-    unit = {"own": "% of each method’s strongest word", "shared": "% of the stronger of both"}[scale]
+    unit = {"own": "% of each one’s strongest word", "shared": "% of the strongest word of both"}[scale]
+    expect(root.locator(".nbsal-read .nbsal-legend")).to_contain_text(unit.replace("% of", "100 % ="))
+    expect(root.get_by_text("ranked by size, for or against")).to_be_visible()
     expect(root.get_by_text(unit, exact=True)).to_be_visible()
-    rows = root.get_by_role("listbox", name="The words with most weight").get_by_role("option")
+    rows = root.get_by_role("listbox", name="The strongest words").get_by_role("option")
     listed = pair.listed()
     expect(rows.locator("b")).to_have_text([name for name, *_ in listed])
     numbers = [[int(n.replace("−", "-")) for n in text.split(" · ")] for text in rows.locator("span").all_inner_texts()]
@@ -66,12 +68,12 @@ def test_the_dots_of_compare_lie_on_a_common_zero(show, sheet, views):
 def test_pointing_at_a_word_says_what_both_give_it(show, sheet, views):
     root = show("compare")
     name, first, second = views["compare"].result.listed()[0]
-    row = root.get_by_role("listbox", name="The words with most weight").get_by_role("option").first
+    row = root.get_by_role("listbox", name="The strongest words").get_by_role("option").first
     height = root.bounding_box()["height"]
     tokens(root, B).get_by_text(name, exact=True).first.hover()
     signs = ["for" if share > 0 else "against" for share in (first, second)]
     shares = [f"{sign}, {abs(100 * share):.0f}\u202f%" for sign, share in zip(signs, (first, second), strict=True)]
-    expect(root.locator(".nbsal-readout")).to_have_text(f"{name} · A: {shares[0]} · B: {shares[1]} of the strongest")
+    expect(root.locator(".nbsal-readout")).to_have_text(f"{name} · A: {shares[0]} · B: {shares[1]}")
     expect(row).to_have_class(re.compile("nbsal-hover"))
     assert root.bounding_box()["height"] == height
     row.click()
@@ -81,7 +83,7 @@ def test_pointing_at_a_word_says_what_both_give_it(show, sheet, views):
 def test_the_list_that_the_pointer_left_does_not_end_the_hover_in_the_text(show, sheet, views):
     root = show("compare")
     sheet.mouse.move(0, 0)
-    row = root.get_by_role("listbox", name="The words with most weight").get_by_role("option").first
+    row = root.get_by_role("listbox", name="The strongest words").get_by_role("option").first
     second = tokens(root, B).nth(1)
     move = """(row, word) => {
         const point = (node, type) => node.dispatchEvent(new PointerEvent(type, { bubbles: type === 'pointerover' }));
@@ -133,7 +135,7 @@ def test_long_texts_that_are_compared_scroll_together(show, sheet):
     assert first.evaluate("node => node.scrollTop") == 150
 
 
-def test_both_texts_follow_the_editor_and_keep_their_weights(show, sheet, views):
+def test_both_texts_follow_the_editor_and_keep_their_scores(show, sheet, views):
     root = show("compare", live=True)
     pair = views["compare"].result
     tokens(root, B).first.dblclick()
@@ -146,7 +148,7 @@ def test_both_texts_follow_the_editor_and_keep_their_weights(show, sheet, views)
     name, first, second = pair.listed()[0]
     tokens(root, B).get_by_text(name, exact=True).first.hover()
     shares = [f"{'for' if share > 0 else 'against'}, {abs(100 * share):.0f}\u202f%" for share in (first, second)]
-    expect(root.locator(".nbsal-readout")).to_have_text(f"{name} · A: {shares[0]} · B: {shares[1]} of the strongest")
+    expect(root.locator(".nbsal-readout")).to_have_text(f"{name} · A: {shares[0]} · B: {shares[1]}")
     sheet.wait_for_function("() => window.view.model.get('text').startsWith('Oh! ')")
     root.get_by_role("button", name="Done").click()
     tokens(root, B).first.click()

@@ -1,4 +1,4 @@
-"""Heads in Chromium: what the grid says, looking at a head, switching heads and taking it back, by mouse and by key."""
+"""Heads in Chromium: what the grid says, the attention of a head, switching and Undo, by mouse and by key."""
 
 import re
 
@@ -67,7 +67,7 @@ def test_the_headline_and_bars_compare_before_and_after(show, off):
     expect(root.locator(".nbsal-footer")).to_contain_text("the model with the output of those heads set to zero")
 
 
-def test_a_press_looks_and_a_shift_press_switches(show, sheet, off):
+def test_a_click_shows_attention_and_a_shift_click_switches(show, sheet, off):
     root = show(off, live=True)
     cell(root, 3, 8).click()
     bench.expect_traits(sheet, head=[3, 8], toggled=OFF)
@@ -79,9 +79,18 @@ def test_a_press_looks_and_a_shift_press_switches(show, sheet, off):
     root.get_by_role("button", name="Switch this head on").click()
     bench.expect_traits(sheet, toggled=OFF)
     root.get_by_role("button", name="Switch this head off").click()
-    root.get_by_role("button", name="Switch all back").click()
+    root.get_by_role("button", name="Switch all on").click()
     bench.expect_traits(sheet, toggled=[])
-    expect(root.get_by_role("button", name="Switch all back")).to_be_disabled()
+    expect(root.get_by_role("button", name="Switch all on")).to_be_disabled()
+
+
+def test_all_heads_are_switched_on_while_any_is_off(show, sheet, views):
+    root = show("heads", live=True)
+    bench.expect_traits(sheet, kind="both", toggled=[])
+    root.get_by_role("button", name="Switch all on").click()
+    bench.expect_traits(sheet, kind="all", toggled=[])
+    bench.change(sheet, _heads=views["heads"]._heads | {"on": [[1] * 12] * 6})
+    expect(root.get_by_role("button", name="Switch all on")).to_be_disabled()
 
 
 def test_undo_brings_back_the_last_switch(show, sheet, off):
@@ -105,7 +114,7 @@ def test_heads_are_reached_and_switched_by_keys(show, sheet, off):
     for key in ["Home", "ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight"]:
         grid.press(key)
     expect(root.locator(".nbsal-heads-panel .nbsal-readout")).to_contain_text("block 2, head 2 · on")
-    bench.expect_traits(sheet, head=[2, 0])  # moving does not look
+    bench.expect_traits(sheet, head=[2, 0])  # moving does not select
     grid.press("Delete")
     bench.expect_traits(sheet, toggled=[*OFF, [2, 2]])
     grid.press("Shift+Enter")
@@ -146,7 +155,7 @@ def test_thresholds_belong_to_a_study(show, sheet, reviews):
     root.locator(".nbsal-head-tools summary").click()
     expect(root.get_by_text("Counts as syntax from 10\u202f%")).to_be_visible()
     slider = root.get_by_label("Counts as position from")
-    expect(slider).to_have_attribute("title", "Share of cases in which the head looks there")
+    expect(slider).to_have_attribute("title", "Share of cases in which the head attends most to that word")
     slider.press("ArrowLeft")
     bench.expect_traits(sheet, pos=0.75)
     expect(root.get_by_text("Counts as position from 75\u202f%")).to_be_visible()
@@ -166,7 +175,7 @@ def test_the_map_names_words_on_both_axes_and_follows_the_selection(show, sheet,
     expect(grid.get_by_role("columnheader")).to_have_text(names)
     heading = root.locator(".nbsal-attention h3")
     expect(heading).to_have_text(view.attention.heading(view.grid.habits()[2][1]))
-    expect(root.get_by_text("a row looks, a column is looked at")).to_be_visible()
+    expect(root.get_by_text("rows attend to columns")).to_be_visible()
     row = names.index("warm")
     strengths = (
         grid.get_by_role("row")
@@ -177,11 +186,11 @@ def test_the_map_names_words_on_both_axes_and_follows_the_selection(show, sheet,
     weights = view.attention.words[row]
     assert strengths.index(max(strengths)) == int(weights.argmax())
     tokens(root).get_by_text("warm", exact=True).click()
-    expect(heading).to_contain_text(f"warm looks most at {names[int(weights.argmax())]}")
+    expect(heading).to_contain_text(f"warm attends most to {names[int(weights.argmax())]}")
     grid.get_by_role("rowheader", name="film").click()
     bench.expect_traits(sheet, selection=list(view.result.row.words[names.index("film") - 1].tokens))
     grid.get_by_role("gridcell").nth(3).hover()
-    expect(root.locator(".nbsal-attention .nbsal-readout")).to_contain_text("of what [CLS] looks at")
+    expect(root.locator(".nbsal-attention .nbsal-readout")).to_contain_text("of its attention")
 
 
 def test_the_map_of_another_head_waits_for_python(show, sheet, views):

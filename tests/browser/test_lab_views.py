@@ -117,7 +117,7 @@ def test_a_workbench_is_changed_from_both_sides(notebook):
     notebook.python("bench.method, bench.head = 'mask-lrp', [2, 1]")
     expect(view.get_by_text("with 63 of 72 heads off")).to_be_visible()
     view.locator("details[data-panel=heads] > summary").scroll_into_view_if_needed()
-    expect(view.get_by_role("heading", name=re.compile("Block 2, head 1: .*; funny looks most at"))).to_be_visible()
+    expect(view.get_by_role("heading", name=re.compile("Block 2, head 1: .*; funny attends most to"))).to_be_visible()
     view.get_by_role("gridcell", name="Block 2, head 0:").click(modifiers=["Shift"])
     notebook.until("bench.toggled, bench.panels", "[[2, 0]] ['layers', 'games', 'heads']")
     view.locator("details[data-panel=games] > summary").click()

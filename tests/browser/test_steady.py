@@ -12,19 +12,19 @@ from nbsal.widgets.layers import LayerWords
 from tests.browser import bench
 from tests.browser.bench import REAL, every_view, tokens
 
-HINT = "Point at a word to see its weight."
+HINT = "Point at a word to see its score."
 
 
 def readout(root):
     return root.locator(".nbsal-main .nbsal-readout").first
 
 
-def weight_of(saliency, k):
+def score_of(saliency, k):
     """What a readout says of word k after its name."""
     scores = [word.score for word in saliency.weighed_words()]
     share = percent(abs(scores[k]) / max(map(abs, scores)), 0)
     rank = sorted(map(abs, scores), reverse=True).index(abs(scores[k])) + 1
-    return f" · {'for' if scores[k] > 0 else 'against'}, {share} of the strongest · rank {rank} of {len(scores)}"
+    return f" · {'for' if scores[k] > 0 else 'against'}, {share} · rank {rank} of {len(scores)}"
 
 
 @pytest.mark.parametrize("change", [{"method": "attcat"}, {"target": "negative"}, {"layer": 1}], ids=str)
@@ -33,17 +33,17 @@ def test_a_readout_has_no_number_until_that_of_the_new_choice_is_there(show, she
     root = show("highlight", live=True)
     before = views["highlight"].result
     tokens(root).nth(4).hover()
-    expect(readout(root)).to_contain_text(f"funny{weight_of(before, 4)}")
+    expect(readout(root)).to_contain_text(f"funny{score_of(before, 4)}")
     ((name, value),) = change.items()
     sheet.evaluate("([name, value]) => window.view.model.set(name, value)", [name, value])
     sheet.evaluate("() => window.view.model.set('status', 'computing')")
-    expect(readout(root).locator(".nbsal-weight")).to_be_hidden()
+    expect(readout(root).locator(".nbsal-score")).to_be_hidden()
     expect(readout(root).get_by_text("funny")).to_be_visible()
     after = Highlight(views["highlight"].explainer, text=REAL, **change).wait()
     bench.answer(sheet, after)
-    expect(readout(root)).to_contain_text(f"funny{weight_of(after.result, 4)}")
-    expect(readout(root).locator(".nbsal-weight")).to_be_visible()
-    assert weight_of(before, 4) != weight_of(after.result, 4)
+    expect(readout(root)).to_contain_text(f"funny{score_of(after.result, 4)}")
+    expect(readout(root).locator(".nbsal-score")).to_be_visible()
+    assert score_of(before, 4) != score_of(after.result, 4)
     sheet.mouse.move(0, 0)
     expect(readout(root)).to_have_text(HINT)
     sheet.set_viewport_size({"width": 1100, "height": 900})
@@ -57,7 +57,7 @@ def test_the_readout_of_a_text_follows_the_layer_that_is_walked_to(show, sheet, 
     root.get_by_role("grid").focus()
     for layer in (2, 1):
         root.get_by_role("grid").press("ArrowUp")
-        expect(readout(root)).to_contain_text(f"funny{weight_of(layers.at(layer), 4)}")
+        expect(readout(root)).to_contain_text(f"funny{score_of(layers.at(layer), 4)}")
 
 
 def test_the_readout_of_the_layers_follows_the_class_and_goes_with_the_pointer(show, sheet, views):
@@ -72,10 +72,10 @@ def test_the_readout_of_the_layers_follows_the_class_and_goes_with_the_pointer(s
     for key in ("Home", "ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight"):
         grid.press(key)
     expect(line).to_have_text(words.describe(3, 4))
-    expect(line.locator(".nbsal-weight")).to_be_visible()
+    expect(line.locator(".nbsal-score")).to_be_visible()
     sheet.evaluate("() => window.view.model.set('target', 'negative')")
     sheet.evaluate("() => window.view.model.set('status', 'computing')")
-    expect(line.locator(".nbsal-weight")).to_be_hidden()
+    expect(line.locator(".nbsal-score")).to_be_hidden()
     after = Layers(views["layers"].explainer, text=REAL, target="negative").wait()
     bench.answer(sheet, after)
     expect(line).to_have_text(LayerWords(after.result).describe(3, 4))
@@ -89,14 +89,14 @@ def test_the_readout_of_two_explanations_follows_their_method(show, sheet, views
     tokens(root, "The text as A explains it").nth(4).click()
     before = readout(root).inner_text()
     expect(readout(root)).to_contain_text("funny · A: ")
-    expect(readout(root).locator(".nbsal-weight")).to_be_visible()
+    expect(readout(root).locator(".nbsal-score")).to_be_visible()
     view = nbsal.widgets.Compare(views["compare"].explainer, text=REAL, other_method="attcat").wait()
     sheet.evaluate("() => window.view.model.set('other_method', 'attcat')")
     sheet.evaluate("() => window.view.model.set('status', 'computing')")
-    expect(readout(root).locator(".nbsal-weight")).to_be_hidden()
+    expect(readout(root).locator(".nbsal-score")).to_be_hidden()
     bench.answer(sheet, view)
     shares = [f"{'for' if row[4] > 0 else 'against'}, {percent(abs(row[4]), 0)}" for row in view.result.shares]
-    expect(readout(root)).to_have_text(f"funny · A: {shares[0]} · B: {shares[1]} of the strongest")
+    expect(readout(root)).to_have_text(f"funny · A: {shares[0]} · B: {shares[1]}")
     assert readout(root).inner_text() != before
 
 

@@ -79,6 +79,39 @@ def test_a_result_that_does_not_match_the_controls_is_dimmed(show, sheet, views)
     assert not bench.is_dim(sheet), "the result is of what is chosen again"
 
 
+@pytest.mark.parametrize("name", ["highlight", "layers", "compare", "games", "heads", "workbench", "browse", "clouds"])
+def test_an_error_stands_below_the_text_and_keeps_its_room_while_computing(show, sheet, name):
+    root = show(name, live=True)
+    above = ".nbsal-page" if name not in ("browse", "clouds") else ".nbsal-headline"
+    expect(root).to_be_visible()
+    calm = root.bounding_box()["height"]
+    bench.change(sheet, status="error", error="The layer is too deep.")
+    alert = root.get_by_role("alert").filter(visible=True)
+    places = [
+        part.bounding_box()["y"]
+        for part in (root.locator(above).first, alert, root.locator(".nbsal-main > .nbsal-tools").last)
+    ]
+    assert places == sorted(places)
+    high = root.bounding_box()["height"]
+    bench.change(sheet, status="computing", error="")
+    expect(alert).to_have_text("The layer is too deep.")
+    assert alert.evaluate("node => Number(getComputedStyle(node).opacity)") < 1
+    assert root.bounding_box()["height"] == high
+    bench.change(sheet, status="ready")
+    expect(alert).to_have_count(0)
+    assert root.bounding_box()["height"] == calm
+
+
+def test_a_finished_result_says_how_to_change_it(show, sheet):
+    view = Highlight(bench.saliency_of(["a", "b"])).wait()
+    state = show(view).locator(".nbsal-state")
+    expect(state).to_have_text(html.snapshot_line(in_cell=False))
+    script, style, traits = bench.show_arguments(view)
+    del traits["_saved"]  # a live kernel has saved nothing
+    sheet.evaluate(bench.SHOW, [script, style, traits])
+    expect(state).to_have_text("A finished result · pass an explainer to change it")
+
+
 def stop_python(sheet):
     """Close the connection as a host does whose kernel has ended: traits go nowhere, messages raise an error."""
     sheet.evaluate("() => { window.view.model.send = () => { throw new Error('Cannot send'); }; }")
@@ -121,7 +154,7 @@ def test_without_python_only_what_needs_it_is_disabled(show, sheet):
     expect(root.locator("button.nbsal-class").nth(0)).to_be_disabled()  # also when drawn again
     tokens.nth(1).click()
     bench.expect_traits(sheet, selection=[2])
-    expect(root.locator(".nbsal-readout")).to_contain_text("of the strongest")
+    expect(root.locator(".nbsal-readout")).to_contain_text("· rank ")
 
 
 def test_a_request_that_fails_says_so_in_the_state_line(show, sheet):

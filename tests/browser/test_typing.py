@@ -9,6 +9,7 @@ from nbsal.render.headline import plain
 from nbsal.widgets import Compare, Games, Highlight, Layers, Workbench
 from tests.browser import bench
 from tests.browser.bench import REAL, tokens, trait
+from tests.raising import refuses
 
 # Records when which text is sent.
 RECORD = """() => {
@@ -61,8 +62,36 @@ def test_control_and_enter_sends_the_text_at_once(show, sheet):
     root = show("highlight", live=True)
     area = edit(root)
     sheet.keyboard.type("ab")
+    sheet.evaluate("() => { window.asked = []; window.view.model.send = (content) => window.asked.push(content); }")
     area.press("Control+Enter")
     bench.expect_traits(sheet, text=f"{REAL}ab")
+    asked = [content for content in sheet.evaluate("() => window.asked") if "ask" in content]
+    assert [(content["ask"], content["text"]) for content in asked] == [("skip_pause", f"{REAL}ab")]
+
+
+def test_a_view_that_begins_empty_is_edited_by_a_click(show, sheet, views):
+    blank = Highlight(views["highlight"].explainer, text="")
+    with refuses("text"):
+        blank.wait()
+    root = show(blank, live=True)
+    root.locator(".nbsal-text").click()
+    expect(root.get_by_label("Text", exact=True)).to_be_focused()
+
+
+def test_an_empty_text_says_what_to_do_and_a_click_opens_its_editor(show, sheet):
+    root = show("highlight", live=True)
+    text = root.locator(".nbsal-text")
+    text.click()
+    expect(root.get_by_label("Text", exact=True)).to_be_hidden()
+    bench.change(sheet, text="")
+    expect(root.locator(".nbsal-headline")).to_have_text("Click below and type a text; the answer appears here.")
+    hint = "() => getComputedStyle(document.querySelector('.nbsal-block'), '::before').content"
+    assert "A sentence or two" in sheet.evaluate(hint)
+    text.click()
+    expect(root.get_by_label("Text", exact=True)).to_be_focused()
+    assert sheet.evaluate(hint) == "none", "the editor has a placeholder of its own"
+    sheet.keyboard.type("Hi")
+    expect(text).to_have_text("Hi")
 
 
 def test_nothing_is_sent_while_an_input_method_composes(show, sheet):
@@ -151,8 +180,8 @@ def test_a_preview_is_marked_and_has_no_numbers(show, sheet, views):
     view = of_text(views, "highlight", REAL, method="integrated")
     root = show(view, live=True)
     tokens(root).nth(1).click()
-    weight = root.locator(".nbsal-readout .nbsal-weight")
-    expect(weight).to_be_visible()
+    score = root.locator(".nbsal-readout .nbsal-score")
+    expect(score).to_be_visible()
     preview = nbsal.Explainer(view.subject, "gradxact")(REAL)
     sheet.evaluate("() => window.view.model.set('status', 'computing')")
     bench.change(sheet, _preview=True, **view.publish(preview))
@@ -160,9 +189,9 @@ def test_a_preview_is_marked_and_has_no_numbers(show, sheet, views):
     expect(root.locator(".nbsal-headline")).to_have_text(plain(preview.headline()))
     expect(root.locator(".nbsal-notes")).to_contain_text("Gradient × input")
     assert not bench.is_dim(sheet), "it is of the typed text"
-    expect(weight).to_be_hidden()
+    expect(score).to_be_hidden()
     bench.answer(sheet, view)
-    expect(weight).to_be_visible()
+    expect(score).to_be_visible()
     expect(root.locator(".nbsal-state")).not_to_contain_text("preview")
 
 

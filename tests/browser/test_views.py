@@ -52,13 +52,13 @@ def test_the_steps_of_a_curve_are_reached_by_keys_and_read_out(show, sheet, view
         bench.expect_traits(sheet, at=views["games"]._game["points"][expected])
     curve.press("End")
     size = len(views["games"].token_games.order)
-    expect(curve).to_have_attribute("aria-valuetext", re.compile(f"^{size} words: positive"))
+    expect(curve).to_have_attribute("aria-valuetext", re.compile(f"^{size} words hidden: positive"))
     expect(root.locator(".nbsal-hidden")).to_have_count(size)
     root.get_by_role("button", name="Reveal words").click()
     expect(root.locator(".nbsal-hidden")).to_have_count(0)
     expect(root.get_by_text(f"{RANDOM_NAME} · mean ")).to_be_visible()
     expect(root.get_by_text("range of 10 random orders")).to_be_visible()
-    expect(root.get_by_text("words revealed, strongest first")).to_be_visible()
+    expect(root.get_by_text("words revealed, highest score first")).to_be_visible()
     expect(root.get_by_text("the higher the curve, the better the words were chosen")).to_be_visible()
 
 
@@ -81,13 +81,13 @@ def test_every_step_says_what_python_says_and_keeps_its_height(show, sheet, view
     root.get_by_role("button", name="Hide words").click()
     bench.change(sheet, at=4)
     expect(headline(root)).to_have_text(
-        "After 4 words: negative, 92.9\u202f% — it was positive, 99.8\u202f%. The third word turned it."
+        "After hiding 4 words: negative, 92.9\u202f% — it was positive, 99.8\u202f%. The third word turned it."
     )
     expect(root.get_by_role("heading")).to_have_text(
-        "3 words turn the decision to negative; random orders, on average, never do"
+        "The decision first turns to negative after 3 words; random orders, on average, never do"
     )
-    expect(root.locator(".nbsal-readout")).to_have_text("Hidden last: played · next: .")
-    assert "After 4 words: <b>negative</b>" in Games(explain, text=view.text, at=4).wait().render_html()
+    expect(root.locator(".nbsal-readout")).to_have_text("Hidden last: played · next: “.”")
+    assert "After hiding 4 words: <b>negative</b>" in Games(explain, text=view.text, at=4).wait().render_html()
 
 
 def test_play_hides_word_after_word_and_space_pauses(chromium, views):
@@ -154,7 +154,7 @@ def test_curves_of_many_texts_are_drawn(show, sheet, views):
     root.get_by_role("slider", name="accuracy").press("End")
     expect(headline(root)).to_contain_text("With 100\u202f% of the tokens hidden: ours <b> ")
     root.get_by_role("button", name="Reveal tokens").click()
-    expect(root.get_by_text("share of the tokens revealed, strongest first")).to_be_visible()
+    expect(root.get_by_text("share of the tokens revealed, highest score first")).to_be_visible()
 
 
 OURS = ["heads", "games", "clouds", "browse", "workbench"]
@@ -253,7 +253,7 @@ def test_a_saved_page_works_without_python_or_network(chromium, tmp_path, views,
         expect(root.locator(".nbsal-hidden")).not_to_have_count(0)
     elif name == "heads":
         tokens(root).nth(1).click()
-        expect(root.locator(".nbsal-attention h3")).to_contain_text("warm looks most at")
+        expect(root.locator(".nbsal-attention h3")).to_contain_text("warm attends most to")
     elif name == "clouds":
         root.locator(".nbsal-word").first.hover()
         expect(root.get_by_text("% of the strongest word")).to_be_visible()

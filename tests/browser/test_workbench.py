@@ -123,12 +123,14 @@ def test_panels_out_of_sight_are_named(show, sheet, full):
 def test_heads_act_on_mask_lrp_only(show, sheet, full):
     root = show(full, live=True)
     expect(panel(root, "heads").get_by_text("Heads act on Mask-LRP only.")).to_be_visible()
+    expect(panel(root, "heads").get_by_text("all 72 heads in the answer")).to_be_visible()
     cell = panel(root, "heads").locator(".nbsal-switch").nth(20)
     cell.click(modifiers=["Shift"])
     bench.expect_traits(sheet, toggled=[])
     panel(root, "heads").get_by_role("button", name="Use Mask-LRP").click()
     bench.expect_traits(sheet, method="mask-lrp")
     expect(panel(root, "heads").get_by_text("Heads act on Mask-LRP only.")).to_be_hidden()
+    expect(panel(root, "heads").get_by_text("9 of 72 heads on", exact=True)).to_be_visible()
     cell.click(modifiers=["Shift"])
     assert len(trait(sheet, "toggled")) == 1
 

@@ -1,7 +1,9 @@
 """The Browse view: sorting, filters and pages, and an opened text that looks as in Highlight."""
 
 import dataclasses
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import nbsal
@@ -95,14 +97,14 @@ def test_misclassified_texts_are_counted(view, saliencies):
     share = f"{100 * len(wrong) / 30:.1f}\u202f%"
     lead = f"{len(wrong)} of 30 texts are predicted differently from their label ({share}); "
     most = max(NAMES, key=wrong.count)
-    assert view._table["sentence"] == f"{lead}{wrong.count(most)} of them are called {most}."
+    assert view._table["sentence"] == f"{lead}{wrong.count(most)} of them are predicted {most}."
     assert view._table["counts"] == [30, len(wrong)]
     view.wrong = True
     assert view.wait()._table["sentence"].startswith(lead), "the share is of all texts"
     view.label = "negative"
     called = [label for s, label in zip(saliencies, LABELS, strict=True) if s.prediction == "negative"]
     count = called.count("positive")
-    assert view.wait()._table["sentence"].startswith(f"{count} of {len(called)} texts called negative ")
+    assert view.wait()._table["sentence"].startswith(f"{count} of {len(called)} texts predicted negative ")
     assert view._table["counts"] == [len(called), count] and len(view.to_frame()) == count
     view.label, view.wrong = None, False
     view.wait()
@@ -216,20 +218,20 @@ def test_texts_that_are_not_explained_yet_pass_no_filter(reviews, monkeypatch):
     ("predictions", "labels", "filters", "sentence"),
     [
         ("ab", "ab", {}, "None of 2 texts is predicted differently from its label."),
-        ("aba", "aaa", {}, "1 of 3 texts is predicted differently from its label (33.3 %); it is called b."),
+        ("aba", "aaa", {}, "1 of 3 texts is predicted differently from its label (33.3 %); it is predicted b."),
         (
             "abb",
             "aaa",
             {},
-            "2 of 3 texts are predicted differently from their label (66.7 %); all of them are called b.",
+            "2 of 3 texts are predicted differently from their label (66.7 %); all of them are predicted b.",
         ),
-        ("aab", None, {}, "2 of 3 texts are called a, 1 b."),
-        ("aaa", None, {}, "All 3 texts are called a."),
-        ("a", None, {}, "The text is called a."),
-        ("aabcde", None, {}, "2 of 6 texts are called a, 1 b, 1 c, 2 otherwise."),
-        ("aab", None, {"label": "b"}, "1 of 3 texts is called b."),
-        ("aab", None, {"label": "a", "token": "Word1"}, "1 of 3 texts is called a and contains “Word1”."),
-        ("aab", None, {"token": "word0"}, "The text with “word0” is called a."),
+        ("aab", None, {}, "2 of 3 texts are predicted a, 1 b."),
+        ("aaa", None, {}, "All 3 texts are predicted a."),
+        ("a", None, {}, "The text is predicted a."),
+        ("aabcde", None, {}, "2 of 6 texts are predicted a, 1 b, 1 c, 2 otherwise."),
+        ("aab", None, {"label": "b"}, "1 of 3 texts is predicted b."),
+        ("aab", None, {"label": "a", "token": "Word1"}, "1 of 3 texts is predicted a and contains “Word1”."),
+        ("aab", None, {"token": "word0"}, "The text with “word0” is predicted a."),
         ("aab", "bab", {"token": "word"}, "1 of 3 texts with “word” is predicted differently from its label (33.3 %)"),
         ("aab", None, {"token": "nowhere"}, "No text matches."),
     ],
@@ -251,9 +253,17 @@ def test_classes_are_in_the_order_of_the_model(reviews, saliencies):
 def test_the_strongest_word_is_a_word_as_typed(view, saliencies):
     for row, saliency in zip(view._table["rows"], saliencies, strict=False):
         words = saliency.by_word()
-        assert row["top"] == words["word"][words["score"].idxmax()]
+        best = words["score"].abs().idxmax()
+        assert (row["top"], row["against"]) == (words["word"][best], words["score"][best] < 0)
         shares = [share for _, share, _ in row["pieces"]]
         assert max(map(abs, shares)) == pytest.approx(1, abs=1e-3) and not any(marked for *_, marked in row["pieces"])
+
+
+def test_a_strongest_word_may_speak_against():
+    saliency = replace(bench.saliency_of(["a", "b"]), scores=np.array([9, 1, -2, 9], "float32"))
+    view = Browse([saliency]).wait()
+    assert [(row["top"], row["against"]) for row in view._table["rows"]] == [("b", True)]
+    assert '">against</div>' in view.render_html()
 
 
 def test_values_have_no_confidence(load):

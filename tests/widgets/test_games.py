@@ -198,11 +198,11 @@ def test_selected_tokens_call_back_with_their_rows(view):
 def test_a_static_page_says_what_the_live_view_says(explain):
     view = Games(explain, text=LONG, at=4).wait()
     html = view.render_html()
-    assert "After 4 words: <b>negative</b>, 92.9\u202f%" in html.replace("</b>", "</b>")
-    assert html.count("line-through") == 4 and "3 words turn the decision to negative" in html
+    assert "After hiding 4 words: <b>negative</b>, 92.9\u202f%" in html.replace("</b>", "</b>")
+    assert html.count("line-through") == 4 and "The decision first turns to negative after 3 words" in html
     assert "the lower the curve, the better the words were chosen" in html
     view.game = "revealing"
-    assert "With 4 words: " in view.render_html() and view.render_html().count("line-through") == 12
+    assert "After revealing 4 words: " in view.render_html() and view.render_html().count("line-through") == 12
     view.game, view.at = "hiding", 0
     assert view.result.headline(view.target_probability) == view.sentence()
 
@@ -219,10 +219,10 @@ def test_a_picture_names_its_axes_and_curves(view):
 
     ax = Figure().add_subplot()
     draw_chart(ax, chart_of(view.token_games, "hiding", 2))
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("words hidden, strongest first", "probability of positive")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("words hidden, highest score first", "probability of positive")
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert [name.split(" · ")[0] for name in names] == [
-        "strongest word first",
+        "highest score first",
         "random order",
         "range of 10 random orders",
     ]
@@ -262,9 +262,14 @@ def test_of_many_labels_only_those_that_matter_are_sent():
         (
             [0.9, 0.2, 0.1],
             [0.9, 0.8, 0.7],
-            "1 word turns the decision to negative; random orders, on average, never",
+            "The decision turns to negative after 1 word; random orders, on average, never",
         ),
-        ([0.9, 0.8, 0.1], [0.9, 0.2, 0.7], "2 words turn the decision to negative; random orders, on average, need 1"),
+        ([0.9, 0.2, 0.7], None, "The decision first turns to negative after 1 word"),
+        (
+            [0.9, 0.8, 0.1],
+            [0.9, 0.2, 0.7],
+            "The decision turns to negative after 2 words; random orders, on average, need 1",
+        ),
         ([0.9, 0.8, 0.7], [0.9, 0.8, 0.7], "Hiding words never turns the decision from positive, nor do random orders"),
         (
             [0.9, 0.8, 0.7],
@@ -304,12 +309,12 @@ def test_a_step_says_what_is_decided_and_which_word_turned_it():
     games = games_of([0.998, 0.9, 0.2, 0.7])
     assert [plain(step_phrases(games, "hiding", step)).replace("\u202f", " ") for step in range(4)] == [
         "The whole text: positive, 99.8 %.",
-        "After 1 word: still positive, 90.0 % — it was 99.8 %.",
-        "After 2 words: negative, 80.0 % — it was positive, 99.8 %. The second word turned it.",
-        "After 3 words: positive again, 70.0 % — it was 99.8 %. The third word turned it.",
+        "After hiding 1 word: still positive, 90.0 % — it was 99.8 %.",
+        "After hiding 2 words: negative, 80.0 % — it was positive, 99.8 %. The second word turned it.",
+        "With all 3 words hidden: positive again, 70.0 %, as for an empty text — it was 99.8 %.",
     ]
     assert plain(step_phrases(games, "revealing", 1)).replace("\u202f", " ") == (
-        "With 1 word: negative, 80.0 % — with all words positive, 99.8 %. The first word turned it."
+        "After revealing 1 word: negative, 80.0 % — with all words positive, 99.8 %. The first word turned it."
     )
 
 

@@ -10,7 +10,7 @@ from nbsal.render import html
 from nbsal.render.headline import percent, plain
 from nbsal.widgets import Heads
 from nbsal.widgets.head_grid import HeadGrid, heads_of_kind, toggle_heads
-from nbsal.widgets.head_parts import ZEROED, where_it_looks
+from nbsal.widgets.head_parts import ZEROED, mostly_attended
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
@@ -176,13 +176,13 @@ def test_attention_is_told_by_words(view, reviews):
     assert html.escape(block) in view.to_html()
 
 
-def test_where_a_head_looks_is_told_in_words():
+def test_what_a_head_attends_to_is_told_in_words():
     names, size = list("abcd"), 4
-    assert where_it_looks(names, np.eye(size)) == "mostly itself"
-    assert where_it_looks(names, np.eye(size, k=-1) * 0.9) == "mostly the word before"
-    assert where_it_looks(names, np.full((size, size), 0.25)) == "spread over many words"
+    assert mostly_attended(names, np.eye(size)) == "mostly itself"
+    assert mostly_attended(names, np.eye(size, k=-1) * 0.9) == "mostly the word before"
+    assert mostly_attended(names, np.full((size, size), 0.25)) == "spread over many words"
     some = np.array([[0.2, 0.4, 0.2, 0.2], [0.2, 0.4, 0.2, 0.2], [0.2, 0.4, 0.2, 0.2], [0.7, 0.1, 0.1, 0.1]])
-    assert where_it_looks(names, some) == "often b"
+    assert mostly_attended(names, some) == "often b"
 
 
 def test_the_attention_of_a_head_is_that_of_the_trace(view, reviews):
@@ -241,7 +241,7 @@ def test_toggling_keeps_reasons_and_toggling_twice_changes_nothing():
 def test_the_grid_describes_each_head(reviews):
     frame = HeadGrid(reviews.mask, heads_of_kind(reviews.mask, "syntactic")).to_frame()
     assert frame.loc[frame["kind"] == "positional", "on"].sum() == 0
-    assert set(frame.loc[frame["on"], "looks_at"]) <= {"subject of its verb", "object of its verb"}
+    assert set(frame.loc[frame["on"], "attends_to"]) <= {"subject of its verb", "object of its verb"}
 
 
 def test_cells_name_relations():

@@ -1,5 +1,7 @@
 """The Layers view: every layer is shown, one is chosen without computing again, and finished results are accepted."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import nbsal
 from nbsal.errors import UnknownName
 from nbsal.widgets import Highlight, Layers, wire
 from nbsal.widgets.layers import LISTED, LayerWords, layers_html
+from tests.browser import bench
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, from_page
 
@@ -71,7 +74,7 @@ def test_it_exports(view):
 def test_a_static_page_shows_the_chosen_layer_and_the_finding(view):
     view.layer = 5
     html, (word, rest) = view.render_html(), LayerWords(view.result).finding()
-    assert f"<i>{word}</i>{rest}" in html and rest.endswith("of 7 layers")
+    assert f"<i>{word}</i>{rest}" in html and rest.endswith("of 6 layers")
     assert "<b>layer 5</b>" in html and ">embeddings<" in html
     text = view.result.at(5).scored_spans("word")
     assert all(span.text.strip() in html for part in text for span in part)
@@ -79,6 +82,7 @@ def test_a_static_page_shows_the_chosen_layer_and_the_finding(view):
 
 def layer_words(scores, names):
     words = LayerWords.__new__(LayerWords)
+    words._layers = None
     words.level, words.names, words.parts, words.scores = "word", names, [0] * len(names), np.array(scores, float)
     return words
 
@@ -86,11 +90,11 @@ def layer_words(scores, names):
 @pytest.mark.parametrize(
     ("scores", "expected"),
     [
-        ([[0, 2, 1], [3, 0, 0], [0, -5, 0]], "warm is the strongest word in 2 of 3 layers"),
-        ([[0, 2, 1], [0, 2, 0]], "warm is the strongest word in both layers"),
-        ([[0, 0, 2], [0, 0, 2], [0, 0, 0]], "“!” is the strongest word in 2 of 3 layers"),
+        ([[0, 2, 1], [3, 0, 0], [0, -5, 0]], "warm is the strongest word in the embeddings and 1 of 2 layers"),
+        ([[0, 2, 1], [0, 2, 0], [0, 3, 0]], "warm is the strongest word in the embeddings and both layers"),
+        ([[0, 0, 2], [0, 0, 2], [0, 0, 0]], "“!” is the strongest word in the embeddings and 1 of 2 layers"),
         ([[1, 0, 0], [0, 1, 0]], "Each layer has a strongest word of its own"),
-        ([[0, 0, 0]], "No word has any weight in any layer"),
+        ([[0, 0, 0]], "Every word scores 0 in every layer"),
     ],
 )
 def test_the_finding_is_the_word_that_is_strongest_in_most_layers(scores, expected):
@@ -100,6 +104,30 @@ def test_the_finding_is_the_word_that_is_strongest_in_most_layers(scores, expect
 def test_a_score_is_described_as_a_share_of_its_layer():
     words = layer_words([[1, -0.5]], ["slow", "warm"])
     assert words.describe(0, 1) == "warm · embeddings · against, 50\u202f% of that layer’s strongest word"
+
+
+def layers_of(*rows):
+    """Layers of a text of two words between two special tokens."""
+    layers = bench.saliency_of(["warm", "film"], layers=len(rows))
+    return replace(layers, scores=np.array(rows, "float32"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([[1, 2, 3, 0], [4, 0, 0, 0]], "all of the score is on [CLS], where the model reads its answer"),
+        ([[0, 0, 0, 5], [1, 2, 3, 0]], "all of the score is on [SEP]"),
+        ([[1, 2, 3, 0], [4, 0, 0, 1]], "all of the score is on [CLS], [SEP]"),
+        ([[1, 2, 3, 0], [0, 0, 0, 0]], "every token scores 0"),
+    ],
+)
+def test_a_blank_row_says_why(rows, reason):
+    layers = layers_of(*rows)
+    html = layers_html(layers, 0)
+    assert html.count(f">{reason}</td>") == 1
+    words, blank = LayerWords(layers), rows.index(max(rows, key=lambda row: not any(row[1:3])))
+    assert words.blank_words(blank) == reason and words.blank_words(1 - blank) == ""
+    assert words.describe(blank, 0) == f"warm · {'embeddings' if blank == 0 else f'layer {blank}'} · {reason}"
 
 
 def test_one_scale_for_all_layers():

@@ -13,12 +13,22 @@ TEXT = "A warm and oddly funny film."
 
 @pytest.fixture
 def slow(reviews):
-    """slow(class, method) -> a view of TEXT whose last run took long; `view.shown` lists what is displayed when."""
+    """slow(class, method) -> a view of TEXT whose last run took long.
+
+    `view.shown` lists what is displayed when, `view.started` when the slow method itself begins.
+    """
 
     def make(kind, method="integrated", **settings):
         view = kind(nbsal.Explainer(reviews, method), text=TEXT, **settings).wait()
         view._durations._seconds = dict.fromkeys([*view._durations._seconds, "occlusion"], 2 * slow_methods.SLOW)
-        view.shown, start = [], time.perf_counter()
+        view.shown, view.started, start = [], [], time.perf_counter()
+        explain_each = view.explain_each
+
+        def record(*arguments):
+            view.started.append(time.perf_counter() - start)
+            return explain_each(*arguments)
+
+        view.explain_each = record
         view.observe(
             lambda change: view.shown.append(
                 (view._result["method"], view._preview, view._tokens["parts"], time.perf_counter() - start)
@@ -42,7 +52,7 @@ def test_a_slow_method_has_a_preview_and_waits_for_a_pause(slow, kind):
     first, is_preview, parts, _ = view.shown[0]
     assert (first, is_preview, parts) == ("gradxact", True, ["A dull bore."])
     after = [shown for shown in view.shown if shown[0] == "integrated"]
-    assert not any(preview for _, preview, *_ in after) and after[0][3] - view.shown[0][3] >= slow_methods.PAUSE
+    assert not any(preview for _, preview, *_ in after) and view.started[0] - view.shown[0][3] >= slow_methods.PAUSE
     assert view.result.method == "integrated" and not view._preview
 
 
@@ -86,10 +96,10 @@ def test_a_quick_method_has_no_preview(reviews):
 
 
 def test_what_is_compared_waits_without_a_preview(slow):
-    view, start = slow(Compare, "integrated", other_method="gradcam"), time.perf_counter()
+    view = slow(Compare, "integrated", other_method="gradcam")
     view.text = "A dull bore."
     view.wait(60)
-    assert methods(view) == [("integrated", False)] and time.perf_counter() - start >= slow_methods.PAUSE
+    assert methods(view) == [("integrated", False)] and view.started[0] >= slow_methods.PAUSE
 
 
 def test_another_view_is_answered_during_the_pause(slow, reviews, monkeypatch):
@@ -103,6 +113,26 @@ def test_another_view_is_answered_during_the_pause(slow, reviews, monkeypatch):
     assert methods(view) == [("gradxact", True)] and view.status == "computing"
     view.cancel()
     assert view.wait(20).status == "cancelled" and view._preview
+
+
+@pytest.mark.parametrize("kind", [Highlight, Compare])
+@pytest.mark.parametrize("early", [False, True], ids=["late", "early"])
+def test_the_pause_is_skipped_for_a_text_that_is_wanted_at_once(slow, monkeypatch, kind, early):
+    monkeypatch.setattr(slow_methods, "PAUSE", 30.0)
+    view = slow(kind, **({"other_method": "gradcam"} if kind is Compare else {}))
+    view.text = "A dull"
+    requests = [lambda: setattr(view, "text", "A dull bore."), lambda: view.handle_skip_pause("A dull bore.")]
+    for request in reversed(requests) if early else requests:
+        request()
+        time.sleep(0.1)
+    assert view.wait(20).status == "ready"
+    result = view.result.first if kind is Compare else view.result
+    assert (result.text, result.method) == ("A dull bore.", "integrated")
+    runs = len(view.started)
+    view.text = "A dull film."
+    time.sleep(1.5)
+    assert (view.status, len(view.started)) == ("computing", runs), "the next text waits again"
+    view.cancel()
 
 
 def test_heads_have_no_preview(slow):

@@ -385,6 +385,12 @@ def test_the_bundle_holds_html_that_a_sanitizer_keeps(view):
 
 def test_a_frozen_view_does_not_change(view):
     frozen = view.freeze()
+    for snapshot in (frozen, view.freeze(interactive=True)):
+        assert "run the cell to change it" in snapshot._repr_html_()
+        assert "changing it needs Python" not in snapshot._repr_html_()
+    for page in (view.to_html(), view.to_html(interactive=True)):
+        assert "run the cell to change it" not in page.replace(str(view._esm), "")
+        assert "changing it needs Python" in page
     html = frozen._repr_html_()
     view.text = "A dull bore."
     view.wait()

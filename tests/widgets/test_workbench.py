@@ -15,7 +15,7 @@ import nbsal
 from nbsal.methods.base import Method
 from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench
 from nbsal.widgets.games import GamePart
-from nbsal.widgets.head_parts import AttentionPart
+from nbsal.widgets.head_parts import UNMASKED, AttentionPart
 from nbsal.widgets.layers import LayersPart
 from nbsal.widgets.token_games import TokenGames
 from nbsal.widgets.workbench import HIDING_TOO_LONG
@@ -154,7 +154,9 @@ def test_exports_hold_the_text_and_the_open_panels(view, panels):
     signs = {"layers": "layer 4", "games": "data:image/png", "heads": "block 5"}
     assert "funny" in html and [name for name, sign in signs.items() if sign in html] == panels
     assert view.to_png()[:4] == b"\x89PNG" and view.to_frame()["token"].tolist() == list(view.result.tokens)
-    assert view.freeze()._repr_html_() == html[html.index("<div") : html.rindex("</body>")]
+    assert (UNMASKED in html) == ("heads" in panels), "the method is not one of Mask-LRP's"
+    frozen = view.freeze()._repr_html_().replace("run the cell to change it", "changing it needs Python")
+    assert frozen == html[html.index("<div") : html.rindex("</body>")]
     assert f'"panels": {json.dumps(panels)}' in view.to_html(interactive=True)
 
 

@@ -1,4 +1,4 @@
-// Where the chosen head looks: a map from words to words, what the head is known for, and a button that switches it.
+// What the chosen head attends to: a map from words to words, what the head is known for, and a button that switches it.
 
 import { shade } from "./colour";
 import type { Context } from "./context";
@@ -6,16 +6,16 @@ import { h, sanitize } from "./dom";
 import type { Explanation } from "./explanation";
 import { formatPercent } from "./format";
 import { type headSwitches, headsAct } from "./head-grid";
-import { attentionHeading, attentionOf, headName, lookWords, type Unit, unitsOf } from "./head-words";
+import { attentionHeading, attentionOf, attentionWords, headName, type Unit, unitsOf } from "./head-words";
 import { changeWords } from "./headline";
 import { heatmap } from "./heatmap";
 import { ranks } from "./marks";
 import { hoverSender } from "./scored-text";
 import type { Head, HeadsTraits } from "./traits";
 
-const AXES = "a row looks, a column is looked at";
-const CHOOSE = "Choose a head to see where it looks";
-const HINT = "Point at a cell to see who looks at whom.";
+const AXES = "rows attend to columns";
+const CHOOSE = "Select a head to see its attention";
+const HINT = "Point at a cell to see how much a word attends to another.";
 const MOST_TOKENS = 512; // as in Python
 const MOST_ROWS = 40; // rows of a map; of a longer text those around the selected word
 
@@ -37,7 +37,7 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
   const tools = h("div", { class: "nbsal-tools" }, button, alone);
   let explanation: Explanation | null = null;
   let units: Unit[] = [];
-  let weights: number[][] = []; // [looking, looked at]
+  let weights: number[][] = []; // [query, key]
   let [firstRow, drawnHead] = [0, ""]; // what the map shows
   let drawn: unknown[] = []; // what it was drawn from
 
@@ -61,7 +61,7 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
 
   const describe = (row: number, column: number) => {
     const from = firstRow + row;
-    return lookWords(units[from].name, units[column].name, weights[from]?.[column] ?? 0);
+    return attentionWords(units[from].name, units[column].name, weights[from]?.[column] ?? 0);
   };
   const setTitle = (text: string) => {
     if (title.textContent !== sanitize(text)) title.textContent = sanitize(text); // screen readers tell a change
@@ -71,15 +71,15 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     const selection = new Set(get("selection"));
     return units.flatMap(({ tokens }, k) => (tokens.some((i) => selection.has(i)) ? [k] : []));
   };
-  /** Where the selected words look, or the head in general. */
-  const whereItLooks = () => {
+  /** What the selected words attend to, or the head in general. */
+  const attended = () => {
     const from = selectedUnits();
     const { here } = get("_attention");
     if (!from.length) return `here ${here}`;
     const sums = units.map((_, column) => from.reduce((sum, row) => sum + weights[row][column], 0) / from.length);
     const best = sums.indexOf(Math.max(...sums));
-    const names = from.length > 1 ? `${from.length} words look` : `${units[from[0]].name} looks`;
-    return `${names} most at ${units[best].name}, ${formatPercent(sums[best], 0)}`;
+    const names = from.length > 1 ? `${from.length} words attend` : `${units[from[0]].name} attends`;
+    return `${names} most to ${units[best].name}, ${formatPercent(sums[best], 0)}`;
   };
   const drawState = () => {
     const { head } = get("_attention");
@@ -88,7 +88,7 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     const at = get("hover");
     const pointed = at === null ? null : units.findIndex(({ tokens }) => tokens.includes(at));
     grid.mark(from.length === 1 ? from[0] - firstRow : -1, new Set(from), pointed);
-    setTitle(attentionHeading(head, habitOf(head), whereItLooks()));
+    setTitle(attentionHeading(head, habitOf(head), attended()));
   };
   /** The rows to draw: all, or those around the selected word. */
   const rowsInSight = () => {

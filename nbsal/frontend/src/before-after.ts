@@ -1,4 +1,4 @@
-// The classes as bars with a tick at the value before a change; a press explains that class.
+// The classes as bars with a tick at the value before a change; a click explains that class.
 
 import { closest, h } from "./dom";
 import type { Side } from "./explainer-controls";

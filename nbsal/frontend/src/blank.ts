@@ -2,7 +2,7 @@
 
 import type { Text } from "./traits";
 
-export const PROMPT = "Type a text; the answer appears here.";
+export const PROMPT = "Click below and type a text; the answer appears here.";
 
 /** Whether there is nothing to explain; views without a text have `undefined`. */
 export const isBlank = (text: Text | undefined) => text !== undefined && ![text].flat().some((part) => part.trim());

@@ -122,7 +122,12 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
   const section = h(
     "section",
     { class: "nbsal-panel nbsal-cloud" },
-    h("header", {}, heading, h("span", {}, texts === null ? "" : plural(texts, "text"))),
+    h(
+      "header",
+      {},
+      heading,
+      h("span", {}, texts === null ? "predicted class" : `predicted for ${plural(texts, "text")}`),
+    ),
     words.length ? node : h("p", { class: "nbsal-quiet" }, `No word speaks for ${label}.`),
   );
   section.style.setProperty("--hue", hueOf(cloud.hue));
@@ -152,8 +157,8 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
 function describe({ word, share, texts, also }: Word, label: string): (Node | string)[] {
   const occurs = texts === null ? "" : ` \u00b7 in ${plural(texts, "text")}`;
   const others = also ? ` \u00b7 also ${also.join(", ")}` : "";
-  const weight = ` \u00b7 ${formatPercent(share, 0)} of the strongest word`;
-  return [h("b", {}, word), ` \u00b7 ${label}${occurs}${weight}${others}`];
+  const size = ` \u00b7 ${formatPercent(share, 0)} of the strongest word`;
+  return [h("b", {}, word), ` \u00b7 ${label}${occurs}${size}${others}`];
 }
 
 /** The boxes of words as the browser draws them. */

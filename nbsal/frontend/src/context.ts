@@ -27,6 +27,7 @@ export interface SavedFile {
 /** What Python replies to each request. */
 export interface Replies {
   cancel: string;
+  skip_pause: string;
   save: SavedFile;
   swap: string;
 }

@@ -1,6 +1,7 @@
 // An editor that lies over the text: its letters are transparent, so that the shaded text under it shows through.
 
-import type { Binding } from "./context";
+import { isBlank } from "./blank";
+import type { Binding, Context } from "./context";
 import { consume, h, onAbort, throttle } from "./dom";
 import type { ScoredText } from "./scored-text";
 import type { Text } from "./traits";
@@ -8,10 +9,16 @@ import type { Text } from "./traits";
 const SEND_INTERVAL = 90; // ms between two texts sent to Python
 const PLACEHOLDER = "A sentence or two\u2026";
 
+/** What a view does while a text is typed, and when it is to be explained without the pause of a slow method. */
+export const typing = ({ markStale, ask, fail }: Pick<Context<never>, "markStale" | "ask" | "fail">) => ({
+  stale: markStale,
+  skipPause: (text: Text) => void ask("skip_pause", { text }).catch(({ message }: Error) => fail(message)),
+});
+
 export function textEditor(
   binding: Binding<Text>,
   text: Pick<ScoredText, "node" | "edit" | "long">,
-  stale: () => void,
+  { stale, skipPause }: { stale: () => void; skipPause: (text: Text) => void },
 ) {
   const { get, set, mirror, live, signal } = binding;
   const layer = h("div", { class: "nbsal-editors", hidden: true });
@@ -22,7 +29,7 @@ export function textEditor(
     "Edit text",
   );
   let areas: HTMLTextAreaElement[] = [];
-  let latest: Text = "";
+  let latest: Text | null = null; // sent or followed last
   let composing = false;
 
   const values = () => areas.map((area) => area.value);
@@ -48,7 +55,10 @@ export function textEditor(
   };
   const onKeyDown = (event: KeyboardEvent) => {
     event.stopPropagation();
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) send();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      send();
+      skipPause(get());
+    }
     if (event.key === "Escape") open(false);
   };
   const compose = (now: boolean) => () => {
@@ -83,6 +93,7 @@ export function textEditor(
   /** Follow a text that Python or a link has set. */
   const follow = () => {
     const now = [get()].flat();
+    page.classList.toggle("nbsal-blank", live && isBlank(get()));
     if (areas.length !== now.length) {
       areas = (now.length > 1 ? ["First text", "Second text"] : ["Text"]).map(textArea);
       layer.replaceChildren(...areas);
@@ -95,6 +106,7 @@ export function textEditor(
   };
   mirror(follow);
   text.node.addEventListener("dblclick", () => open(true), { signal });
+  text.node.addEventListener("click", () => isBlank(get()) && open(true), { signal });
   text.node.addEventListener(
     "keydown",
     (event) => {

@@ -17,6 +17,7 @@ export interface Steps {
   probable: boolean;
 }
 
+export const VERBS = { hiding: "hidden", revealing: "revealed" };
 const ORDINALS = ["", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
 const ordinal = (n: number) => ORDINALS[n] ?? `${n}${suffix(n)}`;
 const suffix = (n: number) => (n % 100 > 10 && n % 100 < 14 ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th"));
@@ -37,14 +38,15 @@ function decisionPhrases(steps: Steps, position: number): Phrase[] {
   const compared = now === before && game === "hiding" && position > 0;
   const state = compared ? (changed ? ["", " again"] : ["still ", ""]) : ["", ""];
   const reference = `${now === before ? "" : `${labels[before]}, `}${confidence(outcomes[whole][before])}`;
+  const bare = position === outcomes.length - 1 - whole && position !== whole;
   const phrases: Phrase[] = [
     ["text", `${opening(steps, position)}: ${state[0]}`],
     ["class", labels[now]],
-    ["text", `${state[1]}, ${confidence(outcomes[position][now])}`],
+    ["text", `${state[1]}, ${confidence(outcomes[position][now])}${bare ? ", as for an empty text" : ""}`],
   ];
   if (position !== whole)
     phrases.push(["text", game === "hiding" ? ` \u2014 it was ${reference}` : ` \u2014 with all words ${reference}`]);
-  phrases.push(["text", `.${turning(steps, position)}`]);
+  phrases.push(["text", `.${bare ? "" : turning(steps, position)}`]);
   return phrases.filter(([, text]) => text);
 }
 
@@ -63,12 +65,13 @@ function outputPhrases(steps: Steps, position: number): Phrase[] {
   ];
 }
 
-/** "After 4 words" */
+/** "After hiding 4 words" */
 function opening({ game, points }: Steps, position: number) {
   const [count, total] = [points[position], points[points.length - 1]];
-  if (game === "hiding") return count ? `After ${plural(count, "word")}` : "The whole text";
-  if (!count) return "Without any word";
-  return count === total ? `With all ${plural(count, "word")}` : `With ${plural(count, "word")}`;
+  const words = plural(count, "word");
+  if (!count) return game === "hiding" ? "The whole text" : "Without any word";
+  if (count === total && count > 1) return `With all ${words}${game === "hiding" ? " hidden" : ""}`;
+  return `After ${game} ${words}`;
 }
 
 /** "The third word turned it.", of the last change up to a step. */
@@ -80,8 +83,8 @@ function turning({ points, outcomes }: Steps, position: number) {
   return first === last ? ` The ${ordinal(last)} word turned it.` : ` Words ${first} to ${last} turned it.`;
 }
 
-/** The step on the curve in a few words: "4 words: positive 7.2 %". */
-export function stepTag({ points, probable }: Steps, position: number, label: string, value: number) {
+/** The step on the curve in a few words: "4 words hidden: positive 7.2 %". */
+export function stepTag({ game, points, probable }: Steps, position: number, label: string, value: number) {
   const amount = probable ? formatPercent(value) : formatScore(value);
-  return `${plural(points[position], "word")}: ${label} ${amount}`;
+  return `${plural(points[position], "word")} ${VERBS[game]}: ${label} ${amount}`;
 }

@@ -1,4 +1,4 @@
-// Which heads are on together, the thresholds of what counts as syntax and position, and switching all back.
+// Which heads are on together, the thresholds of what counts as syntax and position, and switching all on.
 
 import { bind, type Context } from "./context";
 import { h, stopPropagation } from "./dom";
@@ -7,7 +7,7 @@ import { popover } from "./popover";
 import type { HeadsTraits } from "./traits";
 
 const KINDS: HeadsTraits["kind"][] = ["all", "both", "syntactic", "positional", "none"];
-const THRESHOLD_TITLE = "Share of cases in which the head looks there";
+const THRESHOLD_TITLE = "Share of cases in which the head attends most to that word";
 
 /** The sentence and the button where another method than Mask-LRP explains the text. */
 export function methodHint({ set, live, signal }: Context<HeadsTraits>) {
@@ -43,8 +43,12 @@ export function headControls(context: Context<HeadsTraits>, count: () => { off: 
     settings,
   );
   const menu = popover(signal, [h("span", { class: "nbsal-quiet" }, "Heads on"), name], sheet);
-  const reset = h("button", { class: "nbsal-button", signal, click: () => set({ toggled: [] }) }, "Switch all back");
-  const node = h("div", { class: "nbsal-tools nbsal-head-tools nbsal-needs-python" }, menu.node, reset);
+  const allOn = h(
+    "button",
+    { class: "nbsal-button", signal, click: () => set({ kind: "all", toggled: [] }) },
+    "Switch all on",
+  );
+  const node = h("div", { class: "nbsal-tools nbsal-head-tools nbsal-needs-python" }, menu.node, allOn);
   const draw = () => {
     const { named = false, studied = false } = get("_heads");
     const { off, total } = count();
@@ -55,7 +59,7 @@ export function headControls(context: Context<HeadsTraits>, count: () => { off: 
       button.hidden = !named && ["syntactic", "positional"].includes(KINDS[i]);
     }
     settings.hidden = !studied;
-    reset.disabled = !get("toggled").length;
+    allOn.disabled = !off;
     node.hidden = !live;
   };
   return { node, draw };

@@ -1,4 +1,4 @@
-// A grid of attention heads, a row for each block: a press shows where a head looks, Shift or Delete switches it.
+// A grid of attention heads, a row for each block: a click shows what a head attends to, Shift+click or Delete switches it.
 
 import type { Context } from "./context";
 import { closest, consume, h, uniqueId } from "./dom";
@@ -6,7 +6,7 @@ import { headName } from "./head-words";
 import { nextItem } from "./keyboard";
 import type { Head, HeadsTraits } from "./traits";
 
-const HINT = "Press: see where it looks. Shift-press or Delete: off.";
+const HINT = "Click: see its attention. Shift+click or Delete: switch it off.";
 
 /** Whether switching heads changes anything: only Mask-LRP reads them, and a mask without a text shows them. */
 export const headsAct = ({ get }: Pick<Context<HeadsTraits>, "get">) =>
@@ -61,7 +61,7 @@ export function headGrid(context: Context<HeadsTraits>, { isOn, toggle }: Return
   };
   const press = (i: number, shift: boolean) => {
     if (shift || !get("method"))
-      toggle(headAt(i)); // a mask without a text has nowhere to look
+      toggle(headAt(i)); // without a text there is no attention to see
     else set({ head: headAt(i) });
     activate(i);
   };

@@ -1,4 +1,4 @@
-// What is said of attention heads: which are on, what one is known for and where it looks.
+// What is said of attention heads: which are on, what one is known for and what it attends to.
 
 import type { Token } from "./decode";
 import { formatPercent } from "./format";
@@ -73,10 +73,10 @@ export const attentionOf = (from: Unit, units: Unit[], weight: (query: number, k
     return sum / from.tokens.length;
   });
 
-/** "from warm to [CLS] · 55 % of what warm looks at" */
-export const lookWords = (from: string, to: string, share: number) =>
-  `from ${from} to ${to} \u00b7 ${formatPercent(share, 0)} of what ${from} looks at`;
+/** "warm attends to [CLS] · 55 % of its attention" */
+export const attentionWords = (from: string, to: string, share: number) =>
+  `${from} attends to ${to} \u00b7 ${formatPercent(share, 0)} of its attention`;
 
-/** What a head is known for and, once it is computed, where it looks in this text or from the selected words. */
+/** What a head is known for and, once it is computed, what it attends to in this text or from the selected words. */
 export const attentionHeading = ([block, head]: Head, habit: string, here = "") =>
   `Block ${block}, head ${head}: ${habit}${here && `; ${here}`}`;

@@ -1,6 +1,5 @@
 // The headline of an explanation: the decision in one sentence, with the words that decided it. The same as in Python.
 
-import STOP_WORDS from "../../render/stop_words.json" with { type: "json" };
 import { h } from "./dom";
 import { formatPercent } from "./format";
 
@@ -37,15 +36,19 @@ export interface Outcome {
 /** A piece of the sentence; the words for and against the target are marked like the text. */
 export type Phrase = ["text" | "class" | "for" | "against" | "struck", string];
 
-const ENOUGH = 0.6; // share of the weight that the listed words hold
+/** What the percentage is, and which words are named. */
+export const HEADLINE_TITLE =
+  "The percentage is the model\u2019s probability. Named are the strongest words, as the bars rank them: at most three for " +
+  "the class, until they hold 60 % of the score for it, and at most two against it, from 25 % of the strongest word on.";
+
+const ENOUGH = 0.6; // share of the positive scores that the listed words hold
 const MOST_FOR = 3;
 const MOST_AGAINST = 2;
 const NOTABLE = 0.25; // share of the largest score from which a word against the target is named
-const DECISIVE = 0.05; // share of all weight above which a single word counts
+const DECISIVE = 0.05; // share of all absolute scores above which a single word counts
 const CERTAIN = 0.9995;
 const LEANING = 0.6;
 const CLOSE = 0.001; // probabilities that differ by less are told apart by a second digit
-const stopWords = /* @__PURE__ */ new Set(STOP_WORDS);
 
 const PLACE = / (\[\d+:\d+\]|(at|after) .* \[\d+\])$/s; // where a target is in the text
 
@@ -142,10 +145,10 @@ export const confidence = (probability: number) =>
 function causes(outcome: Outcome, words: Weighed[]): Phrase[] {
   if (!words.length) return [];
   const all = words.reduce((sum, { score }) => sum + Math.abs(score), 0);
-  if (!all) return [["text", "no word has any weight"]];
+  if (!all) return [["text", "every word scores 0"]];
   const most = Math.max(...words.map(({ score }) => Math.abs(score)));
   if (most <= DECISIVE * all) return [["text", "no single word decides it"]];
-  const [speaksFor, against] = [strongest(words, 1), opposing(words, most)];
+  const [speaksFor, against] = [strongest(words), opposing(words, most)];
   if (!outcome.aboutTarget) {
     return [
       ...list(speaksFor, "for", outcome),
@@ -163,8 +166,8 @@ function causes(outcome: Outcome, words: Weighed[]): Phrase[] {
 /** "slow speaks for it; beautifully against" */
 function pleas(outcome: Outcome, words: Weighed[]): Phrase[] {
   const most = Math.max(0, ...words.map(({ score }) => Math.abs(score)));
-  if (!most) return words.length ? [["text", "no word has any weight"]] : [];
-  const [speaksFor, against] = [strongest(words, 1), opposing(words, most)];
+  if (!most) return words.length ? [["text", "every word scores 0"]] : [];
+  const [speaksFor, against] = [strongest(words), opposing(words, most)];
   const name = isContrary(outcome) ? "it" : outcome.prediction;
   const verb = speaksFor.length > 1 ? " speak" : " speaks";
   const parts: Phrase[] = speaksFor.length
@@ -175,16 +178,15 @@ function pleas(outcome: Outcome, words: Weighed[]): Phrase[] {
     : parts;
 }
 
-/** The strongest words of one sign until they hold most of the weight of that sign, at most three. */
-function strongest(words: Weighed[], sign: 1 | -1): Weighed[] {
-  const all = words.filter(({ score }) => sign * score > 0);
-  const candidates = meaningful(all);
-  const total = all.reduce((sum, { score }) => sum + Math.abs(score), 0);
+/** The strongest words for the target until they hold most of the score for it, at most three. */
+function strongest(words: Weighed[]): Weighed[] {
+  const supporting = words.filter(({ score }) => score > 0);
+  const total = supporting.reduce((sum, { score }) => sum + score, 0);
   const chosen: Weighed[] = [];
   let held = 0;
-  for (const word of byWeight(candidates)) {
+  for (const word of bySize(supporting)) {
     if (chosen.length === MOST_FOR || held >= ENOUGH * total) break;
-    held += Math.abs(word.score);
+    held += word.score;
     if (!chosen.some(({ text }) => text === word.text)) chosen.push(word);
   }
   return chosen;
@@ -192,17 +194,14 @@ function strongest(words: Weighed[], sign: 1 | -1): Weighed[] {
 
 /** Up to two words that speak notably against the target. */
 const opposing = (words: Weighed[], most: number) =>
-  byWeight(meaningful(words.filter(({ score }) => score < 0)))
+  bySize(words.filter(({ score }) => score < 0))
     .filter(({ score }) => -score >= NOTABLE * most)
     .slice(0, MOST_AGAINST);
 
-const byWeight = (words: Weighed[]) => [...words].sort((a, b) => Math.abs(b.score) - Math.abs(a.score));
+const bySize = (words: Weighed[]) => [...words].sort((a, b) => Math.abs(b.score) - Math.abs(a.score));
 
-/** Words that are neither punctuation nor stop words, unless there are no others. */
-function meaningful(words: Weighed[]): Weighed[] {
-  const named = words.filter(({ text }) => /[\p{L}\p{N}]/u.test(text) && !stopWords.has(text.toLowerCase()));
-  return named.length ? named : words;
-}
+/** A word as a sentence names it: punctuation has quotation marks. */
+export const nameInSentence = (text: string) => (/[\p{L}\p{N}]/u.test(text) ? text : `\u201c${text}\u201d`);
 
 function list(words: Weighed[], kind: "for" | "against", { parts }: Outcome): Phrase[] {
   return words.flatMap(({ text, part }, i): Phrase[] => {
@@ -210,7 +209,7 @@ function list(words: Weighed[], kind: "for" | "against", { parts }: Outcome): Ph
     const place = parts > 1 ? ` (${part ? "second" : "first"} text)` : "";
     const phrases: Phrase[] = [
       ["text", joint],
-      [kind, text],
+      [kind, nameInSentence(text)],
       ["text", place],
     ];
     return phrases.filter(([, piece]) => piece);

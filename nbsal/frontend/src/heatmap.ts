@@ -17,7 +17,9 @@ export interface Cells {
   shade(row: number, column: number): Shade;
   /** A cell in words. */
   describe(cell: Cell): string;
-  /** The columns of a row, the one of most weight first. */
+  /** Why a row is blank, or "". */
+  remark?(row: number): string;
+  /** The columns of a row, the strongest first. */
   ranked(row: number): number[];
 }
 
@@ -88,6 +90,8 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
     line.style.paddingLeft = `${left(first)}px`;
     line.style.width = `${left(cells.columns.length)}px`;
     for (let column = first; column < last; column++) line.append(drawCell(row, column));
+    const remark = row < 0 ? "" : cells.remark?.(row);
+    if (remark) line.append(h("span", { class: "nbsal-remark", "aria-hidden": "true" }, remark));
     const role = row < 0 ? "presentation" : "rowheader"; // nothing stands in the corner
     const name = h("span", { class: "nbsal-head", role, "data-row": row }, row < 0 ? "" : cells.rows[row]);
     return h("div", { class: "nbsal-row", role: "row" }, name, line);

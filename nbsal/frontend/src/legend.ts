@@ -1,31 +1,35 @@
 // How to read the colours: a ramp from against to for.
 
-import type { ColourScale } from "./colour";
+import { type ColourScale, FAINT } from "./colour";
 import { h } from "./dom";
-import { formatScore } from "./format";
+import { formatPercent, formatScore } from "./format";
 
 export function legend() {
   const ramp = h("i", { class: "nbsal-ramp" });
   const low = h("span");
+  const unit = h("span", { class: "nbsal-unit" });
   const node = h(
     "span",
     { class: "nbsal-legend nbsal-invisible" }, // its room is kept
     low,
     ramp,
     h("span", { class: "nbsal-word-for" }, "for"),
+    unit,
   );
   return {
     node,
-    /** @param negative whether any score is below zero
-     *  @param strongest the word with full colour */
-    draw(largest: number, { signed, clip }: ColourScale, negative: boolean, strongest: string) {
+    /** @param full the score with full colour
+     *  @param negative whether any score is below zero
+     *  @param strongest what 100 % is: the strongest word, or another name for it */
+    draw(full: number, { signed, clip }: ColourScale, negative: boolean, strongest: string) {
       const twoSided = signed && negative;
       node.classList.remove("nbsal-invisible");
       low.className = twoSided ? "nbsal-word-against" : "";
       low.textContent = twoSided ? "against" : "0";
       ramp.classList.toggle("nbsal-one-sided", !twoSided);
-      const clipped = clip < 1 ? `; full colour from ${Math.round(100 * clip)} % on` : "";
-      node.title = `100 % = ${formatScore(largest)}${strongest && ` (${strongest})`}${clipped}`;
+      unit.textContent = strongest && `\u00b7 100 % = ${strongest}`;
+      const underlined = twoSided ? ` Words against are underlined from ${formatPercent(FAINT, 0)} of it on.` : "";
+      node.title = `Full colour from ${formatScore(full * clip)} on.${underlined}`;
     },
   };
 }

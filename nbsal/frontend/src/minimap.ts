@@ -28,7 +28,7 @@ export function minimap({ signal }: { signal: AbortSignal }, goTo: (share: numbe
     hidden: true, // short texts need none
     role: "slider",
     tabindex: 0,
-    "aria-label": "Where in the text the weight lies",
+    "aria-label": "Where in the text the large scores are",
     "aria-valuemin": 0,
     "aria-valuemax": 100,
     "aria-valuenow": 0,

@@ -12,6 +12,8 @@ import type { Status, ViewTraits } from "./traits";
 
 const PROGRESS_DELAY = 150; // ms of work before it is shown: for quick results it would only flicker
 
+/** Of a view without an explainer, whose result was passed to it. */
+const FINISHED = "A finished result \u00b7 pass an explainer to change it";
 const BUSY: Status[] = ["computing", "cancelling"];
 
 type Guard = (draw: () => void) => void;
@@ -102,7 +104,8 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
     root.append(h("div", { class: "nbsal-columns" }, main, side));
     el.append(root);
     guard(() => build(context));
-    root.append(failure, ...foot.nodes);
+    placeErrors(main, [failure, foot.error]);
+    root.append(...foot.nodes);
     return () => {
       controller.abort();
       root.remove();
@@ -130,6 +133,14 @@ const withoutInputs = <Traits extends ViewTraits>(traits: Partial<Traits>, input
 /** An error as a sentence; unexpected kinds keep their name. */
 const errorText = (error: unknown) =>
   error instanceof Error && error.name === "Error" ? error.message : String(error);
+
+/** Put errors where they are seen: below the text, or below the headline of a view without one that is typed. */
+function placeErrors(main: HTMLElement, errors: HTMLElement[]) {
+  const isText = (part: Element) => part.matches(".nbsal-page") || part.querySelector(".nbsal-page") !== null;
+  const anchor = [...main.children].find(isText) ?? main.querySelector(".nbsal-headline");
+  if (anchor) anchor.after(...errors);
+  else main.prepend(...errors);
+}
 
 /** Progress, the error of the last computation, and the last line with the notes and the state. */
 function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdated, isStopped }: Condition) {
@@ -167,8 +178,11 @@ function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdate
     if (state.textContent !== words) state.textContent = words; // or the same words would be read out again
     if (busy && work.hidden) timer ??= setTimeout(() => showWork(true), PROGRESS_DELAY);
     else showWork(busy);
-    error.textContent = sanitize(get("error"));
-    error.hidden = !get("error") || isBlank(get("text"));
+    const message = sanitize(get("error"));
+    const waits = busy && !error.hidden && !message; // it keeps its room until the next result
+    error.hidden = isBlank(get("text")) || !(message || waits);
+    error.classList.toggle("nbsal-outdated", waits);
+    if (message) error.textContent = message;
   };
   const drawNotes = () => {
     notes.replaceChildren(sanitize((get("_result").notes ?? []).join(" \u00b7 ")), footnote);
@@ -179,11 +193,11 @@ function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdate
   mirror(["_rev"], drawNotes);
   onAbort(signal, () => clearTimeout(timer));
   const footer = h("footer", { class: "nbsal-footer" }, notes, h("span", { class: "nbsal-state-line" }, line, cancel));
-  return { nodes: [work, error, footer], draw };
+  return { error, nodes: [work, footer], draw };
 }
 
 function stateOf(get: Context<ViewTraits>["get"], live: boolean, outdated: boolean): [string, string] {
-  if (!live) return ["snapshot", `Snapshot of ${get("_saved")} \u00b7 run the cell to change it`];
+  if (!live) return ["snapshot", get("_saved") || FINISHED];
   const [status, progress, seconds] = [get("status"), get("progress"), get("_seconds")];
   const share = progress === null ? "" : ` ${formatPercent(progress, 0)}`;
   const preview = get("_preview") ? " \u00b7 preview" : "";

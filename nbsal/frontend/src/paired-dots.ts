@@ -1,4 +1,4 @@
-// The words of most weight with a ring for the share that A gives them and a disc for the share of B.
+// The strongest words with a ring for their share in A and a disc for that in B.
 
 import type { Context } from "./context";
 import { h } from "./dom";
@@ -6,14 +6,15 @@ import type { Mark } from "./marks";
 import { largestFirst, markList } from "./ranking";
 import type { CompareTraits } from "./traits";
 
-const UNITS = { own: "% of each method\u2019s strongest word", shared: "% of the stronger of both" };
+const RANKED = "ranked by size, for or against";
+const UNITS = { own: "% of each one\u2019s strongest word", shared: "% of the strongest word of both" };
 
 /** The letter of an explanation, in a ring for A and on a disc for B. */
 export const badge = (letter: string) =>
   h("span", { class: `nbsal-badge nbsal-badge-${letter.toLowerCase()}` }, letter);
 
 export function pairedDots(context: Context<CompareTraits>) {
-  const words = markList(context, "The words with most weight", "nbsal-ranking nbsal-dots");
+  const words = markList(context, "The strongest words", "nbsal-ranking nbsal-dots");
   const [heading, unit] = [h("h3"), h("span")];
   const key = ["A", "B"].map((letter) => h("span", {}, badge(""), ` ${letter}`));
   key[1].firstElementChild?.classList.add("nbsal-badge-b");
@@ -22,13 +23,14 @@ export function pairedDots(context: Context<CompareTraits>) {
     { class: "nbsal-panel nbsal-evidence" },
     h("header", {}, heading, unit),
     words.list,
-    h("p", { class: "nbsal-key" }, ...key),
+    h("p", { class: "nbsal-key" }, ...key, h("span", {}, RANKED)),
   );
   return {
     node,
     /** @param shares of A and of B: the share that each word has of the strongest */
     draw(marks: Mark[], texts: string[], [first, second]: number[][], finding: string) {
       heading.textContent = finding;
+      heading.title = `Kendall\u2019s \u03c4 of both rankings of all words, ${RANKED}`;
       unit.textContent = UNITS[context.get("scale")];
       const listed = largestFirst(marks.map((_, k) => Math.max(Math.abs(first[k]), Math.abs(second[k]))));
       const values = listed.flatMap((k) => [first[k], second[k]]);

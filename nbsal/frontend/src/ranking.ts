@@ -1,4 +1,4 @@
-// The words by weight: a bar for each, for the target to the right of a common zero, against it to the left.
+// The words by score: a bar for each, for the target to the right of a common zero, against it to the left.
 
 import type { Context } from "./context";
 import { closest, consume, h, uniqueId } from "./dom";
@@ -82,21 +82,21 @@ export const largestFirst = (sizes: number[]) =>
     .slice(0, LISTED);
 
 export function ranking(context: TextContext) {
-  const words = markList(context, "The words by weight");
+  const words = markList(context, "The words by score");
   const unit = h("span");
   const node = h(
     "section",
     { class: "nbsal-panel nbsal-evidence" },
-    h("header", {}, h("h3", {}, "The words by weight"), unit),
+    h("header", {}, h("h3", {}, "The words by score"), unit),
     words.list,
   );
   return {
     node,
     draw(marks: Mark[], texts: { text: string; score: number }[], unitName: string) {
       unit.textContent = unitName;
-      const weights = texts.map(({ score }) => score);
-      const listed = largestFirst(weights.map(Math.abs));
-      const [low, high] = [Math.min(0, ...weights), Math.max(0, ...weights)];
+      const scores = texts.map(({ score }) => score);
+      const listed = largestFirst(scores.map(Math.abs));
+      const [low, high] = [Math.min(0, ...scores), Math.max(0, ...scores)];
       const at = (score: number) => (100 * (score - low)) / (high - low || 1);
       words.list.style.setProperty("--zero", `${at(0)}%`);
       words.draw(

@@ -4,10 +4,10 @@ import { isBlank, PROMPT } from "./blank";
 import { bind, type Context } from "./context";
 import { colourScale, displayMenu } from "./display";
 import { h } from "./dom";
-import { textEditor } from "./editor";
+import { textEditor, typing } from "./editor";
 import { firstSide, methodControls, selectionButton, topSetting } from "./explainer-controls";
 import type { Explanation } from "./explanation";
-import { type HeadsOff, headline, type Outcome, phraseNodes } from "./headline";
+import { HEADLINE_TITLE, type HeadsOff, headline, nameInSentence, type Outcome, phraseNodes } from "./headline";
 import { legend } from "./legend";
 import { type Mark, marksOf } from "./marks";
 import { minimap } from "./minimap";
@@ -21,9 +21,9 @@ import type { Decision, Level, ShadedTraits } from "./traits";
 export function reading(context: Context<ShadedTraits>, settings: (Node | string)[][] = []) {
   const { get, mirror } = context;
   const side = firstSide(context);
-  const answer = h("p", { class: "nbsal-headline", "aria-live": "polite" });
+  const answer = h("p", { class: "nbsal-headline", "aria-live": "polite", title: HEADLINE_TITLE });
   const text = scoredText(context);
-  const editor = textEditor(bind(context, "text"), text, context.markStale);
+  const editor = textEditor(bind(context, "text"), text, typing(context));
   const [colours, share, decision] = [legend(), shareBar(), outcomes(side)];
   const map = minimap(context, (at) => text.reveal(Math.round(at * (marks.length - 1))));
   const finder = search(context, text);
@@ -73,7 +73,7 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
         largest,
         scale,
         scores.some((score) => score < 0),
-        strongest?.text ?? "",
+        strongest ? nameInSentence(strongest.text) : "",
       );
       share.draw(explanation.tokens, row);
       decision.draw(explanation);

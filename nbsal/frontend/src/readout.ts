@@ -1,11 +1,12 @@
-// The line under a text: the word under the pointer or the selected words, with their weight.
+// The line under a text: the word under the pointer or the selected words, with their score.
 
 import { h } from "./dom";
 import { formatPercent, formatScore, plural } from "./format";
 import type { Weighed } from "./headline";
 
-const HINT = "Point at a word to see its weight.";
-const UNWEIGHED = 0.0005; // share of the strongest below which a word has no weight
+const HINT = "Point at a word to see its score.";
+/** Share of the strongest word's score below which a score counts as 0. */
+export const UNSCORED = 0.0005;
 
 export interface RankedWord extends Weighed {
   rank: number;
@@ -25,7 +26,7 @@ interface Surroundings {
 export type Readout = ReturnType<typeof readoutLine>;
 
 /** What is said of a word after its name; it is out of sight while a new result is computed, and while a preview is shown. */
-export const weightWords = (text: string) => h("span", { class: "nbsal-weight" }, text);
+export const scoreWords = (text: string) => h("span", { class: "nbsal-score" }, text);
 
 /** @param hint what the line says while nothing is pointed at */
 export function readoutLine(hint = HINT) {
@@ -51,12 +52,11 @@ function describe(words: RankedWord[], { largest, count, pieces }: Surroundings)
   const sum = words.reduce((total, { score }) => total + score, 0);
   const share = formatPercent(Math.abs(sum) / (largest || 1), 0);
   const name = h("b", {}, words.length > 1 ? `${first.text} \u2026 ${last.text}` : first.text);
-  if (words.length > 1)
-    return [name, `, ${plural(words.length, "word")}`, weightWords(` \u00b7 together ${share} of the strongest`)];
-  if (Math.abs(first.score) <= UNWEIGHED * largest) return [name, weightWords(" \u00b7 no weight")];
+  if (words.length > 1) return [name, `, ${plural(words.length, "word")}`, scoreWords(` \u00b7 together ${share}`)];
+  if (Math.abs(first.score) <= UNSCORED * largest) return [name, scoreWords(" \u00b7 score 0")];
   const tokens = pieces.length > 1 ? ` \u00b7 ${plural(pieces.length, "token")}` : "";
   const side = first.score < 0 ? "against" : "for";
   const rank = `rank ${first.rank} of ${count}`;
   const score = `score ${formatScore(first.score)}${tokens}`;
-  return [name, weightWords(` \u00b7 ${side}, ${share} of the strongest \u00b7 ${rank} \u00b7 ${score}`)];
+  return [name, scoreWords(` \u00b7 ${side}, ${share} \u00b7 ${rank} \u00b7 ${score}`)];
 }

@@ -211,7 +211,9 @@ export function scoredText(context: TextContext, label = "The text, word by word
       const inside = starts.flatMap((first, b) =>
         marks[first].part === part ? [drawBlock(first, starts[b + 1] ?? marks.length, gaps, tails)] : [],
       );
-      const content = inside.length ? inside : [h("div", { class: "nbsal-block", dir: "auto" }, text || "\u200b")];
+      const content = inside.length
+        ? inside
+        : [h("div", { class: "nbsal-block", dir: "auto", role: "presentation" }, text)];
       return h("div", { class: "nbsal-part", role: "presentation" }, ...content);
     });
     node.classList.toggle("nbsal-in-blocks", starts.length > parts.length);

@@ -19,8 +19,8 @@ export function shareBar() {
         tokens.reduce((total, token, i) => total + (token.special === of ? Math.abs(scores[i]) : 0), 0);
       const [inWords, inSpecial] = [sum(false), sum(true)];
       const share = inSpecial / (inWords + inSpecial || 1);
-      words.textContent = `words ${formatPercent(1 - share, 0)}`;
-      special.textContent = `special tokens ${formatPercent(share, 0)}`;
+      words.textContent = `${formatPercent(1 - share, 0)} of the score on words`;
+      special.textContent = `${formatPercent(share, 0)} on special tokens`;
       special.title = specialTokens(tokens, scores);
       node.style.setProperty("--w", `${100 * (1 - share)}%`);
       node.classList.toggle("nbsal-mostly-special", share > MOST);

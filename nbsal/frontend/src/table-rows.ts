@@ -108,7 +108,7 @@ export function tableRows({ get, set, live, signal }: Context<BrowseTraits>, tur
 const textRow = (row: Element | null) => (row?.classList.contains("nbsal-under") ? row.nextElementSibling : row);
 
 function drawRow(
-  { number, prediction, confidence, label, wrong, top, pieces }: TableRow,
+  { number, prediction, confidence, label, wrong, top, against, pieces }: TableRow,
   scale: ColourScale,
   disabled: boolean,
 ) {
@@ -124,6 +124,6 @@ function drawRow(
     cell("number", button),
     cell("text", h("span", { class: "nbsal-lines" }, excerpt(pieces, scale))),
     cell("prediction", verdict, mistake),
-    cell("top", h("span", { class: "nbsal-name", title: top }, top)),
+    cell("top", h("span", { class: `nbsal-name${against ? " nbsal-word-against" : ""}`, title: top }, top)),
   );
 }

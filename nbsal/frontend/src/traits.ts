@@ -80,7 +80,7 @@ export interface ViewTraits {
   progress: number | null;
   /** Whether Python answers; false in a saved page. */
   _live: boolean;
-  /** When the page was saved, of a view without Python. */
+  /** When a page without Python was saved, and how to change it. */
   _saved: string;
   /** Counts results: a view redraws when it changes. */
   _rev: number;
@@ -187,7 +187,7 @@ export interface AttentionMap {
   top: number;
   /** A byte for each [query, key]. */
   map: DataView;
-  /** Where the head looks in this text, in a few words. */
+  /** What the head attends to in this text, in a few words. */
   here: string;
 }
 
@@ -315,6 +315,8 @@ export interface TableRow {
   wrong?: boolean;
   /** The strongest word. */
   top?: string;
+  /** Whether that word speaks against what is explained. */
+  against?: boolean;
   pieces: Pieces;
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { attentionOf, changesOf, headsOffOf, headsOn, lookWords, unitsOf } from "../src/head-words";
+import { attentionOf, attentionWords, changesOf, headsOffOf, headsOn, unitsOf } from "../src/head-words";
 import type { Decision } from "../src/traits";
 
 const token = (start: number, end: number, first: boolean, special = false, name = "") => ({
@@ -53,7 +53,7 @@ test("the attention of a word is the mean over its tokens and the sum over their
     sums.map((sum) => Math.round(100 * sum)),
     [30, 55, 15],
   );
-  assert.equal(lookWords("warmly", "[CLS]", 0.3), "from warmly to [CLS] \u00b7 30\u202f% of what warmly looks at");
+  assert.equal(attentionWords("warmly", "[CLS]", 0.3), "warmly attends to [CLS] \u00b7 30\u202f% of its attention");
 });
 
 const decision = {

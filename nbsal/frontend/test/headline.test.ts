@@ -17,16 +17,19 @@ const say = (scores: Record<string, number>, outcome: Partial<Outcome> = {}) =>
     .map(([, text]) => text)
     .join("");
 
-test("the words that hold most of the weight are named, then notable opponents", () => {
+test("the words that hold most of the score are named, then notable opponents", () => {
   assert.equal(
     say({ A: 0.1, slow: -1.3, beautifully: 2.8, funny: 1, half: -0.9, warm: 0.5 }),
     "positive, 99.8\u202f% \u2014 mostly because of beautifully, despite slow and half.",
   );
 });
 
-test("stop words and punctuation are named only if nothing else is left", () => {
-  assert.equal(say({ the: 3, warm: 1 }), "positive, 99.8\u202f% \u2014 mostly because of warm.");
-  assert.equal(say({ the: 3, "!": 1 }), "positive, 99.8\u202f% \u2014 mostly because of the.");
+test("function words and punctuation are named like all words, as the bars show them", () => {
+  assert.equal(say({ the: 3, warm: 1 }), "positive, 99.8\u202f% \u2014 mostly because of the.");
+  assert.equal(
+    say({ warm: 3, "!": 3, and: -1 }),
+    "positive, 99.8\u202f% \u2014 mostly because of warm and \u201c!\u201d, despite and.",
+  );
 });
 
 test("a doubtful, a certain and a numeric decision", () => {
@@ -50,10 +53,10 @@ test("scores that are not about the target say what is attended to", () => {
   assert.match(say({ warm: 2, funny: 1 }, { aboutTarget: false }), /warm is attended to most\.$/);
 });
 
-test("no word decides if all weigh little, or nothing", () => {
+test("no word decides if all scores are small, or 0", () => {
   const many = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`w${i}`, 1]));
   assert.match(say(many), /no single word decides it\.$/);
-  assert.match(say({ warm: 0 }), /no word has any weight\.$/);
+  assert.match(say({ warm: 0 }), /every word scores 0\.$/);
 });
 
 test("words of a pair name their text", () => {

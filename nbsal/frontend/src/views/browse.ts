@@ -92,7 +92,7 @@ function filterRow(context: BrowseContext) {
 function classFilter(context: BrowseContext, labels: string[]) {
   const { get, set, mirror, live, signal } = context;
   const options: [string | null, string][] = [
-    [null, "Any class"],
+    [null, "Any prediction"],
     ...labels.map((name): [string, string] => [name, name]),
   ];
   if (labels.join("").length <= MOST_BUTTONS) return segments(bind(context, "label"), "Predicted class", options);
@@ -244,7 +244,7 @@ function besideOrUnder(
   node: HTMLElement,
   rowOf: (number: number) => HTMLElement | undefined,
 ) {
-  const hint = h("p", { class: "nbsal-quiet" }, "Choose a text to read it here.");
+  const hint = h("p", { class: "nbsal-quiet" }, "Select a text to read it here.");
   const under = h("tr", { class: "nbsal-under", role: "row" }, h("td", { colspan: 4, role: "cell" }));
   let opened: number | null = null;
   let wide: boolean | null = null;

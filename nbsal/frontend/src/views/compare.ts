@@ -1,10 +1,10 @@
-// Two explanations of one text beside each other, the words with most weight in both, and their difference.
+// Two explanations of one text beside each other, the strongest words of both, and their difference.
 
 import { isBlank, PROMPT } from "../blank";
 import { bind, type Context } from "../context";
 import { colourScale, displayMenu, type Setting, SHADING, scaleSetting, segments } from "../display";
 import { consume, h } from "../dom";
-import { textEditor } from "../editor";
+import { textEditor, typing } from "../editor";
 import { firstSide, methodControls, type Side, secondSide, selectionButton, topSetting } from "../explainer-controls";
 import { type Explanation, explanationReader } from "../explanation";
 import { formatPercent, formatScore, plural } from "../format";
@@ -15,7 +15,7 @@ import { minimap } from "../minimap";
 import { mount } from "../mount";
 import { outcomes } from "../outcomes";
 import { badge, pairedDots } from "../paired-dots";
-import { type Readout, readoutLine, weightWords } from "../readout";
+import { type Readout, readoutLine, scoreWords, UNSCORED } from "../readout";
 import { saveMenu } from "../save";
 import { scoredText } from "../scored-text";
 import { search } from "../search";
@@ -24,8 +24,9 @@ import { EXPLAINED, undoable } from "../undo";
 
 type CompareContext = Context<CompareTraits>;
 
+/** What 100 % is. */
+const STRONGEST = { own: "each one\u2019s strongest word", shared: "the strongest word of both" };
 const OTHER = ["other_method", "other_layer", "other_target", "other_tau"] as const;
-const UNWEIGHED = 0.0005; // share of the strongest below which a word has no weight
 
 export default /* @__PURE__ */ mount<CompareTraits>("compare", (context: CompareContext) => {
   const { get, main, side, on, mirror } = context;
@@ -71,7 +72,7 @@ function pairOfTexts(context: CompareContext) {
   const edit = (parts: string[]) => {
     for (const text of texts) text.edit(parts);
   };
-  const editor = textEditor(bind(context, "text"), { ...texts[0], edit }, context.markStale);
+  const editor = textEditor(bind(context, "text"), { ...texts[0], edit }, typing(context));
   const pages = [editor.page, ...texts.slice(1).map(({ node }) => h("div", { class: "nbsal-page" }, node))];
   scrollTogether(pages, signal);
   for (const { node } of texts.slice(1)) openWith(node, editor.button, signal);
@@ -122,9 +123,9 @@ function pairOfTexts(context: CompareContext) {
       difference.hidden = !get("difference");
       if (get("difference")) texts[2].paint(apart, { ...scale, signed: true }, 1);
       const negative = shares.flat().some((share) => share < 0);
-      colours.draw(1, scale, negative, "");
+      colours.draw(1, scale, negative, STRONGEST[get("scale")]);
       const maxima = strongest.map((score, i) => `${"AB"[i]}: ${formatScore(score)}`);
-      colours.node.title = `The strongest word of each: ${maxima.join(", ")}`;
+      colours.node.title = `The score of the strongest word: ${maxima.join(", ")}`;
       const long = texts[0].long();
       for (const page of pages) page.classList.toggle("nbsal-scrolls", long);
       for (const [i, map] of maps.entries()) {
@@ -148,17 +149,17 @@ function sharedReadout(shareOf: (token: number) => number[]): Readout {
       const [first, last] = [ranked[0].text, ranked[ranked.length - 1].text];
       const shares = ranked.map(({ token }) => shareOf(token));
       const sums = [0, 1].map((side) => shares.reduce((sum, share) => sum + share[side], 0));
-      const sides = sums.map((share, i) => `${"AB"[i]}: ${weight(share)}`).join(" \u00b7 ");
+      const sides = sums.map((share, i) => `${"AB"[i]}: ${shareWords(share)}`).join(" \u00b7 ");
       const several = ranked.length > 1 ? `, ${plural(ranked.length, "word")}` : "";
       const name = h("b", {}, ranked.length > 1 ? `${first} \u2026 ${last}` : first);
-      readout.node.replaceChildren(name, several, weightWords(` \u00b7 ${sides} of the strongest`));
+      readout.node.replaceChildren(name, several, scoreWords(` \u00b7 ${sides}`));
     },
   };
 }
 
-const weight = (share: number) =>
-  Math.abs(share) <= UNWEIGHED
-    ? `no weight, ${formatPercent(0, 0)}`
+const shareWords = (share: number) =>
+  Math.abs(share) <= UNSCORED
+    ? formatPercent(0, 0)
     : `${share < 0 ? "against" : "for"}, ${formatPercent(Math.abs(share), 0)}`;
 
 /** The classes: of one model once, of two models or targets for each. */

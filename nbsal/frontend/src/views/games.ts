@@ -9,8 +9,8 @@ import { closest, consume, h } from "../dom";
 import { firstSide } from "../explainer-controls";
 import { type Explanation, explanationReader } from "../explanation";
 import { formatPercent, plural } from "../format";
-import { type Steps, stepPhrases, stepTag } from "../game-words";
-import { phraseNodes } from "../headline";
+import { type Steps, stepPhrases, stepTag, VERBS } from "../game-words";
+import { nameInSentence, phraseNodes } from "../headline";
 import type { Mark } from "../marks";
 import { mount } from "../mount";
 import { player } from "../player";
@@ -24,7 +24,6 @@ type GamesContext = Context<GamesTraits>;
 /** What a step hides: words of one text, tokens of many. */
 type Noun = "word" | "token";
 
-const VERBS = { hiding: "hidden", revealing: "revealed" };
 const CLASSES = 5; // listed beside the text
 
 /** The games on one text, once they are computed. */
@@ -92,12 +91,14 @@ export function hidingPanel(context: GamesContext) {
       probable: played?.probable ?? true,
       halved: played?.probable === true && played.labels.length === 2,
       ticks: played ? wordTicks(played.order.length) : SHARE_TICKS,
-      xLabel: played ? `words ${VERBS[game]}, strongest first` : `share of the tokens ${VERBS[game]}, strongest first`,
+      xLabel: played
+        ? `words ${VERBS[game]}, highest score first`
+        : `share of the tokens ${VERBS[game]}, highest score first`,
       yLabel: measured,
       bandLabel: band,
       tag: played
         ? stepTag(stepsOf(played, game), position, played.unit, curves[0].values[position])
-        : `${formatPercent(share, 0)} of the tokens`,
+        : `${formatPercent(share, 0)} of the tokens ${VERBS[game]}`,
     });
     drawMarks();
   };
@@ -131,8 +132,11 @@ const gameChoice = (context: GamesContext, noun: Noun) =>
     ["revealing", `Reveal ${noun}s`],
   ]);
 
-const footnote = (game: Game, noun: Noun) =>
-  `the ${game === "hiding" ? "lower" : "higher"} the curve, the better the ${noun}s were chosen`;
+function footnote(game: Game, noun: Noun) {
+  const [better, bare] = game === "hiding" ? ["lower", "end"] : ["higher", "start"];
+  const empty = noun === "word" ? `; its ${bare} is the answer to an empty text` : "";
+  return `the ${better} the curve, the better the ${noun}s were chosen${empty}`;
+}
 
 /** Play, the slider and Space anywhere in the view. */
 function gamePlayer(context: GamesContext) {
@@ -187,7 +191,7 @@ function textGame(context: GamesContext) {
   const hint = (played: PlayedGames, position: number, { tokens, parts }: Explanation): (Node | string)[] => {
     const name = (k: number) => {
       const [first, last] = [tokens[played.order[k][0]], tokens[played.order[k].at(-1) ?? 0]];
-      return h("b", {}, parts[first.part].slice(first.start, last.end));
+      return h("b", {}, nameInSentence(parts[first.part].slice(first.start, last.end)));
     };
     const [count, total] = [played.points[position], played.order.length];
     const verb = get("game") === "hiding" ? "Hidden" : "Revealed";

@@ -1,4 +1,4 @@
-// The attention heads of a model: what each follows, where it looks, and what the decision is without some of them.
+// The attention heads of a model: what each follows, what it attends to, and what the decision is without some of them.
 
 import { attentionPanel } from "../attention";
 import { beforeAfter } from "../before-after";
@@ -22,7 +22,7 @@ const NOT_STUDIED = "What these heads follow is not recorded for this model. Cou
 const HOW_TO_STUDY = "study = nbsal.heads.study(subject, parses)";
 const KEYS: [string, string][] = [
   ["syntactic", "follows syntax"],
-  ["positional", "looks at a fixed place"],
+  ["positional", "attends to a fixed place"],
   ["none", "no known pattern"],
   ["off", "off"],
 ];
@@ -56,7 +56,7 @@ function headsParts(context: HeadsContext) {
     const { finding: words = "Heads", named, studied } = get("_heads");
     const { off, total } = switches.count();
     finding.textContent = words;
-    count.textContent = total ? `${total - off} of ${total} heads on` : "";
+    count.textContent = total ? countWords(context, total - off, total) : "";
     hint.hidden = headsAct(context);
     study.hidden = named !== false || studied === true;
     grid.draw();
@@ -72,6 +72,15 @@ function headsParts(context: HeadsContext) {
       attention.draw(explanation);
     },
   };
+}
+
+/** How many heads are on, and whether the answer is of the model with those alone. */
+function countWords(context: HeadsContext, on: number, total: number) {
+  const count = `${on} of ${total} heads on`;
+  if (!context.get("method") || on === total) return count;
+  if (!headsAct(context)) return `all ${total} heads in the answer`;
+  const { off, without } = context.get("_effect");
+  return without || !off ? count : `${count} for the scores, all in the answer`;
 }
 
 /** The heads as one panel of another view. */

@@ -1,4 +1,4 @@
-// A text with its words shaded by how much they speak for or against the decision, and the words by weight.
+// A text with its words shaded by how much they speak for or against the decision, and the words by score.
 
 import type { Context } from "../context";
 import { SHADING } from "../display";

@@ -6,16 +6,16 @@ import { colourScale, SHADING, scaleSetting } from "../display";
 import { h } from "../dom";
 import { type Explanation, explanationReader } from "../explanation";
 import { heatmap } from "../heatmap";
-import { cellWords, layerName, layersFinding } from "../layer-words";
+import { blankWords, cellWords, layerName, layersFinding } from "../layer-words";
 import { largestOf, type Mark, marksOf, ranks, totals } from "../marks";
 import { mount } from "../mount";
 import { reading } from "../reading";
-import { weightWords } from "../readout";
+import { scoreWords } from "../readout";
 import { hoverSender } from "../scored-text";
 import type { LayersTraits } from "../traits";
 import { EXPLAINED, undo } from "../undo";
 
-const HINT = "Point at a cell to see its weight. Up and down go through the layers.";
+const HINT = "Point at a cell to see its score. Up and down go through the layers.";
 
 /** Every layer by words. Its `draw` takes an explanation with a row of scores for each layer. */
 export function layersPanel(context: Context<LayersTraits>) {
@@ -73,14 +73,19 @@ export function layersPanel(context: Context<LayersTraits>) {
     maxima = rows.map(largestOf);
     columns = marks.map(({ part, start, end }) => parts[part].slice(start, end));
     const scale = colourScale(context);
-    const words = (row: number, k: number) => cellWords(row, rows[row][k], maxima[row], noun);
-    describe = (row, k) => [h("b", {}, columns[k]), weightWords(` · ${words(row, k)}`)];
+    const special = (row: number) =>
+      tokens.flatMap((token, i) => (token.special && explanation?.rows[row][i] ? [token.name] : []));
+    const remark = (row: number) => (maxima[row] ? "" : blankWords(special(row), row === rows.length - 1));
+    const words = (row: number, k: number) =>
+      maxima[row] ? cellWords(row, rows[row][k], maxima[row], noun) : `${layerName(row)} · ${remark(row)}`;
+    describe = (row, k) => [h("b", {}, columns[k]), scoreWords(` · ${words(row, k)}`)];
     grid.node.setAttribute("aria-label", `Layers by ${noun}s`);
     grid.draw({
       rows: rows.map((_, layer) => layerName(layer)),
       columns,
       groups: marks.flatMap(({ part }, k) => (k > 0 && part !== marks[k - 1].part ? [k] : [])),
       shade: (row, k) => shade(rows[row][k], top(row), scale),
+      remark,
       describe: ({ row, column }) => `${columns[column]} · ${words(row, column)}`,
       ranked: (row) => {
         const order: number[] = [];

@@ -61,7 +61,7 @@ function workbenchFolds(context: WorkbenchContext, explanation: () => Explanatio
     }),
     fold(context, {
       name: "games",
-      title: "Hiding words, strongest first",
+      title: "Hiding words, highest score first",
       panel: hidingPanel(context),
       computed: () => Boolean(get("_game").lines),
       reason: () => [get("_no_games")].filter(Boolean),
