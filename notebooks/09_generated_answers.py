@@ -1,0 +1,156 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     notebook_metadata_filter: kernelspec,jupytext,-jupytext.text_representation.jupytext_version
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Generated answers
+#
+# A model reads some notes and a question, and writes an answer. Which note is it from? Would the answer be another one
+# without that note? And which methods can be trusted to say so?
+#
+# **You will be able to** read the sources of a reply, ask why it says one word and not another, test the explanation by
+# hiding notes, and measure methods against known sources. Ten minutes; you should know what a language model is.
+#
+# The model is `demo/notes`, a Llama of four blocks that comes along. It knows a made-up world of a few hundred names
+# and things and has never seen these notes, so an answer can only be from a note. That is what makes it useful here:
+# **the source of every answer is known**.
+
+# %%
+# %matplotlib inline
+import os
+
+import numpy as np
+import pandas
+
+import nbsal
+
+SIZE = int(os.environ.get("NBSAL_SIZE", 40)) or None  # questions that methods are compared on; 0: all
+pandas.set_option("display.precision", 2)
+subject = nbsal.load("demo/notes")
+rows = [row for row in nbsal.samples.texts("notes") if len(row["source"]) == 1 and len(row["documents"]) >= 4]
+row = rows[0]
+question = [{"role": "user", "content": row["question"]}]
+answer = nbsal.answer(subject, question, documents=row["documents"], unit="document", progress=False)
+print(answer.text.replace("</s>", ""))
+answer
+
+# %% [markdown]
+# `question` is a list of messages for the model's chat template, which also places the documents. Every token of prompt
+# and reply is traced back to the message or document, and to the character there, that it came from. What the template
+# writes itself counts as a source of nothing.
+#
+# ## Where it comes from
+#
+# For the reply as a whole, and word by word:
+
+# %%
+answer.sources(rows="reply")
+
+# %%
+answer.matrix(rows="word", columns="document").T
+
+# %% [markdown]
+# A column is one word of the reply. Names that are new come from a note; words that the question has, from the
+# question; and much of a sentence from the reply so far, which the last row holds.
+#
+# ## Why this word and not another
+#
+# The model itself says how sure it was of each word, and what else it might have said:
+
+# %%
+tokens = answer.tokens()
+tokens[["token", "probability", "rank", "entropy"]].assign(
+    rival=[f"{rivals[0][0]} {rivals[0][1]:.1%}" for rivals in tokens["rivals"]]
+)
+
+# %% [markdown]
+# `of` explains a part of the reply, `rather` the difference between the word it has and a rival. Both are ordinary
+# explanations of a text, with everything that other notebooks show:
+
+# %%
+least = int(np.argmax([rivals[0][1] for rivals in tokens["rivals"]]))
+answer.rather(tokens["rivals"][least][0][0], at=least)
+
+# %% [markdown]
+# ## Without the note
+#
+# An explanation is a claim: without this note, the answer would be another one. Hide each note and look. Hiding keeps
+# all other tokens at their positions; every hidden subset scores all words of the reply at once.
+
+# %%
+judgement = answer.judge()
+judgement.plot()
+judgement.frame()
+
+# %% [markdown]
+# The curve falls at once if the first note that is hidden is the one that matters. The grey band is what random orders
+# do: a method whose curve lies inside has found nothing. And what does the model write without the note?
+
+# %%
+without = [text for number, text in enumerate(row["documents"]) if number not in row["source"]]
+again = nbsal.answer(subject, question, documents=without, unit="document", progress=False)
+print("with the note:   ", answer.text.replace("</s>", ""))
+print("without the note:", again.text.replace("</s>", ""))
+
+# %% [markdown]
+# ## Which method finds the source?
+#
+# The source is known, so methods can be counted: how often is the note with the largest score the right one? Only
+# answers that are right count; of a wrong one nobody knows the source.
+
+# %%
+METHODS = ["attn-lrp", "gae", "shapley", "occlusion", "simple", "gradxact", "rollout", "raw-attention", "random"]
+hits = {name: [] for name in METHODS}
+for row in rows[:SIZE]:
+    asked = [{"role": "user", "content": row["question"]}]
+    answers = nbsal.answer(
+        subject, asked, documents=row["documents"], unit="document", method=METHODS, progress=False
+    )
+    if answers["gae"].text.replace("</s>", "").strip() != row["answer"]:
+        continue
+    for name, each in answers.items():
+        scores = each.unit_scores().sum(0)
+        documents = [i for i, unit in enumerate(each.units) if unit.name.startswith("document")]
+        hits[name].append(int(np.argmax(scores[documents])) == row["source"][0])
+count = len(hits["gae"])
+table = pandas.DataFrame({name: {"right": np.mean(found), "of": count} for name, found in hits.items()}).T
+table.sort_values("right", ascending=False)
+
+# %% [markdown]
+# Random choice is right about once in as many times as there are notes. Read the table with its size in mind: with forty
+# questions, two methods that differ by ten points are not told apart.
+#
+# ## When not to believe it
+#
+# * **Gradient times input**, the usual default elsewhere, is among the worst here: look where it stands in the table.
+# * **Attention of the last block** says what is read at the end, not what decided.
+# * The scores of `gae` are never negative: it cannot say that a note speaks **against** a word. `attn-lrp` and the
+#   methods that hide can.
+# * If no note holds the answer, the model says so, and all notes get some score all the same. Judge before you believe.
+#
+# ## Exercises
+#
+# 1. Ask a question that the notes do not answer. What does the model say, and does `judge()` find a source?
+# 2. Put the source note twice. How do `occlusion` and `gae` divide the credit, and why does occlusion see nothing?
+# 3. Explain by sentence and by word (`unit="word"`) with `shapley`. What does it cost, and what do you learn?
+#
+# <details><summary>Answers</summary>
+#
+# 1. "The notes do not say." The curve lies in or near the band: no note is the source of an absence.
+# 2. Hiding one copy leaves the other, so the reply hardly changes, and both copies score about 0; `gae` shares the
+#    attention among both. Shapley, which also hides both, gives each half.
+# 3. Every unit is another forward pass or more (`answer.provenance["subsets"]`); the word that answers usually carries
+#    the note's whole score.
+#
+# </details>
