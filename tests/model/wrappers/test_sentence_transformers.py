@@ -64,7 +64,7 @@ def test_a_reranker_from_a_causal_model(tmp_path, false_token):
     for texts in (wrapped.PAIRS, wrapped.PAIRS[:1]):
         truth = encoder.predict(texts, activation_fn=torch.nn.Identity())
         assert np.abs(logits(subject, texts)[:, 0] - truth).max() < 1e-5
-    for method in ("gradcam", "gae", "lrp", "occlusion"):
+    for method in ("gradxact", "gae", "lrp", "occlusion"):  # Grad-CAM of so small a Llama is rounding noise
         axioms.batch_equals_singles(nbsal.Explainer(subject, method), wrapped.PAIRS)
 
 
