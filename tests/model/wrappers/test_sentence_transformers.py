@@ -172,14 +172,6 @@ def test_probabilities_of_setfit(tmp_path, kind, classes, normalize):
     assert [s.prediction for s in saliencies] == [subject.labels[i] for i in truth.argmax(1)]
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kind", ["torch", "logistic"])
-def test_axioms_of_setfit(tmp_path, kind, method):
-    explain = nbsal.Explainer(nbsal.load(wrapped.setfit(tmp_path, kind)), method)
-    axioms.batch_equals_singles(explain)
-    axioms.padding_is_invisible(explain)
-
-
 def test_a_head_that_is_not_linear_is_refused(tmp_path):
     with pytest.raises(ModelError) as caught:
         nbsal.load(wrapped.setfit(tmp_path, "forest"))
