@@ -112,8 +112,7 @@ class Stream:
 
 def open_stream(subject: Subject, encoded: Encoded, rules: Rules | None) -> Stream:
     """Run a batch forwards; with rules, its blocks have relevance under them."""
-    maps = memory.STREAMED_MAPS if rules is None else memory.STREAMED_MAPS_OF_RELEVANCE
-    memory.check_fits(subject, encoded, maps, states=subject.depth)
+    memory.check_fits(subject, encoded, memory.STREAMED_MAPS, states=subject.depth)
     return restore.exclusively(subject.model, lambda: _open_stream(subject, encoded, rules))
 
 

@@ -225,7 +225,9 @@ def from_zoo(folder: Path, name: str, head: str) -> Example:
 
 def quantised(folder: Path, settings: Callable[[], Any]) -> Example:
     model, tokenizer = wrapped.quantised(folder / "weights", settings()), zoo.tokenizer("wordpiece")
-    return Example(nbsal.load(model, tokenizer=tokenizer), called(model, tokenizer), pairs=PAIRS, coarse=True)
+    pretrained = zoo.save(folder, "bert", "masked", seed=1, hidden_size=64, intermediate_size=64)
+    subject = nbsal.load(model, tokenizer=tokenizer, lm=pretrained)
+    return Example(subject, called(model, tokenizer), pairs=PAIRS, coarse=True)
 
 
 def function(folder: Path) -> Example:

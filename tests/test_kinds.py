@@ -70,7 +70,7 @@ def test_axioms(name):
     if PAGE[name]["relevance"] == kinds.RUNS:
         assert nbsal.Explainer(case.subject, "lrp")(case.texts[0]).scores.sum() == pytest.approx(1, abs=1e-4)
     if PAGE[name]["gradients"] == kinds.RUNS and case.continuous:
-        notes = nbsal.Explainer(case.subject, "integrated", baseline="mask", steps=100)(case.texts[0]).provenance
+        notes = nbsal.Explainer(case.subject, "integrated", baseline="mask", steps=60)(case.texts[0]).provenance
         assert abs(notes["gap"]) < 1e-2 * abs(notes["change"])
 
 

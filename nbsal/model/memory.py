@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 GB = 10**9
 SMALL = GB  # bytes; a run that needs less is not worth a question to the system
-# What is alive at once, measured: attention maps, streamed and for each block; hidden states in the graph of a block.
-STREAMED_MAPS, STREAMED_MAPS_OF_RELEVANCE = 5, 7
+# What is alive at once at least, measured: attention maps, streamed and a block; hidden states in a block's graph.
+STREAMED_MAPS = 4
 WHOLE_MAPS, WHOLE_MAPS_OF_RELEVANCE = 2, 3
 STATES = 12
 

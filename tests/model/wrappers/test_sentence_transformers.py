@@ -64,7 +64,7 @@ def test_a_reranker_from_a_causal_model(tmp_path, false_token):
     for texts in (wrapped.PAIRS, wrapped.PAIRS[:1]):
         truth = encoder.predict(texts, activation_fn=torch.nn.Identity())
         assert np.abs(logits(subject, texts)[:, 0] - truth).max() < 1e-5
-    for method in ("gradxact", "gae", "lrp", "occlusion"):
+    for method in ("gradxact", "gae", "lrp", "occlusion"):  # Grad-CAM of so small a Llama is rounding noise
         axioms.batch_equals_singles(nbsal.Explainer(subject, method), wrapped.PAIRS)
 
 
@@ -170,14 +170,6 @@ def test_probabilities_of_setfit(tmp_path, kind, classes, normalize):
     assert np.abs(np.stack([saliency.probabilities for saliency in saliencies]) - truth).max() < 1e-5
     assert subject.labels == [f"class {i}" for i in range(classes)]
     assert [s.prediction for s in saliencies] == [subject.labels[i] for i in truth.argmax(1)]
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kind", ["torch", "logistic"])
-def test_axioms_of_setfit(tmp_path, kind, method):
-    explain = nbsal.Explainer(nbsal.load(wrapped.setfit(tmp_path, kind)), method)
-    axioms.batch_equals_singles(explain)
-    axioms.padding_is_invisible(explain)
 
 
 def test_a_head_that_is_not_linear_is_refused(tmp_path):
