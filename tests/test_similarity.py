@@ -9,7 +9,7 @@ import torch
 import nbsal
 from nbsal import similarity
 from nbsal.errors import Cancelled, ModelError
-from tests import wrapped
+from tests import wrapped, zoo
 from tests.raising import refuses
 
 pytest.importorskip("sentence_transformers", reason="needs the extra peers")
@@ -43,6 +43,14 @@ def test_pairs_sum_to_four_similarities(tmp_path, pooling, function):
     assert abs(pairs.change) > 1e-3
     special = np.array(pairs.first.special)
     assert not pairs.scores[special].any() and pairs.scores[~special].any(), "special tokens do not change"
+
+
+def test_pairs_of_a_body_without_a_head():
+    subject = nbsal.load(
+        zoo.model("bert", "sequence").base_model, tokenizer=zoo.tokenizer("wordpiece"), similar_to=SECOND
+    )
+    pairs = similarity.token_pairs(subject, FIRST, SECOND, progress=False)
+    assert abs(pairs.gap) < 1e-4 < abs(pairs.change)
 
 
 def test_the_texts_may_change_places(tmp_path):

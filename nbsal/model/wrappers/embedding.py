@@ -88,9 +88,15 @@ class PooledBody(nn.Module):
         self.names = set(parameters)
 
     def forward(self, **inputs: Tensor) -> Tensor:
-        """What the head makes of the pooled states, [text, label]; texts are padded on the right."""
+        """What the head makes of the pooled states, [text, label]."""
+        logits: Tensor = self.head(self.embed(**inputs))
+        return logits
+
+    def embed(self, **inputs: Tensor) -> Tensor:
+        """The pooled states, [text, feature]; texts are padded on the right."""
         inputs = {name: tensor for name, tensor in inputs.items() if name in self.names}
         states, mask = self.body(**inputs, **self.options).last_hidden_state, inputs["attention_mask"]
+        pooled: Tensor
         if self.pooling == "mean":
             lengths = mask.sum(1, keepdim=True)
             pooled = (states * mask[..., None].to(states.dtype)).sum(1) / lengths.to(states.dtype)
@@ -99,8 +105,7 @@ class PooledBody(nn.Module):
         else:
             last = mask.shape[1] - 1 - mask.flip(1).argmax(1)
             pooled = states[torch.arange(len(states), device=states.device), last]
-        logits: Tensor = self.head(pooled)
-        return logits
+        return pooled
 
 
 def open_embedding(body: Any, head: nn.Module, normalize: bool, labels: Any, activation: str) -> Opened:
