@@ -50,3 +50,11 @@ def test_masked_positions_get_no_relevance_through_a_softmax():
     y = rules.apply(rules.Softmax, x, x.detach().softmax(-1))
     (ours,) = torch.autograd.grad(y, x, torch.tensor([[1.0, 0.5, 0.0]]).double())
     assert ours[0, 2] == 0 and torch.allclose(ours[0, :2], x[0, :2] * (torch.tensor([1, 0.5]) - 1.5 * y[0, :2]))
+
+
+def test_epsilon_is_added_to_the_sum_of_positive_contributions():
+    """Contributions as small as epsilon receive half of the relevance."""
+    x, weight = torch.tensor([[rules.EPSILON, 2.0]]).double().requires_grad_(), torch.tensor([[1.0, 0.0]]).double()
+    y = rules.apply(rules.Linear, x, weight, None, x.detach() @ weight.T, rules.DEFAULT, weight.abs())
+    (ours,) = torch.autograd.grad(y.sum(), x)
+    assert torch.allclose(ours, torch.tensor([[0.5, 0.0]]).double())
