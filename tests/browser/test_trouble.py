@@ -126,7 +126,7 @@ def test_the_end_of_python_is_said_once_and_the_typed_text_stays(show, sheet):
     sheet.evaluate("() => window.view.model.set('status', 'computing')")
     sheet.wait_for_timeout(1200)  # the check that follows the last key is over
     stop_python(sheet)
-    expect(state).to_have_text(STOPPED, timeout=2500)  # while an answer is awaited, without another key
+    expect(state).to_have_text(STOPPED)  # while an answer is awaited, without another key
     sheet.keyboard.type("od.")
     expect(area).to_have_value(f"{bench.REAL}Good.")
     expect(root.locator(".nbsal-text")).to_have_text(f"{bench.REAL}Good.")

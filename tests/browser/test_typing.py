@@ -53,7 +53,7 @@ def test_texts_are_sent_at_most_every_80_ms_and_the_last_one_always(show, sheet)
     sent = sheet.evaluate("() => window.sent")
     gaps = np.diff([at for at, _ in sent])
     assert sent[0][1] == f"{REAL} ", "the first key at once"
-    assert len(gaps) > 2 and 80 <= gaps.min() <= 100
+    assert len(gaps) > 2 and gaps.min() >= 80
     sheet.wait_for_timeout(200)
     assert len(sheet.evaluate("() => window.sent")) == len(sent)
 

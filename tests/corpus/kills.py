@@ -16,6 +16,7 @@ from tests import zoo
 from tests.corpus.processes import forkserver
 
 ROWS, SHARD = 160, 4
+LATEST = 0.05  # seconds from the end of a shard to a kill; a shard takes less
 
 
 def texts() -> list[str]:
@@ -62,33 +63,39 @@ class Runs:
         assert ready.wait(120)
         return process
 
-    def finish(self, out: Path) -> float:
-        """Run to the end; returns the seconds it took."""
-        process, start = self.start(out), time.monotonic()
+    def finish(self, out: Path) -> None:
+        """Run to the end."""
+        process = self.start(out)
         process.join(120)
         assert process.exitcode == 0
-        return time.monotonic() - start
 
-    def kill(self, out: Path, after: float) -> int:
-        """Kill a run after some seconds; returns the number of shards in the manifest."""
+    def kill(self, out: Path, least: int, after: float) -> int:
+        """Kill a run some seconds after that many shards are finished; returns the number of shards in the manifest."""
         process = self.start(out)
+        while process.is_alive() and finished(out) < least:
+            time.sleep(0.002)
         process.join(after)
         process.kill()
         process.join()
-        manifest = out / "_manifest.json"
-        return len(json.loads(manifest.read_bytes())["shards"]) if manifest.exists() else 0
+        return finished(out)
+
+
+def finished(out: Path) -> int:
+    """The number of shards in the manifest."""
+    manifest = out / "_manifest.json"
+    return len(json.loads(manifest.read_bytes())["shards"]) if manifest.exists() else 0
 
 
 def killed(runs: Runs, folder: Path, times: int, seed: int = 0) -> tuple[list[int], bool]:
     """Finished shards at each kill, and whether the files are those of an uninterrupted run."""
     whole, interrupted, shards = folder / "whole", folder / "interrupted", ROWS // SHARD
-    seconds = runs.finish(whole)
-    idle = runs.finish(whole)  # a second run has nothing to do and must not change anything
+    runs.finish(whole)
+    runs.finish(whole)  # a second run has nothing to do and must not change anything
     generator, counts = random.Random(seed), [0]
     for left in range(times, 0, -1):
-        # Leave some of the remaining work for the next kills.
-        work = (seconds - idle) * (1 - counts[-1] / shards)
-        counts.append(runs.kill(interrupted, generator.uniform(0, idle + 1.6 * work / left)))
+        # Leave some of the remaining shards for the next kills.
+        least = counts[-1] + generator.randint(0, (shards - counts[-1]) // (left + 1))
+        counts.append(runs.kill(interrupted, least, generator.uniform(0, LATEST)))
     runs.finish(interrupted)
     return counts[1:], files(whole) == files(interrupted)
 

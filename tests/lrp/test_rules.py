@@ -1,5 +1,6 @@
 """Single rules, against loops over numbers."""
 
+import pytest
 import torch
 
 from nbsal.lrp import rules
@@ -24,21 +25,23 @@ def test_unbroadcast_sums_back_to_the_shape():
         assert summed.shape == shape and torch.allclose(summed, truth)
 
 
-def test_transposed_layers_as_published():
-    """The bias gets its share, by totals over all rows; half of the product's share goes to the weights."""
-    x, weight, bias, relevance = random(3, 4).requires_grad_(), random(4, 5), random(5), random(3, 5)
-    y = rules.apply(rules.AddMM, bias, x, weight, (x @ weight + bias).detach(), rules.PUBLISHED, 1)
+@pytest.mark.parametrize("texts", [1, 2])
+def test_transposed_layers_as_published(texts):
+    """The bias gets its share, by totals over all rows of a text; half of the product's share goes to the weights."""
+    x, weight, bias, relevance = random(6, 4).requires_grad_(), random(4, 5), random(5), random(6, 5)
+    y = rules.apply(rules.AddMM, bias, x, weight, (x @ weight + bias).detach(), rules.PUBLISHED, texts)
     (ours,) = torch.autograd.grad(y, x, relevance)
     product = (x @ weight).detach()
     share = relevance / (product + bias)
-    bias_sum, product_sum = float((share * bias).sum()), float((share * product).sum())
-    scale = abs(product_sum) / (abs(bias_sum) + abs(product_sum)) * float(relevance.sum()) / product_sum
-    truth = torch.zeros(3, 4).double()
-    for row in range(3):
-        for out in range(5):
-            factor = share[row, out] * product[row, out] * scale / product[row, out]
-            for column in range(4):
-                truth[row, column] += factor * x[row, column].item() * weight[column, out] / 2
+    truth = torch.zeros(6, 4).double()
+    for rows in torch.arange(6).chunk(texts):
+        bias_sum, product_sum = float((share * bias)[rows].sum()), float((share * product)[rows].sum())
+        scale = abs(product_sum) / (abs(bias_sum) + abs(product_sum)) * float(relevance[rows].sum()) / product_sum
+        for row in rows.tolist():
+            for out in range(5):
+                factor = share[row, out] * product[row, out] * scale / product[row, out]
+                for column in range(4):
+                    truth[row, column] += factor * x[row, column].item() * weight[column, out] / 2
     assert torch.allclose(ours, truth, rtol=1e-6)
 
 
@@ -47,3 +50,11 @@ def test_masked_positions_get_no_relevance_through_a_softmax():
     y = rules.apply(rules.Softmax, x, x.detach().softmax(-1))
     (ours,) = torch.autograd.grad(y, x, torch.tensor([[1.0, 0.5, 0.0]]).double())
     assert ours[0, 2] == 0 and torch.allclose(ours[0, :2], x[0, :2] * (torch.tensor([1, 0.5]) - 1.5 * y[0, :2]))
+
+
+def test_epsilon_is_added_to_the_sum_of_positive_contributions():
+    """Contributions as small as epsilon receive half of the relevance."""
+    x, weight = torch.tensor([[rules.EPSILON, 2.0]]).double().requires_grad_(), torch.tensor([[1.0, 0.0]]).double()
+    y = rules.apply(rules.Linear, x, weight, None, x.detach() @ weight.T, rules.DEFAULT, weight.abs())
+    (ours,) = torch.autograd.grad(y.sum(), x)
+    assert torch.allclose(ours, torch.tensor([[0.5, 0.0]]).double())
