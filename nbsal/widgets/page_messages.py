@@ -7,7 +7,6 @@ from a notebook that others wrote, so that everything else is ignored or answere
 import inspect
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeGuard
 
 import traitlets
@@ -40,10 +39,6 @@ class CheckedWidget(AnyWidget):
             self.error = " ".join(reasons)
         if refused:
             self.send_state(set(refused))  # the page shows the values that hold
-
-    def _handle_msg(self, msg: Any) -> None:
-        with suppress(LookupError, TypeError, ValueError, AttributeError):  # not a message of the widget protocol
-            super()._handle_msg(msg)
 
 
 def accept_changes(view: AnyWidget, changes: Any) -> tuple[dict[str, Any], dict[str, str]]:

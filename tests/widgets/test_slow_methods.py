@@ -129,6 +129,7 @@ def test_the_pause_is_skipped_for_a_text_that_is_wanted_at_once(slow, monkeypatc
     result = view.result.first if kind is Compare else view.result
     assert (result.text, result.method) == ("A dull bore.", "integrated")
     runs = len(view.started)
+    view._durations._seconds = dict.fromkeys(view._durations._seconds, 2 * slow_methods.SLOW)
     view.text = "A dull film."
     time.sleep(1.5)
     assert (view.status, len(view.started)) == ("computing", runs), "the next text waits again"
