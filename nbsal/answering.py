@@ -33,8 +33,8 @@ def answer(
     `method` is a catalogue name, a method, or several (the result is then a dict of answers of one reply). `unit` is
     what methods hide and what `sources()` speaks of: "token", "word", "sentence", "paragraph", "document", "message",
     or (start, end) characters of the last message. `number` is what is explained of a token: its "logprob", "logit" or
-    "logit-prob"; the default is the method's. `seed` makes drawn tokens repeatable, `on_token` receives the text while
-    the model writes it.
+    "logit-prob"; by default the log-probability for methods that hide, the logit for all others. `seed` makes drawn
+    tokens repeatable, `on_token` receives the text while the model writes it.
     """
     if isinstance(method, str | Method):
         return Explainer(subject, method).reply(asked, reply, **settings)

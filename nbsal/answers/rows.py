@@ -21,7 +21,6 @@ from nbsal.saliency import Saliency
 from nbsal.trace import Trace
 
 BATCH = 16  # texts that are explained together where each token needs a text of its own
-LOGIT_FAMILIES = ("relevance",)  # whose rules begin with a logit; others explain a log-probability
 Floats = NDArray[np.float64]
 
 
@@ -63,8 +62,11 @@ class Predictions:
 
 
 def default_number(explainer: Explains) -> str:
-    """What a method explains of a token where nothing was asked for."""
-    return "logit" if explainer.method.family in LOGIT_FAMILIES else "logprob"
+    """What a method explains of a token by default: hiding, its log-probability; all others, its logit.
+
+    The gradient of a log-probability near 0, that of a token the model is sure of, is lost in rounding.
+    """
+    return "logprob" if isinstance(explainer.method, Perturbation) else "logit"
 
 
 def score_rows(
