@@ -35,6 +35,13 @@ def answer(
     or (start, end) characters of the last message. `number` is what is explained of a token: its "logprob", "logit" or
     "logit-prob"; by default the log-probability for methods that hide, the logit for all others. `seed` makes drawn
     tokens repeatable, `on_token` receives the text while the model writes it.
+
+    >>> import nbsal
+    >>> notes, documents = nbsal.load("demo/notes"), ["Mara lives in Oslo now.", "Boris lives in Rouen."]
+    >>> question = [{"role": "user", "content": "Where does Mara live?"}]
+    >>> reply = answer(notes, question, documents=documents, unit="document", method="occlusion", progress=False)
+    >>> reply.text, reply.matrix("word", "document").loc["Oslo"].idxmax()
+    (' Mara lives in Oslo.</s>', 'document 1')
     """
     if isinstance(method, str | Method):
         return Explainer(subject, method).reply(asked, reply, **settings)

@@ -130,7 +130,7 @@ def _load_samples(name: str) -> "pandas.DataFrame":
     import pandas
 
     frame = pandas.DataFrame(samples.texts(name.removeprefix("samples/")))
-    if "answer" in frame:  # in the format of SQuAD
+    if "start" in frame:  # in the format of SQuAD
         spans = zip(frame.pop("answer"), frame.pop("start"), strict=True)
         answers = [{"text": [text], "answer_start": [start]} for text, start in spans]
         frame["answers"] = pandas.Series(answers, index=frame.index)

@@ -84,6 +84,7 @@ LOAD = """
 import socket, nbsal
 for name in nbsal.__dir__():
     getattr(nbsal, name)
+nbsal.load("demo/notes")
 print(nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")("A joy.").scores.any())
 """
 

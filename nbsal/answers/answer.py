@@ -50,6 +50,12 @@ class Answer:
 
     `units` are the parts that `sources` speaks of. `linear` says whether the sum of some rows explains the sum of their
     tokens.
+
+    >>> import nbsal
+    >>> question = [{"role": "user", "content": "Where does Mara live?"}]
+    >>> result = nbsal.answer(nbsal.load("demo/notes"), question, documents=["Mara lives in Oslo."], progress=False)
+    >>> result.tokens()["token"].tolist()
+    [' Mara', ' lives', ' in', ' Oslo', '.', '</s>']
     """
 
     reading: Reading

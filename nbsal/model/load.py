@@ -36,7 +36,7 @@ def load(
     """Load a model and its tokenizer as a subject, which explainers take.
 
     `model` is one of:
-    - the name of an embedded model ("demo/reviews", "demo/news", "demo/nli", "demo/answers");
+    - the name of an embedded model ("demo/reviews", "demo/news", "demo/nli", "demo/answers", "demo/notes");
     - the folder of a saved checkpoint, of an adapter or of sentence-transformers, as a string or a `Path`;
     - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
     - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
@@ -65,9 +65,10 @@ def load(
     if isinstance(model, str) and model.startswith("demo/"):
         from nbsal import samples
 
-        name, layer, default_tokenizer = model, samples.DEFAULT_LAYER, samples.base.tokenizer()
+        name, default_tokenizer, mask = model, samples.tokenizer(model), samples.mask(model)
         model = samples.build(name).to(_parse_dtype(dtype))
-        lm, mask = samples.build_lm() if lm is None else lm, samples.mask(name)
+        if name != samples.notes.NAME:  # which has an LM head of its own
+            layer, lm = samples.DEFAULT_LAYER, samples.build_lm() if lm is None else lm
     elif isinstance(model, str | Path):
         name = str(model)
         model = folders.load_folder(name, _parse_dtype(dtype)) or folders.load_checkpoint(name, _parse_dtype(dtype))

@@ -1,6 +1,7 @@
 """Embedded models, which work without a network, and sample texts written for this project."""
 
 from nbsal.samples import base as base
+from nbsal.samples import notes as notes
 from nbsal.samples.embedded import DEFAULT_LAYER as DEFAULT_LAYER
 from nbsal.samples.embedded import KINDS as KINDS
 from nbsal.samples.embedded import LABELS as LABELS
@@ -11,3 +12,4 @@ from nbsal.samples.embedded import build_lm as build_lm
 from nbsal.samples.embedded import delta as delta
 from nbsal.samples.embedded import mask as mask
 from nbsal.samples.embedded import texts as texts
+from nbsal.samples.embedded import tokenizer as tokenizer

@@ -7,6 +7,7 @@ from typing import Any
 
 from nbsal.errors import UnknownName, WeightsError
 from nbsal.model.head_mask import HeadMask
+from nbsal.samples import base, notes
 
 KINDS = {
     "reviews": "SequenceClassification",
@@ -19,8 +20,8 @@ LABELS = {
     "news": ["World", "Sports", "Business", "Sci/Tech"],
     "nli": ["entailment", "neutral", "contradiction"],
 }
-TEXTS = ("reviews", "news", "pairs", "answers")
-DEFAULT_LAYER = 5
+TEXTS = ("reviews", "news", "pairs", "answers", "notes")
+DEFAULT_LAYER = 5  # of the encoders
 MASKS = Path(__file__).parent / "masks"
 
 
@@ -37,7 +38,7 @@ def texts(name: str) -> list[dict[str, Any]]:
 
 
 def delta(name: str) -> Any:
-    """The low-rank weight delta of an embedded model, or of the `body` that all of them share.
+    """The low-rank weight delta of an embedded model, or of the `body` that the encoders share; all weights of `notes`.
 
     >>> "classifier.weight" in delta("reviews")
     True
@@ -62,17 +63,30 @@ def mask(name: str) -> HeadMask | None:
     return HeadMask.load(path) if path.exists() else None
 
 
+def tokenizer(name: str) -> Any:
+    """The tokenizer of an embedded model.
+
+    >>> tokenizer("demo/notes").tokenize("Mara lives in Oslo.")
+    ['Mara', ' lives', ' in', ' Oslo', '.']
+    """
+    return notes.tokenizer() if name == notes.NAME else base.tokenizer()
+
+
 def build(name: str) -> Any:
-    """Build an embedded model such as "demo/reviews" from the base weights and the deltas of the body and the task.
+    """Build an embedded model such as "demo/reviews".
+
+    The encoders are the base weights with the deltas of the body and the task; "demo/notes" has weights of its own.
 
     >>> build("demo/news").config.num_labels
     4
     """
     from nbsal.samples import low_rank, models
 
+    if name == notes.NAME:
+        return notes.build(delta("notes")).eval().requires_grad_(False)
     task = name.removeprefix("demo/")
     if not name.startswith("demo/") or task not in KINDS:
-        raise UnknownName("model", name, [f"demo/{task}" for task in KINDS])
+        raise UnknownName("model", name, [*(f"demo/{task}" for task in KINDS), notes.NAME])
     settings = {"id2label": dict(enumerate(LABELS[task]))} if task in LABELS else {}
     model = models.unfilled(KINDS[task], **settings)
     low_rank.merge(model, delta("body"))
@@ -81,7 +95,7 @@ def build(name: str) -> Any:
 
 
 def build_lm() -> Any:
-    """Build the pretrained model that the embedded models were fine-tuned from, with its LM head.
+    """Build the pretrained model that the embedded encoders were fine-tuned from, with its LM head.
 
     >>> type(build_lm()).__name__
     'BertForMaskedLM'

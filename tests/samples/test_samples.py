@@ -20,12 +20,12 @@ WEIGHTS = files("nbsal.samples") / "weights"
 
 def test_all_weights_together_are_small():
     sizes = {path.name: path.stat().st_size for path in WEIGHTS.iterdir()}
-    assert set(sizes) == {f"{name}.safetensors" for name in ("body", "reviews", "news", "nli", "answers")}
-    assert sum(sizes.values()) < 8_000_000
+    assert set(sizes) == {f"{name}.safetensors" for name in ("body", "notes", *samples.KINDS)}
+    assert sizes.pop("notes.safetensors") < 6_000_000 and sum(sizes.values()) < 8_000_000
 
 
 def test_all_weights_are_half_precision_and_finite():
-    for name in ("body", *samples.KINDS):
+    for name in ("body", "notes", *samples.KINDS):
         for key, value in samples.delta(name).items():
             assert value.dtype == torch.float16 and torch.isfinite(value).all(), (name, key)
 
@@ -73,9 +73,10 @@ def test_numbers_and_kinds_of_sample_texts():
         assert row["context"][row["start"] :].startswith(row["answer"])
     with refuses("name", UnknownName) as caught:
         samples.texts("poems")
-    assert caught.value.valid == ("reviews", "news", "pairs", "answers")
-    with refuses("model", UnknownName):
+    assert caught.value.valid == ("reviews", "news", "pairs", "answers", "notes")
+    with refuses("model", UnknownName) as caught:
         samples.build("demo/poems")
+    assert caught.value.valid == tuple(f"demo/{name}" for name in ("reviews", "news", "nli", "answers", "notes"))
 
 
 def test_idf_counts_texts_not_tokens():
@@ -154,9 +155,10 @@ def test_the_tokenizer_is_uncased_wordpiece_and_does_not_truncate():
     assert len(tokenizer("good " * 300, verbose=False)["input_ids"]) == 302
 
 
-def test_loading_does_not_advance_the_random_generator():
+@pytest.mark.parametrize("name", ["reviews", "notes"])
+def test_loading_does_not_advance_the_random_generator(name):
     before = torch.get_rng_state()
-    nbsal.load("demo/reviews")
+    nbsal.load(f"demo/{name}")
     assert torch.equal(torch.get_rng_state(), before)
 
 

@@ -1,0 +1,160 @@
+"""Test the made-up world of demo/notes and the program that trains the model."""
+
+import re
+from dataclasses import replace
+from random import Random
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from nbsal import samples
+from nbsal.samples import notes
+from nbsal.samples.training import notes as train
+from nbsal.samples.training import notes_attention, notes_batches, notes_model, notes_texts, notes_words
+from nbsal.samples.training.notes_relations import ABSENT, RELATIONS, UNSEEN_QUESTIONS
+from nbsal.samples.training.notes_world import Asker, Fact, Level, draw_case, held_out
+
+WHOLE = train.LEVELS[-1]
+
+
+def cases(number, level=WHOLE, unseen=False, seed=0):
+    rng = Random(seed)
+    return [draw_case(rng, level, rng.randint(2, 8), unseen) for _ in range(number)]
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_relations_can_be_learnt(name):
+    """The key stands before the value and near it, and unseen questions have no unseen words."""
+    relation = RELATIONS[name]
+    for text in (*relation.statements, relation.answer):
+        _, between, _ = re.split(r"\{k\}|\{v\}", text.replace("{x}", "cat"))
+        assert text.index("{k}") < text.index("{v}") and len(re.findall(notes.TOKEN, between.rstrip())) <= 5, text
+    assert len(set(relation.questions)) == len(relation.questions) == 12
+    assert all(question.count("{k}") == 1 for question in relation.questions)
+    asked = " ".join(text for other in RELATIONS.values() for text in other.questions[:-UNSEEN_QUESTIONS])
+    assert set(re.findall(r"\w+", " ".join(relation.questions))) <= set(re.findall(r"\w+", asked))
+
+
+def test_a_key_of_one_kind_is_no_key_of_another():
+    pools = {relation.key for relation in RELATIONS.values()}
+    keys = [word for pool in pools for word in notes_words.POOLS[pool]]
+    assert len(keys) == len(set(keys))
+
+
+def test_answers_follow_from_the_notes_of_their_source():
+    kinds = set()
+    for case in cases(150) + cases(150, unseen=True):
+        for question in case.questions:
+            kinds.add(question.kind)
+            assert len(question.source) == {"none": 0, "one": 1, "half": 1, "two": 2}[question.kind]
+            for value, number in zip(question.values, question.source, strict=question.kind != "half"):
+                assert value in case.notes[number] and value in question.answer
+            assert (question.kind == "none") == (question.answer == ABSENT)
+    assert kinds == {"none", "one", "half", "two"}
+
+
+def test_deleting_a_source_changes_the_right_answer():
+    facts = {Fact("keys", "attic", "Mara"): 0, Fact("extension", "Mara", "221"): 1}
+    level, rng = Level(), Random(0)
+    whole = Asker(rng, level, facts).chain("keys", "extension", "attic")
+    assert whole.answer == "The keys to the attic are with Mara, and the extension of Mara is 221."
+    assert whole.source == (0, 1)
+    without = [dict(list(facts.items())[at : at + 1]) for at in (1, 0)]
+    kinds = [Asker(rng, level, rest).chain("keys", "extension", "attic").kind for rest in without]
+    assert kinds == ["none", "half"] and Asker(rng, level, without[0]).single("keys", "attic").kind == "none"
+
+
+def test_seen_and_unseen_facts_and_questions_do_not_overlap():
+    facts = [
+        Fact("lives", person, city) for person in notes_words.POOLS["person"] for city in notes_words.POOLS["city"]
+    ]
+    assert 0.08 < sum(map(held_out, facts)) / len(facts) < 0.12
+    plain = Level(turns=9, alike=0.0)
+    seen, unseen = ({note for case in cases(400, plain, part) for note in case.notes} for part in (False, True))
+    assert not seen & unseen
+    questions = [
+        {q.text for case in cases(200, replace(plain, paraphrase=p)) for q in case.questions} for p in (False, True)
+    ]
+    assert all(questions) and not questions[0] & questions[1]
+
+
+def test_the_shipped_texts_and_words_are_what_the_program_writes():
+    assert list(notes_texts.rows()) == samples.texts("notes")
+    assert notes_model.words() == list(notes.vocabulary())
+
+
+def test_heads_of_the_first_block_begin_by_looking_back():
+    model = notes_model.blank(len(notes.vocabulary()), 0).eval()
+    model.set_attn_implementation("eager")
+    attention = model(input_ids=torch.randint(4, 900, (2, 40)), output_attentions=True).attentions[0]
+    for head in range(notes.HEADS):
+        assert (attention[:, head, 10:].argmax(-1) == torch.arange(10, 40) - head - 1).float().mean() > 0.7
+
+
+def test_plain_products_are_causal_attention():
+    model = notes_model.blank(200, 0).eval()
+    ids = torch.randint(4, 200, (3, 21))
+    with torch.no_grad():
+        fused = model(input_ids=ids).logits
+        model.set_attn_implementation(notes_attention.NAME)
+        plain = model(input_ids=ids).logits
+    assert torch.allclose(fused, plain, atol=1e-4)
+
+
+def test_answers_alone_are_learnt_and_values_most():
+    encoder = notes_batches.Encoder(notes.vocabulary())
+    tokens = list(notes.vocabulary())
+    for case in cases(30):
+        encoded = encoder.case(case, Random(0), noise=0.0)
+        learnt = [number for number, weight in zip(encoded.ids, encoded.weights, strict=True) if weight]
+        answers = "".join(f" {question.answer}</s>" for question in case.questions)
+        assert "".join(tokens[number] for number in learnt) == answers
+        for question, (kind, start, end) in zip(case.questions, encoded.answers, strict=True):
+            assert kind == question.kind and encoded.ids[end - 1] == notes.END
+            decisive = encoded.weights[start:end].count(notes_batches.DECISIVE)
+            assert 2 + len(question.values) <= decisive < end - start
+
+
+def test_noisy_questions_lose_words_but_not_their_key():
+    encoder = notes_batches.Encoder(notes.vocabulary())
+    tokens = list(notes.vocabulary())
+    texts = {
+        "".join(tokens[n] for n in encoder.question("Where does Mara live?", Random(at), True)) for at in range(50)
+    }
+    assert len(texts) > 5 and all(" Mara" in text and text.endswith("\nAnswer:") for text in texts)
+    assert any("<unk>" in text for text in texts)
+
+
+@pytest.fixture
+def short(monkeypatch):
+    monkeypatch.setattr(train, "BATCH_TOKENS", 120)
+    monkeypatch.setattr(train, "CHECK", 2)
+    monkeypatch.setattr(train, "exam", lambda *arguments: {"one": 1.0})
+
+
+@pytest.mark.usefixtures("short")
+def test_a_resumed_training_equals_an_uninterrupted_one(tmp_path, capsys):
+    train.Run(tmp_path / "whole").go(4)
+    first = train.Run(tmp_path / "parts")
+    first.learn(4), first.learn(4)
+    first.check(), first.save()
+    train.Run(tmp_path / "parts").go(4)
+    whole, parts = (load_file(tmp_path / name / "notes.safetensors") for name in ("whole", "parts"))
+    assert whole.keys() == samples.delta("notes").keys() == parts.keys()
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+    assert notes.build(whole).config.vocab_size == len(notes.vocabulary())
+    assert "step 4, level 1" in capsys.readouterr().out
+
+
+def test_the_exam_counts_exact_answers():
+    encoder = notes_batches.Encoder(notes.vocabulary())
+    level = Level(notes=(2, 2), turns=2)
+    model = samples.build("demo/notes")
+    assert train.exam(model, encoder, level, 20)["one"] > 0.8
+    assert train.exam(notes_model.blank(len(notes.vocabulary()), 0), encoder, level, 20)["one"] < 0.1
+
+
+def test_the_rate_rises_stays_and_falls():
+    rates = [train.rate(step, 1000) / train.RATE for step in (1, 40, 600, 825, 1000)]
+    assert rates == pytest.approx([1 / 40, 1, 1, 0.5, train.LAST_RATE])
