@@ -41,7 +41,7 @@ class Running:
         if index == self.reading.reply_ids[token]:
             message = f"The reply itself has {rival!r} there. Name another token."
             raise InputError(message, argument="token", value=rival)
-        name = self.explainer.subject.tokenizer.decode([index])
+        name = self.explainer.subject.tokenizer.decode([index]).strip()
         position, end = self.reading.start + token - 1, self.reading.start + token
         if isinstance(self.explainer.method, Perturbation):
             return self._hide_rival(self.explainer.method, token, index), name
