@@ -114,9 +114,7 @@ METHODS = ["attn-lrp", "gae", "shapley", "occlusion", "simple", "gradxact", "rol
 hits = {name: [] for name in METHODS}
 for row in rows[:SIZE]:
     asked = [{"role": "user", "content": row["question"]}]
-    answers = nbsal.answer(
-        subject, asked, documents=row["documents"], unit="document", method=METHODS, progress=False
-    )
+    answers = nbsal.answer(subject, asked, documents=row["documents"], unit="document", method=METHODS, progress=False)
     if answers["gae"].text.replace("</s>", "").strip() != row["answer"]:
         continue
     for name, each in answers.items():

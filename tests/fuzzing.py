@@ -25,7 +25,9 @@ from nbsal.errors import NbsalError
 from nbsal.figures import flow, pages, relevance
 from nbsal.methods import catalogue
 from nbsal.widgets.base import View
+from tests.answers import writers
 
+PROMPT, REPLY = "The film is a joy. The plot is a bore.", " A joy."
 TEXT, TEXTS = "A warm joy.", ["A warm joy.", "A dull bore."]
 MODULES = (
     "nbsal", "nbsal.heads", "nbsal.evaluation", "nbsal.clouds", "nbsal.data", "nbsal.corpus", "nbsal.widgets",
@@ -48,7 +50,8 @@ EXCLUDED = {
     "Subject.record_source": "called by nbsal.load", "Trace.relevance_maps": "called by methods",
     "Trace.cached": "takes the function that it calls", "View.on_select": "a list of callbacks",
     "Cache.explain": "called by evaluations", "Cache.masked_logits": "called by evaluations",
-    "HeadStudy.count": "called by nbsal.heads.study",
+    "HeadStudy.count": "called by nbsal.heads.study", "Answer": "a record that nbsal.answer fills",
+    "Explainer.reply": "called by nbsal.answer", "Explainer.encoded": "called by answers",
 }  # fmt: skip
 METHODS_OF_VIEWS = ("to_html", "freeze", "handle_save", "texts_with", "wait", "explain", "as_explainer")
 OPERATORS = ("__or__", "__and__", "__add__")
@@ -109,13 +112,15 @@ class Objects:
         self.mask = heads.HeadMask.from_array(np.eye(subject.depth, subject.heads))
         self.cloud = clouds.rank(self.saliencies)
         self.trace = trace.record(subject, subject.encode(TEXTS))
+        self.writer = writers.load(dtype=torch.float32)
+        self.answer = nbsal.answer(self.writer, PROMPT, REPLY, progress=False)
         self.receivers: dict[str, Any] = {
             "Subject": subject, "Explainer": self.explain, "Saliency": self.saliencies[0], "Parse": self.parse,
             "LayerSaliency": self.explain.every_layer(TEXT), "Saliencies": self.saliencies, "Corpus": self.corpus,
             "Comparison": nbsal.compare(subject, ["gradcam"], TEXTS, progress=False), "HeadStudy": self.study,
             "Results": self.results, "HeadMask": self.mask, "Cloud": self.cloud, "Encoded": subject.encode(TEXTS),
             "Trace": self.trace, "Page": pages.Page("title", "body"),
-            "Cache": evaluation.Cache(),
+            "Cache": evaluation.Cache(), "Answer": self.answer,
         }  # fmt: skip
 
 
@@ -125,6 +130,11 @@ GOOD: dict[str, Callable[[Objects], Any]] = {
     "texts": lambda o: list(TEXTS),
     "input_ids": lambda o: [2, 9, 11, 3],
     "subject": lambda o: o.subject,
+    "answer.subject": lambda o: o.writer,
+    "asked": lambda o: PROMPT,
+    "Answer.at": lambda o: 0,
+    "Answer.token": lambda o: 9,
+    "Answer.span": lambda o: 0,
     "explainer": lambda o: o.explain,
     "explainers": lambda o: o.explain,
     "rank_agreement.explainers": lambda o: {"a": o.explain, "b": o.explain},

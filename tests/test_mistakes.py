@@ -121,7 +121,7 @@ WRONG = [
     (lambda e: nbsal.Decoded("gradcam"), "method"),
     (lambda e: nbsal.Decoded(nbsal.Decoded()), "method"),
     (lambda e: nbsal.Decoded(nbsal.GradCAM), "method"),
-    (lambda e: nbsal.compare(e.subject, "gradcam", TEXTS), "methods"),
+    (lambda e: nbsal.compare({}, "gradcam", TEXTS), "subject"),
     (lambda e: nbsal.compare(e.subject, 42, TEXTS), "methods"),
     (lambda e: nbsal.Explainer(e.subject, "gradcam", layer="x"), "layer"),
     (lambda e: nbsal.compare(e.subject, [nbsal.GradCAM(layer="x")], TEXTS), "layer"),

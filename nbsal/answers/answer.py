@@ -276,8 +276,10 @@ class Answer:
 def _whole(value: Any, count: int) -> int:
     try:
         index = int(value.__index__())
-    except AttributeError:
-        message = f"{value!r} names no part of the reply. Pass a token's number, a slice, (start, end) or a text of it."
+    except (AttributeError, TypeError):
+        message = (
+            f"{value!r:.60} names no part of the reply. Pass a token's number, a slice, (start, end) or a text of it."
+        )
         raise InputError(message, argument="span", value=value) from None
     if not -count <= index < count:
         raise InputError(f"The reply has {count} tokens, not {index}.", argument="span", value=value)

@@ -235,7 +235,7 @@ def _renderer(subject: Subject, request: Request, template: str | None, tools: A
 def _tokenized(subject: Subject, request: Request, text: str, places: Sequence[chat.Place | None]) -> Prompt:
     tokenizer = subject.tokenizer
     with_special = request.messages is None  # a template writes its special tokens itself
-    encoding = tokenizer(text, add_special_tokens=with_special, return_offsets_mapping=True, verbose=False)
+    encoding = _encode(tokenizer, text, "asked", add_special_tokens=with_special, return_offsets_mapping=True)
     stretches = list(_stretches(request, places))
     starts = [start for start, *_ in stretches]
     owners, inside = [], []
@@ -329,9 +329,17 @@ def tokenize_reply(subject: Subject, prompt: Prompt, reply: str) -> tuple[list[i
     if not reply:
         raise InputError("reply is empty. Pass a text, or None to generate one.", argument="reply", value=reply)
     tokenizer = subject.tokenizer
-    whole = tokenizer(prompt.text + reply, add_special_tokens=False, verbose=False)["input_ids"]
-    before = tokenizer(prompt.text, add_special_tokens=False, verbose=False)["input_ids"]
+    texts = (prompt.text + reply, prompt.text, reply)
+    whole, before, alone = (_encode(tokenizer, text, "reply", add_special_tokens=False)["input_ids"] for text in texts)
     if whole[: len(before)] == before and len(whole) > len(before):
         return whole[len(before) :], "with the prompt"
-    alone = tokenizer(reply, add_special_tokens=False, verbose=False)["input_ids"]
     return alone, "by itself: with the prompt, a token would cross the border between both"
+
+
+def _encode(tokenizer: Any, text: str, argument: str, **options: Any) -> Any:
+    """The tokens of a text; what the tokenizer cannot read is refused."""
+    try:
+        return tokenizer(text, verbose=False, **options)
+    except Exception as error:  # the tokenizers library raises plain Exceptions
+        message = f"The tokenizer cannot read {text!r:.60}: {error}."
+        raise InputError(message, argument=argument, value=text) from error

@@ -132,8 +132,10 @@ def find_transformer(module: nn.Module, chosen: str | None = None) -> str:
     paths = [path for path, part in module.named_modules() if isinstance(part, PreTrainedModel)]
     outer: list[str] = [path for path in paths if not any(path != other and _is_inside(path, other) for other in paths)]
     if chosen is not None:
-        if chosen not in paths:
-            message = f"transformer={chosen!r} is no transformers model of {name}. Choose one of: {', '.join(paths)}."
+        if not isinstance(chosen, str) or chosen not in paths:
+            message = (
+                f"transformer={chosen!r:.60} is no transformers model of {name}. Choose one of: {', '.join(paths)}."
+            )
             raise InputError(message, argument="transformer", value=chosen)
         return chosen
     if not outer:

@@ -151,7 +151,7 @@ def test_hostile_text_is_explained_as_typed(notebook, view):
 
 def test_a_blank_text_shows_an_error_and_the_next_text_works(notebook, view):
     edit(view, "  ")
-    expect(view.locator(".nbsal-headline")).to_contain_text("Type a text")
+    expect(view.locator(".nbsal-headline")).to_contain_text("type a text")
     expect(view.get_by_role("alert").filter(visible=True)).to_have_count(0)
     edit(view, "Fine.")
     expect(token(view, "Fine")).to_be_visible()

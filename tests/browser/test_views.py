@@ -131,7 +131,8 @@ def test_the_words_around_a_curve_keep_their_size(chromium, views, width):
     )
     assert set(sizes) == {"12px"} and len(sizes) > 8
     root = page.locator("section.nbsal")
-    assert root.evaluate("node => node.scrollWidth <= node.clientWidth")
+    fits = "node => node.scrollWidth <= node.clientWidth"
+    page.wait_for_function(fits, arg=root.element_handle())  # the chart follows the width once it is laid out
     first = root.locator(".nbsal-headline, .nbsal-text, .nbsal-readout").evaluate_all(
         "nodes => nodes.map(n => n.getBoundingClientRect().bottom)"
     )

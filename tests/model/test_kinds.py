@@ -38,7 +38,6 @@ OTHERS = [
     ("T5ForConditionalGeneration", ("T5Config", T5), "encoder"),
     ("T5EncoderModel", ("T5Config", T5), "head"),
     ("BertModel", ("BertConfig", SIZES), "head"),
-    ("BertForMultipleChoice", ("BertConfig", SIZES), "head"),
     ("GPT2Model", ("GPT2Config", {"n_embd": 16, "n_layer": 1, "n_head": 2}), "head"),
 ]
 

@@ -23,7 +23,7 @@ KINDS: dict[str, Callable[[Any, Request], Opened]] = {
 
 def open_model(model: Any, request: Request) -> Opened | None:
     """What is inside an object that holds a model, or None if it is nothing that could."""
-    modules = [f"{base.__module__}." for base in type(model).mro()]
+    modules = [f"{base.__module__}." for base in type(model).__mro__]
     _check_similarity(model, modules, request)
     if any(module.startswith("transformers.pipelines.") for module in modules):
         opened = open_model(model.model, request)
