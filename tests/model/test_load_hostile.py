@@ -6,6 +6,7 @@ import random
 import resource
 import shutil
 import time
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -272,6 +273,8 @@ def test_hostile_folders_are_refused(folder, name):
     start, memory = time.perf_counter(), peak()
     with pytest.raises((InputError, ModelError)) as caught:
         nbsal.load(folder)
+    if part == "adapter" and find_spec("peft") is None:
+        part = "peft"  # which would have to read it
     assert part in (getattr(caught.value, "part", None), getattr(caught.value, "argument", None)), caught.value
     assert str(caught.value) and len(str(caught.value)) < 1000
     assert time.perf_counter() - start < 20 and peak() - memory < 300_000_000
