@@ -19,7 +19,7 @@ from nbsal.model.target import Decision, Target
 from nbsal.model.tokens import Encoded, Row
 from nbsal.trace import Trace
 
-MOST = 32  # predictions that are propagated together
+MOST = 8  # predictions that are propagated together
 CELLS = 2**21  # entries of the attention maps of a block, beyond which they leave a processor's caches
 
 Use = Callable[[Sequence[int], Trace], None]  # of some targets, by number, and their trace

@@ -1,6 +1,6 @@
 """Scores of every token of a reply by a method: one row for each, over the prompt and the reply before it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from nbsal.saliency import Saliency
 from nbsal.trace import Trace
 
 BATCH = 16  # texts that are explained together where each token needs a text of its own
+SHARED = 16  # tokens of a long reply that share a forward pass
 Floats = NDArray[np.float64]
 
 
@@ -56,9 +57,19 @@ class Predictions:
             self.reading.reply_tokens[token], (((position, self.reading.reply_ids[token]), 1.0),), self.number
         )
 
-    def targets(self) -> list[Target]:
-        """One for each token of the reply."""
-        return [self.target(token) for token in range(len(self.reading.reply_ids))]
+    def shared(self) -> Iterator[tuple[range, Row]]:
+        """Tokens of the reply that share a forward pass, and its text.
+
+        These are all of them, unless the reply is longer than the prompt: then every few have the text that ends before
+        the last of them, since a gradient through what comes later is zero and costs as much as any other.
+        """
+        count, start = len(self.reading.reply_ids), self.reading.start
+        if count <= start:
+            yield range(count), self.reading.row
+            return
+        for first in range(0, count, SHARED):
+            tokens = range(first, min(first + SHARED, count))
+            yield tokens, self.reading.up_to(start + tokens[-1])
 
 
 def default_number(explainer: Explains) -> str:
@@ -90,29 +101,36 @@ def score_rows(
 
 def _score_in_one_pass(explainer: Explains, predictions: Predictions, scores: Floats, meter: Meter) -> None:
     method, subject = explainer.method, explainer.method_subject
-
-    def use(numbers: Sequence[int], part: Trace) -> None:
-        meter.check()
-        scores[list(numbers)] = method.scores(part).detach().double().cpu().numpy()
-        meter.step(len(numbers))
-
     layers = method.layers(subject.depth)
-    reply_trace.each_prediction(subject, predictions.reading.row, predictions.targets(), method.needs, layers, use)
+    for tokens, row in predictions.shared():
+
+        def use(numbers: Sequence[int], part: Trace, first: int = tokens[0], size: int = len(row)) -> None:
+            meter.check()
+            places = [first + number for number in numbers]
+            scores[places, :size] = method.scores(part).detach().double().cpu().numpy()
+            meter.step(len(numbers))
+
+        targets = [predictions.target(token) for token in tokens]
+        reply_trace.each_prediction(subject, row, targets, method.needs, layers, use)
 
 
 def _score_from_one_graph(explainer: Explains, predictions: Predictions, scores: Floats, meter: Meter) -> None:
-    """Relevance: one forward pass under the method's rules, from which each prediction is propagated back."""
+    """Relevance: a forward pass under the method's rules, from which several predictions are propagated back."""
     method, subject = explainer.method, explainer.method_subject
-    encoded = _encoded(subject, [predictions.reading.row])
-    record = trace.record(subject, encoded, [predictions.target(0)], method.needs, keep=())
-    record.graphs = {}
-    for token, target in enumerate(predictions.targets()):
-        meter.check()
-        decision = Decision(target.label, record.logits.new_empty(0), target)
-        part = Trace(subject, encoded, [decision], record.logits, record.values, relevance_graph=record.relevance_graph)
-        part.graphs = record.graphs
-        scores[token] = method.scores(part)[0].detach().double().cpu().numpy()
-        meter.step()
+    for tokens, row in predictions.shared():
+        encoded = _encoded(subject, [row])
+        record = trace.record(subject, encoded, [predictions.target(tokens[0])], method.needs, keep=())
+        record.graphs = {}
+        for token in tokens:
+            meter.check()
+            target = predictions.target(token)
+            decision = Decision(target.label, record.logits.new_empty(0), target)
+            part = Trace(
+                subject, encoded, [decision], record.logits, record.values, relevance_graph=record.relevance_graph
+            )
+            part.graphs = record.graphs
+            scores[token, : len(row)] = method.scores(part)[0].detach().double().cpu().numpy()
+            meter.step()
 
 
 def _score_one_by_one(explainer: Explains, predictions: Predictions, scores: Floats, meter: Meter) -> None:

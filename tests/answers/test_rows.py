@@ -79,10 +79,22 @@ def test_gradients_of_all_tokens_take_one_forward(subjects, forwards, method):
     assert len(forwards) == 2, "one for the scores, one for the probabilities"
 
 
-@pytest.mark.parametrize("method", ["gae", "rollout", "lrp"])
-def test_attention_and_relevance_take_one_forward(subjects, forwards, method):
+@pytest.mark.parametrize(("method", "expected"), [("gae", 2), ("rollout", 2), ("lrp", 2), ("attn-lrp", 3)])
+def test_attention_and_relevance_take_one_forward(subjects, forwards, method, expected):
     answer(subjects["llama"], method)
-    assert len(forwards) == 2
+    assert len(forwards) == expected, "rules other than the default need a second forward pass"
+
+
+@pytest.mark.parametrize("method", ["gradxact", "gae", "attn-lrp"])
+def test_a_long_reply_is_explained_in_shorter_texts(subjects, monkeypatch, method):
+    explain = nbsal.Explainer(subjects["llama"], method)
+    monkeypatch.setattr(rows, "SHARED", 5)
+    result = explain.reply("Who?", " The company wrote it. " * 4, progress=False)
+    parts = list(rows.Predictions(result.reading, result.number).shared())
+    assert len(parts) == -(-len(result.ids) // 5) > 1 and len(parts[0][1]) == result.reading.start + 4
+    monkeypatch.setattr(rows, "SHARED", 1_000)
+    whole = explain.reply("Who?", result.ids, progress=False)
+    assert axioms.relative(result.scores, whole.scores) < 1e-7
 
 
 @pytest.mark.parametrize("name", [n for n in catalogue.names() if not n.startswith("mask-lrp")])

@@ -1,0 +1,116 @@
+"""The cost of explaining replies, in forward passes of the same model: `python -m tests.bench.answers`.
+
+A random Llama of 4 blocks and width 192 with prompts of 64 and 512 tokens and replies of 32 and 256, one thread, CPU
+time. A forward pass is the model's own over prompt and reply, with logits at the reply only.
+"""
+
+import copy
+
+import torch
+import transformers
+
+import nbsal
+from nbsal.answers import reading, sources
+from tests.answers.writers import tokenizer
+from tests.bench.decoding import measure_in_turn
+from tests.bench.measure import cpu
+from tests.bench.table import Row, at_most, markdown, parser, spread
+
+SENTENCES = 8
+GOALS = {  # forward passes by method, and tokens of the prompt and the reply
+    ("gradxact", 64, 32): 27,
+    ("gradxact", 512, 32): 52,
+    ("gradxact", 64, 256): 180,
+    ("gae", 64, 32): 36,
+    ("gae", 512, 32): 95,
+    ("attn-lrp, float32", 64, 32): 66,
+    ("attn-lrp, float32", 512, 32): 100,
+    ("attn-lrp", 64, 32): 100,
+    ("attn-lrp", 512, 32): 260,
+    ("whole reply", 64, 32): 3.5,
+    ("occlusion", 512, 32): SENTENCES + 1,
+}
+
+
+def load(quick: bool) -> nbsal.Subject:
+    """A random Llama in float32."""
+    torch.manual_seed(0)
+    size = {"hidden_size": 32, "intermediate_size": 64} if quick else {"hidden_size": 192, "intermediate_size": 512}
+    special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    config = transformers.LlamaConfig(
+        vocab_size=400, num_hidden_layers=4, num_attention_heads=6 if not quick else 2, **size, **special
+    )
+    reader = copy.deepcopy(tokenizer(None))
+    reader.model_max_length = config.max_position_embeddings
+    return nbsal.load(transformers.LlamaForCausalLM(config).eval(), tokenizer=reader)
+
+
+def prompt_of(subject: nbsal.Subject, length: int) -> str:
+    """A prompt of about that many tokens in eight sentences."""
+    words = length // SENTENCES
+    return " ".join("a" + " a" * (words - 3) + "." for _ in range(SENTENCES))
+
+
+def ids_of(count: int) -> list[int]:
+    """Tokens of a reply."""
+    return torch.randint(10, 300, (count,), generator=torch.Generator().manual_seed(0)).tolist()
+
+
+def task(subject, name: str, prompt: str, reply):
+    """A function that explains the reply."""
+    if name == "whole reply":
+        answer = nbsal.answer(subject, prompt, reply, method="gae", progress=False)
+        return lambda: answer.of(slice(None))
+    kind, _, precision = name.partition(", ")
+    explain = nbsal.Explainer(subject, kind, **{"dtype": "model"} if precision else {})
+    return lambda: explain.reply(prompt, reply, progress=False)
+
+
+def results(rounds: int = 3, quick: bool = False) -> list[Row]:
+    """The cost of methods for all tokens of a reply, and of reading messages and replies."""
+    torch.set_num_threads(1)
+    subject = load(quick)
+    rows = []
+    for (name, length, count), goal in GOALS.items():
+        prompt, reply = prompt_of(subject, length), ids_of(count)
+        ids = torch.tensor([[*subject.tokenizer(prompt)["input_ids"], *reply]])
+
+        def forward(ids=ids, count=count):
+            with torch.no_grad():
+                subject.model(ids, use_cache=False, logits_to_keep=count + 1)
+
+        work = task(subject, name, prompt, reply)
+        work()  # the first call of a method takes longer
+        costs = measure_in_turn({name: work}, forward, rounds)[name]
+        title = f"{name}, {ids.shape[1] - count} + {count} tokens"
+        rows.append(Row(title, ours=f"{spread(costs)} forward passes", **at_most(goal, costs, " forward passes")))
+        print(title, spread(costs), flush=True)
+    return rows + _reading(subject, rounds)
+
+
+def _reading(subject, rounds: int) -> list[Row]:
+    """Seconds of reading a long reply, and many long messages."""
+    prompt = reading.read_prompt(subject, sources.parse_prompt("Why?", ()), None, None)
+    reply = subject.tokenizer("The cat sat on the mat, and a warm film began. " * 200)["input_ids"][:1_000]
+    subject.tokenizer.chat_template = tokenizer("chatml").chat_template
+    messages = [{"role": "user", "content": "The cat sat on the mat. " * 83} for _ in range(60)]
+    request = sources.parse_messages(messages, (), templated=False)
+    works = {
+        ("a reply of 1,000 tokens", 0.02): lambda: reading.with_reply(subject, prompt, reply),
+        ("60 messages of 2,000 characters", 0.1): lambda: reading.read_prompt(subject, request, None, None),
+    }
+    rows = []
+    for (name, goal), work in works.items():
+        work()
+        seconds = [cpu(work) for _ in range(rounds)]
+        rows.append(Row(f"reading {name}", ours=f"{spread(seconds, 3)} s", **at_most(goal, seconds, " s")))
+    return rows
+
+
+def main() -> None:
+    options = parser(".answers", __doc__).parse_args()
+    print(markdown(results(options.rounds, options.quick)))
+
+
+if __name__ == "__main__":
+    main()
