@@ -1,19 +1,19 @@
 """Benchmark tables by name, from a local folder, from the Hugging Face hub, or from the embedded samples.
 
 A table has the columns of the hub's `datasets`, wherever it comes from. The environment variable NBSAL_DATA names the
-local folder, which holds files such as sst2/validation.jsonl.
+local folder. It holds sst2/validation.jsonl or .parquet, a split that `datasets` saved (the folder sst2/validation) or
+that the hub has in parts (validation-*.parquet), or GLUE's own SST-2/dev.tsv.
 """
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nbsal import samples
+from nbsal import samples, table_files
 from nbsal.errors import InputError, MissingExtra, TableMissing, UnknownName
-from nbsal.validation import Text, checked, loading, whole_number
+from nbsal.validation import Text, checked, whole_number
 
 if TYPE_CHECKING:
     import pandas
@@ -152,14 +152,13 @@ def _count_tokens(tokenizer: Any, text: Text) -> int:
 
 def _read_rows(name: str, split: str) -> list[dict[str, Any]]:
     root = os.environ.get(FOLDER)
-    path = Path(root) / name / f"{split}.jsonl" if root else None
-    if path and path.exists():
-        with loading(path, f"table {name} in JSON lines"), path.open(encoding="utf-8") as lines:
-            return [_select_columns(name, json.loads(line), path) for line in lines]
+    path = table_files.find(Path(root), name, split) if root else None
+    if path:
+        return [_select_columns(name, row, path) for row in table_files.read(path, name, TABLES[name].labels)]
     try:
         load_dataset = _import_hub()
     except MissingExtra as missing:
-        reason = f"{path} does not exist" if path else f"{FOLDER} is not set"
+        reason = f"{Path(root) / name} has no {split}.jsonl, .parquet or .tsv" if root else f"{FOLDER} is not set"
         raise TableMissing(
             f"The table {name} ({split}) is not available: {reason}, and the hub needs pip install 'nbsal[hub]'. "
             f"Set {FOLDER}, install that extra, or choose one of: {', '.join(SAMPLES)}.",

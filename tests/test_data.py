@@ -179,3 +179,64 @@ def test_a_hub_out_of_reach_is_a_missing_table(monkeypatch, tmp_path):
     with refuses("name", TableMissing) as caught:
         data.load("sst2", "test")
     assert isinstance(caught.value.__cause__, ConnectionError) and "no route to the hub" in str(caught.value)
+
+
+def layout(root, kind):
+    """A folder of tables in one of the layouts that people have, with the same two rows of SST-2."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.Table.from_pylist([ROWS["sst2"], {"sentence": 'a "bore"', "label": 0}])
+    path = (
+        root
+        / {
+            "jsonl": "sst2/validation.jsonl",
+            "parquet": "sst2/validation.parquet",
+            "parts": "sst2/data/validation-00000-of-00002.parquet",
+            "saved": "sst2/validation/data-00000-of-00001.arrow",
+            "glue": "SST-2/dev.tsv",
+        }[kind]
+    )
+    path.parent.mkdir(parents=True)
+    rows = table.to_pylist()
+    if kind == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    elif kind == "glue":
+        lines = ["sentence\tlabel", *(f"{row['sentence']}\t{row['label']}" for row in rows)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    elif kind == "saved":
+        with pyarrow.OSFile(str(path), "wb") as sink, pyarrow.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    elif kind == "parts":
+        parquet.write_table(table[:1], path)
+        parquet.write_table(table[1:], path.with_name("validation-00001-of-00002.parquet"))
+    else:
+        parquet.write_table(table, path)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "parts", "saved", "glue"])
+def test_a_table_is_read_in_the_layouts_that_people_have(kind, tmp_path, monkeypatch):
+    layout(tmp_path, kind)
+    monkeypatch.setenv(data.FOLDER, str(tmp_path))
+    frame = data.load("sst2")
+    assert frame.to_dict("records") == [ROWS["sst2"], {"sentence": 'a "bore"', "label": 0}]
+
+
+def test_labels_of_glue_are_words_or_numbers(tmp_path, monkeypatch):
+    (tmp_path / "MNLI").mkdir()
+    lines = ["index\tsentence1\tsentence2\tgold_label", "0\tIt rains.\tIt is wet.\tcontradiction"]
+    (tmp_path / "MNLI" / "dev_matched.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    monkeypatch.setenv(data.FOLDER, str(tmp_path))
+    expected = {"premise": "It rains.", "hypothesis": "It is wet.", "label": 2}
+    assert data.load("mnli").to_dict("records") == [expected]
+
+
+@pytest.mark.parametrize("name", ["validation.parquet", "validation/data-0.arrow"])
+def test_a_damaged_file_is_refused(name, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "sst2" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"no table")
+    monkeypatch.setenv(data.FOLDER, str(tmp_path))
+    with refuses("path"):
+        data.load("sst2")

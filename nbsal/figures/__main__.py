@@ -12,6 +12,7 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -21,7 +22,8 @@ from matplotlib.figure import Figure
 from nbsal import data
 from nbsal.errors import NbsalError
 from nbsal.figures import decoding_exhibits, mask_lrp_exhibits, pages, style
-from nbsal.figures.build import BENCHMARK_TASKS, Build, OutOfTime, parse_models
+from nbsal.figures.arguments import check_folders, check_names, parse_models
+from nbsal.figures.build import BENCHMARK_TASKS, Build, OutOfTime
 from nbsal.figures.exhibits import Exhibit, Product
 from nbsal.figures.pages import Page
 from nbsal.render import html
@@ -35,15 +37,18 @@ PAPERS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program; return 0 if everything is finished, 1 if time ran out, and 2 after an error."""
     options = _parser().parse_args(arguments)
-    if options.data:
-        os.environ[data.FOLDER] = str(options.data.resolve())
     title, exhibits = PAPERS[options.paper]
+    tables = options.data or (Path(os.environ[data.FOLDER]) if os.environ.get(data.FOLDER) else None)
     try:
-        models = parse_models(options.model, options.lm)
+        check_folders(options.out, tables, options.minutes)
+        check_names(options.only, [_slug(exhibit) for exhibit in exhibits])
+        models = parse_models(options.model, options.lm, options.labels)
         build = Build(options.out / options.paper, options.full, options.minutes, models)
     except NbsalError as error:
         print(f"nbsal.figures: {error}", file=sys.stderr)
         return 2
+    if options.data:
+        os.environ[data.FOLDER] = str(options.data.resolve())
     selected = [exhibit for exhibit in exhibits if not options.only or _slug(exhibit) in options.only]
     return run(build, title, exhibits, selected)
 
@@ -134,8 +139,9 @@ def _cache_path(build: Build, exhibit: Exhibit) -> Path:
 
 def _settings(build: Build) -> list[Any]:
     """Return everything that the results of a run depend on."""
-    models = {table: [named.model, named.lm] for table, named in sorted(build.models.items())}
-    return [build.has_benchmarks, build.full, models]
+    models = {table: [astuple(named) for named in many] for table, many in sorted(build.models.items())}
+    settings: list[Any] = json.loads(json.dumps([build.has_benchmarks, build.full, models]))  # as they are read again
+    return settings
 
 
 def _slug(exhibit: Exhibit) -> str:
@@ -150,8 +156,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--full", action="store_true", help="use all texts of every table instead of a sample")
     parser.add_argument(
         "--model", action="append", default=[], metavar="[TABLE=]ID",
-        help=f"your own model for a table ({', '.join(BENCHMARK_TASKS)}); TABLE may be omitted for the checkpoints of "
-        "Table 6 of Mask-LRP",
+        help=f"your own model for a table ({', '.join(BENCHMARK_TASKS)}); repeat it for several models, also of one "
+        "table. TABLE may be omitted for the checkpoints of Table 6 of Mask-LRP",
     )  # fmt: skip
     parser.add_argument(
         "--lm",
@@ -159,6 +165,13 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="ID",
         help="pretrained checkpoint whose LM head decodes the model; once for all models, or once per model",
+    )
+    parser.add_argument(
+        "--labels",
+        action="append",
+        default=[],
+        metavar="TABLE=CLASS,CLASS",
+        help="the classes of your model in the order of its outputs, where it does not name them",
     )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="start nothing new after this time")
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="such as figure-2 or table-1")

@@ -7,8 +7,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from nbsal.evaluation.cache import Cache, explain_texts
 from nbsal.evaluation.report import SHORTEST, Groups, NamedExplainers, ResultFolder
 from nbsal.evaluation.results import Results, join_results
 from nbsal.explainer import Explainer
-from nbsal.figures.checkpoints import CHECKPOINTS
+from nbsal.figures.arguments import Models, NamedModel, class_numbers
 from nbsal.heads.statistics import HeadStudy
 from nbsal.model.subject import Subject
 from nbsal.saliency import Saliencies
@@ -29,6 +29,8 @@ from nbsal.validation import Text
 
 TREEBANK_FILE = "ud_ewt/dev.conllu"
 BATCH_SIZE = 32  # texts
+CHECKED_TEXTS = 100  # on which a user's model must be right more often than chance
+FEWEST_CHECKED = 20  # with fewer texts, chance alone decides
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,6 @@ class OutOfTime(Exception):
 
 
 @dataclass(frozen=True)
-class NamedModel:
-    """A model of the user, and the pretrained checkpoint whose LM head decodes it."""
-
-    model: str
-    lm: str | None = None
-
-
-@dataclass(frozen=True)
 class Rows:
     """Texts of a table with their gold labels or answers, and a description of them for the figures."""
 
@@ -83,12 +77,15 @@ class Rows:
 
 @dataclass
 class Build:
-    """One run: its output folder, models, data and time limit; `models` maps a table to the user's model for it."""
+    """One run: its output folder, models, data and time limit; `models` maps a table to the user's models for it.
+
+    Exhibits of one model show a table's first one; `variants` has one build for each.
+    """
 
     out: Path
     full: bool = False
     minutes: float = float("inf")
-    models: Mapping[str, NamedModel] = field(default_factory=dict)
+    models: Models = field(default_factory=dict)
     start: float = field(default_factory=time.monotonic)
     subjects: dict[NamedModel, Subject] = field(default_factory=dict)
     caches: dict[NamedModel, Cache] = field(default_factory=dict)
@@ -103,6 +100,17 @@ class Build:
     def minutes_left(self) -> float:
         """Minutes until the time limit."""
         return self.minutes - (time.monotonic() - self.start) / 60
+
+    def variants(self, table: str) -> "Iterator[Build]":
+        """Yield a build for each of the user's models for a table, or this one."""
+        for named in self.models.get(table, ()):
+            yield replace(self, models={**self.models, table: [named]})
+        if table not in self.models:
+            yield self
+
+    def panel(self, table: str, several: bool) -> str:
+        """Return the heading of a table, with its model where `several` are shown."""
+        return f"{self.name(table)}, {self.subject(table).name}" if several else self.name(table)
 
     def name(self, table: str) -> str:
         """Return the heading of a table; it names the samples if they stand in."""
@@ -137,9 +145,32 @@ class Build:
             )
         if named not in self.subjects:
             self.subjects[named] = nbsal.load(named.model, lm=named.lm)
+            self._check_classes(table)
             if self.subjects[named].mask is None:
                 self.subjects[named].mask = self.study(table).mask()
         return self.subjects[named]
+
+    def _check_classes(self, table: str) -> None:
+        """Refuse a user's model that is right no more often than chance: its classes are probably in another order."""
+        subject, classes = self.subjects[self._model(table)], data.TABLES[table].labels
+        if table not in self.models or not classes or not self.can_show(table):
+            return
+        if len(subject.labels) != len(classes):
+            message = (
+                f"--model {subject.name} has {len(subject.labels)} classes, but {BENCHMARK_TASKS[table].title} has "
+                f"{len(classes)}: {', '.join(classes)}."
+            )
+            raise InputError(message, argument="--model", value=subject.name)
+        rows = self.rows(table, max_texts=CHECKED_TEXTS)
+        predicted = [saliency.prediction for saliency in Explainer(subject, "random").map(rows.texts, progress=False)]
+        pairs = zip(predicted, rows.labels or [], strict=True)
+        accuracy = sum(name == subject.labels[label] for name, label in pairs) / len(predicted)
+        if accuracy <= 1 / len(classes) and len(predicted) >= FEWEST_CHECKED:
+            message = (
+                f"--model {subject.name} is right on {accuracy:.0%} of {rows.description}, no better than chance. If "
+                f"it has the classes in another order, pass --labels {table}={','.join(classes)} in that order."
+            )
+            raise InputError(message, argument="--labels", value=table)
 
     def rows(self, table: str, skip_short: bool = False, max_texts: int | None = None) -> Rows:
         """Return texts of a table: all of them in a full run, otherwise always the same random sample."""
@@ -154,17 +185,26 @@ class Build:
         count = max_texts or (None if self.full else task.texts if self.has_benchmarks else task.sample_texts)
         if count and count < total:
             frame = frame.sample(count, random_state=0)
-        labels = frame["label"].tolist() if "label" in frame else None
+        labels = self._class_numbers(table, frame["label"]) if "label" in frame else None
         answers = frame["answers"].tolist() if "answers" in frame else None
         source = data.TABLES[table].split if self.has_benchmarks else "bundled samples"
         length = f" with at least {SHORTEST} tokens" if skip_short else ""
         description = f"{self.name(table)} ({source}), {len(frame)} of {total} texts{length}"
         return Rows(data.texts(frame), labels, answers, description)
 
+    def _class_numbers(self, table: str, labels: Any) -> list[int]:
+        """Return gold labels as the model numbers its classes."""
+        if table not in self.models:
+            return [int(label) for label in labels]
+        named = self._model(table)
+        names = self.subjects[named].labels if named in self.subjects else self.subject(table).labels
+        numbers = class_numbers(table, named, names)
+        return [numbers[label] for label in labels]
+
     def describe_source(self, table: str, texts: str) -> str:
-        """Describe the model and the texts behind a figure."""
+        """Describe the models and the texts behind a figure."""
         if table in self.models:
-            return f"{self.models[table].model} on {texts}"
+            return f"{', '.join(named.model for named in self.models[table])} on {texts}"
         notes = [n[table] for n in (ZERO_SHOT, WEAK_MODELS) if table in n and self.has_benchmarks]
         return "; ".join([f"embedded {BENCHMARK_TASKS[table].demo} on {texts}", *notes])
 
@@ -238,44 +278,12 @@ class Build:
             raise OutOfTime
 
     def _model(self, table: str) -> NamedModel:
-        """Return the user's model for a table, or the embedded one."""
-        return self.models.get(table) or NamedModel(BENCHMARK_TASKS[table].demo)
+        """Return the user's first model for a table, or the embedded one."""
+        return self.models[table][0] if table in self.models else NamedModel(BENCHMARK_TASKS[table].demo)
 
     def _source(self, table: str) -> str:
         """Return where the texts of a table come from, as a part of file names."""
         return table if self.has_benchmarks else _slug(BENCHMARK_TASKS[table].sample)
-
-
-def parse_models(models: list[str], lms: list[str]) -> dict[str, NamedModel]:
-    """Map each table to its model: from "sst2=folder", or from the name of a checkpoint of Mask-LRP's Table 6.
-
-    >>> parse_models(["textattack/bert-base-uncased-SST-2"], ["bert-base-uncased"])["sst2"].lm
-    'bert-base-uncased'
-    """
-    if len(lms) not in (0, 1, len(models)):
-        raise InputError(
-            f"There are {len(lms)} values of --lm for {len(models)} values of --model. Pass --lm once for all models, "
-            "or once per model.",
-            argument="--lm",
-            value=lms,
-        )
-    named_models: dict[str, NamedModel] = {}
-    for number, model in enumerate(models):
-        lm = lms[number % len(lms)] if lms else None
-        table, separator, source = model.partition("=")
-        if separator and table in BENCHMARK_TASKS:
-            named_models[table] = NamedModel(source, lm)
-            continue
-        tables = [checkpoint.table for checkpoint in CHECKPOINTS if checkpoint.repository == model]
-        if not tables:
-            raise InputError(
-                f"--model {model} does not name its table. Write --model TABLE={model}, where TABLE is one of: "
-                f"{', '.join(BENCHMARK_TASKS)}.",
-                argument="--model",
-                value=model,
-            )
-        named_models |= dict.fromkeys(tables, NamedModel(model, lm))
-    return named_models
 
 
 def _slug(name: str) -> str:

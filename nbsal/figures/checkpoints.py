@@ -3,7 +3,7 @@
 `--model` of `python -m nbsal.figures` accepts the checkpoints without the name of their table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -70,14 +70,22 @@ CHECKPOINTS = (
 
 
 @checked
-def checkpoint_table(used: Mapping[str, str] | None = None) -> "Styler":
-    """Table 6: the checkpoints of every data set; `used` maps a data set to the model that was used here.
+def checkpoint_table(used: Mapping[str, Sequence[str]] | None = None) -> "Styler":
+    """Table 6: the checkpoints of every data set; `used` maps a data set to the models that were used here.
 
-    >>> checkpoint_table({"sst2": "demo/reviews"}).data["used here"].iloc[0]
+    A model that is none of the paper's checkpoints has a row of its own.
+
+    >>> checkpoint_table({"sst2": ["demo/reviews"]}).data.loc[("sst2", "another"), "used here"]
     'demo/reviews'
     """
     models = used or {}
-    rows = [(c.table, c.model, c.repository, models.get(c.table, "")) for c in CHECKPOINTS]
+    rows = []
+    for table in DATASETS:
+        checkpoints = [c for c in CHECKPOINTS if c.table == table]
+        own = list(models.get(table, ()))
+        rows += [(table, c.model, c.repository, c.repository if c.repository in own else "") for c in checkpoints]
+        published = {c.repository for c in checkpoints}
+        rows += [(table, "another", "", model) for model in own if model not in published]
     frame = pandas.DataFrame(rows, columns=["data set", "model", "repository", "used here"])
     return style_frame(frame.set_index(["data set", "model"]), "Models of the Mask-LRP experiments on the hub")
 

@@ -30,8 +30,13 @@ PAPER_MODELS = "--model sst2=ROBERTA and --model ag_news=ROBERTA, fine-tuned, wi
 
 
 def decoded_layers(subject: Subject) -> list[int]:
-    """The default layer and its neighbours, 5 to 8 of 12; chosen before any results were computed."""
-    return [layer for layer in range(subject.default_layer - 2, subject.default_layer + 2) if layer <= subject.depth]
+    """The default layer and its neighbours, and as in the paper those at three quarters and at the end, 9 and 12 of 12.
+
+    They were chosen before any results were computed.
+    """
+    near = range(subject.default_layer - 2, subject.default_layer + 2)
+    layers = {*near, round(subject.depth * 3 / 4), subject.depth}
+    return sorted(layer for layer in layers if layer <= subject.depth)
 
 
 def game_results(build: Build, table: str) -> tuple[Results, str]:

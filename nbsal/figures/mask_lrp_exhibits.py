@@ -76,7 +76,8 @@ def corruption_figure(build: Build) -> Product:
 
 def head_figure(build: Build) -> Product:
     """Figure 5 of Song et al. (2024): the selected heads of each model."""
-    subjects = [build.subject(table) for table in BENCHMARK_TASKS if build.can_show(table)]
+    shown = [table for table in BENCHMARK_TASKS if build.can_show(table)]
+    subjects = [variant.subject(table) for table in shown for variant in build.variants(table)]
     masks: dict[str, HeadMask] = {subject.name: subject.mask for subject in subjects}
     caption = "; ".join(f"{name}: {mask!r}" for name, mask in masks.items())
     note = "The masks of the embedded models come from the English Web Treebank."
@@ -104,7 +105,9 @@ def deletion_table(build: Build, tables: Sequence[str], names: Sequence[str]) ->
         if not build.can_show(table):
             missing.append(BENCHMARK_TASKS[table].title)
             continue
-        panels[build.name(table)], texts = faithfulness_results(build, table)
+        variants = list(build.variants(table))
+        for variant in variants:
+            panels[variant.panel(table, len(variants) > 1)], texts = faithfulness_results(variant, table)
         sources.append((table, texts))
     note = f"Without a model (--model) or a benchmark table: {', '.join(missing)}." if missing else ""
     return Product([(note, drawing.faithfulness_table(panels, explainers=names))], source_note(build, *sources))
@@ -126,18 +129,25 @@ def mask_part_table(build: Build) -> Product:
     for table in ("sst2", "qqp"):
         if not build.can_show(table):
             continue
-        subject, rows, cache = build.subject(table), build.rows(table, skip_short=True), build.cache(table)
-        no_heads = np.zeros_like(subject.mask.positional)
-        masks = {
-            OURS: subject.mask,
-            f"{OURS} without positional heads": HeadMask(no_heads, subject.mask.relations),
-            f"{OURS} without syntactic heads": HeadMask(subject.mask.positional),
-        }
-        groups: Groups = {name: {name: Explainer(subject, OURS, mask=mask)} for name, mask in masks.items()}
-        evaluate = partial(faithfulness, texts=rows.texts, cache=cache, progress=False)
-        panels[build.name(table)] = build.results("parts", table, len(rows.texts), groups, evaluate)
-        sources.append((table, rows.description))
+        variants = list(build.variants(table))
+        for variant in variants:
+            panels[variant.panel(table, len(variants) > 1)], texts = mask_part_results(variant, table)
+        sources.append((table, texts))
     return Product([("", drawing.faithfulness_table(panels, ()))], source_note(build, *sources))
+
+
+def mask_part_results(build: Build, table: str) -> tuple[Results, str]:
+    """Evaluate the whole mask and each part of it on a table; return results and a description of the texts."""
+    subject, rows, cache = build.subject(table), build.rows(table, skip_short=True), build.cache(table)
+    no_heads = np.zeros_like(subject.mask.positional)
+    masks = {
+        OURS: subject.mask,
+        f"{OURS} without positional heads": HeadMask(no_heads, subject.mask.relations),
+        f"{OURS} without syntactic heads": HeadMask(subject.mask.positional),
+    }
+    groups: Groups = {name: {name: Explainer(subject, OURS, mask=mask)} for name, mask in masks.items()}
+    evaluate = partial(faithfulness, texts=rows.texts, cache=cache, progress=False)
+    return build.results("parts", table, len(rows.texts), groups, evaluate), rows.description
 
 
 def answer_table(build: Build) -> Product:
@@ -146,17 +156,10 @@ def answer_table(build: Build) -> Product:
     for table in ANSWER_TABLES:
         if not build.can_show(table):
             continue
-        subject, rows, cache = build.subject(table), build.rows(table), build.cache(table)
-        complete = [number for number, row in enumerate(subject.encode(rows.texts)) if not row.dropped]
-        texts = [rows.texts[number] for number in complete]
-        answers = [(rows.answers or [])[number] for number in complete]
-        options: dict[str, Any] = {"texts": texts, "answers": answers, "cache": cache, "progress": False}
-        groups, name = single_method_groups(subject, ANSWER_METHODS), f"{build.name(table)}, {subject.name}"
-        recall = partial(answer_recall_at, variant="published", **options)
-        precision = partial(precision_at, **options)
-        recalls[name] = build.results("answers", table, len(texts), groups, recall)
-        precisions[name] = build.results("precision", table, len(texts), groups, precision)
-        sources.append((table, f"{rows.description}, {len(texts)} of them within the model's maximum length"))
+        for variant in build.variants(table):
+            name = variant.panel(table, True)
+            recalls[name], precisions[name], texts = answer_results(variant, table)
+            sources.append((table, texts))
     recall_caption = "Precision@20 as the paper's program computes it: the share of the answer's tokens in the top 20"
     precision_caption = "Precision@20 as usually defined: the share of the top 20 context tokens in the answer"
     return Product(
@@ -168,6 +171,20 @@ def answer_table(build: Build) -> Product:
     )
 
 
+def answer_results(build: Build, table: str) -> tuple[Results, Results, str]:
+    """Both forms of Precision@20 on a table, and a description of the texts."""
+    subject, rows, cache = build.subject(table), build.rows(table), build.cache(table)
+    complete = [number for number, row in enumerate(subject.encode(rows.texts)) if not row.dropped]
+    texts = [rows.texts[number] for number in complete]
+    answers = [(rows.answers or [])[number] for number in complete]
+    options: dict[str, Any] = {"texts": texts, "answers": answers, "cache": cache, "progress": False}
+    groups = single_method_groups(subject, ANSWER_METHODS)
+    recall = partial(answer_recall_at, variant="published", **options)
+    recalls = build.results("answers", table, len(texts), groups, recall)
+    precisions = build.results("precision", table, len(texts), groups, partial(precision_at, **options))
+    return recalls, precisions, f"{rows.description}, {len(texts)} of them within the model's maximum length"
+
+
 def dataset_table(build: Build) -> Product:
     """Table 5 of Song et al. (2024): the data sets."""
     counts = {table: build.count(table) for table in DATASETS}
@@ -177,8 +194,8 @@ def dataset_table(build: Build) -> Product:
 
 def checkpoint_table(build: Build) -> Product:
     """Table 6 of Song et al. (2024): the models."""
-    used = {table: task.demo for table, task in BENCHMARK_TASKS.items() if task.demo}
-    used |= {table: named.model for table, named in build.models.items()}
+    used = {table: [task.demo] for table, task in BENCHMARK_TASKS.items() if task.demo}
+    used |= {table: [named.model for named in models] for table, models in build.models.items()}
     return Product([("", checkpoints.checkpoint_table(used))], "The models of the paper; --model takes these names.")
 
 

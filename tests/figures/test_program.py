@@ -11,7 +11,8 @@ import nbsal
 from nbsal.errors import InputError
 from nbsal.figures import __main__ as program
 from nbsal.figures import build, decoding_exhibits, mask_lrp_exhibits
-from nbsal.figures.build import Build, NamedModel, parse_models
+from nbsal.figures.arguments import NamedModel, parse_models
+from nbsal.figures.build import Build
 from nbsal.figures.exhibits import Exhibit, Product, example
 from nbsal.figures.pages import Page
 from tests import zoo
@@ -143,7 +144,7 @@ def test_errors_appear_in_the_index_and_are_tried_again(tmp_path, capsys):
     capsys.readouterr()
     assert program.run(Build(tmp_path), "A paper", exhibits, exhibits) == 0  # the failed exhibit is tried again
     assert capsys.readouterr().out.count("skipped") == 1
-    other = Build(tmp_path, models={"sst2": NamedModel("my/model")})
+    other = Build(tmp_path, models={"sst2": [NamedModel("my/model")]})
     assert program.run(other, "A paper", exhibits, exhibits) == 0  # other settings draw all exhibits again
     assert "skipped" not in capsys.readouterr().out
 
@@ -155,9 +156,9 @@ def example_table():
 
 
 def test_models_are_matched_to_their_tables():
-    assert parse_models(["sst2=my/model"], ["my/lm"]) == {"sst2": NamedModel("my/model", "my/lm")}
+    assert parse_models(["sst2=my/model"], ["my/lm"]) == {"sst2": [NamedModel("my/model", "my/lm")]}
     models = parse_models(["anas-awadalla/gpt2-span-head-finetuned-squad", "ag_news=b"], ["first", "second"])
-    assert {table: (named.model[:4], named.lm) for table, named in models.items()} == {
+    assert {table: (named.model[:4], named.lm) for table, (named,) in models.items()} == {
         "squad": ("anas", "first"), "squad_v2": ("anas", "first"), "ag_news": ("b", "second"),
     }  # fmt: skip
     with refuses("--model"):
@@ -173,8 +174,11 @@ def test_an_unknown_model_is_reported(tmp_path, capsys):
 
 def test_user_models_replace_the_embedded_ones(tmp_path, tables, checkpoints, monkeypatch):
     monkeypatch.setenv("NBSAL_DATA", str(tables))
-    model, lm = zoo.save(checkpoints, "bert", "sequence"), zoo.save(checkpoints, "bert", zoo.lm_head("bert"), seed=1)
-    user_build = Build(tmp_path, models={"sst2": NamedModel(str(model), str(lm))})
+    model, lm = (
+        zoo.save(checkpoints, "bert", "sequence", num_labels=2),
+        zoo.save(checkpoints, "bert", zoo.lm_head("bert"), seed=1),
+    )
+    user_build = Build(tmp_path, models={"sst2": [NamedModel(str(model), str(lm))]})
     subject = user_build.subject("sst2")
     assert subject.name == str(model) and subject.mask.shape == (subject.depth, subject.heads)
     assert user_build.subject("sst2") is subject
@@ -191,7 +195,58 @@ def user_build(tmp_path, tables, checkpoints, monkeypatch):
     """Create a build with a tiny model on both tables."""
     monkeypatch.setenv("NBSAL_DATA", str(tables))
     named = NamedModel(str(zoo.save(checkpoints, "bert", "sequence", num_labels=2)))
-    return Build(tmp_path / "user_build", models=dict.fromkeys(("sst2", "qqp"), named))
+    return Build(tmp_path / "user_build", models={table: [named] for table in ("sst2", "qqp")})
+
+
+def test_wrong_arguments_are_refused_before_any_work(tmp_path, tables, monkeypatch):
+    monkeypatch.setattr(program, "run", lambda *_: pytest.fail("work has begun"))
+    (tmp_path / "file").write_text("")
+    wrong = [
+        ("--only", "figure-99"), ("--data", str(tmp_path / "nowhere")), ("--data", str(tmp_path)),
+        ("--out", str(tmp_path / "file")), ("--minutes", "-1"), ("--model", "sst2=./mistyped"),
+        ("--model", f"sst2={tables}/mistyped"), ("--model", "sst2=a/b", "--lm", "/nowhere/lm"),
+        ("--model", "sst2=a/b", "--labels", "sst2=negative"), ("--labels", "sst2=positive,negative"),
+    ]  # fmt: skip
+    for arguments in wrong:
+        assert run_program(tmp_path, "--paper", "mask-lrp", *arguments) == 2, arguments
+
+
+def test_gold_labels_follow_the_order_of_the_models_classes(tmp_path, tables, checkpoints, monkeypatch):
+    monkeypatch.setenv("NBSAL_DATA", str(tables))
+    names = {"id2label": {0: "Positive", 1: "Negative"}, "label2id": {"Positive": 0, "Negative": 1}}
+    named = NamedModel(str(zoo.save(checkpoints, "bert", "sequence", num_labels=2, **names)))
+    plain = NamedModel(str(zoo.save(checkpoints, "bert", "sequence", num_labels=2)))
+    ordered = NamedModel(plain.model, None, ("positive", "negative"))
+    own = Build(tmp_path).rows("sst2").labels
+    assert Build(tmp_path, models={"sst2": [plain]}).rows("sst2").labels == own
+    for model in (named, ordered):
+        assert Build(tmp_path, models={"sst2": [model]}).rows("sst2").labels == [1 - label for label in own]
+
+
+def test_a_model_that_is_right_no_more_often_than_chance_is_refused(tmp_path, tables, checkpoints, monkeypatch):
+    monkeypatch.setenv("NBSAL_DATA", str(tables))
+    monkeypatch.setattr(build, "FEWEST_CHECKED", 4)
+    demo = nbsal.load("demo/reviews")
+    folder = tmp_path / "swapped"
+    demo.model.save_pretrained(folder)
+    demo.tokenizer.save_pretrained(folder)
+    right, wrong = (NamedModel(str(folder), None, order) for order in (None, ("positive", "negative")))
+    assert Build(tmp_path, models={"sst2": [right]}).subject("sst2").labels
+    with refuses("--labels"):
+        Build(tmp_path, models={"sst2": [wrong]}).subject("sst2")
+    with refuses("--model"):
+        three = NamedModel(str(zoo.save(checkpoints, "bert", "sequence", num_labels=3)))
+        Build(tmp_path, models={"sst2": [three]}).subject("sst2")
+
+
+def test_several_models_of_a_table_are_shown_beside_each_other(user_build, checkpoints):
+    other = NamedModel(str(zoo.save(checkpoints, "bert", "sequence", seed=3, num_labels=2)))
+    both = Build(user_build.out, models={"sst2": [*user_build.models["sst2"], other]})
+    frame = mask_lrp_exhibits.mask_part_table(both).parts[0][1].data
+    headings = set(frame.columns.get_level_values(0))
+    assert headings == {f"SST-2, {named.model}" for named in both.models["sst2"]}
+    table = mask_lrp_exhibits.checkpoint_table(both).parts[0][1].data
+    assert sorted(table.loc[("sst2", "another"), "used here"]) == sorted(named.model for named in both.models["sst2"])
 
 
 def test_mask_exhibits_of_a_user_model(user_build, monkeypatch):

@@ -99,9 +99,12 @@ def test_shared_tokens_are_the_tokens_of_both_classes():
 
 
 def test_checkpoints_and_data_sets_match_the_paper():
-    frame = checkpoints.checkpoint_table({"mnli": "my <model>"}).data
-    assert len(frame) == 11
-    assert frame.loc[("mnli", "BERT base"), "used here"] == "my <model>"
+    gpt = "anas-awadalla/gpt2-span-head-finetuned-squad"
+    frame = checkpoints.checkpoint_table({"mnli": ["my <model>"], "squad": [gpt]}).data
+    assert len(frame) == 12
+    assert frame.loc[("mnli", "another"), "used here"] == "my <model>"
+    used = frame.loc["squad", "used here"]
+    assert used["GPT-2"] == gpt and not used["BERT base"] and not used["RoBERTa"]
     assert checkpoints.dataset_table({"sst2": 1234}).data.loc["sst2", ["validation", "available"]].tolist() == [
         "872",
         "1,234",
