@@ -144,6 +144,7 @@ class Cloud:
         settings = {
             "font_path": self.font(label, count),
             "prefer_horizontal": 1,
+            "margin": max(2, size[1] // 40),  # pixels, so that words do not touch
             "random_state": seed,
             "max_words": count,
         }

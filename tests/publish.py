@@ -1,7 +1,8 @@
 """Run the notebooks and save them with reproducible outputs: `python -m tests.publish [name ...]`.
 
 Each .ipynb is rebuilt from its .py, executed on the embedded models and texts, and written with outputs that are the
-same in every run. Pictures in cells tagged `gallery-NAME` are saved in the gallery.
+same in every run. Highlighted texts and views become pictures, since many pages that show notebooks remove colours from
+HTML. Pictures in cells tagged `gallery-NAME` are saved in the gallery.
 """
 
 import argparse
@@ -16,7 +17,10 @@ from typing import Any
 import jupytext
 import nbformat
 from nbclient import NotebookClient
-from PIL import Image
+from PIL import Image, ImageChops
+from playwright.sync_api import sync_playwright
+
+from tests.browser import bench
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 GALLERY = "gallery-"
@@ -30,7 +34,10 @@ PROGRESS_BAR = re.compile(r"\r|\d+%\|")
 TRACES = re.compile(
     r"/(?:home|root|tmp|usr|var|work|Users)/|[A-Z]:\\\\|site-packages|0x[0-9a-f]{6,}|\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d"
 )
-COLOURS = 128
+COLOURED = re.compile(r"background(?:-color)?:rgba\(")  # in the HTML of highlighted texts and of views
+INVISIBLE = 20  # levels of 255, of any colour of any pixel
+PAGE_WIDTH = 760  # CSS pixels
+PICTURE_KEYS = ("alt", "height", "width")
 CELL_KEYS = ("tags", "lines_to_next_cell")  # jupytext needs the latter for the .py
 
 
@@ -48,52 +55,84 @@ def execute(notebook: Any) -> None:
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
-            notebook, timeout=900, store_widget_state=False, resources={"metadata": {"path": folder}}
+            notebook,
+            timeout=900,
+            store_widget_state=False,
+            resources={"metadata": {"path": folder}},
+            extra_arguments=["--InlineBackend.figure_formats=retina"],
         )
         client.execute(env=environment | {"HF_HUB_OFFLINE": "1"})
+
+
+def draw_coloured(notebook: Any) -> None:
+    """Replace coloured HTML by pictures of it at twice the size, with what it says as their alternative text."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=bench.executable(), headless=True, args=bench.FLAGS)
+        page = browser.new_page(viewport={"width": PAGE_WIDTH, "height": 600}, device_scale_factor=2)
+        for cell in notebook.cells:
+            for output in cell.get("outputs", []):
+                if COLOURED.search(output.get("data", {}).get("text/html", "")):
+                    _draw(page, output)
+        browser.close()
+
+
+def _draw(page: Any, output: Any) -> None:
+    html = DATE.sub("Snapshot", output.data.pop("text/html"))
+    page.set_content(f"<body style='margin:0'><main style='display:flow-root;padding:2px'>{html}</main>")
+    label = page.locator("[aria-label]").first
+    alt = label.get_attribute("aria-label") if label.count() else "highlighted texts"
+    main = page.locator("main")
+    box = main.bounding_box()
+    output.data["image/png"] = b64encode(main.screenshot()).decode()
+    size = {"width": round(box["width"]), "height": round(box["height"])}
+    output.metadata = nbformat.from_dict({"image/png": {"alt": alt, **size}})
 
 
 def clean(notebook: Any) -> None:
     """Remove everything that depends on the run; cleaning a clean notebook changes nothing."""
     metadata = {name: notebook.metadata[name] for name in ("jupytext", "kernelspec") if name in notebook.metadata}
     notebook.metadata = nbformat.from_dict(metadata | {"language_info": LANGUAGE})
-    for cell in notebook.cells:
+    for number, cell in enumerate(notebook.cells):
         cell.metadata = nbformat.from_dict({name: cell.metadata[name] for name in CELL_KEYS if cell.metadata.get(name)})
         if cell.cell_type == "code":
-            cell.outputs = [output for output in map(_clean_output, cell.outputs) if output is not None]
+            cleaned = [_clean_output(output, f"T_{number}_{i}") for i, output in enumerate(cell.outputs)]
+            cell.outputs = [output for output in cleaned if output is not None]
 
 
-def _clean_output(output: Any) -> Any:
-    """One output without what depends on the run, or None if nothing is left."""
+def _clean_output(output: Any, table: str) -> Any:
+    """One output without what depends on the run, or None if nothing is left; styled frames get that id."""
     if output.output_type == "stream":
         return None if output.name == "stderr" and PROGRESS_BAR.search(output.text) else output
     if output.output_type == "error":
         return output
-    output.metadata = nbformat.from_dict({})
+    picture = output.metadata.get("image/png", {})
+    known = {key: picture[key] for key in PICTURE_KEYS if key in picture}
+    output.metadata = nbformat.from_dict({"image/png": known} if known else {})
     if output.data.pop(WIDGET, None) is not None and "text/html" not in output.data:
         return None
     if output.data == {"text/plain": ""}:  # the place of a message that is gone
         return None
     if "image/png" in output.data:
         output.data["image/png"] = _compress(output.data["image/png"])
-    names: dict[str, str] = {}
     for kind, text in output.data.items():
         if kind.startswith("text/"):
-            text = STYLED.sub(lambda match: names.setdefault(match[0], f"T_{len(names) + 1}"), text)
+            text = STYLED.sub(table, text)
             output.data[kind] = DATE.sub("Snapshot", ADDRESS.sub("", text))
     return output
 
 
 def _compress(picture: str) -> str:
-    """Reduce a PNG to few colours; one that has a palette already stays unchanged."""
+    """A PNG on white, with a palette where no pixel changes by more than the eye can see."""
     data = b64decode(picture)
     with Image.open(BytesIO(data)) as image:
         if image.mode == "P":
             return picture
-        file = BytesIO()
         flat = Image.new("RGB", image.size, "white")
         flat.paste(image, mask=image.getchannel("A") if image.mode == "RGBA" else None)
-        flat.quantize(COLOURS, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    few = flat.quantize(256, kmeans=3, dither=Image.Dither.NONE)
+    change = ImageChops.difference(flat, few.convert("RGB")).getextrema()
+    file = BytesIO()
+    (few if max(high for _, high in change) <= INVISIBLE else flat).save(file, "PNG", optimize=True)
     return b64encode(file.getvalue()).decode()
 
 
@@ -112,6 +151,7 @@ def publish(script: Path) -> Path:
     """Run one notebook and save it with its pictures."""
     notebook = read_script(script)
     execute(notebook)
+    draw_coloured(notebook)
     clean(notebook)
     for name, picture in pictures(notebook).items():
         (FOLDER / "gallery" / f"{name}.png").write_bytes(picture)

@@ -4,7 +4,7 @@ import copy
 import json
 import subprocess
 import sys
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from io import BytesIO
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from tests import publish
 SCRIPTS = sorted(publish.FOLDER.glob("*.py"))
 NOTEBOOKS = sorted(publish.FOLDER.glob("*.ipynb"))
 KERNEL = {"name": "python3", "display_name": "Python 3"}
-MOST_BYTES, MOST_PICTURE_BYTES = 1_500_000, 300_000
+MOST_BYTES, MOST_PICTURE_BYTES = 5_000_000, 600_000
 by_name = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -109,12 +109,36 @@ def test_cleaning_removes_what_depends_on_the_run():
     assert outputs[:3] == [
         "kept",
         {"text/html": "<b>seen</b>", "text/plain": "View"},
-        {"text/html": '<table id="T_1"><td id="T_1_row0">'},
+        {"text/html": '<table id="T_0_5"><td id="T_0_5_row0">'},
     ]
     assert len(outputs) == 4 and publish.pictures(notebook)["one"].startswith(b"\x89PNG")
     again = copy.deepcopy(notebook)
     publish.clean(again)
     assert again == notebook
+
+
+def test_coloured_html_becomes_a_picture_that_keeps_its_words():
+    marked = '<div role="figure" aria-label="a joy"><i style="background-color:rgba(230,126,16,1)">joy</i></div>'
+    table = "<table><td>1</td></table>"
+    outputs = [nbformat.v4.new_output("display_data", {"text/html": html}) for html in (marked, table)]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=outputs)])
+    publish.draw_coloured(notebook)
+    publish.clean(notebook)
+    picture, plain = notebook.cells[0].outputs
+    assert plain.data == {"text/html": table} and set(picture.data) == {"image/png"}
+    shape = picture.metadata["image/png"]
+    image = Image.open(BytesIO(b64decode(picture.data["image/png"]))).convert("RGB")
+    assert shape["alt"] == "a joy" and image.size == (2 * shape["width"], 2 * shape["height"])
+    assert (230, 126, 16) in {colour for _, colour in image.getcolors(1 << 20)}
+
+
+@by_name
+def test_published_notebooks_need_no_colours_in_html(notebook):
+    for cell in nbformat.read(notebook, 4).cells:
+        for output in cell.get("outputs", []):
+            assert not publish.COLOURED.search(output.get("data", {}).get("text/html", "")), (
+                "run: python -m tests.publish"
+            )
 
 
 @pytest.mark.parametrize("trace", ["/home/me/x", "/tmp/abc", r"C:\\Users\\me", "0x7f00dead", "2026-01-01 10:00"])

@@ -14,6 +14,7 @@ from nbsal.evaluation.permutation import holm
 from nbsal.intervals import Bounds, Floats
 from nbsal.model.saved_files import check_format, numbers, parse_json, read_npz, reading
 from nbsal.render import html
+from nbsal.render.looks import look
 from nbsal.validation import checked, plural
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 # Distinguishable with any kind of colour vision.
-HUES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-LINES = ("-", "--", "-.", ":")
 BEST, RIVAL = "font-weight: bold", "font-style: italic"
 
 
@@ -341,7 +340,7 @@ def _spread(runs: Floats) -> Floats:
 
 
 def _draw_curve(ax: Any, curve: Curve, name: str, at: int, bounds: Bounds | None) -> None:
-    hue, line = HUES[at % len(HUES)], LINES[at // len(HUES) % len(LINES)]
+    style = look(name, at)
     low, high = (curve.runs.min(0), curve.runs.max(0)) if len(curve.runs) > 1 else curve.interval(bounds)
-    ax.plot(curve.points, curve.value, line, color=hue, label=name, marker="o" if len(curve.points) == 1 else None)
-    ax.fill_between(curve.points, low, high, color=hue, alpha=0.15, linewidth=0)
+    ax.plot(curve.points, curve.value, style.line, color=style.colour, label=name, marker=style.marker, markersize=4)
+    ax.fill_between(curve.points, low, high, color=style.colour, alpha=0.15, linewidth=0)

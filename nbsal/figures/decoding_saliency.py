@@ -22,6 +22,7 @@ from nbsal.figures import style
 from nbsal.figures.tables import score_table, style_frame
 from nbsal.model.subject import Subject
 from nbsal.render import colours, html, text_lines
+from nbsal.render.looks import look
 from nbsal.saliency import Saliency
 from nbsal.validation import checked
 
@@ -163,7 +164,7 @@ def layer_curves(results: Results, method: str = "decoded Grad-CAM") -> Figure:
         for parity, ax in enumerate(row):
             for name, layer in layers.items():
                 if layer % 2 == parity:
-                    style.draw_curves(ax, results, measure, [name], first=layer)
+                    style.draw_curves(ax, results, measure, [name])
             style.draw_curves(ax, results, measure, random)
             title = f"{('even', 'odd')[parity]} layers, {results.heading(measure)}"
             style.set_titles(ax, title, results.metric.point, results.metric.value)
@@ -205,8 +206,9 @@ def overlap_counts(panels: Mapping[str, Mapping[str, Cloud]], counts: Sequence[i
     for ax, (name, clouds) in zip(axes[0], panels.items(), strict=True):
         for number, (explainer, cloud) in enumerate(clouds.items()):
             shared = [int(cloud.shared(count)["shared"].sum()) for count in counts]
-            colour, line = style.line_colour(number), style.line_style(number)
-            ax.plot(list(counts), shared, line, color=colour, label=html.visible(explainer), marker="o", markersize=3)
+            line = look(explainer, number)
+            label = html.visible(explainer)
+            ax.plot(list(counts), shared, line.line, color=line.colour, label=label, marker=line.marker, markersize=3.5)
         style.set_titles(ax, name, "top k tokens", "tokens in more than one class")
         ax.legend(loc="best")
     return figure

@@ -22,6 +22,7 @@ from nbsal.figures.tables import score_table
 from nbsal.heads.statistics import HeadStudy
 from nbsal.model.head_mask import HeadMask
 from nbsal.render import html, text_lines
+from nbsal.render.looks import look
 from nbsal.saliency import Saliency
 from nbsal.validation import checked
 
@@ -108,12 +109,12 @@ def corruption_curves(results: Results, measures: Sequence[str] = DELETION_MEASU
         x = np.array(list(rates.values()))
         y = np.array([means[name, measure] for name in rates])
         sd = np.array([spreads.get((name, measure), 0.0) for name in rates])
-        ax.plot(x, y, "o-", color=style.line_colour(0), label="mask-lrp, corrupted mask", markersize=4)
-        ax.fill_between(x, y - sd, y + sd, color=style.line_colour(0), alpha=0.2, linewidth=0)
+        ours = look("mask-lrp")
+        ax.plot(x, y, ours.line, color=ours.colour, label="mask-lrp, corrupted mask", marker=ours.marker, markersize=4)
+        ax.fill_between(x, y - sd, y + sd, color=ours.colour, alpha=0.2, linewidth=0)
         for number, name in enumerate(others, 1):
-            ax.axhline(
-                means[name, measure], color=style.line_colour(number), linestyle="--", label=html.label(name, 30)
-            )
+            level = {"color": look(name, number).colour, "linestyle": "--"}
+            ax.axhline(means[name, measure], label=html.label(name, 30), **level)
         style.set_titles(ax, results.heading(measure), "heads added, % of those not in the mask", f"mean {measure}")
     style.add_legend(figure, axes[0][0], 3, "outside lower center")
     return figure

@@ -17,8 +17,9 @@ from matplotlib.style import context
 from numpy.typing import NDArray
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.evaluation.results import HUES, LINES, Results
+from nbsal.evaluation.results import Results
 from nbsal.render import colours, html
+from nbsal.render.looks import HUES, look
 from nbsal.validation import checked
 
 WIDTH = 7.0  # inches: a page of text
@@ -27,9 +28,10 @@ ROLE_COLOURS = ("#009e73", "#0072b2", "#cc79a7", "#999999")  # syntactic, positi
 SYNTACTIC, POSITIONAL, BOTH, NEITHER = range(4)
 ROLES = ("syntactic", "positional", "both", "neither")
 ROLE_HATCHES = ("//", "..", "xx", "")
-BACKGROUND, LINE_GREY, RANDOM_GREY = "white", "0.5", "0.35"
+BACKGROUND, LINE_GREY = "white", "0.5"
 MAX_BANDS = 4  # more confidence bands in one panel cannot be told apart
 DPI = 150
+MARKED: dict[str, Any] = {"markersize": 3.5, "markevery": 0.12}  # markers along a line, not at every point
 SETTINGS = {
     "font.size": NORMAL, "axes.titlesize": LARGE, "axes.labelsize": NORMAL, "xtick.labelsize": SMALL,
     "ytick.labelsize": SMALL, "legend.fontsize": SMALL, "legend.frameon": False, "axes.spines.top": False,
@@ -99,29 +101,25 @@ def line_colour(number: int) -> str:
     return HUES[number % len(HUES)]
 
 
-def line_style(number: int) -> str:
-    """Return the dash pattern of the line with that number; it changes each time the colours repeat."""
-    return LINES[number // len(HUES) % len(LINES)]
-
-
-def draw_curves(ax: Axes, results: Results, measure: str, explainers: Sequence[str], first: int = 0) -> None:
-    """Draw one line per explainer; the random baseline is grey.
+def draw_curves(ax: Axes, results: Results, measure: str, explainers: Sequence[str]) -> None:
+    """Draw one line per explainer, the first ones above the others; the random baseline is grey.
 
     With few lines, each has its 95 % confidence band over texts. Explainers with several random runs always have a
-    band: the standard deviation between the runs. `first` is the colour number of the first line.
+    band: the standard deviation between the runs.
     """
     metric, frame = results.metric, results.frame
-    for number, name in enumerate(explainers, first):
+    for number, name in enumerate(explainers):
         rows = frame[(frame["explainer"] == name) & (frame[metric.measure] == measure)]
         if rows.empty:
             raise UnknownName("explainer", name, results.explainers)
         x, y, low, high, spread = (rows[c].to_numpy() for c in (metric.point, metric.value, "low", "high", "spread"))
-        colour, line = (RANDOM_GREY, ":") if name == "random" else (line_colour(number), line_style(number))
-        ax.plot(x, y, line, color=colour, label=html.visible(name), marker="o" if len(x) == 1 else "")
+        line = look(name, number)
+        how = {**MARKED, "color": line.colour, "marker": line.marker, "zorder": 3 - number / len(explainers)}
+        ax.plot(x, y, line.line, label=html.visible(name), **how)
         if several_runs := not np.isnan(spread).any():
             low, high = y - spread, y + spread
         if several_runs or len(explainers) <= MAX_BANDS:
-            ax.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
+            ax.fill_between(x, low, high, color=line.colour, alpha=0.12, linewidth=0)
 
 
 def relevance_colours() -> LinearSegmentedColormap:

