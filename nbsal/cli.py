@@ -266,13 +266,14 @@ def notebook_folder() -> Path:
 
 
 def copy_notebooks(folder: Path) -> Iterator[Path]:
-    """Copy the tutorial notebooks to a folder, without overwriting any, and yield their paths there."""
+    """Copy the tutorial notebooks and their scripts to a folder, overwriting none; yield the notebooks' paths there."""
     folder.mkdir(parents=True, exist_ok=True)
     for source in sorted(notebook_folder().glob("*.ipynb")):
-        copy = folder / source.name
-        if not copy.exists():
-            shutil.copyfile(source, copy)
-        yield copy
+        for original in (source, source.with_suffix(".py")):
+            copy = folder / original.name
+            if original.exists() and not copy.exists():
+                shutil.copyfile(original, copy)
+        yield folder / source.name
 
 
 def _lab(options: argparse.Namespace) -> int:

@@ -230,6 +230,7 @@ def test_doctor_refuses_damaged_base_weights(capsys, monkeypatch, tmp_path):
 
 def test_notebooks_are_copied_without_overwriting_changes(tmp_path):
     copies = list(cli.copy_notebooks(tmp_path / "mine"))
+    assert copies and all(copy.suffix == ".ipynb" and copy.with_suffix(".py").is_file() for copy in copies)
     assert copies[0].name == "01_quickstart.ipynb"
     copies[0].write_text("changed")
     list(cli.copy_notebooks(tmp_path / "mine"))
