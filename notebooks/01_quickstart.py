@@ -19,6 +19,9 @@
 # A small fine-tuned transformer comes with nbsal, so everything below runs without a network. Five cells: the
 # workbench, its numbers, why not the other class, many texts at once, and a text of yours.
 #
+# **You will be able to** explain a decision of a classifier, read its scores as a table, ask about another class, and
+# see what a class is made of. Five minutes; you should know a little Python, and nothing about explanations.
+#
 # **1. The workbench.** The first line says what was decided, and because of which words. Press *Edit text* and type:
 # the words light up that the decision rests on. Beside the text stand all layers, what happens when words are hidden,
 # and, folded, the attention heads. Click or drag over words to select them; the selection is a Python list. *If you
@@ -93,3 +96,22 @@ explain("Nobody will call this film boring.")
 # | `05_decoding_paper`, `06_mask_lrp_paper` | every figure and table of both papers |
 # | `07_your_own_model` | folders, pairs, spans, next tokens, a method of your own |
 # | `08_judging_explanations` | when to believe a map, and when not |
+# | `09_generated_answers` | which documents and messages a reply comes from |
+#
+# ## Exercises
+#
+# 1. Which word does cell 5 go by? Try "Everybody" for "Nobody", then *great* for *boring*, in all combinations.
+# 2. Explain the first text with `nbsal.Explainer(subject, "occlusion")`. Do both methods name the same two words?
+# 3. Draw the clouds of `"decoded-simple"`. Which class has the more general words?
+#
+# <details><summary>Answers</summary>
+#
+# 1. *boring*: with "Everybody" the sentence is called negative as well, by *boring*. With *great* in its place the first
+#    word counts: "Nobody will call this film great." is negative because of *nobody*, "Everybody ..." is positive.
+# 2. `nbsal.Explainer(subject, "occlusion")(s.text).top(2)`: both name *beautifully* first; occlusion has *is* second,
+#    decoded Grad-CAM *warm*. Where two methods differ, neither is wrong by that alone: one takes words away, the other
+#    reads a layer (notebook 08).
+# 3. `nbsal.clouds.rank(nbsal.Explainer(subject, "decoded-simple").map(texts, progress=False)).plot(25)`. Simple has no
+#    sign, so words that speak against a class are in its cloud as well.
+#
+# </details>

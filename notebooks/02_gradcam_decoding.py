@@ -25,6 +25,18 @@
 # step against the library. Then it plays the paper's two games to see what the method is worth, and where the credit
 # belongs.
 #
+# **You will be able to** compute Grad-CAM and its decoding by hand, choose a layer, and say what decoding adds and what
+# it does not. Twenty minutes; you should know what a gradient and a transformer block are.
+#
+# | symbol | meaning |
+# |---|---|
+# | $h_l$ | hidden states at layer $l$: layer 0 is the embedding output, layer $l$ the output of block $l$; a row a position |
+# | $y_c$ | the logit of class $c$ |
+# | $\alpha_l$, $s_l$ | gradient times hidden state; its positive sum over features, a score a position |
+# | $D$ | how likely the LM head reads each token of the text (row) at each position (column) |
+# | $g$ | what turns the features of a position into one number |
+# | $\tau$ | how many of a position's likeliest tokens count |
+#
 # Everything runs without a network on a small model that comes with nbsal (six blocks, fine-tuned on movie reviews)
 # and on texts written for it. With the folder of benchmark tables in `NBSAL_DATA` the last part runs on SST-2
 # instead.
@@ -141,6 +153,12 @@ every = nbsal.Explainer(subject, "decoded-gradcam").every_layer(text)
 axes = every.plot()
 
 # %% [markdown]
+# `Layers` is the same as a view: press a layer, and the text above it is coloured by that layer.
+
+# %%
+nbsal.widgets.Layers(nbsal.Explainer(subject, "decoded-gradcam"), text=text).wait()
+
+# %% [markdown]
 # Low layers spread their scores over punctuation and function words; higher layers settle on the words a person would
 # point at. The last layer is a special case: the classifier reads position 0 alone, so all its gradient sits there,
 # on `[CLS]`. Without decoding, the last layer has nothing to say about words at all. With decoding it names the words
@@ -241,9 +259,9 @@ games.paired("decoded Grad-CAM l5", ["Grad-CAM l0", "undecoded Grad-CAM l5", "Si
 # In the Hiding game the margin is clear; in the Revealing game so few texts do not settle it.
 #
 # **What the paper leaves out.** It never shows the same layer *undecoded*. That row is ours, and it is the honest
-# ablation: each position simply scores the token it stands at. It does as well as the decoded one. The gain in the
-# games comes from the **layer**, not from the decoding. AllenNLP's plain gradient is no straw man either, and on
-# topic classification it comes closer still (notebook 05).
+# ablation: each position simply scores the token it stands at. On these reviews it does as well as the decoded one: the
+# gain in the games comes from the **layer**, not from the decoding. That does not hold everywhere: on AG News decoding
+# itself hides better (notebook 05 has both tables). AllenNLP's plain gradient is a serious rival too.
 #
 # What decoding does give is a meaning: scores that belong to *words by what the layer says*, not by where it says it.
 # It makes layers usable that have no position left to point at, such as the last one. And the layer should be chosen
@@ -253,3 +271,21 @@ games.paired("decoded Grad-CAM l5", ["Grad-CAM l0", "undecoded Grad-CAM l5", "Si
 #
 # * `05_decoding_paper` draws every figure and table of the paper.
 # * `08_judging_explanations` is about intervals, agreement, and when not to believe a map.
+#
+# ## Exercises
+#
+# 1. Compute $\hat s$ at layer 3 by hand, as above, and compare it with the library.
+# 2. At which layer does the head read the fewest positions as their own token, and what does it read there?
+# 3. Play the games with `tau=1` at the last layer. What do you expect, and why?
+# 4. Choose the layer with `nbsal.evaluation.best_layer` on one half of the texts and report the other half.
+#
+# <details><summary>Answers</summary>
+#
+# 1. Replace `layer = 5` by `layer = 3`, run the cells of equations 1 and 2 and of Algorithm 1 again; the differences
+#    stay at rounding.
+# 2. `pandas.Series(kept).idxmin()`, then the row of that layer in the table of tokens.
+# 3. The ranking collapses to one token and its ties, so both areas come close to those of random orders, as the warning
+#    says.
+# 4. Notebook 08 does it in "Choose on one half, report on the other".
+#
+# </details>

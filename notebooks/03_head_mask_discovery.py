@@ -25,6 +25,20 @@
 # to an explanation, and then edits the mask by hand. At the end it asks the question that decides everything: does it
 # matter *which* heads are in the mask?
 #
+# **You will be able to** find the heads of a model that follow syntax or position, make a mask of them, explain through
+# it, edit it by hand, and test whether it matters. Twenty minutes; you should know what attention is.
+#
+# Three things are called head. An **attention head** is one of the parallel maps of a block; this notebook is about
+# these. The **classification head** is the layer that turns the top of the model into logits. The **LM head** turns a
+# hidden state into words; notebook 02 is about it. In a parse, the word that governs another is often called its head
+# too; here it is the *governor*.
+#
+# | symbol | meaning |
+# |---|---|
+# | $\alpha_k$ | share of the cases of relation $k$ in which a head's largest attention is on the governor |
+# | $\alpha_i$ | share of positions at which a head's largest attention is $i$ positions away |
+# | $\lambda_k$ | share of the cases of relation $k$ whose governor is a fixed distance away |
+#
 # Blocks and heads are counted from 0, the lowest block first.
 
 # %%
@@ -210,3 +224,19 @@ found.paired("discovered mask", measures=["aopc"]).round(3)
 # default, `mask-lrp@equations` follows equations 9 and 10 to the letter (and loses the upper blocks, where few heads
 # are selected), `mask-lrp@published` does what the program did, defects included. Notebook 06 shows them side by
 # side.
+#
+# ## Exercises
+#
+# 1. Halve the margin (`study.mask(synt=0.05, pos=0.8)`). Which relations get a head, and does faithfulness change?
+# 2. Explain the text through the positional heads only. What is left?
+# 3. Is the head that is best for *nsubj* here also the best in `nbsal.load("demo/news")`?
+#
+# <details><summary>Answers</summary>
+#
+# 1. Print both masks: *nsubj* gets one more head. Add `"wider mask": through(study.mask(synt=0.05, pos=0.8))` to the
+#    explainers, and read its margin in the table of tests, not its mean.
+# 2. `nbsal.Explainer(subject, "mask-lrp", mask=nbsal.heads.HeadMask.from_array(mask.positional))(text)`.
+# 3. `nbsal.heads.study(nbsal.load("demo/news"), parses, progress=False)`, then compare `relations`: head 8 of block 2 in
+#    both. Both models were fine-tuned from one body; a model with another body has other heads.
+#
+# </details>

@@ -23,8 +23,22 @@
 # *Transformer Interpretability Beyond Attention Visualization* (Chefer et al., CVPR 2021) says how to do that in a
 # transformer and how to combine relevance with the gradients of attention. This notebook shows the rules, watches
 # conservation at every block of a real model, sets the result beside attention rollout, and explains why the
-# published program mixed the examples of a batch. The paper's images are out of scope here; its text part is all
-# there.
+# published program mixed the examples of a batch.
+#
+# **You will be able to** apply a relevance rule by hand, check that nothing is lost on the way, tell relevance from
+# attention, and see why a published program mixed the texts of a batch. Twenty minutes; you should know what a gradient
+# is.
+#
+# The paper's images are out of scope here. Of its text part, the method is here; its experiment, the overlap of the top
+# 10 to 80 tokens with what people marked in Movie Reviews, is not: that data set does not come with nbsal. The measure
+# itself is `nbsal.evaluation.rationale_agreement` (notebook 08).
+#
+# | symbol | meaning |
+# |---|---|
+# | $R$ | relevance: how much of the logit an activation accounts for |
+# | $A^b$, $\nabla A^b$, $R^b$ | the attention maps of block $b$, the gradient of the logit by them, and their relevance |
+# | $\mathbb{E}_h$ | mean over attention heads |
+# | $C$ | the product of all blocks' maps; its row of `[CLS]` is the explanation |
 
 # %%
 # %matplotlib inline
@@ -107,9 +121,17 @@ frame = pandas.DataFrame({name: {f"l{k}": float(v.sum()) for k, v in found.items
 frame.loc[[f"l{k}" for k in range(subject.depth, -1, -1)]].T.map("{:.3g}".format)
 
 # %% [markdown]
-# AttnLRP (Achtibat et al. 2024) counts contributions of both signs and the biases, so its sums are not meant to stay
-# at 1; it is here as the third reading one meets in the literature.
-#
+# AttnLRP (Achtibat et al. 2024) counts contributions of both signs, and the biases. Where they nearly cancel, as in
+# $y = 10.0 - 9.9$, it hands on a hundred times and minus ninety-nine times what arrives, so that amounts of either sign
+# grow at every layer, and the part of a bias, which is not handed on, grows with them. A sum is then the small difference
+# of two large amounts. That is why it ends in the ten thousands at the embeddings, and no error: it is the *order* of
+# the words that AttnLRP is read for. The amounts themselves:
+
+# %%
+sizes = {f"l{k}": float(v.abs().sum()) for k, v in sums["AttnLRP"].items()}
+pandas.Series(sizes, name="sum of absolute AttnLRP").iloc[::-1].map("{:.3g}".format).to_frame().T
+
+# %% [markdown]
 # nbsal computes relevance in float64 on a copy of the model. In float32 the small denominators of the sum rule cost
 # several digits below the top blocks.
 #
@@ -153,7 +175,10 @@ pandas.DataFrame(rows, columns=["method", "largest change from one class to the 
 
 # %% [markdown]
 # A map that does not change with the class cannot be the reason for *this* class and not the other. It may still show
-# where the model looks.
+# where the model looks. The two beside each other, as a view:
+
+# %%
+nbsal.widgets.Compare(explain, text=text, other_method="rollout").wait()
 #
 # ## Why batches used to mix
 #
@@ -237,3 +262,18 @@ side.sort_values(("here", "aopc"), ascending=False).round(3)
 # paper's main point holds on this model. But methods that need no relevance do as well at a fraction of the cost,
 # among them gradient times activation at a late layer. Whether that holds for *your* model is a question for notebook
 # 08.
+#
+# ## Exercises
+#
+# 1. Give the small layer a negative output relevance. Does the rule still keep the total?
+# 2. Which block adds most to `[CLS]`'s attention to *wonderful*?
+# 3. Does rollout change if you explain the other class? And if you change one word?
+#
+# <details><summary>Answers</summary>
+#
+# 1. Yes: set `arriving = torch.tensor([[0.7, -0.3]])`. Shares are of the positive contributions, and each output hands
+#    on what it has, whatever its sign.
+# 2. Look at the row of `[CLS]` in each of the block maps above; the products show what is left of it further down.
+# 3. Not for the class, by construction; for a word yes, since the attention maps change.
+#
+# </details>

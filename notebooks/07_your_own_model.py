@@ -20,6 +20,9 @@
 # through the ways to load one and through the kinds of decisions it can explain: classes, pairs, spans and next
 # tokens. At the end it adds a method of its own in twenty lines.
 #
+# **You will be able to** load a model of yours, explain classes, pairs, spans, tags and next tokens, and add a method.
+# Fifteen minutes; you should have used transformers before.
+#
 # So that it runs without a network, it trains two tiny models itself, in a few seconds, on tasks whose **reason is
 # known**. That is also the cheapest honest test of an explanation: plant a reason and see who finds it.
 #
@@ -134,6 +137,12 @@ mine = nbsal.load("flagger", lm="tied")
 print(type(mine.model).__name__, mine.task, mine.labels, f"{mine.depth} blocks, layer {mine.default_layer} by default")
 text = "A warm and funny film with an indigo sky, and far too long."
 nbsal.Explainer(mine, "gradcam")(text)
+
+# %% [markdown]
+# The views take any model. `Highlight` is the smallest of them; type another text into it:
+
+# %%
+nbsal.widgets.Highlight(nbsal.Explainer(mine, "gradcam"), text=text).wait()
 
 # %% [markdown]
 # ### Who finds the planted reason?
@@ -383,3 +392,19 @@ games.paired("centred l5", "gradxact l5").round(3)
 # * Relevance methods compute in float64 on a copy of the model; yours is never converted or changed.
 # * `nbsal.heads.discover(subject, parses)` finds a head mask for your model; Mask-LRP then takes it as `mask=`.
 # * `nbsal methods` in a shell lists every method with what it costs and promises.
+#
+# ## Exercises
+#
+# 1. Which methods find *indigo* in fewer than half of ten flagged texts?
+# 2. Write a method that scores the size of the gradient alone, and check that a batch equals its singles.
+# 3. Load a model of yours. Does `nbsal doctor` report anything, and which layer is its default?
+#
+# <details><summary>Answers</summary>
+#
+# 1. Loop over `nbsal.methods.catalogue.names()` with `nbsal.Explainer(subject, name)`, and count how often `top(1)` is
+#    *indigo*. Methods that ignore the target, such as rollout, are the ones to look at.
+# 2. Return `trace.hidden_grad[self.chosen]` from `features` and `features.norm(dim=-1)` from `aggregate`; this is
+#    `simple`.
+# 3. `subject.default_layer` says which layer decoded methods read by default.
+#
+# </details>

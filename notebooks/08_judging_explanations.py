@@ -23,6 +23,9 @@
 # Two questions must be kept apart. Is the map **faithful**: did the model decide because of these tokens? Is it
 # **plausible**: would a person have marked the same ones? Only the first is about the model.
 #
+# **You will be able to** test an explanation by hiding words, compare methods on the same texts with intervals, and list
+# the occasions on which a map should not be believed. Thirty minutes; you should have read notebook 01.
+#
 # All numbers below are computed here, on `demo/reviews` and on texts that come with nbsal (SST-2 with `NBSAL_DATA`).
 # There is no paper to compare with; notebooks 05 and 06 do that.
 
@@ -222,18 +225,18 @@ for name, parameter in broken.named_parameters():
         and parameter.ndim > 1
     ):
         torch.nn.init.normal_(parameter, std=0.05)
-ruined = nbsal.load(broken, tokenizer=subject.tokenizer, lm="tied")
+ruined = nbsal.load(broken, tokenizer=subject.tokenizer, lm=nbsal.samples.build_lm())  # decoded by the same LM head
 kept = {}
 for name, explain in explainers.items():
-    if name.startswith("decoded"):  # decoded by the same head, so that only the model differs
-        continue
     other = nbsal.Explainer(ruined, explain.method)
     maps = [one.map(texts[:12], targets="positive", progress=False) for one in (explain, other)]
     kept[name] = np.mean([nbsal.evaluation.kendall(a.order, b.order) for a, b in zip(*maps, strict=True)])
 pandas.Series(kept, name="Kendall's tau between the trained and the ruined model").round(2).to_frame()
 
 # %% [markdown]
-# Values far from zero are a warning.
+# Values far from zero are a failure: rollout, and the gradient's size at the embeddings (Simple), draw much the same map
+# for a model that knows nothing. What they show is in the text and the lower blocks, not in the decision. Decoded
+# Grad-CAM, Grad-CAM, AttCAT and occlusion pass.
 #
 # ## 3. When the model is wrong
 #
@@ -312,3 +315,19 @@ print("in windows:", whole.prediction, "|", whole.notes()[-1])
 # 6. Use more than one seed where chance is in it.
 # 7. Keep faithful and plausible apart, and say which one you measured.
 # 8. Look at texts that the model gets wrong.
+#
+# ## Exercises
+#
+# 1. Add `"random": nbsal.Explainer(subject, "random")` to the explainers. Which of the six warnings does it pass, and
+#    why is passing not enough?
+# 2. Which method changes least without the final full stop, and is it faithful?
+# 3. Repeat the paired table with another seed of `frame.sample`. Which of the margins keep their sign?
+#
+# <details><summary>Answers</summary>
+#
+# 1. A fixed random order survives the comma and the other class, and the ruined model as well: it depends on nothing.
+#    Only the games find it out. A check that a bad method passes shows nothing about a good one.
+# 2. Steadiness is no virtue by itself: compare the table of full stops with the games.
+# 3. Change `random_state`. Margins whose interval holds zero change sign easily; that is what the interval says.
+#
+# </details>
