@@ -125,7 +125,11 @@ config = transformers.BertConfig(
     id2label={0: "fine", 1: "flagged"},
     label2id={"fine": 0, "flagged": 1},
 )
-model = train(transformers.BertForSequenceClassification(config), [batch() for _ in range(150)])
+model = train(transformers.BertForSequenceClassification(config), [batch() for _ in range(250)], rate=1e-3)
+fresh = batch(200)
+with torch.no_grad():
+    correct = model(**fresh).logits.argmax(-1) == fresh["labels"]
+print(f"right on {correct.sum()} of {len(correct)} new texts")
 model.save_pretrained("flagger")
 saved = tokenizer.save_pretrained("flagger")
 
@@ -136,13 +140,13 @@ saved = tokenizer.save_pretrained("flagger")
 mine = nbsal.load("flagger", lm="tied")
 print(type(mine.model).__name__, mine.task, mine.labels, f"{mine.depth} blocks, layer {mine.default_layer} by default")
 text = "A warm and funny film with an indigo sky, and far too long."
-nbsal.Explainer(mine, "gradcam")(text)
+nbsal.Explainer(mine, "occlusion")(text)
 
 # %% [markdown]
 # The views take any model. `Highlight` is the smallest of them; type another text into it:
 
 # %%
-nbsal.widgets.Highlight(nbsal.Explainer(mine, "gradcam"), text=text).wait()
+nbsal.widgets.Highlight(nbsal.Explainer(mine, "occlusion"), text=text).wait()
 
 # %% [markdown]
 # ### Who finds the planted reason?
@@ -160,10 +164,11 @@ for name in names:
 pandas.Series(hits, name="share of texts with indigo on top").sort_values(ascending=False).to_frame().round(2)
 
 # %% [markdown]
-# Not every method passes, and a method that misses a planted reason in a model this simple needs an excuse.
-# Integrated gradients has one: its path starts from an input of zeros, which this model has never seen. Rollout
-# passes without knowing the class, because attention really does go to that word here. So a test like this is passed
-# by a method *on a model*, not by a method as such.
+# Grad-CAM and its decoded form miss it. The model is so sure of itself that its gradients have all but vanished: its
+# attention rests on *indigo*, and no small change of anything moves the logit. Methods that make a large change are not
+# deceived, occlusion by taking the word away, integrated gradients by starting from nothing. Rollout passes without
+# knowing the class, because attention really does go to that word here. So a test like this is passed by a method *on a
+# model*, not by a method as such.
 #
 # What is missing is said in a sentence, with the way out:
 
@@ -188,7 +193,7 @@ except nbsal.errors.NbsalError as error:
 pipe = transformers.pipeline("text-classification", "flagger", truncation=True, max_length=32, top_k=None)
 piped = nbsal.load(pipe)
 print({answer["label"]: round(answer["score"], 4) for answer in pipe([text])[0]})
-print(nbsal.Explainer(piped, "gradcam")(text).caption())
+print(nbsal.Explainer(piped, "occlusion")(text).caption())
 
 # %% [markdown]
 # Any module with one transformer inside will do: here a head that reads the **mean** of all positions instead of the
@@ -401,8 +406,8 @@ games.paired("centred l5", "gradxact l5").round(3)
 #
 # <details><summary>Answers</summary>
 #
-# 1. Loop over `nbsal.methods.catalogue.names()` with `nbsal.Explainer(subject, name)`, and count how often `top(1)` is
-#    *indigo*. Methods that ignore the target, such as rollout, are the ones to look at.
+# 1. Loop over `nbsal.methods.catalogue.names()` with `nbsal.Explainer(mine, name)`, and count how often `top(1)` is
+#    *indigo*. Those that read the gradient of a hidden layer are the ones that miss it.
 # 2. Return `trace.hidden_grad[self.chosen]` from `features` and `features.norm(dim=-1)` from `aggregate`; this is
 #    `simple`.
 # 3. `subject.default_layer` says which layer decoded methods read by default.
