@@ -11,7 +11,7 @@ import nbsal
 from nbsal import samples
 from nbsal.heads import HeadMask
 from nbsal.samples import base, idf, low_rank, models
-from nbsal.samples.training import evaluate, masks, train
+from nbsal.samples.training import answers, evaluate, masks, train
 from nbsal.samples.training import idf as count_idf
 
 LONG = [
@@ -90,7 +90,7 @@ def test_pairs_without_a_label_are_left_out(monkeypatch):
 def test_answers_are_spans_of_tokens(monkeypatch):
     tokenizer, (question, *_) = base.tokenizer(), tables()["squad/validation"]
     empty = question | {"answers": {"text": [""], "answer_start": [0]}}
-    (example,) = train.questions(tokenizer, [question, empty])
+    (example,) = answers.questions(tokenizer, [question, empty])
     first, last = example.label
     assert tokenizer.decode(example.ids[first : last + 1]) == "ada byron"
 
@@ -113,8 +113,10 @@ def test_a_short_training_saves_a_delta(name, tmp_path, monkeypatch, capsys):
     short = [replace(recipe, epochs=1) for recipe in train.RECIPES[name][:2]]
     monkeypatch.setattr(train, "RECIPES", {name: short})
     monkeypatch.setattr(train, "split", lambda examples: (examples[2:], examples[:2]))
-    monkeypatch.setattr(train, "answer_split", lambda: (tables()["squad/validation"], []))
-    monkeypatch.setitem(train.SOURCES, "answers", lambda tokenizer: (train.answers(tokenizer)[0],) * 2)
+    monkeypatch.setattr(answers, "answer_split", lambda: (tables()["squad/validation"], []))
+    monkeypatch.setattr(answers, "make_questions", lambda *_: tables()["squad/validation"])
+    every_one = answers.questions(base.tokenizer(), tables()["squad/validation"])
+    monkeypatch.setitem(train.SOURCES, "answers", lambda tokenizer: ([], every_one))
     monkeypatch.setattr(train, "passages", lambda tokenizer: train.news(tokenizer)[0][:2])
     monkeypatch.setattr("sys.argv", ["train", name, "--out", str(tmp_path / "weights")])
     train.main()

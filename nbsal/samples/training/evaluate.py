@@ -19,8 +19,9 @@ from nbsal.model.load import load
 from nbsal.model.subject import Subject
 from nbsal.samples import build_lm
 from nbsal.samples.base import tokenizer as base_tokenizer
+from nbsal.samples.training.answers import answer_split
 from nbsal.samples.training.corpora import Example, batches, encode, rows, stack
-from nbsal.samples.training.train import FIRST_WORD, MASK, answer_split
+from nbsal.samples.training.train import FIRST_WORD, MASK
 from nbsal.validation import Text
 
 

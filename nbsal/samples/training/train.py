@@ -8,7 +8,6 @@ score on held-out training rows. If a task has several runs, the mean of their w
 
 import argparse
 import math
-import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,13 +22,12 @@ from torch.nn import functional
 
 from nbsal.samples import KINDS, LABELS, base, build_lm, delta, low_rank
 from nbsal.samples.models import blank
+from nbsal.samples.training.answers import answer_schedule, answers, span_f1, span_loss
 from nbsal.samples.training.corpora import Example, batches, encode, rows, shuffled, stack
-from nbsal.samples.training.questions import cropped, make_questions
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 SEED = 0
 BATCH_TOKENS = 1024
-ANSWER_TOKENS = 1536
 WARM_UP = 30
 CHECKPOINTS = 10
 DECAY = 0.995  # of the running average of the weights, per step
@@ -63,13 +61,9 @@ RECIPES = {
     ],
     "news": [Recipe(rank=8, epochs=3, rate=1e-3, head_rate=5e-4, dropout=0.0)],
     "nli": [Recipe(rank=16, epochs=3, rate=1.5e-3, head_rate=1e-3, dropout=0.0)],
-    "answers": [Recipe(rank=16, epochs=2, rate=1e-3, head_rate=1e-3, dropout=0.0, seed=seed) for seed in (0, 1)],
+    "answers": [Recipe(rank=16, epochs=2, rate=1e-3, head_rate=1e-3, dropout=0.0)],
 }
 MEAN_RANK = 24  # of the mean of several runs
-# Questions made from plain text come first, then the real ones.
-MADE = 24_000
-REAL_EPOCHS = 3
-REAL_SHARE = 0.5  # of the first rate
 
 
 # --- rows -> examples -------------------------------------------------------------------------------------------------
@@ -118,61 +112,6 @@ def nli(tokenizer: Any) -> tuple[list[Example], list[Example]]:
     table = [row for row in rows("snli", "train") if row["label"] >= 0]
     texts = [(row["premise"], row["hypothesis"]) for row in table]
     return split(encode(tokenizer, texts, [row["label"] for row in table], 96))
-
-
-def questions(tokenizer: Any, table: Sequence[dict[str, Any]], longest: int = 384) -> list[Example]:
-    """Questions with contexts, labelled with the token span of the first answer."""
-    examples = []
-    for row in table:
-        coded = tokenizer(
-            row["question"], row["context"], truncation="only_second", max_length=longest, return_offsets_mapping=True
-        )
-        first = row["answers"]["answer_start"][0]
-        last = first + len(row["answers"]["text"][0])
-        inside = [
-            i
-            for i, (start, end) in enumerate(coded["offset_mapping"])
-            if coded["token_type_ids"][i] == 1 and start < last and end > first
-        ]
-        if inside:
-            examples.append(Example(coded["input_ids"], coded["token_type_ids"], (inside[0], inside[-1])))
-    return examples
-
-
-def answers(tokenizer: Any) -> tuple[list[Example], list[Example]]:
-    """Questions that are held out to choose the checkpoint; `answer_schedule` has those to train on."""
-    return [], questions(tokenizer, answer_split()[0][400:])
-
-
-def answer_schedule(tokenizer: Any, recipe: Recipe) -> tuple[list[list[Example]], Rates]:
-    """Batches of made questions, then of 400 real ones, cropped anew each epoch, with some made ones; and the rates."""
-    train, test = answer_split()
-    real, held = train[:400], train[400:] + test
-    contexts = sorted({row["context"] for row in real} - {row["context"] for row in held})
-    embeddings = base.weights()["embeddings.word_embeddings.weight"]
-    made = questions(
-        tokenizer, make_questions(MADE, contexts, embeddings, tokenizer.get_vocab(), recipe.seed), longest=256
-    )
-    random_, schedule = random.Random(recipe.seed), list[list[Example]]()
-    for epoch in range(recipe.epochs):
-        schedule += batches(made, ANSWER_TOKENS, 1000 * recipe.seed + epoch)
-    first = len(schedule)
-    for epoch in range(REAL_EPOCHS):
-        again = questions(tokenizer, [cropped(row, random_) for row in real])
-        schedule += batches(again + random_.sample(made, len(again) // 2), ANSWER_TOKENS, 1000 * recipe.seed + epoch)
-
-    def rate(step: int) -> float:
-        if step < first:
-            return 1 - 0.9 * step / first
-        return REAL_SHARE * (1 - (step - first) / (len(schedule) - first))
-
-    return schedule, rate
-
-
-def answer_split() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The 600 questions, 480 to train on and 120 to evaluate on; only one context is in both parts."""
-    table = rows("squad", "validation")
-    return table[:480], table[480:]
 
 
 # --- losses and scores ------------------------------------------------------------------------------------------------
@@ -225,13 +164,6 @@ def class_loss(output: Any, batch: Batch) -> Tensor:
     return functional.cross_entropy(output.logits.float(), torch.tensor([example.label for example in batch]))
 
 
-def span_loss(output: Any, batch: Batch) -> Tensor:
-    """Mean cross-entropy of the two ends of the answer."""
-    first, last = torch.tensor([example.label for example in batch]).T
-    start = functional.cross_entropy(output.start_logits.float(), first)
-    return (start + functional.cross_entropy(output.end_logits.float(), last)) / 2
-
-
 class TaskLoss:
     """The loss of the task plus the weighted loss of decoding unmasked tokens."""
 
@@ -243,13 +175,6 @@ class TaskLoss:
         output = model(**inputs, output_hidden_states=True)
         decodable = self.decodable_loss(inputs["input_ids"], output.hidden_states)
         return self.task_loss(output, batch) + self.weight * decodable
-
-
-@torch.no_grad()
-def mean_loss(model: Any, examples: Batch) -> float:
-    """The mean span loss on held-out examples."""
-    parts = [(span_loss(model(**stack(batch)), batch).item(), len(batch)) for batch in batches(examples, 4096, None)]
-    return sum(value * n for value, n in parts) / len(examples)
 
 
 @torch.no_grad()
@@ -368,10 +293,12 @@ def train_model(name: str, recipe: Recipe) -> dict[str, Tensor]:
     model = blank(KINDS[name], **dropout, **settings)
     low_rank.merge(model, delta("body"))
     examples, held = SOURCES[name](tokenizer)
-    schedule, rate = answer_schedule(tokenizer, recipe) if name == "answers" else epochs_of(examples, recipe)
+    schedule, rate = (
+        answer_schedule(tokenizer, recipe.epochs, recipe.seed) if name == "answers" else epochs_of(examples, recipe)
+    )
     print(f"seed {recipe.seed}: {len(schedule)} batches, {len(held)} examples held out", flush=True)
     task_loss, score = (
-        (span_loss, lambda m: -mean_loss(m, held)) if name == "answers" else (class_loss, lambda m: accuracy(m, held))
+        (span_loss, lambda m: span_f1(m, held)) if name == "answers" else (class_loss, lambda m: accuracy(m, held))
     )
     return fit(model, recipe, schedule, rate, TaskLoss(task_loss, recipe.decodable, recipe.seed), score)
 
