@@ -101,7 +101,7 @@ class Explainer:
 
     def reply(self, asked: Any, reply: Any = None, **settings: Any) -> Answer:
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
-        return explain_reply(self, asked, reply, **settings)
+        return explain_reply({"": self}, asked, reply, **settings)[""]
 
     def every_layer(self, text: Text, target: Any = None) -> LayerSaliency:
         """Explain one text at every layer, from one forward and one backward pass.

@@ -5,8 +5,8 @@ import pytest
 
 import nbsal
 from nbsal import reply_trace
-from nbsal.answers import rows
 from nbsal.answers.reading import with_reply
+from nbsal.answers.running import Predictions
 from nbsal.methods import catalogue
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.tokens import Encoded
@@ -36,7 +36,7 @@ def answer(subject, method, reply=" The company wrote it.", **settings):
 @pytest.mark.parametrize("method", METHODS)
 def test_a_row_is_the_explanation_of_its_token_alone(subjects, name, method):
     explain, result = answer(subjects[name], method)
-    predictions = rows.Predictions(result.reading, result.number)
+    predictions = Predictions(result.reading, result.number)
     for token in (0, 3):
         end = result.reading.start + token
         encoded = Encoded([result.reading.up_to(end)], 0)
