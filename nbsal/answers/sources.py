@@ -125,7 +125,8 @@ def _chat_request(
 def cut_spans(request: Request, hidden: Mapping[int, Sequence[Span]]) -> Request:
     """The request without some spans of its sources, by number; a document of which nothing is left is left out.
 
-    A span takes the white space before it along, unless it ends in white space itself. The placeholder stays.
+    A span takes the white space before it along, unless it ends in white space itself, and what then begins or ends the
+    text has no white space there that the text had not. The placeholder stays.
 
     >>> cut_spans(parse_prompt("One. Two. Three.", []), {0: [(5, 10)]}).texts
     ['One. Three.']
@@ -147,7 +148,9 @@ def _cut(text: str, spans: Sequence[Span]) -> str:
     if PLACEHOLDER in text:
         at = text.index(PLACEHOLDER)
         stays[at : at + len(PLACEHOLDER)] = [True] * len(PLACEHOLDER)
-    return "".join(character for character, kept in zip(text, stays, strict=True) if kept)
+    shorter = "".join(character for character, kept in zip(text, stays, strict=True) if kept)
+    shorter = shorter if text[:1].isspace() else shorter.lstrip()
+    return shorter if text[-1:].isspace() else shorter.rstrip()
 
 
 def _with_documents(
