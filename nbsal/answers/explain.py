@@ -48,7 +48,8 @@ def explain_reply(
     """Why a model replies what it does, by each of some explainers of it; see `nbsal.answer`."""
     subject = next(iter(explainers.values())).subject
     reading, origin = read(subject, asked, reply, documents, template, tools, seed, cancel, on_token, generate)
-    return explain_reading(explainers, reading, origin, unit, number, batch_size, progress, cancel)
+    with Meter(len(reading.reply_ids) * len(explainers), progress, cancel) as meter:
+        return explain_reading(explainers, reading, origin, unit, number, batch_size, meter)
 
 
 def read(
@@ -103,18 +104,19 @@ def explain_reading(
     origin: dict[str, Any],
     unit: Any,
     number: str | None,
-    batch_size: int | None = None,
-    progress: Progress = False,
-    cancel: Event | None = None,
+    batch_size: int | None,
+    meter: Meter | None = None,
 ) -> dict[str, Answer]:
-    """An answer by each explainer of one model, for a prompt and a reply that were read already."""
+    """An answer by each explainer of one model, for a prompt and a reply that were read already.
+
+    `meter` counts the tokens of the reply once for each explainer.
+    """
     if number is not None and number not in NUMBERS:
         raise UnknownName("number", number, NUMBERS)
     if batch_size is not None:
         batch_size = positive_number(batch_size, "batch_size")
     runnings = _runnings(explainers, reading, reading.units(unit), unit, number, batch_size)
-    with Meter(len(reading.reply_ids) * len(runnings), progress, cancel) as meter:
-        scores = score_rows(runnings, meter, batch_size)
+    scores = score_rows(runnings, meter or Meter(None), batch_size)
     origin = dict(origin)
     subject, drawn = next(iter(explainers.values())).subject, origin.pop("drawn", None)
     statistics = _statistics(subject, reading, drawn)
