@@ -16,6 +16,7 @@ from nbsal.corpus.manifest import Manifest, Plan, Shard, source_digest
 from nbsal.corpus.shards import ShardTask, Task
 from nbsal.corpus.sources import Columns, Source, open_source
 from nbsal.corpus.storage import Storage
+from nbsal.corpus.stored import Stored
 from nbsal.errors import Cancelled, InputError, UnknownName
 from nbsal.evaluation.cache import Explainers, named_explainers
 from nbsal.explainer import Explainer
@@ -71,11 +72,7 @@ def explain(
         plan = Plan.create(members, shard_rows, text, target, dtype, tokens)
         return ShardTask(explainers=members, plan=plan, target=target)
 
-    try:
-        run_shards(create_task, rows, storage, client, resume, overwrite, progress, cancel)
-    except Cancelled as error:
-        error.partial = open_corpus(out)
-        raise
+    run_shards(create_task, rows, storage, Corpus, client, resume, overwrite, progress, cancel)
     return open_corpus(out)
 
 
@@ -83,6 +80,7 @@ def run_shards(
     create_task: Callable[[int | None], Task],
     rows: Source,
     storage: Storage,
+    kind: type[Stored],
     client: "Client | None",
     resume: bool,
     overwrite: bool,
@@ -91,7 +89,8 @@ def run_shards(
 ) -> None:
     """Start or resume a run in a folder, and run the shards that are not finished.
 
-    `create_task` makes the task from the size of batches, which stays that of the first run.
+    `create_task` makes the task from the size of batches, which stays that of the first run. A cancelled run keeps the
+    finished shards as `partial`, of that `kind`.
     """
     if client is not None and not hasattr(client, "register_plugin"):
         raise InputError(f"client must be a Dask client, not {client!r:.60}.", argument="client", value=client)
@@ -115,7 +114,11 @@ def run_shards(
         manifest.plan.check_same(plan)
         if not storage.read_verified(vocabulary.NAME, plan.vocabulary):
             storage.write(vocabulary.NAME, vocabulary.save_vocabulary(task.subject))
-        _run(task, rows, storage, manifest, client, progress, cancel)
+        try:
+            _run(task, rows, storage, manifest, client, progress, cancel)
+        except Cancelled as error:
+            error.partial = kind(storage, manifest)
+            raise
         storage.remove_temporary_files()  # of workers that were killed during the run
 
 
