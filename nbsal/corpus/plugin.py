@@ -23,7 +23,7 @@ class ModelPlugin(WorkerPlugin):  # type: ignore[misc, unused-ignore]
         self._subject_options = {
             "tokenizer": subject.tokenizer,
             "name": subject.name,
-            "labels": subject.labels,
+            "labels": subject.labels or None,
             "default_layer": subject.default_layer,
             "mask": subject.mask,
             "usage": subject.usage,
