@@ -6,6 +6,7 @@ from typing import Any
 
 from nbsal.answers.answer import Answer
 from nbsal.answers.explain import explain_reply
+from nbsal.errors import InputError
 from nbsal.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.base import Method
@@ -56,6 +57,8 @@ def answer(
     (' Mara lives in Oslo.</s>', 'document 1')
     """
     methods = {"": method} if isinstance(method, str | Method) else catalogue.name_methods(method)
+    if not methods:
+        raise InputError("No method is named. Pass one or more.", argument="method", value=method)
     answers = explain_reply(
         {name: Explainer(subject, each) for name, each in methods.items()},
         asked,

@@ -232,7 +232,10 @@ class Answer:
     def unit_scores(self, units: Sequence[Unit] | None = None) -> Floats:
         """The scores of some units, by default those of the answer, [reply token, unit]."""
         parts = self.units if units is None else units
-        return np.stack([self.scores[:, list(unit.tokens)].sum(1) for unit in parts], 1)
+        scores = np.zeros((len(self.scores), len(parts)))
+        for i, unit in enumerate(parts):
+            scores[:, i] = self.scores[:, list(unit.tokens)].sum(1)
+        return scores
 
     def _row_sums(self, parts: Sequence[Unit]) -> Floats:
         return np.stack([self.scores[list(part.tokens)].sum(0) for part in parts])

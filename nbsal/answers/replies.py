@@ -97,18 +97,17 @@ def parse_row(row: Any) -> tuple[Any, Any, Any]:
     """What is asked, the documents and the reply (None: the model writes it) of one row.
 
     >>> parse_row({"asked": "Who?", "documents": None, "reply": "Ada."})
-    ('Who?', (), 'Ada.')
+    ('Who?', None, 'Ada.')
     """
     row = plain(row)
     if not isinstance(row, Mapping):
-        return row, (), None
+        return row, None, None
     present = [name for name in ASKED if row.get(name) is not None]
     if len(present) != 1:
         problem = "has both" if present else "has neither"
         message = f"A row needs a prompt as asked, or messages; this one {problem}. It has {', '.join(map(str, row))}."
         raise InputError(message, argument="rows", value=row)
-    documents = row.get("documents")
-    return row[present[0]], () if documents is None else documents, row.get("reply")
+    return row[present[0]], row.get("documents"), row.get("reply")
 
 
 def plain(value: Any) -> Any:

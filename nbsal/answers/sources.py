@@ -6,6 +6,7 @@ from typing import Any
 
 from nbsal.errors import InputError
 from nbsal.model.tokens import Span
+from nbsal.validation import is_iterable
 
 PLACEHOLDER = "{documents}"
 BETWEEN = "\n\n"  # between documents, and between them and what follows
@@ -71,10 +72,13 @@ def parse_documents(documents: Any) -> list[Source]:
     >>> [document.title for document in parse_documents({"Weather": "It rains."})]
     ['Weather']
     """
-    if isinstance(documents, str):
-        raise InputError("documents must be a list of texts, not one text.", argument="documents", value=documents)
+    if documents is None:
+        return []
     if isinstance(documents, Mapping):
         documents = [{"title": title, "text": text} for title, text in documents.items()]
+    if isinstance(documents, str | bytes) or not is_iterable(documents):
+        message = f"documents must be a list of texts, not {documents!r:.60}."
+        raise InputError(message, argument="documents", value=documents)
     parsed = []
     for number, document in enumerate(documents, 1):
         entry = {"text": document} if isinstance(document, str) else document

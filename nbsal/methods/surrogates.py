@@ -1,4 +1,4 @@
-"""Surrogates: linear models that predict the target from random coalitions of units; their slopes are the scores."""
+"""Surrogate methods, which fit a linear model of the target to random coalitions of units and score by its slopes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
