@@ -45,7 +45,8 @@ def answer(
     dict of answers). `unit` is what methods hide and what `sources()` speaks of: "token", "word", "sentence",
     "paragraph", "document", "message", or (start, end) characters of the last message. `number` is what is explained of
     a token: its "logprob", "logit" or "logit-prob", the logarithm of its odds; by default "logprob" for methods that
-    hide ("logit-prob" for contextcite), "logit" for all others. `template` replaces the chat template, `tools` are
+    hide ("logit-prob" for contextcite), "logit" for all others. How units are hidden is a setting of the method, such as
+    `nbsal.Occlusion(way="text")`, which writes the prompt without them. `template` replaces the chat template, `tools` are
     passed to it. `seed` makes drawn tokens repeatable, `on_token` receives the text while the model writes it, and at
     most `batch_size` texts are run together.
 

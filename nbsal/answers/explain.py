@@ -14,7 +14,7 @@ from nbsal.answers.hiding import Hiding
 from nbsal.answers.reading import Prompt, Reading, Unit, read_prompt, tokenize_reply, with_reply
 from nbsal.answers.rows import default_number, score_rows
 from nbsal.answers.running import Explains, Running
-from nbsal.answers.sources import parse_documents, parse_messages, parse_prompt
+from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
 from nbsal.errors import InputError, ModelError, UnknownName
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model import architecture, batching, restore
@@ -25,6 +25,8 @@ from nbsal.model.tokenize import token_name
 from nbsal.model.tokens import Encoded
 from nbsal.progress import Meter, Progress
 from nbsal.validation import checked, plural, positive_number, seed_number
+
+UNREAD = ("document", "not read")
 
 
 @checked
@@ -70,6 +72,10 @@ def read(
         seed_number(seed)
     settings = check_settings(settings)
     prompt = _read_prompt(subject, asked, documents, template, tools)
+    unread = [name for name, s in zip(prompt.names, prompt.sources, strict=True) if (s.kind, s.status) == UNREAD]
+    if unread:
+        message = f"The chat template leaves out {unread[0]}. Write {PLACEHOLDER} where documents shall stand."
+        raise InputError(message, argument="documents", value=documents)
     origin: dict[str, Any] = {"rendered": prompt.text}
     if prompt.placement:
         origin["documents"] = prompt.placement
@@ -116,10 +122,10 @@ def explain_reading(
     if batch_size is not None:
         batch_size = positive_number(batch_size, "batch_size")
     runnings = _runnings(explainers, reading, reading.units(unit), unit, number, batch_size)
-    scores = score_rows(runnings, meter or Meter(None), batch_size)
     origin = dict(origin)
     subject, drawn = next(iter(explainers.values())).subject, origin.pop("drawn", None)
     statistics = _statistics(subject, reading, drawn)
+    scores = score_rows(runnings, meter or Meter(None), batch_size)
     level = unit if isinstance(unit, str) else "spans"
     return {
         name: _answer(running, scores[name], statistics, origin | {"unit": level, "number": running.number})
@@ -225,6 +231,9 @@ def _statistics(subject: Subject, reading: Reading, drawn: Any) -> TokenStatisti
             return logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32).log_softmax(-1).cpu()
 
     logprobs = restore.exclusively(subject.model, run)
+    if bool(logprobs.isnan().any()):
+        message = f"The logits of {subject.name} for this reply are NaN or infinite. Load it with dtype='float32'."
+        raise ModelError(message, part="logits")
     ids = torch.tensor(reading.reply_ids)[:, None]
     chosen = logprobs.gather(1, ids)
     best, tokens = logprobs.topk(min(RIVALS + 1, logprobs.shape[1]), dim=1)
