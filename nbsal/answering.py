@@ -43,12 +43,13 @@ def answer(
 
     `method` is a catalogue name, a method, or several, which share the reply and what they run (the result is then a
     dict of answers). `unit` is what methods hide and what `sources()` speaks of: "token", "word", "sentence",
-    "paragraph", "document", "message", or (start, end) characters of the last message. `number` is what is explained of
-    a token: its "logprob", "logit" or "logit-prob", the logarithm of its odds; by default "logprob" for methods that
-    hide ("logit-prob" for contextcite), "logit" for all others. How units are hidden is a setting of the method, such as
-    `nbsal.Occlusion(way="text")`, which writes the prompt without them. `template` replaces the chat template, `tools` are
-    passed to it. `seed` makes drawn tokens repeatable, `on_token` receives the text while the model writes it, and at
-    most `batch_size` texts are run together.
+    "paragraph", "document", "message", or (start, end) characters of the last message. How units are hidden is a
+    setting of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them. `number` is what is
+    explained of a token: its "logprob", "logit" or "logit-prob", the logarithm of its odds; by default "logprob" for
+    methods that hide ("logit-prob" for contextcite), "logit" for all others.
+
+    `template` replaces the chat template, `tools` are passed to it. `seed` makes drawn tokens repeatable, `on_token`
+    receives the text while the model writes it, and at most `batch_size` texts are run together.
 
     >>> import nbsal
     >>> notes, documents = nbsal.load("demo/notes"), ["Mara lives in Oslo now.", "Boris lives in Rouen."]

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from nbsal.errors import InputError
 from nbsal.model.saved_files import check_format, numbers, read_json
 from nbsal.model.saved_files import reading as reading_file
 from nbsal.model.tokens import Span
+from nbsal.progress import Meter, Progress
 from nbsal.saliency import Saliency
 from nbsal.validation import checked, positive_number
 
@@ -179,7 +181,14 @@ class Answer:
         return tokens
 
     def judge(
-        self, unit: Any = None, k: Sequence[int] = (1, 2, 3), random: int = 20, subsets: int = 48, seed: int = 0
+        self,
+        unit: Any = None,
+        k: Sequence[int] = (1, 2, 3),
+        random: int = 20,
+        subsets: int = 48,
+        seed: int = 0,
+        progress: Progress = True,
+        cancel: Event | None = None,
     ) -> Judgement:
         """Test the scores of units: hide units, best first, and compare with random orders; see `Judgement`.
 
@@ -189,7 +198,8 @@ class Answer:
         if unit is not None:
             hiding = hiding.with_units(self.reading.units(unit))
         scores = self.unit_scores(hiding.units)
-        return judge(self.method, scores, hiding, self.tokens_of, k, random, subsets, seed)
+        with Meter(None, progress, cancel) as meter:
+            return judge(self.method, scores, hiding, self.tokens_of, k, random, subsets, seed, meter)
 
     def lens(self, layers: Sequence[int] | None = None, k: int = 5) -> "pandas.DataFrame":
         """What each layer says in place of each token of the reply, decoded by the model's LM head.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nbsal.answers.hiding import Hiding
 from nbsal.errors import InputError
+from nbsal.progress import Meter
 from nbsal.saliency import check_axes
 from nbsal.validation import as_list, plural, positive_number, seed_number
 
@@ -127,8 +128,12 @@ def judge(
     random: int,
     subsets: int,
     seed: int,
+    meter: Meter,
 ) -> Judgement:
-    """Hide units best first, in random orders and in random subsets; `scores` are [reply token, unit]."""
+    """Hide units best first, in random orders and in random subsets; `scores` are [reply token, unit].
+
+    `meter` counts the subsets of units.
+    """
     count = len(hiding.units)
     if count < 2:
         message = f"The prompt has {plural(count, 'unit')} to hide, and orders need two. Choose a smaller unit."
@@ -140,7 +145,7 @@ def judge(
     generator = np.random.default_rng(seed)
     orders = [best_first, *(generator.permutation(count) for _ in range(random))]
     drawn = generator.random((subsets, count)) < 0.5
-    values = hiding.values(np.concatenate([*map(_steps, orders), drawn]))
+    values = hiding.values(np.concatenate([*map(_steps, orders), drawn]), meter)
     curves = values[:-subsets].reshape(len(orders), count + 1, -1)
     return Judgement(method, tokens_of, steps, curves[0], curves[1:], drawn, values[-subsets:], scores, tokens)
 

@@ -1,5 +1,8 @@
 """Units judged by hiding them: literal loops, bounded cost, other units, and what chance would do."""
 
+import pickle
+import threading
+
 import numpy as np
 import pytest
 
@@ -122,3 +125,26 @@ def test_a_saved_answer_cannot_be_judged(results, tmp_path):
     results["shapley"].save(tmp_path / "answer.json")
     with refuses("span"):
         nbsal.Answer.load(tmp_path / "answer.json").judge()
+
+
+def test_a_judgement_can_be_cancelled(subject):
+    result = nbsal.answer(subject, PROMPT, REPLY, method="gae", progress=False)
+    cancel, hiding = threading.Event(), result.running.hiding
+    hiding.batch_size = 4
+
+    def progress(done, total):
+        if hiding.forwards > 20:
+            cancel.set()
+
+    with pytest.raises(nbsal.errors.Cancelled):
+        result.judge(progress=progress, cancel=cancel)
+    run = hiding.forwards
+    result.judge(progress=False)
+    assert 20 < run < 40 and hiding.forwards <= 2**COUNT, "what was run stays in the cache"
+
+
+def test_an_answer_in_another_process_is_judged_alike():
+    result = nbsal.answer(writers.load(), PROMPT, REPLY, method=nbsal.Ridge(way="text"), progress=False)
+    copy = pickle.loads(pickle.dumps(result))
+    settings = {"random": 2, "subsets": 3, "progress": False}
+    assert np.allclose(copy.judge(**settings).hidden, result.judge(**settings).hidden)
