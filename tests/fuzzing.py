@@ -161,6 +161,7 @@ GOOD: dict[str, Callable[[Objects], Any]] = {
     "kendall.first": lambda o: [1, 2, 3],
     "kendall.second": lambda o: [3, 1, 2],
     "answers": lambda o: [(0, 6), (0, 6)],
+    "evaluation.answers.answers": lambda o: {"gae": [o.answer]},
     "rationales": lambda o: [[(0, 6)], [(0, 6)]],
     "saliencies": lambda o: list(o.saliencies),
     "figures.saliencies": lambda o: {"gradcam": o.saliencies[0]},

@@ -67,7 +67,8 @@ class ContextCite(Surrogate):
     """Coefficients of a lasso regression, which is 0 at units that add little.
 
     As in Cohen-Wang et al.: the penalty `alpha` is on standardised coalitions and on the target per token, and of a
-    reply's tokens the logarithm of the odds is explained.
+    reply's tokens the logarithm of the odds is explained. For a part of a reply that is the sum over its tokens, where
+    the published program takes the odds of the part as a whole; it hides with `way="text"`.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.ContextCite())
