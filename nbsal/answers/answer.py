@@ -19,7 +19,7 @@ from nbsal.errors import InputError
 from nbsal.model.saved_files import check_format, numbers, read_json
 from nbsal.model.saved_files import reading as reading_file
 from nbsal.model.tokens import Span
-from nbsal.progress import Meter, Progress
+from nbsal.progress import Progress
 from nbsal.saliency import Saliency
 from nbsal.validation import checked, positive_number
 
@@ -198,8 +198,7 @@ class Answer:
         if unit is not None:
             hiding = hiding.with_units(self.reading.units(unit))
         scores = self.unit_scores(hiding.units)
-        with Meter(None, progress, cancel) as meter:
-            return judge(self.method, scores, hiding, self.tokens_of, k, random, subsets, seed, meter)
+        return judge(self.method, scores, hiding, self.tokens_of, k, random, subsets, seed, progress, cancel)
 
     def lens(self, layers: Sequence[int] | None = None, k: int = 5) -> "pandas.DataFrame":
         """What each layer says in place of each token of the reply, decoded by the model's LM head.

@@ -10,7 +10,7 @@ import torch
 
 from nbsal.answers.answer import RIVALS, Answer, Floats, TokenStatistics
 from nbsal.answers.generate import check_settings, generate
-from nbsal.answers.hiding import Hiding
+from nbsal.answers.hiding import Hiding, logits_at
 from nbsal.answers.reading import Prompt, Reading, Unit, read_prompt, tokenize_reply, with_reply
 from nbsal.answers.rows import default_number, score_rows
 from nbsal.answers.running import Explains, Running
@@ -227,7 +227,8 @@ def _statistics(subject: Subject, reading: Reading, drawn: Any) -> TokenStatisti
 
     def run() -> torch.Tensor:
         with batching.memory_errors(), torch.inference_mode(), architecture.eval_mode(subject.model):
-            logits = subject.logits(subject.inputs(encoded))[0, reading.start - 1 : -1]
+            places = np.arange(reading.start - 1, len(reading.row) - 1)
+            logits = logits_at(subject, subject.inputs(encoded), places[None])[0]
             return logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32).log_softmax(-1).cpu()
 
     logprobs = restore.exclusively(subject.model, run)

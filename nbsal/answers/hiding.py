@@ -1,5 +1,6 @@
 """The numbers of all tokens of a reply with units of its sources hidden; no subset is run twice."""
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,16 @@ class _Input:
     visible: Places
     reads: Places
     positions: Places | None = None
+
+
+def logits_at(subject: Subject, inputs: dict[str, torch.Tensor], at: Places) -> torch.Tensor:
+    """The logits at some positions of each text, [text, position]; where the model can, it computes no others."""
+    if "logits_to_keep" in inspect.signature(subject.model.forward).parameters:
+        places = np.unique(at)
+        at = np.searchsorted(places, at)
+        inputs = inputs | {"logits_to_keep": torch.as_tensor(places, device=subject.device)}
+    logits = subject.logits(inputs)
+    return logits[torch.arange(len(at), device=logits.device)[:, None], torch.as_tensor(at, device=logits.device)]
 
 
 class Hiding:
@@ -187,9 +198,7 @@ class Hiding:
         positions = [inputs.positions for inputs in batch if inputs.positions is not None]
         if positions:
             arguments["position_ids"] = padded(positions, 0)
-        logits = self.subject.logits(arguments)
-        at = torch.as_tensor(np.stack([inputs.reads for inputs in batch]), device=device)
-        chosen = logits[torch.arange(len(batch), device=device)[:, None], at]
+        chosen = logits_at(self.subject, arguments, np.stack([inputs.reads for inputs in batch]))
         outcomes = torch.tensor(self.reading.reply_ids, device=device).expand(len(batch), -1)
         numbers = torch.stack([number_of(chosen, outcomes, number) for number in STORED], 1)
         return list(numbers.double().cpu().numpy())

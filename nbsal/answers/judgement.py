@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from nbsal.answers.hiding import Hiding
 from nbsal.errors import InputError
-from nbsal.progress import Meter
+from nbsal.progress import Meter, Progress
 from nbsal.saliency import check_axes
 from nbsal.validation import as_list, plural, positive_number, seed_number
 
@@ -128,12 +129,10 @@ def judge(
     random: int,
     subsets: int,
     seed: int,
-    meter: Meter,
+    progress: Progress,
+    cancel: Event | None,
 ) -> Judgement:
-    """Hide units best first, in random orders and in random subsets; `scores` are [reply token, unit].
-
-    `meter` counts the subsets of units.
-    """
+    """Hide units best first, in random orders and in random subsets; `scores` are [reply token, unit]."""
     count = len(hiding.units)
     if count < 2:
         message = f"The prompt has {plural(count, 'unit')} to hide, and orders need two. Choose a smaller unit."
@@ -145,7 +144,9 @@ def judge(
     generator = np.random.default_rng(seed)
     orders = [best_first, *(generator.permutation(count) for _ in range(random))]
     drawn = generator.random((subsets, count)) < 0.5
-    values = hiding.values(np.concatenate([*map(_steps, orders), drawn]), meter)
+    table = np.concatenate([*map(_steps, orders), drawn])
+    with Meter(len(table), progress, cancel) as meter:
+        values = hiding.values(table, meter)
     curves = values[:-subsets].reshape(len(orders), count + 1, -1)
     return Judgement(method, tokens_of, steps, curves[0], curves[1:], drawn, values[-subsets:], scores, tokens)
 

@@ -192,6 +192,14 @@ def test_the_batch_size_changes_nothing_but_memory(method):
         nbsal.answer(subject, PROMPT, REPLY, batch_size=0, progress=False)
 
 
+@pytest.mark.parametrize("name", writers.MODELS)
+def test_the_head_reads_only_the_places_that_predict_the_reply(name):
+    subject, places = writers.load(name), []
+    subject.model.get_output_embeddings().register_forward_hook(lambda _, __, logits: places.append(logits.shape[1]))
+    result = nbsal.answer(subject, PROMPT, REPLY, method="occlusion", batch_size=1, progress=False)
+    assert len(places) > 5 and set(places) == {len(result.ids)}
+
+
 def test_a_changed_model_is_run_again():
     subject = writers.load()
     reading = reading_of(subject, parse_prompt(PROMPT, []))
