@@ -89,7 +89,7 @@ answer.rather(tokens["rivals"][least][0][0], at=least)
 # all other tokens at their positions; every hidden subset scores all words of the reply at once.
 
 # %%
-judgement = answer.judge()
+judgement = answer.judge(progress=False)
 judgement.plot()
 judgement.frame()
 
