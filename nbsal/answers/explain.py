@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from nbsal.answers import sides
 from nbsal.answers.answer import RIVALS, Answer, TokenStatistics
 from nbsal.answers.generate import check_settings, generate
 from nbsal.answers.hiding import Hiding
@@ -19,6 +20,7 @@ from nbsal.errors import InputError, ModelError, UnknownName
 from nbsal.methods.perturbation import Perturbation, Random
 from nbsal.model import architecture, batching, restore
 from nbsal.model.composite import Composite
+from nbsal.model.sides import REPLY
 from nbsal.model.subject import Subject
 from nbsal.model.target import NUMBERS
 from nbsal.model.tokenize import token_name
@@ -69,6 +71,9 @@ def read(
         seed_number(seed)
     settings = check_settings(settings)
     prompt = _read_prompt(subject, asked, documents, template, tools)
+    _check_length(subject, asked, len(prompt.ids), 0)
+    if subject.task == REPLY:
+        prompt = sides.with_start(subject, prompt, settings)
     origin: dict[str, Any] = {"rendered": prompt.text}
     if prompt.placement:
         origin["documents"] = prompt.placement
@@ -84,14 +89,9 @@ def read(
         origin |= {"reply": "generated", "generate": {k: v for k, v in settings.items() if _is_plain(v)}, "seed": seed}
     else:
         ids, way = (tokenize_reply(subject, prompt, reply)) if isinstance(reply, str) else (reply, "as ids")
-        reading, drawn = with_reply(subject, prompt, _checked_ids(subject, ids)), None
+        reading, drawn = with_reply(subject, prompt, _checked_ids(subject, prompt, ids)), None
         origin |= {"reply": f"given {'as text, read ' if isinstance(reply, str) else ''}{way}"}
-    if len(reading.row) > subject.max_length:
-        message = (
-            f"Prompt and reply have {len(prompt.ids)} and {len(reading.reply_ids)} tokens, but the model reads at most "
-            f"{subject.max_length}. Nothing is cut off: shorten the prompt."
-        )
-        raise InputError(message, argument="asked", value=asked)
+    _check_length(subject, asked, len(prompt.ids) - prompt.encoded, len(reading.reply_ids))
     if all(reading.reply_special):
         raise InputError("The reply has special tokens only.", argument="reply", value=reply)
     return reading, origin | {"drawn": drawn}
@@ -140,8 +140,18 @@ def explain_reading(
     )
 
 
+def _check_length(subject: Subject, asked: Any, prompt: int, reply: int) -> None:
+    """Refuse what the model, or one side of it, cannot read whole."""
+    if prompt + reply > subject.max_length:
+        message = (
+            f"Prompt and reply have {prompt} and {reply} tokens, but the model reads at most {subject.max_length}. "
+            "Nothing is cut off: shorten them."
+        )
+        raise InputError(message, argument="asked", value=asked)
+
+
 def _check_subject(subject: Subject) -> None:
-    if subject.task != "next-token" or isinstance(subject.model, Composite):
+    if subject.task not in ("next-token", REPLY) or isinstance(subject.model, Composite):
         message = f"{subject.name} writes no replies: its task is {subject.task!r}. Use nbsal.Explainer."
         raise ModelError(message, part="task")
     if subject.tokenizer is None or not subject.tokenizer.is_fast:
@@ -164,11 +174,12 @@ def _read_prompt(subject: Subject, asked: Any, documents: Any, template: str | N
     return read_prompt(subject, request, template, tools)
 
 
-def _checked_ids(subject: Subject, ids: Any) -> list[int]:
+def _checked_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:
     """The tokens of a reply that exist in the vocabulary."""
     size = subject.model.config.vocab_size
     try:
         values = [int(index) for index in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+        values = sides.without_start(prompt, values) if prompt.encoded else values
     except (TypeError, ValueError):
         values = []
     if not values or not all(0 <= index < size for index in values):
@@ -183,7 +194,7 @@ def _statistics(subject: Subject, reading: Reading, drawn: Any) -> TokenStatisti
 
     def run() -> torch.Tensor:
         with batching.memory_errors(), torch.inference_mode(), architecture.eval_mode(subject.model):
-            logits = subject.logits(subject.inputs(encoded))[0, reading.start - 1 : -1]
+            logits = subject.logits(subject.inputs(encoded))[0, reading.position(0) : -1]
             return logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32).log_softmax(-1).cpu()
 
     logprobs = restore.exclusively(subject.model, run)

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nbsal.answers import sides
 from nbsal.answers.reading import Reading, Unit
 from nbsal.errors import ModelError
 from nbsal.model import architecture, batching, restore
@@ -24,7 +25,7 @@ class Hiding:
     """Run a model on a prompt with a reply, some units of the prompt hidden from all other tokens.
 
     Hidden tokens are left out, and the others keep their positions. Where a self-test shows that the model measures
-    distances in another way, they stay in place and nobody attends to them.
+    distances in another way, they stay in place and nobody attends to them; so do those of an encoder.
     """
 
     def __init__(self, subject: Subject, reading: Reading, units: Sequence[Unit], number: str = "logprob") -> None:
@@ -35,7 +36,8 @@ class Hiding:
         self.forwards = 0  # subsets that the model was run on
         self._values: dict[bytes, Floats] = {}
         self._first_position = architecture.first_position(subject.model)
-        self._drops: bool | None = None  # whether hidden tokens are left out; None: not tested yet
+        # Whether hidden tokens are left out; None: not tested yet.
+        self._drops: bool | None = False if reading.prompt.encoded else None
 
     @property
     def way(self) -> str:
@@ -90,15 +92,20 @@ class Hiding:
         return self.subject.unbatchable or (len(batch) + 1) * longest > TOKENS
 
     def _kept(self, subset: Subsets) -> NDArray[np.int64]:
-        """The positions that stay; the first one always does, since something must be read before the reply."""
+        """The positions that stay; the first one always does, since something must be read before the reply.
+
+        In a source this is needed only where nothing else stays.
+        """
         stays = np.ones(len(self.reading.row), dtype=bool)
         for unit, kept in zip(self.units, subset, strict=True):
             stays[list(unit.tokens)] = kept
-        stays[0] = True
+        stays[0] |= not stays[: self.reading.prompt.encoded].any()
         return np.flatnonzero(stays)
 
     def _run(self, rows: Sequence[NDArray[np.int64]], drops: bool) -> list[Floats]:
         """The numbers of the reply with only some positions visible, for each row of positions."""
+        if self.reading.prompt.encoded:
+            return sides.numbers_of_reply(self.subject, self.reading, rows, self.number)
         size, start = len(self.reading.row), self.reading.start
         ids = np.array(self.reading.row.ids)
         inputs = [kept if drops else np.arange(size) for kept in rows]

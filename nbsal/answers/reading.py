@@ -45,6 +45,7 @@ class Prompt:
     sources: tuple[Source, ...]
     special: tuple[bool, ...]
     placement: str = ""
+    encoded: int = 0  # tokens that an encoder reads; those behind them begin the decoder's input
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -147,10 +148,15 @@ class Reading:
         """The position of the reply's first token."""
         return len(self.prompt.ids)
 
+    def position(self, token: int) -> int:
+        """Where the model predicts a token of the reply: its place in the logits, which an encoder does not have."""
+        return self.start + token - 1 - self.prompt.encoded
+
     @cached_property
     def row(self) -> Row:
         """Both as one row; tokens of the template are special, so that they are never ranked."""
         size = len(self.prompt.ids) + len(self.reply_ids)
+        encoded = self.prompt.encoded or size
         structure = [
             special or owner < 0 for special, owner in zip(self.prompt.special, self.prompt.owners, strict=True)
         ]
@@ -161,7 +167,7 @@ class Reading:
             offsets=self.prompt.spans + self.reply_spans,
             segments=(0,) * self.start + (1,) * len(self.reply_ids),
             special=(*structure, *self.reply_special),
-            types=(0,) * size,
+            types=(0,) * encoded + (1,) * (size - encoded),
             mask=(1,) * size,
         )
 
@@ -324,11 +330,15 @@ def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> Reading:
 def tokenize_reply(subject: Subject, prompt: Prompt, reply: str) -> tuple[list[int], str]:
     """The tokens of a reply that is passed as text, and how they were made.
 
-    They are those of prompt and reply together, unless a token would cross the border between both.
+    They are those of prompt and reply together, unless a token would cross the border between both. A decoder beside an
+    encoder reads the reply by itself.
     """
     if not reply:
         raise InputError("reply is empty. Pass a text, or None to generate one.", argument="reply", value=reply)
     tokenizer = subject.tokenizer
+    if prompt.encoded:
+        encoding = _encode(tokenizer, None, "reply", text_target=reply, add_special_tokens=False)
+        return encoding["input_ids"], "by itself"
     texts = (prompt.text + reply, prompt.text, reply)
     whole, before, alone = (_encode(tokenizer, text, "reply", add_special_tokens=False)["input_ids"] for text in texts)
     if whole[: len(before)] == before and len(whole) > len(before):
@@ -336,10 +346,11 @@ def tokenize_reply(subject: Subject, prompt: Prompt, reply: str) -> tuple[list[i
     return alone, "by itself: with the prompt, a token would cross the border between both"
 
 
-def _encode(tokenizer: Any, text: str, argument: str, **options: Any) -> Any:
+def _encode(tokenizer: Any, text: str | None, argument: str, **options: Any) -> Any:
     """The tokens of a text; what the tokenizer cannot read is refused."""
     try:
         return tokenizer(text, verbose=False, **options)
     except Exception as error:  # the tokenizers library raises plain Exceptions
+        text = text or options["text_target"]
         message = f"The tokenizer cannot read {text!r:.60}: {error}."
         raise InputError(message, argument=argument, value=text) from error

@@ -51,7 +51,7 @@ class Predictions:
 
     def target(self, token: int, end: int | None = None) -> Target:
         """The number of a reply's token, in the row as it is or cut to its first `end` tokens."""
-        position = self.reading.start + token - 1
+        position = self.reading.position(token)
         return Target(
             self.reading.reply_tokens[token], (((position, self.reading.reply_ids[token]), 1.0),), self.number
         )

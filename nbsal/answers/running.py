@@ -42,7 +42,7 @@ class Running:
             message = f"The reply itself has {rival!r} there. Name another token."
             raise InputError(message, argument="token", value=rival)
         name = self.explainer.subject.tokenizer.decode([index]).strip()
-        position, end = self.reading.start + token - 1, self.reading.start + token
+        position, end = self.reading.position(token), self.reading.start + token
         if isinstance(self.explainer.method, Perturbation):
             return self._hide_rival(self.explainer.method, token, index), name
         terms = (((position, self.reading.reply_ids[token]), 1.0), ((position, index), -1.0))

@@ -4,7 +4,7 @@ from functools import cache
 
 import torch
 import transformers
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from tokenizers import trainers as training
 
 import nbsal
@@ -25,6 +25,29 @@ MODELS = {
         "GPT2Config",
         {"vocab_size": 400, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 512, "initializer_range": 0.15}
         | {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
+    ),
+}
+SOURCES = {"d_model": 32, "encoder_layers": 3, "decoder_layers": 2, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48} | {
+    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "init_std": 0.15, "max_position_embeddings": 512,
+    "vocab_size": 400, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "forced_eos_token_id": None,
+}  # fmt: skip
+ENCODER_DECODERS = {
+    "t5": (
+        "T5Config",
+        {"vocab_size": 400, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2}
+        | {"num_heads": 4, "pad_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 0, "initializer_factor": 0.5}
+        | {"feed_forward_proj": "gated-gelu", "relative_attention_num_buckets": 8},
+    ),
+    "bart": ("BartConfig", SOURCES | {"decoder_start_token_id": 2, "forced_bos_token_id": 1}),
+    "marian": ("MarianConfig", SOURCES | {"decoder_start_token_id": 0, "scale_embedding": True}),
+    "pegasus": ("PegasusConfig", SOURCES | {"decoder_start_token_id": 0}),
+    "mbart": ("MBartConfig", SOURCES | {"decoder_start_token_id": 2, "forced_bos_token_id": 4}),
+    "m2m100": ("M2M100Config", SOURCES | {"decoder_start_token_id": 2, "forced_bos_token_id": 3}),
+    "blenderbot": ("BlenderbotConfig", SOURCES | {"decoder_start_token_id": 1}),
+    "mt5": (
+        "MT5Config",
+        {"vocab_size": 400, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2}
+        | {"num_heads": 4, "pad_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 0, "initializer_factor": 0.5},
     ),
 }
 CHATML = (
@@ -75,6 +98,25 @@ def tokenizer(template: str | None = "chatml", bos: bool = False) -> transformer
     )
     made.chat_template = CITING if template == "citing" else TEMPLATES.get(template)
     return made
+
+
+@cache
+def source_tokenizer() -> transformers.PreTrainedTokenizerFast:
+    """The same tokens, with an end token behind each text and no chat template, as encoder-decoders have them."""
+    source = tokenizer(None).backend_tokenizer.to_str()
+    result = Tokenizer.from_str(source)
+    result.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 2)])
+    names = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "model_max_length": 512}
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=result, **names)
+
+
+def load_sides(name: str = "t5", dtype: torch.dtype = torch.float64) -> nbsal.Subject:
+    """A tiny encoder-decoder that writes replies."""
+    config, sizes = ENCODER_DECODERS[name]
+    torch.manual_seed(0)
+    config = getattr(transformers, config)(**sizes)
+    model = transformers.AutoModelForSeq2SeqLM.from_config(config).eval().to(dtype)
+    return nbsal.load(model, tokenizer=source_tokenizer())
 
 
 def load(name: str = "llama", template: str | None = "chatml", dtype: torch.dtype = torch.float64) -> nbsal.Subject:

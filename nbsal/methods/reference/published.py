@@ -15,6 +15,7 @@ from nbsal.errors import ModelError
 from nbsal.lrp.mode import AttentionFilter, unfiltered
 from nbsal.lrp.rules import CHEFER_RULES, PUBLISHED
 from nbsal.methods.attention import (
+    GAE,
     AttCAT,
     AttentionCAM,
     AttentionGradCAM,
@@ -145,6 +146,12 @@ class PublishedAttentionGradCAM(FirstRow, AttentionGradCAM):
             low, high = text_map.min(), text_map.max()
             text_map[:] = (text_map - low) / (high - low)
         return first_zeroed(maps[:, 0])
+
+
+@register("gae@chefer", family="attention", needs={"attention", "attention_grad"}, paper="Chefer et al. 2021a, rule 10")
+@dataclass(frozen=True)
+class CheferGAE(GAE):
+    """The same as the default, except where a decoder attends to an encoder (see `nbsal.methods.crossing`)."""
 
 
 @register("attcat@published", family="attention", needs={"attention", "hidden", "hidden_grad"}, paper=SONG)

@@ -1,0 +1,84 @@
+"""One forward pass of a subject with its hidden layers; those of an encoder-decoder have parts of both sides."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from nbsal.model import architecture, sides
+from nbsal.model.layout import check_count
+
+if TYPE_CHECKING:
+    from nbsal.model.subject import Subject
+
+Parts = tuple[Tensor, ...]  # tensors that make up one when they are joined along positions
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The hidden states of a forward pass, layer by layer; `reply` holds those of a decoder beside its encoder."""
+
+    states: list[Tensor]
+    reply: list[Tensor]
+
+    def parts(self, layer: int) -> Parts:
+        """The tensors that a layer is made of."""
+        return (self.states[layer], *self.reply[:1])
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """The texts and positions of every layer."""
+        extra = self.reply[0].shape[1] if self.reply else 0
+        return [(states.shape[0], states.shape[1] + extra) for states in self.states]
+
+    @property
+    def top(self) -> Tensor:
+        """The output of the last block, which the head reads."""
+        return (self.reply or self.states)[-1]
+
+
+def join(parts: Sequence[Tensor]) -> Tensor:
+    """The tensors of a layer as one, [batch, position, width].
+
+    >>> tuple(join([torch.ones(1, 2, 3), torch.ones(1, 4, 3)]).shape)
+    (1, 6, 3)
+    """
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), 1)
+
+
+def run_model(subject: "Subject", inputs: dict[str, Tensor]) -> tuple[Tensor, Layers]:
+    """The logits, and the hidden states of every layer."""
+    writes = subject.task == sides.REPLY
+    with (
+        architecture.record_layers(subject.model) as states,
+        architecture.record_layers(subject.model, sides.REPLY) if writes else nullcontext([]) as reply,
+    ):
+        logits = subject.logits(inputs)
+    check_count("hidden states", len(states), subject.depth + 1, subject)
+    if writes:
+        check_count("hidden states", len(reply), sides.depth(subject.model, sides.REPLY) + 1, subject)
+    return logits, Layers(states, reply)
+
+
+def map_count(subject: "Subject") -> int:
+    """The attention maps of a forward pass: one a block, and two a block of a decoder that also reads an encoder."""
+    return subject.depth + 2 * sides.depth(subject.model, sides.REPLY) * (subject.task == sides.REPLY)
+
+
+def first_blocks(subject: "Subject") -> list[nn.Module]:
+    """The blocks that read embeddings: the first one, of each side."""
+    deciding = [sides.REPLY] if subject.task == sides.REPLY else []
+    return [architecture.blocks(subject.model, side)[0] for side in (sides.SOURCE, *deciding)]
+
+
+@contextmanager
+def replace_states(subject: "Subject", layer: int, states: Tensor, size: int) -> Iterator[None]:
+    """Run the model with other states in place of those of a layer; the first `size` positions are `input_ids`."""
+    with ExitStack() as stack:
+        stack.enter_context(architecture.replace_layer(subject.model, layer, states[:, :size]))
+        if subject.task == sides.REPLY:
+            stack.enter_context(architecture.replace_layer(subject.model, 0, states[:, size:], sides.REPLY))
+        yield
