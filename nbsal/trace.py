@@ -20,7 +20,7 @@ from nbsal.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfilt
 from nbsal.lrp.rules import DEFAULT, Rules
 from nbsal.model import architecture, attention_maps, batching, memory, restore, sides
 from nbsal.model.attention_maps import AttentionRecorder, HeadSwitch
-from nbsal.model.layers import Layers, Parts, first_blocks, join, map_count, run_model
+from nbsal.model.layers import Layers, Parts, deepest, first_blocks, join, map_count, run_model
 from nbsal.model.layout import check_count, check_finite, check_layout, unpad
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
@@ -215,7 +215,8 @@ def _record(
     needs_relevance = "relevance" in needs
     maps = memory.WHOLE_MAPS_OF_RELEVANCE if needs_relevance else memory.WHOLE_MAPS * needs_attention
     states = memory.STATES * bool(gradient_names)
-    memory.check_fits(subject, encoded, maps * subject.depth, states * subject.depth)
+    depth = deepest(subject)
+    memory.check_fits(subject, encoded, maps * depth, states * depth)
     # Callers may be inside no_grad or inference_mode; recording needs a graph all the same.
     grad_mode = torch.enable_grad() if gradient_names or needs_relevance else torch.no_grad()
     recorder = AttentionRecorder(square=subject.task != sides.REPLY)
@@ -308,7 +309,7 @@ def _propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) ->
 
 def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:
     """Run the model again, for relevance only."""
-    memory.check_fits(subject, encoded, memory.WHOLE_MAPS_OF_RELEVANCE * subject.depth)
+    memory.check_fits(subject, encoded, memory.WHOLE_MAPS_OF_RELEVANCE * deepest(subject))
     # In decoders the causal mask is part of the operation; elsewhere the published code adds masks as summands.
     effective = replace(rules, mask=rules.mask and not subject.causal)
     inputs = subject.inputs(encoded)

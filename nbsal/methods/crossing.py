@@ -196,8 +196,10 @@ class CrossingAttentionGradCAM(LastMaps, AttentionGradCAM):
 
     def maps(self, trace: Trace) -> Tensor:
         attention, gradient = self.last(trace, trace.attention), self.last(trace, trace.attention_grad)
-        queries = self.queries(trace)[:, None, :, None]
-        weight = (gradient * queries).sum(2).mean(-1)
+        queries = self.queries(trace)
+        keys = torch.cat([torch.ones_like(queries[:, :1]).expand(-1, gradient.shape[-1] - queries.shape[1]), queries], 1)
+        # Padding keys have a gradient, though no attention: leave them out.
+        weight = (gradient * queries[:, None, :, None] * (keys > 0)[:, None, None]).sum((2, 3))
         return (weight[..., None, None] * attention).mean(1).relu()
 
     def scores(self, trace: Trace) -> Tensor:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from nbsal.model import architecture, sides
+from nbsal.model import architecture, batching, restore, sides
 from nbsal.model.layout import check_count
+from nbsal.model.tokens import Encoded
 
 if TYPE_CHECKING:
     from nbsal.model.subject import Subject
@@ -63,9 +64,26 @@ def run_model(subject: "Subject", inputs: dict[str, Tensor]) -> tuple[Tensor, La
     return logits, Layers(states, reply)
 
 
+def reply_layers(subject: "Subject", encoded: Encoded, layers: Sequence[int]) -> dict[int, Tensor]:
+    """Some hidden layers of what writes the reply: of an encoder-decoder, of its decoder."""
+
+    def run() -> dict[int, Tensor]:
+        with batching.memory_errors(), torch.inference_mode(False), torch.no_grad():
+            with architecture.eval_mode(subject.model):
+                recorded = run_model(subject, subject.inputs(encoded))[1]
+        return {layer: (recorded.reply or recorded.states)[layer] for layer in layers}
+
+    return restore.exclusively(subject.model, run)
+
+
 def map_count(subject: "Subject") -> int:
     """The attention maps of a forward pass: one a block, and two a block of a decoder that also reads an encoder."""
     return subject.depth + 2 * sides.depth(subject.model, sides.REPLY) * (subject.task == sides.REPLY)
+
+
+def deepest(subject: "Subject") -> int:
+    """The blocks of the deeper side: what the maps over source and reply together are at most, for a whole row."""
+    return max(subject.depth, sides.depth(subject.model, sides.REPLY) if subject.task == sides.REPLY else 0)
 
 
 def first_blocks(subject: "Subject") -> list[nn.Module]:

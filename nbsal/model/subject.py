@@ -89,7 +89,7 @@ class Subject:
 
     @property
     def depth(self) -> int:
-        """The number of blocks; layer 0 is the embedding output, layer `depth` the last block's output."""
+        """The number of blocks, of an encoder if there is one; layer 0 is the embedding output, `depth` the last's."""
         return int(self.model.config.num_hidden_layers)
 
     @property

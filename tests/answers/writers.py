@@ -114,9 +114,13 @@ def load_sides(name: str = "t5", dtype: torch.dtype = torch.float64) -> nbsal.Su
     """A tiny encoder-decoder that writes replies."""
     config, sizes = ENCODER_DECODERS[name]
     torch.manual_seed(0)
-    config = getattr(transformers, config)(**sizes)
-    model = transformers.AutoModelForSeq2SeqLM.from_config(config).eval().to(dtype)
-    return nbsal.load(model, tokenizer=source_tokenizer())
+    forced = sizes.get("forced_bos_token_id")
+    config = getattr(transformers, config)(**{k: v for k, v in sizes.items() if k != "forced_bos_token_id"})
+    model = transformers.AutoModelForSeq2SeqLM.from_config(config).eval()
+    model.generation_config.forced_bos_token_id = forced
+    if hasattr(model, "final_logits_bias"):
+        model.final_logits_bias.normal_()  # as trained Marian models have it
+    return nbsal.load(model.to(dtype), tokenizer=source_tokenizer())
 
 
 def load(name: str = "llama", template: str | None = "chatml", dtype: torch.dtype = torch.float64) -> nbsal.Subject:
