@@ -235,7 +235,7 @@ def _record(
             check_layout("attention maps", shapes, encoded, subject)
         decisions = _decisions(subject, encoded, logits.detach(), targets)
         values = _values(decisions, logits)
-        parts = {
+        parts: dict[str, dict[int, Parts]] = {
             "hidden": {layer: layers.parts(layer) for layer in layers_to_keep},
             "attention": {block: (weights,) for block, weights in enumerate(recorder.maps)},
         }
@@ -302,7 +302,9 @@ def _propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) ->
         pairs = zip(trace.decisions, unpad(graph.logits, trace.encoded), strict=True)
         values = [decision.target.value(row_logits) for decision, row_logits in pairs]
         spread = trace.lengths() if rules.spread and subject.task == "span" else None
-        relevance = iter(_backward(torch.stack(values).sum(), [part for parts in graph.layers for part in parts], spread))
+        relevance = iter(
+            _backward(torch.stack(values).sum(), [part for parts in graph.layers for part in parts], spread)
+        )
     hidden = {layer: join([next(relevance) for _ in parts]) for layer, parts in enumerate(graph.layers)}
     return RelevanceMaps(hidden, graph.mode.attention_maps)
 
@@ -341,9 +343,7 @@ def _relevance_forward(subject: Subject, rules: Rules) -> Iterator[RelevanceMode
         yield relevance_mode
 
 
-def _relevance_graph(
-    subject: Subject, relevance_mode: RelevanceMode, layers: Layers, logits: Tensor
-) -> RelevanceGraph:
+def _relevance_graph(subject: Subject, relevance_mode: RelevanceMode, layers: Layers, logits: Tensor) -> RelevanceGraph:
     """The graph that a forward pass under the mode recorded."""
     check_count("attention maps", relevance_mode.softmaxes, map_count(subject), subject)
     parts = [layers.parts(layer) for layer in range(subject.depth + 1)]

@@ -32,7 +32,7 @@ from nbsal.trace import Trace
 
 @dataclass(frozen=True)
 class Maps:
-    """One tensor a block, [batch, ..., query, key]: of the encoder, of the decoder, and of the decoder on the source."""
+    """One tensor a block, [batch, ..., query, key]: of the encoder, of the decoder, and of what crosses to it."""
 
     source: list[Tensor]
     own: list[Tensor]
@@ -197,7 +197,9 @@ class CrossingAttentionGradCAM(LastMaps, AttentionGradCAM):
     def maps(self, trace: Trace) -> Tensor:
         attention, gradient = self.last(trace, trace.attention), self.last(trace, trace.attention_grad)
         queries = self.queries(trace)
-        keys = torch.cat([torch.ones_like(queries[:, :1]).expand(-1, gradient.shape[-1] - queries.shape[1]), queries], 1)
+        keys = torch.cat(
+            [torch.ones_like(queries[:, :1]).expand(-1, gradient.shape[-1] - queries.shape[1]), queries], 1
+        )
         # Padding keys have a gradient, though no attention: leave them out.
         weight = (gradient * queries[:, None, :, None] * (keys > 0)[:, None, None]).sum((2, 3))
         return (weight[..., None, None] * attention).mean(1).relu()
@@ -233,8 +235,8 @@ def resolve(method: Method, subject: Subject) -> Method:
     if kind in RELEVANCE or isinstance(method, FITTING):
         return method.resolve(subject)
     message = (
-        f"{method.name} reads one stack of blocks, and {subject.name} has two: an encoder, which reads the source, and a "
-        f"decoder. Use one of: {', '.join(each.name for each in ADAPTED)}, attn-lrp, a gradient method or occlusion."
+        f"{method.name} reads one stack of blocks, and {subject.name} has two: an encoder, which reads the source, and "
+        f"a decoder. Use one of: {', '.join(each.name for each in ADAPTED)}, attn-lrp, a gradient method or occlusion."
     )
     raise ModelError(message, part="decoder")
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from nbsal.errors import InputError, ModelError
-from nbsal.model.black_box import BlackBox
 from nbsal.model import sides
+from nbsal.model.black_box import BlackBox
 from nbsal.model.composite import Composite, transformer_of
 
 
@@ -44,8 +44,8 @@ def check_kind(model: Any, encoder_decoder: bool = False) -> None:
         sides.check_reads_tokens(model)
     elif model.config.is_encoder_decoder and not encoder_decoder:
         message = (
-            f"{name} is an encoder-decoder without a head that nbsal knows. Load the model that writes replies, such as "
-            "T5ForConditionalGeneration, or one with a head for classification."
+            f"{name} is an encoder-decoder without a head that nbsal knows. Load a model that writes replies, such as "
+            "T5ForConditionalGeneration, or one that classifies."
         )
         raise ModelError(message, part="encoder")
 

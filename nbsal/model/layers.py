@@ -1,7 +1,7 @@
 """One forward pass of a subject with its hidden layers; those of an encoder-decoder have parts of both sides."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,14 +52,14 @@ def join(parts: Sequence[Tensor]) -> Tensor:
 
 def run_model(subject: "Subject", inputs: dict[str, Tensor]) -> tuple[Tensor, Layers]:
     """The logits, and the hidden states of every layer."""
-    writes = subject.task == sides.REPLY
-    with (
-        architecture.record_layers(subject.model) as states,
-        architecture.record_layers(subject.model, sides.REPLY) if writes else nullcontext([]) as reply,
-    ):
+    reply: list[Tensor] = []
+    with ExitStack() as stack:
+        states = stack.enter_context(architecture.record_layers(subject.model))
+        if subject.task == sides.REPLY:
+            reply = stack.enter_context(architecture.record_layers(subject.model, sides.REPLY))
         logits = subject.logits(inputs)
     check_count("hidden states", len(states), subject.depth + 1, subject)
-    if writes:
+    if subject.task == sides.REPLY:
         check_count("hidden states", len(reply), sides.depth(subject.model, sides.REPLY) + 1, subject)
     return logits, Layers(states, reply)
 
@@ -68,9 +68,8 @@ def reply_layers(subject: "Subject", encoded: Encoded, layers: Sequence[int]) ->
     """Some hidden layers of what writes the reply: of an encoder-decoder, of its decoder."""
 
     def run() -> dict[int, Tensor]:
-        with batching.memory_errors(), torch.inference_mode(False), torch.no_grad():
-            with architecture.eval_mode(subject.model):
-                recorded = run_model(subject, subject.inputs(encoded))[1]
+        with batching.memory_errors(), torch.no_grad(), architecture.eval_mode(subject.model):
+            recorded = run_model(subject, subject.inputs(encoded))[1]
         return {layer: (recorded.reply or recorded.states)[layer] for layer in layers}
 
     return restore.exclusively(subject.model, run)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from nbsal.errors import InputError, ModelError
 from nbsal.model.tokens import Encoded, Row
@@ -22,8 +21,9 @@ CLASSES = ("ForConditionalGeneration", "MTModel")  # how the names of their clas
 def writes_replies(model: Any) -> bool:
     """Whether a model is an encoder-decoder with an LM head, such as T5, BART or Marian.
 
-    >>> writes_replies(nn.Linear(1, 1))
-    False
+    >>> from transformers import T5Config, T5ForConditionalGeneration
+    >>> writes_replies(T5ForConditionalGeneration(T5Config(vocab_size=9, d_model=8, d_ff=8, num_layers=1)))
+    True
     """
     config = getattr(model, "config", None)
     return type(model).__name__.endswith(CLASSES) and bool(getattr(config, "is_encoder_decoder", False))
@@ -39,9 +39,8 @@ def check_reads_tokens(model: Any) -> None:
 def depth(model: Any, side: str) -> int:
     """The number of blocks of a side."""
     config = model.config
-    if side == SOURCE:
-        return int(config.num_hidden_layers)
-    return int(getattr(config, "num_decoder_layers", None) or getattr(config, "decoder_layers", 0))
+    names = ("num_hidden_layers",) if side == SOURCE else ("num_decoder_layers", "decoder_layers")
+    return next((int(count) for name in names if (count := getattr(config, name, None)) is not None), 0)
 
 
 def source_size(row: Row) -> int:

@@ -84,7 +84,13 @@ def test_a_reply_that_is_written_equals_the_same_reply_passed(subjects, name):
     ids = torch.tensor([written.reading.prompt.ids[: written.reading.prompt.encoded]])
     torch.manual_seed(1)
     output = subject.model.generate(
-        ids, do_sample=True, temperature=1.5, top_k=0, max_new_tokens=9, output_logits=True, return_dict_in_generate=True
+        ids,
+        do_sample=True,
+        temperature=1.5,
+        top_k=0,
+        max_new_tokens=9,
+        output_logits=True,
+        return_dict_in_generate=True,
     )
     assert output.sequences[0].tolist() == [*start, *written.ids]
     raw = torch.stack(output.logits)[-len(written.ids) :, 0].log_softmax(-1)
@@ -141,7 +147,9 @@ def test_a_batch_equals_its_single_texts(subjects, method):
     predictions, reading = rows.Predictions(result.reading, result.number), result.reading
     numbers = (4, 0, 2)
     encoded = Encoded([reading.up_to(reading.start + token) for token in numbers], 0)
-    for token, saliency in zip(numbers, explain.encoded(encoded, [predictions.target(t) for t in numbers]), strict=True):
+    for token, saliency in zip(
+        numbers, explain.encoded(encoded, [predictions.target(t) for t in numbers]), strict=True
+    ):
         assert axioms.relative(saliency.scores, result.scores[token, : len(saliency.scores)]) < 1e-7
     other = explain.reply("A joy.", REPLY, progress=False).reading
     with refuses("encoded"):
@@ -395,14 +403,17 @@ def test_integrated_gradients_begin_without_source_and_reply(subjects):
     token, reading = 2, result.reading
     blocks = subjects["bart"].blocks[1], nbsal.model.architecture.blocks(subjects["bart"].model, sides.REPLY)[0]
     row = reading.up_to(reading.start + token)
-    changes = [slice(0, reading.prompt.encoded), [i - reading.prompt.encoded for i in row.content if i >= reading.start]]
+    changes = [
+        slice(0, reading.prompt.encoded),
+        [i - reading.prompt.encoded for i in row.content if i >= reading.start],
+    ]
 
     def remove(module, args):
         hidden = args[0].clone()
         hidden[:, changes[blocks.index(module)]] = 0
         return (hidden, *args[1:])
 
-    ids = torch.tensor([row.ids + (result.ids[token],)])
+    ids = torch.tensor([(*row.ids, result.ids[token])])
     with torch.no_grad():
         full, _ = values_of(subjects["bart"].model, ids, reading, "logit")
         handles = [block.register_forward_pre_hook(remove) for block in blocks]

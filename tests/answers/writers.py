@@ -47,7 +47,13 @@ ENCODER_DECODERS = {
     "mt5": (
         "MT5Config",
         {"vocab_size": 400, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2}
-        | {"num_heads": 4, "pad_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 0, "initializer_factor": 0.5},
+        | {
+            "num_heads": 4,
+            "pad_token_id": 0,
+            "eos_token_id": 2,
+            "decoder_start_token_id": 0,
+            "initializer_factor": 0.5,
+        },
     ),
 }
 CHATML = (
