@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nbsal.errors import ModelError
+from nbsal.errors import LanguageHeadError, ModelError
 from nbsal.methods.attention import (
     GAE,
     AttentionCAM,
@@ -22,6 +22,7 @@ from nbsal.methods.attention import (
     scale_to_1,
 )
 from nbsal.methods.base import LayerMethod, Method
+from nbsal.methods.decoding import Decoded
 from nbsal.methods.perturbation import Perturbation, Random
 from nbsal.methods.reference.published import CheferGAE
 from nbsal.methods.relevance import LRP, AttnLRP, PartialLRP, TransformerAttribution
@@ -234,11 +235,17 @@ def resolve(method: Method, subject: Subject) -> Method:
         return ADAPTED[kind](**vars(method)).resolve(subject)
     if kind in RELEVANCE or isinstance(method, FITTING):
         return method.resolve(subject)
+    if isinstance(method, Decoded):
+        message = (
+            f"{method.name} reads hidden layers by the LM head, which reads the decoder of {subject.name}, but the source "
+            f"is in its encoder. Use {method.method.name}, or the lens of an answer, which reads the decoder's layers."
+        )
+        raise LanguageHeadError(message, part="lm_head")
     message = (
         f"{method.name} reads one stack of blocks, and {subject.name} has two: an encoder, which reads the source, and "
         f"a decoder. Use one of: {', '.join(each.name for each in ADAPTED)}, attn-lrp, a gradient method or occlusion."
     )
-    raise ModelError(message, part="decoder")
+    raise ModelError(message, part="stacks")
 
 
 def _normalised(relevance: Tensor) -> Tensor:
