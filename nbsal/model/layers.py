@@ -93,9 +93,13 @@ def first_blocks(subject: "Subject") -> list[nn.Module]:
 
 @contextmanager
 def replace_states(subject: "Subject", layer: int, states: Tensor, size: int) -> Iterator[None]:
-    """Run the model with other states in place of those of a layer; the first `size` positions are `input_ids`."""
-    with ExitStack() as stack:
-        stack.enter_context(architecture.replace_layer(subject.model, layer, states[:, :size]))
-        if subject.task == sides.REPLY:
-            stack.enter_context(architecture.replace_layer(subject.model, 0, states[:, size:], sides.REPLY))
+    """Run the model with other states in place of those of a layer; `size` of its positions are an encoder's."""
+    if subject.task != sides.REPLY:
+        with architecture.replace_layer(subject.model, layer, states):
+            yield
+        return
+    with (
+        architecture.replace_layer(subject.model, layer, states[:, :size]),
+        architecture.replace_layer(subject.model, 0, states[:, size:], sides.REPLY),
+    ):
         yield
