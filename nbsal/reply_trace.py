@@ -13,8 +13,8 @@ from torch import Tensor
 
 from nbsal.model import architecture, attention_maps, batching, restore, sides
 from nbsal.model.attention_maps import AttentionRecorder
-from nbsal.model.layers import Parts, join, map_count, run_model
-from nbsal.model.layout import check_count, check_finite
+from nbsal.model.layers import Parts, check_maps, join, run_model
+from nbsal.model.layout import check_finite
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.tokens import Encoded, Row
@@ -54,7 +54,7 @@ def each_prediction(
             with recording:
                 logits, states = run_model(subject, subject.inputs(encoded))
             if needs_attention:
-                check_count("attention maps", len(recorder.maps), map_count(subject), subject)
+                check_maps(subject, encoded, recorder.maps)
             values = torch.stack([target.value(logits[0]) for target in targets])
             check_finite(values)
             parts = {("hidden", layer): states.parts(layer) for layer in layers}

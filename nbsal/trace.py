@@ -20,7 +20,7 @@ from nbsal.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfilt
 from nbsal.lrp.rules import DEFAULT, Rules
 from nbsal.model import architecture, attention_maps, batching, memory, restore, sides
 from nbsal.model.attention_maps import AttentionRecorder, HeadSwitch
-from nbsal.model.layers import Layers, Parts, deepest, first_blocks, join, map_count, run_model
+from nbsal.model.layers import Layers, Parts, check_maps, deepest, first_blocks, join, map_count, run_model
 from nbsal.model.layout import check_count, check_finite, check_layout, unpad
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
@@ -230,9 +230,7 @@ def _record(
         if needs_relevance or needs_hidden:
             check_layout("hidden states", layers.shapes, encoded, subject)
         if needs_attention:
-            check_count("attention maps", len(recorder.maps), map_count(subject), subject)
-            shapes = [(len(maps), *maps.shape[2:]) for maps in recorder.maps] if subject.task != sides.REPLY else []
-            check_layout("attention maps", shapes, encoded, subject)
+            check_maps(subject, encoded, recorder.maps)
         decisions = _decisions(subject, encoded, logits.detach(), targets)
         values = _values(decisions, logits)
         parts: dict[str, dict[int, Parts]] = {

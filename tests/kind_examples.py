@@ -233,7 +233,9 @@ def encoder_decoder(folder: Path) -> Example:
         labels = tokenizer(reply, add_special_tokens=False, return_tensors="pt").input_ids
         begins = torch.cat([torch.tensor([[start]]), labels[:, :-1]], 1)
         with torch.no_grad():
-            logits = [model(tokenizer(t, return_tensors="pt").input_ids, decoder_input_ids=begins).logits for t in texts]
+            logits = [
+                model(tokenizer(t, return_tensors="pt").input_ids, decoder_input_ids=begins).logits for t in texts
+            ]
         return [each.log_softmax(-1).gather(-1, labels[..., None])[0, :, 0].tolist() for each in logits]
 
     def ours(subject: nbsal.Subject, texts: Sequence[str]) -> list[list[float]]:

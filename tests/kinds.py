@@ -37,8 +37,8 @@ FEW = {"smooth": {"samples": 3}, "lime": {"samples": 20}, "shapley": {"samples":
 RUNS, STACKS = "runs", "stacks"
 # Why the methods of a family refuse a kind, by the `part` of the error.
 FOOTNOTES = {
-    "lm_head": "No LM head reads the layers of the model that have the text. One may be passed to `nbsal.load` as `lm` where the model is "
-    "fine-tuned from a pretrained one.",
+    "lm_head": "No LM head reads the layers of the model that have the text. One may be passed to `nbsal.load` as `lm` "
+    "where the model is fine-tuned from a pretrained one.",
     "decoder": "The model reads the text in its encoder and again in its decoder. Use a gradient method or occlusion.",
     "experts": "Each position chooses some of the experts, and there is no relevance rule for this choice. Use a "
     "gradient method, attention or occlusion.",

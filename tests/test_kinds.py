@@ -57,7 +57,9 @@ def test_outputs_are_those_of_the_library(name):
 def test_axioms(name):
     case = example(name)
     runs = [family for family in kinds.FAMILIES if PAGE[name][family] == kinds.RUNS]
-    if case.coarse or case.reply:  # the library rounds the states of a batch together; tests/answers has those of replies
+    if (
+        case.coarse or case.reply
+    ):  # the library rounds the states of a batch together; tests/answers has those of replies
         return
     for family in runs:
         explain = nbsal.Explainer(case.subject, EXPLAINED[family], **COSTLY.get(EXPLAINED[family], {}))

@@ -75,6 +75,8 @@ def read(
     if subject.task == REPLY:
         prompt = sides.with_start(subject, prompt, settings)
     origin: dict[str, Any] = {"rendered": prompt.text}
+    if prompt.encoded:
+        origin["reply begins with"] = list(prompt.tokens[prompt.encoded :])
     if prompt.placement:
         origin["documents"] = prompt.placement
     if not isinstance(asked, str):

@@ -237,8 +237,8 @@ def resolve(method: Method, subject: Subject) -> Method:
         return method.resolve(subject)
     if isinstance(method, Decoded):
         message = (
-            f"{method.name} reads hidden layers by the LM head, which reads the decoder of {subject.name}, but the source "
-            f"is in its encoder. Use {method.method.name}, or the lens of an answer, which reads the decoder's layers."
+            f"{method.name} reads hidden layers by the LM head, which reads the decoder of {subject.name}, but the "
+            f"source is in its encoder. Use {method.method.name}, or the lens of an answer, which reads the decoder."
         )
         raise LanguageHeadError(message, part="lm_head")
     message = (

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nbsal.model import architecture, batching, restore, sides
-from nbsal.model.layout import check_count
+from nbsal.model.layout import check_count, check_layout, check_sides
 from nbsal.model.tokens import Encoded
 
 if TYPE_CHECKING:
@@ -61,7 +61,23 @@ def run_model(subject: "Subject", inputs: dict[str, Tensor]) -> tuple[Tensor, La
     check_count("hidden states", len(states), subject.depth + 1, subject)
     if subject.task == sides.REPLY:
         check_count("hidden states", len(reply), sides.depth(subject.model, sides.REPLY) + 1, subject)
+        both = [inputs[name].shape for name in ("input_ids", "decoder_input_ids")]
+        expected = [both[0]] * len(states) + [both[1]] * len(reply)
+        check_sides("hidden states", [layer.shape[:2] for layer in (*states, *reply)], expected, subject)
     return logits, Layers(states, reply)
+
+
+def check_maps(subject: "Subject", encoded: Encoded, maps: Sequence[Tensor]) -> None:
+    """Refuse attention maps of which some are missing, or that are not laid out by text and position."""
+    shapes, texts = [(len(weights), *weights.shape[2:]) for weights in maps], len(encoded)
+    check_count("attention maps", len(maps), map_count(subject), subject)
+    if subject.task != sides.REPLY:
+        check_layout("attention maps", shapes, encoded, subject)
+        return
+    source = sides.source_size(encoded[0])
+    reply = encoded.longest - source
+    crossing = [(texts, reply, reply), (texts, reply, source)] * sides.depth(subject.model, sides.REPLY)
+    check_sides("attention maps", shapes, [(texts, source, source)] * subject.depth + crossing, subject)
 
 
 def reply_layers(subject: "Subject", encoded: Encoded, layers: Sequence[int]) -> dict[int, Tensor]:

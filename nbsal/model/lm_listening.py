@@ -70,7 +70,7 @@ def listen(lm: Any, decoder: nn.Module) -> tuple[list[nn.Module], Ending]:
     bias = getattr(lm, "final_logits_bias", None)  # of BART and its relatives, which add it themselves
     left = left if bias is None else left + bias
     transform: list[nn.Module] = []
-    if getattr(lm.config, "scale_decoder_outputs", False):
+    if hasattr(lm, "model_dim") and not any(_is_same(y, entered) for _, _, y in calls.modules):
         transform, entered = [Scale(lm.model_dim**-0.5)], _unscaled(calls, entered, lm.model_dim**-0.5)
     while not _is_same(entered, top):
         before = [(module, x) for module, x, y in calls.modules if _is_same(y, entered) and not _is_same(x, entered)]

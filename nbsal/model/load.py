@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from nbsal.errors import InputError, LanguageHeadError, ModelError, UnknownName
-from nbsal.model import architecture, checkpoint, limits, lm_head, tokenize
+from nbsal.model import architecture, checkpoint, limits, lm_head, sides, tokenize
 from nbsal.model.composite import Read
 from nbsal.model.kinds import check_kind
 from nbsal.model.lm_head import LMHead
@@ -168,6 +168,9 @@ def _move_to_device(model: Any, device: Any, in_memory: bool) -> Any:
 
 
 def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
+    if lm is not None and sides.writes_replies(model):
+        message = f"{type(model).__name__} writes replies with an LM head of its own, which reads its layers. Omit lm."
+        raise InputError(message, argument="lm", value=lm)
     if isinstance(lm, str) and lm == "tied":
         return lm_head.tied(model)
     if lm is None:

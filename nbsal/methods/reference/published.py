@@ -1,8 +1,8 @@
 """Attention and relevance methods exactly as the authors' programs computed them, bugs included.
 
 They reproduce published numbers. `@published` is the program of the Mask-LRP authors, `@chefer` that of Chefer et al.;
-both set the score of the first position to 0. The former counts RoBERTa's positions from 0, so it explains a different
-model from the one that was trained. Always report these variants under their full names.
+both set the score of the first position to 0, except in GAE. The former counts RoBERTa's positions from 0, so it
+explains a different model from the one that was trained. Always report these variants under their full names.
 """
 
 from dataclasses import dataclass
