@@ -111,6 +111,7 @@ def test_a_language_is_forced_by_a_setting(subjects):
     result = answer(subjects["marian"], "gae", forced_bos_token_id=4)[1]
     prompt = result.reading.prompt
     assert prompt.tokens[prompt.encoded :] == ("<pad>", "<|im_end|>")
+    assert result.provenance["reply begins with"] == ["<pad>", "<|im_end|>"]
     frame = result.matrix()
     assert "template" in frame and len(frame) == len(result.ids)
     assert result.scores.shape == (len(result.ids), prompt.encoded + 2 + len(result.ids))
@@ -274,6 +275,17 @@ def test_maps_are_told_apart_by_the_order_of_calls(subjects):
         assert caught.value.part == "attention maps"
     finally:
         del subject.model.decoder.block[1].layer[1].forward
+
+
+@pytest.mark.parametrize("name", writers.ODD)
+def test_states_in_another_layout_are_refused(name):
+    """Rather than read at wrong positions; hiding asks nothing of the layout."""
+    subject = writers.load_sides(name, torch.float32)
+    for method in ("gradxact", "integrated"):
+        with pytest.raises(ModelError) as caught:
+            answer(subject, method)
+        assert caught.value.part == "hidden states"
+    assert answer(subject, "occlusion")[1].scores.any()
 
 
 def test_a_source_one_longer_than_the_reply_has_no_sink(subjects):
@@ -491,6 +503,12 @@ def test_what_cannot_be_is_refused(subjects, settings, argument):
     with pytest.raises(InputError) as caught:
         nbsal.answer(subjects["t5"], **{"asked": SOURCE, "reply": REPLY, "progress": False} | settings)
     assert caught.value.argument == argument
+
+
+def test_an_lm_head_of_another_model_is_refused(subjects):
+    for lm in ("tied", subjects["t5"].model):
+        with refuses("lm"):
+            nbsal.load(subjects["t5"].model, tokenizer=subjects["t5"].tokenizer, lm=lm)
 
 
 def test_texts_without_a_reply_are_refused(subjects):

@@ -31,30 +31,32 @@ SOURCES = {"d_model": 32, "encoder_layers": 3, "decoder_layers": 2, "encoder_ffn
     "encoder_attention_heads": 4, "decoder_attention_heads": 4, "init_std": 0.15, "max_position_embeddings": 512,
     "vocab_size": 400, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "forced_eos_token_id": None,
 }  # fmt: skip
+T5 = {
+    "vocab_size": 400, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2, "num_heads": 4,
+    "pad_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 0, "initializer_factor": 0.5,
+}  # fmt: skip
 ENCODER_DECODERS = {
-    "t5": (
-        "T5Config",
-        {"vocab_size": 400, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2}
-        | {"num_heads": 4, "pad_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 0, "initializer_factor": 0.5}
-        | {"feed_forward_proj": "gated-gelu", "relative_attention_num_buckets": 8},
-    ),
+    "t5": ("T5Config", T5 | {"feed_forward_proj": "gated-gelu", "relative_attention_num_buckets": 8}),
     "bart": ("BartConfig", SOURCES | {"decoder_start_token_id": 2, "forced_bos_token_id": 1}),
     "marian": ("MarianConfig", SOURCES | {"decoder_start_token_id": 0, "scale_embedding": True}),
     "pegasus": ("PegasusConfig", SOURCES | {"decoder_start_token_id": 0}),
     "mbart": ("MBartConfig", SOURCES | {"decoder_start_token_id": 2, "forced_bos_token_id": 4}),
     "m2m100": ("M2M100Config", SOURCES | {"decoder_start_token_id": 2, "forced_bos_token_id": 3}),
     "blenderbot": ("BlenderbotConfig", SOURCES | {"decoder_start_token_id": 1}),
-    "mt5": (
-        "MT5Config",
-        {"vocab_size": 400, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 3, "num_decoder_layers": 2}
-        | {
-            "num_heads": 4,
-            "pad_token_id": 0,
-            "eos_token_id": 2,
-            "decoder_start_token_id": 0,
-            "initializer_factor": 0.5,
-        },
-    ),
+    "mt5": ("MT5Config", T5),
+    "umt5": ("UMT5Config", T5),
+}
+PROPHET = {
+    "vocab_size": 400, "hidden_size": 32, "num_encoder_layers": 2, "num_decoder_layers": 2, "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48, "num_encoder_attention_heads": 4, "num_decoder_attention_heads": 4, "pad_token_id": 0,
+    "eos_token_id": 2, "decoder_start_token_id": 0, "init_std": 0.15,
+}  # fmt: skip
+WINDOWED = {"attention_window": 8, "max_encoder_position_embeddings": 512, "max_decoder_position_embeddings": 512}
+LANGUAGES = {"langs": ["en", "de"], "src_vocab_size": 400, "tgt_vocab_size": 400}
+ODD = {  # encoder-decoders that lay out their states in a way of their own: padded, in several streams, by time
+    "led": ("LEDConfig", SOURCES | WINDOWED | {"decoder_start_token_id": 2}),
+    "prophetnet": ("ProphetNetConfig", PROPHET),
+    "fsmt": ("FSMTConfig", SOURCES | LANGUAGES | {"decoder_start_token_id": 2}),
 }
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -118,7 +120,7 @@ def source_tokenizer() -> transformers.PreTrainedTokenizerFast:
 
 def load_sides(name: str = "t5", dtype: torch.dtype = torch.float64) -> nbsal.Subject:
     """A tiny encoder-decoder that writes replies."""
-    config, sizes = ENCODER_DECODERS[name]
+    config, sizes = (ENCODER_DECODERS | ODD)[name]
     torch.manual_seed(0)
     forced = sizes.get("forced_bos_token_id")
     config = getattr(transformers, config)(**{k: v for k, v in sizes.items() if k != "forced_bos_token_id"})
