@@ -10,6 +10,8 @@ from tokenizers import trainers as training
 import nbsal
 from tests import zoo
 
+SOURCE = "The film is a warm joy. The plot is a bore. Who wrote the book?"
+REPLY = " The company wrote it."
 SPECIAL = ["<pad>", "<s>", "</s>", "<|im_start|>", "<|im_end|>"]
 SIZES = {
     "vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48,
@@ -138,3 +140,18 @@ def load(name: str = "llama", template: str | None = "chatml", dtype: torch.dtyp
     config = getattr(transformers, config)(**sizes)
     model = transformers.AutoModelForCausalLM.from_config(config).eval().to(dtype)
     return nbsal.load(model, tokenizer=tokenizer(template))
+
+
+def answer(subject, method, reply=REPLY, options=None, **settings):
+    """An explainer, and the answer that it gives for a reply to the source."""
+    explain = nbsal.Explainer(subject, method, **options or {})
+    return explain, explain.reply(SOURCE, reply, progress=False, **settings)
+
+
+def values_of(model, ids, reading, number="logprob", **options):
+    """The numbers of the reply's tokens, by the stock model alone."""
+    size = reading.prompt.encoded
+    output = model(input_ids=ids[:, :size], decoder_input_ids=ids[:, size:-1], use_cache=False, **options)
+    logits = output.logits[0, reading.start - size - 1 :]
+    outcomes = logits.log_softmax(-1) if number == "logprob" else logits
+    return outcomes.gather(1, ids[0, reading.start :, None])[:, 0], output
