@@ -156,7 +156,7 @@ def _check_subject(subject: Subject) -> None:
     if subject.task not in ("next-token", REPLY) or isinstance(subject.model, Composite):
         message = f"{subject.name} writes no replies: its task is {subject.task!r}. Use nbsal.Explainer."
         raise ModelError(message, part="task")
-    if subject.tokenizer is None or not subject.tokenizer.is_fast:
+    if subject.tokenizer is None or not (subject.tokenizer.is_fast or subject.task == REPLY):
         message = f"{subject.name} needs a fast tokenizer. Pass nbsal.load(..., tokenizer=...)."
         raise InputError(message, argument="tokenizer")
 

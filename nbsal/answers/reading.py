@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from nbsal.answers import chat, reply_text
+from nbsal.answers import chat, reply_text, slow_tokens
 from nbsal.answers.sources import Piece, Request, Source
 from nbsal.answers.units import SPLITTERS, part_at
 from nbsal.errors import InputError, UnknownName
@@ -241,23 +241,27 @@ def _renderer(subject: Subject, request: Request, template: str | None, tools: A
 def _tokenized(subject: Subject, request: Request, text: str, places: Sequence[chat.Place | None]) -> Prompt:
     tokenizer = subject.tokenizer
     with_special = request.messages is None  # a template writes its special tokens itself
-    encoding = _encode(tokenizer, text, "asked", add_special_tokens=with_special, return_offsets_mapping=True)
+    if tokenizer.is_fast:
+        encoding = _encode(tokenizer, text, "asked", add_special_tokens=with_special, return_offsets_mapping=True)
+        encoded, spans = encoding["input_ids"], encoding["offset_mapping"]
+    else:
+        encoded, spans = slow_tokens.encode(tokenizer, text)
     stretches = list(_stretches(request, places))
     starts = [start for start, *_ in stretches]
     owners, inside = [], []
-    for start, end in encoding["offset_mapping"]:
+    for start, end in spans:
         piece = text[start:end]
         first = start + len(piece) - len(piece.lstrip()) if piece.strip() else start
         owner, place = _owner(stretches, starts, first, end) if end > start else (-1, None)
         owners.append(owner)
         inside.append(place)
-    ids = tuple(encoding["input_ids"])
+    ids = tuple(encoded)
     structure = special_ids(tokenizer)
     return Prompt(
         text=text,
         ids=ids,
         tokens=tuple(tokenizer.convert_ids_to_tokens(list(ids))),
-        spans=tuple((start, end) for start, end in encoding["offset_mapping"]),
+        spans=tuple((start, end) for start, end in spans),
         owners=tuple(owners),
         places=tuple(inside),
         sources=_with_status(request, places),

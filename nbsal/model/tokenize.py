@@ -168,7 +168,10 @@ def named_token(tokenizer: Any, name: str) -> int | None:
 
 def _vocabulary_name(tokenizer: Any, index: int) -> str:
     """The token as its vocabulary spells it; an id that the tokenizer does not know is named by its number."""
-    token = None if tokenizer is None else tokenizer.convert_ids_to_tokens(index)
+    try:
+        token = None if tokenizer is None else tokenizer.convert_ids_to_tokens(index)
+    except IndexError:  # Marian's tokenizer has no answer for the padding of a vocabulary
+        token = None
     return f"#{index}" if token is None else str(token)
 
 

@@ -1,6 +1,8 @@
 """Replies of encoder-decoders: read, hidden, saved and refused as the models ask for."""
 
 import itertools
+import json
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import nbsal
 from nbsal.answers.hiding import Hiding
 from nbsal.errors import InputError, ModelError, NbsalError
 from nbsal.model import sides
+from tests import zoo
 from tests.answers import writers
 from tests.answers.writers import REPLY, SOURCE, answer, values_of
 from tests.raising import refuses
@@ -156,6 +159,47 @@ def test_an_answer_is_judged_saved_and_shown(subjects, tmp_path):
     assert np.array_equal(loaded.scores, result.scores) and loaded.reading == result.reading
     assert loaded.matrix("token", "word").equals(result.matrix("token", "word"))
     assert loaded.to_html() == result.to_html()
+
+
+@pytest.fixture(scope="module")
+def marian_tokenizer(tmp_path_factory):
+    """A tokenizer of Marian, which gives no offsets, with a vocabulary of its own for each side."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    folder, vocabulary = tmp_path_factory.mktemp("marian"), ["</s>", "<unk>", ">>fra<<"]
+    for side, corpus in (("source", zoo.CORPUS), ("target", [text.upper() for text in zoo.CORPUS])):
+        options = {"vocab_size": 90, "hard_vocab_limit": False, "minloglevel": 2}
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(corpus), model_prefix=str(folder / side), **options
+        )
+        pieces = sentencepiece.SentencePieceProcessor(str(folder / f"{side}.model"))
+        vocabulary += [pieces.id_to_piece(i) for i in range(pieces.get_piece_size())]
+    names = [*dict.fromkeys(vocabulary), "<pad>"]
+    (folder / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}))
+    files = {f"{side}_spm": str(folder / f"{side}.model") for side in ("source", "target")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it recommends another package
+        return transformers.MarianTokenizer(**files, vocab=str(folder / "vocab.json"), model_max_length=128)
+
+
+def test_a_tokenizer_without_offsets_is_read_too(subjects, marian_tokenizer):
+    assert not marian_tokenizer.is_fast
+    subject = nbsal.load(subjects["marian"].model, tokenizer=marian_tokenizer)
+    text = ">>fra<<  The  film is a ﬁne joy. Who\nwrote the book?"
+    result = nbsal.answer(subject, text, "A DULL FILM", method="occlusion", unit="word", progress=False)
+    prompt = result.reading.prompt
+    assert list(prompt.ids[: prompt.encoded]) == marian_tokenizer(text)["input_ids"]
+    assert list(result.ids) == marian_tokenizer(text_target="A DULL FILM", add_special_tokens=False)["input_ids"]
+    assert result.text == "A DULL FILM"
+    words = [unit.text for unit in result.units]
+    assert words[-5:] == ["Who", "wrote", "the", "book", "?"] and "ﬁne" in words
+    assert prompt.owners[prompt.encoded - 1] == -1, "the end token"
+    for unit in result.units:
+        piece = text[prompt.spans[unit.tokens[-1]][0] : prompt.spans[unit.tokens[-1]][1]]
+        assert piece.strip() in unit.text or unit.text in piece
+    hiding = Hiding(subject, result.reading, result.units)
+    assert np.abs(hiding.values(~np.eye(len(result.units), dtype=bool))).max() > 0
+    with refuses("asked"):
+        nbsal.answer(subject, "cafe\u0301", "A", progress=False)  # which the tokenizer writes with another letter
 
 
 def test_messages_need_a_template(subjects):
