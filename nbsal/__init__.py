@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from nbsal.methods.perturbation import Occlusion as Occlusion
     from nbsal.methods.perturbation import Random as Random
     from nbsal.methods.perturbation import Shapley as Shapley
+    from nbsal.methods.surrogates import ContextCite as ContextCite
+    from nbsal.methods.surrogates import Ridge as Ridge
     from nbsal.model.load import load as load
     from nbsal.model.subject import Subject as Subject
     from nbsal.model.target import contrast as contrast
@@ -57,6 +59,8 @@ _NAMES = {
     "LIME": "methods.perturbation",
     "Shapley": "methods.perturbation",
     "Random": "methods.perturbation",
+    "ContextCite": "methods.surrogates",
+    "Ridge": "methods.surrogates",
     "LayerSaliency": "saliency",
     "Saliency": "saliency",
     "Subject": "model.subject",

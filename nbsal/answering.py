@@ -1,17 +1,18 @@
 """Why a model replied what it replied: the entry point to answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from threading import Event
 from typing import Any
 
 from nbsal.answers.answer import Answer
-from nbsal.answers.explain import explain_reading, read
+from nbsal.answers.explain import explain_reply
+from nbsal.errors import InputError
 from nbsal.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.base import Method
 from nbsal.model.subject import Subject
+from nbsal.progress import Progress
 from nbsal.validation import checked
-
-READING = ("documents", "template", "tools", "seed", "cancel", "on_token")  # arguments about what is read
 
 
 @checked
@@ -20,8 +21,18 @@ def answer(
     asked: Any,
     reply: Any = None,
     *,
+    documents: Any = (),
     method: str | Method | Sequence[str | Method] | Mapping[str, str | Method] = "gae",
-    **settings: Any,
+    unit: Any = "sentence",
+    number: str | None = None,
+    template: str | None = None,
+    tools: Any = None,
+    seed: int | None = None,
+    batch_size: int | None = None,
+    progress: Progress = True,
+    cancel: Event | None = None,
+    on_token: Callable[[str], None] | None = None,
+    **generate: Any,
 ) -> Answer | dict[str, Answer]:
     """Explain the reply of a causal language model, or of an encoder-decoder such as T5, by its sources.
 
@@ -33,11 +44,14 @@ def answer(
     Of an encoder-decoder, `asked` is the source text, and layers are those of the encoder. The tokens that its decoder
     begins with, a forced language (`forced_bos_token_id`) among them, belong to the template.
 
-    `method` is a catalogue name, a method, or several (the result is then a dict of answers of one reply). `unit` is
-    what methods hide and what `sources()` speaks of: "token", "word", "sentence", "paragraph", "document", "message",
-    or (start, end) characters of the last message. `number` is what is explained of a token: its "logprob", "logit" or
-    "logit-prob"; by default the log-probability for methods that hide, the logit for all others. `seed` makes drawn
-    tokens repeatable, `on_token` receives the text while the model writes it.
+    `method` is a catalogue name, a method, or several, which share the reply and what they run (the result is then a
+    dict of answers). `unit` is what methods hide and what `sources()` speaks of: "token", "word", "sentence",
+    "paragraph", "document", "message", or (start, end) characters of the last message. `number` is what is explained of
+    a token: its "logprob", "logit" or "logit-prob", the logarithm of its odds; by default "logprob" for methods that
+    hide ("logit-prob" for contextcite), "logit" for all others. How units are hidden is a setting of the method, such
+    as `nbsal.Occlusion(way="text")`, which writes the prompt without them. `template` replaces the chat template,
+    `tools` are passed to it. `seed` makes drawn tokens repeatable, `on_token` receives the text while the model writes
+    it, and at most `batch_size` texts are run together.
 
     >>> import nbsal
     >>> notes, documents = nbsal.load("demo/notes"), ["Mara lives in Oslo now.", "Boris lives in Rouen."]
@@ -46,11 +60,23 @@ def answer(
     >>> reply.text, reply.matrix("word", "document").loc["Oslo"].idxmax()
     (' Mara lives in Oslo.</s>', 'document 1')
     """
-    if isinstance(method, str | Method):
-        return Explainer(subject, method).reply(asked, reply, **settings)
-    explainers = {name: Explainer(subject, each) for name, each in catalogue.name_methods(method).items()}
-    about = {"unit": settings.pop("unit", "sentence"), "number": settings.pop("number", None)}
-    about |= {"progress": settings.pop("progress", True), "cancel": settings.get("cancel")}
-    arguments = {name: settings.pop(name, () if name == "documents" else None) for name in READING}
-    reading, origin = read(subject, asked, reply, **arguments, settings=settings)
-    return {name: explain_reading(explainer, reading, origin, **about) for name, explainer in explainers.items()}
+    methods = {"": method} if isinstance(method, str | Method) else catalogue.name_methods(method)
+    if not methods:
+        raise InputError("No method is named. Pass one or more.", argument="method", value=method)
+    answers = explain_reply(
+        {name: Explainer(subject, each) for name, each in methods.items()},
+        asked,
+        reply,
+        documents=documents,
+        unit=unit,
+        number=number,
+        template=template,
+        tools=tools,
+        seed=seed,
+        batch_size=batch_size,
+        progress=progress,
+        cancel=cancel,
+        on_token=on_token,
+        **generate,
+    )
+    return answers[""] if isinstance(method, str | Method) else answers

@@ -173,10 +173,12 @@ def _corpus_parser(corpus: argparse.ArgumentParser) -> None:
     corpus.add_argument("out", metavar="OUT", help="output folder; run again to resume an interrupted run")
     corpus.add_argument("--text", default="text", metavar="COLUMN", help="column of the texts (default %(default)s)")
     corpus.add_argument("--pair", metavar="COLUMN", help="column of the second text of each pair")
-    corpus.add_argument("--model", default="demo/reviews", help="as in `nbsal explain` (default %(default)s)")
+    corpus.add_argument("--model", help="as in `nbsal explain` (default demo/reviews; for replies demo/notes)")
     corpus.add_argument("--lm", help="as in `nbsal explain`")
     corpus.add_argument(
-        "--method", action="append", help="as in `nbsal explain`; repeat it for several (default decoded-gradcam)"
+        "--method",
+        action="append",
+        help="as in `nbsal explain`; repeat it for several (default decoded-gradcam; for replies gae)",
     )
     corpus.add_argument("--layer", type=int, help="hidden layer of every method (default: each method's default layer)")
     corpus.add_argument("--target", help="one label for all texts (default: the prediction)")
@@ -186,32 +188,57 @@ def _corpus_parser(corpus: argparse.ArgumentParser) -> None:
     corpus.add_argument(
         "--scheduler", metavar="ADDRESS", help="address of a Dask cluster (default: run in this process)"
     )
+    replies = corpus.add_argument_group("replies", "Explain the replies of a language model, if --asked is passed.")
+    replies.add_argument("--asked", metavar="COLUMN", help="column of the prompts or lists of messages")
+    replies.add_argument("--documents", metavar="COLUMN", help="column of the lists of documents")
+    replies.add_argument("--reply", metavar="COLUMN", help="column of the replies (default: the model writes them)")
+    replies.add_argument("--unit", default="sentence", help="as in `nbsal answer` (default %(default)s)")
+    replies.add_argument("--seed", type=int, help="draw the tokens of reply i from this seed + i (default: likeliest)")
+    replies.add_argument(
+        "--max-new-tokens", type=int, default=128, metavar="N", help="of replies that the model writes (%(default)s)"
+    )
 
 
 def _corpus(options: argparse.Namespace) -> int:
-    subject = nbsal.load(options.model, lm=options.lm)
+    replies = options.asked is not None
+    subject = nbsal.load(options.model or ("demo/notes" if replies else "demo/reviews"), lm=options.lm)
     settings = {} if options.layer is None else {"layer": options.layer}
-    explainers = [nbsal.Explainer(subject, name, **settings) for name in options.method or ["decoded-gradcam"]]
-    text = options.text if options.pair is None else (options.text, options.pair)
-    settings = {"target": _parse_target(options.target, subject), "shard_rows": options.shard_rows}
+    names = options.method or ["gae" if replies else "decoded-gradcam"]
+    explainers = [nbsal.Explainer(subject, name, **settings) for name in names]
     try:
         with _client(options.scheduler) as client:
-            corpus = nbsal.corpus.explain(explainers, options.source, options.out, text, client, **settings)
+            corpus = (_explain_replies if replies else _explain_texts)(explainers, client, options)
     except KeyboardInterrupt:
         print(f"Interrupted. Run the same command again to resume from {options.out}.", file=sys.stderr)
         raise
-    counts = ((corpus.rows, "text"), (corpus.tokens, "token"), (corpus.size, "byte"))
+    noun = "reply" if replies else "text"
+    counts = ((corpus.rows, "row" if replies else "text"), (corpus.tokens, "token"), (corpus.size, "byte"))
     print(f"{options.out}: {', '.join(plural(*count) for count in counts)}")
-    print(f"{corpus.failed:,} could not be explained, {corpus.truncated:,} truncated to the model's length")
+    truncated = "" if replies else f", {corpus.truncated:,} truncated to the model's length"
+    print(f"{corpus.failed:,} could not be explained{truncated}")
     if corpus.failed:
         failures = corpus.failures()
         first = f"first failure: text {failures['text_id'][0]}: {failures['error'][0]}"
         print(first)
     if len(corpus):
         return 0
-    problem = f"no text was explained; {first}" if corpus.failed else f"{options.source} has no texts to explain"
+    problem = f"no {noun} was explained; {first}" if corpus.failed else f"{options.source} has no texts to explain"
     print(f"nbsal: {' '.join(problem.split())}", file=sys.stderr)
     return 1
+
+
+def _explain_texts(explainers: list[nbsal.Explainer], client: Any, options: argparse.Namespace) -> Any:
+    text = options.text if options.pair is None else (options.text, options.pair)
+    settings = {"target": _parse_target(options.target, explainers[0].subject), "shard_rows": options.shard_rows}
+    return nbsal.corpus.explain(explainers, options.source, options.out, text, client, **settings)
+
+
+def _explain_replies(explainers: list[nbsal.Explainer], client: Any, options: argparse.Namespace) -> Any:
+    columns = {"asked": options.asked, "documents": options.documents, "reply": options.reply}
+    settings = {"unit": options.unit, "shard_rows": options.shard_rows, "max_new_tokens": options.max_new_tokens}
+    if options.seed is not None:
+        settings |= {"seed": options.seed, "do_sample": True}
+    return nbsal.corpus.explain_replies(explainers, options.source, options.out, client=client, **columns, **settings)
 
 
 def _client(address: str | None) -> AbstractContextManager[Any]:

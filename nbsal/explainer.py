@@ -15,6 +15,7 @@ from torch import Tensor
 from nbsal import trace
 from nbsal.answers.answer import Answer
 from nbsal.answers.explain import explain_reply
+from nbsal.answers.replies import explain_rows
 from nbsal.errors import InputError, NbsalError, UnknownName
 from nbsal.explanation import Floats
 from nbsal.methods import catalogue, crossing, plugins
@@ -101,7 +102,11 @@ class Explainer:
 
     def reply(self, asked: Any, reply: Any = None, **settings: Any) -> Answer:
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
-        return explain_reply(self, asked, reply, **settings)
+        return explain_reply({"": self}, asked, reply, **settings)[""]
+
+    def replies(self, rows: Any, **settings: Any) -> list[Answer]:
+        """Explain many replies: rows are prompts, or dicts with "asked", "documents", "reply"; see `explain_rows`."""
+        return explain_rows(self, rows, **settings)
 
     def every_layer(self, text: Text, target: Any = None) -> LayerSaliency:
         """Explain one text at every layer, from one forward and one backward pass.

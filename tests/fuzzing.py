@@ -51,7 +51,8 @@ EXCLUDED = {
     "Trace.cached": "takes the function that it calls", "View.on_select": "a list of callbacks",
     "Cache.explain": "called by evaluations", "Cache.masked_logits": "called by evaluations",
     "HeadStudy.count": "called by nbsal.heads.study", "Answer": "a record that nbsal.answer fills",
-    "Explainer.reply": "called by nbsal.answer", "Explainer.encoded": "called by answers",
+    "Replies": "a record that nbsal.corpus.open_replies fills", "Explainer.reply": "called by nbsal.answer",
+    "Explainer.encoded": "called by answers",
 }  # fmt: skip
 METHODS_OF_VIEWS = ("to_html", "freeze", "handle_save", "texts_with", "wait", "explain", "as_explainer")
 OPERATORS = ("__or__", "__and__", "__add__")
@@ -114,13 +115,17 @@ class Objects:
         self.trace = trace.record(subject, subject.encode(TEXTS))
         self.writer = writers.load(dtype=torch.float32)
         self.answer = nbsal.answer(self.writer, PROMPT, REPLY, progress=False)
+        self.writes = nbsal.Explainer(self.writer, "gae")
+        self.replies = corpus.explain_replies(
+            self.writes, [PROMPT], folder / "replies", max_new_tokens=2, progress=False
+        )
         self.receivers: dict[str, Any] = {
             "Subject": subject, "Explainer": self.explain, "Saliency": self.saliencies[0], "Parse": self.parse,
             "LayerSaliency": self.explain.every_layer(TEXT), "Saliencies": self.saliencies, "Corpus": self.corpus,
             "Comparison": nbsal.compare(subject, ["gradcam"], TEXTS, progress=False), "HeadStudy": self.study,
             "Results": self.results, "HeadMask": self.mask, "Cloud": self.cloud, "Encoded": subject.encode(TEXTS),
             "Trace": self.trace, "Page": pages.Page("title", "body"),
-            "Cache": evaluation.Cache(), "Answer": self.answer,
+            "Cache": evaluation.Cache(), "Answer": self.answer, "Replies": self.replies,
         }  # fmt: skip
 
 
@@ -132,6 +137,11 @@ GOOD: dict[str, Callable[[Objects], Any]] = {
     "subject": lambda o: o.subject,
     "answer.subject": lambda o: o.writer,
     "asked": lambda o: PROMPT,
+    "Explainer.rows": lambda o: [PROMPT],
+    "explain_replies.explainers": lambda o: o.writes,
+    "explain_replies.source": lambda o: [PROMPT],
+    "explain_replies.out": lambda o: o.folder / "replies",
+    "open_replies.location": lambda o: o.replies.location,
     "Answer.at": lambda o: 0,
     "Answer.token": lambda o: 9,
     "Answer.span": lambda o: 0,

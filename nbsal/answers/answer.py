@@ -124,8 +124,8 @@ class Answer:
     def sources(self, k: int = 3, rows: str = "sentence") -> "pandas.DataFrame":
         """The `k` units of the prompt with the largest score for each part of the reply, with their shares.
 
-        A share is of the sum of all positive scores of units. `drop` is by how much the number of that part of the
-        reply drops without the unit, where that has been run.
+        A share is of the sum of all positive scores of units. `drop` is by how much the log-probability of that part of
+        the reply drops without the unit, where that has been run.
         """
         import pandas
 
@@ -178,10 +178,18 @@ class Answer:
             raise InputError(f"{span!r} holds no token of the reply.", argument="span", value=span)
         return tokens
 
-    def judge(self, k: Sequence[int] = (1, 2, 3), random: int = 20, subsets: int = 48, seed: int = 0) -> Judgement:
-        """Test the units' scores: hide units, best first, and compare with random orders; see `Judgement`."""
+    def judge(
+        self, unit: Any = None, k: Sequence[int] = (1, 2, 3), random: int = 20, subsets: int = 48, seed: int = 0
+    ) -> Judgement:
+        """Test the scores of units: hide units, best first, and compare with random orders; see `Judgement`.
+
+        `unit` is as in `nbsal.answer`, by default that of the answer. Subsets that were run before are not run again.
+        """
         hiding = self._still_running().hiding
-        return judge(self.method, self.unit_scores(), hiding, self.tokens_of, k, random, subsets, seed)
+        if unit is not None:
+            hiding = hiding.with_units(self.reading.units(unit))
+        scores = self.unit_scores(hiding.units)
+        return judge(self.method, scores, hiding, self.tokens_of, k, random, subsets, seed)
 
     def lens(self, layers: Sequence[int] | None = None, k: int = 5) -> "pandas.DataFrame":
         """What each layer says in place of each token of the reply, decoded by the model's LM head.
@@ -221,9 +229,13 @@ class Answer:
         drops = None if self.running is None else self.running.hiding.cached_drop(unit)
         return None if drops is None else float(drops[list(tokens)].sum())
 
-    def unit_scores(self) -> Floats:
-        """The scores of the units, [reply token, unit]."""
-        return np.stack([self.scores[:, list(unit.tokens)].sum(1) for unit in self.units], 1)
+    def unit_scores(self, units: Sequence[Unit] | None = None) -> Floats:
+        """The scores of some units, by default those of the answer, [reply token, unit]."""
+        parts = self.units if units is None else units
+        scores = np.zeros((len(self.scores), len(parts)))
+        for i, unit in enumerate(parts):
+            scores[:, i] = self.scores[:, list(unit.tokens)].sum(1)
+        return scores
 
     def _row_sums(self, parts: Sequence[Unit]) -> Floats:
         return np.stack([self.scores[list(part.tokens)].sum(0) for part in parts])

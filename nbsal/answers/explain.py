@@ -1,7 +1,7 @@
 """From a question to an answer: read the sources, let the model reply, score every token of the reply."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Event
 from typing import Any
 
@@ -9,15 +9,15 @@ import numpy as np
 import torch
 
 from nbsal.answers import sides
-from nbsal.answers.answer import RIVALS, Answer, TokenStatistics
+from nbsal.answers.answer import RIVALS, Answer, Floats, TokenStatistics
 from nbsal.answers.generate import check_settings, generate
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.reading import Prompt, Reading, read_prompt, tokenize_reply, with_reply
-from nbsal.answers.rows import Explains, default_number, score_rows
-from nbsal.answers.running import Running
-from nbsal.answers.sources import parse_documents, parse_messages, parse_prompt
+from nbsal.answers.reading import Prompt, Reading, Unit, read_prompt, tokenize_reply, with_reply
+from nbsal.answers.rows import default_number, score_rows
+from nbsal.answers.running import Explains, Running
+from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
 from nbsal.errors import InputError, ModelError, UnknownName
-from nbsal.methods.perturbation import Perturbation, Random
+from nbsal.methods.perturbation import Perturbation
 from nbsal.model import architecture, batching, restore
 from nbsal.model.composite import Composite
 from nbsal.model.sides import REPLY
@@ -26,12 +26,14 @@ from nbsal.model.target import NUMBERS
 from nbsal.model.tokenize import token_name
 from nbsal.model.tokens import Encoded
 from nbsal.progress import Meter, Progress
-from nbsal.validation import checked, seed_number
+from nbsal.validation import checked, plural, positive_number, seed_number
+
+UNREAD = ("document", "not read")
 
 
 @checked
 def explain_reply(
-    explainer: Any,
+    explainers: Any,
     asked: Any,
     reply: Any = None,
     *,
@@ -41,16 +43,17 @@ def explain_reply(
     template: str | None = None,
     tools: Any = None,
     seed: int | None = None,
+    batch_size: int | None = None,
     progress: Progress = True,
     cancel: Event | None = None,
     on_token: Callable[[str], None] | None = None,
-    **settings: Any,
-) -> Answer:
-    """Why a model replies what it does; see `nbsal.answer`."""
-    reading, origin = read(
-        explainer.subject, asked, reply, documents, template, tools, seed, cancel, on_token, settings
-    )
-    return explain_reading(explainer, reading, origin, unit, number, progress, cancel)
+    **generate: Any,
+) -> dict[str, Answer]:
+    """Why a model replies what it does, by each of some explainers of it; see `nbsal.answer`."""
+    subject = next(iter(explainers.values())).subject
+    reading, origin = read(subject, asked, reply, documents, template, tools, seed, cancel, on_token, generate)
+    with Meter(len(reading.reply_ids) * len(explainers), progress, cancel) as meter:
+        return explain_reading(explainers, reading, origin, unit, number, batch_size, meter)
 
 
 def read(
@@ -72,6 +75,10 @@ def read(
     settings = check_settings(settings)
     prompt = _read_prompt(subject, asked, documents, template, tools)
     _check_length(subject, asked, len(prompt.ids), 0)
+    unread = [name for name, s in zip(prompt.names, prompt.sources, strict=True) if (s.kind, s.status) == UNREAD]
+    if unread:
+        message = f"The chat template leaves out {unread[0]}. Write {PLACEHOLDER} where documents shall stand."
+        raise InputError(message, argument="documents", value=documents)
     if subject.task == REPLY:
         prompt = sides.with_start(subject, prompt, settings)
     origin: dict[str, Any] = {"rendered": prompt.text}
@@ -100,43 +107,80 @@ def read(
 
 
 def explain_reading(
-    explainer: Explains,
+    explainers: Mapping[str, Explains],
     reading: Reading,
     origin: dict[str, Any],
     unit: Any,
     number: str | None,
-    progress: Progress = False,
-    cancel: Event | None = None,
-) -> Answer:
-    """The answer for a prompt and a reply that were read already."""
+    batch_size: int | None,
+    meter: Meter | None = None,
+) -> dict[str, Answer]:
+    """An answer by each explainer of one model, for a prompt and a reply that were read already.
+
+    `meter` counts the tokens of the reply once for each explainer.
+    """
     if number is not None and number not in NUMBERS:
         raise UnknownName("number", number, NUMBERS)
-    number = number or default_number(explainer)
-    units = reading.units(unit)
-    hides = isinstance(explainer.method, Perturbation) and not isinstance(explainer.method, Random)
-    if hides and not units:
-        message = f"The prompt has no {unit} to hide. Choose another unit."
-        raise InputError(message, argument="unit", value=unit)
-    hiding = Hiding(explainer.subject, reading, units, number)
-    with Meter(len(reading.reply_ids), progress, cancel) as meter:
-        scores = score_rows(explainer, reading, number, units, hiding, meter)
+    if batch_size is not None:
+        batch_size = positive_number(batch_size, "batch_size")
+    runnings = _runnings(explainers, reading, reading.units(unit), unit, number, batch_size)
+    origin = dict(origin)
+    subject, drawn = next(iter(explainers.values())).subject, origin.pop("drawn", None)
+    statistics = _statistics(subject, reading, drawn)
+    scores = score_rows(runnings, meter or Meter(None), batch_size)
+    level = unit if isinstance(unit, str) else "spans"
+    return {
+        name: _answer(running, scores[name], statistics, origin | {"unit": level, "number": running.number})
+        for name, running in runnings.items()
+    }
+
+
+def _runnings(
+    explainers: Mapping[str, Explains],
+    reading: Reading,
+    units: Sequence[Unit],
+    unit: Any,
+    number: str | None,
+    batch_size: int | None,
+) -> dict[str, Running]:
+    """What explains the reply, by name; methods that hide units in the same way share the runs."""
+    hidings: dict[str | int, Hiding] = {}
+    runnings = {}
+    for name, explainer in explainers.items():
+        method = explainer.method
+        way: str | int = "remove"
+        if isinstance(method, Perturbation):
+            way = method.way
+            if len(units) < method.fewest_units:
+                message = (
+                    f"{method.name} needs {plural(method.fewest_units, 'unit')} or more to hide, but at unit={unit!r} "
+                    f"the prompt has {len(units)}. Choose a smaller unit."
+                )
+                raise InputError(message, argument="unit", value=unit)
+        if way not in hidings:
+            hidings[way] = Hiding(explainer.subject, reading, units, way, batch_size)
+        runnings[name] = Running(explainer, reading, number or default_number(explainer), units, hidings[way])
+    return runnings
+
+
+def _answer(running: Running, scores: Floats, statistics: TokenStatistics, origin: dict[str, Any]) -> Answer:
+    """One method's answer, with its provenance."""
+    explainer, method = running.explainer, running.method
     if not np.isfinite(scores).all():
         message = f"Some scores of {explainer.subject.name} are NaN or infinite. Load it with dtype='float32'."
         raise ModelError(message, part="scores")
-    origin = dict(origin)
-    statistics = _statistics(explainer.subject, reading, origin.pop("drawn", None))
-    provenance = explainer.provenance | origin | {"unit": unit if isinstance(unit, str) else "spans", "number": number}
-    if hides:
-        provenance |= {"hidden": hiding.way, "subsets": hiding.forwards}
-    running = Running(explainer, reading, number, units, hiding)
+    provenance = explainer.provenance | origin
+    if isinstance(method, Perturbation):
+        subsets = {subset.tobytes() for subset in running.coalitions(method)}
+        provenance |= {"parameters": method.parameters(), "hidden": running.hiding.way, "subsets": len(subsets)}
     return Answer(
-        reading=reading,
+        reading=running.reading,
         scores=scores,
         statistics=statistics,
-        units=tuple(units),
-        method=explainer.method.name,
-        number=number,
-        linear=explainer.method.linear,
+        units=tuple(running.units),
+        method=method.name,
+        number=running.number,
+        linear=method.linear,
         provenance=provenance,
         running=running,
     )
@@ -200,6 +244,9 @@ def _statistics(subject: Subject, reading: Reading, drawn: Any) -> TokenStatisti
             return logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32).log_softmax(-1).cpu()
 
     logprobs = restore.exclusively(subject.model, run)
+    if bool(logprobs.isnan().any()):
+        message = f"The logits of {subject.name} for this reply are NaN or infinite. Load it with dtype='float32'."
+        raise ModelError(message, part="logits")
     ids = torch.tensor(reading.reply_ids)[:, None]
     chosen = logprobs.gather(1, ids)
     best, tokens = logprobs.topk(min(RIVALS + 1, logprobs.shape[1]), dim=1)

@@ -1,6 +1,7 @@
 """The numbers of all tokens of a reply with units of its sources hidden; no subset is run twice."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,139 +10,219 @@ from numpy.typing import NDArray
 
 from nbsal.answers import sides
 from nbsal.answers.reading import Reading, Unit
+from nbsal.answers.shorten import check_shortens, ids_without
 from nbsal.errors import ModelError
-from nbsal.model import architecture, batching, restore
-from nbsal.model.masking import TOKENS
+from nbsal.model import architecture, batching
+from nbsal.model.masking import TEXT, TOKENS, filler_id, run_exclusively
 from nbsal.model.subject import Subject
-from nbsal.model.target import number_of
+from nbsal.model.target import log_odds, number_of
+from nbsal.model.version import model_version
 from nbsal.progress import Meter
 
 Subsets = NDArray[np.bool_]  # [subset, unit], true where a unit stays
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 TOLERANCE = 1e-4  # of a number, between tokens that are left out and tokens that nobody attends to
+STORED = ("logprob", "logit")  # numbers of each token that are stored for a subset
+
+
+@dataclass(frozen=True)
+class _Input:
+    """What the model reads for one subset, and the places there at which the tokens of the reply are read.
+
+    `positions` are those of the tokens where they are not simply counted.
+    """
+
+    ids: Places
+    visible: Places
+    reads: Places
+    positions: Places | None = None
 
 
 class Hiding:
-    """Run a model on a prompt with a reply, some units of the prompt hidden from all other tokens.
+    """Run a model on a prompt with a reply, some units of the prompt hidden; each subset of units is run only once.
 
-    Hidden tokens are left out, and the others keep their positions. Where a self-test shows that the model measures
-    distances in another way, they stay in place and nobody attends to them; so do those of an encoder.
+    `way` says how a unit is hidden. "remove": no other token sees it. Hidden tokens are left out, and the others keep
+    their positions; where a self-test shows that the model measures distances in another way, and in an encoder beside
+    a decoder, they stay in place and nobody attends to them. "text": the prompt is written, rendered and tokenized
+    without it. "mask", "pad" or the id of a token: that token stands in its place.
     """
 
-    def __init__(self, subject: Subject, reading: Reading, units: Sequence[Unit], number: str = "logprob") -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        reading: Reading,
+        units: Sequence[Unit],
+        way: str | int = "remove",
+        batch_size: int | None = None,
+    ) -> None:
         self.subject = subject
         self.reading = reading
         self.units = list(units)
-        self.number = number
+        self.batch_size = batch_size  # the most subsets that are run together; None: as many as are quick
         self.forwards = 0  # subsets that the model was run on
-        self._values: dict[bytes, Floats] = {}
-        self._first_position = architecture.first_position(subject.model)
+        self.setting = way
+        self._filler = None if way in ("remove", TEXT) else filler_id(subject, way)
+        if way == TEXT:
+            check_shortens(reading.prompt, self.units)
+        self._version: Any = None  # of the model, for the cached results and the result of the self-test
+        self._follow_model()
+
+    def _follow_model(self) -> None:
+        """Drop the results of a model that has changed since."""
+        version = model_version(self.subject.model)
+        if self._version == version:
+            return
+        self._results: dict[bytes, Floats] = {}  # [stored number, reply token]
+        self._first_position = architecture.first_position(self.subject.model)
         # Whether hidden tokens are left out; None: not tested yet.
-        self._drops: bool | None = False if reading.prompt.encoded else None
+        self._drops: bool | None = False if self.reading.prompt.encoded else None
+        self._version = version
 
     @property
     def way(self) -> str:
-        """How tokens are hidden, for the provenance."""
+        """How units are hidden, for the provenance."""
+        if self._filler is not None:
+            return f"replaced by the token {self.subject.tokenizer.convert_ids_to_tokens(self._filler)}"
+        if self.setting == TEXT:
+            return "cut out of the text, which is tokenized anew"
         return "masked in place" if self._drops is False else "left out, positions kept"
 
-    def values(self, subsets: Any, meter: Meter | None = None) -> Floats:
+    def values(self, subsets: Any, meter: Meter | None = None, number: str = "logprob") -> Floats:
         """The numbers of every token of the reply for each subset of units, [subset, reply token]."""
+        self._follow_model()
         table: Subsets = np.asarray(subsets, dtype=bool)
         keys = [row.tobytes() for row in table]
-        missing = {key: row for key, row in zip(keys, table, strict=True) if key not in self._values}
+        missing = {key: row for key, row in zip(keys, table, strict=True) if key not in self._results}
         if meter is not None:
             meter.step(len(keys) - len(missing))
-
-        def run() -> None:
-            with (
-                batching.memory_errors(),
-                torch.inference_mode(False),
-                torch.no_grad(),
-                architecture.eval_mode(self.subject.model),
-            ):
-                self._run_missing(missing, meter)
-
         if missing:
-            restore.exclusively(self.subject.model, run)
-        return np.stack([self._values[key] for key in keys])
+            run_exclusively(self.subject, lambda: self._run_missing(missing, meter))
+        stored = np.stack([self._results[key] for key in keys], 1)
+        if number == "logit-prob":
+            return log_odds(torch.from_numpy(stored[STORED.index("logprob")])).numpy()
+        values: Floats = stored[STORED.index(number)]
+        return values
 
-    def cached_drop(self, unit: int) -> Floats | None:
+    def with_reading(self, reading: Reading) -> "Hiding":
+        """The same hiding in another reply to the same prompt."""
+        return Hiding(self.subject, reading, self.units, self.setting, self.batch_size)
+
+    def with_units(self, units: Sequence[Unit]) -> "Hiding":
+        """The same hiding of other units."""
+        return Hiding(self.subject, self.reading, units, self.setting, self.batch_size)
+
+    def cached_drop(self, unit: int, number: str = "logprob") -> Floats | None:
         """By how much each token's number drops without a unit; None if the model was not run on both."""
-        every = np.ones(len(self.units), dtype=bool)
-        without = every.copy()
-        without[unit] = False
-        both = [self._values.get(subset.tobytes()) for subset in (every, without)]
-        return None if both[0] is None or both[1] is None else both[0] - both[1]
+        subsets = np.ones((2, len(self.units)), dtype=bool)
+        subsets[1, unit] = False
+        if any(subset.tobytes() not in self._results for subset in subsets):
+            return None
+        drop: Floats = np.subtract(*self.values(subsets, number=number))
+        return drop
 
     def _run_missing(self, missing: dict[bytes, Subsets], meter: Meter | None) -> None:
-        if self._drops is None:
+        if self._drops is None and self.setting == "remove":
             self._drops = self._leaves_out_exactly()
-        places = {key: self._kept(row) for key, row in missing.items()}
-        ordered = sorted(places.items(), key=lambda item: len(item[1]))
-        for batch in batching.fill_batches(ordered, self._is_full):
+        jobs = sorted(((key, self._input(row)) for key, row in missing.items()), key=lambda job: len(job[1].ids))
+        for batch in batching.fill_batches(jobs, self._is_full):
             if meter is not None:
                 meter.check()
-            numbers = self._run([kept for _, kept in batch], self._drops)
-            self._values |= {key: values for (key, _), values in zip(batch, numbers, strict=True)}
+            parts = batching.run_in_halves([inputs for _, inputs in batch], self._run)
+            results = [numbers for part in parts for numbers in part]
+            if np.isnan(results).any():
+                message = (
+                    f"With so much hidden, a token of {self.subject.name} has nothing to attend to. Hide smaller units."
+                )
+                raise ModelError(message, part="attention mask")
+            self._results |= {key: numbers for (key, _), numbers in zip(batch, results, strict=True)}
             self.forwards += len(batch)
             if meter is not None:
                 meter.step(len(batch))
 
-    def _is_full(self, batch: list[Any], item: Any) -> bool:
-        longest = len(item[1]) if self._drops else len(self.reading.row)
-        return self.subject.unbatchable or (len(batch) + 1) * longest > TOKENS
+    def _is_full(self, batch: list[Any], job: tuple[bytes, _Input]) -> bool:
+        too_large = (len(batch) + 1) * len(job[1].ids) > TOKENS
+        return self.subject.unbatchable or too_large or len(batch) == self.batch_size
 
-    def _kept(self, subset: Subsets) -> NDArray[np.int64]:
-        """The positions that stay; the first one always does, since something must be read before the reply.
-
-        In a source this is needed only where nothing else stays.
-        """
+    def _input(self, subset: Subsets) -> _Input:
+        """What the model reads for a subset."""
+        if self.setting == TEXT:
+            hidden = [unit for unit, stays in zip(self.units, subset, strict=True) if not stays]
+            prompt = ids_without(self.subject, self.reading.prompt, hidden)
+            if self.reading.prompt.encoded:
+                return _Input(np.array(prompt), np.ones(len(prompt), dtype=np.int64), self._decoder_reads())
+            ids = np.array(prompt + self.reading.reply_ids)
+            return _Input(ids, np.ones_like(ids), np.arange(len(prompt), len(ids)) - 1)
         stays = np.ones(len(self.reading.row), dtype=bool)
-        for unit, kept in zip(self.units, subset, strict=True):
-            stays[list(unit.tokens)] = kept
-        stays[0] |= not stays[: self.reading.prompt.encoded].any()
-        return np.flatnonzero(stays)
+        for unit, shows in zip(self.units, subset, strict=True):
+            stays[list(unit.tokens)] = shows
+        if self._filler is not None:
+            ids = np.where(stays, self.reading.row.ids, self._filler)
+            if self.reading.prompt.encoded:
+                return self._source(ids, np.ones_like(ids))
+            return _Input(ids, np.ones_like(ids), np.arange(self.reading.start, len(ids)) - 1)
+        return self._removed(stays, bool(self._drops))
 
-    def _run(self, rows: Sequence[NDArray[np.int64]], drops: bool) -> list[Floats]:
-        """The numbers of the reply with only some positions visible, for each row of positions."""
+    def _removed(self, stays: NDArray[np.bool_], drops: bool) -> _Input:
+        """Some positions visible; the first one always is, since something must be read before the reply."""
+        stays = stays.copy()
         if self.reading.prompt.encoded:
-            return sides.numbers_of_reply(self.subject, self.reading, rows, self.number)
-        size, start = len(self.reading.row), self.reading.start
-        ids = np.array(self.reading.row.ids)
-        inputs = [kept if drops else np.arange(size) for kept in rows]
-        longest = max(map(len, inputs))
-        device, pad = self.subject.device, self.subject.text_encoder.pad_id
-        arrays = {name: np.zeros((len(rows), longest), dtype=np.int64) for name in ("attention_mask", "position_ids")}
-        arrays["input_ids"] = np.full((len(rows), longest), pad)
-        reads = np.zeros((len(rows), size - start), dtype=np.int64)
-        for i, (kept, places) in enumerate(zip(rows, inputs, strict=True)):
-            arrays["input_ids"][i, : len(places)] = ids[places]
-            arrays["attention_mask"][i, : len(places)] = np.isin(places, kept)
-            arrays["position_ids"][i, : len(places)] = self._first_position + places
-            # Each token of the reply is read at the last visible position before it.
-            before = kept[np.searchsorted(kept, np.arange(start, size)) - 1]
-            reads[i] = np.searchsorted(places, before)
-        if not drops:
-            del arrays["position_ids"]
-        logits = self.subject.logits({name: torch.as_tensor(a, device=device) for name, a in arrays.items()})
-        outcomes = torch.as_tensor(ids[start:], device=device).expand(len(rows), -1)
-        at = torch.as_tensor(reads, device=device)
-        chosen = logits[torch.arange(len(rows), device=device)[:, None], at]
-        numbers = number_of(chosen, outcomes, self.number)
-        if bool(numbers.isnan().any()):
-            message = (
-                f"With so much hidden, a token of {self.subject.name} has nothing to attend to. Hide smaller units."
-            )
-            raise ModelError(message, part="attention mask")
+            stays[0] |= not stays[: self.reading.prompt.encoded].any()
+            return self._source(np.array(self.reading.row.ids), stays.astype(np.int64))
+        stays[0] = True
+        kept = np.flatnonzero(stays)
+        places = kept if drops else np.arange(len(stays))
+        # Each token of the reply is read at the last visible position before it.
+        before = kept[np.searchsorted(kept, np.arange(self.reading.start, len(stays))) - 1]
+        positions = self._first_position + places if drops else None
+        ids = np.array(self.reading.row.ids)[places]
+        return _Input(ids, stays[places].astype(np.int64), np.searchsorted(places, before), positions)
+
+    def _source(self, ids: Places, visible: Places) -> _Input:
+        """The part of a row that an encoder reads; the decoder reads the reply, whatever is hidden."""
+        size = self.reading.prompt.encoded
+        return _Input(ids[:size], visible[:size], self._decoder_reads())
+
+    def _decoder_reads(self) -> Places:
+        return np.arange(len(self.reading.reply_ids)) + self.reading.position(0)
+
+    def _run(self, batch: Sequence[_Input]) -> list[Floats]:
+        """The stored numbers of the reply for each input, [stored number, reply token]."""
+        longest, device = max(len(inputs.ids) for inputs in batch), self.subject.device
+
+        def padded(rows: Sequence[Places], filler: int) -> torch.Tensor:
+            table = np.full((len(rows), longest), filler, dtype=np.int64)
+            for at, row in enumerate(rows):
+                table[at, : len(row)] = row
+            return torch.as_tensor(table, device=device)
+
+        # Positions without an attention mask would be read as those of several texts in one row.
+        arguments = {
+            "input_ids": padded([inputs.ids for inputs in batch], self.subject.text_encoder.pad_id),
+            "attention_mask": padded([inputs.visible for inputs in batch], 0),
+        }
+        positions = [inputs.positions for inputs in batch if inputs.positions is not None]
+        if positions:
+            arguments["position_ids"] = padded(positions, 0)
+        if self.reading.prompt.encoded:
+            arguments |= sides.decoder_inputs(self.subject, self.reading, len(batch))
+        logits = self.subject.logits(arguments)
+        at = torch.as_tensor(np.stack([inputs.reads for inputs in batch]), device=device)
+        chosen = logits[torch.arange(len(batch), device=device)[:, None], at]
+        outcomes = torch.tensor(self.reading.reply_ids, device=device).expand(len(batch), -1)
+        numbers = torch.stack([number_of(chosen, outcomes, number) for number in STORED], 1)
         return list(numbers.double().cpu().numpy())
 
     def _leaves_out_exactly(self) -> bool:
-        """Whether leaving out every other unit gives the numbers that masking it in place does."""
-        subset = np.arange(len(self.units)) % 2 == 0
-        kept = self._kept(subset)
-        try:
-            left_out, in_place = (self._run([kept], drops)[0] for drops in (True, False))
-        except TypeError:  # a model without position ids
-            return False
-        scale = max(1.0, float(np.abs(in_place).max()))
-        return bool(np.abs(left_out - in_place).max() <= TOLERANCE * scale)
+        """Whether leaving out every other unit, and all of them, gives the numbers that masking in place does."""
+        for hidden in (self.units[::2], self.units):
+            stays = np.ones(len(self.reading.row), dtype=bool)
+            stays[[token for unit in hidden for token in unit.tokens]] = False
+            try:
+                (left_out,), (in_place,) = (self._run([self._removed(stays, drops)]) for drops in (True, False))
+            except TypeError:  # a model without position ids
+                return False
+            scale = np.fmax(1.0, np.abs(in_place).max())
+            if not np.abs(left_out - in_place).max() <= TOLERANCE * scale:  # also where a token sees nothing
+                return False
+        return True

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nbsal.answers.hiding import Hiding
 from nbsal.errors import InputError
 from nbsal.saliency import check_axes
-from nbsal.validation import positive_number, seed_number
+from nbsal.validation import as_list, plural, positive_number, seed_number
 
 if TYPE_CHECKING:
     import pandas
@@ -131,18 +131,18 @@ def judge(
     """Hide units best first, in random orders and in random subsets; `scores` are [reply token, unit]."""
     count = len(hiding.units)
     if count < 2:
-        message = f"The prompt has {count} unit to hide, and orders need two. Choose a smaller unit."
+        message = f"The prompt has {plural(count, 'unit')} to hide, and orders need two. Choose a smaller unit."
         raise InputError(message, argument="unit", value=count)
-    positive_number(random, "random"), positive_number(subsets, "subsets"), seed_number(seed)
+    random, subsets, seed = positive_number(random, "random"), positive_number(subsets, "subsets"), seed_number(seed)
+    steps = tuple(positive_number(step, "k") for step in as_list(k, "k", "must be a list of numbers of units"))
     tokens = tuple(i for i, special in enumerate(hiding.reading.reply_special) if not special)
     best_first = np.argsort(-scores[list(tokens)].sum(0), kind="stable")
     generator = np.random.default_rng(seed)
-    orders = [generator.permutation(count) for _ in range(random)]
-    judged = hiding if hiding.number == "logprob" else Hiding(hiding.subject, hiding.reading, hiding.units)
+    orders = [best_first, *(generator.permutation(count) for _ in range(random))]
     drawn = generator.random((subsets, count)) < 0.5
-    hidden = judged.values(_steps(best_first))
-    curves = np.stack([judged.values(_steps(order)) for order in orders])
-    return Judgement(method, tokens_of, tuple(k), hidden, curves, drawn, judged.values(drawn), scores, tokens)
+    values = hiding.values(np.concatenate([*map(_steps, orders), drawn]))
+    curves = values[:-subsets].reshape(len(orders), count + 1, -1)
+    return Judgement(method, tokens_of, steps, curves[0], curves[1:], drawn, values[-subsets:], scores, tokens)
 
 
 def _steps(order: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 """The prompt and the reply as a model reads them, with the place of every token in the user's own words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -46,6 +46,8 @@ class Prompt:
     special: tuple[bool, ...]
     placement: str = ""
     encoded: int = 0  # tokens that an encoder reads; those behind them begin the decoder's input
+    # The request, the template and the tools that it was read from; a file does not hold them.
+    origin: tuple[Request, str | None, Any] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -213,11 +215,11 @@ def read_prompt(subject: Subject, request: Request, template: str | None, tools:
         text = request.texts[0]
         places: list[chat.Place | None] = [chat.Place((0, len(text)), 0)]
     else:
-        text, places = chat.locate(_renderer(subject, request, template, tools), request.texts)
-    return _tokenized(subject, request, text, places)
+        text, places = chat.locate(renderer(subject, request, template, tools), request.texts)
+    return replace(_tokenized(subject, request, text, places), origin=(request, template, tools))
 
 
-def _renderer(subject: Subject, request: Request, template: str | None, tools: Any) -> Any:
+def renderer(subject: Subject, request: Request, template: str | None, tools: Any) -> Any:
     """The chat template as a function of the contents and of the documents that it places."""
     assert request.messages is not None
     messages, count = request.messages, len(request.contents)
@@ -242,7 +244,7 @@ def _tokenized(subject: Subject, request: Request, text: str, places: Sequence[c
     tokenizer = subject.tokenizer
     with_special = request.messages is None  # a template writes its special tokens itself
     if tokenizer.is_fast:
-        encoding = _encode(tokenizer, text, "asked", add_special_tokens=with_special, return_offsets_mapping=True)
+        encoding = encode(tokenizer, text, "asked", add_special_tokens=with_special, return_offsets_mapping=True)
         encoded, spans = encoding["input_ids"], encoding["offset_mapping"]
     else:
         encoded, spans = slow_tokens.encode(tokenizer, text)
@@ -341,16 +343,16 @@ def tokenize_reply(subject: Subject, prompt: Prompt, reply: str) -> tuple[list[i
         raise InputError("reply is empty. Pass a text, or None to generate one.", argument="reply", value=reply)
     tokenizer = subject.tokenizer
     if prompt.encoded:
-        encoding = _encode(tokenizer, None, "reply", text_target=reply, add_special_tokens=False)
+        encoding = encode(tokenizer, None, "reply", text_target=reply, add_special_tokens=False)
         return encoding["input_ids"], "by itself"
     texts = (prompt.text + reply, prompt.text, reply)
-    whole, before, alone = (_encode(tokenizer, text, "reply", add_special_tokens=False)["input_ids"] for text in texts)
+    whole, before, alone = (encode(tokenizer, text, "reply", add_special_tokens=False)["input_ids"] for text in texts)
     if whole[: len(before)] == before and len(whole) > len(before):
         return whole[len(before) :], "with the prompt"
     return alone, "by itself: with the prompt, a token would cross the border between both"
 
 
-def _encode(tokenizer: Any, text: str | None, argument: str, **options: Any) -> Any:
+def encode(tokenizer: Any, text: str | None, argument: str, **options: Any) -> Any:
     """The tokens of a text; what the tokenizer cannot read is refused."""
     try:
         return tokenizer(text, verbose=False, **options)

@@ -1,144 +1,124 @@
-"""Scores of every token of a reply by a method: one row for each, over the prompt and the reply before it."""
+"""Scores of every token of a reply by some methods: one row for each, over the prompt and the reply before it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nbsal import reply_trace, trace
-from nbsal.answers.hiding import Hiding
-from nbsal.answers.reading import Reading, Unit
-from nbsal.methods.base import Method
-from nbsal.methods.perturbation import Perturbation, Random, scores_by_position
+from nbsal.answers.running import Explains, Running
+from nbsal.methods.perturbation import Perturbation
 from nbsal.methods.relevance import RelevanceMethod
 from nbsal.model.subject import Subject
-from nbsal.model.target import Decision, Target
+from nbsal.model.target import Decision
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter
-from nbsal.saliency import Saliency
 from nbsal.trace import Trace
 
 BATCH = 16  # texts that are explained together where each token needs a text of its own
 Floats = NDArray[np.float64]
-
-
-class Explains(Protocol):
-    """What is needed of an explainer."""
-
-    subject: Subject
-    method: Method
-
-    @property
-    def method_subject(self) -> Subject:
-        """The subject that the method runs."""
-
-    @property
-    def provenance(self) -> dict[str, Any]:
-        """Model, method, settings, precision, versions."""
-
-    def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
-        """Explain a batch of encoded texts."""
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """The tokens of a reply as predictions: each is read from the position before it."""
-
-    reading: Reading
-    number: str
-
-    def target(self, token: int, end: int | None = None) -> Target:
-        """The number of a reply's token, in the row as it is or cut to its first `end` tokens."""
-        position = self.reading.position(token)
-        return Target(
-            self.reading.reply_tokens[token], (((position, self.reading.reply_ids[token]), 1.0),), self.number
-        )
-
-    def targets(self) -> list[Target]:
-        """One for each token of the reply."""
-        return [self.target(token) for token in range(len(self.reading.reply_ids))]
+Group = Mapping[str, Running]  # of one model and number, which can share a pass
+Score = Callable[[Group, Mapping[str, Floats], Meter, int | None], None]
 
 
 def default_number(explainer: Explains) -> str:
-    """What a method explains of a token by default: hiding, its log-probability; all others, its logit.
+    """What a method explains of a token by default: hiding, its log-probability or odds; all others, its logit.
 
     The gradient of a log-probability near 0, that of a token the model is sure of, is lost in rounding.
     """
-    return "logprob" if isinstance(explainer.method, Perturbation) else "logit"
+    return explainer.method.number if isinstance(explainer.method, Perturbation) else "logit"
 
 
-def score_rows(
-    explainer: Explains, reading: Reading, number: str, units: Sequence[Unit], hiding: Hiding, meter: Meter
-) -> Floats:
-    """The scores of every token of the reply, [reply token, token of prompt and reply]."""
-    method, predictions = explainer.method, Predictions(reading, number)
-    scores = np.zeros((len(reading.reply_ids), len(reading.row)))
-    if isinstance(method, Perturbation) and not isinstance(method, Random):
-        _score_by_hiding(method, reading, units, hiding, scores, meter)
-    elif method.shares_pass and "forward" not in method.needs:
-        _score_in_one_pass(explainer, predictions, scores, meter)
-    elif isinstance(method, RelevanceMethod) and method.needs <= {"relevance"}:
-        _score_from_one_graph(explainer, predictions, scores, meter)
-    else:
-        _score_one_by_one(explainer, predictions, scores, meter)
-    for token, row in enumerate(scores):
-        row[reading.start + token :] = 0  # what comes later has no effect
+def score_rows(runnings: Mapping[str, Running], meter: Meter, batch_size: int | None = None) -> dict[str, Floats]:
+    """By method, the scores of every token of one reply, [reply token, token of prompt and reply].
+
+    Methods that read the same trace share one; those that hide share the subsets of units that were run. `meter` counts
+    the tokens of the reply once for each method; `batch_size` is how many of them are run together.
+    """
+    reading = next(iter(runnings.values())).reading
+    scores = {name: np.zeros((len(reading.reply_ids), len(reading.row))) for name in runnings}
+    groups: dict[tuple[Score, Hashable], dict[str, Running]] = {}
+    for name, running in runnings.items():
+        groups.setdefault(_path(name, running), {})[name] = running
+    for (score, _), group in groups.items():
+        score(group, scores, meter, batch_size)
+    for table in scores.values():
+        for token, row in enumerate(table):
+            row[reading.start + token :] = 0  # what comes later has no effect
     return scores
 
 
-def _score_in_one_pass(explainer: Explains, predictions: Predictions, scores: Floats, meter: Meter) -> None:
-    method, subject = explainer.method, explainer.method_subject
+def _path(name: str, running: Running) -> tuple[Score, Hashable]:
+    """How a method is run, and what it shares that with."""
+    method, shared = running.method, (id(running.explainer.method_subject), running.number)
+    if isinstance(method, Perturbation):
+        return _score_by_hiding, id(running.hiding)
+    if method.shares_pass and "forward" not in method.needs:
+        return _score_in_one_pass, shared
+    if isinstance(method, RelevanceMethod) and method.needs <= {"relevance"}:
+        return _score_from_one_graph, shared
+    return _score_one_by_one, name
+
+
+def _score_in_one_pass(group: Group, scores: Mapping[str, Floats], meter: Meter, batch_size: int | None) -> None:
+    first = next(iter(group.values()))
+    subject, methods = first.explainer.method_subject, {name: running.method for name, running in group.items()}
 
     def use(numbers: Sequence[int], part: Trace) -> None:
-        meter.check()
-        scores[list(numbers)] = method.scores(part).detach().double().cpu().numpy()
-        meter.step(len(numbers))
+        for name, method in methods.items():
+            meter.check()
+            scores[name][list(numbers)] = method.scores(part).detach().double().cpu().numpy()
+            meter.step(len(numbers))
 
-    layers = method.layers(subject.depth)
-    reply_trace.each_prediction(subject, predictions.reading.row, predictions.targets(), method.needs, layers, use)
+    needs = frozenset[str]().union(*(method.needs for method in methods.values()))
+    layers = set[int]().union(*(method.layers(subject.depth) for method in methods.values()))
+    targets = first.predictions.targets()
+    reply_trace.each_prediction(subject, first.reading.row, targets, needs, layers, use, batch_size)
 
 
-def _score_from_one_graph(explainer: Explains, predictions: Predictions, scores: Floats, meter: Meter) -> None:
-    """Relevance: one forward pass under the method's rules, from which each prediction is propagated back."""
-    method, subject = explainer.method, explainer.method_subject
-    encoded = _encoded(subject, [predictions.reading.row])
-    record = trace.record(subject, encoded, [predictions.target(0)], method.needs, keep=())
+def _score_from_one_graph(group: Group, scores: Mapping[str, Floats], meter: Meter, batch_size: int | None) -> None:
+    """Relevance: one forward pass under each set of rules, from which each prediction is propagated back."""
+    first = next(iter(group.values()))
+    subject, predictions = first.explainer.method_subject, first.predictions
+    encoded = _encoded(subject, [first.reading.row])
+    needs = frozenset[str]().union(*(running.method.needs for running in group.values()))
+    record = trace.record(subject, encoded, [predictions.target(0)], needs, keep=())
     record.graphs = {}
     for token, target in enumerate(predictions.targets()):
-        meter.check()
         decision = Decision(target.label, record.logits.new_empty(0), target)
         part = Trace(subject, encoded, [decision], record.logits, record.values, relevance_graph=record.relevance_graph)
         part.graphs = record.graphs
-        scores[token] = method.scores(part)[0].detach().double().cpu().numpy()
-        meter.step()
+        for name, running in group.items():
+            meter.check()
+            scores[name][token] = running.method.scores(part)[0].detach().double().cpu().numpy()
+            meter.step()
 
 
-def _score_one_by_one(explainer: Explains, predictions: Predictions, scores: Floats, meter: Meter) -> None:
+def _score_one_by_one(group: Group, scores: Mapping[str, Floats], meter: Meter, batch_size: int | None) -> None:
     """Any other method: each token is explained in the text that ends before it."""
-    reading = predictions.reading
+    ((name, running),) = group.items()
+    reading, size = running.reading, batch_size or BATCH
     tokens = range(len(reading.reply_ids))
-    for first in range(0, len(tokens), BATCH):
+    for first in range(0, len(tokens), size):
         meter.check()
-        part = tokens[first : first + BATCH]
-        encoded = _encoded(explainer.subject, [reading.up_to(reading.start + token) for token in part])
-        targets = [predictions.target(token) for token in part]
-        for token, saliency in zip(part, explainer.encoded(encoded, targets), strict=True):
-            scores[token, : len(saliency.scores)] = saliency.scores
+        part = tokens[first : first + size]
+        rows = [reading.up_to(reading.start + token) for token in part]
+        targets = [running.predictions.target(token) for token in part]
+        saliencies = running.explainer.encoded(_encoded(running.explainer.subject, rows), targets)
+        for token, saliency in zip(part, saliencies, strict=True):
+            scores[name][token, : len(saliency.scores)] = saliency.scores
         meter.step(len(part))
 
 
-def _score_by_hiding(
-    method: Perturbation, reading: Reading, units: Sequence[Unit], hiding: Hiding, scores: Floats, meter: Meter
-) -> None:
+def _score_by_hiding(group: Group, scores: Mapping[str, Floats], meter: Meter, batch_size: int | None) -> None:
     """Perturbation: the units are hidden together, and every subset scores all tokens of the reply at once."""
-    parts = [unit.tokens for unit in units]
-    table = method.coalitions(reading.row, parts)
-    values = hiding.values(table, meter.part(len(reading.reply_ids), len(table)))
-    for token in range(len(reading.reply_ids)):
-        unit_scores = method.unit_scores(table, values[:, token])
-        scores[token] = scores_by_position(unit_scores, parts, len(reading.row))
+    for name, running in group.items():
+        method = running.method
+        assert isinstance(method, Perturbation), "only these hide"
+        table = running.coalitions(method)
+        part = meter.part(len(running.reading.reply_ids), len(table))
+        values = running.hiding.values(table, part, running.number)
+        scores[name][:] = running.by_position(method.unit_scores(table, values))
 
 
 def _encoded(subject: Subject, rows: Sequence[Row]) -> Encoded:

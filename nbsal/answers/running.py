@@ -1,27 +1,64 @@
-"""An answer's model and method, for what its scores cannot give: spans of methods that do not sum, and rivals."""
+"""What explains one reply: the model, a method, the units and their hiding; kept for what scores cannot give later."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.reading import Reading, Unit, with_reply
-from nbsal.answers.rows import Explains, Predictions
 from nbsal.errors import InputError
-from nbsal.methods.perturbation import Perturbation, scores_by_position
+from nbsal.methods.base import Method
+from nbsal.methods.perturbation import Coalitions, Perturbation, scores_by_position
+from nbsal.model.subject import Subject
 from nbsal.model.target import Target
 from nbsal.model.targets import token_id
 from nbsal.model.tokens import Encoded
+from nbsal.saliency import Saliency
 
 Floats = NDArray[np.float64]
 
 
+class Explains(Protocol):
+    """What is needed of an explainer."""
+
+    subject: Subject
+    method: Method
+
+    @property
+    def method_subject(self) -> Subject:
+        """The subject that the method runs."""
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Model, method, settings, precision, versions."""
+
+    def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
+        """Explain a batch of encoded texts."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """The tokens of a reply as predictions: each is read from the position before it."""
+
+    reading: Reading
+    number: str
+
+    def target(self, token: int) -> Target:
+        """The number of a reply's token."""
+        term = (self.reading.position(token), self.reading.reply_ids[token])
+        return Target(self.reading.reply_tokens[token], ((term, 1.0),), self.number)
+
+    def targets(self) -> list[Target]:
+        """One for each token of the reply."""
+        return [self.target(token) for token in range(len(self.reading.reply_ids))]
+
+
 @dataclass(frozen=True)
 class Running:
-    """What explains one reply."""
+    """What explains one reply; answers of the same reply share the hiding."""
 
     explainer: Explains
     reading: Reading
@@ -29,10 +66,33 @@ class Running:
     units: Sequence[Unit]
     hiding: Hiding
 
+    @property
+    def method(self) -> Method:
+        """The method as it is for that many units."""
+        method = self.explainer.method
+        return method.for_reply(len(self.units)) if isinstance(method, Perturbation) else method
+
+    @property
+    def predictions(self) -> Predictions:
+        """The reply's tokens as targets."""
+        return Predictions(self.reading, self.number)
+
+    def coalitions(self, method: Perturbation) -> Coalitions:
+        """The subsets of units that a method asks for."""
+        return method.coalitions(self.reading.row, [unit.tokens for unit in self.units])
+
+    def by_position(self, unit_scores: Floats) -> Floats:
+        """Scores of units as scores of the tokens of prompt and reply."""
+        return scores_by_position(unit_scores, [unit.tokens for unit in self.units], len(self.reading.row))
+
     def score_sum(self, tokens: Sequence[int]) -> Floats:
         """The scores of the sum of several tokens' numbers, over prompt and reply."""
-        predictions = Predictions(self.reading, self.number)
-        terms = tuple(term for token in tokens for term in predictions.target(token).terms)
+        method = self.method
+        if isinstance(method, Perturbation):
+            table = self.coalitions(method)
+            values = self.hiding.values(table, number=self.number)[:, list(tokens)]
+            return self.by_position(method.sum_scores(table, values))
+        terms = tuple(term for token in tokens for term in self.predictions.target(token).terms)
         return self._score(Target("", terms, self.number), self.reading.start + max(tokens))
 
     def score_rival(self, token: int, rival: Any) -> tuple[Floats, str]:
@@ -43,8 +103,9 @@ class Running:
             raise InputError(message, argument="token", value=rival)
         name = self.explainer.subject.tokenizer.decode([index]).strip()
         position, end = self.reading.position(token), self.reading.start + token
-        if isinstance(self.explainer.method, Perturbation):
-            return self._hide_rival(self.explainer.method, token, index), name
+        method = self.method
+        if isinstance(method, Perturbation):
+            return self._hide_rival(method, token, index), name
         terms = (((position, self.reading.reply_ids[token]), 1.0), ((position, index), -1.0))
         return self._score(Target("", terms, self.number), end), name
 
@@ -61,8 +122,7 @@ class Running:
         """The difference by the same subsets of units, with the rival at the end of a shorter reply."""
         ids = (*self.reading.reply_ids[:token], rival)
         other = with_reply(self.explainer.subject, self.reading.prompt, ids)
-        parts = [unit.tokens for unit in self.units]
-        table = method.coalitions(self.reading.row, parts)
-        rivals = Hiding(self.explainer.subject, other, self.units, self.number).values(table)
-        values = self.hiding.values(table)[:, token] - rivals[:, -1]
-        return scores_by_position(method.unit_scores(table, values), parts, len(self.reading.row))
+        table = self.coalitions(method)
+        rivals = self.hiding.with_reading(other).values(table, number=self.number)
+        values = self.hiding.values(table, number=self.number)[:, token] - rivals[:, -1]
+        return self.by_position(method.unit_scores(table, values[:, None])[0])

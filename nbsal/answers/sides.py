@@ -4,16 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from nbsal.answers.reading import Prompt, Reading
 from nbsal.errors import InputError, ModelError
 from nbsal.model.subject import Subject
-from nbsal.model.target import number_of
-
-Floats = NDArray[np.float64]
 
 
 def decoder_start(subject: Subject, settings: dict[str, Any]) -> list[int]:
@@ -52,28 +47,10 @@ def without_start(prompt: Prompt, ids: Sequence[int]) -> list[int]:
     return list(ids)
 
 
-def numbers_of_reply(
-    subject: Subject, reading: Reading, visible: Sequence[NDArray[np.int64]], number: str
-) -> list[Floats]:
-    """The numbers of the reply's tokens with only some positions of the source visible, for each list of positions.
-
-    Hidden tokens stay in place, since encoders measure distances in many ways; neither side attends to them.
-    """
-    size, ids = reading.prompt.encoded, torch.tensor(reading.row.ids, device=subject.device)
-    mask = torch.zeros(len(visible), size, dtype=torch.long, device=subject.device)
-    for i, places in enumerate(visible):
-        mask[i, [place for place in places if place < size]] = 1
-    decoder_ids = ids[size:-1].expand(len(visible), -1)
-    logits = subject.logits(
-        {
-            "input_ids": ids[:size].expand(len(visible), -1),
-            "attention_mask": mask,
-            "decoder_input_ids": decoder_ids,
-            "decoder_attention_mask": torch.ones_like(decoder_ids),
-        }
-    )
-    outcomes = ids[reading.start :].expand(len(visible), -1)
-    return list(number_of(logits[:, reading.position(0) :], outcomes, number).double().cpu().numpy())
+def decoder_inputs(subject: Subject, reading: Reading, count: int) -> dict[str, torch.Tensor]:
+    """What a decoder reads beside each of some sources: its first tokens and the reply."""
+    ids = torch.tensor(reading.row.ids[reading.prompt.encoded :], device=subject.device).expand(count, -1)
+    return {"decoder_input_ids": ids, "decoder_attention_mask": torch.ones_like(ids)}
 
 
 def _setting(subject: Subject, settings: dict[str, Any], name: str) -> Any:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nbsal.errors import InputError
+from nbsal.model.tokens import Span
+from nbsal.validation import is_iterable
 
 PLACEHOLDER = "{documents}"
 BETWEEN = "\n\n"  # between documents, and between them and what follows
@@ -70,10 +72,13 @@ def parse_documents(documents: Any) -> list[Source]:
     >>> [document.title for document in parse_documents({"Weather": "It rains."})]
     ['Weather']
     """
-    if isinstance(documents, str):
-        raise InputError("documents must be a list of texts, not one text.", argument="documents", value=documents)
+    if documents is None:
+        return []
     if isinstance(documents, Mapping):
         documents = [{"title": title, "text": text} for title, text in documents.items()]
+    if isinstance(documents, str | bytes) or not is_iterable(documents):
+        message = f"documents must be a list of texts, not {documents!r:.60}."
+        raise InputError(message, argument="documents", value=documents)
     parsed = []
     for number, document in enumerate(documents, 1):
         entry = {"text": document} if isinstance(document, str) else document
@@ -89,6 +94,10 @@ def parse_prompt(prompt: str, documents: Sequence[Source]) -> Request:
     """A prompt, with documents at its placeholder or before it."""
     if not prompt.strip():
         raise InputError("The prompt is empty. Pass a text or messages.", argument="asked", value=prompt)
+    return _prompt_request(prompt, documents)
+
+
+def _prompt_request(prompt: str, documents: Sequence[Source]) -> Request:
     sources = (Source("prompt", prompt), *(_placed(document, 0) for document in documents))
     pieces, placement = _with_documents(prompt, 0, sources, range(1, len(sources)))
     return Request(sources, (pieces,), None, placement=placement)
@@ -97,6 +106,12 @@ def parse_prompt(prompt: str, documents: Sequence[Source]) -> Request:
 def parse_messages(messages: Any, documents: Sequence[Source], templated: bool) -> Request:
     """Messages of a chat; documents go to the template where it places them, else into the last message of a user."""
     contents = [_content(message, number) for number, message in enumerate(_checked(messages), 1)]
+    return _chat_request(messages, contents, documents, templated)
+
+
+def _chat_request(
+    messages: Sequence[Mapping[str, Any]], contents: Sequence[str], documents: Sequence[Source], templated: bool
+) -> Request:
     sources = [
         Source("message", text, role=str(message["role"])) for message, text in zip(messages, contents, strict=True)
     ]
@@ -109,6 +124,37 @@ def parse_messages(messages: Any, documents: Sequence[Source], templated: bool) 
         return Request(everything, tuple(pieces), tuple(messages), tuple(numbers), "by the template")
     pieces[last], placement = _with_documents(contents[last], last, everything, numbers)
     return Request(everything, tuple(pieces), tuple(messages), placement=placement)
+
+
+def cut_spans(request: Request, hidden: Mapping[int, Sequence[Span]]) -> Request:
+    """The request without some spans of its sources, by number; a document of which nothing is left is left out.
+
+    A span takes the white space before it along, unless it ends in white space itself, and what then begins or ends the
+    text has no white space there that the text had not. The placeholder stays.
+
+    >>> cut_spans(parse_prompt("One. Two. Three.", []), {0: [(5, 10)]}).texts
+    ['One. Three.']
+    """
+    texts = [_cut(source.text, hidden.get(number, ())) for number, source in enumerate(request.sources)]
+    pairs = zip(request.sources, texts, strict=True)
+    documents = [Source("document", text, title=s.title) for s, text in pairs if s.kind == "document" and text.strip()]
+    if request.messages is None:
+        return _prompt_request(texts[0], documents)
+    return _chat_request(request.messages, texts[: len(request.messages)], documents, bool(request.templated))
+
+
+def _cut(text: str, spans: Sequence[Span]) -> str:
+    stays = [True] * len(text)
+    for start, end in spans:
+        before = text[:start]
+        first = start if text[start:end] != text[start:end].rstrip() else len(before.rstrip())
+        stays[first:end] = [False] * (end - first)
+    if PLACEHOLDER in text:
+        at = text.index(PLACEHOLDER)
+        stays[at : at + len(PLACEHOLDER)] = [True] * len(PLACEHOLDER)
+    shorter = "".join(character for character, kept in zip(text, stays, strict=True) if kept)
+    shorter = shorter if text[:1].isspace() else shorter.lstrip()
+    return shorter if text[-1:].isspace() else shorter.rstrip()
 
 
 def _with_documents(

@@ -11,6 +11,9 @@
 
 from nbsal.corpus.dataset import Corpus as Corpus
 from nbsal.corpus.dataset import open_corpus as open_corpus
+from nbsal.corpus.replies import Replies as Replies
+from nbsal.corpus.replies import explain_replies as explain_replies
+from nbsal.corpus.replies import open_replies as open_replies
 from nbsal.corpus.run import explain as explain
 
 open = open_corpus  # noqa: A001 - read as nbsal.corpus.open

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbsal.corpus.manifest import Shard
 from nbsal.corpus.plugin import ModelPlugin
-from nbsal.corpus.shards import ShardTask
+from nbsal.corpus.shards import Task
 from nbsal.corpus.storage import Storage
 from nbsal.progress import Meter
 
@@ -19,7 +19,7 @@ CANCEL_INTERVAL = 0.5  # seconds between checks of `cancel`
 
 
 def run_shards(
-    task: ShardTask, storage: Storage, jobs: Iterable[tuple[int, list[Any]]], meter: Meter, client: "Client"
+    task: Task, storage: Storage, jobs: Iterable[tuple[int, list[Any]]], meter: Meter, client: "Client"
 ) -> Iterator[tuple[int, Shard]]:
     """Run the shards on the cluster, a few per thread at a time, and yield them as they finish."""
     from distributed import wait

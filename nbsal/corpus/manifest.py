@@ -54,6 +54,7 @@ class Plan:
     vocabulary: str  # checksum of the file of the names of tokens
     versions: Mapping[str, str]  # of the libraries
     schema: int = SCHEMA
+    replies: Mapping[str, Any] | None = None  # how replies are read, written and explained; None: texts are explained
 
     @classmethod
     def create(
@@ -64,6 +65,7 @@ class Plan:
         target: Any,
         dtype: str,
         tokens: int | None,
+        replies: Mapping[str, Any] | None = None,
     ) -> Self:
         """Create the plan of a new run; `tokens` is the size of a batch, None a default for the model's device."""
         subject = next(iter(explainers.values())).subject
@@ -81,6 +83,7 @@ class Plan:
             lm_head=lm_head_checksum(subject.lm_head) if _any_decodes(explainers) else None,
             vocabulary=digest(save_vocabulary(subject)),
             versions={name: version(name) for name in LIBRARIES},
+            replies=replies,
             **model_identity(subject),
         )
         return cls.from_json(json.loads(json.dumps(asdict(plan))))

@@ -1,7 +1,7 @@
 """Explain a corpus shard by shard, in this process or on a Dask cluster; finished shards are skipped."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from threading import Event
@@ -13,9 +13,10 @@ from nbsal.corpus import cluster, vocabulary
 from nbsal.corpus.dataset import Corpus, open_corpus
 from nbsal.corpus.destination import open_destination, remove_corpus
 from nbsal.corpus.manifest import Manifest, Plan, Shard, source_digest
-from nbsal.corpus.shards import ShardTask
+from nbsal.corpus.shards import ShardTask, Task
 from nbsal.corpus.sources import Columns, Source, open_source
 from nbsal.corpus.storage import Storage
+from nbsal.corpus.stored import Stored
 from nbsal.errors import Cancelled, InputError, UnknownName
 from nbsal.evaluation.cache import Explainers, named_explainers
 from nbsal.explainer import Explainer
@@ -64,10 +65,35 @@ def explain(
     """
     if dtype not in DTYPES:
         raise UnknownName("dtype", dtype, DTYPES)
+    members, storage = check_explainers(explainers), open_destination(out, source)
+    rows, shard_rows = open_source(source, text), positive_number(shard_rows, "shard_rows")
+
+    def create_task(tokens: int | None) -> Task:
+        plan = Plan.create(members, shard_rows, text, target, dtype, tokens)
+        return ShardTask(explainers=members, plan=plan, target=target)
+
+    run_shards(create_task, rows, storage, Corpus, client, resume, overwrite, progress, cancel)
+    return open_corpus(out)
+
+
+def run_shards(
+    create_task: Callable[[int | None], Task],
+    rows: Source,
+    storage: Storage,
+    kind: type[Stored],
+    client: "Client | None",
+    resume: bool,
+    overwrite: bool,
+    progress: Progress,
+    cancel: Event | None,
+) -> None:
+    """Start or resume a run in a folder, and run the shards that are not finished.
+
+    `create_task` makes the task from the size of batches, which stays that of the first run. A cancelled run keeps the
+    finished shards as `partial`, of that `kind`.
+    """
     if client is not None and not hasattr(client, "register_plugin"):
         raise InputError(f"client must be a Dask client, not {client!r:.60}.", argument="client", value=client)
-    members, storage = _check_explainers(explainers), open_destination(out, source)
-    rows = open_source(source, text)
     with storage.lock():
         storage.remove_temporary_files()
         manifest = Manifest.read(storage)
@@ -76,26 +102,28 @@ def explain(
                 f"{storage.location} already holds a corpus. Choose another folder, or pass resume=True to resume it "
                 "or overwrite=True to replace it.",
                 argument="out",
-                value=out,
+                value=storage.location,
             )
-        tokens = manifest.plan.tokens if manifest and not overwrite else None
-        plan = Plan.create(members, positive_number(shard_rows, "shard_rows"), text, target, dtype, tokens)
+        task = create_task(manifest.plan.tokens if manifest and not overwrite else None)
+        plan = task.plan
         if manifest and overwrite:
             remove_corpus(storage, manifest)
         if manifest is None or overwrite:
             manifest = Manifest(plan)
             manifest.write(storage)
         manifest.plan.check_same(plan)
-        task = ShardTask(members, target, plan)
         if not storage.read_verified(vocabulary.NAME, plan.vocabulary):
             storage.write(vocabulary.NAME, vocabulary.save_vocabulary(task.subject))
-        _run(task, rows, storage, manifest, client, progress, cancel)
+        try:
+            _run(task, rows, storage, manifest, client, progress, cancel)
+        except Cancelled as error:
+            error.partial = kind(storage, manifest)
+            raise
         storage.remove_temporary_files()  # of workers that were killed during the run
-    return open_corpus(out)
 
 
 def _run(
-    task: ShardTask,
+    task: Task,
     source: Source,
     storage: Storage,
     manifest: Manifest,
@@ -111,13 +139,9 @@ def _run(
             if client is None
             else cluster.run_shards(task, storage, pending, meter, client)
         )
-        try:
-            for number, shard in finished:
-                manifest.shards[number] = shard
-                manifest.write(storage)
-        except Cancelled as error:
-            error.partial = Corpus(storage, manifest)
-            raise
+        for number, shard in finished:
+            manifest.shards[number] = shard
+            manifest.write(storage)
     manifest.complete = True
     manifest.write(storage)
 
@@ -148,7 +172,7 @@ def _pending_shards(rows: Iterable[Any], storage: Storage, manifest: Manifest, m
         )
 
 
-def _run_locally(task: ShardTask, storage: Storage, jobs: Iterable[Job], meter: Meter) -> Iterator[tuple[int, Shard]]:
+def _run_locally(task: Task, storage: Storage, jobs: Iterable[Job], meter: Meter) -> Iterator[tuple[int, Shard]]:
     with _limit_threads():
         for number, values in jobs:
             yield number, task.run(storage, number, values, meter)
@@ -167,7 +191,7 @@ def _limit_threads() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _check_explainers(explainers: Explainers) -> dict[str, Explainer]:
+def check_explainers(explainers: Explainers) -> dict[str, Explainer]:
     """Explainers by name: one run each, of one model, with one way to handle long texts."""
     runs_by_name = named_explainers(explainers)
     members = {name: runs[0] for name, runs in runs_by_name.items()}

@@ -1,5 +1,6 @@
 """Explain consecutive rows of a corpus, in batches of similar lengths, and write them to one file, a shard."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +19,11 @@ from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter
 
 
-@dataclass(frozen=True)
-class ShardTask:
-    """The explainers of a run, the target that they explain, and the plan."""
+@dataclass(frozen=True, kw_only=True)
+class Task(ABC):
+    """What a run does with each shard: the explainers, which explain one model, and the plan."""
 
     explainers: Mapping[str, Explainer]
-    target: Any
     plan: Plan
 
     @property
@@ -31,28 +31,27 @@ class ShardTask:
         """The model that all explainers explain."""
         return next(iter(self.explainers.values())).subject
 
+    @abstractmethod
     def run(self, storage: Storage, number: int, values: Sequence[Any], meter: Meter) -> Shard:
         """Explain the rows of a shard and write them to its file.
 
         The result does not depend on other shards, so a shard can be run again anywhere.
         """
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardTask(Task):
+    """Explain one target of every text."""
+
+    target: Any
+
+    def run(self, storage: Storage, number: int, values: Sequence[Any], meter: Meter) -> Shard:
         first = number * self.plan.shard_rows
         results = self.explain_rows(first, values, meter)
         data = to_table(self.plan, first, values, results)
-        name = f"part-{number:06}.parquet"
-        storage.write(name, data)
         rows = [next(iter(result.values())).row for result in results if not isinstance(result, str)]
-        return Shard(
-            name=name,
-            first=first,
-            rows=len(values),
-            failed=len(values) - len(rows),
-            cut=sum(1 for row in rows if row.dropped),
-            tokens=sum(map(len, rows)),
-            size=len(data),
-            checksum=digest(data),
-            source=source_digest(values),
-        )
+        cut = sum(1 for row in rows if row.dropped)
+        return write_shard(storage, self.plan, number, values, data, [len(row) for row in rows], cut)
 
     def explain_rows(self, first: int, values: Sequence[Any], meter: Meter) -> list[RowResult]:
         """The explanations of each row by every explainer, or the text of the error that prevented them."""
@@ -93,7 +92,7 @@ class ShardTask:
             raise
         except Exception as error:  # a model may raise anything for a text: store the error and continue
             if len(rows) == 1:
-                return {place: _error_text(error) for place in rows}
+                return {place: error_text(error) for place in rows}
         results: dict[int, RowResult] = {}
         for place, row in rows.items():
             results |= self._explain_batch({place: row}, meter)
@@ -112,5 +111,25 @@ def token_batches(rows: Mapping[int, Row], tokens: int) -> Iterator[list[int]]:
     return batching.fill_batches(places, lambda batch, place: len(rows[place]) * (len(batch) + 1) > tokens)
 
 
-def _error_text(error: Exception) -> str:
+def write_shard(
+    storage: Storage, plan: Plan, number: int, values: Sequence[Any], data: bytes, sizes: Sequence[int], cut: int = 0
+) -> Shard:
+    """Write a shard's table, and describe it; `sizes` are the numbers of tokens of the rows that were explained."""
+    name = f"part-{number:06}.parquet"
+    storage.write(name, data)
+    return Shard(
+        name=name,
+        first=number * plan.shard_rows,
+        rows=len(values),
+        failed=len(values) - len(sizes),
+        cut=cut,
+        tokens=sum(sizes),
+        size=len(data),
+        checksum=digest(data),
+        source=source_digest(values),
+    )
+
+
+def error_text(error: Exception) -> str:
+    """What is stored of an error in place of the row's explanations."""
     return str(error) if isinstance(error, NbsalError) else f"{type(error).__name__}: {error}"

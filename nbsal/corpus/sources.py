@@ -34,26 +34,31 @@ def open_source(source: Any, text: Columns) -> Source:
     >>> list(open_source([{"text": "A joy."}, "A bore."], "text").rows)
     ['A joy.', 'A bore.']
     """
-    import pandas
-    import pyarrow
-
     if not isinstance(text, str) and (not isinstance(text, tuple) or len(text) != 2):
         raise InputError(
             f"text must be the name of the text column, or a pair of names for pairs of texts, not {text!r:.60}.",
             argument="text",
             value=text,
         )
-    names = (text,) if isinstance(text, str) else text
+    return open_columns(source, (text,) if isinstance(text, str) else text)
+
+
+def open_columns(source: Any, names: Sequence[str], texts: bool = True) -> Source:
+    """The named columns of a source, rows of several as tuples; `texts` refuses columns that hold anything else."""
+    import pandas
+    import pyarrow
+
     if isinstance(source, str | os.PathLike):
-        return _open_file(os.fspath(file_path(source, "source")), names)
+        return _open_file(os.fspath(file_path(source, "source")), names, texts)
     if isinstance(source, pandas.DataFrame):
         check_columns(names, source.columns)
-        _check_frame_types(names, source)
+        if texts:
+            _check_frame_types(names, source)
         return Source(merge_columns(*(source[name].tolist() for name in names)), len(source))
     source = _column_to_list(source)
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "features"):  # polars, Arrow, DuckDB
         reader = pyarrow.RecordBatchReader.from_stream(source)
-        _check_schema(names, reader.schema)
+        _check_schema(names, reader.schema, texts)
         return Source(_read_batches(reader, names), len(source) if isinstance(source, Sized) else None)
     if isinstance(source, Mapping | bytes) or not is_iterable(source):
         raise InputError(
@@ -76,7 +81,7 @@ def _column_to_list(source: Any) -> Any:
     return source.to_list() if hasattr(source, "to_list") and not hasattr(source, "column_names") else source
 
 
-def _open_file(path: str, names: Sequence[str]) -> Source:
+def _open_file(path: str, names: Sequence[str], texts: bool) -> Source:
     import fsspec
 
     try:
@@ -88,24 +93,24 @@ def _open_file(path: str, names: Sequence[str]) -> Source:
     if not exists:
         raise InputError(f"There is no file or folder {path}.", argument="source", value=path)
     if folder:
-        return _open_parquet(files, inside, path, names)
+        return _open_parquet(files, inside, path, names, texts)
     plain = path.removesuffix(".gz")
     extension = next((extension for extension in FORMATS if plain.endswith(extension)), None)
     if extension is None:
         raise UnknownName("source", path, FORMATS)
     if extension == ".parquet":
-        return _open_parquet(files, inside, path, names)
+        return _open_parquet(files, inside, path, names, texts)
     if extension == ".csv":
         return Source(read_csv(path, names), count_csv(path, names))
     return Source(read_jsonl(path, names), count_jsonl(path))
 
 
-def _open_parquet(files: Any, inside: str, path: str, names: Sequence[str]) -> Source:
+def _open_parquet(files: Any, inside: str, path: str, names: Sequence[str], texts: bool) -> Source:
     from pyarrow import dataset
 
     with reading_source(path, PARQUET):
         parquet = dataset.dataset(inside, filesystem=files, format="parquet")
-        _check_schema(names, parquet.schema)
+        _check_schema(names, parquet.schema, texts)
         return Source(_read_parquet(parquet, path, names), parquet.count_rows())
 
 
@@ -120,10 +125,10 @@ def _read_batches(batches: Iterable[Any], names: Sequence[str]) -> Iterator[Any]
         yield from merge_columns(*(map(decode, _column_values(batch.column(name))) for name in names))
 
 
-def _check_schema(names: Sequence[str], schema: Any) -> None:
-    """Refuse columns that Arrow does not store as texts."""
+def _check_schema(names: Sequence[str], schema: Any, texts: bool) -> None:
+    """Refuse columns that are not there or, where they must be texts, that Arrow does not store as such."""
     check_columns(names, schema.names)
-    for name in names:
+    for name in names if texts else ():
         column = schema.field(name).type
         if not _is_text(column) and not _is_binary(column):
             raise _not_texts(name, column)

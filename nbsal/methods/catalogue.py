@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbsal import trace
 from nbsal.errors import InputError, UnknownName
-from nbsal.methods import alti, attention, decoding, gradient, paths, perturbation, plugins, relevance
+from nbsal.methods import alti, attention, decoding, gradient, paths, perturbation, plugins, relevance, surrogates
 from nbsal.methods.base import REGISTER, Method, describe
 from nbsal.methods.reference import allennlp, published, thermostat
 from nbsal.validation import checked, is_iterable
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     import pandas
 
 # Importing a family registers its methods.
-FAMILIES = (gradient, paths, decoding, attention, alti, relevance, perturbation, published, allennlp, thermostat)
+FAMILIES = (
+    gradient, paths, decoding, attention, alti, relevance, perturbation, surrogates, published, allennlp, thermostat,
+)  # fmt: skip
 
 
 def names() -> list[str]:

@@ -53,6 +53,8 @@ LABELS = {
     "smooth": "SmoothGrad",
     "gradient-shap": "GradientShap",
     "deeplift-shap": "DeepLiftShap",
+    "contextcite": "ContextCite (lasso)",
+    "ridge": "Ridge regression",
     "random": "Random (to compare with)",
     "lrp": "LRP",
     "attn-lrp": "AttnLRP",

@@ -2,9 +2,11 @@
 
 Only content tokens are masked and scored; special tokens and padding stay unchanged and score 0. With `level="word"`
 the tokens of a word are masked together and share its score evenly, so `Saliency.by_word` gives the score of the word.
-`way` says what replaces a masked token: "remove", "mask", "pad" or a token id (see nbsal.model.masking).
+`way` says what replaces a masked token: "remove", "mask", "pad" or a token id (see nbsal.model.masking). For a reply,
+the call says what the units are, and `way` may also be "text": the prompt without them, tokenized anew.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +21,7 @@ from nbsal.errors import InputError, UnknownName
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import SAMPLES, UNITS, Cost
 from nbsal.methods.rng import text_rng
-from nbsal.model.masking import MaskedModel
+from nbsal.model.masking import TEXT, MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
 from nbsal.trace import Trace
@@ -27,6 +29,7 @@ from nbsal.validation import positive_number, real_number
 
 LEVELS = ("token", "word")
 TRIALS = 6  # forward passes of a text that test whether its tokens can be removed (see nbsal.model.masking)
+EXACT = 10  # units of a reply for which Shapley values are computed from all coalitions
 CELLS = 4_000_000  # entries of all tables of coalitions that are in memory at once
 Coalitions = NDArray[np.bool_]  # [coalition, unit], true where the unit stays
 Floats = NDArray[np.float64]
@@ -39,10 +42,10 @@ def units(row: Row, level: str) -> list[Unit]:
 
 
 def scores_by_position(unit_scores: Floats, parts: Sequence[Unit], size: int) -> Floats:
-    """Divide the score of each unit evenly among its positions."""
-    scores = np.zeros(size)
-    for score, places in zip(unit_scores, parts, strict=True):
-        scores[list(places)] = score / len(places)
+    """Divide the score of each unit, on the last axis, evenly among its positions."""
+    scores = np.zeros((*unit_scores.shape[:-1], size))
+    for i, places in enumerate(parts):
+        scores[..., list(places)] = unit_scores[..., i, None] / len(places)
     return scores
 
 
@@ -58,13 +61,21 @@ class Perturbation(Method):
 
     linear = True
     complete: ClassVar[bool] = False  # whether the scores sum to the change from the fully masked text
+    number: ClassVar[str] = "logprob"  # what is explained of a reply's token (see `Target`)
+    fewest_units: ClassVar[int] = 1  # of a reply's sources
 
     way: str | int = "remove"
     level: str = "token"
 
     def resolve(self, subject: Subject) -> Self:
-        MaskedModel(subject, self.way)  # raises an error if the way is not available
+        # Only replies have prompts that can be written anew.
+        if self.way != TEXT or subject.task not in ("next-token", "reply"):
+            MaskedModel(subject, self.way)  # raises an error if the way is not available
         check_level(self.level)
+        return self
+
+    def for_reply(self, count: int) -> "Perturbation":
+        """The method for a reply with that many units, which may be few enough for an exact form of it."""
         return self
 
     @abstractmethod
@@ -73,7 +84,12 @@ class Perturbation(Method):
 
     @abstractmethod
     def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
-        """A score for each unit, from the target value of each coalition."""
+        """Scores of the units, [number, unit], from the numbers of each coalition, [coalition, number]."""
+
+    def sum_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
+        """Scores of the units, [unit], for the sum of all numbers, [coalition, number]."""
+        scores: Floats = self.unit_scores(coalitions, values.sum(1, keepdims=True))[0]
+        return scores
 
     def scores(self, trace: Trace) -> Tensor:
         return trace.cached(self, lambda: self._score_batch(trace))[0]
@@ -93,7 +109,7 @@ class Perturbation(Method):
             tables = [self.coalitions(row, row_units) for row, row_units in zip(rows, parts, strict=True)]
             values = self._values(trace, texts, parts, tables)
             for i, row, row_units, table, row_values in zip(texts, rows, parts, tables, values, strict=True):
-                unit_scores = self.unit_scores(table, row_values)
+                unit_scores = self.unit_scores(table, row_values[:, None])[0]
                 token_scores = scores_by_position(unit_scores, row_units, len(row))
                 scores[i, : len(row)] = torch.from_numpy(token_scores).to(scores)
                 notes.append(self._note(table, unit_scores, row_values))
@@ -185,7 +201,7 @@ class Occlusion(Perturbation):
 
     def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
         masked = ~coalitions[1:]
-        decreases: Floats = (values[0] - values[1:]) @ masked / masked.sum(0)
+        decreases: Floats = (values[0] - values[1:]).T @ masked / masked.sum(0)
         return decreases
 
 
@@ -217,9 +233,7 @@ class LIME(Perturbation):
     seed: int = 0
 
     def resolve(self, subject: Subject) -> Self:
-        if not 0 <= real_number(self.ridge, "ridge") < np.inf:
-            message = f"ridge must be at least 0 and finite, not {self.ridge!r}."
-            raise InputError(message, argument="ridge", value=self.ridge)
+        check_ridge(self.ridge)
         if not real_number(self.width, "width") > 0:
             raise InputError(f"width must be more than 0, not {self.width!r}.", argument="width", value=self.width)
         return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
@@ -237,18 +251,24 @@ class LIME(Perturbation):
     def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
         distance = 1 - np.sqrt(coalitions.mean(1))
         weights = np.exp(-(distance**2) / (2 * self.width**2))
-        return ridge_slopes(coalitions.astype(float), values, weights, self.ridge)
+        return ridge_slopes(coalitions.astype(float), values, weights, self.ridge).T
 
 
 def ridge_slopes(points: Floats, values: Floats, weights: Floats, ridge: float) -> Floats:
-    """The slopes of a weighted ridge regression with an unpenalised intercept."""
+    """The slopes of a weighted ridge regression with an unpenalised intercept, for each column of `values`."""
     centred = points - np.average(points, axis=0, weights=weights)
-    outcomes = values - np.average(values, weights=weights)
-    root = np.sqrt(weights)[:, None]
-    size = points.shape[1]
-    design = np.vstack((root * centred, np.sqrt(ridge) * np.eye(size)))
-    slopes: Floats = np.linalg.lstsq(design, np.concatenate((root[:, 0] * outcomes, np.zeros(size))))[0]
+    outcomes = values - np.average(values, axis=0, weights=weights)
+    root, size = np.sqrt(weights), points.shape[1]
+    design = np.vstack((root[:, None] * centred, np.sqrt(ridge) * np.eye(size)))
+    weighted = (root * outcomes.T).T
+    slopes: Floats = np.linalg.lstsq(design, np.concatenate((weighted, np.zeros((size, *values.shape[1:])))))[0]
     return slopes
+
+
+def check_ridge(ridge: float) -> None:
+    """Refuse a penalty that is negative or infinite."""
+    if not 0 <= real_number(ridge, "ridge") < np.inf:
+        raise InputError(f"ridge must be at least 0 and finite, not {ridge!r}.", argument="ridge", value=ridge)
 
 
 @register(
@@ -294,11 +314,43 @@ class Shapley(Perturbation):
         steps = ranks[:, None, :] < np.arange(len(parts) + 1)[:, None]
         return steps.reshape(-1, len(parts))
 
+    def for_reply(self, count: int) -> Perturbation:
+        return ExactShapley(way=self.way, level=self.level) if count <= EXACT else self
+
     def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
         steps = coalitions.reshape(self.samples, -1, coalitions.shape[1])
         joining = steps[:, 1:] & ~steps[:, :-1]
-        changes = np.diff(values.reshape(self.samples, -1))
-        scores: Floats = np.einsum("st,stu->u", changes, joining.astype(float)) / self.samples
+        changes = np.diff(values.reshape(*steps.shape[:2], -1), axis=1)
+        scores: Floats = np.einsum("stn,stu->nu", changes, joining.astype(float)) / self.samples
+        return scores
+
+
+@dataclass(frozen=True)
+class ExactShapley(Perturbation):
+    """Shapley values from all coalitions, for the few units of a reply: no order is left out."""
+
+    complete = True
+    name, family, needs, paper = Shapley.name, Shapley.family, Shapley.needs, Shapley.paper
+    cost, promise = Cost(2**EXACT, at_most=True), Shapley.promise - {"seeded"}
+
+    orders: str = "all"
+
+    def count(self, size: int) -> int:
+        return int(2**size)
+
+    def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
+        members = 1 << np.arange(len(parts))
+        return (np.arange(self.count(len(parts)))[:, None] & members) > 0
+
+    def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
+        count = coalitions.shape[1]
+        # In that share of all orders, the units of a coalition of some size come first and then the unit at hand.
+        shares = np.array([1 / (count * math.comb(count - 1, size)) for size in range(count)])
+        scores = np.empty((values.shape[1], count))
+        for unit in range(count):
+            without = np.flatnonzero(~coalitions[:, unit])
+            changes = values[without + (1 << unit)] - values[without]
+            scores[:, unit] = shares[coalitions[without].sum(1)] @ changes
         return scores
 
 

@@ -26,6 +26,7 @@ from nbsal.model.version import model_version
 from nbsal.progress import Meter
 
 WAYS = ("remove", "mask", "pad")
+TEXT = "text"  # another way, of replies: the prompt without the hidden parts, tokenized anew (see nbsal.answers.hiding)
 TOKENS = 2048  # per batch: enough to fill a processor's vector units, few enough to stay in its caches
 Coalitions = NDArray[np.bool_]
 
@@ -47,7 +48,7 @@ class MaskedModel:
     def __init__(self, subject: Subject, way: str | int = "remove") -> None:
         self.subject = subject
         self.way = way
-        self.filler = _filler_id(subject, way)
+        self.filler = filler_id(subject, way)
         self.forwards = 0  # coalitions that the model was run on
         self._version: Any = None  # of the model, for the cached results and the results of the self-test
         self._follow_model()
@@ -84,7 +85,7 @@ class MaskedModel:
 
     def inputs(self, rows: Sequence[Row], coalitions: Sequence[Any]) -> dict[str, Tensor]:
         """The model inputs for one coalition of each text, with hidden tokens left in place."""
-        self._run_exclusively(lambda: self._self_test(rows))
+        run_exclusively(self.subject, lambda: self._self_test(rows))
         pairs = zip(rows, coalitions, strict=True)
         return self._batch_inputs([self._mask_row(row, coalition, False) for row, coalition in pairs])
 
@@ -112,15 +113,8 @@ class MaskedModel:
             self._self_test([job.cached.row for job in jobs.values()])
             self._run_jobs(list(jobs.values()), meter)
 
-        self._run_exclusively(run)
+        run_exclusively(self.subject, run)
         return [cached.stack(row_keys) for cached, row_keys in zip(cached_rows, keys, strict=True)]
-
-    def _run_exclusively(self, run: Callable[[], None]) -> None:
-        def in_inference_mode() -> None:
-            with batching.memory_errors(), torch.inference_mode(), architecture.eval_mode(self.subject.model):
-                run()
-
-        restore.exclusively(self.subject.model, in_inference_mode)
 
     def _cached_row(self, row: Row, target: Target | None) -> "_CachedRow":
         key = (row.ids, row.types, row.mask, target and target.terms)
@@ -283,6 +277,16 @@ class _DroppableLengths:
             self.shortest_failed = min(self.shortest_failed, length)
 
 
+def run_exclusively(subject: Subject, run: Callable[[], None]) -> None:
+    """Call `run` while no other thread uses the model, without gradients and dropout."""
+
+    def in_inference_mode() -> None:
+        with batching.memory_errors(), torch.inference_mode(), architecture.eval_mode(subject.model):
+            run()
+
+    restore.exclusively(subject.model, in_inference_mode)
+
+
 def _close(first: Tensor, second: Tensor) -> bool:
     """True if two logits are equal except for rounding."""
     tolerance = 1e-5 if first.dtype in (torch.float32, torch.float64) else 1e-2
@@ -312,7 +316,7 @@ def _check_coalitions(row: Row, coalitions: Any) -> Coalitions:
     return table
 
 
-def _filler_id(subject: Subject, way: str | int) -> int:
+def filler_id(subject: Subject, way: str | int) -> int:
     """The id of the token that replaces a hidden one."""
     tokenizer, size = subject.tokenizer, subject.model.config.vocab_size
     if isinstance(way, int) and not isinstance(way, bool):

@@ -70,8 +70,17 @@ def number_of(logits: Tensor, outcomes: Tensor, number: str) -> Tensor:
     logprob = precise.log_softmax(-1).gather(-1, at)[..., 0]
     if number == "logprob":
         return logprob
-    logprob = logprob.double().clamp(max=_SURE)
-    return (logprob - (-logprob.expm1()).log()).to(precise.dtype)
+    return log_odds(logprob.double()).to(precise.dtype)
+
+
+def log_odds(logprob: Tensor) -> Tensor:
+    """The logarithm of the odds of outcomes with those log-probabilities; finite also where the model is sure.
+
+    >>> log_odds(torch.tensor([0.5]).log()).item()
+    0.0
+    """
+    logprob = logprob.clamp(max=_SURE)
+    return logprob - (-logprob.expm1()).log()
 
 
 @dataclass(frozen=True)

@@ -212,6 +212,26 @@ def test_a_template_that_raises_or_is_missing_is_named(subject):
     assert "note" in nbsal.answer(subject, "A prompt.", " Ann.", progress=False).provenance
 
 
+def test_documents_that_the_template_leaves_out_are_refused(subject):
+    template = "{% if documents and false %}{{ documents[0].text }}{% endif %}" + writers.CHATML
+    with refuses("documents"):
+        nbsal.answer(subject, MESSAGES, " Ann.", documents=DOCUMENTS, template=template, progress=False)
+    placed = [*MESSAGES[:1], {"role": "user", "content": "{documents} Who?"}]
+    nbsal.answer(subject, placed, " Ann.", documents=DOCUMENTS, template=template, progress=False)
+
+
+@pytest.mark.parametrize("method", ["gae", "occlusion", "random"])
+def test_a_model_without_numbers_is_named(method):
+    import torch
+
+    broken = writers.load()
+    with torch.no_grad():
+        broken.model.lm_head.weight.fill_(float("nan"))
+    with pytest.raises(ModelError) as caught:
+        nbsal.answer(broken, MESSAGES, " Ann.", method=method, progress=False)
+    assert caught.value.part == "logits"
+
+
 def test_models_that_write_nothing_are_named(load, reviews):
     for other in (reviews, load("bert", "span"), load("bert", "masked")):
         with pytest.raises(ModelError) as caught:

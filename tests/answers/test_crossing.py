@@ -9,7 +9,7 @@ from transformers.models.t5 import modeling_t5
 
 import nbsal
 from nbsal import reply_trace
-from nbsal.answers import rows
+from nbsal.answers import running
 from nbsal.answers.reading import with_reply
 from nbsal.errors import ModelError
 from nbsal.methods import catalogue, crossing
@@ -26,7 +26,7 @@ ONE_PASS = ("gae", "gae@chefer", "rollout", "raw-attention", "gradcam", "gradxac
 RELEVANCE = ("attn-lrp", "lrp", "partial-lrp", "transformer-attribution")
 SLOW = ("attention-cam", "attention-gradcam", "integrated", "smooth", "gradient-shap", "deeplift-shap", "random")
 METHODS = (*ONE_PASS, *RELEVANCE, *SLOW)
-HIDING = ("occlusion", "lime", "shapley")
+HIDING = ("occlusion", "lime", "shapley", "contextcite", "ridge")
 TWO_STACKS = ("attcat", "alti", "mask-lrp", "decoded-gradcam", "decoded-simple", "decoded-gradxact")  # read one only
 
 
@@ -39,7 +39,7 @@ def subjects():
 @pytest.mark.parametrize("method", METHODS)
 def test_a_row_is_the_explanation_of_its_token_alone(subjects, name, method):
     explain, result = answer(subjects[name], method)
-    predictions = rows.Predictions(result.reading, result.number)
+    predictions = running.Predictions(result.reading, result.number)
     for token in (0, 3):
         end = result.reading.start + token
         encoded = Encoded([result.reading.up_to(end)], 0)
@@ -61,7 +61,7 @@ def test_a_later_token_changes_no_earlier_row(subjects, name, method):
 def test_a_batch_equals_its_single_texts(subjects, method):
     """Replies of different lengths are padded."""
     explain, result = answer(subjects["bart"], method)
-    predictions, reading = rows.Predictions(result.reading, result.number), result.reading
+    predictions, reading = running.Predictions(result.reading, result.number), result.reading
     numbers = (4, 0, 2)
     encoded = Encoded([reading.up_to(reading.start + token) for token in numbers], 0)
     for token, saliency in zip(
@@ -178,7 +178,7 @@ def test_maps_are_told_apart_by_the_order_of_calls(subjects):
     subject = subjects["t5"]
     reading = answer(subject, "random")[1].reading
     record = nbsal.trace.record(
-        subject, Encoded([reading.row], 0), [rows.Predictions(reading, "logit").target(0)], needs={"attention"}
+        subject, Encoded([reading.row], 0), [running.Predictions(reading, "logit").target(0)], needs={"attention"}
     )
     maps, size = crossing.maps_of(record, record.attention), reading.prompt.encoded
     decoder = len(reading.row) - size
@@ -319,7 +319,7 @@ def test_integrated_gradients_begin_without_source_and_reply(subjects):
         empty, _ = values_of(subjects["bart"].model, ids, reading, "logit")
         for handle in handles:
             handle.remove()
-    (saliency,) = explain.encoded(Encoded([row], 0), [rows.Predictions(reading, "logit").target(token)])
+    (saliency,) = explain.encoded(Encoded([row], 0), [running.Predictions(reading, "logit").target(token)])
     assert saliency.provenance["change"] == pytest.approx(float(full[-1] - empty[-1]), abs=1e-9)
     assert saliency.scores.sum() == pytest.approx(result.scores[token].sum())
 

@@ -111,6 +111,27 @@ def test_hidden_units_are_masked_in_the_encoder(subjects, name):
     assert hiding.values(subsets).shape == (8, len(result.ids)) and hiding.forwards == len(subsets)
 
 
+@pytest.mark.parametrize("way", ["text", "pad", 7])
+def test_other_ways_to_hide_change_the_source_alone(subjects, way):
+    """Written anew without a unit, or with another token in its place."""
+    subject = subjects["bart"]
+    result = answer(subject, "random")[1]
+    reading, units, size = result.reading, result.reading.units("sentence"), result.reading.prompt.encoded
+    values = Hiding(subject, reading, units, way).values(~np.eye(len(units), dtype=bool))
+    for unit, row in zip(units, values, strict=True):
+        source = list(reading.row.ids[:size])
+        for token in unit.tokens:
+            source[token] = 0 if way == "pad" else way
+        if way == "text":
+            start, end = unit.span
+            source = subject.tokenizer((SOURCE[:start] + SOURCE[end:]).strip())["input_ids"]
+        begins = torch.tensor([reading.row.ids[size:-1]])
+        with torch.no_grad():
+            logits = subject.model(torch.tensor([source]), decoder_input_ids=begins).logits[0, reading.position(0) :]
+        expected = logits.log_softmax(-1).gather(1, torch.tensor(result.ids)[:, None])[:, 0]
+        assert row == pytest.approx(expected.numpy(), abs=1e-9)
+
+
 def test_a_source_without_end_keeps_one_token(subjects):
     subject = nbsal.load(subjects["t5"].model, tokenizer=writers.tokenizer(None))
     reading = answer(subject, "random")[1].reading

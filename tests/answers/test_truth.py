@@ -6,7 +6,7 @@ import pytest
 import nbsal
 
 QUESTIONS = 12
-FIND = ("attn-lrp", "gae", "shapley", "occlusion")
+FIND = ("attn-lrp", "gae", "shapley", "occlusion", "contextcite", "ridge")
 
 
 @pytest.fixture(scope="module")

@@ -48,17 +48,35 @@ def run(checkpoint: Path, out: Path, ready) -> None:
     corpus.explain(explain, texts(), out, shard_rows=SHARD, progress=False)
 
 
+def run_replies(checkpoint: Path, out: Path, ready) -> None:
+    """The same of replies that a model writes."""
+    import warnings
+
+    import torch
+
+    import nbsal
+    from nbsal import corpus
+
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    explain = nbsal.Explainer(nbsal.load(checkpoint), "ridge")
+    ready.set()
+    settings = {"do_sample": True, "seed": 1, "max_new_tokens": 2, "shard_rows": SHARD, "progress": False}
+    corpus.explain_replies(explain, texts(), out, **settings)
+
+
 class Runs:
     """Runs of one model, each in a process of its own."""
 
-    def __init__(self, checkpoint: Path) -> None:
+    def __init__(self, checkpoint: Path, target=run) -> None:
         self.context = forkserver()
         self.checkpoint = checkpoint
+        self.target = target
 
     def start(self, out: Path):
         """A process that has loaded its model and is about to explain."""
         ready = self.context.Event()
-        process = self.context.Process(target=run, args=(self.checkpoint, out, ready))
+        process = self.context.Process(target=self.target, args=(self.checkpoint, out, ready))
         process.start()
         assert ready.wait(120)
         return process

@@ -1,0 +1,231 @@
+"""Replies to a whole table of prompts, read or written, explained shard by shard and resumed after interruptions."""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from nbsal.answers.generate import check_settings
+from nbsal.answers.replies import ReplySettings, plain
+from nbsal.corpus import integrity
+from nbsal.corpus.destination import open_destination
+from nbsal.corpus.manifest import Plan, Shard
+from nbsal.corpus.reply_table import ASKED, Answers, to_table
+from nbsal.corpus.run import check_explainers, run_shards
+from nbsal.corpus.shards import Task, error_text, write_shard
+from nbsal.corpus.sources import Source, UnreadableRow, open_columns
+from nbsal.corpus.storage import Storage
+from nbsal.corpus.stored import Stored, read_manifest
+from nbsal.errors import Cancelled, InputError
+from nbsal.evaluation.cache import Explainers
+from nbsal.progress import Meter, Progress
+from nbsal.validation import checked, plain_string, plural, positive_number, seed_number
+
+if TYPE_CHECKING:
+    import pandas
+    from distributed import Client
+
+TOKEN_COLUMNS = ("tokens", "starts", "ends", "special", "logprob", "rank", "entropy", "drawn")
+
+
+@checked
+class Replies(Stored):
+    """The explained replies of a run: a row for each prompt, with the reply, its tokens and its sources.
+
+    `sources` and `statistics` tabulate them, `scores` gives those of one reply; `to_frame` has all columns.
+
+    >>> import tempfile, nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/notes"), "gae")
+    >>> rows = [{"asked": [{"role": "user", "content": "Where does Mara live?"}], "documents": ["Mara lives in Oslo."]}]
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     nbsal.corpus.explain_replies(explain, rows, out, documents="documents", progress=False)
+    Replies(1 reply, gae)
+    """
+
+    asked = ASKED
+
+    def sources(self, method: str | None = None, k: int = 3) -> "pandas.DataFrame":
+        """A row for each of the `k` units with the largest scores for each reply."""
+        name, k = self._check_method(method), positive_number(k, "k")
+        frame = self.to_frame(["text_id", "reply", name]).dropna(subset=[name])
+        pairs = zip(frame.to_dict("records"), frame[name].tolist(), strict=True)
+        rows = [(row["text_id"], row["reply"], *source.values()) for row, sources in pairs for source in sources[:k]]
+        return _frame(rows, ["text_id", "reply", "unit", "text", "share", "score"])
+
+    def statistics(self) -> "pandas.DataFrame":
+        """A row for each token of every reply: its place, and how likely the model finds it."""
+        frame = self.to_frame(["text_id", *TOKEN_COLUMNS]).dropna(subset=["tokens"])
+        rows = list[tuple[Any, ...]]()
+        for row in frame.to_dict("records"):
+            missing = [None] * len(row["tokens"])
+            columns = [missing if row[name] is None else row[name] for name in TOKEN_COLUMNS]
+            rows += [(row["text_id"], number, *values) for number, values in enumerate(zip(*columns, strict=True))]
+        return _frame(rows, ["text_id", "number", *TOKEN_COLUMNS]).rename(columns={"tokens": "token"})
+
+    def scores(self, i: int, method: str | None = None) -> "pandas.DataFrame":
+        """The scores of the units (columns) for each token (rows) of the reply to row `i` of the source."""
+        import pandas
+
+        name = self._check_method(method)
+        shard = next((shard for shard in self.shards if shard.first <= i < shard.first + shard.rows), None)
+        if shard is None:
+            message = f"There is no row i={i}: {self.location} has {plural(self.rows, 'row')}, numbered from 0."
+            raise InputError(message, argument="i", value=i)
+        table = self._read_columns(shard, ["error", "tokens", "units", f"{name}_scores"])
+        row = {column: table[column][i - shard.first].as_py() for column in table.column_names}
+        if row["error"] is not None:
+            raise InputError(f"Row {i} was not explained: {row['error']}", argument="i", value=i)
+        units = [unit["text"] for unit in row["units"]]
+        return pandas.DataFrame(row[f"{name}_scores"], index=row["tokens"], columns=units)
+
+    def __len__(self) -> int:
+        return sum(shard.explained for shard in self.shards)
+
+    def __repr__(self) -> str:
+        failed = [f"{self.failed:,} failed"] if self.failed else []
+        state = [] if self.complete else ["not complete"]
+        count = f"{self.rows:,} {'reply' if self.rows == 1 else 'replies'}"
+        return f"Replies({', '.join([count, *failed, *state, *self.methods])})"
+
+
+@checked
+def explain_replies(
+    explainers: Explainers,
+    source: Any,
+    out: str | os.PathLike[str],
+    asked: str = ASKED,
+    documents: str | None = None,
+    reply: str | None = None,
+    client: "Client | None" = None,
+    *,
+    unit: Any = "sentence",
+    number: str | None = None,
+    template: str | None = None,
+    tools: Any = None,
+    seed: int | None = None,
+    batch_size: int | None = None,
+    shard_rows: int = 100,
+    resume: bool = True,
+    overwrite: bool = False,
+    progress: Progress = True,
+    cancel: Event | None = None,
+    **generate: Any,
+) -> Replies:
+    """Explain the reply to every row of a source, store the results as Parquet files in a folder, and open it.
+
+    `asked`, `documents` and `reply` are names of columns: of prompts or lists of messages, of lists of documents, and
+    of replies as texts or token ids. Without a reply, the model writes one, with the settings of `generate` that are
+    passed; where these draw tokens, row i draws them from `seed` + i. All other arguments are those of `nbsal.answer`
+    and of `nbsal.corpus.explain`, whose runs are interrupted and resumed alike; the manifest holds them.
+
+    >>> import tempfile, nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/notes"), "occlusion")
+    >>> rows = [{"asked": [{"role": "user", "content": "Where does Mara live?"}], "notes": ["Mara lives in Oslo."]}]
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     replies = explain_replies(explain, rows, out, documents="notes", unit="document", progress=False)
+    ...     replies.sources(k=1)[["reply", "text"]].values.tolist()
+    [[' Mara lives in Oslo.</s>', 'Where does Mara live?']]
+    """
+    members, storage = check_explainers(explainers), open_destination(out, source)
+    names = {"asked": asked, "documents": documents, "reply": reply}
+    columns = {key: plain_string(name, key) for key, name in names.items() if name is not None}
+    generate = check_settings(generate)
+    if seed is None and generate.get("do_sample") and reply is None:
+        message = "do_sample=True draws tokens, which a resumed run must draw again. Pass a seed."
+        raise InputError(message, argument="seed", value=seed)
+    seed = None if seed is None else seed_number(seed)
+    settings = ReplySettings(unit, number, template, tools, seed, batch_size, generate)
+    shard_rows, recorded = positive_number(shard_rows, "shard_rows"), _plan_settings(settings, columns)
+
+    def create_task(tokens: int | None) -> Task:
+        plan = Plan.create(members, shard_rows, asked, None, "float32", tokens, recorded)
+        return ReplyTask(explainers=members, plan=plan, settings=settings, columns=tuple(columns))
+
+    opened = open_columns(source, list(columns.values()), texts=False)
+    rows = Source(map(_plain_row, opened.rows), opened.total)
+    run_shards(create_task, rows, storage, Replies, client, resume, overwrite, progress, cancel)
+    return open_replies(out)
+
+
+@checked
+def open_replies(location: str | os.PathLike[str]) -> Replies:
+    """Open the explained replies in a folder, or at an address that fsspec supports; the run need not be complete.
+
+    >>> import tempfile, nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/notes"), "gae")
+    >>> with tempfile.TemporaryDirectory() as out:
+    ...     _ = nbsal.corpus.explain_replies(explain, ["Who?"], out, max_new_tokens=4, progress=False)
+    ...     len(nbsal.corpus.open_replies(out).statistics())
+    4
+    """
+    storage = Storage(location)
+    manifest = read_manifest(storage)
+    if manifest.plan.replies is None:
+        message = f"{storage.location} holds explained texts. Open it with nbsal.corpus.open."
+        raise InputError(message, argument="location", value=location)
+    integrity.check_sizes(storage, manifest)
+    return Replies(storage, manifest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplyTask(Task):
+    """Explain the reply to every row; `columns` says what the values of a row are, if it has several."""
+
+    settings: ReplySettings
+    columns: Sequence[str]
+
+    def run(self, storage: Storage, number: int, values: Sequence[Any], meter: Meter) -> Shard:
+        first = number * self.plan.shard_rows
+        rows = [self._row(value) for value in values]
+        results = [self._explain(row, first + place, meter) for place, row in enumerate(rows)]
+        asked = [row.get(ASKED) if isinstance(row, Mapping) else None for row in rows]
+        data = to_table(self.plan, first, asked, results)
+        sizes = [len(next(iter(result.values())).ids) for result in results if not isinstance(result, str)]
+        return write_shard(storage, self.plan, number, values, data, sizes)
+
+    def _row(self, value: Any) -> Any:
+        """The values of a row by name."""
+        if isinstance(value, UnreadableRow):
+            return value
+        values = value if isinstance(value, tuple) and len(value) == len(self.columns) else (value,)
+        row = dict(zip(self.columns, values, strict=False))
+        return row | {"documents": row.get("documents") or None}  # an empty cell holds no documents
+
+    def _explain(self, row: Any, at: int, meter: Meter) -> Answers:
+        """The answers of a row, or the text of the error that prevented them."""
+        done = meter.done
+        try:
+            meter.check()
+            if isinstance(row, UnreadableRow):
+                return row.reason
+            return self.settings.explain(self.explainers, row, at, meter)
+        except Cancelled:
+            raise
+        except Exception as error:  # a model may raise anything for a text: store the error and continue
+            return error_text(error)
+        finally:
+            meter.reach(done + 1)
+
+
+def _plain_row(value: Any) -> Any:
+    """A row with plain values: a tuple of those in several columns, or a single one."""
+    return tuple(map(plain, value)) if isinstance(value, tuple) else plain(value)
+
+
+def _plan_settings(settings: ReplySettings, columns: Mapping[str, str]) -> dict[str, Any]:
+    """What the manifest holds of the settings; a template and tools as checksums."""
+    entries = {**vars(settings), "columns": dict(columns)}
+    for name in ("template", "tools"):
+        if entries[name] is not None:
+            entries[name] = hashlib.sha256(repr(entries[name]).encode()).hexdigest()
+    stored: dict[str, Any] = json.loads(json.dumps(entries, default=repr))
+    return stored
+
+
+def _frame(rows: Sequence[Any], columns: Sequence[str]) -> "pandas.DataFrame":
+    import pandas
+
+    return pandas.DataFrame(rows, columns=list(columns))

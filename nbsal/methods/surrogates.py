@@ -1,0 +1,153 @@
+"""Surrogate methods, which fit a linear model of the target to random coalitions of units and score by its slopes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from nbsal.errors import InputError
+from nbsal.methods.base import register
+from nbsal.methods.cost import SAMPLES, Cost
+from nbsal.methods.perturbation import (
+    TRIALS,
+    Coalitions,
+    Floats,
+    Perturbation,
+    Unit,
+    check_ridge,
+    ridge_slopes,
+)
+from nbsal.model.subject import Subject
+from nbsal.model.tokens import Row
+from nbsal.validation import positive_number, real_number, seed_number
+
+ROUNDS = 10_000  # of a lasso over all units
+PRECISION = 1e-10  # of a slope, relative to the largest one
+
+
+@dataclass(frozen=True)
+class Surrogate(Perturbation):
+    """A linear model of the target, fitted to `samples` coalitions in which each unit stays with probability `keep`.
+
+    Coalition i is drawn from the seed and i alone, so texts with equally many units have the same coalitions.
+    """
+
+    fewest_units = 2
+
+    samples: int = 64
+    keep: float = 0.5
+    seed: int = 0
+
+    def resolve(self, subject: Subject) -> Self:
+        if not 0 < real_number(self.keep, "keep") < 1:
+            message = f"keep must be between 0 and 1, not {self.keep!r}."
+            raise InputError(message, argument="keep", value=self.keep)
+        samples, seed = positive_number(self.samples, "samples"), seed_number(self.seed)
+        return replace(super().resolve(subject), samples=samples, seed=seed)
+
+    def count(self, size: int) -> int:
+        return self.samples
+
+    def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
+        generators = (np.random.RandomState((self.seed + i) % 2**32) for i in range(self.samples))
+        return np.stack([generator.random_sample(len(parts)) >= 1 - self.keep for generator in generators])
+
+
+@register(
+    "contextcite",
+    family="perturbation",
+    needs={"forward"},
+    paper="Cohen-Wang et al. 2024",
+    cost=Cost(1 + SAMPLES + TRIALS, at_most=True),
+    promise={"signed", "about_target", "zero_at_special", "seeded"},
+)
+@dataclass(frozen=True)
+class ContextCite(Surrogate):
+    """Coefficients of a lasso regression, which is 0 at units that add little.
+
+    As in Cohen-Wang et al.: the penalty `alpha` is on standardised coalitions and on the target per token, and of a
+    reply's tokens the logarithm of the odds is explained.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.ContextCite())
+    >>> explain("A warm and funny film.").top(1)["token"].item()
+    'funny'
+    """
+
+    linear = False
+    number = "logit-prob"
+
+    alpha: float = 0.01
+
+    def resolve(self, subject: Subject) -> Self:
+        if not 0 <= real_number(self.alpha, "alpha") < np.inf:
+            message = f"alpha must be at least 0 and finite, not {self.alpha!r}."
+            raise InputError(message, argument="alpha", value=self.alpha)
+        return super().resolve(subject)
+
+    def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
+        return lasso_slopes(coalitions.astype(float), values, self.alpha).T
+
+    def sum_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
+        scores: Floats = values.shape[1] * self.unit_scores(coalitions, values.mean(1, keepdims=True))[0]
+        return scores
+
+
+@register(
+    "ridge",
+    family="perturbation",
+    needs={"forward"},
+    paper="-",
+    cost=Cost(1 + SAMPLES + TRIALS, at_most=True),
+    promise={"signed", "about_target", "zero_at_special", "seeded"},
+)
+@dataclass(frozen=True)
+class Ridge(Surrogate):
+    """Coefficients of a ridge regression with the penalty `ridge` and an unpenalised intercept.
+
+    Unlike a lasso it keeps small effects, and the scores of several targets add up to those of their sum.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Ridge())
+    >>> explain("A warm and funny film.").top(1)["token"].item()
+    'funny'
+    """
+
+    ridge: float = 1.0
+
+    def resolve(self, subject: Subject) -> Self:
+        check_ridge(self.ridge)
+        return super().resolve(subject)
+
+    def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
+        return ridge_slopes(coalitions.astype(float), values, np.ones(len(coalitions)), self.ridge).T
+
+
+def lasso_slopes(points: Floats, values: Floats, alpha: float) -> Floats:
+    """The slopes of a lasso regression on standardised points with an unpenalised intercept, for each column of values.
+
+    They minimise the mean square error / 2 + alpha x the sum of their sizes, by coordinate descent, and are returned
+    for the points as they are.
+
+    >>> points = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    >>> lasso_slopes(points, points @ [[2.0], [0.01]], alpha=0.05).round(3).ravel().tolist()
+    [1.9, 0.0]
+    """
+    spread = points.std(0)
+    varies = spread > 0
+    scaled = np.where(varies, (points - points.mean(0)) / np.where(varies, spread, 1.0), 0.0)
+    products = scaled.T @ scaled / len(points)
+    pulls = scaled.T @ (values - values.mean(0)) / len(points)  # of the error on each slope, at slopes of 0
+    slopes = np.zeros_like(pulls)
+    for _ in range(ROUNDS):
+        largest = 0.0
+        for unit in np.flatnonzero(varies):
+            pull = pulls[unit] - products[unit] @ slopes + slopes[unit]
+            slope = np.sign(pull) * np.maximum(np.abs(pull) - alpha, 0)
+            largest = max(largest, float(np.abs(slope - slopes[unit]).max(initial=0)))
+            slopes[unit] = slope
+        if largest <= PRECISION * max(1.0, float(np.abs(slopes).max(initial=0))):
+            break
+    original: Floats = slopes / np.where(varies, spread, 1.0)[:, None]
+    return original

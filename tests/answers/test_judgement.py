@@ -1,0 +1,124 @@
+"""Units judged by hiding them: literal loops, bounded cost, other units, and what chance would do."""
+
+import numpy as np
+import pytest
+
+import nbsal
+from nbsal.answers.hiding import Hiding
+from tests.answers import writers
+from tests.answers.test_ways import sequences
+from tests.raising import refuses
+
+SENTENCES = [
+    "The film is a joy.", "The plot is a bore.", "Ann wrote the book.", "Ben read it.", "Prices fell on Monday.",
+    "The striker scored twice.", "It was warm.",
+]  # fmt: skip
+PROMPT, REPLY = " ".join(SENTENCES), " Ann wrote it. Ben."
+COUNT = len(SENTENCES)
+
+
+@pytest.fixture(scope="module")
+def subject():
+    return writers.load()
+
+
+@pytest.fixture(scope="module")
+def results(subject):
+    methods = {"shapley": "shapley", "random": "random", "cut": nbsal.Ridge(way="text")}
+    return nbsal.answer(subject, PROMPT, REPLY, method=methods, progress=False)
+
+
+@pytest.mark.parametrize("name", ["shapley", "cut"])
+def test_the_curve_is_that_of_a_literal_loop(subject, results, name):
+    result = results[name]
+    judged = result.judge(random=3, subsets=5)
+    order = np.argsort(-result.unit_scores().sum(0))
+    fresh = Hiding(subject, result.reading, result.units, result.provenance["parameters"]["way"])
+    curve = []
+    for step in range(COUNT + 1):
+        stays = np.isin(np.arange(COUNT), order[:step], invert=True)
+        curve.append(float(fresh.values(stays[None]).sum()))
+    assert judged.curve == pytest.approx(curve, abs=1e-6)
+    assert judged.drop == pytest.approx(curve[0] - np.mean(curve[1:]), abs=1e-6)
+    frame = judged.frame().set_index("measure")["value"]
+    for k in (1, 2, 3):
+        assert frame[f"without the best {k}"] == pytest.approx(curve[0] - curve[k], abs=1e-6)
+    assert judged.random.shape == (3, COUNT + 1, len(result.ids)) and judged.values.shape == (5, len(result.ids))
+
+
+def test_good_scores_beat_random_orders_and_random_scores_do_not(results):
+    best, chance = results["shapley"].judge(random=40), results["random"].judge(random=40)
+    assert best.drop >= best.random_drops.mean() and best.rank_correlation > 0.8
+    assert best.beats_chance and best.frame().attrs["finding"] == "better than chance"
+    assert not chance.beats_chance and chance.frame().attrs["finding"] == "no better than chance"
+    assert "no better than chance" in repr(chance) and -1 <= chance.rank_correlation <= 1
+    low, high = np.percentile(best.random_drops, (2.5, 97.5))
+    assert best.frame()["value"].tolist()[-3:-1] == pytest.approx([low, high])
+
+
+def test_the_rank_correlation_is_of_sums_of_scores_with_fresh_subsets(results):
+    judged = results["shapley"].judge(random=1, subsets=30, seed=4)
+    sums, values = judged.subsets @ judged.scores.sum(0), judged.values.sum(1)
+    ranks = [np.argsort(np.argsort(numbers)) for numbers in (sums, values)]
+    distinct = len({subset.tobytes() for subset in judged.subsets})
+    assert distinct < 30 or judged.rank_correlation == pytest.approx(np.corrcoef(*ranks)[0, 1])
+    again, other = (results["shapley"].judge(random=1, subsets=30, seed=seed) for seed in (4, 5))
+    assert np.array_equal(again.subsets, judged.subsets) and not np.array_equal(other.subsets, judged.subsets)
+
+
+def test_the_cost_is_bounded_and_known_subsets_are_free(subject):
+    random, subsets = 5, 10
+    result = nbsal.answer(subject, PROMPT, REPLY, method="gae", progress=False)
+    texts = sequences(subject)
+    result.judge(random=random, subsets=subsets)
+    run = result.running.hiding.forwards
+    assert len(texts) <= run + 4 and COUNT < run <= COUNT + 1 + random * COUNT + subsets
+    texts.clear()
+    result.judge(random=random, subsets=subsets)
+    assert not texts and result.running.hiding.forwards == run
+    assert result.sources(COUNT, "reply")["drop"].notna().any()
+    exact = nbsal.answer(subject, PROMPT, REPLY, method="shapley", progress=False)
+    exact.judge(random=random, subsets=subsets)
+    assert exact.running.hiding.forwards == 2**COUNT, "exact values had every subset before"
+    assert exact.sources(COUNT, "reply")["drop"].notna().all()
+
+
+def test_other_units_are_judged_by_their_own_sums(results):
+    result = results["shapley"]
+    words = result.judge(unit="word", k=[1], random=2, subsets=3)
+    units = result.reading.units("word")
+    assert words.hidden.shape == (len(units) + 1, len(result.ids))
+    assert np.allclose(words.scores.sum(1), result.unit_scores().sum(1))
+    assert len(words.frame()) == 6
+    halves = result.judge(unit=[(0, 38), (39, len(PROMPT))], random=2, subsets=3)
+    assert halves.hidden.shape[0] == 3
+
+
+def test_a_part_of_the_reply_is_judged_without_another_run(results):
+    judged = results["shapley"].judge(random=4, subsets=6)
+    forwards = results["shapley"].running.hiding.forwards
+    part = judged.of("Ben")
+    tokens = list(results["shapley"].tokens_of("Ben"))
+    assert part.curve == pytest.approx(judged.hidden[:, tokens].sum(1)) and part.tokens == tuple(tokens)
+    assert part.random_curves.shape == (4, COUNT + 1) and part.drop != judged.drop
+    assert results["shapley"].running.hiding.forwards == forwards
+    assert len(part.plot().lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "argument"),
+    [
+        ({"k": 2}, "k"), ({"k": [0]}, "k"), ({"k": "two"}, "k"), ({"random": 0}, "random"), ({"seed": -1}, "seed"),
+        ({"subsets": 1.5}, "subsets"), ({"unit": "lines"}, "unit"), ({"unit": [(0, 18)]}, "unit"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_judged_is_refused(results, settings, argument):
+    with pytest.raises(nbsal.errors.InputError) as caught:
+        results["random"].judge(**settings)
+    assert caught.value.argument == argument
+
+
+def test_a_saved_answer_cannot_be_judged(results, tmp_path):
+    results["shapley"].save(tmp_path / "answer.json")
+    with refuses("span"):
+        nbsal.Answer.load(tmp_path / "answer.json").judge()
