@@ -76,7 +76,7 @@ class Hiding:
         self._results: dict[bytes, Floats] = {}  # [stored number, reply token]
         self._first_position = architecture.first_position(self.subject.model)
         # Whether hidden tokens are left out; None: not tested yet.
-        self._drops: bool | None = False if self.reading.prompt.encoded else None
+        self._drops: bool | None = False if self.reading.prompt.source_size else None
         self._version = version
 
     @property
@@ -149,7 +149,7 @@ class Hiding:
         if self.setting == TEXT:
             hidden = [unit for unit, stays in zip(self.units, subset, strict=True) if not stays]
             prompt = ids_without(self.subject, self.reading.prompt, hidden)
-            if self.reading.prompt.encoded:
+            if self.reading.prompt.source_size:
                 return _Input(np.array(prompt), np.ones(len(prompt), dtype=np.int64), self._decoder_reads())
             ids = np.array(prompt + self.reading.reply_ids)
             return _Input(ids, np.ones_like(ids), np.arange(len(prompt), len(ids)) - 1)
@@ -158,7 +158,7 @@ class Hiding:
             stays[list(unit.tokens)] = shows
         if self._filler is not None:
             ids = np.where(stays, self.reading.row.ids, self._filler)
-            if self.reading.prompt.encoded:
+            if self.reading.prompt.source_size:
                 return self._source(ids, np.ones_like(ids))
             return _Input(ids, np.ones_like(ids), np.arange(self.reading.start, len(ids)) - 1)
         return self._removed(stays, bool(self._drops))
@@ -166,8 +166,8 @@ class Hiding:
     def _removed(self, stays: NDArray[np.bool_], drops: bool) -> _Input:
         """Some positions visible; the first one always is, since something must be read before the reply."""
         stays = stays.copy()
-        if self.reading.prompt.encoded:
-            stays[0] |= not stays[: self.reading.prompt.encoded].any()
+        if self.reading.prompt.source_size:
+            stays[0] |= not stays[: self.reading.prompt.source_size].any()
             return self._source(np.array(self.reading.row.ids), stays.astype(np.int64))
         stays[0] = True
         kept = np.flatnonzero(stays)
@@ -180,7 +180,7 @@ class Hiding:
 
     def _source(self, ids: Places, visible: Places) -> _Input:
         """The part of a row that an encoder reads; the decoder reads the reply, whatever is hidden."""
-        size = self.reading.prompt.encoded
+        size = self.reading.prompt.source_size
         return _Input(ids[:size], visible[:size], self._decoder_reads())
 
     def _decoder_reads(self) -> Places:
@@ -204,7 +204,7 @@ class Hiding:
         positions = [inputs.positions for inputs in batch if inputs.positions is not None]
         if positions:
             arguments["position_ids"] = padded(positions, 0)
-        if self.reading.prompt.encoded:
+        if self.reading.prompt.source_size:
             arguments |= sides.decoder_inputs(self.subject, self.reading, len(batch))
         logits = self.subject.logits(arguments)
         at = torch.as_tensor(np.stack([inputs.reads for inputs in batch]), device=device)

@@ -34,13 +34,13 @@ def with_start(subject: Subject, prompt: Prompt, settings: dict[str, Any]) -> Pr
         owners=prompt.owners + (-1,) * len(ids),
         places=prompt.places + (None,) * len(ids),
         special=prompt.special + (True,) * len(ids),
-        encoded=len(prompt.ids),
+        source_size=len(prompt.ids),
     )
 
 
 def without_start(prompt: Prompt, ids: Sequence[int]) -> list[int]:
     """The tokens of a reply without those that the decoder begins with, which `generate` and tokenizers add."""
-    begins = list(prompt.ids[prompt.encoded :])
+    begins = list(prompt.ids[prompt.source_size :])
     for start in (begins, begins[1:]):
         if start and list(ids[: len(start)]) == start:
             return list(ids[len(start) :])
@@ -49,7 +49,7 @@ def without_start(prompt: Prompt, ids: Sequence[int]) -> list[int]:
 
 def decoder_inputs(subject: Subject, reading: Reading, count: int) -> dict[str, torch.Tensor]:
     """What a decoder reads beside each of some sources: its first tokens and the reply."""
-    ids = torch.tensor(reading.row.ids[reading.prompt.encoded :], device=subject.device).expand(count, -1)
+    ids = torch.tensor(reading.row.ids[reading.prompt.source_size :], device=subject.device).expand(count, -1)
     return {"decoder_input_ids": ids, "decoder_attention_mask": torch.ones_like(ids)}
 
 
