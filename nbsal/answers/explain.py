@@ -75,8 +75,8 @@ def read(
     if subject.task == REPLY:
         prompt = sides.with_start(subject, prompt, settings)
     origin: dict[str, Any] = {"rendered": prompt.text}
-    if prompt.encoded:
-        origin["reply begins with"] = list(prompt.tokens[prompt.encoded :])
+    if prompt.source_size:
+        origin["reply begins with"] = list(prompt.tokens[prompt.source_size :])
     if prompt.placement:
         origin["documents"] = prompt.placement
     if not isinstance(asked, str):
@@ -93,7 +93,7 @@ def read(
         ids, way = (tokenize_reply(subject, prompt, reply)) if isinstance(reply, str) else (reply, "as ids")
         reading, drawn = with_reply(subject, prompt, _checked_ids(subject, prompt, ids)), None
         origin |= {"reply": f"given {'as text, read ' if isinstance(reply, str) else ''}{way}"}
-    _check_length(subject, asked, len(prompt.ids) - prompt.encoded, len(reading.reply_ids))
+    _check_length(subject, asked, len(prompt.ids) - prompt.source_size, len(reading.reply_ids))
     if all(reading.reply_special):
         raise InputError("The reply has special tokens only.", argument="reply", value=reply)
     return reading, origin | {"drawn": drawn}
@@ -181,7 +181,7 @@ def _checked_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:
     size = subject.model.config.vocab_size
     try:
         values = [int(index) for index in (ids.tolist() if hasattr(ids, "tolist") else ids)]
-        values = sides.without_start(prompt, values) if prompt.encoded else values
+        values = sides.without_start(prompt, values) if prompt.source_size else values
     except (TypeError, ValueError):
         values = []
     if not values or not all(0 <= index < size for index in values):

@@ -50,7 +50,7 @@ def generate(
     cancel: Event | None,
 ) -> Generated:
     """The reply of the model; without a seed, drawn tokens follow the global random numbers."""
-    size, most = len(prompt.ids) - prompt.encoded, settings["max_new_tokens"]  # what stands before the reply
+    size, most = len(prompt.ids) - prompt.source_size, settings["max_new_tokens"]  # what stands before the reply
     if size + most > subject.max_length:
         message = (
             f"The prompt has {size} tokens, and max_new_tokens={most} more do not fit into the {subject.max_length} "
@@ -58,7 +58,7 @@ def generate(
         )
         raise InputError(message, argument="max_new_tokens", value=most)
     follow = _Follower(subject, on_token, cancel, size)
-    ids = torch.tensor([prompt.ids[: prompt.encoded or None]], device=subject.device)
+    ids = torch.tensor([prompt.ids[: prompt.source_size or None]], device=subject.device)
 
     def run() -> Any:
         devices = [subject.device] if subject.device.type == "cuda" else []

@@ -37,7 +37,7 @@ class Hiding:
         self._values: dict[bytes, Floats] = {}
         self._first_position = architecture.first_position(subject.model)
         # Whether hidden tokens are left out; None: not tested yet.
-        self._drops: bool | None = False if reading.prompt.encoded else None
+        self._drops: bool | None = False if reading.prompt.source_size else None
 
     @property
     def way(self) -> str:
@@ -99,12 +99,12 @@ class Hiding:
         stays = np.ones(len(self.reading.row), dtype=bool)
         for unit, kept in zip(self.units, subset, strict=True):
             stays[list(unit.tokens)] = kept
-        stays[0] |= not stays[: self.reading.prompt.encoded].any()
+        stays[0] |= not stays[: self.reading.prompt.source_size].any()
         return np.flatnonzero(stays)
 
     def _run(self, rows: Sequence[NDArray[np.int64]], drops: bool) -> list[Floats]:
         """The numbers of the reply with only some positions visible, for each row of positions."""
-        if self.reading.prompt.encoded:
+        if self.reading.prompt.source_size:
             return sides.numbers_of_reply(self.subject, self.reading, rows, self.number)
         size, start = len(self.reading.row), self.reading.start
         ids = np.array(self.reading.row.ids)

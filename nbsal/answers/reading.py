@@ -45,7 +45,7 @@ class Prompt:
     sources: tuple[Source, ...]
     special: tuple[bool, ...]
     placement: str = ""
-    encoded: int = 0  # tokens that an encoder reads; those behind them begin the decoder's input
+    source_size: int = 0  # tokens that an encoder reads; those behind them begin the decoder's input
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -150,13 +150,13 @@ class Reading:
 
     def position(self, token: int) -> int:
         """Where the model predicts a token of the reply: its place in the logits, which an encoder does not have."""
-        return self.start + token - 1 - self.prompt.encoded
+        return self.start + token - 1 - self.prompt.source_size
 
     @cached_property
     def row(self) -> Row:
         """Both as one row; tokens of the template are special, so that they are never ranked."""
         size = len(self.prompt.ids) + len(self.reply_ids)
-        encoded = self.prompt.encoded or size
+        first = self.prompt.source_size or size
         structure = [
             special or owner < 0 for special, owner in zip(self.prompt.special, self.prompt.owners, strict=True)
         ]
@@ -167,7 +167,7 @@ class Reading:
             offsets=self.prompt.spans + self.reply_spans,
             segments=(0,) * self.start + (1,) * len(self.reply_ids),
             special=(*structure, *self.reply_special),
-            types=(0,) * encoded + (1,) * (size - encoded),
+            types=(0,) * first + (1,) * (size - first),
             mask=(1,) * size,
         )
 
@@ -340,7 +340,7 @@ def tokenize_reply(subject: Subject, prompt: Prompt, reply: str) -> tuple[list[i
     if not reply:
         raise InputError("reply is empty. Pass a text, or None to generate one.", argument="reply", value=reply)
     tokenizer = subject.tokenizer
-    if prompt.encoded:
+    if prompt.source_size:
         encoding = _encode(tokenizer, None, "reply", text_target=reply, add_special_tokens=False)
         return encoding["input_ids"], "by itself"
     texts = (prompt.text + reply, prompt.text, reply)

@@ -39,13 +39,13 @@ def with_start(subject: Subject, prompt: Prompt, settings: dict[str, Any]) -> Pr
         owners=prompt.owners + (-1,) * len(ids),
         places=prompt.places + (None,) * len(ids),
         special=prompt.special + (True,) * len(ids),
-        encoded=len(prompt.ids),
+        source_size=len(prompt.ids),
     )
 
 
 def without_start(prompt: Prompt, ids: Sequence[int]) -> list[int]:
     """The tokens of a reply without those that the decoder begins with, which `generate` and tokenizers add."""
-    begins = list(prompt.ids[prompt.encoded :])
+    begins = list(prompt.ids[prompt.source_size :])
     for start in (begins, begins[1:]):
         if start and list(ids[: len(start)]) == start:
             return list(ids[len(start) :])
@@ -59,7 +59,7 @@ def numbers_of_reply(
 
     Hidden tokens stay in place, since encoders measure distances in many ways; neither side attends to them.
     """
-    size, ids = reading.prompt.encoded, torch.tensor(reading.row.ids, device=subject.device)
+    size, ids = reading.prompt.source_size, torch.tensor(reading.row.ids, device=subject.device)
     mask = torch.zeros(len(visible), size, dtype=torch.long, device=subject.device)
     for i, places in enumerate(visible):
         mask[i, [place for place in places if place < size]] = 1

@@ -158,7 +158,7 @@ def test_gae_is_the_product_of_whole_matrices(subjects, name, method):
     for token in range(len(result.ids)):
         at = result.reading.position(token)
         row = naive_gae(*naive_maps(subjects[name], result.reading, token), "@" in method)[at]
-        row[result.reading.prompt.encoded + at] = 0
+        row[result.reading.prompt.source_size + at] = 0
         assert axioms.relative(result.scores[token, : len(row)], row) < 1e-7
 
 
@@ -180,7 +180,7 @@ def test_maps_are_told_apart_by_the_order_of_calls(subjects):
     record = nbsal.trace.record(
         subject, Encoded([reading.row], 0), [rows.Predictions(reading, "logit").target(0)], needs={"attention"}
     )
-    maps, size = crossing.maps_of(record, record.attention), reading.prompt.encoded
+    maps, size = crossing.maps_of(record, record.attention), reading.prompt.source_size
     decoder = len(reading.row) - size
     shapes = [[tuple(each.shape[2:]) for each in kind] for kind in (maps.source, maps.own, maps.cross)]
     assert shapes == [[(size, size)] * 3, [(decoder, decoder)] * 2, [(decoder, size)] * 2]
@@ -210,7 +210,7 @@ def test_a_source_one_longer_than_the_reply_has_no_sink(subjects):
     size = len(answer(subject, "random")[1].reading.prompt.ids) - 2
     reply = [30 + i for i in range(size - 3)]
     result = answer(subject, "raw-attention", reply)[1]
-    assert result.reading.prompt.encoded == len(result.ids) + 3
+    assert result.reading.prompt.source_size == len(result.ids) + 3
     assert result.scores.sum(1) == pytest.approx(1.0)
 
 
@@ -247,7 +247,7 @@ def test_attn_lrp_is_input_x_gradient_of_a_model_changed_by_hand(subjects, reque
     result = answer(subject, "attn-lrp", number="logit")[1]
     request.getfixturevalue("by_hand")
     model, reading = subject.model, result.reading
-    ids, size = torch.tensor([reading.row.ids]), reading.prompt.encoded
+    ids, size = torch.tensor([reading.row.ids]), reading.prompt.source_size
     table = model.get_input_embeddings()
     embedded = [table(part).detach().requires_grad_() for part in (ids[:, :size], ids[:, size:-1])]
     model.set_attn_implementation("eager")
@@ -273,7 +273,7 @@ def test_every_method_answers_or_says_why_not(subjects, name, method):
     assert method in (*METHODS, *HIDING) and method not in TWO_STACKS
     assert result.method == explain.method.name == method
     assert result.scores.shape == (len(result.ids), len(result.reading.row)) and np.isfinite(result.scores).all()
-    assert result.scores[:, : result.reading.prompt.encoded].any(), "the source has a part in it"
+    assert result.scores[:, : result.reading.prompt.source_size].any(), "the source has a part in it"
 
 
 @pytest.mark.parametrize("method", ["gradxact", "attn-lrp", "integrated", "occlusion", "shapley", "gae", "lrp"])
@@ -303,8 +303,8 @@ def test_integrated_gradients_begin_without_source_and_reply(subjects):
     blocks = subjects["bart"].blocks[1], architecture.blocks(subjects["bart"].model, sides.REPLY)[0]
     row = reading.up_to(reading.start + token)
     changes = [
-        slice(0, reading.prompt.encoded),
-        [i - reading.prompt.encoded for i in row.content if i >= reading.start],
+        slice(0, reading.prompt.source_size),
+        [i - reading.prompt.source_size for i in row.content if i >= reading.start],
     ]
 
     def remove(module, args):

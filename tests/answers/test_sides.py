@@ -32,10 +32,10 @@ def test_both_sides_are_read_as_the_model_reads_them(subjects, name):
     model, config = subject.model, subject.model.generation_config
     result = answer(subject, "random")[1]
     prompt = result.reading.prompt
-    assert list(prompt.ids[: prompt.encoded]) == subject.tokenizer(SOURCE)["input_ids"]
+    assert list(prompt.ids[: prompt.source_size]) == subject.tokenizer(SOURCE)["input_ids"]
     begins = [config.decoder_start_token_id, config.forced_bos_token_id]
-    assert list(prompt.ids[prompt.encoded :]) == [index for index in begins if index is not None]
-    assert {prompt.owners[i] for i in range(prompt.encoded, len(prompt.ids))} == {-1}, "of the template"
+    assert list(prompt.ids[prompt.source_size :]) == [index for index in begins if index is not None]
+    assert {prompt.owners[i] for i in range(prompt.source_size, len(prompt.ids))} == {-1}, "of the template"
     assert list(result.ids) == subject.tokenizer(REPLY, add_special_tokens=False)["input_ids"]
     with torch.no_grad():
         values, _ = values_of(model, torch.tensor([result.reading.row.ids]), result.reading)
@@ -53,8 +53,8 @@ def test_a_reply_that_is_written_equals_the_same_reply_passed(subjects, name):
     assert np.array_equal(written.scores, passed.scores)
     assert written.tokens().drop(columns="drawn").equals(passed.tokens().drop(columns="drawn"))
     assert written.tokens()["drawn"].notna().all()
-    start = list(written.reading.prompt.ids[written.reading.prompt.encoded :])
-    ids = torch.tensor([written.reading.prompt.ids[: written.reading.prompt.encoded]])
+    start = list(written.reading.prompt.ids[written.reading.prompt.source_size :])
+    ids = torch.tensor([written.reading.prompt.ids[: written.reading.prompt.source_size]])
     torch.manual_seed(1)
     output = subject.model.generate(
         ids,
@@ -83,11 +83,11 @@ def test_text_is_passed_on_without_the_language(subjects):
 def test_a_language_is_forced_by_a_setting(subjects):
     result = answer(subjects["marian"], "gae", forced_bos_token_id=4)[1]
     prompt = result.reading.prompt
-    assert prompt.tokens[prompt.encoded :] == ("<pad>", "<|im_end|>")
+    assert prompt.tokens[prompt.source_size :] == ("<pad>", "<|im_end|>")
     assert result.provenance["reply begins with"] == ["<pad>", "<|im_end|>"]
     frame = result.matrix()
     assert "template" in frame and len(frame) == len(result.ids)
-    assert result.scores.shape == (len(result.ids), prompt.encoded + 2 + len(result.ids))
+    assert result.scores.shape == (len(result.ids), prompt.source_size + 2 + len(result.ids))
     with refuses("decoder_start_token_id"):
         answer(subjects["marian"], "gae", forced_bos_token_id=4000)
 
@@ -99,7 +99,7 @@ def test_hidden_units_are_masked_in_the_encoder(subjects, name):
     reading, units = result.reading, result.reading.units("sentence")
     hiding = Hiding(subject, reading, units)
     subsets = np.array(list(itertools.product([True, False], repeat=len(units))))
-    ids, size = torch.tensor([reading.row.ids]), reading.prompt.encoded
+    ids, size = torch.tensor([reading.row.ids]), reading.prompt.source_size
     for subset, values in zip(subsets, hiding.values(subsets), strict=True):
         mask = torch.ones(1, size)
         for unit, stays in zip(units, subset, strict=True):
@@ -115,7 +115,7 @@ def test_a_source_without_end_keeps_one_token(subjects):
     subject = nbsal.load(subjects["t5"].model, tokenizer=writers.tokenizer(None))
     reading = answer(subject, "random")[1].reading
     values = Hiding(subject, reading, reading.units("sentence")).values([[False] * 3])
-    mask = torch.zeros(1, reading.prompt.encoded)
+    mask = torch.zeros(1, reading.prompt.source_size)
     mask[0, 0] = 1
     with torch.no_grad():
         expected, _ = values_of(subject.model, torch.tensor([reading.row.ids]), reading, attention_mask=mask)
@@ -187,12 +187,12 @@ def test_a_tokenizer_without_offsets_is_read_too(subjects, marian_tokenizer):
     text = ">>fra<<  The  film is a ﬁne joy. Who\nwrote the book?"
     result = nbsal.answer(subject, text, "A DULL FILM", method="occlusion", unit="word", progress=False)
     prompt = result.reading.prompt
-    assert list(prompt.ids[: prompt.encoded]) == marian_tokenizer(text)["input_ids"]
+    assert list(prompt.ids[: prompt.source_size]) == marian_tokenizer(text)["input_ids"]
     assert list(result.ids) == marian_tokenizer(text_target="A DULL FILM", add_special_tokens=False)["input_ids"]
     assert result.text == "A DULL FILM"
     words = [unit.text for unit in result.units]
     assert words[-5:] == ["Who", "wrote", "the", "book", "?"] and "ﬁne" in words
-    assert prompt.owners[prompt.encoded - 1] == -1, "the end token"
+    assert prompt.owners[prompt.source_size - 1] == -1, "the end token"
     for unit in result.units:
         piece = text[prompt.spans[unit.tokens[-1]][0] : prompt.spans[unit.tokens[-1]][1]]
         assert piece.strip() in unit.text or unit.text in piece

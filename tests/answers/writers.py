@@ -150,7 +150,7 @@ def answer(subject, method, reply=REPLY, options=None, **settings):
 
 def values_of(model, ids, reading, number="logprob", **options):
     """The numbers of the reply's tokens, by the stock model alone."""
-    size = reading.prompt.encoded
+    size = reading.prompt.source_size
     output = model(input_ids=ids[:, :size], decoder_input_ids=ids[:, size:-1], use_cache=False, **options)
     logits = output.logits[0, reading.start - size - 1 :]
     outcomes = logits.log_softmax(-1) if number == "logprob" else logits
