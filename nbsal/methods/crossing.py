@@ -51,10 +51,11 @@ def maps_of(trace: Trace, values: Mapping[int, Tensor]) -> Maps:
 
 
 def deciding(trace: Trace) -> Tensor:
-    """The decoder's positions that the targets are read from, [batch, decision, position]."""
+    """The decoder's positions that the targets are read from, [batch, decision, position], in float32 at least."""
+    dtype = torch.promote_types(trace.logits.dtype, torch.float32)
     places = [sorted({index[0] for index, _ in decision.target.terms}) for decision in trace.decisions]
     size = trace.logits.shape[1]
-    rows = trace.logits.new_zeros(len(places), max(map(len, places)), size)
+    rows = trace.logits.new_zeros(len(places), max(map(len, places)), size, dtype=dtype)
     for text, at in enumerate(places):
         rows[text, range(len(at)), at] = 1
     return rows
@@ -82,10 +83,10 @@ def without_deciding(scores: Tensor, start: Tensor) -> Tensor:
     return (scores * others).sum(1)
 
 
-def evidence(trace: Trace, attention: Mapping[int, Tensor]) -> Maps:
+def evidence(trace: Trace, attention: Mapping[int, Tensor], like: Tensor) -> Maps:
     """Attention, or its relevance, times its gradient where that is positive, averaged over heads."""
     products = {number: trace.attention_grad[number] * values for number, values in attention.items()}
-    return maps_of(trace, products).each(lambda product: product.relu().mean(1).to(trace.logits))
+    return maps_of(trace, products).each(lambda product: product.relu().mean(1).to(like))
 
 
 class Whole(Method):
@@ -120,7 +121,7 @@ class CrossingGAE(Whole, GAE):
 
     def scores(self, trace: Trace) -> Tensor:
         rows = deciding(trace)
-        return without_deciding(follow(rows, evidence(trace, trace.attention)), rows)
+        return without_deciding(follow(rows, evidence(trace, trace.attention, rows)), rows)
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class CrossingCheferGAE(Whole, CheferGAE):
 
     def scores(self, trace: Trace) -> Tensor:
         start = deciding(trace)
-        maps = evidence(trace, trace.attention)
+        maps = evidence(trace, trace.attention, start)
         source, reply = identity(maps.source[0])[None], identity(maps.own[0])[None]
         crossed = torch.zeros_like(maps.cross[0])
         for attention in maps.source:
@@ -154,7 +155,7 @@ class CrossingTransformerAttribution(Whole, TransformerAttribution):
     def scores(self, trace: Trace) -> Tensor:
         rows = deciding(trace)
         maps = trace.relevance_maps(self.rules, self.attention_filter(trace)).attention
-        return follow(rows, evidence(trace, maps)).sum(1)
+        return follow(rows, evidence(trace, maps, rows)).sum(1)
 
 
 @dataclass(frozen=True)
