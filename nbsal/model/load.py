@@ -42,6 +42,8 @@ def load(
     - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
     - a model of peft, sentence-transformers or setfit, or a pipeline of transformers.
 
+    Encoder-decoders that write replies, such as T5 and Marian, are explained by `nbsal.answer` alone.
+
     `tokenizer` is a transformers tokenizer, a folder or a hub id; the default is the tokenizer saved with the model.
     `lm` is the pretrained checkpoint (hub id, folder or model) whose LM head decodes hidden layers; "tied" decodes with
     the model's own input embeddings. Models with an LM head of their own need none. `labels` are names for the classes,
