@@ -34,12 +34,15 @@ def answer(
     on_token: Callable[[str], None] | None = None,
     **generate: Any,
 ) -> Answer | dict[str, Answer]:
-    """Explain the reply of a causal language model by its sources.
+    """Explain the reply of a causal language model, or of an encoder-decoder such as T5, by its sources.
 
     `asked` is a prompt that the model reads as it is, or a list of messages for its chat template; `documents` are
     texts, dicts with "title" and "text", or a dict of texts by title. They replace `{documents}` in the last message,
     else the template places them, else they stand before the question. `reply` is a text or token ids; by default the
     model writes it, with the settings of `generate` that are passed (`max_new_tokens=128`, `do_sample=False`).
+
+    Of an encoder-decoder, `asked` is the source text, and layers are those of the encoder. The tokens that its decoder
+    begins with, a forced language (`forced_bos_token_id`) among them, belong to the template.
 
     `method` is a catalogue name, a method, or several, which share the reply and what they run (the result is then a
     dict of answers). `unit` is what methods hide and what `sources()` speaks of: "token", "word", "sentence",

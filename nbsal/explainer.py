@@ -18,7 +18,7 @@ from nbsal.answers.explain import explain_reply
 from nbsal.answers.replies import explain_rows
 from nbsal.errors import InputError, NbsalError, UnknownName
 from nbsal.explanation import Floats
-from nbsal.methods import catalogue, plugins
+from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model import architecture, batching, limits, long_texts, restore
@@ -61,7 +61,7 @@ class Explainer:
             raise UnknownName("long", long, LONG)
         limits.check_method(subject, method.name, method.family)
         self.subject = subject
-        self.method = method.resolve(subject)
+        self.method = crossing.resolve(method, subject)
         self.long = long
 
     @property

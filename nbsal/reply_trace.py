@@ -1,7 +1,8 @@
 """Record one forward pass for all tokens of a reply, and for each token the gradients of its own prediction.
 
-The head of a causal model works position by position. The sum of all predictions has therefore, at the last block's
-output, the gradient of each prediction at that prediction's own position; below, each is propagated by itself.
+The head of a causal model, or of a decoder beside an encoder, works position by position. The sum of all predictions
+has therefore, at the last block's output, the gradient of each prediction at that prediction's own position; below,
+each is propagated by itself.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -10,10 +11,10 @@ from contextlib import nullcontext
 import torch
 from torch import Tensor
 
-from nbsal import trace
-from nbsal.model import architecture, attention_maps, batching, restore
+from nbsal.model import architecture, attention_maps, batching, restore, sides
 from nbsal.model.attention_maps import AttentionRecorder
-from nbsal.model.layout import check_count, check_finite
+from nbsal.model.layers import Parts, check_maps, join, run_model
+from nbsal.model.layout import check_finite
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.tokens import Encoded, Row
@@ -41,7 +42,7 @@ def each_prediction(
 
     def run() -> None:
         needs_attention = any(need.startswith("attention") for need in needs)
-        recorder = AttentionRecorder()
+        recorder = AttentionRecorder(square=subject.task != sides.REPLY)
         recording = attention_maps.with_mode(subject.model, recorder) if needs_attention else nullcontext()
         encoded = Encoded([row], subject.text_encoder.pad_id)
         with (
@@ -51,24 +52,25 @@ def each_prediction(
             architecture.eval_mode(subject.model),
         ):
             with recording:
-                logits, states = trace.run_model(subject, subject.inputs(encoded))
+                logits, states = run_model(subject, subject.inputs(encoded))
             if needs_attention:
-                check_count("attention maps", len(recorder.maps), subject.depth, subject)
+                check_maps(subject, encoded, recorder.maps)
             values = torch.stack([target.value(logits[0]) for target in targets])
             check_finite(values)
-            parts = {("hidden", layer): states[layer] for layer in layers}
-            parts |= {("attention", block): weights for block, weights in enumerate(recorder.maps)}
+            parts = {("hidden", layer): states.parts(layer) for layer in layers}
+            parts |= {("attention", block): (weights,) for block, weights in enumerate(recorder.maps)}
             wanted = [key for key in parts if f"{key[0]}_grad" in needs]
-            top = torch.autograd.grad(values.sum(), states[-1], retain_graph=True)[0][0] if wanted else None
+            top = torch.autograd.grad(values.sum(), states.top, retain_graph=True)[0][0] if wanted else None
             size = chunk or _chunk(subject, len(row), needs_attention)
             for first in range(0, len(targets), size):
                 numbers = range(first, min(first + size, len(targets)))
                 part = _copies(subject, row, logits, values, [targets[i] for i in numbers])
-                for (name, index), tensor in parts.items():
-                    getattr(part, name)[index] = tensor.detach().expand(len(numbers), *tensor.shape[1:])
+                for (name, index), tensors in parts.items():
+                    value = join(tensors).detach()
+                    getattr(part, name)[index] = value.expand(len(numbers), *value.shape[1:])
                 if top is not None:
                     starts = _starts(top, [_position(targets[i]) for i in numbers])
-                    gradients = _propagated(states[-1], [parts[key] for key in wanted], starts)
+                    gradients = _propagated(states.top, [parts[key] for key in wanted], starts)
                     for (name, index), gradient in zip(wanted, gradients, strict=True):
                         getattr(part, f"{name}_grad")[index] = gradient
                 use(numbers, part)
@@ -103,15 +105,17 @@ def _starts(top: Tensor, positions: Sequence[int]) -> Tensor:
     return starts
 
 
-def _propagated(top: Tensor, tensors: Sequence[Tensor], starts: Tensor) -> list[Tensor]:
-    """The gradients of each prediction at some tensors, each [prediction, ...]."""
+def _propagated(top: Tensor, values: Sequence[Parts], starts: Tensor) -> list[Tensor]:
+    """The gradients of each prediction at some values, each [prediction, ...]."""
+    tensors = [tensor for parts in values for tensor in parts]
     options = {"retain_graph": True, "allow_unused": True}
     if len(starts) == 1:  # batched gradients cost more than a plain one
         results = torch.autograd.grad(top, tensors, starts[0], **options)
         results = tuple(None if result is None else result[None] for result in results)
     else:
         results = torch.autograd.grad(top, tensors, starts, is_grads_batched=True, **options)
-    return [
+    flat = iter(
         tensor.new_zeros(len(starts), *tensor.shape[1:]) if result is None else result[:, 0]
         for tensor, result in zip(tensors, results, strict=True)
-    ]
+    )
+    return [join([next(flat) for _ in parts]) for parts in values]

@@ -15,7 +15,7 @@ from torch import Tensor
 from nbsal.lrp import mode
 from nbsal.lrp.mode import AttentionFilter, RelevanceMode
 from nbsal.lrp.rules import Rules
-from nbsal.model import architecture, attention_maps, batching, memory, restore
+from nbsal.model import architecture, attention_maps, batching, memory, restore, sides
 from nbsal.model.attention_maps import LatestAttention
 from nbsal.model.block_calls import BlockCall, record_calls
 from nbsal.model.layout import check_count, check_finite, check_layout, unpad
@@ -32,7 +32,12 @@ MAPS = 4  # attention maps that a trace holds for each block: weights, scores, g
 
 
 def fits_whole(subject: Subject, encoded: Encoded) -> bool:
-    """Whether the attention maps of all blocks, and the weights that are converted for them, may be held at once."""
+    """Whether the attention maps of all blocks, and the weights that are converted for them, may be held at once.
+
+    Those of an encoder-decoder are: a stream follows one stack of blocks.
+    """
+    if subject.task == sides.REPLY:
+        return True
     numbers = MAPS * len(encoded) * subject.depth * subject.heads * encoded.longest**2
     if subject.dtype != subject.model.dtype:
         weights = sum(weight.numel() for block in subject.blocks for weight in block.parameters())

@@ -18,8 +18,9 @@ from nbsal.errors import ModelError, UnknownName
 from nbsal.lrp import mode
 from nbsal.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
 from nbsal.lrp.rules import DEFAULT, Rules
-from nbsal.model import architecture, attention_maps, batching, memory, restore
+from nbsal.model import architecture, attention_maps, batching, memory, restore, sides
 from nbsal.model.attention_maps import AttentionRecorder, HeadSwitch
+from nbsal.model.layers import Layers, Parts, check_maps, deepest, first_blocks, join, map_count, run_model
 from nbsal.model.layout import check_count, check_finite, check_layout, unpad
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
@@ -46,7 +47,7 @@ class RelevanceGraph:
     """A forward pass through which relevance can be propagated back, any number of times."""
 
     mode: RelevanceMode
-    layers: list[Tensor]
+    layers: list[Parts]
     logits: Tensor
 
 
@@ -214,10 +215,11 @@ def _record(
     needs_relevance = "relevance" in needs
     maps = memory.WHOLE_MAPS_OF_RELEVANCE if needs_relevance else memory.WHOLE_MAPS * needs_attention
     states = memory.STATES * bool(gradient_names)
-    memory.check_fits(subject, encoded, maps * subject.depth, states * subject.depth)
+    depth = deepest(subject)
+    memory.check_fits(subject, encoded, maps * depth, states * depth)
     # Callers may be inside no_grad or inference_mode; recording needs a graph all the same.
     grad_mode = torch.enable_grad() if gradient_names or needs_relevance else torch.no_grad()
-    recorder = AttentionRecorder()
+    recorder = AttentionRecorder(square=subject.task != sides.REPLY)
     recording = attention_maps.with_mode(subject.model, recorder) if needs_attention else nullcontext()
     with batching.memory_errors(), torch.inference_mode(False), grad_mode, architecture.eval_mode(subject.model):
         with (
@@ -226,22 +228,21 @@ def _record(
         ):
             logits, layers = run_model(subject, subject.inputs(encoded))
         if needs_relevance or needs_hidden:
-            check_layout("hidden states", [hidden.shape[:2] for hidden in layers], encoded, subject)
+            check_layout("hidden states", layers.shapes, encoded, subject)
         if needs_attention:
-            check_count("attention maps", len(recorder.maps), subject.depth, subject)
-            check_layout("attention maps", [(len(maps), *maps.shape[2:]) for maps in recorder.maps], encoded, subject)
+            check_maps(subject, encoded, recorder.maps)
         decisions = _decisions(subject, encoded, logits.detach(), targets)
         values = _values(decisions, logits)
-        parts = {
-            "hidden": {layer: layers[layer] for layer in layers_to_keep},
-            "attention": dict(enumerate(recorder.maps)),
+        parts: dict[str, dict[int, Parts]] = {
+            "hidden": {layer: layers.parts(layer) for layer in layers_to_keep},
+            "attention": {block: (weights,) for block, weights in enumerate(recorder.maps)},
         }
         gradients = _gradients(values, {name: parts[name] for name in gradient_names})
         check_finite(values, *(tensor for tensors in gradients.values() for tensor in tensors.values()))
     graph = None if relevance_mode is None else _relevance_graph(subject, relevance_mode, layers, logits)
     trace = Trace(subject, encoded, decisions, logits.detach(), values.detach(), relevance_graph=graph)
-    trace.hidden = {layer: tensor.detach() for layer, tensor in parts["hidden"].items()}
-    trace.attention = {block: tensor.detach() for block, tensor in parts["attention"].items()}
+    trace.hidden = {layer: join(tensors).detach() for layer, tensors in parts["hidden"].items()}
+    trace.attention = {block: join(tensors).detach() for block, tensors in parts["attention"].items()}
     trace.hidden_grad, trace.attention_grad = gradients.get("hidden", {}), gradients.get("attention", {})
     return trace
 
@@ -299,15 +300,16 @@ def _propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) ->
         pairs = zip(trace.decisions, unpad(graph.logits, trace.encoded), strict=True)
         values = [decision.target.value(row_logits) for decision, row_logits in pairs]
         spread = trace.lengths() if rules.spread and subject.task == "span" else None
-        relevance = _backward(torch.stack(values).sum(), graph.layers, spread)
-    pairs_of_layers = zip(graph.layers, relevance, strict=True)
-    hidden = [torch.zeros_like(layer) if arrived is None else arrived for layer, arrived in pairs_of_layers]
-    return RelevanceMaps(dict(enumerate(hidden)), graph.mode.attention_maps)
+        relevance = iter(
+            _backward(torch.stack(values).sum(), [part for parts in graph.layers for part in parts], spread)
+        )
+    hidden = {layer: join([next(relevance) for _ in parts]) for layer, parts in enumerate(graph.layers)}
+    return RelevanceMaps(hidden, graph.mode.attention_maps)
 
 
 def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:
     """Run the model again, for relevance only."""
-    memory.check_fits(subject, encoded, memory.WHOLE_MAPS_OF_RELEVANCE * subject.depth)
+    memory.check_fits(subject, encoded, memory.WHOLE_MAPS_OF_RELEVANCE * deepest(subject))
     # In decoders the causal mask is part of the operation; elsewhere the published code adds masks as summands.
     effective = replace(rules, mask=rules.mask and not subject.causal)
     inputs = subject.inputs(encoded)
@@ -334,52 +336,44 @@ def _relevance_forward(subject: Subject, rules: Rules) -> Iterator[RelevanceMode
     """Run the model with eager attention, recording a graph for relevance under those rules."""
     with (
         attention_maps.eager(subject.model),
-        mode.relevance_mode(subject.model, subject.blocks[0], rules) as relevance_mode,
+        mode.relevance_mode(subject.model, first_blocks(subject), rules) as relevance_mode,
     ):
         yield relevance_mode
 
 
-def _relevance_graph(
-    subject: Subject, relevance_mode: RelevanceMode, layers: Sequence[Tensor], logits: Tensor
-) -> RelevanceGraph:
+def _relevance_graph(subject: Subject, relevance_mode: RelevanceMode, layers: Layers, logits: Tensor) -> RelevanceGraph:
     """The graph that a forward pass under the mode recorded."""
-    check_count("attention maps", relevance_mode.softmaxes, subject.depth, subject)
-    proxies = [proxy for proxy in map(mode.proxy_of, layers) if proxy is not None]
-    check_count("relevance proxies of layers", len(proxies), subject.depth + 1, subject)
+    check_count("attention maps", relevance_mode.softmaxes, map_count(subject), subject)
+    parts = [layers.parts(layer) for layer in range(subject.depth + 1)]
+    proxies = [tuple(proxy for proxy in map(mode.proxy_of, layer) if proxy is not None) for layer in parts]
+    count = sum(map(len, proxies)) // len(parts[0])
+    check_count("relevance proxies of layers", count, subject.depth + 1, subject)
     logits_proxy = mode.proxy_of(logits)
     assert logits_proxy is not None, "logits depend on the last layer"
     return RelevanceGraph(relevance_mode, proxies, logits_proxy)
 
 
-def run_model(subject: Subject, inputs: dict[str, Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """The logits, and the hidden states of every layer."""
-    with architecture.record_layers(subject.model) as layers:
-        logits = subject.logits(inputs)
-    check_count("hidden states", len(layers), subject.depth + 1, subject)
-    return logits, layers
-
-
-def _backward(value: Tensor, layers: list[Tensor], spread: Tensor | None) -> Sequence[Tensor | None]:
+def _backward(value: Tensor, layers: list[Tensor], spread: Tensor | None) -> Sequence[Tensor]:
     """Relevance at every layer; `spread`, the lengths of the texts, spreads the last layer's evenly over each text."""
     if spread is None:
-        return torch.autograd.grad(value, layers, retain_graph=True, allow_unused=True)
+        return torch.autograd.grad(value, layers, retain_graph=True, materialize_grads=True)
     (last,) = torch.autograd.grad(value, layers[-1:], retain_graph=True)
     in_text = torch.arange(last.shape[1], device=last.device) < spread[:, None]
     last = (last.sum(1) / spread[:, None])[:, None] * in_text[..., None]
-    below = torch.autograd.grad(layers[-1], layers[:-1], last, retain_graph=True, allow_unused=True)
+    below = torch.autograd.grad(layers[-1], layers[:-1], last, retain_graph=True, materialize_grads=True)
     return *below, last
 
 
-def _gradients(values: Tensor, parts: dict[str, dict[int, Tensor]]) -> dict[str, dict[int, Tensor]]:
+def _gradients(values: Tensor, parts: dict[str, dict[int, Parts]]) -> dict[str, dict[int, Tensor]]:
     """The gradients of every part, from one backward pass.
 
     Texts do not influence each other, so the gradient of the sum of their values is the gradient of each.
     """
-    flat = [(name, index, tensor) for name, tensors in parts.items() for index, tensor in tensors.items()]
+    flat = [tensor for by_index in parts.values() for tensors in by_index.values() for tensor in tensors]
     if not flat:
         return {}
-    results = torch.autograd.grad(values.sum(), [tensor for *_, tensor in flat], allow_unused=True)
-    gradients: dict[str, dict[int, Tensor]] = {name: {} for name in parts}
-    for (name, index, tensor), gradient in zip(flat, results, strict=True):
-        gradients[name][index] = torch.zeros_like(tensor) if gradient is None else gradient
-    return gradients
+    results = iter(torch.autograd.grad(values.sum(), flat, materialize_grads=True))
+    return {
+        name: {index: join([next(results) for _ in tensors]) for index, tensors in by_index.items()}
+        for name, by_index in parts.items()
+    }

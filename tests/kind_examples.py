@@ -13,6 +13,7 @@ from torch import nn
 
 import nbsal
 from tests import wrapped, zoo
+from tests.answers import writers
 from tests.wrapped import PAIRS, TEXTS
 
 LABELS = ["film", "price", "final"]
@@ -48,6 +49,7 @@ class Example:
     long: Any = wrapped.LONG  # None: the library cuts no text
     pairs: Sequence[Any] = ()
     continuous: bool = True  # False: a choice of experts jumps, so an integral of gradients does not complete
+    reply: str = ""  # for a model that is explained by its replies: one of them
     coarse: bool = False  # weights of few bits, which round as the batch makes them
 
 
@@ -223,6 +225,26 @@ def from_zoo(folder: Path, name: str, head: str) -> Example:
     return Example(subject, called(model, tokenizer), pairs=PAIRS, continuous=name != "mixtral")
 
 
+def encoder_decoder(folder: Path) -> Example:
+    subject, reply = writers.load_sides("t5", torch.float32), " The company wrote it."
+
+    def truth(texts: Sequence[str]) -> list[list[float]]:
+        model, tokenizer, start = subject.model, subject.tokenizer, subject.model.config.decoder_start_token_id
+        labels = tokenizer(reply, add_special_tokens=False, return_tensors="pt").input_ids
+        begins = torch.cat([torch.tensor([[start]]), labels[:, :-1]], 1)
+        with torch.no_grad():
+            logits = [
+                model(tokenizer(t, return_tensors="pt").input_ids, decoder_input_ids=begins).logits for t in texts
+            ]
+        return [each.log_softmax(-1).gather(-1, labels[..., None])[0, :, 0].tolist() for each in logits]
+
+    def ours(subject: nbsal.Subject, texts: Sequence[str]) -> list[list[float]]:
+        answers = [nbsal.answer(subject, text, reply, method="random", progress=False) for text in texts]
+        return [answer.statistics.logprob.tolist() for answer in answers]
+
+    return Example(subject, truth, ours, long=None, reply=reply)
+
+
 def quantised(folder: Path, settings: Callable[[], Any]) -> Example:
     model, tokenizer = wrapped.quantised(folder / "weights", settings()), zoo.tokenizer("wordpiece")
     pretrained = zoo.save(folder, "bert", "masked", seed=1, hidden_size=64, intermediate_size=64)
@@ -258,6 +280,7 @@ KINDS = {
     "SetFit, multi-output head": Kind("setfit", partial(setfit, kind="multi-output", classes=3)),
     "model without a head, similarity": Kind("", body),
     "module of a user": Kind("", module),
+    "encoder-decoder that writes replies": Kind("", encoder_decoder),
     "encoder-decoder classifier": Kind("", partial(from_zoo, name="bart", head="sequence")),
     "mixture of experts": Kind("", partial(from_zoo, name="mixtral", head="causal")),
     "8-bit weights (bitsandbytes)": Kind("bitsandbytes", partial(quantised, settings=wrapped.bitsandbytes)),

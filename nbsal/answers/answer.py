@@ -307,7 +307,7 @@ def _whole(value: Any, count: int) -> int:
     return index
 
 
-_PROMPT = ("text", "ids", "tokens", "spans", "owners", "places", "special", "placement")
+_PROMPT = ("text", "ids", "tokens", "spans", "owners", "places", "special", "placement", "source_size")
 _REPLY = ("reply_ids", "reply", "reply_spans", "reply_tokens", "reply_special")
 _STATISTICS = ("logprob", "rank", "entropy", "drawn")
 

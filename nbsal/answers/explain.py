@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from nbsal.answers import sides
 from nbsal.answers.answer import RIVALS, Answer, Floats, TokenStatistics
 from nbsal.answers.generate import check_settings, generate
 from nbsal.answers.hiding import Hiding, logits_at
@@ -19,6 +20,7 @@ from nbsal.errors import InputError, ModelError, UnknownName
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model import architecture, batching, restore
 from nbsal.model.composite import Composite
+from nbsal.model.sides import REPLY
 from nbsal.model.subject import Subject
 from nbsal.model.target import NUMBERS
 from nbsal.model.tokenize import token_name
@@ -72,11 +74,16 @@ def read(
         seed_number(seed)
     settings = check_settings(settings)
     prompt = _read_prompt(subject, asked, documents, template, tools)
+    _check_length(subject, asked, len(prompt.ids), 0)
     unread = [name for name, s in zip(prompt.names, prompt.sources, strict=True) if (s.kind, s.status) == UNREAD]
     if unread:
         message = f"The chat template leaves out {unread[0]}. Write {PLACEHOLDER} where documents shall stand."
         raise InputError(message, argument="documents", value=documents)
+    if subject.task == REPLY:
+        prompt = sides.with_start(subject, prompt, settings)
     origin: dict[str, Any] = {"rendered": prompt.text}
+    if prompt.source_size:
+        origin["reply begins with"] = list(prompt.tokens[prompt.source_size :])
     if prompt.placement:
         origin["documents"] = prompt.placement
     if not isinstance(asked, str):
@@ -91,14 +98,9 @@ def read(
         origin |= {"reply": "generated", "generate": {k: v for k, v in settings.items() if _is_plain(v)}, "seed": seed}
     else:
         ids, way = (tokenize_reply(subject, prompt, reply)) if isinstance(reply, str) else (reply, "as ids")
-        reading, drawn = with_reply(subject, prompt, _checked_ids(subject, ids)), None
+        reading, drawn = with_reply(subject, prompt, _checked_ids(subject, prompt, ids)), None
         origin |= {"reply": f"given {'as text, read ' if isinstance(reply, str) else ''}{way}"}
-    if len(reading.row) > subject.max_length:
-        message = (
-            f"Prompt and reply have {len(prompt.ids)} and {len(reading.reply_ids)} tokens, but the model reads at most "
-            f"{subject.max_length}. Nothing is cut off: shorten the prompt."
-        )
-        raise InputError(message, argument="asked", value=asked)
+    _check_length(subject, asked, len(prompt.ids) - prompt.source_size, len(reading.reply_ids))
     if all(reading.reply_special):
         raise InputError("The reply has special tokens only.", argument="reply", value=reply)
     return reading, origin | {"drawn": drawn}
@@ -184,11 +186,21 @@ def _answer(running: Running, scores: Floats, statistics: TokenStatistics, origi
     )
 
 
+def _check_length(subject: Subject, asked: Any, prompt: int, reply: int) -> None:
+    """Refuse what the model, or one side of it, cannot read whole."""
+    if prompt + reply > subject.max_length:
+        message = (
+            f"Prompt and reply have {prompt} and {reply} tokens, but the model reads at most {subject.max_length}. "
+            "Nothing is cut off: shorten them."
+        )
+        raise InputError(message, argument="asked", value=asked)
+
+
 def _check_subject(subject: Subject) -> None:
-    if subject.task != "next-token" or isinstance(subject.model, Composite):
+    if subject.task not in ("next-token", REPLY) or isinstance(subject.model, Composite):
         message = f"{subject.name} writes no replies: its task is {subject.task!r}. Use nbsal.Explainer."
         raise ModelError(message, part="task")
-    if subject.tokenizer is None or not subject.tokenizer.is_fast:
+    if subject.tokenizer is None or not (subject.tokenizer.is_fast or subject.task == REPLY):
         message = f"{subject.name} needs a fast tokenizer. Pass nbsal.load(..., tokenizer=...)."
         raise InputError(message, argument="tokenizer")
 
@@ -208,11 +220,12 @@ def _read_prompt(subject: Subject, asked: Any, documents: Any, template: str | N
     return read_prompt(subject, request, template, tools)
 
 
-def _checked_ids(subject: Subject, ids: Any) -> list[int]:
+def _checked_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:
     """The tokens of a reply that exist in the vocabulary."""
     size = subject.model.config.vocab_size
     try:
         values = [int(index) for index in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+        values = sides.without_start(prompt, values) if prompt.source_size else values
     except (TypeError, ValueError):
         values = []
     if not values or not all(0 <= index < size for index in values):
@@ -227,7 +240,7 @@ def _statistics(subject: Subject, reading: Reading, drawn: Any) -> TokenStatisti
 
     def run() -> torch.Tensor:
         with batching.memory_errors(), torch.inference_mode(), architecture.eval_mode(subject.model):
-            places = np.arange(reading.start - 1, len(reading.row) - 1)
+            places = reading.position(0) + np.arange(len(reading.reply_ids))
             logits = logits_at(subject, subject.inputs(encoded), places[None])[0]
             return logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32).log_softmax(-1).cpu()
 

@@ -50,15 +50,15 @@ def generate(
     cancel: Event | None,
 ) -> Generated:
     """The reply of the model; without a seed, drawn tokens follow the global random numbers."""
-    size, most = len(prompt.ids), settings["max_new_tokens"]
+    size, most = len(prompt.ids) - prompt.source_size, settings["max_new_tokens"]  # what stands before the reply
     if size + most > subject.max_length:
         message = (
             f"The prompt has {size} tokens, and max_new_tokens={most} more do not fit into the {subject.max_length} "
             "that the model reads. Shorten the prompt or pass a smaller max_new_tokens."
         )
         raise InputError(message, argument="max_new_tokens", value=most)
-    follow = _Follower(subject, on_token, cancel)
-    ids = torch.tensor([prompt.ids], device=subject.device)
+    follow = _Follower(subject, on_token, cancel, size)
+    ids = torch.tensor([prompt.ids[: prompt.source_size or None]], device=subject.device)
 
     def run() -> Any:
         devices = [subject.device] if subject.device.type == "cuda" else []
@@ -71,7 +71,7 @@ def generate(
         ):
             if seed is not None:
                 torch.manual_seed(seed)
-            return subject.model.generate(
+            return subject.transformer.generate(
                 ids,
                 attention_mask=torch.ones_like(ids),
                 pad_token_id=subject.text_encoder.pad_id,
@@ -93,24 +93,25 @@ def generate(
 
 def _drawn(output: Any, reply: Sequence[int]) -> NDArray[np.float64] | None:
     """The probability that each token was drawn with; None for beams, whose scores are of other sequences."""
-    if getattr(output, "beam_indices", None) is not None or len(output.scores) != len(reply):
+    if getattr(output, "beam_indices", None) is not None or len(output.scores) < len(reply):
         return None
-    chances = [float(scores[0].softmax(-1)[token]) for scores, token in zip(output.scores, reply, strict=True)]
+    steps = output.scores[-len(reply) :]  # a forced language comes before
+    chances = [float(scores[0].softmax(-1)[token]) for scores, token in zip(steps, reply, strict=True)]
     return np.array(chances)
 
 
 class _Follower:
     """Called by `generate` after each token: passes the text on, and stops when the call is cancelled."""
 
-    def __init__(self, subject: Subject, on_token: Callable[[str], None] | None, cancel: Event | None) -> None:
+    def __init__(
+        self, subject: Subject, on_token: Callable[[str], None] | None, cancel: Event | None, start: int
+    ) -> None:
         self._tokenizer, self._on_token, self._cancel = subject.tokenizer, on_token, cancel
-        self._start: int | None = None
+        self._start = start  # of the reply
         self._passed = ""
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
         """Whether each sequence is at its end."""
-        size = input_ids.shape[1]
-        self._start = size - 1 if self._start is None else self._start
         if self._on_token is not None:
             text = decode(self._tokenizer, input_ids[0, self._start :].tolist())
             if not text.endswith(UNFINISHED) and len(text) > len(self._passed):

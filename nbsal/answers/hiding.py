@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nbsal.answers import sides
 from nbsal.answers.reading import Reading, Unit
 from nbsal.answers.shorten import check_shortens, ids_without
 from nbsal.errors import ModelError
@@ -53,9 +54,9 @@ class Hiding:
     """Run a model on a prompt with a reply, some units of the prompt hidden; each subset of units is run only once.
 
     `way` says how a unit is hidden. "remove": no other token sees it. Hidden tokens are left out, and the others keep
-    their positions; where a self-test shows that the model measures distances in another way, they stay in place and
-    nobody attends to them. "text": the prompt is written, rendered and tokenized without it. "mask", "pad" or the id of
-    a token: that token stands in its place.
+    their positions; where a self-test shows that the model measures distances in another way, and in an encoder beside
+    a decoder, they stay in place and nobody attends to them. "text": the prompt is written, rendered and tokenized
+    without it. "mask", "pad" or the id of a token: that token stands in its place.
     """
 
     def __init__(
@@ -85,7 +86,8 @@ class Hiding:
             return
         self._results: dict[bytes, Floats] = {}  # [stored number, reply token]
         self._first_position = architecture.first_position(self.subject.model)
-        self._drops: bool | None = None  # whether hidden tokens are left out; None: not tested yet
+        # Whether hidden tokens are left out; None: not tested yet.
+        self._drops: bool | None = False if self.reading.prompt.source_size else None
         self._version = version
 
     @property
@@ -158,6 +160,8 @@ class Hiding:
         if self.setting == TEXT:
             hidden = [unit for unit, stays in zip(self.units, subset, strict=True) if not stays]
             prompt = ids_without(self.subject, self.reading.prompt, hidden)
+            if self.reading.prompt.source_size:
+                return _Input(np.array(prompt), np.ones(len(prompt), dtype=np.int64), self._decoder_reads())
             ids = np.array(prompt + self.reading.reply_ids)
             return _Input(ids, np.ones_like(ids), np.arange(len(prompt), len(ids)) - 1)
         stays = np.ones(len(self.reading.row), dtype=bool)
@@ -165,12 +169,17 @@ class Hiding:
             stays[list(unit.tokens)] = shows
         if self._filler is not None:
             ids = np.where(stays, self.reading.row.ids, self._filler)
+            if self.reading.prompt.source_size:
+                return self._source(ids, np.ones_like(ids))
             return _Input(ids, np.ones_like(ids), np.arange(self.reading.start, len(ids)) - 1)
         return self._removed(stays, bool(self._drops))
 
     def _removed(self, stays: NDArray[np.bool_], drops: bool) -> _Input:
         """Some positions visible; the first one always is, since something must be read before the reply."""
         stays = stays.copy()
+        if self.reading.prompt.source_size:
+            stays[0] |= not stays[: self.reading.prompt.source_size].any()
+            return self._source(np.array(self.reading.row.ids), stays.astype(np.int64))
         stays[0] = True
         kept = np.flatnonzero(stays)
         places = kept if drops else np.arange(len(stays))
@@ -179,6 +188,14 @@ class Hiding:
         positions = self._first_position + places if drops else None
         ids = np.array(self.reading.row.ids)[places]
         return _Input(ids, stays[places].astype(np.int64), np.searchsorted(places, before), positions)
+
+    def _source(self, ids: Places, visible: Places) -> _Input:
+        """The part of a row that an encoder reads; the decoder reads the reply, whatever is hidden."""
+        size = self.reading.prompt.source_size
+        return _Input(ids[:size], visible[:size], self._decoder_reads())
+
+    def _decoder_reads(self) -> Places:
+        return np.arange(len(self.reading.reply_ids)) + self.reading.position(0)
 
     def _run(self, batch: Sequence[_Input]) -> list[Floats]:
         """The stored numbers of the reply for each input, [stored number, reply token]."""
@@ -198,6 +215,8 @@ class Hiding:
         positions = [inputs.positions for inputs in batch if inputs.positions is not None]
         if positions:
             arguments["position_ids"] = padded(positions, 0)
+        if self.reading.prompt.source_size:
+            arguments |= sides.decoder_inputs(self.subject, self.reading, len(batch))
         chosen = logits_at(self.subject, arguments, np.stack([inputs.reads for inputs in batch]))
         outcomes = torch.tensor(self.reading.reply_ids, device=device).expand(len(batch), -1)
         numbers = torch.stack([number_of(chosen, outcomes, number) for number in STORED], 1)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from nbsal import trace
 from nbsal.answers.reading import Reading
 from nbsal.errors import UnknownName
+from nbsal.model import sides
+from nbsal.model.layers import reply_layers
 from nbsal.model.lm_head import LMHead
 from nbsal.model.subject import Subject
 from nbsal.model.tokenize import token_name
@@ -22,20 +23,24 @@ VOCABULARY = 8192  # tokens whose logits are in memory at once
 
 
 def lens(subject: Subject, reading: Reading, layers: Sequence[int] | None, k: int) -> "pandas.DataFrame":
-    """A row for each layer and token of the reply: its rank and log-probability there, and the layer\'s own best."""
+    """A row for each layer and token of the reply: its rank and log-probability there, and the layer's own best.
+
+    The layers are those that write the reply: of an encoder-decoder, the decoder's.
+    """
     import pandas
 
     k = positive_number(k, "k")
-    chosen = range(subject.depth + 1) if layers is None else [whole_number(layer, "layers") for layer in layers]
+    every = range(sides.depth(subject.model, sides.REPLY if subject.task == sides.REPLY else sides.SOURCE) + 1)
+    chosen = every if layers is None else [whole_number(layer, "layers") for layer in layers]
     for layer in chosen:
-        if layer not in range(subject.depth + 1):
-            raise UnknownName("layers", layer, range(subject.depth + 1))
+        if layer not in every:
+            raise UnknownName("layers", layer, every)
     head = subject.lm_head
-    record = trace.record(subject, Encoded([reading.row], subject.text_encoder.pad_id), needs={"hidden"}, keep=chosen)
+    hidden = reply_layers(subject, Encoded([reading.row], subject.text_encoder.pad_id), chosen)
     ids = torch.tensor(reading.reply_ids, device=subject.device)
     rows = []
     for layer in chosen:
-        states = record.hidden[layer][0, reading.start - 1 : -1]
+        states = hidden[layer][0, reading.position(0) : -1]
         logprobs, ranks, best = _decoded(head, states, ids, k)
         for token, (name, logprob, rank) in enumerate(zip(reading.reply_tokens, logprobs, ranks, strict=True)):
             names = [token_name(subject.tokenizer, index) for index in best[token]]

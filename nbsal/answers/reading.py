@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from nbsal.answers import chat, reply_text
+from nbsal.answers import chat, reply_text, slow_tokens
 from nbsal.answers.sources import Piece, Request, Source
 from nbsal.answers.units import SPLITTERS, part_at
 from nbsal.errors import InputError, UnknownName
@@ -45,6 +45,7 @@ class Prompt:
     sources: tuple[Source, ...]
     special: tuple[bool, ...]
     placement: str = ""
+    source_size: int = 0  # tokens that an encoder reads; those behind them begin the decoder's input
     # The request, the template and the tools that it was read from; a file does not hold them.
     origin: tuple[Request, str | None, Any] | None = field(default=None, compare=False, repr=False)
 
@@ -149,10 +150,15 @@ class Reading:
         """The position of the reply's first token."""
         return len(self.prompt.ids)
 
+    def position(self, token: int) -> int:
+        """Where the model predicts a token of the reply: its place in the logits, which an encoder does not have."""
+        return self.start + token - 1 - self.prompt.source_size
+
     @cached_property
     def row(self) -> Row:
         """Both as one row; tokens of the template are special, so that they are never ranked."""
         size = len(self.prompt.ids) + len(self.reply_ids)
+        first = self.prompt.source_size or size
         structure = [
             special or owner < 0 for special, owner in zip(self.prompt.special, self.prompt.owners, strict=True)
         ]
@@ -163,7 +169,7 @@ class Reading:
             offsets=self.prompt.spans + self.reply_spans,
             segments=(0,) * self.start + (1,) * len(self.reply_ids),
             special=(*structure, *self.reply_special),
-            types=(0,) * size,
+            types=(0,) * first + (1,) * (size - first),
             mask=(1,) * size,
         )
 
@@ -237,23 +243,27 @@ def renderer(subject: Subject, request: Request, template: str | None, tools: An
 def _tokenized(subject: Subject, request: Request, text: str, places: Sequence[chat.Place | None]) -> Prompt:
     tokenizer = subject.tokenizer
     with_special = request.messages is None  # a template writes its special tokens itself
-    encoding = encode(tokenizer, text, "asked", add_special_tokens=with_special, return_offsets_mapping=True)
+    if tokenizer.is_fast:
+        encoding = encode(tokenizer, text, "asked", add_special_tokens=with_special, return_offsets_mapping=True)
+        encoded, spans = encoding["input_ids"], encoding["offset_mapping"]
+    else:
+        encoded, spans = slow_tokens.encode(tokenizer, text)
     stretches = list(_stretches(request, places))
     starts = [start for start, *_ in stretches]
     owners, inside = [], []
-    for start, end in encoding["offset_mapping"]:
+    for start, end in spans:
         piece = text[start:end]
         first = start + len(piece) - len(piece.lstrip()) if piece.strip() else start
         owner, place = _owner(stretches, starts, first, end) if end > start else (-1, None)
         owners.append(owner)
         inside.append(place)
-    ids = tuple(encoding["input_ids"])
+    ids = tuple(encoded)
     structure = special_ids(tokenizer)
     return Prompt(
         text=text,
         ids=ids,
         tokens=tuple(tokenizer.convert_ids_to_tokens(list(ids))),
-        spans=tuple((start, end) for start, end in encoding["offset_mapping"]),
+        spans=tuple((start, end) for start, end in spans),
         owners=tuple(owners),
         places=tuple(inside),
         sources=_with_status(request, places),
@@ -326,11 +336,15 @@ def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> Reading:
 def tokenize_reply(subject: Subject, prompt: Prompt, reply: str) -> tuple[list[int], str]:
     """The tokens of a reply that is passed as text, and how they were made.
 
-    They are those of prompt and reply together, unless a token would cross the border between both.
+    They are those of prompt and reply together, unless a token would cross the border between both. A decoder beside an
+    encoder reads the reply by itself.
     """
     if not reply:
         raise InputError("reply is empty. Pass a text, or None to generate one.", argument="reply", value=reply)
     tokenizer = subject.tokenizer
+    if prompt.source_size:
+        encoding = encode(tokenizer, None, "reply", text_target=reply, add_special_tokens=False)
+        return encoding["input_ids"], "by itself"
     texts = (prompt.text + reply, prompt.text, reply)
     whole, before, alone = (encode(tokenizer, text, "reply", add_special_tokens=False)["input_ids"] for text in texts)
     if whole[: len(before)] == before and len(whole) > len(before):
@@ -338,10 +352,11 @@ def tokenize_reply(subject: Subject, prompt: Prompt, reply: str) -> tuple[list[i
     return alone, "by itself: with the prompt, a token would cross the border between both"
 
 
-def encode(tokenizer: Any, text: str, argument: str, **options: Any) -> Any:
+def encode(tokenizer: Any, text: str | None, argument: str, **options: Any) -> Any:
     """The tokens of a text; what the tokenizer cannot read is refused."""
     try:
         return tokenizer(text, verbose=False, **options)
     except Exception as error:  # the tokenizers library raises plain Exceptions
+        text = text or options["text_target"]
         message = f"The tokenizer cannot read {text!r:.60}: {error}."
         raise InputError(message, argument=argument, value=text) from error

@@ -49,17 +49,18 @@ class Predictions:
 
     def target(self, token: int) -> Target:
         """The number of a reply's token."""
-        term = (self.reading.start + token - 1, self.reading.reply_ids[token])
+        term = (self.reading.position(token), self.reading.reply_ids[token])
         return Target(self.reading.reply_tokens[token], ((term, 1.0),), self.number)
 
     def shared(self) -> Iterator[tuple[range, Row]]:
         """Tokens of the reply that share a forward pass, and its text.
 
         These are all of them, unless the reply is longer than the prompt: then every few have the text that ends before
-        the last of them, since a gradient through what comes later is zero and costs as much as any other.
+        the last of them, since a gradient through what comes later is zero and costs as much as any other. An encoder
+        would read its source again each time.
         """
         count, start = len(self.reading.reply_ids), self.reading.start
-        if count <= start:
+        if count <= start or self.reading.prompt.source_size:
             yield range(count), self.reading.row
             return
         for first in range(0, count, SHARED):
@@ -113,7 +114,7 @@ class Running:
             message = f"The reply itself has {rival!r} there. Name another token."
             raise InputError(message, argument="token", value=rival)
         name = self.explainer.subject.tokenizer.decode([index]).strip()
-        position, end = self.reading.start + token - 1, self.reading.start + token
+        position, end = self.reading.position(token), self.reading.start + token
         method = self.method
         if isinstance(method, Perturbation):
             return self._hide_rival(method, token, index), name

@@ -7,7 +7,7 @@ that names the function. Coverage is therefore checked on every run. The model's
 so one forward pass serves both. The mode applies to one thread; the backward pass runs outside it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -306,19 +306,20 @@ def _is_attention_mask(value: Any) -> bool:
 
 
 @contextmanager
-def relevance_mode(model: nn.Module, first_block: nn.Module, chosen: Rules) -> Iterator[RelevanceMode]:
-    """Run a model under relevance rules from its first block on, with its parameters frozen.
+def relevance_mode(model: nn.Module, first_blocks: Sequence[nn.Module], chosen: Rules) -> Iterator[RelevanceMode]:
+    """Run a model under relevance rules with its parameters frozen, from its first block on, or that of either side.
 
     >>> layer = nn.Linear(2, 1)
-    >>> with relevance_mode(layer, layer, rules.DEFAULT):
+    >>> with relevance_mode(layer, [layer], rules.DEFAULT):
     ...     y = layer(torch.ones(1, 2))
     >>> proxy_of(y).grad_fn.name()
     'LinearBackward'
     """
     with rules_mode(model, chosen, _absolute_weights(model)) as mode, restore.Changes(model) as changes:
         attach = _attach_input_proxy(mode)
-        changes.record_undo(restore.remove_hooks, [first_block], attach)
-        first_block.register_forward_pre_hook(attach, with_kwargs=True)
+        changes.record_undo(restore.remove_hooks, first_blocks, attach)
+        for block in first_blocks:
+            block.register_forward_pre_hook(attach, with_kwargs=True)
         yield mode
 
 

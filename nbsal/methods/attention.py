@@ -14,6 +14,7 @@ from nbsal.errors import ModelError
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.model.pooling import position_weights
+from nbsal.model.tokens import Row
 from nbsal.trace import Trace
 
 
@@ -156,14 +157,7 @@ class AttentionGradCAM(Method):
     def scores(self, trace: Trace) -> Tensor:
         maps = self.maps(trace)
         for i, row in enumerate(trace.encoded):
-            text_map = maps[i, : len(row), : len(row)]
-            low, high = text_map.min(), text_map.max()
-            if high == low:
-                warnings.warn(
-                    f"attention-gradcam found no evidence for the target in {row.text!r:.60}: all scores are 0.",
-                    stacklevel=2,
-                )
-            text_map[:] = (text_map - low) / (high - low).clamp_min(torch.finfo(maps.dtype).tiny)
+            scale_to_1(maps[i, : len(row), : len(row)], row)
         return deciding_rows(maps, trace)
 
 
@@ -215,6 +209,15 @@ class GAE(Method):
             rows = rows + rows @ (block["attention_grad"] * block["attention"]).relu_().mean(1).to(rows)
         # The deciding position's own entry is mostly the 1 that the sum starts with, so it carries no evidence.
         return (rows * (start == 0)).sum(1)
+
+
+def scale_to_1(text_map: Tensor, row: Row) -> None:
+    """Scale the map of a text, in place, to the range from 0 to 1."""
+    low, high = text_map.min(), text_map.max()
+    if high == low:
+        message = f"attention-gradcam found no evidence for the target in {row.text!r:.60}: all scores are 0."
+        warnings.warn(message, stacklevel=2)
+    text_map[:] = (text_map - low) / (high - low).clamp_min(torch.finfo(text_map.dtype).tiny)
 
 
 def _query_weights(trace: Trace) -> Tensor:

@@ -68,7 +68,8 @@ class Perturbation(Method):
     level: str = "token"
 
     def resolve(self, subject: Subject) -> Self:
-        if self.way != TEXT or subject.task != "next-token":  # only replies have prompts that are written anew
+        # Only replies have prompts that can be written anew.
+        if self.way != TEXT or subject.task not in ("next-token", "reply"):
             MaskedModel(subject, self.way)  # raises an error if the way is not available
         check_level(self.level)
         return self

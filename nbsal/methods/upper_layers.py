@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.model import architecture, batching
+from nbsal.model import architecture, batching, sides
+from nbsal.model.layers import join, replace_states, run_model
 from nbsal.model.masking import TOKENS, MaskedModel
 from nbsal.model.subject import Subject
+from nbsal.model.tokens import Row
 from nbsal.trace import Trace
 
 BASELINES = ("zero", "pad", "mask")
@@ -34,7 +36,7 @@ class UpperLayers:
             return torch.cat([self.values(states[i : i + 1], texts[i : i + 1]) for i in range(len(states))])
         subject = self.trace.subject
         inputs = {name: rows[texts] for name, rows in self.inputs.items()}
-        with architecture.replace_layer(subject.model, self.layer, states):
+        with replace_states(subject, self.layer, states, inputs["input_ids"].shape[1]):
             logits = subject.logits(inputs)
         targets = [self.trace.decisions[text].target for text in texts.tolist()]
         return torch.stack([target.value(output) for target, output in zip(targets, logits, strict=True)])
@@ -71,8 +73,14 @@ class UpperLayers:
         """Where states may change, [text, position, 1]: at content tokens in layer 0, at every token above it."""
         places = torch.zeros(self.states.shape[:2], dtype=torch.bool, device=self.states.device)
         for i, row in enumerate(self.trace.encoded):
-            places[i, list(row.content if self.layer == 0 else np.flatnonzero(row.mask))] = True
+            places[i, self._changeable_in(row)] = True
         return places[..., None]
+
+    def _changeable_in(self, row: Row) -> list[int]:
+        if self.layer == 0:
+            return list(row.content)
+        both = self.trace.subject.task == sides.REPLY
+        return sides.changeable(row) if both else np.flatnonzero(row.mask).tolist()
 
     def baseline(self, kind: str) -> Tensor:
         """The baseline states: "zero", or those of the text with "pad" or "mask" tokens in place of its content."""
@@ -89,10 +97,8 @@ class UpperLayers:
             torch.inference_mode(False),
             torch.no_grad(),
             architecture.eval_mode(subject.model),
-            architecture.record_layers(subject.model) as layers,
         ):
-            subject.logits(inputs)
-        return layers[self.layer]
+            return join(run_model(subject, inputs)[1].parts(self.layer))
 
 
 def check_baseline(subject: Subject, kind: str, argument: str = "baseline") -> None:

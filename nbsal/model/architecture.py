@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from nbsal.errors import ModelError
-from nbsal.model import restore
+from nbsal.model import restore, sides
 from nbsal.model.black_box import BlackBox
 from nbsal.model.composite import Composite
 
@@ -64,10 +64,12 @@ def _unreadable(source: str, argument: str, error: Exception) -> str:
 
 
 def task(model: nn.Module) -> str:
-    """The task of the model's own head: "sequence", "span", "token", "next-token" or "masked"."""
+    """The task of the model's own head: "sequence", "span", "token", "next-token", "masked" or "reply"."""
     if isinstance(model, Composite | BlackBox):
         return model.task
     name = type(model).__name__
+    if sides.writes_replies(model):
+        return sides.REPLY
     for suffix, task_name in TASKS.items():
         if name.endswith(suffix):
             return task_name
@@ -79,8 +81,11 @@ def task(model: nn.Module) -> str:
     )
 
 
-def body(model: Any) -> nn.Module:
-    """The embeddings and blocks of a model, without its head."""
+def body(model: Any, side: str = sides.SOURCE) -> nn.Module:
+    """The embeddings and blocks of a model, without its head: of an encoder-decoder, those of one side."""
+    if sides.writes_replies(model):
+        half: nn.Module = model.get_encoder() if side == sides.SOURCE else model.get_decoder()
+        return half
     if model.config.is_encoder_decoder and not isinstance(model, Composite):
         name = type(model).__name__
         raise ModelError(f"{name} is an encoder-decoder. nbsal explains encoders and decoders only.", part="encoder")
@@ -88,9 +93,9 @@ def body(model: Any) -> nn.Module:
     return base
 
 
-def blocks(model: Any) -> list[nn.Module]:
+def blocks(model: Any, side: str = sides.SOURCE) -> list[nn.Module]:
     """The block modules in the order they are called; ALBERT calls the same module repeatedly."""
-    base, depth = body(model), model.config.num_hidden_layers
+    base, depth = body(model, side), sides.depth(model, side)
     lists = [(name, module) for name, module in base.named_modules() if isinstance(module, nn.ModuleList)]
     for _, candidates in sorted(lists, key=lambda pair: pair[0].count(".")):
         if len(candidates) == depth:
@@ -107,7 +112,7 @@ def first_tensor(output: Any) -> Tensor:
 
 
 @contextmanager
-def record_layers(model: Any) -> Iterator[list[Tensor]]:
+def record_layers(model: Any, side: str = sides.SOURCE) -> Iterator[list[Tensor]]:
     """Record the embedding output and the output of every block while the model runs."""
     layers: list[Tensor] = []
 
@@ -123,7 +128,7 @@ def record_layers(model: Any) -> Iterator[list[Tensor]]:
     def after_block(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
         layers.append(first_tensor(output))
 
-    with _block_hooks(model, before_block, after_block):
+    with _block_hooks(model, side, before_block, after_block):
         yield layers
 
 
@@ -138,10 +143,10 @@ def check_chain(model: Any, output: Tensor, hidden: Tensor) -> None:
 
 
 @contextmanager
-def replace_layer(model: Any, layer: int, states: Tensor) -> Iterator[None]:
+def replace_layer(model: Any, layer: int, states: Tensor, side: str = sides.SOURCE) -> Iterator[None]:
     """Run the model with `states` in place of the hidden states of a layer."""
     calls = 0
-    is_last = layer == model.config.num_hidden_layers
+    is_last = layer == sides.depth(model, side)
 
     def before_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         nonlocal calls
@@ -155,14 +160,14 @@ def replace_layer(model: Any, layer: int, states: Tensor) -> Iterator[None]:
             return None
         return states if isinstance(output, Tensor) else (states, *output[1:])
 
-    with _block_hooks(model, before_block, after_block):
+    with _block_hooks(model, side, before_block, after_block):
         yield
 
 
 @contextmanager
-def _block_hooks(model: Any, before_block: Any, after_block: Any) -> Iterator[None]:
+def _block_hooks(model: Any, side: str, before_block: Any, after_block: Any) -> Iterator[None]:
     """Hook functions before and after every block; removed at the end."""
-    modules = list(dict.fromkeys(blocks(model)))
+    modules = list(dict.fromkeys(blocks(model, side)))
     with restore.Changes(model) as changes:
         changes.record_undo(restore.remove_hooks, modules, before_block, after_block)
         for module in modules:

@@ -31,15 +31,16 @@ class AttentionMode(restore.Mode):
 
 
 class AttentionRecorder(AttentionMode):
-    """Keeps the attention weights of every block, in order."""
+    """Keeps the attention weights of every block, in order; those of a decoder on an encoder are not `square`."""
 
-    def __init__(self) -> None:
+    def __init__(self, square: bool = True) -> None:
         super().__init__()
         self.maps: list[Tensor] = []
+        self._square = square
 
     def on_weights(self, weights: Tensor) -> Tensor:
         """The weights as they are."""
-        positions, weights = _without_sink(weights)
+        positions, weights = _without_sink(weights) if self._square else (weights, weights)
         self.maps.append(positions)
         return weights
 

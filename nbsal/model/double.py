@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-from nbsal.model import architecture, restore
+from nbsal.model import architecture, restore, sides
 
 Place = tuple[dict[str, Any], str, Tensor]  # the parameters or buffers of a module, a name there, the weight itself
 
@@ -78,7 +78,9 @@ class _Turns:
 
 def _parts(model: Any) -> list[nn.Module]:
     """The blocks, and the modules that hold a table over the vocabulary."""
-    blocks, size = dict.fromkeys(architecture.blocks(model)), len(model.get_input_embeddings().weight)
+    both = (sides.SOURCE, sides.REPLY) if sides.writes_replies(model) else (sides.SOURCE,)
+    blocks = dict.fromkeys(block for side in both for block in architecture.blocks(model, side))
+    size = len(model.get_input_embeddings().weight)
     tables = [m for m in model.modules() if isinstance(m, nn.Embedding | nn.Linear) and len(m.weight) == size]
     inside = {module for block in blocks for module in block.modules()}
     return [*blocks, *(table for table in tables if table not in inside)]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from nbsal.errors import InputError, ModelError
+from nbsal.model import sides
 from nbsal.model.black_box import BlackBox
 from nbsal.model.composite import Composite, transformer_of
 
@@ -39,9 +40,12 @@ def check_kind(model: Any, encoder_decoder: bool = False) -> None:
             f"{name} reads {' and '.join(sorted(others))} beside text. Pass its text model with a head of its own."
         )
         raise ModelError(message, part="input")
-    if model.config.is_encoder_decoder and not encoder_decoder:
+    if sides.writes_replies(model):
+        sides.check_reads_tokens(model)
+    elif model.config.is_encoder_decoder and not encoder_decoder:
         message = (
-            f"{name} is an encoder-decoder. nbsal explains encoders and decoders with a head, such as BERT or GPT-2."
+            f"{name} is an encoder-decoder without a head that nbsal knows. Load a model that writes replies, such as "
+            "T5ForConditionalGeneration, or one that classifies."
         )
         raise ModelError(message, part="encoder")
 

@@ -42,12 +42,24 @@ def check_count(part: str, count: int, expected: int, subject: "Subject") -> Non
         )
 
 
+def check_sides(
+    part: str, shapes: Sequence[Sequence[int]], expected: Sequence[Sequence[int]], subject: "Subject"
+) -> None:
+    """Refuse tensors of an encoder-decoder that are not those of its source's and its reply's positions."""
+    if [tuple(shape) for shape in shapes] != [tuple(shape) for shape in expected]:
+        raise _wrong_layout(part, subject)
+
+
 def check_layout(part: str, shapes: Sequence[Sequence[int]], encoded: Encoded, subject: "Subject") -> None:
     """Refuse tensors that are not laid out by text and position, which would be assigned to wrong positions."""
     for texts, *places in shapes:
         if texts != len(encoded) or len(set(places)) > 1 or places[0] < encoded.longest:
-            raise ModelError(
-                f"The {part} of {type(subject.model).__name__} are not laid out by text and position. Use a method "
-                "that needs other parts of the model (see `nbsal methods`), or none, such as occlusion.",
-                part=part,
-            )
+            raise _wrong_layout(part, subject)
+
+
+def _wrong_layout(part: str, subject: "Subject") -> ModelError:
+    message = (
+        f"The {part} of {type(subject.model).__name__} are not laid out by text and position. Use a method that needs "
+        "other parts of the model (see `nbsal methods`), or none, such as occlusion."
+    )
+    return ModelError(message, part=part)

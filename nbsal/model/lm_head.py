@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nbsal.errors import LanguageHeadError, NbsalError
-from nbsal.model import architecture
+from nbsal.model import architecture, sides
 from nbsal.model.lm_listening import PLAIN, Ending, listen
 from nbsal.model.version import model_version, tensors_version
 
@@ -111,8 +111,9 @@ def from_model(lm: Any, source: str) -> LMHead:
     if decoder is None or not _predicts_tokens(lm):
         raise LanguageHeadError(f"{source} ({type(lm).__name__}) has no LM head. {HINT}", part="lm_head")
     errors = (AttributeError, TypeError, ValueError, RuntimeError, KeyError, IndexError, NbsalError)
-    with suppress(*errors):
-        return _separate(lm, decoder, source)
+    if not sides.writes_replies(lm):
+        with suppress(*errors):
+            return _separate(lm, decoder, source)
     try:
         return _observed(lm, decoder, source)
     except errors as error:
@@ -125,7 +126,9 @@ def _observed(lm: Any, decoder: Any, source: str) -> LMHead:
     """The head as one forward pass runs it."""
     modules, ending = listen(lm, decoder)
     transform = nn.Sequential(*(copy.deepcopy(module, architecture.shared_tensors(lm)) for module in modules)).eval()
-    return LMHead(transform, decoder.weight, getattr(decoder, "bias", None), source, ending)
+    added = getattr(lm, "final_logits_bias", None)
+    bias = getattr(decoder, "bias", None) if added is None else added[0]
+    return LMHead(transform, decoder.weight, bias, source, ending)
 
 
 def _separate(lm: Any, decoder: Any, source: str) -> LMHead:
@@ -210,7 +213,7 @@ class _Logits(nn.Module):
 
 
 def _predicts_tokens(lm: Any) -> bool:
-    return type(lm).__name__.endswith(("ForMaskedLM", "ForCausalLM", "LMHeadModel"))
+    return sides.writes_replies(lm) or type(lm).__name__.endswith(("ForMaskedLM", "ForCausalLM", "LMHeadModel"))
 
 
 @torch.no_grad()

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nbsal.model import architecture, restore
+from nbsal.model import architecture, restore, sides
 
 TOKENS = 6
 STEPS = 4  # modules between the last block and the last linear layer
@@ -42,6 +42,21 @@ class _Calls:
     logits: Tensor
 
 
+class Scale(nn.Module):
+    """Multiply by a number, as T5 does with what its head reads.
+
+    >>> Scale(2.0)(torch.ones(1))
+    tensor([2.])
+    """
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return hidden * self.factor
+
+
 def listen(lm: Any, decoder: nn.Module) -> tuple[list[nn.Module], Ending]:
     """The modules between the last block and `decoder`, the last linear layer, and what follows it.
 
@@ -49,10 +64,14 @@ def listen(lm: Any, decoder: nn.Module) -> tuple[list[nn.Module], Ending]:
     ValueError if the head is none of this.
     """
     calls = restore.exclusively(lm, lambda: _record(lm))
-    last_block = architecture.blocks(lm)[-1]
+    last_block = architecture.blocks(lm, sides.REPLY if sides.writes_replies(lm) else sides.SOURCE)[-1]
     top = [output for module, _, output in calls.modules if module is last_block][-1]
     entered, left = [(x, y) for module, x, y in calls.modules if module is decoder][-1]
+    bias = getattr(lm, "final_logits_bias", None)  # of BART and its relatives, which add it themselves
+    left = left if bias is None else left + bias
     transform: list[nn.Module] = []
+    if hasattr(lm, "model_dim") and not any(_is_same(y, entered) for _, _, y in calls.modules):
+        transform, entered = [Scale(lm.model_dim**-0.5)], _unscaled(calls, entered, lm.model_dim**-0.5)
     while not _is_same(entered, top):
         before = [(module, x) for module, x, y in calls.modules if _is_same(y, entered) and not _is_same(x, entered)]
         if not before or len(transform) == STEPS:
@@ -60,6 +79,15 @@ def listen(lm: Any, decoder: nn.Module) -> tuple[list[nn.Module], Ending]:
         module, entered = before[0]
         transform.insert(0, module)
     return transform, _ending(left, calls.logits, getattr(lm.config, "final_logit_softcapping", None))
+
+
+def _unscaled(calls: _Calls, entered: Tensor, factor: float) -> Tensor:
+    """The tensor that was multiplied by a factor to make another one."""
+    outputs = (y for _, _, y in reversed(calls.modules) if y.shape == entered.shape)
+    unscaled = next((y for y in outputs if torch.equal(y * factor, entered)), None)
+    if unscaled is None:
+        raise ValueError("its last linear layer reads something else than what it says")
+    return unscaled
 
 
 def _record(lm: Any) -> _Calls:
@@ -74,6 +102,7 @@ def _record(lm: Any) -> _Calls:
     size = lm.config.vocab_size
     ids = torch.arange(1, TOKENS + 1, device=lm.device)[None] % size
     options: dict[str, Any] = {"return_dict": True} | ({} if _is_masked(lm) else {"use_cache": False})
+    options |= {"decoder_input_ids": ids} if sides.writes_replies(lm) else {}
     parts = list(lm.modules())
     with restore.Changes(lm) as changes, architecture.eval_mode(lm), torch.no_grad():
         changes.record_undo(restore.remove_hooks, parts, after)

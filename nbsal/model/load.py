@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from nbsal.errors import InputError, LanguageHeadError, ModelError, UnknownName
-from nbsal.model import architecture, checkpoint, limits, lm_head, tokenize
+from nbsal.model import architecture, checkpoint, limits, lm_head, sides, tokenize
 from nbsal.model.composite import Read
 from nbsal.model.kinds import check_kind
 from nbsal.model.lm_head import LMHead
@@ -41,6 +41,8 @@ def load(
     - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
     - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
     - a model of peft, sentence-transformers or setfit, or a pipeline of transformers.
+
+    Encoder-decoders that write replies, such as T5 and Marian, are explained by `nbsal.answer` alone.
 
     `tokenizer` is a transformers tokenizer, a folder or a hub id; the default is the tokenizer saved with the model.
     `lm` is the pretrained checkpoint (hub id, folder or model) whose LM head decodes hidden layers; "tied" decodes with
@@ -168,6 +170,9 @@ def _move_to_device(model: Any, device: Any, in_memory: bool) -> Any:
 
 
 def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
+    if lm is not None and sides.writes_replies(model):
+        message = f"{type(model).__name__} writes replies with an LM head of its own, which reads its layers. Omit lm."
+        raise InputError(message, argument="lm", value=lm)
     if isinstance(lm, str) and lm == "tied":
         return lm_head.tied(model)
     if lm is None:

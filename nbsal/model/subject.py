@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nbsal.errors import InputError, LanguageHeadError, ModelError
-from nbsal.model import adapters, architecture, copies, lm_head, restore
+from nbsal.model import adapters, architecture, copies, lm_head, restore, sides
 from nbsal.model.black_box import BlackBox, BlackBoxEncoder
 from nbsal.model.composite import transformer_of
 from nbsal.model.double import double_model
@@ -56,7 +56,7 @@ class Subject:
         self.blocks = architecture.blocks(model)
         self.labels = self._config_labels() if labels is None else _check_labels(labels, self._outputs)
         self.default_layer = round(0.6 * self.depth) if default_layer is None else default_layer
-        self.causal = architecture.is_causal(model)
+        self.causal = self.task != sides.REPLY and architecture.is_causal(model)
         self.mask = mask  # the default HeadMask of Mask-LRP
         self._lm_head = lm_head
         self._positions_from_zero = False  # pass position ids that start at 0
@@ -89,7 +89,7 @@ class Subject:
 
     @property
     def depth(self) -> int:
-        """The number of blocks; layer 0 is the embedding output, layer `depth` the last block's output."""
+        """The number of blocks, of an encoder if there is one; layer 0 is the embedding output, `depth` the last's."""
         return int(self.model.config.num_hidden_layers)
 
     @property
@@ -279,7 +279,9 @@ class Subject:
     def inputs(self, encoded: Encoded) -> dict[str, Tensor]:
         """The padded tensors for the model's forward pass."""
         arrays = {"input_ids": encoded.input_ids, "attention_mask": encoded.attention_mask}
-        if (getattr(self.model.config, "type_vocab_size", 0) or 0) > 1:
+        if self.task == sides.REPLY:
+            arrays = sides.inputs(encoded)
+        elif (getattr(self.model.config, "type_vocab_size", 0) or 0) > 1:
             arrays["token_type_ids"] = encoded.token_type_ids
         if self._positions_from_zero:
             arrays["position_ids"] = np.broadcast_to(np.arange(encoded.longest), encoded.input_ids.shape).copy()
@@ -289,7 +291,7 @@ class Subject:
         """Run the model: [batch, label]; for spans [batch, position, 2]; else [batch, position, label or token]."""
         architecture.check_device(self.model)  # the user may have moved or converted it
         options = {"return_dict": True, "output_hidden_states": False, "output_attentions": False}
-        if self.causal:
+        if self.causal or self.task == sides.REPLY:
             options["use_cache"] = False
         with architecture.precision_errors(self.model):
             output = self.model(**inputs, **options)

@@ -225,6 +225,12 @@ def _resolve_masked(subject: "Subject", row: Row, logits: Tensor, requested: Any
     return _resolve_vocabulary(subject, logits[position], position, token, place)
 
 
+def _resolve_reply(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
+    """The token that a decoder writes after what it has read; any other place is a `Target` of `nbsal.answer`."""
+    position = sum(row.types) - 1
+    return _resolve_vocabulary(subject, logits[position], position, requested, "")
+
+
 def _position_and_token(requested: Any, default: Callable[[], int], row: Row) -> tuple[int, Any]:
     if not isinstance(requested, tuple):
         return default(), requested
@@ -258,6 +264,7 @@ _TASKS: dict[str, Callable[["Subject", Row, Tensor, Any], Resolved]] = {
     "token": _resolve_token,
     "next-token": _resolve_next_token,
     "masked": _resolve_masked,
+    "reply": _resolve_reply,
 }
 
 

@@ -53,6 +53,7 @@ class TextEncoder:
 
     def encode(self, text: Any, first: int = 0) -> Encoded:
         """Encode one text or a list of texts; `first` is the number of the first text in error messages."""
+        self._check_task()
         self._check_tokenizer()
         return Encoded([self._encode_one(text) for text in check_texts(text, first)], self.pad_id)
 
@@ -70,6 +71,7 @@ class TextEncoder:
 
     def encode_ids(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> Encoded:
         """Encode token ids that were made elsewhere; their text is put together from the tokens."""
+        self._check_task()
         ids = _id_matrix("input_ids", input_ids)
         masks = np.ones_like(ids) if attention_mask is None else _id_matrix("attention_mask", attention_mask)
         types = np.zeros_like(ids) if token_type_ids is None else _id_matrix("token_type_ids", token_type_ids)
@@ -107,6 +109,12 @@ class TextEncoder:
         """The parts of a text as the model reads them."""
         first, *rest = (text,) if isinstance(text, str) else text
         return self.prompt + first, *rest
+
+    def _check_task(self) -> None:
+        """Refuse texts without a reply for a model that explains nothing else."""
+        if self.task == "reply":
+            message = f"{self.name} writes replies. Explain them with nbsal.answer(subject, text), not by an Explainer."
+            raise ModelError(message, part="task")
 
     def _check_tokenizer(self) -> None:
         if self.tokenizer is None:
@@ -160,7 +168,10 @@ def named_token(tokenizer: Any, name: str) -> int | None:
 
 def _vocabulary_name(tokenizer: Any, index: int) -> str:
     """The token as its vocabulary spells it; an id that the tokenizer does not know is named by its number."""
-    token = None if tokenizer is None else tokenizer.convert_ids_to_tokens(index)
+    try:
+        token = None if tokenizer is None else tokenizer.convert_ids_to_tokens(index)
+    except IndexError:  # Marian's tokenizer has no answer for the padding of a vocabulary
+        token = None
     return f"#{index}" if token is None else str(token)
 
 

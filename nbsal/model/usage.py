@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-PREDICTS_TOKENS = ("next-token", "masked")  # tasks whose outputs are the vocabulary
+PREDICTS_TOKENS = ("next-token", "masked", "reply")  # tasks whose outputs are the vocabulary
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Relevance propagation: conservation on stock models, refusals, rules and Mask-LRP's settings against loops."""
 
 import gc
+import itertools
 import threading
 import weakref
 
@@ -348,7 +349,7 @@ def test_a_trace_is_freed_with_its_relevance_graph(reviews):
     recorded = trace.record(reviews, reviews.encode("A joy."), needs={"relevance", "attention_grad"})
     recorded.relevance_maps()
     graph = recorded.relevance_graph
-    references = [weakref.ref(tensor) for tensor in (*graph.layers, graph.logits)]
+    references = [weakref.ref(tensor) for tensor in (*itertools.chain(*graph.layers), graph.logits)]
     gc.disable()  # the garbage collector cannot see cycles through an autograd graph, so there must be none
     try:
         del recorded, graph

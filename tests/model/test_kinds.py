@@ -35,7 +35,7 @@ OTHERS = [
     ("Wav2Vec2ForCTC", ("Wav2Vec2Config", SIZES | SOUND), "input"),
     ("ViTForImageClassification", ("ViTConfig", SIZES | IMAGES), "input"),
     ("WhisperForConditionalGeneration", ("WhisperConfig", WHISPER), "input"),
-    ("T5ForConditionalGeneration", ("T5Config", T5), "encoder"),
+    ("T5Model", ("T5Config", T5), "encoder"),
     ("T5EncoderModel", ("T5Config", T5), "head"),
     ("BertModel", ("BertConfig", SIZES), "head"),
     ("GPT2Model", ("GPT2Config", {"n_embd": 16, "n_layer": 1, "n_head": 2}), "head"),

@@ -1,8 +1,8 @@
 """Attention and relevance methods exactly as the authors' programs computed them, bugs included.
 
 They reproduce published numbers. `@published` is the program of the Mask-LRP authors, `@chefer` that of Chefer et al.;
-both set the score of the first position to 0. The former counts RoBERTa's positions from 0, so it explains a different
-model from the one that was trained. Always report these variants under their full names.
+both set the score of the first position to 0, except in GAE. The former counts RoBERTa's positions from 0, so it
+explains a different model from the one that was trained. Always report these variants under their full names.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from nbsal.errors import ModelError
 from nbsal.lrp.mode import AttentionFilter, unfiltered
 from nbsal.lrp.rules import CHEFER_RULES, PUBLISHED
 from nbsal.methods.attention import (
+    GAE,
     AttCAT,
     AttentionCAM,
     AttentionGradCAM,
@@ -145,6 +146,12 @@ class PublishedAttentionGradCAM(FirstRow, AttentionGradCAM):
             low, high = text_map.min(), text_map.max()
             text_map[:] = (text_map - low) / (high - low)
         return first_zeroed(maps[:, 0])
+
+
+@register("gae@chefer", family="attention", needs={"attention", "attention_grad"}, paper="Chefer et al. 2021a, rule 10")
+@dataclass(frozen=True)
+class CheferGAE(GAE):
+    """The same as the default, except where a decoder attends to an encoder (see `nbsal.methods.crossing`)."""
 
 
 @register("attcat@published", family="attention", needs={"attention", "hidden", "hidden_grad"}, paper=SONG)
