@@ -7,24 +7,27 @@ import { formatPercent, formatScore } from "./format";
 export function legend() {
   const ramp = h("i", { class: "nbsal-ramp" });
   const low = h("span");
+  const high = h("span", { class: "nbsal-word-for" });
   const unit = h("span", { class: "nbsal-unit" });
   const node = h(
     "span",
     { class: "nbsal-legend nbsal-invisible" }, // its room is kept
     low,
     ramp,
-    h("span", { class: "nbsal-word-for" }, "for"),
+    high,
     unit,
   );
   return {
     node,
     /** @param full the score with full colour
      *  @param negative whether any score is below zero
-     *  @param strongest what 100 % is: the strongest word, or another name for it */
-    draw(full: number, { signed, clip }: ColourScale, negative: boolean, strongest: string) {
+     *  @param strongest what 100 % is: the strongest word, or another name for it
+     *  @param positive what full colour says */
+    draw(full: number, { signed, clip }: ColourScale, negative: boolean, strongest: string, positive = "for") {
       const twoSided = signed && negative;
       node.classList.remove("nbsal-invisible");
       low.className = twoSided ? "nbsal-word-against" : "";
+      high.textContent = positive;
       low.textContent = twoSided ? "against" : "0";
       ramp.classList.toggle("nbsal-one-sided", !twoSided);
       unit.textContent = strongest && `\u00b7 100 % = ${strongest}`;

@@ -235,7 +235,7 @@ export interface GamesTraits extends ShadedTraits {
   _game: PlayedGames | (Curves & Absent<Omit<PlayedGames, keyof Curves>>) | Absent<PlayedGames>;
 }
 
-export type PanelName = "layers" | "games" | "heads";
+export type PanelName = "layers" | "games" | "heads" | "curve";
 
 export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
   /** The panels that are open. */
@@ -351,4 +351,77 @@ export interface BrowseTraits extends ExplanationTraits {
   page: number;
   opened: number | null;
   _table: OrEmpty<TablePage>;
+}
+
+/** The part of the sources and of the reply that is shaded as one. */
+export type AnswerLevel = Level | "sentence" | "document";
+
+/** A source of an answer, as its card, its column and sentences name it. */
+export interface SourceCard {
+  label: string;
+  short: string;
+  name: string;
+  title: string;
+  status: "read" | "rewritten" | "not read";
+  /** The first token of each sentence. */
+  sentences: number[];
+}
+
+/** What the model says of its reply. */
+export interface ReplyFacts {
+  /** The position of its first token. */
+  start: number;
+  logprobs: number[];
+  /** Other tokens in the place of each, with their probabilities. */
+  rivals: [string, number][][];
+  /** The first token of each sentence, and the tokens of each phrase, by their numbers in the reply. */
+  sentences: number[];
+  phrases: number[][];
+  /** Shares of each source, and last of the reply so far, in each phrase. */
+  matrix: number[][];
+  finding: string;
+  /** Whether the sum of some rows of scores explains the sum of their tokens. */
+  linear: boolean;
+  about_target: boolean;
+  generated: boolean;
+}
+
+/** Lines of the hiding curve and the tokens of each step, or why there are none. */
+export interface HidingCurve {
+  lines?: Line[];
+  order?: number[][];
+  unit?: string;
+  finding?: string;
+  band?: string;
+  why?: string;
+}
+
+export interface AnswersTraits extends ViewTraits {
+  level: AnswerLevel;
+  signed: boolean;
+  gamma: number;
+  clip: number;
+  /** Positions in the prompt; `selection` has numbers of tokens of the reply. */
+  source_selection: number[];
+  method: string;
+  layer: number | null;
+  /** The token that the one at number `at` is explained against. */
+  rival: string | null;
+  at: number | null;
+  /** Sources, or sentences of them, that are taken out. */
+  struck: (number | [number, number])[];
+  panels: PanelName[];
+  _choices: Choices;
+  _tokens: OrEmpty<WiredTokens>;
+  _scores: DataView;
+  _sources: SourceCard[];
+  _reply: OrEmpty<ReplyFacts>;
+  /** Scores of tokens that are a target of their own, perhaps rather than a rival. */
+  _own_scores: OrEmpty<{ tokens: number[]; rival: string; scores: DataView }>;
+  /** Log-probabilities of the reply: with everything, nothing, without what is struck, without each source. */
+  _hidden: OrEmpty<{ sources: number[]; values: DataView }>;
+  _curve: HidingCurve;
+  /** The reply, while the model writes it. */
+  _draft: string;
+  _rewritten: OrEmpty<{ text: string; without: string; logprob: number; count: number }>;
 }
