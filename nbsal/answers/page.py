@@ -131,12 +131,13 @@ def _shares_in_words(row: Floats, names: Sequence[SourceName]) -> str:
 def _matrix_html(picture: AnswerPicture) -> str:
     """The shares of the sources in each phrase, as a table."""
     table = findings.matrix(picture.reading, picture.scores)
-    columns = [*(name.short for name in picture.names), COLUMN]
+    read = [number for number, source in enumerate(picture.reading.prompt.sources) if source.status != "not read"]
+    columns = [*(picture.names[number].short for number in read), COLUMN]
     small = f"font-weight:normal;{html.SMALL}"
     head = "".join(f'<th style="{CELL.format("center")};{small}">{html.escape(column)}</th>' for column in columns)
     body = "".join(
         f'<tr><th style="{CELL.format("left")};font-weight:normal">{html.escape(html.label(phrase, 60))}</th>'
-        f"{''.join(map(_cell_html, row))}</tr>"
+        f"{''.join(_cell_html(row[number]) for number in [*read, -1])}</tr>"
         for phrase, row in zip(_rows(picture), table, strict=True)
     )
     finding = html.escape(findings.matrix_finding(table, picture.names))

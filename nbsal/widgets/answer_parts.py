@@ -284,7 +284,7 @@ def curve_trait(curve: Judgement | str | None, answer: Answer | None = None) -> 
     if isinstance(curve, str):
         return {"why": curve}
     count = len(curve.tokens)
-    own, others = curve.curve / count, curve.random_curves / count
+    own, others = np.round(curve.curve / count, 2) + 0.0, np.round(curve.random_curves / count, 2)
     low, high = np.percentile(others, BAND, axis=0)
     at = (np.arange(len(own)) / max(1, len(own) - 1)).tolist()
     order = np.argsort(-curve.scores[list(curve.tokens)].sum(0), kind="stable")

@@ -262,7 +262,7 @@ class Answers(Shading, View):
         return f"Answers: {self.picture().sentence}"
 
     def _title(self) -> str:
-        return "Answers" if self.result is None else f"Answers: {self.result.text.strip():.60}"
+        return "Answers" if self.result is None else f"Answers: {parts.reply_text(self.result.reading):.60}"
 
     def _selected(self) -> list[int]:
         """The selected tokens that the reply has."""

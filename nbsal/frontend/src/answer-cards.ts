@@ -4,8 +4,7 @@ import { type AnswerData, answerMarks } from "./answer-data";
 import type { ColourScale } from "./colour";
 import type { Context } from "./context";
 import { consume, h } from "./dom";
-import { formatPercent } from "./format";
-import { capitalize } from "./format";
+import { capitalize, formatPercent } from "./format";
 import { largestOf, type Mark, totals } from "./marks";
 import type { RankedWord, Readout } from "./readout";
 import { type ScoredText, scoredText } from "./scored-text";
@@ -105,8 +104,10 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
         isRead && share,
         isRead && button,
       ),
+      isRead
+        ? h("div", { class: "nbsal-page" }, text.node)
+        : h("div", { class: "nbsal-page nbsal-unread-source", dir: "auto" }, data?.parts[number] ?? ""),
       !isRead && h("p", { class: "nbsal-quiet" }, NOT_READ),
-      h("div", { class: "nbsal-page" }, text.node),
     );
     return { box, text, meter, share, drop, button, marks: [] as Mark[], hidden: "" };
   }
@@ -125,6 +126,7 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
       for (const [number, card] of cards.entries()) {
         card.marks = answerMarks(next, number, get("level"));
         card.hidden = "";
+        card.text.node.setAttribute("aria-busy", String(!card.marks.length)); // while there are no words to choose
         card.text.layOut({ marks: card.marks, parts: [next.parts[number]], answer: null });
         card.box.classList.toggle("nbsal-long", card.text.long());
       }

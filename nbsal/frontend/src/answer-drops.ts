@@ -14,9 +14,8 @@ const EACH = 3;
 
 /** The log-probability of some tokens, in words. */
 export const logText = (value: number) => {
-  const digits = Math.abs(value) < 9.95 ? 1 : 0;
-  const text = value.toFixed(Math.abs(value) < 0.095 ? 2 : digits);
-  return text.replace("-", "\u2212").replace(/^\u2212(0(\.0+)?)$/, "$1");
+  const text = value.toFixed(Math.abs(value) < 0.095 ? 2 : 1);
+  return text.replace("-", "\u2212").replace(/^\u2212(0\.0+)$/, "$1");
 };
 
 export interface Drops {
@@ -29,7 +28,11 @@ export interface Drops {
 }
 
 /** The log-probabilities of some tokens of the reply, or null where they are not computed. */
-export function dropsOf({ sources, values }: AnswersTraits["_hidden"], data: AnswerData, tokens: number[]): Drops | null {
+export function dropsOf(
+  { sources, values }: AnswersTraits["_hidden"],
+  data: AnswerData,
+  tokens: number[],
+): Drops | null {
   if (!sources || !tokens.length) return null;
   const rows = decodeRows(values, data.reply.logprobs.length);
   const sum = (row: number) => tokens.reduce((total, token) => total + (rows[row]?.[token] ?? 0), 0);
@@ -69,11 +72,17 @@ export function dropsPanel() {
       heading.textContent =
         kept < HELPFUL ? `Without ${name} ${subject} is ${fall}` : `No single source is needed for ${subject}`;
       note.textContent = "log-probability of the same words";
-      const rows: [string, number][] = [...without].map(([source, value]) => [`without ${sources[source].name}`, value]);
+      const rows: [string, number][] = [...without].map(([source, value]) => [
+        `without ${sources[source].name}`,
+        value,
+      ]);
       if (struck) rows.push([`without ${struck}`, drops.struck]);
       bars.replaceChildren(
         ...rows.flatMap(([label, value]) => {
-          const bar = h("i", { class: "nbsal-changed", title: "Probability of a token, against that with all sources" });
+          const bar = h("i", {
+            class: "nbsal-changed",
+            title: "Probability of a token, against that with all sources",
+          });
           bar.style.setProperty("--now", `${100 * Math.min(1, likelihood(value))}%`);
           bar.style.setProperty("--before", "100%");
           const numbers = h("span", {}, `${logText(before)} \u2192 `, h("b", {}, logText(value)));

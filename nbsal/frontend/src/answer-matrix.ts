@@ -36,7 +36,7 @@ export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }
   const activate = (cell: [number, number]) => {
     grid.querySelector(".nbsal-active")?.classList.remove("nbsal-active");
     active = cell;
-    const element = grid.querySelector(`#${cellId(cell)}`);
+    const element = grid.querySelector(`[data-row="${cell[0]}"][data-column="${cell[1]}"]`);
     element?.classList.add("nbsal-active");
     element?.scrollIntoView({ block: "nearest", inline: "nearest" });
     grid.setAttribute("aria-activedescendant", cellId(cell));
@@ -118,7 +118,11 @@ export function shareMatrix({ signal }: { signal: AbortSignal }, { select, say }
           applyShade(cell, shade(share, 1, { ...scale, clip: 1 }));
           return cell;
         });
-        const name = h("span", { class: "nbsal-matrix-row", role: "rowheader", "data-row": row, dir: "auto" }, next.rows[row]);
+        const name = h(
+          "span",
+          { class: "nbsal-matrix-row", role: "rowheader", "data-row": row, dir: "auto" },
+          next.rows[row],
+        );
         return h("div", { role: "row" }, name, ...cells);
       });
       grid.replaceChildren(h("div", { role: "row" }, h("span", { role: "presentation" }), ...head), ...rows);

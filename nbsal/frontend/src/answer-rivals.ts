@@ -13,7 +13,8 @@ const FAINTEST = 0.0005;
 /** A token's text, without the number that tells it from another of the same text. */
 export const tokenText = (name: string) => name.replace(/ #\d+$/, "").trim() || name;
 
-const likelihood = (share: number) => {
+/** A probability in words. */
+export const likelihood = (share: number) => {
   if (share > SURE) return `over ${formatPercent(0.999)}`;
   if (share < FAINTEST) return `under ${formatPercent(0.001)}`;
   return formatPercent(share, share > 0.1 ? 0 : 1);
@@ -90,7 +91,9 @@ export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token
       const name = textOfToken(at);
       const listed = rivals.slice(0, LISTED);
       const typed = rival !== null && !listed.some(([token]) => token === rival);
-      const choices = listed.map(([token, share]) => button(tokenText(token), likelihood(share), token, token === rival));
+      const choices = listed.map(([token, share]) =>
+        button(tokenText(token), likelihood(share), token, token === rival),
+      );
       if (typed) choices.push(button(tokenText(rival), "", rival, true));
       input.hidden = !typing;
       other.hidden = typing;

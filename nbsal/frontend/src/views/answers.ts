@@ -1,108 +1,33 @@
 // A reply beside its sources: choosing words on either side shades the other; rivals, strikes, the matrix, the curve.
 
 import { sourceCards, struckTokens } from "../answer-cards";
+import { type Explained, explained, replyContext, selectReply } from "../answer-choice";
 import { curvePanel } from "../answer-curve";
-import {
-  type AnswerData,
-  answerMarks,
-  answerReader,
-  contentOf,
-  decodeRows,
-  sharesOf,
-  sumRows,
-  textOf,
-} from "../answer-data";
+import { type AnswerData, answerMarks, answerReader, contentOf, sharesOf, textOf } from "../answer-data";
 import { dropsOf, dropsPanel, logText } from "../answer-drops";
 import { shareMatrix } from "../answer-matrix";
+import { answerReadout } from "../answer-readout";
 import { rivalChoice } from "../answer-rivals";
 import { answerHeadline, namedPart, sourceHeadline } from "../answer-words";
-import { bind, type Context } from "../context";
+import { bind } from "../context";
 import { colourScale, displayMenu, SHADING, segments } from "../display";
 import { h } from "../dom";
 import { layerStepper, type Side } from "../explainer-controls";
-import { formatPercent, formatScore, plural } from "../format";
+import { plural } from "../format";
 import { nameInSentence, type Phrase, phraseNodes } from "../headline";
 import { legend } from "../legend";
 import { largestOf } from "../marks";
 import { methodPicker } from "../method-picker";
 import { mount } from "../mount";
-import { type RankedWord, type Readout, readoutLine, scoreWords, UNSCORED } from "../readout";
 import { saveMenu } from "../save";
 import { scoredText } from "../scored-text";
 import { shareBar } from "../share-bar";
-import type { AnswersTraits, ExplanationTraits, ShadedTraits, SourceCard } from "../traits";
+import type { AnswersTraits, ShadedTraits } from "../traits";
 import { undo } from "../undo";
 
-const HINT = "Choose words of the reply, or of a source.";
-const TITLE = "Shares are of the scores of all sources and of the reply so far; those of the chat template are left out";
+const TITLE =
+  "Shares are of the scores of all sources and of the reply so far; those of the chat template are left out";
 const WRITING = "The model is writing\u2026";
-
-type AnswersContext = Context<AnswersTraits>;
-
-/** What is explained: the tokens, what each token of prompt and reply adds to them, and the rival. */
-interface Explained {
-  tokens: number[];
-  scores: Float64Array;
-  rival: string;
-}
-
-/** A view of the context in which positions of the reply are those in prompt and reply. */
-function replyContext(context: AnswersContext, start: () => number): Context<ExplanationTraits> {
-  const { get, set } = context;
-  return {
-    ...context,
-    get: (name: keyof ExplanationTraits) =>
-      name === "selection" ? get("selection").map((token) => token + start()) : get(name),
-    set(traits: Partial<ExplanationTraits>) {
-      if (!traits.selection) return set(traits as Partial<AnswersTraits>);
-      selectReply(
-        context,
-        traits.selection.map((i) => i - start()),
-      );
-    },
-  } as unknown as Context<ExplanationTraits>;
-}
-
-/** Select tokens of the reply; a rival stays only with the token that it rivals. */
-function selectReply({ get, set }: AnswersContext, selection: number[]) {
-  const at = get("at");
-  const leaves = get("rival") !== null && at !== null && !selection.includes(at);
-  set({
-    selection,
-    ...(get("source_selection").length ? { source_selection: [] } : {}),
-    ...(leaves ? { rival: null, at: null } : {}),
-  });
-}
-
-/** What the view speaks of now; null while Python has yet to explain several tokens as one. */
-function explained({ get, live }: AnswersContext, data: AnswerData): Explained | null {
-  const size = data.tokens.length;
-  const own = get("_own_scores");
-  const content = contentOf(data);
-  const selected = get("selection").filter((token) => token in data.reply.logprobs);
-  const tokens = selected.length ? selected : content;
-  const ownScores = () => decodeRows(own.scores as DataView, size)[0];
-  if (get("rival") !== null && own.rival) return { tokens: own.tokens as number[], scores: ownScores(), rival: own.rival };
-  const isOwn = !own.rival && own.tokens && String(own.tokens) === String(tokens);
-  if (isOwn) return { tokens, scores: ownScores(), rival: "" };
-  if (live && !data.reply.linear && tokens.length > 1) return null;
-  return { tokens, scores: sumRows(data.rows, tokens, size), rival: "" };
-}
-
-/** One line for all texts: what was pointed at last, else the hint. */
-function sharedReadout(context: AnswersContext) {
-  const line = readoutLine(HINT);
-  const said = new Map<object, (Node | string)[]>();
-  return {
-    node: line.node,
-    /** Say something about a text, or nothing any more. */
-    say(of: object, words: (Node | string)[] | null) {
-      said.delete(of);
-      if (words) said.set(of, words);
-      line.setHint([...said.values()].at(-1) ?? [context.live ? HINT : HINT]);
-    },
-  };
-}
 
 export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   const { get, on, ask, fail, main, side, root, live, signal, mirror } = context;
@@ -114,7 +39,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   const columns = main.parentElement as HTMLElement;
   const more = h("div", { class: "nbsal-more-panels" });
   const headline = h("p", { class: "nbsal-headline", "aria-live": "polite", title: TITLE });
-  const readout = sharedReadout(context);
+  const readout = answerReadout(context, () => ({ data, now, largest, subject: subject() }));
   const [colours, share] = [legend(), shareBar()];
 
   const subject = () => (now && data && partText() ? `\u201c${namedPart(partText())}\u201d` : "the reply");
@@ -127,44 +52,12 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
       now.tokens.map((token) => token + start),
     );
   };
-  const nameOf = (words: RankedWord[]) => {
-    const [first, last] = [words[0], words[words.length - 1]];
-    return h("b", {}, words.length > 1 ? `${first.text.trim()} \u2026 ${last.text.trim()}` : first.text.trim());
-  };
-  const shareWords = (sum: number, most: number) => formatPercent(Math.abs(sum) / (most || 1), 0);
-  const describeSource = (words: RankedWord[], pieces: number[], source: SourceCard) => {
-    if (!words.length) return readout.say(source, null);
-    const sum = words.reduce((total, { score }) => total + score, 0);
-    const place = ` in ${source.name}`;
-    const side = sum < 0 ? (now?.rival ? `speaks for \u201c${now.rival}\u201d` : "speaks against") : "speaks for";
-    const target = sum < 0 && now?.rival ? "" : ` ${subject()}`;
-    const tokens = pieces.length > 1 ? ` \u00b7 ${plural(pieces.length, "token")}` : "";
-    const share = `${shareWords(sum, largest)} of the strongest`;
-    const scored = Math.abs(sum) > UNSCORED * largest;
-    const score = scored ? ` \u00b7 ${side}${target}, ${share} \u00b7 score ${formatScore(sum)}${tokens}` : " \u00b7 score 0";
-    readout.say(source, [nameOf(words), place, scoreWords(score)]);
-  };
-  const replyReadout = {
-    draw(words: RankedWord[], { largest: most }: { largest: number }) {
-      if (!words.length || !data) return readout.say(replyReadout, null);
-      const depends = get("source_selection").length > 0 && most > 0;
-      const sum = words.reduce((total, { score }) => total + score, 0);
-      const tokens = words.map(({ token }) => token - (data as AnswerData).reply.start);
-      const chance = Math.exp(data.reply.logprobs[tokens[0]] ?? 0);
-      const certain = words.length === 1 ? ` \u00b7 ${formatPercent(chance)} likely` : ` \u00b7 ${plural(words.length, "word")}`;
-      const rest = depends
-        ? ` \u00b7 ${sum < 0 ? "speaks against it" : "depends on it"}, ${shareWords(sum, most)} of the strongest`
-        : certain;
-      readout.say(replyReadout, [nameOf(words), " in the reply", scoreWords(rest)]);
-    },
-    setHint() {},
-  };
   const reply = scoredText(
     replyContext(context, () => data?.reply.start ?? 0),
     "The reply, word by word",
-    replyReadout as unknown as Readout,
+    readout.reply,
   );
-  const cards = sourceCards(context, describeSource);
+  const cards = sourceCards(context, readout.describeSource);
   const matrix = shareMatrix(context, {
     select: (row) => selectReply(context, row === null ? [] : (data?.reply.phrases[row] ?? [])),
     say: (words) => readout.say(matrix, words),
@@ -174,7 +67,13 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   const rivals = rivalChoice(context, (token) => (data ? textOf(data, [token + data.reply.start]) : ""));
   const facts = h("span");
   const page = h("div", { class: "nbsal-page" }, reply.node);
-  const kind = h("span", {}, "Reply");
+  const onWrite = () => ask("write_again").catch(({ message }) => fail(message));
+  const write = h(
+    "button",
+    { class: "nbsal-link nbsal-needs-python", hidden: !live, signal, click: onWrite },
+    "Write again",
+  );
+  const kind = h("span", {}, "Reply ", h("span", { "aria-hidden": "true" }, live ? "\u00b7 " : ""), write);
   const [again, againText, againFacts] = [
     h("div", { class: "nbsal-rewritten", hidden: true }),
     h("p", { class: "nbsal-rewritten-text", dir: "auto" }),
@@ -199,6 +98,8 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     const unique = [...new Set(names)];
     return [unique.slice(0, -1).join(", "), unique.at(-1) ?? ""].filter(Boolean).join(" and ");
   };
+  /** Whether more than one whole source is struck out: that has a bar of its own. */
+  const isCommon = () => get("struck").length > 1 || typeof get("struck")[0] === "object";
   const layOut = () => {
     if (!data) return;
     const state = [data.tokens, data.parts, get("level")];
@@ -206,8 +107,8 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     laidOut = state;
     const part = data.parts.length - 1;
     cards.layOut(data);
-    reply.layOut({ marks: answerMarks(data, part, get("level")).map((mark) => ({ ...mark, part: 0 })), parts: [data.parts[part]], answer: null });
-    box.classList.toggle("nbsal-long", reply.long());
+    reply.layOut({ marks: answerMarks(data, part, get("level")), parts: [data.parts[part]], answer: null });
+    reply.node.setAttribute("aria-busy", String(!data.rows.length));
   };
   const drawHeadline = (phrases: Phrase[]) => {
     const sentence = phrases.map(([, text]) => text).join("");
@@ -243,27 +144,32 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
       const source = data.sources[data.tokens[chosen[0]].part].name;
       drawHeadline(sourceHeadline(textOf(data, chosen), source, reply.words()));
       const against = scores.some((score) => score < 0);
-      colours.draw(backwards.largest, scale, against, strongestOf(reply.words()), "depends on it");
+      colours.draw(backwards.largest, scale, against, strongestOf(reply.words()), ["against", "depends on it"]);
     } else {
       const change = lost?.change ?? null;
       drawHeadline(answerHeadline({ part: partText(), rival: now.rival, shares, change, aboutTarget }, data.sources));
-      const high = now.rival ? `for \u201c${partText()}\u201d` : "for";
-      colours.draw(largest, scale, negative, strongestOf(cards.words()), high);
+      const ends = now.rival ? [`for \u201c${now.rival}\u201d`, `for \u201c${partText()}\u201d`] : undefined;
+      colours.draw(largest, scale, negative, strongestOf(cards.words()), ends);
     }
     share.draw(data.tokens, now.scores);
     const words = (value: number) => (lost ? `${logText(lost.before)} \u2192 ${logText(value)}` : "");
     const changes = new Map([...(lost?.without ?? [])].map(([source, value]) => [source, words(value)]));
     cards.drawShares(shares, changes, get("struck"));
-    drops.draw(lost, data, now.tokens.length, subject(), struckNames());
+    drops.draw(lost, data, now.tokens.length, subject(), isCommon() ? struckNames() : "");
     drawMarks();
   };
   /** The row of the matrix and the rivals of what is chosen. */
   const drawMarks = () => {
     if (!data?.rows.length) return;
     const selected = new Set(get("selection"));
-    const banded = data.reply.phrases.flatMap((tokens, row) => (tokens.some((token) => selected.has(token)) ? [row] : []));
+    const banded = data.reply.phrases.flatMap((tokens, row) =>
+      tokens.some((token) => selected.has(token)) ? [row] : [],
+    );
     matrix.mark(new Set(banded));
-    rivals.draw(data, selected.size ? [...selected].filter((token) => token in (data as AnswerData).reply.logprobs) : contentOf(data));
+    rivals.draw(
+      data,
+      selected.size ? [...selected].filter((token) => token in (data as AnswerData).reply.logprobs) : contentOf(data),
+    );
   };
   const drawStrikes = () => {
     if (!data) return;
@@ -282,8 +188,9 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   const drawFacts = () => {
     if (!data) return;
     const writes = !data.rows.length;
-    kind.textContent = "Reply";
-    for (const part of [rivals.node, share.node, matrix.node, curve.node]) part.hidden = writes;
+    for (const part of [rivals.node, share.node, matrix.node, curve.node, write])
+      part.hidden = writes || (part === write && !live);
+    drops.node.hidden ||= writes;
     if (writes) {
       headline.textContent = WRITING;
       return;
@@ -291,7 +198,10 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     const tokens = contentOf(data);
     const total = tokens.reduce((sum, token) => sum + (data as AnswerData).reply.logprobs[token], 0);
     facts.textContent = `log-probability ${logText(total)} \u00b7 ${plural(tokens.length, "token")}`;
-    const columns = [...data.sources.map(({ short, name }) => ({ short, name })), { short: "So far", name: "the reply so far" }];
+    const columns = [
+      ...data.sources.map(({ short, name }) => ({ short, name })),
+      { short: "So far", name: "the reply so far" },
+    ];
     const keep = columns.map((_, i) => data?.sources[i]?.status !== "not read");
     const pick = <T>(values: T[]) => values.filter((_, i) => keep[i]);
     const { phrases, matrix: rows, finding, start } = data.reply;
@@ -335,18 +245,14 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     ["sentence", "Sentences"],
     ["document", "Documents"],
   ]);
-  const onWrite = () => ask("write_again").catch(({ message }) => fail(message));
-  const write = h("button", { class: "nbsal-button nbsal-needs-python", hidden: !live, signal, click: onWrite }, "Write again");
   const tools = h(
     "div",
     { class: "nbsal-tools" },
     methodPicker(method),
-    layerStepper(method),
     units,
-    write,
     undo(context, ["method", "layer", "rival", "struck"]),
     h("span", { class: "nbsal-grow" }),
-    displayMenu(shading),
+    displayMenu(shading, [["Layer", layerStepper(method)]]),
     saveMenu(context),
   );
   const readLine = h("div", { class: "nbsal-read" }, readout.node, colours.node);
@@ -359,9 +265,8 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   on(["level"], () => {
     layOut();
     paint();
-    laidOutStrikes();
+    drawStrikes();
   });
-  const laidOutStrikes = () => drawStrikes();
   on(
     SHADING.filter((name) => name !== "level"),
     () => {
