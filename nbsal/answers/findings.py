@@ -145,15 +145,23 @@ def headline(contribution: Contribution, names: Sequence[SourceName]) -> list[Ph
     about = contribution.about_target
     if contribution.part and so_far > MOSTLY and (best is None or so_far > given[best]):
         verb = "follows mostly from" if about else "attends mostly to"
-        second = best is not None and given[best] >= NOTABLE
-        rest = [("text", f"; {names[best].sentence} gives {percent(given[best], 0)}")] if second else []
+        rest: list[Phrase] = []
+        if best is not None and given[best] >= NOTABLE:
+            rest.append(("text", f"; {names[best].sentence} gives {percent(given[best], 0)}"))
         return [*_whole(lead), ("text", f" {verb} {SO_FAR} ({percent(so_far, 0)})"), *rest, ("text", ".")]
     if best is None:
         return [*_whole(lead), ("text", " has no source that speaks for it.")]
     if given[best] > MOSTLY:
         verb = "comes mostly from" if about else "attends mostly to"
         against = _against(contribution, names)
-        return [*_whole(lead), ("text", f" {verb} "), *_named(names[best]), _share(given[best]), *against, ("text", ".")]
+        return [
+            *_whole(lead),
+            ("text", f" {verb} "),
+            *_named(names[best]),
+            _share(given[best]),
+            *against,
+            ("text", "."),
+        ]
     pairs = [f"{names[i].sentence} gives {percent(given[i], 0)}" for i in order[:1]]
     pairs += [f"{names[i].sentence} {percent(given[i], 0)}" for i in order[1:2] if given[i] > 0]
     return _start(lead, "has n", "N", f"o single source: {', '.join(pairs)}.")

@@ -1,4 +1,4 @@
-"""An answer as static HTML and as a picture: its headline, the reply, the sources shaded by what they add, the matrix."""
+"""An answer as static HTML and as a picture: headline, reply, the sources shaded by what they add, the matrix."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -101,9 +101,13 @@ def answer_png(picture: AnswerPicture) -> bytes:
     largest = html.largest_score(texts)
     drawn = [ScoredText(picture.sentence, [[ScoredSpan(visible_reply(picture.reading))]], 1.0)]
     titles = picture.titles()
-    drawn += [ScoredText(f"{title} · {share}", [text], largest) for (title, share), text in zip(titles, texts, strict=True)]
+    drawn += [
+        ScoredText(f"{title} · {share}", [text], largest) for (title, share), text in zip(titles, texts, strict=True)
+    ]
     table = findings.matrix(picture.reading, picture.scores)
-    rows = [f"{phrase}: {_shares_in_words(row, picture.names)}" for phrase, row in zip(_rows(picture), table, strict=True)]
+    rows = [
+        f"{phrase}: {_shares_in_words(row, picture.names)}" for phrase, row in zip(_rows(picture), table, strict=True)
+    ]
     finding = ScoredText(findings.matrix_finding(table, picture.names), [], 1.0)
     return text_lines.png(text_lines.draw([*drawn, finding], notes=[*rows, " · ".join(picture.notes)]))
 
@@ -117,9 +121,7 @@ def visible_reply(reading: Reading) -> str:
 def _rows(picture: AnswerPicture) -> list[str]:
     """The phrases of the reply."""
     spans, text = picture.reading.reply_spans, picture.reading.reply
-    return [
-        text[spans[tokens[0]][0] : spans[tokens[-1]][1]].strip() for tokens in findings.phrases(picture.reading)
-    ]
+    return [text[spans[tokens[0]][0] : spans[tokens[-1]][1]].strip() for tokens in findings.phrases(picture.reading)]
 
 
 def _shares_in_words(row: Floats, names: Sequence[SourceName]) -> str:

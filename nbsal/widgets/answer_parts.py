@@ -119,8 +119,7 @@ def hide_sources(hiding: Hiding, struck: Iterable[Struck], meter: Meter) -> Hidd
 
 def is_struck(hiding: Hiding, struck: Struck) -> NDArray[np.bool_]:
     """Which sentences are taken out."""
-    sources = np.array([unit.source for unit in hiding.units])
-    mine = sources == struck.source
+    mine: NDArray[np.bool_] = np.array([unit.source for unit in hiding.units]) == struck.source
     if struck.sentence is not None:
         mine &= mine.cumsum() - 1 == struck.sentence
     if not mine.any():
@@ -168,6 +167,13 @@ def tokens_trait(reading: Reading) -> dict[str, Any]:
         name = reading.reply_tokens[i] if special else None
         places.append(wire.Place(len(texts), low, high, start + i in begins, special, name))
     return wire.pack([*texts, reading.reply[first:last]], places)
+
+
+def without_special(text: str, tokenizer: Any) -> str:
+    """What a model has written so far, without the marks of its end."""
+    for token in tokenizer.all_special_tokens:
+        text = text.replace(token, "")
+    return text
 
 
 def reply_text(reading: Reading) -> str:
@@ -222,9 +228,7 @@ def picture(result: AnswerResult, selected: Sequence[int], struck: Sequence[Stru
     answer, own = result.answer, result.span
     reading = answer.reading
     content = content_tokens(reading)
-    if own is not None and own.rival:
-        tokens, total = list(own.tokens), own.scores
-    elif own is not None and list(own.tokens) == (list(selected) or content):
+    if (own is not None and own.rival) or (own is not None and list(own.tokens) == (list(selected) or content)):
         tokens, total = list(own.tokens), own.scores
     else:
         tokens = list(selected) or content

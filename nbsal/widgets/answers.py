@@ -18,8 +18,8 @@ from nbsal.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.model.subject import Subject
 from nbsal.progress import Progress
-from nbsal.widgets import jobs, wire
 from nbsal.widgets import answer_parts as parts
+from nbsal.widgets import jobs, wire
 from nbsal.widgets.answer_parts import AnswerResult, Draft, HiddenSources, Rewritten, SpanScores, Struck
 from nbsal.widgets.asked import Asked, reply_choices
 from nbsal.widgets.base import NO_SOURCE, View
@@ -66,14 +66,14 @@ class Answers(Shading, View):
     layer = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
     rival = traitlets.Unicode(None, allow_none=True).tag(sync=True, page=True)
     at = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
-    struck = traitlets.List().tag(sync=True, page=True)
+    struck: Any = traitlets.List().tag(sync=True, page=True)
     panels = traitlets.List(traitlets.Enum(("curve",))).tag(sync=True, page=True)
     _choices = traitlets.Dict(NO_CHOICES).tag(sync=True)
     _tokens = traitlets.Dict().tag(sync=True)
     _scores = traitlets.Bytes().tag(sync=True)
     _result = traitlets.Dict().tag(sync=True)
-    _sources = traitlets.List().tag(sync=True)
-    _reply = traitlets.Dict().tag(sync=True)
+    _sources: Any = traitlets.List().tag(sync=True)
+    _facts = traitlets.Dict().tag(sync=True)
     _own_scores = traitlets.Dict().tag(sync=True)  # of a span or a contrast that is a target of its own
     _hidden = traitlets.Dict().tag(sync=True)
     _curve = traitlets.Dict().tag(sync=True)
@@ -194,7 +194,9 @@ class Answers(Shading, View):
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.explainer is None:
             return AnswerResult(self._first)  # type: ignore[arg-type]
-        answer = self._answers.get([self.subject.version, inputs["method"], inputs["layer"]], self._explain(inputs, job))
+        answer = self._answers.get(
+            [self.subject.version, inputs["method"], inputs["layer"]], self._explain(inputs, job)
+        )
         self._first = self._first or answer
         result = AnswerResult(answer, hidden=self._hiddens.value, curve=self._known_curve(answer))
         if self.result is not answer:
@@ -223,14 +225,16 @@ class Answers(Shading, View):
         way = [f"sources {result.hidden.way}"] if result.hidden is not None else []
         contrast = []
         if result.span is not None and result.span.rival:
-            contrast = [f"contrast “{parts.part_text(answer.reading, result.span.tokens)}” \N{MINUS SIGN} “{result.span.rival}”"]
+            contrast = [
+                f"contrast “{parts.part_text(answer.reading, result.span.tokens)}” \N{MINUS SIGN} “{result.span.rival}”"
+            ]
         parameters = answer.provenance.get("parameters", {}).items()
         settings = ", ".join([answer.method, *(f"{name}={value}" for name, value in parameters)])
         return {
             "_sources": parts.sources_trait(answer.reading.prompt.sources, answer.reading),
             "_tokens": parts.tokens_trait(answer.reading),
             "_scores": wire.scores(list(answer.scores)),
-            "_reply": parts.reply_trait(answer),
+            "_facts": parts.reply_trait(answer),
             "_own_scores": parts.span_trait(result.span),
             "_hidden": parts.hidden_trait(result.hidden),
             "_curve": parts.curve_trait(result.curve, answer),
@@ -291,7 +295,7 @@ class Answers(Shading, View):
             if self._first is None:
                 self.show_partial(job, Draft(self._asked.sources()))
                 arguments = self._asked.arguments()
-                return explainer.reply(**arguments, **self._watched(job, "_draft"))
+                return explainer.reply(**arguments, **self._watched(job))
             is_own = method_traits_of(explainer) == method_traits_of(self.explainer)
             if is_own and self.plain_result is not None:
                 return self._first
@@ -299,8 +303,8 @@ class Answers(Shading, View):
 
         return explain
 
-    def _watched(self, job: jobs.Job, trait: str) -> dict[str, Any]:
-        """Arguments of a call that writes a reply: its text appears in a trait, and it stops when it is cancelled."""
+    def _watched(self, job: jobs.Job) -> dict[str, Any]:
+        """Arguments of a call that writes a reply: its text appears as a draft, and it stops when it is cancelled."""
         text, shown = "", 0.0
 
         def on_token(piece: str) -> None:
@@ -310,7 +314,7 @@ class Answers(Shading, View):
                 shown = time.monotonic()
                 with self._try_lock() as locked:
                     if locked and self._job is job:
-                        setattr(self, trait, text)
+                        self._draft = parts.without_special(text, self.subject.tokenizer)
 
         return {"on_token": on_token, "cancel": job.cancel, "progress": self._progress(job)}
 
@@ -345,16 +349,14 @@ class Answers(Shading, View):
         meter = self.meter(job, forwards(len(answer.units), ORDERS, SUBSETS))
         scores, seed = answer.unit_scores(), 0
         try:
-            return judge(
-                answer.method, scores, running.hiding, answer.tokens_of, (1,), ORDERS, SUBSETS, seed, meter
-            )
+            return judge(answer.method, scores, running.hiding, answer.tokens_of, (1,), ORDERS, SUBSETS, seed, meter)
         except (InputError, ModelError) as error:
             return str(error)
 
     def _write(self, answer: Answer, struck: list[Struck], job: jobs.Job) -> Rewritten:
         asked, without = self._asked.without(answer, struck)
         explainer = Explainer(self.subject, "random")  # only the reply is needed
-        reply = explainer.reply(**asked.arguments(), **self._watched(job, "_draft"))
+        reply = explainer.reply(**asked.arguments(), **self._watched(job))
         tokens = parts.content_tokens(reply.reading)
         logprob = float(np.sum(reply.statistics.logprob[tokens]))
         return Rewritten(parts.reply_text(reply.reading), without, logprob, len(tokens))

@@ -41,7 +41,7 @@ export function answerReader({ get }: Pick<Context<AnswersTraits>, "get">): () =
       const tokens = decodeTokens(now);
       decoded = { tokens, rows: tokens.length ? decodeRows(scores, tokens.length) : [] };
     }
-    const reply = decoded.rows.length ? (get("_reply") as ReplyFacts) : NO_REPLY;
+    const reply = decoded.rows.length ? (get("_facts") as ReplyFacts) : NO_REPLY;
     return { ...decoded, parts: now.parts, sources: get("_sources"), reply };
   };
 }

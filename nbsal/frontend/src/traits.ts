@@ -415,7 +415,7 @@ export interface AnswersTraits extends ViewTraits {
   _tokens: OrEmpty<WiredTokens>;
   _scores: DataView;
   _sources: SourceCard[];
-  _reply: OrEmpty<ReplyFacts>;
+  _facts: OrEmpty<ReplyFacts>;
   /** Scores of tokens that are a target of their own, perhaps rather than a rival. */
   _own_scores: OrEmpty<{ tokens: number[]; rival: string; scores: DataView }>;
   /** Log-probabilities of the reply: with everything, nothing, without what is struck, without each source. */

@@ -9,7 +9,7 @@ import { shareMatrix } from "../answer-matrix";
 import { answerReadout } from "../answer-readout";
 import { rivalChoice } from "../answer-rivals";
 import { answerHeadline, namedPart, sourceHeadline } from "../answer-words";
-import { bind } from "../context";
+import { bind, type Context } from "../context";
 import { colourScale, displayMenu, SHADING, segments } from "../display";
 import { h } from "../dom";
 import { layerStepper, type Side } from "../explainer-controls";
