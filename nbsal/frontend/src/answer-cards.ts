@@ -1,14 +1,15 @@
 // The sources of an answer as cards: the text shaded by what it adds, its share, and a button that strikes it out.
 
 import { type AnswerData, answerMarks } from "./answer-data";
+import type { AnswersTraits, SourceCard } from "./answer-traits";
 import type { ColourScale } from "./colour";
 import type { Context } from "./context";
 import { consume, h } from "./dom";
-import { capitalize, formatPercent } from "./format";
+import { formatPercent } from "./format";
 import { largestOf, type Mark, totals } from "./marks";
 import type { RankedWord, Readout } from "./readout";
 import { type ScoredText, scoredText } from "./scored-text";
-import type { AnswersTraits, ExplanationTraits, SourceCard } from "./traits";
+import type { ExplanationTraits } from "./traits";
 
 const NOT_READ = "The chat template leaves this out, so the model does not read it.";
 
@@ -26,7 +27,8 @@ export function sourceContext(context: Context<AnswersTraits>): Context<Explanat
     get: (name: string) => get((name === "selection" ? "source_selection" : name) as keyof AnswersTraits),
     set: (traits: Partial<ExplanationTraits>) => {
       if (!traits.selection) return set(traits as Partial<AnswersTraits>);
-      set({ source_selection: traits.selection, ...(get("selection").length ? { selection: [] } : {}) });
+      const cleared = get("selection").length ? { selection: [] } : {};
+      set({ source_selection: traits.selection, ...cleared });
     },
     on: (names: string[], call: () => void) => on(rename(names) as (keyof AnswersTraits & string)[], call),
   } as unknown as Context<ExplanationTraits>;
@@ -142,12 +144,11 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
     /** Fill in the shares, and with what is struck out the change of the reply. */
     drawShares(shares: number[], drops: Map<number, string>, struck: Struck) {
       for (const [number, { box, meter, share, drop, button }] of cards.entries()) {
-        const [value, name] = [shares[number], cards.length ? (data?.sources[number].label ?? "") : ""];
+        const [value, name] = [shares[number], data?.sources[number].label ?? ""];
         const isStruck = struck.some((entry) => [entry].flat()[0] === number);
         meter.style.setProperty("--p", `${Math.round(100 * Math.abs(value))}%`);
         meter.classList.toggle("nbsal-against", value < 0);
         share.textContent = formatPercent(Math.abs(value) < 0.005 ? 0 : value, 0);
-        share.title = value < 0 ? "It speaks against it" : `${capitalize(name)} adds this share`;
         drop.textContent = isStruck && isWhole(struck, number) ? (drops.get(number) ?? "") : "";
         drop.title = "Log-probability of the same reply with and without this source";
         box.classList.toggle("nbsal-struck", isStruck);

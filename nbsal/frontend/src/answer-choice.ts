@@ -1,8 +1,9 @@
 // What is chosen of an answer, and what is explained by it: the whole reply, words of it, or a token and not its rival.
 
 import { type AnswerData, contentOf, decodeRows, sumRows } from "./answer-data";
+import type { AnswersTraits } from "./answer-traits";
 import type { Context } from "./context";
-import type { AnswersTraits, ExplanationTraits } from "./traits";
+import type { ExplanationTraits } from "./traits";
 
 type AnswersContext = Context<AnswersTraits>;
 

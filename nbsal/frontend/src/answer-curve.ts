@@ -2,13 +2,13 @@
 
 import type { AnswerData } from "./answer-data";
 import { logText } from "./answer-drops";
+import type { AnswersTraits } from "./answer-traits";
 import { lineChart } from "./chart";
 import { ticks } from "./chart-geometry";
 import type { Context } from "./context";
 import { h } from "./dom";
 import { fold } from "./fold";
 import { plural } from "./format";
-import type { AnswersTraits } from "./traits";
 
 export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) {
   const { get } = context;

@@ -1,10 +1,10 @@
 // An answer as its page reads it: tokens, rows of scores, and sums of them over parts of the reply and of the sources.
 
+import type { AnswerLevel, AnswersTraits, ReplyFacts, SourceCard } from "./answer-traits";
 import type { Context } from "./context";
 import { DamagedData, FLOAT, rowsOf, type Token, tokensOf, type WiredTokens } from "./decode";
 import type { Mark } from "./marks";
 import { marksOf } from "./marks";
-import type { AnswerLevel, AnswersTraits, ReplyFacts, SourceCard } from "./traits";
 
 export interface AnswerData {
   tokens: Token[];
@@ -16,18 +16,8 @@ export interface AnswerData {
   reply: ReplyFacts;
 }
 
-const NO_REPLY: ReplyFacts = {
-  start: 0,
-  logprobs: [],
-  rivals: [],
-  sentences: [],
-  phrases: [],
-  matrix: [],
-  finding: "",
-  linear: true,
-  about_target: true,
-  generated: false,
-};
+/** While the reply is written, nothing is known of it. */
+const NO_REPLY = { start: 0, logprobs: [] as number[], sentences: [] as number[] } as ReplyFacts;
 
 /** A function that reads the answer; tokens and scores are decoded again only if they changed. */
 export function answerReader({ get }: Pick<Context<AnswersTraits>, "get">): () => AnswerData | null {

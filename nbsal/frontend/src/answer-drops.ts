@@ -2,8 +2,8 @@
 
 import type { AnswerData } from "./answer-data";
 import { decodeRows } from "./answer-data";
+import type { AnswersTraits } from "./answer-traits";
 import { h } from "./dom";
-import type { AnswersTraits } from "./traits";
 
 const NEEDED = 0.8; // of the probability of a token, below which a source is needed
 const HELPFUL = 0.95;

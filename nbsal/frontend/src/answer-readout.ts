@@ -3,11 +3,11 @@
 import type { Explained } from "./answer-choice";
 import type { AnswerData } from "./answer-data";
 import { likelihood } from "./answer-rivals";
+import type { AnswersTraits, SourceCard } from "./answer-traits";
 import type { Context } from "./context";
 import { h } from "./dom";
 import { formatPercent, formatScore, plural } from "./format";
 import { type RankedWord, type Readout, readoutLine, scoreWords, UNSCORED } from "./readout";
-import type { AnswersTraits, SourceCard } from "./traits";
 
 const HINT = "Choose words of the reply, or of a source.";
 

@@ -1,10 +1,10 @@
 // Why a token of the reply and not another one: its likeliest rivals, and any other by its text.
 
 import type { AnswerData } from "./answer-data";
+import type { AnswersTraits } from "./answer-traits";
 import type { Context } from "./context";
 import { consume, h, stopPropagation } from "./dom";
 import { formatPercent } from "./format";
-import type { AnswersTraits } from "./traits";
 
 const LISTED = 3;
 const SURE = 0.9995;

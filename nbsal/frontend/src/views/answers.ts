@@ -8,6 +8,7 @@ import { dropsOf, dropsPanel, logText } from "../answer-drops";
 import { shareMatrix } from "../answer-matrix";
 import { answerReadout } from "../answer-readout";
 import { rivalChoice } from "../answer-rivals";
+import type { AnswersTraits } from "../answer-traits";
 import { answerHeadline, namedPart, sourceHeadline } from "../answer-words";
 import { bind, type Context } from "../context";
 import { colourScale, displayMenu, SHADING, segments } from "../display";
@@ -22,7 +23,7 @@ import { mount } from "../mount";
 import { saveMenu } from "../save";
 import { scoredText } from "../scored-text";
 import { shareBar } from "../share-bar";
-import type { AnswersTraits, ShadedTraits } from "../traits";
+import type { ShadedTraits } from "../traits";
 import { undo } from "../undo";
 
 const TITLE =
@@ -73,7 +74,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     { class: "nbsal-link nbsal-needs-python", hidden: !live, signal, click: onWrite },
     "Write again",
   );
-  const kind = h("span", {}, "Reply ", h("span", { "aria-hidden": "true" }, live ? "\u00b7 " : ""), write);
+  const kind = h("span", {}, live ? "Reply \u00b7 " : "Reply", write);
   const [again, againText, againFacts] = [
     h("div", { class: "nbsal-rewritten", hidden: true }),
     h("p", { class: "nbsal-rewritten-text", dir: "auto" }),
