@@ -108,7 +108,7 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
       ),
       isRead
         ? h("div", { class: "nbsal-page" }, text.node)
-        : h("div", { class: "nbsal-page nbsal-unread-source", dir: "auto" }, data?.parts[number] ?? ""),
+        : h("div", { class: "nbsal-page nbsal-text nbsal-quiet", dir: "auto" }, data?.parts[number] ?? ""),
       !isRead && h("p", { class: "nbsal-quiet" }, NOT_READ),
     );
     return { box, text, meter, share, drop, button, marks: [] as Mark[], hidden: "" };

@@ -8,7 +8,6 @@ import { ticks } from "./chart-geometry";
 import type { Context } from "./context";
 import { h } from "./dom";
 import { fold } from "./fold";
-import { plural } from "./format";
 
 export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) {
   const { get } = context;
@@ -39,7 +38,7 @@ export function curvePanel(context: Context<AnswersTraits>, onMove: () => void) 
       position,
       probable: false,
       halved: false,
-      ticks: ticks(last).map((step) => [step / last, step === last ? plural(step, unit) : String(step)]),
+      ticks: ticks(last).map((step) => [step / last, String(step)]),
       xLabel: `source ${unit}s hidden, highest score first`,
       yLabel: "log-probability of a token",
       bandLabel: band,

@@ -6,7 +6,7 @@ import type { Context } from "./context";
 import { consume, h, stopPropagation } from "./dom";
 import { formatPercent } from "./format";
 
-const LISTED = 3;
+const LISTED = 2;
 const SURE = 0.9995;
 const FAINTEST = 0.0005;
 
@@ -49,7 +49,7 @@ export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token
     class: "nbsal-rival-input nbsal-needs-python",
     type: "text",
     placeholder: "Another token",
-    "aria-label": "Another token in its place",
+    "aria-label": "Another token",
     spellcheck: "false",
     signal,
     keydown: onKeyDown,

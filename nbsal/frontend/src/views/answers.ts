@@ -38,7 +38,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   let laidOut: unknown[] = [];
   let largest = 0; // score with full colour
   const columns = main.parentElement as HTMLElement;
-  const more = h("div", { class: "nbsal-more-panels" });
+  const more = h("div", { class: "nbsal-panel nbsal-more-panels" });
   const headline = h("p", { class: "nbsal-headline", "aria-live": "polite", title: TITLE });
   const readout = answerReadout(context, () => ({ data, now, largest, subject: subject() }));
   const [colours, share] = [legend(), shareBar()];
@@ -77,7 +77,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   const kind = h("span", {}, live ? "Reply \u00b7 " : "Reply", write);
   const [again, againText, againFacts] = [
     h("div", { class: "nbsal-rewritten", hidden: true }),
-    h("p", { class: "nbsal-rewritten-text", dir: "auto" }),
+    h("p", { class: "nbsal-text", dir: "auto" }),
     h("span"),
   ];
   const againTitle = h("span");
@@ -251,16 +251,16 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     { class: "nbsal-tools" },
     methodPicker(method),
     units,
-    undo(context, ["method", "layer", "rival", "struck"]),
     h("span", { class: "nbsal-grow" }),
+    undo(context, ["method", "layer", "rival", "struck"]),
     displayMenu(shading, [["Layer", layerStepper(method)]]),
     saveMenu(context),
   );
   const readLine = h("div", { class: "nbsal-read" }, readout.node, colours.node);
   columns.before(headline);
   main.append(box, readLine, rivals.node, tools);
-  side.append(cards.node, share.node);
-  more.append(matrix.node, drops.node, curve.node);
+  side.append(cards.node, share.node, curve.node);
+  more.append(matrix.node, drops.node);
   columns.append(more);
   on(["_rev"], draw);
   on(["level"], () => {
