@@ -109,6 +109,7 @@ class Answers(Shading, View):
             else Asked(asked, reply, documents, template, tools, seed, unit, number, generate)
         )
         self._first: Answer | None = source if finished else None
+        self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
         self._answers, self._hidings, self._spans = LastValue(), LastValue(), LastValue()
         self._hiddens, self._curves, self._rewrites = LastValue(), LastValue(), LastValue()
@@ -129,7 +130,7 @@ class Answers(Shading, View):
             loaded = {"method": result.method, "layer": layer if isinstance(layer, int) else None}
             return loaded | {"_live": False, "_saved": LOADED}
         explainer: Any = result.running.explainer
-        self.explainer, self.subject = explainer, explainer.subject
+        self.explainer, self.subject, self._version = explainer, explainer.subject, explainer.subject.version
         return self.from_explainer(explainer)
 
     @property
@@ -297,7 +298,7 @@ class Answers(Shading, View):
                 arguments = self._asked.arguments()
                 return explainer.reply(**arguments, **self._watched(job))
             is_own = method_traits_of(explainer) == method_traits_of(self.explainer)
-            if is_own and self.plain_result is not None:
+            if is_own and self.plain_result is not None and self.subject.version == self._version:
                 return self._first
             return explain_again(self._first, explainer, self._progress(job), job.cancel)
 

@@ -77,7 +77,7 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
       setHint() {},
     } as unknown as Readout;
     const text: ScoredText = scoredText(mapped, `${source.label}, word by word`, readout);
-    const meter = h("i", { class: "nbsal-meter", "aria-hidden": "true" });
+    const meter = h("i", { class: "nbsal-meter" });
     const [share, drop] = [h("span", { class: "nbsal-score" }), h("span", { class: "nbsal-drop" })];
     const button = h("button", {
       class: "nbsal-link nbsal-needs-python",

@@ -252,9 +252,13 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     methodPicker(method),
     units,
     h("span", { class: "nbsal-grow" }),
-    undo(context, ["method", "layer", "rival", "struck"]),
-    displayMenu(shading, [["Layer", layerStepper(method)]]),
-    saveMenu(context),
+    h(
+      "span",
+      { class: "nbsal-tools" },
+      undo(context, ["method", "layer", "rival", "struck"]),
+      displayMenu(shading, [["Layer", layerStepper(method)]]),
+      saveMenu(context),
+    ),
   );
   const readLine = h("div", { class: "nbsal-read" }, readout.node, colours.node);
   columns.before(headline);
