@@ -162,9 +162,14 @@ def headline(contribution: Contribution, names: Sequence[SourceName]) -> list[Ph
             *against,
             ("text", "."),
         ]
-    pairs = [f"{names[i].sentence} gives {percent(given[i], 0)}" for i in order[:1]]
-    pairs += [f"{names[i].sentence} {percent(given[i], 0)}" for i in order[1:2] if given[i] > 0]
+    listed = [best, *(number for number in order[1:2] if given[number] > 0)]
+    pairs = [f"{names[i].sentence}{_gives(i == best, names[i])} {percent(given[i], 0)}" for i in listed]
     return _start(lead, "has n", "N", f"o single source: {', '.join(pairs)}.")
+
+
+def _gives(is_first: bool, name: SourceName) -> str:
+    """The verb, which only the first source needs, and those whose name ends with a number."""
+    return " gives" if is_first or name.sentence[-1].isdigit() else ""
 
 
 def _lead(contribution: Contribution) -> list[Phrase]:

@@ -17,6 +17,7 @@ from nbsal.render.text_lines import ScoredText
 Floats = NDArray[np.float64]
 CARD = "border:1px solid rgba(128,128,128,.4);border-radius:8px;padding:4px 12px;margin:6px 0"
 REPLY = "background-color:rgba(128,128,128,.1);border-radius:8px;padding:6px 14px;margin:6px 0;font-size:115%"
+CHOSEN = "border-bottom:2px solid currentColor;font-weight:bold"
 CELL = "border:0;padding:2px 8px;text-align:{}"
 LEAST = 0.02  # share from which the matrix prints a number
 NOT_READ = "The chat template leaves this out, so the model does not read it."
@@ -27,7 +28,8 @@ COLUMN = "so far"
 class AnswerPicture:
     """What is drawn: `total` has the scores of what the headline speaks of, `scores` those of every reply token.
 
-    `struck` are positions of the prompt that are taken out.
+    `chosen` are the tokens of the reply that the headline speaks of, if not of all, and `struck` the positions of the
+    prompt that are taken out.
     """
 
     reading: Reading
@@ -35,6 +37,7 @@ class AnswerPicture:
     total: Floats
     contribution: Contribution
     notes: Sequence[str]
+    chosen: frozenset[int] = frozenset()
     struck: frozenset[int] = frozenset()
 
     @property
@@ -83,10 +86,9 @@ def answer_html(picture: AnswerPicture) -> str:
         f"{html.text_html([text], largest)}</div>"
         for (title, share), text in zip(picture.titles(), texts, strict=True)
     )
-    reply = html.escape(visible_reply(picture.reading))
     body = [
         html.headline_html(findings.headline(picture.contribution, picture.names)),
-        f'<p dir="auto" style="{REPLY}">{reply}</p>',
+        f'<p dir="auto" style="{REPLY}">{_reply_html(picture)}</p>',
         html.legend_html(bool((picture.total < 0).any())),
         cards,
         html.share_html(picture.special_share()),
@@ -110,6 +112,17 @@ def answer_png(picture: AnswerPicture) -> bytes:
     ]
     finding = ScoredText(findings.matrix_finding(table, picture.names), [], 1.0)
     return text_lines.png(text_lines.draw([*drawn, finding], notes=[*rows, " · ".join(picture.notes)]))
+
+
+def _reply_html(picture: AnswerPicture) -> str:
+    """The reply, with a frame around the words that the headline speaks of."""
+    reading, pieces, at = picture.reading, [], 0
+    for token, (start, end) in enumerate(reading.reply_spans):
+        text = html.escape(reading.reply[max(start, at) : end])  # tokens may share a character
+        if text and not reading.reply_special[token]:
+            pieces.append(f'<span style="{CHOSEN}">{text}</span>' if token in picture.chosen else text)
+        at = max(at, end)
+    return "".join(pieces).strip()
 
 
 def visible_reply(reading: Reading) -> str:

@@ -243,7 +243,8 @@ def picture(result: AnswerResult, selected: Sequence[int], struck: Sequence[Stru
         answer.about_target,
     )
     taken = {position for entry in struck for position in struck_tokens(reading, entry)}
-    return AnswerPicture(reading, answer.scores, total, contribution, answer.notes(), frozenset(taken))
+    chosen = frozenset(tokens if is_part else ())
+    return AnswerPicture(reading, answer.scores, total, contribution, answer.notes(), chosen, frozenset(taken))
 
 
 def part_text(reading: Reading, tokens: Sequence[int]) -> str:

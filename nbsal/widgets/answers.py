@@ -224,6 +224,8 @@ class Answers(Shading, View):
             return {"_sources": parts.sources_trait(result.sources), "_tokens": wire.pack(texts, []), "_draft": ""}
         answer = result.answer
         way = [f"sources {result.hidden.way}"] if result.hidden is not None else []
+        added = answer.running is None and not answer.linear
+        way += ["of several words, the scores are added up"] if added else []
         contrast = []
         if result.span is not None and result.span.rival:
             contrast = [

@@ -16,6 +16,7 @@ from nbsal.errors import ModelError, UnknownName
 from nbsal.render.headline import plain
 from nbsal.widgets import Answers, answer_parts
 from nbsal.widgets.answer_parts import Struck
+from tests.answers import writers
 from tests.browser import bench
 from tests.raising import refuses
 from tests.widgets import unwire
@@ -331,6 +332,10 @@ NAMES = [SourceName("You", "You", "your question"), SourceName("Document 1", "Do
             "“x” follows mostly from the reply so far (80 %); your question gives 10 %.",
         ),
         (
+            Contribution("", "", [0.31, 0.28, 0.3]),
+            "No single source: your question gives 31 %, document 1 gives 28 %.",
+        ),
+        (
             Contribution("x", "", [0.3, 0.31, 0.2]),
             "“x” has no single source: document 1 gives 31 %, your question 30 %.",
         ),
@@ -361,12 +366,24 @@ def test_the_headline_names_the_source(contribution, expected):
 def test_the_static_page_says_what_the_view_says(view, answer):
     from_page(view, selection=place(view, "Oslo"), struck=[2])
     text = re.sub("<[^>]*>", "", view.wait().to_html())
+    assert re.search('font-weight:bold">[^<]*Oslo', view.to_html()), "the chosen word is marked"
     assert view.picture().sentence in text and REPLY.strip() in text and "line-through" in view.to_html()
     assert answer.picture().sentence in re.sub("<[^>]*>", "", answer.to_html())
     for note in bench.NOTES.values():
         assert note in text
     assert Image.open(io.BytesIO(view.to_png())).width > 500
     assert view.freeze()._repr_html_().count("Snapshot of") == 1
+
+
+def test_tokens_that_share_a_character_are_drawn_once():
+    writer = writers.load("gpt2")
+    text = " caf\u00e9 \U0001f469\U0001f3fd \u65e5\u672c."
+    view = Answers(writer, "Say it.", text, method="gradxact").wait()
+    view.selection = list(range(len(view.result.ids)))
+    for page in (view.wait().to_html(), view.result.to_html()):
+        assert text.strip() in re.sub("<[^>]*>", "", page)
+    assert view._tokens["parts"][-1] == text.strip()
+    view.close()
 
 
 def test_the_table_has_a_row_for_each_word(view):

@@ -61,7 +61,9 @@ export function answerHeadline(contribution: Contribution, names: SourceName[]):
     return [...subject, text(` ${verb("comes mostly from")} `), ...named, share, ...against, text(".")];
   }
   const listed = order.slice(0, 2).filter((i) => given[i] > 0);
-  const pairs = listed.map((i, k) => `${names[i].name}${k ? "" : " gives"} ${whole(given[i])}`);
+  const pairs = listed.map(
+    (i, k) => `${names[i].name}${k && !/\d$/.test(names[i].name) ? "" : " gives"} ${whole(given[i])}`,
+  );
   return start("has n", "N", `o single source: ${pairs.join(", ")}.`);
 }
 
