@@ -26,8 +26,6 @@ from nbsal.model.tokens import Encoded
 from nbsal.progress import Meter, Progress
 from nbsal.validation import checked, seed_number
 
-ORIGIN = ("rendered", "documents", "template", "note", "reply", "generate", "seed")  # of a reading, in its provenance
-
 
 @checked
 def explain_reply(
@@ -140,17 +138,6 @@ def explain_reading(
         provenance=provenance,
         running=running,
     )
-
-
-def explain_again(
-    answer: Answer, explainer: Explains, progress: Progress = False, cancel: Event | None = None
-) -> Answer:
-    """The same reply explained by another method, or by the same one with other settings."""
-    origin = {name: answer.provenance[name] for name in ORIGIN if name in answer.provenance}
-    level = answer.provenance.get("unit", "sentence")
-    unit = [unit.span for unit in answer.units] if level == "spans" else level
-    origin["drawn"] = answer.statistics.drawn
-    return explain_reading(explainer, answer.reading, origin, unit, None, progress, cancel)
 
 
 def _check_subject(subject: Subject) -> None:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from nbsal.answers.hiding import Hiding
 from nbsal.errors import InputError
-from nbsal.progress import Meter
 from nbsal.saliency import check_axes
 from nbsal.validation import positive_number, seed_number
 
@@ -128,7 +127,6 @@ def judge(
     random: int,
     subsets: int,
     seed: int,
-    meter: Meter | None = None,
 ) -> Judgement:
     """Hide units best first, in random orders and in random subsets; `scores` are [reply token, unit]."""
     count = len(hiding.units)
@@ -142,15 +140,9 @@ def judge(
     orders = [generator.permutation(count) for _ in range(random)]
     judged = hiding if hiding.number == "logprob" else Hiding(hiding.subject, hiding.reading, hiding.units)
     drawn = generator.random((subsets, count)) < 0.5
-    hidden = judged.values(_steps(best_first), meter)
-    curves = np.stack([judged.values(_steps(order), meter) for order in orders])
-    values = judged.values(drawn, meter)
-    return Judgement(method, tokens_of, tuple(k), hidden, curves, drawn, values, scores, tokens)
-
-
-def forwards(units: int, random: int, subsets: int) -> int:
-    """The subsets that `judge` asks for."""
-    return (random + 1) * (units + 1) + subsets
+    hidden = judged.values(_steps(best_first))
+    curves = np.stack([judged.values(_steps(order)) for order in orders])
+    return Judgement(method, tokens_of, tuple(k), hidden, curves, drawn, judged.values(drawn), scores, tokens)
 
 
 def _steps(order: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -1,6 +1,6 @@
 """What a reply may come from: a prompt or messages, and documents, each in the user's own words."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,9 +70,8 @@ def parse_documents(documents: Any) -> list[Source]:
     >>> [document.title for document in parse_documents({"Weather": "It rains."})]
     ['Weather']
     """
-    if isinstance(documents, str) or not isinstance(documents, Iterable):
-        message = f"documents must be a list of texts, not {documents!r:.60}."
-        raise InputError(message, argument="documents", value=documents)
+    if isinstance(documents, str):
+        raise InputError("documents must be a list of texts, not one text.", argument="documents", value=documents)
     if isinstance(documents, Mapping):
         documents = [{"title": title, "text": text} for title, text in documents.items()]
     parsed = []

@@ -1,17 +1,17 @@
 """The Answers view: a reply beside its sources, each shaded by the other, with rivals, strikes, matrix and curve."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import traitlets
 
+from nbsal.answers.again import explain_again
 from nbsal.answers.answer import Answer
-from nbsal.answers.explain import explain_again
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.judgement import Judgement, forwards, judge
+from nbsal.answers.judgement import Judgement
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
 from nbsal.errors import InputError, ModelError
 from nbsal.explainer import Explainer
@@ -103,6 +103,9 @@ class Answers(Shading, View):
         if finished != (asked is None):
             message = "Pass an Answer alone, or an Explainer or a Subject with what is asked."
             raise InputError(message, argument="asked", value=asked)
+        if not isinstance(documents, Iterable):
+            message = f"documents must be a list of texts, not {documents!r:.60}."
+            raise InputError(message, argument="documents", value=documents)
         self._asked = (
             Asked.from_answer(source)
             if finished
@@ -212,7 +215,7 @@ class Answers(Shading, View):
         result = replace(result, hidden=self._hiddens.value)
         if "curve" in inputs["panels"] and not self._curves.is_for([answer]):
             self.show_partial(job, result)
-            result = replace(result, curve=self._curves.get([answer], lambda: self._judge(answer, job)))
+            result = replace(result, curve=self._curves.get([answer], lambda: self._judge(answer)))
         if inputs["_writes"] and not self._rewrites.is_for(inputs["_writes"]):
             self.show_partial(job, result)
             self._rewrites.get(inputs["_writes"], lambda: self._write(answer, struck, job))
@@ -346,13 +349,9 @@ class Answers(Shading, View):
     def _known_curve(self, answer: Answer) -> Judgement | str | None:
         return self._curves.value if self._curves.is_for([answer]) else None
 
-    def _judge(self, answer: Answer, job: jobs.Job) -> Judgement | str:
-        running = answer.running
-        assert running is not None
-        meter = self.meter(job, forwards(len(answer.units), ORDERS, SUBSETS))
-        scores, seed = answer.unit_scores(), 0
+    def _judge(self, answer: Answer) -> Judgement | str:
         try:
-            return judge(answer.method, scores, running.hiding, answer.tokens_of, (1,), ORDERS, SUBSETS, seed, meter)
+            return answer.judge(random=ORDERS, subsets=SUBSETS)
         except (InputError, ModelError) as error:
             return str(error)
 
