@@ -371,12 +371,7 @@ def method_traits_of(explainer: Any) -> dict[str, Any]:
 
 
 def _sentences(answer: Answer) -> Hiding | None:
-    """What hides the sentences of the sources: what has explained the answer, if it does that."""
-    running = answer.running
-    assert running is not None
+    """What hides the sentences of the sources, if there are any."""
     units = answer.reading.units("sentence")
-    hiding = running.hiding
-    if not units:
-        return None
-    same = hiding.number == "logprob" and hiding.units == units
-    return hiding if same else Hiding(running.explainer.subject, answer.reading, units)
+    running = answer.running
+    return Hiding(running.explainer.subject, answer.reading, units) if units and running is not None else None
