@@ -15,7 +15,6 @@ from nbsal.answers.judgement import Judgement
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
 from nbsal.errors import InputError, ModelError
 from nbsal.explainer import Explainer
-from nbsal.methods import catalogue
 from nbsal.model.subject import Subject
 from nbsal.progress import Progress
 from nbsal.widgets import answer_parts as parts
@@ -185,15 +184,19 @@ class Answers(Shading, View):
     @traitlets.observe("selection", "method")
     def _follow_selection(self, change: Any) -> None:
         """Methods whose rows cannot be summed explain the selected tokens as one target, by the model."""
-        self._span = [] if self.explainer is None or self._settings_of(self.method).linear else self._selected()
+        self._span = (
+            []
+            if self.explainer is None or self._explainer_for(self.method, self.layer).method.linear
+            else self._selected()
+        )
 
     @traitlets.observe("method")
     def _follow_method(self, change: Any) -> None:
         """A method that reads one layer begins with its own; others have none."""
         if self.explainer is not None and change["old"]:
-            own = self.explainer.method
-            method = own if own.name == change["new"] else catalogue.create(change["new"])
-            self.layer = method_traits(Explainer(self.subject, method).method)["layer"]
+            own = self.explainer
+            chosen = own if own.method.name == change["new"] else Explainer(self.subject, change["new"])
+            self.layer = method_traits_of(chosen)["layer"]
 
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.explainer is None:
@@ -279,10 +282,15 @@ class Answers(Shading, View):
         known = range(len(self._first.ids)) if self._first is not None else range(0)
         return sorted(set(self.selection).intersection(known))
 
-    def _settings_of(self, name: str) -> Any:
-        """The method of a name, with the settings of the view's own."""
-        chosen = {"method": name, "layer": self.layer, "tau": getattr(self.explainer.method, "tau", None)}
-        return with_settings(self.explainer, chosen).method
+    def _explainer_for(self, method: str, layer: int | None) -> Any:
+        """The explainer with a method and a layer; the view's own as it is, which has all its settings."""
+        own = self.explainer
+        if method_traits_of(own) == {"method": method, "layer": layer}:
+            return own
+        if method == own.method.name or layer is not None:
+            tau = getattr(own.method, "tau", None)
+            return with_settings(own, {"method": method, "layer": layer, "tau": tau})
+        return Explainer(own.subject, method)
 
     def _progress(self, job: jobs.Job) -> Progress:
         meter = self.meter(job, STEPS)
@@ -296,14 +304,13 @@ class Answers(Shading, View):
         """The answer by the chosen method; the first one may still have to be written."""
 
         def explain() -> Answer:
-            tau = getattr(self.explainer.method, "tau", None)
-            explainer = with_settings(self.explainer, inputs | {"tau": tau})
+            explainer = self._explainer_for(inputs["method"], inputs["layer"])
             if self._first is None:
                 self.show_partial(job, Draft(self._asked.sources()))
                 arguments = self._asked.arguments()
-                return explainer.reply(**arguments, **self._watched(job))
-            is_own = method_traits_of(explainer) == method_traits_of(self.explainer)
-            if is_own and self.plain_result is not None and self.subject.version == self._version:
+                written: Answer = explainer.reply(**arguments, **self._watched(job))
+                return written
+            if explainer is self.explainer and self.plain_result is not None and self.subject.version == self._version:
                 return self._first
             return explain_again(self._first, explainer, self._progress(job), job.cancel)
 
