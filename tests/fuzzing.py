@@ -329,6 +329,7 @@ def with_setting(objects: Objects, name: str) -> Callable[..., Any]:
 
 
 VIEWS: dict[str, Callable[[Objects], View]] = {
+    "Answers": lambda o: widgets.Answers(o.writer, PROMPT, REPLY),
     "Browse": lambda o: widgets.Browse(o.saliencies),
     "Clouds": lambda o: widgets.Clouds(o.saliencies),
     "Compare": lambda o: widgets.Compare(o.explain, text=TEXT),
@@ -347,6 +348,8 @@ def discover_views(objects: Objects) -> Iterator[Call]:
             continue
         source = objects.saliencies if name in ("Browse", "Clouds") else objects.explain
         texts = {} if name in ("Browse", "Clouds") else {"text": lambda: TEXT}
+        if name == "Answers":
+            source, texts = objects.writer, {"asked": lambda: PROMPT, "reply": lambda: REPLY}
         traits = [trait for trait in kind.class_trait_names(sync=True) if not trait.startswith("_")]
         named = [p.name for p in inspect.signature(kind.__init__).parameters.values() if p.kind != p.VAR_KEYWORD][1:]
         good = {"source": lambda source=source: source, **texts}

@@ -7,7 +7,7 @@ from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 import nbsal
-from nbsal.widgets import Compare, Highlight, Workbench
+from nbsal.widgets import Answers, Compare, Highlight, Workbench
 from nbsal.widgets.base import View
 from tests.browser import bench
 from tests.publish import FOLDER
@@ -19,13 +19,22 @@ BLOATED = (
     "There are flashes of brilliance here, though far too few to justify such a bloated running time. Trim an hour, "
     "and a decent short film might yet crawl out of the wreckage."
 )
+KETTLE = [{"role": "user", "content": "To which city did the kettle go?"}]
+NOTES = {
+    "Monday": "Minutes: The parcel for Boris goes to Rouen.",
+    "Loans": "One more thing: The kettle was borrowed by Boris. Best wishes.",
+    "Birthdays": "Reminder: Fiona has a birthday on March 11. Please pass it on.",
+    "Keys": "Ursula: To get into the shed, ask Katrin for the key.",
+}
 
 
 def views() -> dict[str, tuple[View, int, str]]:
     """The views by the name of their picture, with its width in pixels and its theme."""
     subject = nbsal.load("demo/reviews")
     signed = nbsal.Explainer(subject, "integrated")
+    signed_reply = {"documents": NOTES, "method": "gradxact", "selection": [8, 9, 10, 11]}
     return {
+        "answers": (Answers(nbsal.load("demo/notes"), KETTLE, **signed_reply), 1200, "light"),
         "quickstart": (Highlight(subject, text=WARM), 760, "light"),
         "highlight": (Highlight(nbsal.Explainer(subject, "gradxact", layer=4), text=BLOATED), 1000, "light"),
         "compare": (Compare(signed, text=WARM, other_method="occlusion"), 1000, "dark"),

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nbsal.answers import findings
+from nbsal.answers.findings import Contribution
 from nbsal.answers.judgement import Judgement, judge
 from nbsal.answers.lens import lens
-from nbsal.answers.page import answer_html
+from nbsal.answers.page import AnswerPicture, answer_html
 from nbsal.answers.reading import TEMPLATE, Prompt, Reading, Unit
 from nbsal.answers.sources import Source
 from nbsal.errors import InputError
+from nbsal.methods import catalogue, labels
 from nbsal.model.saved_files import check_format, numbers, read_json
 from nbsal.model.saved_files import reading as reading_file
 from nbsal.model.tokens import Span
@@ -208,9 +211,30 @@ class Answer:
         return lens(self._still_running().explainer.subject, self.reading, layers, k)
 
     def to_html(self) -> str:
-        """The reply with its sources, as static HTML."""
-        notes = [f"{self.method}, {self.number}", f"units: {self.provenance.get('unit')}"]
-        return answer_html(self.reading, self.scores, self.units, [*notes, str(self.provenance.get("model", ""))])
+        """The reply with its sources, shaded by what they add to it, as static HTML."""
+        return answer_html(self.picture())
+
+    def picture(self) -> AnswerPicture:
+        """What a picture of the whole reply shows."""
+        tokens = [token for part in self.reading.reply_units("reply") for token in part.tokens]
+        total = self.scores[tokens].sum(0)
+        shares = tuple(findings.shares(self.reading, total).tolist())
+        contribution = Contribution("", "", shares, about_target=self.about_target)
+        return AnswerPicture(self.reading, self.scores, total, contribution, self.notes())
+
+    @property
+    def about_target(self) -> bool:
+        """Whether the scores of the method depend on the token that is explained."""
+        method = catalogue.every_method().get(self.method)
+        return method is None or labels.about_target(method)
+
+    def notes(self) -> list[str]:
+        """What a reader must know to judge the scores."""
+        layer = self.provenance.get("parameters", {}).get("layer")
+        place = f", layer {layer}" if isinstance(layer, int) else ""
+        written = "reply written by the model" if self.provenance.get("reply") == "generated" else "given reply"
+        model = str(self.provenance.get("model", ""))
+        return [*filter(None, [model]), f"{labels.label_of(self.method)}{place}, {self.number}", written]
 
     def _repr_html_(self) -> str:
         return self.to_html()

@@ -1,29 +1,169 @@
-"""An answer as static HTML: the reply, and the sources shaded by what they add to it."""
+"""An answer as static HTML and as a picture: headline, reply, the sources shaded by what they add, the matrix."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers.reading import Reading, Unit
-from nbsal.render import html
+from nbsal.answers import findings
+from nbsal.answers.findings import Contribution, SourceName
+from nbsal.answers.reading import Reading
+from nbsal.render import html, text_lines
+from nbsal.render.headline import percent, plain
+from nbsal.render.html import ScoredSpan
+from nbsal.render.text_lines import ScoredText
 
-LISTED = 5  # units that are listed below the text
 Floats = NDArray[np.float64]
+CARD = "border:1px solid rgba(128,128,128,.4);border-radius:8px;padding:4px 12px;margin:6px 0"
+REPLY = "background-color:rgba(128,128,128,.1);border-radius:8px;padding:6px 14px;margin:6px 0;font-size:115%"
+CHOSEN = "border-bottom:2px solid currentColor;font-weight:bold"
+CELL = "border:0;padding:2px 8px;text-align:{}"
+LEAST = 0.02  # share from which the matrix prints a number
+NOT_READ = "The chat template leaves this out, so the model does not read it."
+COLUMN = "so far"
 
 
-def answer_html(reading: Reading, scores: Floats, units: Sequence[Unit], notes: Sequence[str]) -> str:
-    """The reply, the prompt shaded by what it adds to the whole reply, and the units that add most."""
-    tokens = [token for part in reading.reply_units("reply") for token in part.tokens]
-    total = scores[tokens].sum(0)[: reading.start]
-    row = reading.up_to(reading.start)
-    spans = [(*row.offsets[i], float(total[i]), row.tokens[i]) for i in row.content]
-    largest = max((abs(score) for *_, score, _ in spans), default=0.0)
-    reply = f'<p dir="auto"><b>{html.escape(html.visible(reading.reply.strip()))}</b></p>'
-    text = html.text_html([html.scored_spans(reading.prompt.text, spans)], largest)
-    return html.block_html("The reply, and where it comes from", reply + text + _ranking(units, total), notes)
+@dataclass(frozen=True, eq=False)
+class AnswerPicture:
+    """What is drawn: `total` has the scores of what the headline speaks of, `scores` those of every reply token.
+
+    `chosen` are the tokens of the reply that the headline speaks of, if not of all, and `struck` the positions of the
+    prompt that are taken out.
+    """
+
+    reading: Reading
+    scores: Floats
+    total: Floats
+    contribution: Contribution
+    notes: Sequence[str]
+    chosen: frozenset[int] = frozenset()
+    struck: frozenset[int] = frozenset()
+
+    @property
+    def names(self) -> list[SourceName]:
+        """The names of the sources."""
+        return findings.source_names(self.reading.prompt.sources)
+
+    @property
+    def sentence(self) -> str:
+        """The headline as plain text."""
+        return plain(findings.headline(self.contribution, self.names))
+
+    def words(self, source: int) -> list[ScoredSpan]:
+        """The words of a source with their scores."""
+        units = [unit for unit in self.reading.units("word") if unit.source == source]
+        text = self.reading.prompt.sources[source].text
+        scored = [(*unit.span, float(self.total[list(unit.tokens)].sum()), unit.text) for unit in units]
+        spans = html.scored_spans(text, scored)
+        taken = {unit.span[0] for unit in units if self.struck.intersection(unit.tokens)}
+        starts = np.cumsum([0, *(len(span.text) for span in spans)])
+        return [
+            ScoredSpan(span.text, span.score, span.tip, struck=int(start) in taken)
+            for span, start in zip(spans, starts, strict=False)
+        ]
+
+    def titles(self) -> Iterator[tuple[str, str]]:
+        """The name of each source, and its share in words."""
+        for number, (name, source) in enumerate(zip(self.names, self.reading.prompt.sources, strict=True)):
+            title = f", {name.title}" if name.title else ""
+            share = NOT_READ if source.status == "not read" else percent(self.contribution.shares[number], 0)
+            yield f"{name.label}{title}", share
+
+    def special_share(self) -> float:
+        """The share of all absolute scores that lies on tokens of the template, and on special ones."""
+        sizes = np.abs(self.total)
+        total = float(sizes.sum())
+        return float(sizes[np.array(self.reading.row.special)].sum()) / total if total else 0.0
 
 
-def _ranking(units: Sequence[Unit], total: Floats) -> str:
-    scores = [(f"{unit.name}: {unit.text.strip():.60}", float(total[list(unit.tokens)].sum())) for unit in units]
-    return html.ranking_html(sorted(scores, key=lambda pair: -abs(pair[1]))[:LISTED], LISTED)
+def answer_html(picture: AnswerPicture) -> str:
+    """An answer as HTML without scripts."""
+    texts = [picture.words(number) for number in range(len(picture.names))]
+    largest = html.largest_score(texts)
+    cards = "".join(
+        f'<div style="{CARD}"><div style="font-size:85%"><b>{html.escape(title)}</b> · {html.escape(share)}</div>'
+        f"{html.text_html([text], largest)}</div>"
+        for (title, share), text in zip(picture.titles(), texts, strict=True)
+    )
+    body = [
+        html.headline_html(findings.headline(picture.contribution, picture.names)),
+        f'<p dir="auto" style="{REPLY}">{_reply_html(picture)}</p>',
+        html.legend_html(bool((picture.total < 0).any())),
+        cards,
+        html.share_html(picture.special_share()),
+        _matrix_html(picture),
+    ]
+    return html.block_html(picture.sentence, "".join(body), picture.notes, titled=False)
+
+
+def answer_png(picture: AnswerPicture) -> bytes:
+    """An answer as PNG."""
+    texts = [picture.words(number) for number in range(len(picture.names))]
+    largest = html.largest_score(texts)
+    drawn = [ScoredText(picture.sentence, [[ScoredSpan(visible_reply(picture.reading))]], 1.0)]
+    titles = picture.titles()
+    drawn += [
+        ScoredText(f"{title} · {share}", [text], largest) for (title, share), text in zip(titles, texts, strict=True)
+    ]
+    table = findings.matrix(picture.reading, picture.scores)
+    rows = [
+        f"{phrase}: {_shares_in_words(row, picture.names)}" for phrase, row in zip(_rows(picture), table, strict=True)
+    ]
+    finding = ScoredText(findings.matrix_finding(table, picture.names), [], 1.0)
+    return text_lines.png(text_lines.draw([*drawn, finding], notes=[*rows, " · ".join(picture.notes)]))
+
+
+def _reply_html(picture: AnswerPicture) -> str:
+    """The reply, with a frame around the words that the headline speaks of."""
+    reading, pieces, at = picture.reading, [], 0
+    for token, (start, end) in enumerate(reading.reply_spans):
+        text = html.escape(reading.reply[max(start, at) : end])  # tokens may share a character
+        if text and not reading.reply_special[token]:
+            pieces.append(f'<span style="{CHOSEN}">{text}</span>' if token in picture.chosen else text)
+        at = max(at, end)
+    return "".join(pieces).strip()
+
+
+def visible_reply(reading: Reading) -> str:
+    """The reply without special tokens and white space around it."""
+    spans = [span for span, special in zip(reading.reply_spans, reading.reply_special, strict=True) if not special]
+    return reading.reply[spans[0][0] : spans[-1][1]].strip()
+
+
+def _rows(picture: AnswerPicture) -> list[str]:
+    """The phrases of the reply."""
+    spans, text = picture.reading.reply_spans, picture.reading.reply
+    return [text[spans[tokens[0]][0] : spans[tokens[-1]][1]].strip() for tokens in findings.phrases(picture.reading)]
+
+
+def _shares_in_words(row: Floats, names: Sequence[SourceName]) -> str:
+    columns = [*(name.short for name in names), COLUMN]
+    parts = [f"{column} {percent(share, 0)}" for column, share in zip(columns, row, strict=True) if abs(share) >= LEAST]
+    return ", ".join(parts)
+
+
+def _matrix_html(picture: AnswerPicture) -> str:
+    """The shares of the sources in each phrase, as a table."""
+    table = findings.matrix(picture.reading, picture.scores)
+    read = [number for number, source in enumerate(picture.reading.prompt.sources) if source.status != "not read"]
+    columns = [*(picture.names[number].short for number in read), COLUMN]
+    small = f"font-weight:normal;{html.SMALL}"
+    head = "".join(f'<th style="{CELL.format("center")};{small}">{html.escape(column)}</th>' for column in columns)
+    body = "".join(
+        f'<tr><th style="{CELL.format("left")};font-weight:normal">{html.escape(html.label(phrase, 60))}</th>'
+        f"{''.join(_cell_html(row[number]) for number in [*read, -1])}</tr>"
+        for phrase, row in zip(_rows(picture), table, strict=True)
+    )
+    finding = html.escape(findings.matrix_finding(table, picture.names))
+    style = "border-collapse:separate;border-spacing:2px;font-size:90%"
+    return (
+        f'<div style="margin-top:12px"><b>{finding}</b></div>'
+        f'<table style="{style}"><tr><td style="border:0"></td>{head}</tr>{body}</table>'
+    )
+
+
+def _cell_html(share: float) -> str:
+    number = str(round(100 * share)).replace("-", "\N{MINUS SIGN}") if abs(share) >= LEAST else ""
+    span = html.span_html(ScoredSpan(number, share), 1.0) if number else ""
+    return f'<td style="{CELL.format("center")}">{span}</td>'

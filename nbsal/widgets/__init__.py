@@ -6,6 +6,7 @@
 'ready'
 """
 
+from nbsal.widgets.answers import Answers as Answers
 from nbsal.widgets.base import View as View
 from nbsal.widgets.browse import Browse as Browse
 from nbsal.widgets.clouds import Clouds as Clouds

@@ -1,12 +1,12 @@
 """Results packed for the page: tokens and scores as little-endian arrays.
 
-The page decodes them in `frontend/src/decode.ts`; no other code reads these bytes. A token takes nine bytes, each of
+The page decodes them in `frontend/src/decode.ts`; no other code reads these bytes. A token takes ten bytes, each of
 its scores four more; the name of a token is sent only if the text does not tell it.
 """
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,40 +25,58 @@ _WORD_STARTS = "Ġ▁ "  # how tokenizers mark the space before a word
 def tokens(row: Row) -> dict[str, Any]:
     """Pack the tokens of a text: where each starts and ends in its part of the text, and its flags.
 
-    `starts` and `ends` are int32 and count UTF-16 units, as a page does. A flag byte holds, from the lowest bit on:
-    whether the token begins a word, whether it is special (not scored), and its part.
-
     >>> import nbsal
     >>> packed = tokens(nbsal.load("demo/reviews").encode("A joy.")[0])
-    >>> packed["count"], len(packed["starts"]), list(packed["flags"])
+    >>> packed["count"], len(packed["starts"]), list(packed["flags"][::2])
     (5, 20, [3, 1, 1, 1, 3])
     """
-    positions = [_utf16_positions(part) for part in row.parts]
     content = set(row.content)
     inside_words = {i for word in row.words for i in word.tokens[1:]}
-    starts, ends, flags, names = [], [], [], {}
+    places = []
     part = end_so_far = 0
-    for i, (first, last) in enumerate(row.offsets):
+    for i, (start, end) in enumerate(row.offsets):
         if i in content:
             if row.segments[i] > part:
                 part, end_so_far = row.segments[i], 0
-            start, end = positions[part][first], positions[part][last]
         else:
             start = end = end_so_far  # an empty span between its neighbours
-        starts.append(start)
-        ends.append(end)
-        flags.append((i not in inside_words) | (i not in content) << 1 | part << 2)
         end_so_far = max(end_so_far, end)
-        if i not in content or not _is_spelled(row.tokens[i], row.parts[part][first:last]):
-            names[i] = row.tokens[i]
+        text = row.parts[part][start:end]
+        name = None if i in content and _is_spelled(row.tokens[i], text) else row.tokens[i]
+        places.append(Place(part, start, end, i not in inside_words, i not in content, name))
+    return pack(row.parts, places, row.dropped > 0)
+
+
+class Place(NamedTuple):
+    """Where a token is in its part, whether it begins a word, whether it is special, its name if no text tells it."""
+
+    part: int
+    start: int
+    end: int
+    first: bool
+    special: bool
+    name: str | None
+
+
+def pack(parts: Sequence[str], places: Sequence[Place], cut: bool = False) -> dict[str, Any]:
+    """Pack tokens at their places in texts.
+
+    `starts` and `ends` are int32 and count UTF-16 units, as a page does. The flags, two bytes each, hold from the
+    lowest bit on: whether the token begins a word, whether it is special (not scored), and its part.
+
+    >>> list(pack(["A joy."], [Place(0, 2, 5, True, False, None)])["flags"])
+    [1, 0]
+    """
+    positions = [_utf16_positions(part) for part in parts]
+    flags = [place.first | place.special << 1 | place.part << 2 for place in places]
     return {
-        "parts": list(row.parts),
-        "count": len(row),
-        "starts": np.array(starts, "<i4").tobytes(),
-        "ends": np.array(ends, "<i4").tobytes(),
-        "flags": bytes(flags),
-        "names": names,
-        "cut": row.dropped > 0,
+        "parts": list(parts),
+        "count": len(places),
+        "starts": np.array([positions[place.part][place.start] for place in places], "<i4").tobytes(),
+        "ends": np.array([positions[place.part][place.end] for place in places], "<i4").tobytes(),
+        "flags": np.array(flags, "<u2").tobytes(),
+        "names": {i: place.name for i, place in enumerate(places) if place.name is not None},
+        "cut": cut,
     }
 
 

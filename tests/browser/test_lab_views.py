@@ -1,4 +1,4 @@
-"""Heads, Games, Clouds, Browse and Workbench in JupyterLab, changed from the page and from Python."""
+"""Heads, Games, Clouds, Browse, Workbench and Answers in JupyterLab, changed from the page and from Python."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from nbsal.widgets.token_games import RANDOM_NAME
-from tests.browser.bench import MANY
+from tests.browser.bench import ASKED, MANY, NOTES
 from tests.browser.conftest import open_page
 
 SETUP = """
@@ -21,11 +21,16 @@ CLOUDS = f"clouds = nbsal.widgets.Clouds(explain, {MANY!r}, unit='word')\nclouds
 BROWSE = f"table = nbsal.widgets.Browse(explain, {MANY!r})\ntable"
 WORKBENCH = f"bench = nbsal.widgets.Workbench(explain, text={TEXT!r})\nbench"
 
+ANSWERS = f"""answers = nbsal.widgets.Answers(
+    nbsal.load("demo/notes"), {ASKED!r}, documents={NOTES!r}, method="gradxact"
+)
+answers"""
+
 
 @pytest.fixture(scope="module")
 def opened(lab, chromium):
     page = open_page(chromium)
-    notebook = lab.open(page, lab.write("others.ipynb", SETUP, HEADS, GAMES, CLOUDS, BROWSE, WORKBENCH))
+    notebook = lab.open(page, lab.write("others.ipynb", SETUP, HEADS, GAMES, CLOUDS, BROWSE, WORKBENCH, ANSWERS))
     notebook.run_cell(0)
     yield notebook
     page.context.close()
@@ -74,7 +79,7 @@ def test_the_step_of_a_game_is_changed_from_both_sides(notebook):
         curve.press(key)
     notebook.until("games.at, len(games.remaining)", "2 9")
     expect(view.locator(".nbsal-hidden")).to_have_count(2)
-    assert notebook.cells == 6, "keys stay in the view"
+    assert notebook.cells == 7, "keys stay in the view"
     notebook.python("games.game = 'revealing'")
     expect(view.locator(".nbsal-hidden")).to_have_count(5)
 
@@ -125,3 +130,23 @@ def test_a_workbench_is_changed_from_both_sides(notebook):
     view.get_by_role("button", name="Edit text").click()
     view.get_by_label("Text", exact=True).fill("A bore.")
     notebook.until("bench.result.text, bench.selection, bench.token_games", "A bore. [] None")
+
+
+def test_an_answer_is_changed_from_both_sides(notebook):
+    view = run_and_locate(notebook, 6, "answers")
+    reply = view.get_by_role("listbox", name="The reply, word by word")
+    reply.get_by_role("option", name="Oslo", exact=True).click()
+    expect(view.locator(".nbsal-headline")).to_have_text(re.compile("^“Oslo” comes mostly from document 3, Address"))
+    notebook.until("answers.selected()['token'].item().strip()", "Oslo")
+    notebook.python("answers.rival, answers.at = 'Rouen', 3")
+    expect(view.locator(".nbsal-headline")).to_have_text(re.compile("^“Oslo” rather than “Rouen”"))
+    view.get_by_role("button", name="at all").click()
+    notebook.until("answers.rival, answers.at", "None None")
+    for number in (2, 3):
+        view.get_by_role("button", name=f"Strike out: Document {number}").click()
+    notebook.until("answers.struck, bool(answers.hidden.struck.sum() < -5)", "[3, 4] True")
+    view.get_by_role("button", name="Write again").click()
+    expect(view.get_by_text("Written again without document 2 and document 3")).to_be_visible()
+    notebook.until("answers.rewritten == answers.result.text.strip()", "False")
+    notebook.python("answers.method = 'occlusion'")
+    expect(view.locator(".nbsal-notes")).to_contain_text("Occlusion")

@@ -9,8 +9,9 @@ import traitlets
 
 import nbsal
 from nbsal.heads.statistics import HeadStudy
-from nbsal.widgets import Browse, Clouds, Compare, Games, Heads, Highlight, Layers, View, Workbench
+from nbsal.widgets import Answers, Browse, Clouds, Compare, Games, Heads, Highlight, Layers, View, Workbench
 from nbsal.widgets.export import _is_view_trait
+from tests.browser import bench
 from tests.widgets.test_view import TEXT, from_page
 
 FRONTEND = Path(nbsal.__file__).parent / "frontend" / "src"
@@ -36,6 +37,8 @@ SETTABLE = {
     Workbench: SHADED | SWITCHES | GAME | {"panels": ["heads"], "_unseen": ["layers"], "scale": "shared"},
     Browse: SHADING | {"selection": [2], "hover": 1, "sort": "top", "descending": True, "label": "positive"}
     | {"wrong": True, "token": "film", "page": 1, "opened": 1},
+    Answers: SHADING | {"selection": [2], "hover": 1, "source_selection": [7], "level": "sentence", "layer": 1}
+    | {"method": "occlusion", "at": 3, "rival": "Rouen", "struck": [2], "panels": ["curve"]},
     Clouds: {"selection": [2], "hover": 1, "k": 20, "unit": "token", "form": "list", "picked": ["positive", "warm"]},
 }  # fmt: skip
 
@@ -49,6 +52,8 @@ def build(kind, explain):
     """A view of that class, with a result."""
     if kind is View:
         return View()
+    if kind is Answers:
+        return Answers(nbsal.load("demo/notes"), bench.ASKED, documents=bench.NOTES, method="gradxact").wait(60)
     settings = {"texts": TEXTS} if kind in (Browse, Clouds) else {"text": TEXT}
     view = kind(explain, **settings)
     return view.wait(60)

@@ -8,8 +8,9 @@ def tokens(wired: dict[str, Any]) -> list[dict[str, Any]]:
     """The tokens as a page decodes them; text is sliced in UTF-16, as a page does."""
     starts = struct.unpack(f"<{wired['count']}i", wired["starts"])
     ends = struct.unpack(f"<{wired['count']}i", wired["ends"])
+    flags = struct.unpack(f"<{wired['count']}H", wired["flags"])
     decoded = []
-    for i, (start, end, bits) in enumerate(zip(starts, ends, wired["flags"], strict=True)):
+    for i, (start, end, bits) in enumerate(zip(starts, ends, flags, strict=True)):
         part = bits >> 2
         units = wired["parts"][part].encode("utf-16-le")
         text = units[2 * start : 2 * end].decode("utf-16-le")

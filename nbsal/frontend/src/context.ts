@@ -30,6 +30,7 @@ export interface Replies {
   skip_pause: string;
   save: SavedFile;
   swap: string;
+  write_again: string;
 }
 
 export type Ask = <Name extends keyof Replies>(name: Name, settings?: object) => Promise<Replies[Name]>;

@@ -19,7 +19,7 @@ export interface WiredTokens {
   /** Where each token starts and ends in its part: int32, little-endian. */
   starts: DataView;
   ends: DataView;
-  /** A byte for each token: whether it begins a word, whether it is special, its part. */
+  /** Two bytes for each token, little-endian: whether it begins a word, whether it is special, its part. */
   flags: DataView;
   /** The names of tokens whose text does not tell them. */
   names: Record<string, string>;
@@ -34,7 +34,7 @@ export class DamagedData extends Error {
 export const tokensOf = ({ parts, count, starts, ends, flags, names }: WiredTokens): Token[] =>
   Array.from({ length: count }, (_, i) => {
     const [start, end] = [starts.getInt32(4 * i, true), ends.getInt32(4 * i, true)];
-    const bits = flags.getUint8(i);
+    const bits = flags.getUint16(2 * i, true);
     const part = bits >> 2;
     const text = parts[part].slice(start, end);
     return { part, start, end, special: !!(bits & 2), first: !!(bits & 1), text, name: names[i] ?? text };

@@ -3,28 +3,31 @@
 import type { Context } from "./context";
 import { debounce, h, onAbort } from "./dom";
 import type { Explanation } from "./explanation";
-import type { PanelName, WorkbenchTraits } from "./traits";
+import type { PanelName, ViewTraits, WorkbenchTraits } from "./traits";
 
 const SIGHT_MARGIN = "200px"; // around the window: what is nearly in sight is computed
 const SIGHT_DELAY = 150; // ms between scrolling and the message to Python
 
-export interface Panel {
+export interface Panel<Shown = Explanation> {
   node: HTMLElement;
-  draw(explanation: Explanation | null): void;
+  draw(shown: Shown | null): void;
 }
 
-interface Folded {
+interface Folded<Shown> {
   name: PanelName;
   /** The heading while there is no finding. */
   title: string;
-  panel: Panel;
+  panel: Panel<Shown>;
   /** Whether the panel's data is there, and of the explained text. */
   computed(): boolean;
   /** Why there will be none, or nothing; with a way out. */
   reason(): (Node | string)[];
 }
 
-export function fold(context: Context<WorkbenchTraits>, { name, title, panel, computed, reason }: Folded) {
+export function fold<Shown = Explanation>(
+  context: Context<ViewTraits & Pick<WorkbenchTraits, "panels">>,
+  { name, title, panel, computed, reason }: Folded<Shown>,
+) {
   const { get, set, mirror, live, signal } = context;
   const header = panel.node.querySelector("header") ?? h("header");
   const plain = h("header", {}, h("h3", {}, title));
@@ -67,9 +70,9 @@ export function fold(context: Context<WorkbenchTraits>, { name, title, panel, co
     setCurrent(current: boolean) {
       node.classList.toggle("nbsal-current", current && (computed() || text !== ""));
     },
-    draw(explanation: Explanation | null) {
-      if (explanation && computed()) {
-        panel.draw(explanation);
+    draw(shown: Shown | null) {
+      if (shown && computed()) {
+        panel.draw(shown);
         drawn = true;
       }
       drawState();

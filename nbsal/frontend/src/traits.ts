@@ -235,7 +235,7 @@ export interface GamesTraits extends ShadedTraits {
   _game: PlayedGames | (Curves & Absent<Omit<PlayedGames, keyof Curves>>) | Absent<PlayedGames>;
 }
 
-export type PanelName = "layers" | "games" | "heads";
+export type PanelName = "layers" | "games" | "heads" | "curve";
 
 export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
   /** The panels that are open. */

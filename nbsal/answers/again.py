@@ -1,0 +1,21 @@
+"""The same reply explained once more: by another method, or by the same one with other settings."""
+
+from threading import Event
+
+from nbsal.answers.answer import Answer
+from nbsal.answers.explain import explain_reading
+from nbsal.answers.rows import Explains
+from nbsal.progress import Progress
+
+ORIGIN = ("rendered", "documents", "template", "note", "reply", "generate", "seed")  # of a reading, in its provenance
+
+
+def explain_again(
+    answer: Answer, explainer: Explains, progress: Progress = False, cancel: Event | None = None
+) -> Answer:
+    """Explain the reply of an answer, without reading or writing it again."""
+    origin = {name: answer.provenance[name] for name in ORIGIN if name in answer.provenance}
+    level = answer.provenance.get("unit", "sentence")
+    unit = [unit.span for unit in answer.units] if level == "spans" else level
+    origin["drawn"] = answer.statistics.drawn
+    return explain_reading(explainer, answer.reading, origin, unit, None, progress, cancel)

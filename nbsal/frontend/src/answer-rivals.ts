@@ -1,0 +1,114 @@
+// Why a token of the reply and not another one: its likeliest rivals, and any other by its text.
+
+import type { AnswerData } from "./answer-data";
+import type { AnswersTraits } from "./answer-traits";
+import type { Context } from "./context";
+import { consume, h, stopPropagation } from "./dom";
+import { formatPercent } from "./format";
+
+const LISTED = 2;
+const SURE = 0.9995;
+const FAINTEST = 0.0005;
+
+/** A token's text, without the number that tells it from another of the same text. */
+export const tokenText = (name: string) => name.replace(/ #\d+$/, "").trim() || name;
+
+/** A probability in words. */
+export const likelihood = (share: number) => {
+  if (share > SURE) return `over ${formatPercent(0.999)}`;
+  if (share < FAINTEST) return `under ${formatPercent(0.001)}`;
+  return formatPercent(share, share > 0.1 ? 0 : 1);
+};
+
+/** The token, among some of the reply, that the model was least sure of. */
+export const leastSure = ({ reply }: AnswerData, tokens: number[]) =>
+  tokens.reduce((least, token) => (reply.logprobs[token] < reply.logprobs[least] ? token : least), tokens[0]);
+
+export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token: number) => string) {
+  const { get, set, live, signal } = context;
+  const node = h("div", { class: "nbsal-classes nbsal-rivals", role: "group", "aria-label": "Instead of this token" });
+  let at = 0;
+  let typing = false;
+  const choose = (rival: string | null) => {
+    typing = false;
+    if (rival === null) set({ rival: null, at: null });
+    else set({ rival, at, ...(get("selection").length ? {} : { selection: [at], source_selection: [] }) });
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    stopPropagation(event);
+    if (event.key === "Enter" && input.value.trim()) choose(input.value.trim());
+    else if (event.key === "Escape") {
+      typing = false;
+      input.hidden = true;
+      other.hidden = false;
+      other.focus();
+    } else return;
+    consume(event);
+  };
+  const input = h("input", {
+    class: "nbsal-rival-input nbsal-needs-python",
+    type: "text",
+    placeholder: "Another token",
+    "aria-label": "Another token",
+    spellcheck: "false",
+    signal,
+    keydown: onKeyDown,
+  });
+  const onOther = () => {
+    typing = true;
+    input.hidden = false;
+    other.hidden = true;
+    input.focus();
+  };
+  const other = h(
+    "button",
+    { class: "nbsal-class nbsal-needs-python", disabled: !live, signal, click: onOther },
+    "other\u2026",
+  );
+  const button = (words: string, share: string, rival: string | null, pressed: boolean) =>
+    h(
+      "button",
+      {
+        class: "nbsal-class nbsal-needs-python",
+        "aria-pressed": String(pressed),
+        disabled: !live && !pressed,
+        signal,
+        click: () => choose(rival),
+      },
+      h("span", { class: "nbsal-name" }, words),
+      h("span", {}, share),
+    );
+  return {
+    node,
+    /** @param tokens those of the reply that are explained */
+    draw(data: AnswerData, tokens: number[]) {
+      const rival = get("rival");
+      const chosen = rival === null ? null : get("at");
+      at = chosen ?? leastSure(data, tokens);
+      const focused = document.activeElement;
+      const index = [...node.children].indexOf(focused as Element);
+      const rivals = data.reply.rivals[at] ?? [];
+      const name = textOfToken(at);
+      const listed = rivals.slice(0, LISTED);
+      const typed = rival !== null && !listed.some(([token]) => token === rival);
+      const choices = listed.map(([token, share]) =>
+        button(tokenText(token), likelihood(share), token, token === rival),
+      );
+      if (typed) choices.push(button(tokenText(rival), "", rival, true));
+      input.hidden = !typing;
+      other.hidden = typing;
+      if (!typing) input.value = "";
+      const title = "The token that the model was least sure of, among the chosen words";
+      node.setAttribute("aria-label", `Instead of ${name}`);
+      node.replaceChildren(
+        h("span", { class: "nbsal-quiet", title }, `Why \u201c${name}\u201d`),
+        button("at all", likelihood(Math.exp(data.reply.logprobs[at])), null, rival === null),
+        h("span", { class: "nbsal-quiet" }, "rather than"),
+        ...choices,
+        other,
+        input,
+      );
+      if (index >= 0) (node.children[index] as HTMLElement | undefined)?.focus({ preventScroll: true });
+    },
+  };
+}

@@ -1,0 +1,78 @@
+// Synced traits of the Answers view, exactly as its Python class in `nbsal/widgets/answers.py` declares them.
+
+import type { Line } from "./chart-geometry";
+import type { WiredTokens } from "./decode";
+import type { Choices, Level, OrEmpty, PanelName, ViewTraits } from "./traits";
+
+/** The part of the sources and of the reply that is shaded as one. */
+export type AnswerLevel = Level | "sentence" | "document";
+
+/** A source of an answer, as its card, its column and sentences name it. */
+export interface SourceCard {
+  label: string;
+  short: string;
+  name: string;
+  title: string;
+  status: "read" | "rewritten" | "not read";
+  /** The first token of each sentence. */
+  sentences: number[];
+}
+
+/** What the model says of its reply. */
+export interface ReplyFacts {
+  /** The position of its first token. */
+  start: number;
+  logprobs: number[];
+  /** Other tokens in the place of each, with their probabilities. */
+  rivals: [string, number][][];
+  /** The first token of each sentence, and the tokens of each phrase, by their numbers in the reply. */
+  sentences: number[];
+  phrases: number[][];
+  /** Shares of each source, and last of the reply so far, in each phrase. */
+  matrix: number[][];
+  finding: string;
+  /** Whether the sum of some rows of scores explains the sum of their tokens. */
+  linear: boolean;
+  about_target: boolean;
+  generated: boolean;
+}
+
+/** Lines of the hiding curve and the tokens of each step, or why there are none. */
+export interface HidingCurve {
+  lines?: Line[];
+  order?: number[][];
+  unit?: string;
+  finding?: string;
+  band?: string;
+  why?: string;
+}
+
+export interface AnswersTraits extends ViewTraits {
+  level: AnswerLevel;
+  signed: boolean;
+  gamma: number;
+  clip: number;
+  /** Positions in the prompt; `selection` has numbers of tokens of the reply. */
+  source_selection: number[];
+  method: string;
+  layer: number | null;
+  /** The token that the one at number `at` is explained against. */
+  rival: string | null;
+  at: number | null;
+  /** Sources, or sentences of them, that are taken out. */
+  struck: (number | [number, number])[];
+  panels: PanelName[];
+  _choices: Choices;
+  _tokens: OrEmpty<WiredTokens>;
+  _scores: DataView;
+  _sources: SourceCard[];
+  _facts: OrEmpty<ReplyFacts>;
+  /** Scores of tokens that are a target of their own, perhaps rather than a rival. */
+  _own_scores: OrEmpty<{ tokens: number[]; rival: string; scores: DataView }>;
+  /** Log-probabilities of the reply: with everything, nothing, without what is struck, without each source. */
+  _hidden: OrEmpty<{ sources: number[]; values: DataView }>;
+  _curve: HidingCurve;
+  /** The reply, while the model writes it. */
+  _draft: string;
+  _rewritten: OrEmpty<{ text: string; without: string; logprob: number; count: number }>;
+}

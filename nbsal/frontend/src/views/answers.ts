@@ -1,0 +1,302 @@
+// A reply beside its sources: choosing words on either side shades the other; rivals, strikes, the matrix, the curve.
+
+import { sourceCards, struckTokens } from "../answer-cards";
+import { type Explained, explained, replyContext, selectReply } from "../answer-choice";
+import { curvePanel } from "../answer-curve";
+import { type AnswerData, answerMarks, answerReader, contentOf, sharesOf, textOf } from "../answer-data";
+import { dropsOf, dropsPanel, logText } from "../answer-drops";
+import { shareMatrix } from "../answer-matrix";
+import { answerReadout } from "../answer-readout";
+import { rivalChoice } from "../answer-rivals";
+import type { AnswersTraits } from "../answer-traits";
+import { answerHeadline, namedPart, sourceHeadline } from "../answer-words";
+import { bind, type Context } from "../context";
+import { colourScale, displayMenu, SHADING, segments } from "../display";
+import { h } from "../dom";
+import { layerStepper, type Side } from "../explainer-controls";
+import { plural } from "../format";
+import { nameInSentence, type Phrase, phraseNodes } from "../headline";
+import { legend } from "../legend";
+import { largestOf } from "../marks";
+import { methodPicker } from "../method-picker";
+import { mount } from "../mount";
+import { saveMenu } from "../save";
+import { scoredText } from "../scored-text";
+import { shareBar } from "../share-bar";
+import type { ShadedTraits } from "../traits";
+import { undo } from "../undo";
+
+const TITLE =
+  "Shares are of the scores of all sources and of the reply so far; those of the chat template are left out";
+const WRITING = "The model is writing\u2026";
+
+export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
+  const { get, on, ask, fail, main, side, root, live, signal, mirror } = context;
+  const read = answerReader(context);
+  let data: AnswerData | null = null;
+  let now: Explained | null = null;
+  let laidOut: unknown[] = [];
+  let largest = 0; // score with full colour
+  const columns = main.parentElement as HTMLElement;
+  const more = h("div", { class: "nbsal-panel nbsal-more-panels" });
+  const headline = h("p", { class: "nbsal-headline", "aria-live": "polite", title: TITLE });
+  const readout = answerReadout(context, () => ({ data, now, largest, subject: subject() }));
+  const [colours, share] = [legend(), shareBar()];
+
+  const subject = () => (now && data && partText() ? `\u201c${namedPart(partText())}\u201d` : "the reply");
+  /** The chosen words, or nothing for the whole reply. */
+  const partText = () => {
+    if (!data || !now || !(get("selection").length || now.rival)) return "";
+    const { start } = data.reply;
+    return textOf(
+      data,
+      now.tokens.map((token) => token + start),
+    );
+  };
+  const reply = scoredText(
+    replyContext(context, () => data?.reply.start ?? 0),
+    "The reply, word by word",
+    readout.reply,
+  );
+  const cards = sourceCards(context, readout.describeSource);
+  const matrix = shareMatrix(context, {
+    select: (row) => selectReply(context, row === null ? [] : (data?.reply.phrases[row] ?? [])),
+    say: (words) => readout.say(matrix, words),
+  });
+  const drops = dropsPanel();
+  const curve = curvePanel(context, () => drawStrikes());
+  const rivals = rivalChoice(context, (token) => (data ? textOf(data, [token + data.reply.start]) : ""));
+  const facts = h("span");
+  const page = h("div", { class: "nbsal-page" }, reply.node);
+  const onWrite = () => ask("write_again").catch(({ message }) => fail(message));
+  const write = h(
+    "button",
+    { class: "nbsal-link nbsal-needs-python", hidden: !live, signal, click: onWrite },
+    "Write again",
+  );
+  const kind = h("span", {}, live ? "Reply \u00b7 " : "Reply", write);
+  const [again, againText, againFacts] = [
+    h("div", { class: "nbsal-rewritten", hidden: true }),
+    h("p", { class: "nbsal-text", dir: "auto" }),
+    h("span"),
+  ];
+  const againTitle = h("span");
+  again.append(h("div", { class: "nbsal-reply-head" }, againTitle, againFacts), againText);
+  const box = h(
+    "section",
+    { class: "nbsal-reply", role: "group", "aria-label": "Reply" },
+    h("div", { class: "nbsal-reply-head" }, kind, facts),
+    page,
+    again,
+  );
+
+  /** Names of what is struck out, for a sentence. */
+  const struckNames = () => {
+    const names = get("struck").map((entry) => {
+      const name = data?.sources[[entry].flat()[0]]?.name ?? "";
+      return typeof entry === "number" ? name : `part of ${name}`;
+    });
+    const unique = [...new Set(names)];
+    return [unique.slice(0, -1).join(", "), unique.at(-1) ?? ""].filter(Boolean).join(" and ");
+  };
+  /** Whether more than one whole source is struck out: that has a bar of its own. */
+  const isCommon = () => get("struck").length > 1 || typeof get("struck")[0] === "object";
+  const layOut = () => {
+    if (!data) return;
+    const state = [data.tokens, data.parts, get("level")];
+    if (state.every((value, i) => value === laidOut[i]) && laidOut.length) return;
+    laidOut = state;
+    const part = data.parts.length - 1;
+    cards.layOut(data);
+    reply.layOut({ marks: answerMarks(data, part, get("level")), parts: [data.parts[part]], answer: null });
+    reply.node.setAttribute("aria-busy", String(!data.rows.length));
+  };
+  const drawHeadline = (phrases: Phrase[]) => {
+    const sentence = phrases.map(([, text]) => text).join("");
+    if (headline.textContent !== sentence) headline.replaceChildren(...phraseNodes(phrases));
+  };
+  /** Which words of the reply depend on the words of a source that are chosen; false if none are. */
+  const paintReply = (answer: AnswerData) => {
+    const chosen = get("source_selection").filter((i) => i < answer.reply.start && !answer.tokens[i].special);
+    const scores = new Float64Array(answer.tokens.length);
+    if (chosen.length)
+      for (const [token, row] of answer.rows.entries())
+        for (const i of chosen) scores[answer.reply.start + token] += row[i];
+    const drawn = reply.paint(scores, colourScale(shading));
+    return chosen.length ? { chosen, ...drawn } : null;
+  };
+  const shading = context as unknown as Context<ShadedTraits>;
+  const paint = () => {
+    if (!data?.rows.length) return;
+    const next = explained(context, data);
+    root.classList.toggle("nbsal-unexplained", next === null);
+    if (!next) return drawMarks();
+    now = next;
+    const scale = colourScale(shading);
+    const shares = sharesOf(data, now.scores);
+    const backwards = paintReply(data);
+    const [most, negative] = cards.extremes(now.scores);
+    largest = most;
+    cards.paint(backwards ? new Float64Array(data.tokens.length) : now.scores, scale, largest);
+    const lost = dropsOf(get("_hidden"), data, now.tokens);
+    const { about_target: aboutTarget } = data.reply;
+    if (backwards) {
+      const { chosen, scores } = backwards;
+      const source = data.sources[data.tokens[chosen[0]].part].name;
+      drawHeadline(sourceHeadline(textOf(data, chosen), source, reply.words()));
+      const against = scores.some((score) => score < 0);
+      colours.draw(backwards.largest, scale, against, strongestOf(reply.words()), ["against", "depends on it"]);
+    } else {
+      const change = lost?.change ?? null;
+      drawHeadline(answerHeadline({ part: partText(), rival: now.rival, shares, change, aboutTarget }, data.sources));
+      const ends = now.rival ? [`for \u201c${now.rival}\u201d`, `for \u201c${partText()}\u201d`] : undefined;
+      colours.draw(largest, scale, negative, strongestOf(cards.words()), ends);
+    }
+    share.draw(data.tokens, now.scores);
+    const words = (value: number) => (lost ? `${logText(lost.before)} \u2192 ${logText(value)}` : "");
+    const changes = new Map([...(lost?.without ?? [])].map(([source, value]) => [source, words(value)]));
+    cards.drawShares(shares, changes, get("struck"));
+    drops.draw(lost, data, now.tokens.length, subject(), isCommon() ? struckNames() : "");
+    drawMarks();
+  };
+  /** The row of the matrix and the rivals of what is chosen. */
+  const drawMarks = () => {
+    if (!data?.rows.length) return;
+    const selected = new Set(get("selection"));
+    const banded = data.reply.phrases.flatMap((tokens, row) =>
+      tokens.some((token) => selected.has(token)) ? [row] : [],
+    );
+    matrix.mark(new Set(banded));
+    rivals.draw(
+      data,
+      selected.size ? [...selected].filter((token) => token in (data as AnswerData).reply.logprobs) : contentOf(data),
+    );
+  };
+  const drawStrikes = () => {
+    if (!data) return;
+    const hidden = struckTokens(data, get("struck"));
+    for (const i of curve.hidden()) hidden.add(i);
+    cards.strikeWords(hidden);
+  };
+  const drawAgain = () => {
+    const { text, without, logprob, count } = get("_rewritten");
+    again.hidden = text === undefined;
+    if (text === undefined) return;
+    againTitle.textContent = without ? `Written again without ${without}` : "Written again";
+    againFacts.textContent = `log-probability ${logText(logprob as number)} \u00b7 ${plural(count as number, "token")}`;
+    againText.textContent = text;
+  };
+  const drawFacts = () => {
+    if (!data) return;
+    const writes = !data.rows.length;
+    for (const part of [rivals.node, share.node, matrix.node, curve.node, write])
+      part.hidden = writes || (part === write && !live);
+    drops.node.hidden ||= writes;
+    if (writes) {
+      headline.textContent = WRITING;
+      return;
+    }
+    const tokens = contentOf(data);
+    const total = tokens.reduce((sum, token) => sum + (data as AnswerData).reply.logprobs[token], 0);
+    facts.textContent = `log-probability ${logText(total)} \u00b7 ${plural(tokens.length, "token")}`;
+    const columns = [
+      ...data.sources.map(({ short, name }) => ({ short, name })),
+      { short: "So far", name: "the reply so far" },
+    ];
+    const keep = columns.map((_, i) => data?.sources[i]?.status !== "not read");
+    const pick = <T>(values: T[]) => values.filter((_, i) => keep[i]);
+    const { phrases, matrix: rows, finding, start } = data.reply;
+    const names = phrases.map((tokens) =>
+      textOf(
+        data as AnswerData,
+        tokens.map((token) => token + start),
+      ),
+    );
+    matrix.draw({ rows: names, columns: pick(columns), shares: rows.map(pick), finding }, colourScale(shading));
+  };
+  const draw = () => {
+    data = read();
+    if (!data) return;
+    layOut();
+    drawFacts();
+    paint();
+    drawStrikes();
+    drawAgain();
+    curve.draw(data);
+  };
+  const drawDraft = () => {
+    if (!data || data.rows.length) return;
+    const texts = [get("_draft")];
+    reply.layOut({ marks: [], parts: texts, answer: null });
+  };
+  /** What was chosen since the result leaves its scores as they are. */
+  const drawHolds = () => {
+    const inputs = get("_inputs");
+    const holds = (["method", "layer", "rival", "at"] as const).every((name) => inputs[name] === get(name));
+    root.classList.toggle("nbsal-holds", holds && Boolean(data?.rows.length));
+  };
+
+  const method: Side = {
+    method: bind(context, "method"),
+    layer: bind(context, "layer"),
+    choices: bind(context, "_choices"),
+  } as unknown as Side;
+  const units = segments(bind(context, "level"), "Unit of the answer", [
+    ["word", "Words"],
+    ["sentence", "Sentences"],
+    ["document", "Documents"],
+  ]);
+  const tools = h(
+    "div",
+    { class: "nbsal-tools" },
+    methodPicker(method),
+    units,
+    h("span", { class: "nbsal-grow" }),
+    h(
+      "span",
+      { class: "nbsal-tools" },
+      undo(context, ["method", "layer", "rival", "struck"]),
+      displayMenu(shading, [["Layer", layerStepper(method)]]),
+      saveMenu(context),
+    ),
+  );
+  const readLine = h("div", { class: "nbsal-read" }, readout.node, colours.node);
+  columns.before(headline);
+  main.append(box, readLine, rivals.node, tools);
+  side.append(cards.node, share.node, curve.node);
+  more.append(matrix.node, drops.node);
+  columns.append(more);
+  on(["_rev"], draw);
+  on(["level"], () => {
+    layOut();
+    paint();
+    drawStrikes();
+  });
+  on(
+    SHADING.filter((name) => name !== "level"),
+    () => {
+      drawFacts();
+      paint();
+    },
+  );
+  on(["selection", "source_selection"], paint);
+  on(["struck"], () => {
+    paint();
+    drawStrikes();
+  });
+  on(["panels"], drawStrikes);
+  on(["_draft"], drawDraft);
+  mirror(["struck"], () => {
+    const names = struckNames();
+    write.title = names ? `Let the model reply without ${names}` : "Let the model reply to the same once more";
+  });
+  mirror(["method", "layer", "rival", "at", "_inputs", "status"], drawHolds);
+  draw();
+});
+
+/** The name of the strongest word, for the legend. */
+function strongestOf(words: { text: string; score: number }[]) {
+  const most = largestOf(words.map(({ score }) => score));
+  const word = words.find(({ score }) => most > 0 && Math.abs(score) === most);
+  return word ? nameInSentence(word.text.trim().slice(0, 24)) : "";
+}

@@ -1,0 +1,384 @@
+"""The Answers view: a reply beside its sources, each shaded by the other, with rivals, strikes, matrix and curve."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import traitlets
+
+from nbsal.answers.again import explain_again
+from nbsal.answers.answer import Answer
+from nbsal.answers.hiding import Hiding
+from nbsal.answers.judgement import Judgement
+from nbsal.answers.page import AnswerPicture, answer_html, answer_png
+from nbsal.errors import InputError, ModelError
+from nbsal.explainer import Explainer
+from nbsal.model.subject import Subject
+from nbsal.progress import Progress
+from nbsal.widgets import answer_parts as parts
+from nbsal.widgets import jobs, wire
+from nbsal.widgets.answer_parts import AnswerResult, Draft, HiddenSources, Rewritten, SpanScores, Struck
+from nbsal.widgets.asked import Asked, reply_choices
+from nbsal.widgets.base import NO_SOURCE, View
+from nbsal.widgets.cached_view import LastValue
+from nbsal.widgets.explainer_view import NO_CHOICES, Shading, check_layer, check_method, method_traits, with_settings
+from nbsal.widgets.export import asset
+
+if TYPE_CHECKING:
+    import pandas
+
+LEVELS = ("token", "word", "sentence", "document")
+ORDERS = 10  # random orders beside the hiding curve
+SUBSETS = 8
+STEPS = 1000  # resolution of progress
+STREAM = 0.06  # seconds between two pieces of a reply that is being written
+LOADED = "Loaded without its model \N{MIDDLE DOT} pass reply=... to nbsal.answer to change it"
+
+
+class Answers(Shading, View):
+    """Why a model replied what it did: a finished Answer, or an Explainer or Subject and what is asked.
+
+    `asked`, `reply`, `documents`, `template`, `tools`, `seed`, `unit`, `number` and settings of `generate` are those of
+    `nbsal.answer`; without a reply the model writes one, word by word in the view. `selection` holds the numbers of
+    tokens of the reply (none is all of it), `source_selection` positions in the prompt. `level` is the part that is
+    shaded as one: "token", "word", "sentence" or "document". A `rival` explains the token number `at` rather than that
+    one. `struck` lists sources by number, or [source, sentence], that are taken out: the same reply is scored again.
+    `panels` holds "curve" while the hiding curve is open.
+
+    >>> import nbsal
+    >>> question = [{"role": "user", "content": "Where does Mara live?"}]
+    >>> view = Answers(nbsal.load("demo/notes"), question, documents=["Mara lives in Oslo."], method="gradxact").wait()
+    >>> view.result.text, [source["label"] for source in view._sources]
+    (' Mara lives in Oslo.</s>', ['You', 'Document 1'])
+    """
+
+    inputs = ("method", "layer", "rival", "at", "struck", "panels", "_span", "_writes")
+    accepts = (Answer,)
+    _esm = asset("answers.js")
+    _css = asset("answers.css")
+
+    level = traitlets.Enum(LEVELS, "word").tag(sync=True, page=True)
+    source_selection = traitlets.List(traitlets.Int()).tag(sync=True, page=True)
+    method = traitlets.Unicode().tag(sync=True, page=True)
+    layer = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
+    rival = traitlets.Unicode(None, allow_none=True).tag(sync=True, page=True)
+    at = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
+    struck: Any = traitlets.List().tag(sync=True, page=True)
+    panels = traitlets.List(traitlets.Enum(("curve",))).tag(sync=True, page=True)
+    _choices = traitlets.Dict(NO_CHOICES).tag(sync=True)
+    _tokens = traitlets.Dict().tag(sync=True)
+    _scores = traitlets.Bytes().tag(sync=True)
+    _result = traitlets.Dict().tag(sync=True)
+    _sources: Any = traitlets.List().tag(sync=True)
+    _facts = traitlets.Dict().tag(sync=True)
+    _own_scores = traitlets.Dict().tag(sync=True)  # of a span or a contrast that is a target of its own
+    _hidden = traitlets.Dict().tag(sync=True)
+    _curve = traitlets.Dict().tag(sync=True)
+    _draft = traitlets.Unicode().tag(sync=True)  # the reply, while the model writes it
+    _rewritten = traitlets.Dict().tag(sync=True)
+    _saved = traitlets.Unicode().tag(sync=True)
+    _span = traitlets.List(traitlets.Int())  # the selected tokens, if the method explains them as one target
+    _writes = traitlets.Int(0)  # how often a new reply was requested
+
+    def __init__(
+        self,
+        source: Any = NO_SOURCE,
+        asked: Any = None,
+        reply: Any = None,
+        *,
+        documents: Any = (),
+        template: str | None = None,
+        tools: Any = None,
+        seed: int | None = None,
+        unit: Any = "sentence",
+        number: str | None = None,
+        **settings: Any,
+    ) -> None:
+        traits = set(self.class_trait_names(sync=True))
+        generate = {name: value for name, value in settings.items() if name not in traits}
+        finished = isinstance(source, Answer)
+        if finished != (asked is None):
+            message = "Pass an Answer alone, or an Explainer or a Subject with what is asked."
+            raise InputError(message, argument="asked", value=asked)
+        if not isinstance(documents, Iterable):
+            message = f"documents must be a list of texts, not {documents!r:.60}."
+            raise InputError(message, argument="documents", value=documents)
+        self._asked = (
+            Asked.from_answer(source)
+            if finished
+            else Asked(asked, reply, documents, template, tools, seed, unit, number, generate)
+        )
+        self._first: Answer | None = source if finished else None
+        self._version: Any = None  # of the model, when it explained the answer that is shown
+        self._own_method = None if finished else settings.pop("method", None)
+        self._answers, self._hidings, self._spans = LastValue(), LastValue(), LastValue()
+        self._hiddens, self._curves, self._rewrites = LastValue(), LastValue(), LastValue()
+        super().__init__(source, **{name: value for name, value in settings.items() if name in traits})
+
+    def as_explainer(self, source: Any) -> Explainer:
+        if isinstance(source, Subject):
+            return Explainer(source, self._own_method or "gae")
+        explainer = super().as_explainer(source)
+        return explainer if self._own_method is None else Explainer(explainer.subject, self._own_method)
+
+    def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
+        return method_traits_of(explainer) | {"_choices": reply_choices(explainer, self._asked.unit)}
+
+    def from_result(self, result: Answer) -> dict[str, Any]:
+        if result.running is None:
+            layer = result.provenance.get("parameters", {}).get("layer")
+            loaded = {"method": result.method, "layer": layer if isinstance(layer, int) else None}
+            return loaded | {"_live": False, "_saved": LOADED}
+        explainer: Any = result.running.explainer
+        self.explainer, self.subject, self._version = explainer, explainer.subject, explainer.subject.version
+        return self.from_explainer(explainer)
+
+    @property
+    def result(self) -> Any:
+        """The Answer on display, or None before the first one."""
+        return self._computed.answer if isinstance(self._computed, AnswerResult) else None
+
+    @property
+    def hidden(self) -> HiddenSources | None:
+        """The log-probabilities of the reply without its sources, if they are computed."""
+        return self._computed.hidden if isinstance(self._computed, AnswerResult) else None
+
+    @property
+    def judgement(self) -> Judgement | None:
+        """The hiding curve beside random orders, if it is computed."""
+        curve = self._computed.curve if isinstance(self._computed, AnswerResult) else None
+        return curve if isinstance(curve, Judgement) else None
+
+    @property
+    def rewritten(self) -> str | None:
+        """The reply that was written again without what was struck out."""
+        return self._rewritten.get("text")
+
+    def write_again(self) -> None:
+        """Let the model reply without what is struck out; the new reply appears beside the old one."""
+        if self._first is None or self.explainer is None:
+            raise InputError("There is no reply yet, or no model to write another one.", argument="struck")
+        self._writes += 1
+
+    def handle_write_again(self) -> str:
+        """Answer a page that wants another reply."""
+        self.write_again()
+        return "writing"
+
+    @traitlets.validate("method")
+    def _valid_method(self, proposal: Any) -> Any:
+        return check_method(proposal["value"], self._choices)
+
+    @traitlets.validate("layer")
+    def _valid_layer(self, proposal: Any) -> Any:
+        return check_layer(proposal["value"], self._choices)
+
+    @traitlets.validate("struck")
+    def _valid_struck(self, proposal: Any) -> Any:
+        for entry in proposal["value"]:
+            Struck.parse(entry)
+        return proposal["value"]
+
+    @traitlets.observe("selection", "method")
+    def _follow_selection(self, change: Any) -> None:
+        """Methods whose rows cannot be summed explain the selected tokens as one target, by the model."""
+        self._span = (
+            []
+            if self.explainer is None or self._explainer_for(self.method, self.layer).method.linear
+            else self._selected()
+        )
+
+    @traitlets.observe("method")
+    def _follow_method(self, change: Any) -> None:
+        """A method that reads one layer begins with its own; others have none."""
+        if self.explainer is not None and change["old"]:
+            own = self.explainer
+            chosen = own if own.method.name == change["new"] else Explainer(self.subject, change["new"])
+            self.layer = method_traits_of(chosen)["layer"]
+
+    def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
+        if self.explainer is None:
+            return AnswerResult(self._first)  # type: ignore[arg-type]
+        answer = self._answers.get(
+            [self.subject.version, inputs["method"], inputs["layer"]], self._explain(inputs, job)
+        )
+        self._first = self._first or answer
+        result = AnswerResult(answer, hidden=self._hiddens.value, curve=self._known_curve(answer))
+        if self.result is not answer:
+            self.show_partial(job, result)
+        result = replace(result, span=self._own_span(answer, inputs))
+        hiding = self._hidings.get([self.subject.version, answer.reading], lambda: _sentences(answer))
+        struck = [Struck.parse(entry) for entry in inputs["struck"]]
+        key = [hiding, struck]
+        if hiding is not None and not self._hiddens.is_for(key):
+            self.show_partial(job, result)
+            self._hiddens.get(key, lambda: self._hide(hiding, struck, job))
+        result = replace(result, hidden=self._hiddens.value)
+        if "curve" in inputs["panels"] and not self._curves.is_for([answer]):
+            self.show_partial(job, result)
+            result = replace(result, curve=self._curves.get([answer], lambda: self._judge(answer)))
+        if inputs["_writes"] and not self._rewrites.is_for(inputs["_writes"]):
+            self.show_partial(job, result)
+            self._rewrites.get(inputs["_writes"], lambda: self._write(answer, struck, job))
+        return replace(result, rewritten=self._rewrites.value)
+
+    def publish(self, result: AnswerResult | Draft) -> dict[str, Any]:
+        if isinstance(result, Draft):
+            texts = [*(source.text for source in result.sources), ""]
+            return {"_sources": parts.sources_trait(result.sources), "_tokens": wire.pack(texts, []), "_draft": ""}
+        answer = result.answer
+        way = [f"sources {result.hidden.way}"] if result.hidden is not None else []
+        added = answer.running is None and not answer.linear
+        way += ["of several words, the scores are added up"] if added else []
+        contrast = []
+        if result.span is not None and result.span.rival:
+            contrast = [
+                f"contrast “{parts.part_text(answer.reading, result.span.tokens)}” \N{MINUS SIGN} “{result.span.rival}”"
+            ]
+        parameters = answer.provenance.get("parameters", {}).items()
+        settings = ", ".join([answer.method, *(f"{name}={value}" for name, value in parameters)])
+        return {
+            "_sources": parts.sources_trait(answer.reading.prompt.sources, answer.reading),
+            "_tokens": parts.tokens_trait(answer.reading),
+            "_scores": wire.scores(list(answer.scores)),
+            "_facts": parts.reply_trait(answer),
+            "_own_scores": parts.span_trait(result.span),
+            "_hidden": parts.hidden_trait(result.hidden),
+            "_curve": parts.curve_trait(result.curve, answer),
+            "_rewritten": parts.rewritten_trait(result.rewritten),
+            "_result": {"notes": [*answer.notes(), *contrast, *way], "settings": settings},
+        }
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """The matrix on display: a row for each word of the reply, with the scores of the sources."""
+        self._require_result()
+        return self.result.matrix("word", "document").rename_axis("reply").reset_index()  # type: ignore[no-any-return]
+
+    def selected(self) -> "pandas.DataFrame":
+        """The selected tokens of the reply, one row each."""
+        return self._selected_rows(self.result.tokens())
+
+    def render_html(self) -> str:
+        return answer_html(self.picture())
+
+    def render_png(self) -> bytes:
+        return answer_png(self.picture())
+
+    def picture(self) -> AnswerPicture:
+        """What a static picture shows: the selected words, or the reply; the token at hand rather than its rival."""
+        result: AnswerResult = self._computed
+        return parts.picture(result, self._selected(), [Struck.parse(entry) for entry in self.struck])
+
+    def _page_title(self) -> str:
+        return f"Answers: {self.picture().sentence}"
+
+    def _title(self) -> str:
+        return "Answers" if self.result is None else f"Answers: {parts.reply_text(self.result.reading):.60}"
+
+    def _selected(self) -> list[int]:
+        """The selected tokens that the reply has."""
+        known = range(len(self._first.ids)) if self._first is not None else range(0)
+        return sorted(set(self.selection).intersection(known))
+
+    def _explainer_for(self, method: str, layer: int | None) -> Any:
+        """The explainer with a method and a layer; the view's own as it is, which has all its settings."""
+        own = self.explainer
+        if method_traits_of(own) == {"method": method, "layer": layer}:
+            return own
+        if method == own.method.name or layer is not None:
+            tau = getattr(own.method, "tau", None)
+            return with_settings(own, {"method": method, "layer": layer, "tau": tau})
+        return Explainer(own.subject, method)
+
+    def _progress(self, job: jobs.Job) -> Progress:
+        meter = self.meter(job, STEPS)
+
+        def report(done: int, total: int | None) -> None:
+            meter.reach(STEPS * done / (total or done))
+
+        return report
+
+    def _explain(self, inputs: dict[str, Any], job: jobs.Job) -> Callable[[], Answer]:
+        """The answer by the chosen method; the first one may still have to be written."""
+
+        def explain() -> Answer:
+            explainer = self._explainer_for(inputs["method"], inputs["layer"])
+            if self._first is None:
+                self.show_partial(job, Draft(self._asked.sources()))
+                arguments = self._asked.arguments()
+                written: Answer = explainer.reply(**arguments, **self._watched(job))
+                return written
+            if explainer is self.explainer and self.plain_result is not None and self.subject.version == self._version:
+                return self._first
+            return explain_again(self._first, explainer, self._progress(job), job.cancel)
+
+        return explain
+
+    def _watched(self, job: jobs.Job) -> dict[str, Any]:
+        """Arguments of a call that writes a reply: its text appears as a draft, and it stops when it is cancelled."""
+        text, shown = "", 0.0
+
+        def on_token(piece: str) -> None:
+            nonlocal text, shown
+            text += piece
+            if time.monotonic() - shown >= STREAM:
+                shown = time.monotonic()
+                with self._try_lock() as locked:
+                    if locked and self._job is job:
+                        self._draft = parts.without_special(text, self.subject.tokenizer)
+
+        return {"on_token": on_token, "cancel": job.cancel, "progress": self._progress(job)}
+
+    def _own_span(self, answer: Answer, inputs: dict[str, Any]) -> SpanScores | None:
+        """The scores of what is a target of its own: a token rather than its rival, or a span."""
+        rival, at, tokens = inputs["rival"], inputs["at"], inputs["_span"]
+
+        def explain() -> SpanScores | None:
+            if rival is not None:
+                if at is None:
+                    message = "rival needs the token that it rivals: set at to a token's number."
+                    raise InputError(message, argument="at", value=None)
+                return parts.rival_scores(answer, rival, at)
+            if answer.linear or len(tokens) == 1:
+                return None
+            return parts.span_scores(answer, tokens or parts.content_tokens(answer.reading))
+
+        return self._spans.get([answer, rival, at, tokens], explain)  # type: ignore[no-any-return]
+
+    def _hide(self, hiding: Hiding, struck: list[Struck], job: jobs.Job) -> HiddenSources | None:
+        try:
+            return parts.hide_sources(hiding, struck, self.meter(job, len(hiding.reading.prompt.sources) + 3))
+        except ModelError:  # with everything hidden, some models have nothing to attend to
+            return None
+
+    def _known_curve(self, answer: Answer) -> Judgement | str | None:
+        return self._curves.value if self._curves.is_for([answer]) else None
+
+    def _judge(self, answer: Answer) -> Judgement | str:
+        try:
+            return answer.judge(random=ORDERS, subsets=SUBSETS)
+        except (InputError, ModelError) as error:
+            return str(error)
+
+    def _write(self, answer: Answer, struck: list[Struck], job: jobs.Job) -> Rewritten:
+        asked, without = self._asked.without(answer, struck)
+        explainer = Explainer(self.subject, "random")  # only the reply is needed
+        reply = explainer.reply(**asked.arguments(), **self._watched(job))
+        tokens = parts.content_tokens(reply.reading)
+        logprob = float(np.sum(reply.statistics.logprob[tokens]))
+        return Rewritten(parts.reply_text(reply.reading), without, logprob, len(tokens))
+
+
+def method_traits_of(explainer: Any) -> dict[str, Any]:
+    """The traits of an explainer's method that the view has."""
+    traits = method_traits(explainer.method)
+    return {name: traits[name] for name in ("method", "layer")}
+
+
+def _sentences(answer: Answer) -> Hiding | None:
+    """What hides the sentences of the sources, if there are any."""
+    units = answer.reading.units("sentence")
+    running = answer.running
+    return Hiding(running.explainer.subject, answer.reading, units) if units and running is not None else None

@@ -1,0 +1,118 @@
+"""What the Answers view asks a model, how it asks again without a source, and which methods explain replies."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nbsal.answers import findings
+from nbsal.answers.answer import Answer
+from nbsal.answers.sources import PLACEHOLDER, Source, parse_documents, parse_messages, parse_prompt
+from nbsal.errors import InputError
+from nbsal.explainer import Explainer
+from nbsal.methods import catalogue
+from nbsal.methods.perturbation import Perturbation
+from nbsal.widgets.answer_parts import Struck
+from nbsal.widgets.explainer_view import view_choices
+
+FIRST = ("gae", "gradxact", "integrated", "occlusion", "shapley", "lime", "attn-lrp", "decoded-gradxact")
+ELSEWHERE = ("alti", "mask-lrp")  # they read encoders, or need a mask
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The arguments of `nbsal.answer`, apart from the method."""
+
+    asked: Any
+    reply: Any = None
+    documents: Any = ()
+    template: str | None = None
+    tools: Any = None
+    seed: int | None = None
+    unit: Any = "sentence"
+    number: str | None = None
+    generate: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_answer(cls, answer: Answer) -> "Asked":
+        """What was asked for an answer, as far as the answer knows."""
+        provenance = answer.provenance
+        generate, unit = provenance.get("generate", {}), provenance.get("unit", "sentence")
+        unit = [part.span for part in answer.units] if unit == "spans" else unit
+        asked, documents = _request(answer.reading.prompt.sources)
+        return cls(asked, None, documents, None, None, provenance.get("seed"), unit, None, generate)
+
+    def arguments(self) -> dict[str, Any]:
+        """As `Explainer.reply` takes them."""
+        names = ("asked", "reply", "documents", "template", "tools", "seed", "unit", "number")
+        return {name: getattr(self, name) for name in names} | self.generate
+
+    def sources(self) -> tuple[Source, ...]:
+        """The sources, before the model reads them."""
+        documents = parse_documents(self.documents)
+        if isinstance(self.asked, str):
+            return parse_prompt(self.asked, documents).sources
+        return parse_messages(self.asked, documents, templated=False).sources
+
+    def without(self, answer: Answer, struck: Sequence[Struck]) -> tuple["Asked", tuple[str, ...]]:
+        """The request of an answer without what is struck out, for a new reply; and the names of that."""
+        _check_template(answer, self.template)
+        sources = answer.reading.prompt.sources
+        names = [name.sentence for name in findings.source_names(sources)]
+        taken, without = {}, []
+        for entry in struck:
+            if entry.sentence is None:
+                taken[entry.source] = ""
+                without.append(names[entry.source])
+        for entry in struck:
+            if entry.sentence is not None and entry.source not in taken:
+                taken[entry.source] = _without_sentences(answer, entry.source, struck)
+                without.append(f"part of {names[entry.source]}")
+        kept = [replace(source, text=taken.get(number, source.text)) for number, source in enumerate(sources)]
+        asked, documents = _request([source for source in kept if source.text.strip()])
+        again = replace(self, asked=asked, documents=documents, reply=None, unit="sentence", number=None)
+        return again, tuple(dict.fromkeys(without))
+
+
+def reply_choices(explainer: Explainer, unit: Any) -> dict[str, Any]:
+    """What the page may choose from: the methods that explain replies."""
+    choices = view_choices(explainer)
+    own = explainer.method.name
+    usual = [m for m in choices["methods"] if m["name"] == own or not ("@" in m["name"] or m["name"] in ELSEWHERE)]
+    order = {name: place for place, name in enumerate(FIRST)}
+    methods = catalogue.every_method()
+    noun = unit if isinstance(unit, str) else "part"
+    for method in usual:
+        hides = isinstance(methods.get(method["name"]), Perturbation)
+        per = method["cost"].replace("per word", f"per {noun}") if hides else f"{method['cost']} per token"
+        method |= {"cost": per, "group": "recommended" if method["name"] in order else method["group"]}
+    usual.sort(key=lambda method: (bool(method["unavailable"]), order.get(method["name"], len(order))))
+    return choices | {"methods": usual}
+
+
+def _request(sources: Sequence[Source]) -> tuple[Any, list[dict[str, str]]]:
+    """Messages or a prompt, and documents."""
+    documents = [{"title": source.title, "text": source.text} for source in sources if source.kind == "document"]
+    others = [source for source in sources if source.kind != "document"]
+    texts = [source.text if documents else source.text.replace(PLACEHOLDER, "") for source in others]
+    if not any(source.role in ("", "user") for source in others):
+        raise InputError("Without the question there is nothing to reply to.", argument="struck")
+    if others[0].kind == "prompt":
+        return texts[0], documents
+    return [{"role": source.role, "content": text} for source, text in zip(others, texts, strict=True)], documents
+
+
+def _check_template(answer: Answer, template: str | None) -> None:
+    """Raise an error if the chat template of an answer is not known any more."""
+    running, used = answer.running, answer.provenance.get("template")
+    own = template or getattr(running and running.explainer.subject.tokenizer, "chat_template", None)
+    if used is not None and used != hashlib.sha256(str(own).encode()).hexdigest():
+        message = "The reply was written with another chat template. Pass template=... and what was asked to Answers."
+        raise InputError(message, argument="template")
+
+
+def _without_sentences(answer: Answer, source: int, struck: Sequence[Struck]) -> str:
+    """The text of a source without the sentences that are struck out."""
+    gone = {entry.sentence for entry in struck if entry.source == source}
+    units = [unit for unit in answer.reading.units("sentence") if unit.source == source]
+    return "".join(unit.text for number, unit in enumerate(units) if number not in gone)

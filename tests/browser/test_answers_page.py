@@ -1,0 +1,377 @@
+"""Answers in Chromium: words of the reply light their sources and the other way round, rivals, strikes, the matrix."""
+
+import re
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+import nbsal
+from nbsal.render.headline import percent
+from nbsal.widgets import Answers, answer_parts
+from tests.browser import bench
+from tests.browser.bench import tokens, trait
+from tests.browser.conftest import open_page
+from tests.widgets.test_answers import ADDRESS, place
+
+REPLY = "The reply, word by word"
+LIST = 5  # the number of the old list, which speaks for another city
+
+
+def word(root, text, listbox=REPLY):
+    return tokens(root, listbox).get_by_text(text, exact=True)
+
+
+def card(root, number):
+    return root.locator(f'.nbsal-source[data-source="{number}"]')
+
+
+def shares(root):
+    return [card(root, number).locator(".nbsal-score").inner_text() for number in range(1, 6)]
+
+
+def strengths(root, listbox):
+    marks = tokens(root, listbox).evaluate_all(
+        "nodes => nodes.map(n => [n.textContent, +n.style.getPropertyValue('--s')])"
+    )
+    return dict(marks)
+
+
+def headline(root):
+    return root.locator(".nbsal-headline")
+
+
+@pytest.fixture
+def answers(views):
+    """The view as it was first, whatever a test has chosen."""
+    view = views["answers"]
+    view.selection, view.source_selection, view.struck = [], [], []
+    view.rival = view.at = None
+    view.method = bench.SIGNED
+    return view.wait()
+
+
+def test_choosing_words_of_the_reply_lights_their_source(show, sheet, answers):
+    root = show("answers", live=True)
+    expect(headline(root)).to_have_text(answers.picture().sentence)
+    before = shares(root)
+    word(root, "Oslo").click()
+    bench.expect_traits(sheet, selection=place(answers, "Oslo"))
+    answers.selection = place(answers, "Oslo")
+    expect(headline(root)).to_have_text(answers.picture().sentence)
+    expect(headline(root)).to_have_text(re.compile("^“Oslo” comes mostly from document 3, Address"))
+    assert strengths(root, "Document 3, word by word")["Oslo"] == 1 > strengths(root, "You, word by word")["city"]
+    expected = answers.picture().contribution.shares
+    assert shares(root) == [
+        percent(expected[number] if abs(expected[number]) >= 0.005 else 0, 0) for number in range(1, 6)
+    ]
+    assert shares(root) != before
+    expect(root.get_by_role("row", selected=True)).to_contain_text("in Oslo.")
+    word(root, "Oslo").click()
+    expect(headline(root)).to_have_text(re.compile("^The reply comes"))
+
+
+def test_choosing_words_of_a_source_lights_the_reply(show, sheet, answers):
+    root = show("answers", live=True)
+    word(root, "Oslo", "Document 3, word by word").click()
+    position = trait(sheet, "source_selection")
+    rows = answers.result.scores[:, position].sum(1)
+    lit = strengths(root, REPLY)
+    assert max(lit, key=lit.get) == "Oslo" and lit["Oslo"] == 1
+    (lives,) = place(answers, "lives")
+    assert lit["lives"] == pytest.approx(abs(rows[lives]) / np.abs(rows[:5]).max(), abs=2e-3) or lit["lives"] == 0
+    expect(headline(root)).to_have_text("“Oslo” in document 3 speaks mostly for “Oslo”.")
+    expect(root.locator(".nbsal-legend")).to_contain_text("depends on it")
+    assert set(strengths(root, "Document 3, word by word").values()) == {0}, "only one side is shaded at a time"
+    word(root, "Mara").click()
+    bench.expect_traits(sheet, source_selection=[])
+    assert set(strengths(root, REPLY).values()) == {0}
+    expect(root.locator(".nbsal-legend")).not_to_contain_text("depends")
+
+
+def test_a_headline_is_the_same_in_python_and_in_the_page(show, sheet, answers):
+    root = show("answers", live=True)
+    for selection in ([0], [1, 2], [0, 3], [2, 3, 4], [0, 1, 2, 3, 4], []):
+        answers.selection = selection
+        bench.change(sheet, selection=selection)
+        expect(headline(root)).to_have_text(answers.picture().sentence)
+    for share, start in [(0.0, "▲ Mostly from the model itself"), (1.0, "The reply")]:
+        hidden = answers.hidden
+        values = [hidden.every, hidden.every - share, hidden.every]
+        bench.change(sheet, _hidden={"sources": [], "values": nbsal.widgets.wire.scores(values)})
+        expect(headline(root)).to_have_text(re.compile(f"^{start}"))
+
+
+def test_a_rival_turns_the_signs_and_blue_speaks_for_it(show, sheet, answers, views):
+    view = Answers(answers.subject, bench.ASKED, documents=bench.NOTES, method="occlusion").wait()
+    (at,) = place(view, "Oslo")
+    root = show(view, live=True)
+    word(root, "Oslo").click()
+    why = root.get_by_role("group", name="Instead of Oslo")
+    expect(why.get_by_role("button", pressed=True)).to_have_text(re.compile("^at all"))
+    why.get_by_role("button", name="other…").click()
+    why.get_by_label("Another token").fill("Rouen")
+    why.get_by_label("Another token").press("Enter")
+    bench.expect_traits(sheet, rival="Rouen", at=at)
+    view.selection, view.rival, view.at = [at], "Rouen", at
+    view.wait()
+    bench.answer(sheet, view)
+    expect(headline(root)).to_have_text(view.picture().sentence)
+    expect(headline(root)).to_have_text(re.compile("^“Oslo” rather than “Rouen” comes mostly from"))
+    rouen = word(root, "Rouen", "Document 4, word by word")
+    expect(rouen).to_have_class(re.compile("nbsal-against"))
+    rouen.hover()
+    expect(root.locator(".nbsal-readout")).to_contain_text("speaks for “Rouen”")
+    expect(root.locator(".nbsal-legend")).to_contain_text("for “Rouen”")
+    why.get_by_role("button", name="at all").click()
+    bench.expect_traits(sheet, rival=None, at=None)
+    why.get_by_role("button").nth(1).click()
+    assert trait(sheet, "rival") == view._facts["rivals"][trait(sheet, "at")][0][0]
+    word(root, "lives").click()
+    bench.expect_traits(sheet, rival=None)  # it was the rival of another word
+    view.close()
+
+
+def test_striking_a_source_out_shows_the_fall(show, sheet, answers):
+    root = show("answers", live=True)
+    button = card(root, ADDRESS).get_by_role("button")
+    expect(button).to_have_text("Strike out")
+    button.click()
+    bench.expect_traits(sheet, struck=[ADDRESS])
+    assert root.locator(".nbsal-hidden").count() == len(
+        [unit for unit in answers.result.reading.units("word") if unit.source == ADDRESS]
+    )
+    answers.struck = [ADDRESS]
+    bench.answer(sheet, answers.wait())
+    content = answer_parts.content_tokens(answers.result.reading)
+    after = answers.hidden.struck[content].sum()
+    assert after < -2
+    expect(card(root, ADDRESS).locator(".nbsal-drop")).to_have_text(f"0.00 → {after:.1f}".replace("-", "\u2212"))
+    drops = root.locator(".nbsal-drops")
+    expect(drops).to_contain_text(f"{after:.1f}".replace("-", "\u2212"))
+    expect(root.get_by_role("heading", name=re.compile("is far less likely$"))).to_be_visible()
+    expect(button).to_have_text("Put back")
+    root.get_by_role("button", name="Undo").click()
+    bench.expect_traits(sheet, struck=[])
+    assert root.locator(".nbsal-hidden").count() == 0
+
+
+def test_a_sentence_is_struck_out_where_sentences_are_chosen(show, sheet, answers):
+    root = show("answers", live=True)
+    root.get_by_role("group", name="Unit of the answer").get_by_role("button", name="Sentences").click()
+    sentence = tokens(root, "Document 4, word by word").nth(1)
+    expect(sentence).to_have_text("Boris likes tea.")
+    sentence.click()
+    button = card(root, LIST).get_by_role("button")
+    expect(button).to_have_text("Strike out sentence")
+    sentence.press("Delete")
+    bench.expect_traits(sheet, struck=[[LIST, 1]])
+    expect(root.locator(".nbsal-hidden")).to_have_text(["Boris likes tea."])
+    button.click()
+    bench.expect_traits(sheet, struck=[])
+    root.get_by_role("button", name="Documents", exact=True).click()
+    expect(tokens(root, "Document 4, word by word")).to_have_count(1)
+    assert tokens(root, REPLY).count() == 5
+
+
+def test_a_new_reply_appears_beside_the_old_one(show, sheet, answers):
+    root = show("answers", live=True)
+    sheet.evaluate("() => { window.view.model.send = (message) => { window.sent = message; }; }")
+    root.get_by_role("button", name="Write again").click()
+    assert sheet.evaluate("() => window.sent.ask") == "write_again"
+    rewritten = {"text": "The notes <b>do not</b> say.", "without": "document 3", "logprob": -0.25, "count": 6}
+    bench.change(sheet, _rewritten=rewritten)
+    expect(root.get_by_text("Written again without document 3")).to_be_visible()
+    expect(root.get_by_text("The notes <b>do not</b> say.")).to_be_visible()
+    expect(tokens(root, REPLY)).to_have_count(5)
+
+
+def test_a_reply_appears_as_the_model_writes_it(show, sheet, answers):
+    root = show("answers", live=True)
+    draft = answers.publish(answer_parts.Draft(answers._asked.sources()))
+    bench.change(sheet, **draft, status="computing")
+    expect(headline(root)).to_have_text("The model is writing…")
+    for text in ("Mara", "Mara lives in"):
+        bench.change(sheet, _draft=text)
+        expect(root.locator(".nbsal-reply .nbsal-text").first).to_have_text(text)
+    expect(card(root, ADDRESS)).to_contain_text("Reminder: Mara lives in Oslo now.")
+    expect(root.get_by_role("grid")).to_be_hidden()
+    expect(root.get_by_role("button", name="Cancel")).to_be_visible()
+    bench.answer(sheet, answers)
+    expect(tokens(root, REPLY)).to_have_count(5)
+    expect(root.get_by_role("grid")).to_be_visible()
+
+
+def test_rows_of_the_matrix_sum_to_all_and_choose_their_words(show, sheet, answers):
+    root = show("answers", live=True)
+    rows = root.get_by_role("grid").get_by_role("row")
+    expect(rows).to_have_count(1 + len(answers._facts["phrases"]))
+    for number, values in enumerate(answers._facts["matrix"], 1):
+        assert np.abs(values).sum() == pytest.approx(1, abs=1e-3)
+        cells = rows.nth(number).get_by_role("gridcell").all_inner_texts()
+        given = [
+            value
+            for value, source in zip(values, [*answers._sources, {"status": ""}], strict=True)
+            if source["status"] != "not read"
+        ]
+        assert [int(cell.replace("\u2212", "-") or 0) for cell in cells] == [
+            round(100 * value) if abs(value) >= 0.02 else 0 for value in given
+        ]
+    rows.nth(2).get_by_role("gridcell").first.click()
+    bench.expect_traits(sheet, selection=answers._facts["phrases"][1])
+    expect(rows.nth(2)).to_have_attribute("aria-selected", "true")
+    grid = root.get_by_role("grid")
+    grid.press("Escape")
+    bench.expect_traits(sheet, selection=[])
+    grid.press("ArrowUp")
+    grid.press("ArrowRight")
+    expect(root.locator(".nbsal-readout")).to_have_text(re.compile("^Mara lives · .* from document 1"))
+    grid.press("Enter")
+    bench.expect_traits(sheet, selection=answers._facts["phrases"][0])
+
+
+def test_keys_alone_suffice(show, sheet, answers):
+    root = show("answers", live=True)
+    reply = root.get_by_role("listbox", name=REPLY, exact=True)
+    reply.focus()
+    reply.press("End")
+    reply.press("ArrowLeft")
+    expect(root.locator(".nbsal-readout b")).to_have_text("Oslo")
+    reply.press("Enter")
+    bench.expect_traits(sheet, selection=place(answers, "Oslo"))
+    reply.press("Shift+ArrowLeft")
+    bench.expect_traits(sheet, selection=[2, 3])
+    reply.press("Escape")
+    bench.expect_traits(sheet, selection=[])
+    document = root.get_by_role("listbox", name="Document 3, word by word")
+    document.press("Home")
+    document.press("Enter")
+    assert len(trait(sheet, "source_selection")) == 1
+    document.press("Delete")
+    bench.expect_traits(sheet, struck=[ADDRESS])
+    document.press("Control+z")
+    bench.expect_traits(sheet, struck=[])
+    unfold = root.locator(".nbsal-fold > summary")
+    unfold.press("Enter")
+    bench.expect_traits(sheet, panels=[])
+
+
+def test_several_words_wait_for_the_model_where_their_rows_cannot_be_summed(show, sheet, answers):
+    view = Answers(answers.subject, bench.ASKED, documents=bench.NOTES, method="gae").wait()
+    root = show(view, live=True)
+    sentence = headline(root).inner_text()
+    assert sentence == view.picture().sentence
+    word(root, "in").click()
+    expect(headline(root)).to_have_text(re.compile("“in”"))  # one token is explained already
+    word(root, "Oslo").click(modifiers=["Shift"])
+    expect(root).to_have_class(re.compile("nbsal-unexplained"))
+    view.selection = [2, 3]
+    bench.answer(sheet, view.wait())
+    expect(root).not_to_have_class(re.compile("nbsal-unexplained"))
+    expect(headline(root)).to_have_text(view.picture().sentence)
+    view.close()
+
+
+def test_the_curve_hides_sentences_as_it_is_walked(show, sheet, answers):
+    root = show("answers", live=True)
+    bench.change(sheet, panels=["curve"])
+    curve = root.get_by_role("slider", name="log-probability of a token")
+    curve.press("ArrowRight")
+    first = answers._curve["order"][0]
+    expect(root.locator(".nbsal-hidden").first).to_be_visible()
+    expect(root.locator(".nbsal-hidden")).to_have_count(
+        sum(bool(set(first) & set(unit.tokens)) for unit in answers.result.reading.units("word"))
+    )
+    expect(curve).to_have_attribute("aria-valuetext", re.compile("^1 hidden: "))
+    curve.press("Home")
+    expect(root.locator(".nbsal-hidden")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [400, 760, 1400])
+def test_the_reply_comes_first_and_stays_in_sight(chromium, answers, width):
+    page = open_page(chromium, viewport={"width": width, "height": 600})
+    bench.show(page, answers)
+    root = page.locator("section.nbsal")
+    assert root.evaluate("node => node.scrollWidth <= node.clientWidth")
+    reply, source = (root.locator(name).first.bounding_box() for name in (".nbsal-reply", ".nbsal-source"))
+    assert reply["x"] > source["x"] + source["width"] if width == 1400 else reply["y"] < source["y"]
+    bottoms = root.locator(".nbsal-headline, .nbsal-reply, .nbsal-readout").evaluate_all(
+        "nodes => nodes.map(n => n.getBoundingClientRect().bottom)"
+    )
+    assert width > 400 or max(bottoms) < 240
+    if width < 900:
+        card(root, LIST).scroll_into_view_if_needed()
+        page.mouse.wheel(0, 300)
+        page.wait_for_timeout(100)
+        expect(root.locator(".nbsal-reply")).to_be_in_viewport(ratio=0.9)
+    assert page.problems == []
+    page.context.close()
+
+
+def test_a_saved_answer_is_read_without_python(chromium, tmp_path, answers):
+    answers.result.save(tmp_path / "answer.json")
+    loaded = Answers(nbsal.Answer.load(tmp_path / "answer.json")).wait()
+    (tmp_path / "page.html").write_text(loaded.to_html(interactive=True), encoding="utf-8")
+    page = open_page(chromium, offline=True)
+    page.goto((tmp_path / "page.html").as_uri())
+    root = page.locator("section.nbsal")
+    word(root, "Oslo").click()
+    expect(headline(root)).to_have_text(re.compile("^“Oslo” comes mostly from document 3"))
+    expect(root.get_by_role("button", name="Write again")).to_be_hidden()
+    assert root.get_by_role("button", name=re.compile("^Strike out")).count() == 0
+    for rival in root.locator(".nbsal-rivals button:not([aria-pressed=true])").all():
+        expect(rival).to_be_disabled()
+    assert page.problems == []
+    page.context.close()
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """A view of hostile messages, titles, documents and a reply."""
+    texts = bench.HOSTILE[:24]
+    documents = [{"title": text, "text": f"{text} {other}"} for text, other in zip(texts, reversed(texts), strict=True)]
+    asked = [{"role": "system", "content": texts[1]}, {"role": "user", "content": " ".join(texts)}]
+    notes = nbsal.load("demo/notes")
+    view = Answers(notes, asked, documents=documents[:6], reply=" ".join(texts[:12]), method="gradxact").wait()
+    yield view
+    view.close()
+
+
+def test_hostile_texts_appear_as_they_are(chromium, hostile, tmp_path):
+    for interactive in (False, True):
+        file = tmp_path / "page.html"
+        file.write_text(hostile.to_html(interactive=interactive), encoding="utf-8")
+        page = open_page(chromium, offline=True, viewport={"width": 760, "height": 800})
+        page.goto(file.as_uri())
+        body = page.locator("body")
+        assert bench.HOSTILE[0] in body.evaluate("node => node.textContent")
+        assert body.locator("img, svg[onload], script[src]").count() == 0
+        assert body.locator("b").get_by_text("bold", exact=True).count() == 0
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+        if interactive:
+            tokens(body, REPLY).nth(3).click()
+            page.locator(".nbsal-source .nbsal-mark").nth(5).hover()
+        assert page.evaluate("() => 'pwned' in window") is False and page.problems == []
+        page.context.close()
+    assert hostile.to_png().startswith(b"\x89PNG")
+
+
+def test_long_answers_keep_their_layout(chromium):
+    notes = nbsal.load("demo/notes")
+    facts = [
+        "Mara lives in Oslo now.",
+        "\u0645\u0631\u062d\u0628\u0627 in the attic.",
+        "\U0001f600 \U0001f469\U0001f3fd tea.",
+    ]
+    documents = {f"Note {number}": " ".join(facts * 4) for number in range(9)}
+    reply = " Mara lives in Oslo." * 60
+    view = Answers(notes, bench.ASKED, documents=documents, reply=reply, method="gradxact").wait()
+    page = open_page(chromium, viewport={"width": 400, "height": 800})
+    bench.show(page, view)
+    root = page.locator("section.nbsal")
+    assert root.evaluate("node => node.scrollWidth <= node.clientWidth")
+    assert root.locator(".nbsal-reply").bounding_box()["height"] < 420
+    expect(root.get_by_role("rowheader")).to_have_count(len(view._facts["phrases"]))
+    assert page.problems == []
+    page.context.close()
+    view.close()

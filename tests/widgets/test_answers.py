@@ -1,0 +1,426 @@
+"""The Answers view: a reply beside its sources, of a model or of an Answer, with rivals, strikes and new replies."""
+
+import io
+import re
+import threading
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import nbsal
+from nbsal.answers import findings
+from nbsal.answers.findings import Contribution, SourceName
+from nbsal.errors import ModelError, UnknownName
+from nbsal.render.headline import plain
+from nbsal.widgets import Answers, answer_parts
+from nbsal.widgets.answer_parts import Struck
+from tests.answers import writers
+from tests.browser import bench
+from tests.raising import refuses
+from tests.widgets import unwire
+from tests.widgets.test_view import ask, from_page
+
+REPLY = " Mara lives in Oslo."
+ADDRESS = 4  # the number of the document that says so: a system message and a question come first
+
+
+@pytest.fixture(scope="module")
+def notes():
+    return nbsal.load("demo/notes")
+
+
+def show(notes, **settings):
+    return Answers(notes, bench.ASKED, **{"documents": bench.NOTES, "method": "gradxact"} | settings).wait()
+
+
+@pytest.fixture
+def view(notes):
+    answers = show(notes)
+    yield answers
+    answers.close()
+
+
+@pytest.fixture(scope="module")
+def answer(notes):
+    return nbsal.answer(notes, bench.ASKED, documents=bench.NOTES, method="gradxact", progress=False)
+
+
+def place(view, word):
+    """The numbers of the tokens of a word of the reply."""
+    return view.result.tokens_of(word)
+
+
+def test_a_view_shows_the_answer_of_its_model(view, answer):
+    assert view.result.scores.tolist() == answer.scores.tolist() and view.result.text == answer.text
+    assert [source["label"] for source in view._sources][:3] == ["System", "You", "Document 1"]
+    assert [source["status"] for source in view._sources][:2] == ["not read", "read"]
+    assert view._facts["generated"] and not show(view.subject, reply=REPLY)._facts["generated"]
+
+
+def test_every_token_is_in_the_text_of_its_source(view):
+    tokens, reading = unwire.tokens(view._tokens), view.result.reading
+    assert view._tokens["parts"] == [*(source.text for source in reading.prompt.sources), REPLY.strip()]
+    for i, token in enumerate(tokens):
+        owner = reading.prompt.owners[i] if i < reading.start else len(reading.prompt.sources)
+        assert token["special"] == reading.row.special[i]
+        if not token["special"]:
+            assert token["part"] == owner
+            if i < reading.start:
+                assert token["text"] == reading.prompt.sources[owner].text[slice(*reading.prompt.places[i])]
+            else:
+                assert token["text"] == reading.reply[slice(*reading.reply_spans[i - reading.start])].strip()
+    firsts = [i for i, token in enumerate(tokens) if token["first"]]
+    words = [unit.tokens[0] for unit in reading.units("word")]
+    assert sorted(firsts) == sorted([*words, *(reading.start + unit.tokens[0] for unit in reading.reply_units("word"))])
+
+
+def test_more_sources_than_a_byte_can_number_are_shown(notes):
+    documents = [f"Note {number}: the lamp is in room {number}." for number in range(70)]
+    tokens = unwire.tokens(show(notes, documents=documents[:70], reply=" The notes do not say.")._tokens)
+    assert max(token["part"] for token in tokens) == 72
+
+
+def test_an_answer_is_shown_as_it_is_and_explained_by_other_methods(answer):
+    view = Answers(answer).wait()
+    assert view.result is answer and view._live and view.method == "gradxact" and view.layer == 0
+    from_page(view, method="occlusion")
+    assert view.wait().result.method == "occlusion" and view.layer is None
+    again = nbsal.answer(
+        answer.running.explainer.subject, bench.ASKED, answer.ids, documents=bench.NOTES, method="gae", progress=False
+    )
+    view.method = "gae"
+    assert view.wait().result.scores.tolist() == again.scores.tolist()
+    assert view.result.provenance["reply"] == "generated" and view.result.statistics.drawn is not None
+    view.close()
+
+
+def test_a_loaded_answer_needs_no_model(answer, tmp_path):
+    answer.save(tmp_path / "answer.json")
+    view = Answers(nbsal.Answer.load(tmp_path / "answer.json")).wait()
+    assert not view._live and view.subject is None and view._hidden == {} and "Loaded" in view._saved
+    assert view.picture().sentence == answer.picture().sentence
+    assert view.to_png().startswith(b"\x89PNG") and "Oslo" in view.to_html(interactive=True)
+    with refuses("struck"):
+        view.write_again()
+
+
+def test_the_source_says_what_to_pass(notes, answer):
+    for arguments in [(notes,), (answer, bench.ASKED), ()]:
+        with refuses("asked"):
+            Answers(*arguments)
+    with refuses("source"):
+        Answers("demo/notes", bench.ASKED)
+    with refuses("method", UnknownName):
+        Answers(notes, bench.ASKED, method="gae").method = "alti"
+    with refuses("generate", UnknownName):
+        Answers(notes, bench.ASKED, max_new_token=3).wait()
+    with pytest.raises(ModelError):
+        Answers(nbsal.load("demo/reviews"), "A joy.").wait()
+
+
+def test_only_methods_that_explain_replies_are_offered(view, notes):
+    offered = [method["name"] for method in view._choices["methods"] if not method["unavailable"]]
+    assert offered[0] == "gae" and {"alti", "mask-lrp"}.isdisjoint(offered)
+    for name in offered:
+        if name not in ("integrated", "gradient-shap", "smooth", "deeplift-shap"):  # slow
+            short = Answers(notes, "Mara lives in Oslo. Mara lives in", reply=" Oslo", method=name).wait()
+            assert short.result.method == name
+            short.close()
+
+
+def test_a_reply_is_written_in_the_view_and_can_be_cancelled(notes, monkeypatch):
+    started, seen = threading.Event(), []
+    generate = notes.model.generate
+
+    def slow(*args, stopping_criteria=(), **settings):
+        follow = stopping_criteria[0]
+
+        class Slow:
+            def __call__(self, ids, scores, **rest):
+                started.set()
+                time.sleep(0.1)
+                return follow(ids, scores, **rest)
+
+        return generate(*args, stopping_criteria=[Slow()], **settings)
+
+    monkeypatch.setattr(notes.model, "generate", slow)
+    view = Answers(notes, bench.ASKED, documents=bench.NOTES)
+    view.observe(lambda change: seen.append((change["new"], [source["label"] for source in view._sources])), "_draft")
+    view.wait()
+    texts = [text for text, _ in seen if text]
+    assert len(texts) > 1 and all(REPLY.startswith(text) for text in texts)
+    assert all(len(labels) == 6 for text, labels in seen if text)
+    started.clear()
+    other = Answers(notes, bench.ASKED, documents=bench.NOTES, max_new_tokens=100)
+    assert started.wait(30)
+    other.cancel()
+    other.wait(30)
+    assert other.status == "cancelled" and other.result is None
+
+
+def test_a_selection_changes_the_headline_without_another_run(view, forwards):
+    forwards.clear()
+    from_page(view, selection=place(view, "Oslo"))
+    view.wait()
+    assert re.match("“Oslo” comes mostly from document 3, Address", view.picture().sentence)
+    assert not forwards and view.selected()["token"].tolist() == [" Oslo"]
+
+
+def test_a_selection_is_one_target_where_rows_cannot_be_summed(notes):
+    view = show(notes, method="gae")
+    from_page(view, selection=[2, 3])
+    view.wait()
+    own = np.frombuffer(view._own_scores["scores"], "<f4")
+    truth = view.result.of(slice(2, 4)).scores
+    assert view._own_scores["tokens"] == [2, 3] and own[: len(truth)] == pytest.approx(truth, rel=1e-5)
+    assert own[: len(truth)] != pytest.approx(view.result.scores[[2, 3]].sum(0)[: len(truth)], rel=1e-3)
+    view.close()
+
+
+def test_a_rival_is_explained_and_turns_the_signs(notes):
+    view = show(notes, method="occlusion")
+    (at,) = place(view, "Oslo")
+    from_page(view, rival="Rouen", at=at)
+    view.wait()
+    truth = view.result.rather("Rouen", at).scores
+    own = np.frombuffer(view._own_scores["scores"], "<f4")
+    assert own[: len(truth)] == pytest.approx(truth, rel=1e-5, abs=1e-7)
+    document = next(unit for unit in view.result.reading.units("document") if unit.name.startswith("document 4"))
+    tokens = list(document.tokens)
+    assert own[tokens].sum() < -0.5 and abs(view.result.scores[at][tokens].sum()) < 0.05, "it speaks for the rival"
+    assert view.picture().sentence.startswith("“Oslo” rather than “Rouen”")
+    assert any("contrast “Oslo” \N{MINUS SIGN} “Rouen”" in note for note in view._result["notes"])
+    from_page(view, rival="not a token", at=at)
+    with refuses("target"):
+        view.wait()
+    view.rival, view.at = "Rouen", None
+    with refuses("at"):
+        view.wait()
+    view.close()
+
+
+def test_a_struck_source_is_hidden_and_the_same_reply_scored_again(view):
+    content = answer_parts.content_tokens(view.result.reading)
+    from_page(view, struck=[ADDRESS])
+    hidden = view.wait().hidden
+    units = view.result.reading.units("sentence")
+    truth = nbsal.answers.hiding.Hiding(view.subject, view.result.reading, units).values(
+        [[True] * len(units), [unit.source != ADDRESS for unit in units]]
+    )
+    assert hidden.every.tolist() == truth[0].tolist() and hidden.struck.tolist() == truth[1].tolist()
+    assert hidden.struck[content].sum() < hidden.every[content].sum() - 2, "the reply falls without its source"
+    assert hidden.without[ADDRESS].tolist() == hidden.struck.tolist()
+    from_page(view, struck=[[ADDRESS + 1, 1]])  # the second sentence of the list
+    assert view.wait().hidden.struck[content].sum() > hidden.struck[content].sum()
+    for wrong in ([[1, 2, 3]], ["address"], [-1], [True]):
+        with refuses("struck"):
+            view.struck = wrong
+    view.struck = [99]
+    with refuses("struck"):
+        view.wait()
+
+
+def test_a_reply_is_written_again_without_what_is_struck_out(view, notes):
+    view.struck = [ADDRESS - 1, ADDRESS]
+    ask(view, ask="write_again", id="1")
+    view.wait()
+    kept = [{"title": name, "text": text} for name, text in bench.NOTES.items() if name not in ("Address", "Trains")]
+    expected = nbsal.answer(notes, bench.ASKED, documents=kept, method="random", progress=False)
+    assert view.rewritten == expected.text.removesuffix("</s>").strip() != REPLY.strip()
+    assert view._rewritten["without"] == "document 2 and document 3" and view.result.text.startswith(REPLY)
+    view.struck = [1]
+    view.write_again()
+    with refuses("struck"):
+        view.wait()
+
+
+def test_a_struck_sentence_is_left_out_of_the_next_reply(answer):
+    view = Answers(answer)
+    asked, without = view._asked.without(answer, [Struck(ADDRESS + 1, 0)])
+    assert [document["text"] for document in asked.documents][-1] == "Boris likes tea."
+    assert without == ("part of document 4",)
+    messages = view._asked.without(answer, [Struck(0)])[0].asked
+    assert [message["role"] for message in messages] == ["user"]
+
+
+def test_a_prompt_is_asked_again_as_it_was(notes):
+    view = Answers(
+        notes, "Notes: {documents} Where is Mara?", documents=["Mara is here.", "Boris is there."], reply=" Here."
+    )
+    asked, _ = view.wait()._asked.without(view.result, [Struck(1)])
+    assert asked.asked == "Notes: {documents} Where is Mara?" and len(asked.documents) == 1
+    assert view._asked.without(view.result, [Struck(1), Struck(2)])[0].asked == "Notes:  Where is Mara?"
+
+
+def test_another_template_must_be_passed_again(notes):
+    template = notes.tokenizer.chat_template + " "
+    answer = nbsal.answer(
+        notes, bench.ASKED, REPLY, documents=bench.NOTES, template=template, method="gradxact", progress=False
+    )
+    view = Answers(answer).wait()
+    view.write_again()
+    with refuses("template"):
+        view.wait()
+    view.close()
+
+
+def test_the_hiding_curve_is_computed_when_its_panel_opens(view):
+    assert view.judgement is None and view._curve == {}
+    from_page(view, panels=["curve"])
+    view.wait()
+    truth = view.result.judge(random=10, subsets=8)
+    assert view.judgement.curve.tolist() == truth.curve.tolist()
+    lines = view._curve["lines"]
+    assert lines[0]["values"] == pytest.approx((truth.curve / len(truth.tokens)).round(2))
+    assert len(view._curve["order"]) == len(lines[0]["at"]) - 1 and lines[1]["random"]
+    best = truth.scores[list(truth.tokens)].sum(0).argmax()
+    assert view._curve["order"][0] == list(view.result.units[best].tokens)
+
+
+def test_one_source_alone_has_no_curve(notes):
+    view = Answers(notes, "Mara lives in", reply=" Oslo", method="gradxact", panels=["curve"]).wait()
+    assert view.judgement is None and view._curve["why"]
+
+
+def test_rows_of_the_matrix_sum_to_all(view):
+    table = np.array(view._facts["matrix"])
+    assert np.abs(table).sum(1) == pytest.approx(1, abs=1e-3)
+    phrases = view._facts["phrases"]
+    assert sorted(token for tokens in phrases for token in tokens) == answer_parts.content_tokens(view.result.reading)
+    sums = view.result.matrix("token", "document")
+    documents = ["document 3, Address", "reply so far"]
+    last = sums.iloc[phrases[-1]].sum()
+    both = last[documents] / last.drop("template").abs().sum()
+    assert table[-1][[ADDRESS, -1]] == pytest.approx(both.to_numpy(), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            " The kettle was borrowed by Boris, and Boris lives in Rouen.",
+            ["The kettle", "was borrowed", "by Boris,", "and Boris lives", "in Rouen."],
+        ),
+        (" Oslo.", ["Oslo."]),
+    ],
+)
+def test_phrases_end_at_punctuation_and_before_short_words(notes, text, expected):
+    reading = Answers(notes, "Where?", reply=text, method="gradxact").wait().result.reading
+    spans = [[reading.reply_spans[token] for token in tokens] for tokens in findings.phrases(reading)]
+    assert [reading.reply[span[0][0] : span[-1][1]].strip() for span in spans] == expected
+
+
+def test_a_long_reply_has_rows_of_sentences(notes):
+    text = " " + " ".join(["The kettle was borrowed by Boris, and Boris lives in Rouen."] * 4)
+    reading = Answers(notes, "Where?", reply=text, method="gradxact").wait().result.reading
+    assert len(findings.phrases(reading)) == 4
+
+
+NAMES = [SourceName("You", "You", "your question"), SourceName("Document 1", "Doc 1", "document 1", "Sale terms")]
+
+
+@pytest.mark.parametrize(
+    ("contribution", "expected"),
+    [
+        (Contribution("14 days.", "", [0.2, 0.7, 0.1]), "“14 days” comes mostly from document 1, Sale terms (70 %)."),
+        (Contribution("", "", [0.2, 0.7, 0.1]), "The reply comes mostly from document 1, Sale terms (70 %)."),
+        (Contribution("", "", [0.28, 0.31, 0.41]), "No single source: document 1 gives 31 %, your question 28 %."),
+        (
+            Contribution("x", "", [0.1, -0.1, 0.8]),
+            "“x” follows mostly from the reply so far (80 %); your question gives 10 %.",
+        ),
+        (
+            Contribution("", "", [0.31, 0.28, 0.3]),
+            "No single source: your question gives 31 %, document 1 gives 28 %.",
+        ),
+        (
+            Contribution("x", "", [0.3, 0.31, 0.2]),
+            "“x” has no single source: document 1 gives 31 %, your question 30 %.",
+        ),
+        (Contribution("", "", [0.2, 0.7, 0.1], 0.04), "▲ Mostly from the model itself: the sources change it by 4 %."),
+        (
+            Contribution("x", "", [0.2, 0.7, 0.1], 0.04),
+            "▲ “x” comes mostly from the model itself: the sources change it by 4 %.",
+        ),
+        (
+            Contribution("14", "30", [-0.2, 0.7, 0.1], 0.04),
+            "“14” rather than “30” comes mostly from document 1, Sale terms (70 %); your question speaks for “30”.",
+        ),
+        (
+            Contribution("x", "", [-0.2, 0.7, 0.1]),
+            "“x” comes mostly from document 1, Sale terms (70 %); your question speaks against it.",
+        ),
+        (Contribution("x", "", [0.0, 0.0, 0.0]), "“x” has no source that speaks for it."),
+        (
+            Contribution("x", "", [0.2, 0.7, 0.1], about_target=False),
+            "“x” attends mostly to document 1, Sale terms (70 %).",
+        ),
+    ],
+)
+def test_the_headline_names_the_source(contribution, expected):
+    assert plain(findings.headline(contribution, NAMES)).replace("\u202f", " ") == expected
+
+
+def test_the_static_page_says_what_the_view_says(view, answer):
+    from_page(view, selection=place(view, "Oslo"), struck=[2])
+    text = re.sub("<[^>]*>", "", view.wait().to_html())
+    assert re.search('font-weight:bold">[^<]*Oslo', view.to_html()), "the chosen word is marked"
+    assert view.picture().sentence in text and REPLY.strip() in text and "line-through" in view.to_html()
+    assert answer.picture().sentence in re.sub("<[^>]*>", "", answer.to_html())
+    for note in bench.NOTES.values():
+        assert note in text
+    assert Image.open(io.BytesIO(view.to_png())).width > 500
+    assert view.freeze()._repr_html_().count("Snapshot of") == 1
+
+
+def test_tokens_that_share_a_character_are_drawn_once():
+    writer = writers.load("gpt2")
+    text = " caf\u00e9 \U0001f469\U0001f3fd \u65e5\u672c."
+    view = Answers(writer, "Say it.", text, method="gradxact").wait()
+    view.selection = list(range(len(view.result.ids)))
+    for page in (view.wait().to_html(), view.result.to_html()):
+        assert text.strip() in re.sub("<[^>]*>", "", page)
+    assert view._tokens["parts"][-1] == text.strip()
+    view.close()
+
+
+def test_the_table_has_a_row_for_each_word(view):
+    frame = view.to_frame()
+    assert frame["reply"].tolist() == ["Mara", "lives", "in", "Oslo", "."]
+    assert "document 3, Address" in frame.columns
+    assert ask(view, ask="save", id="2", kind="csv")["reply"]["content"].startswith("reply,")
+
+
+def test_views_of_one_model_share_its_worker_and_end_with_it(notes):
+    one, two = show(notes), show(notes, method="occlusion")
+    assert one._worker is two._worker
+    one.close(), two.close()
+
+
+def test_a_layer_belongs_to_methods_that_have_one(view):
+    assert view.layer == 0
+    from_page(view, layer=2)
+    assert view.wait().result.provenance["parameters"]["layer"] == 2
+    with refuses("layer", UnknownName):
+        view.layer = 99
+
+
+def test_layers_and_compare_take_the_explanation_of_a_span(answer):
+    other = nbsal.answer(
+        answer.running.explainer.subject,
+        bench.ASKED,
+        answer.ids,
+        documents=bench.NOTES,
+        method="occlusion",
+        progress=False,
+    )
+    pair = nbsal.widgets.Compare(answer.of("Oslo"), other.of("Oslo")).wait()
+    assert pair.result.first.target == pair.result.second.target == "Oslo"
+    assert nbsal.widgets.Highlight(answer.of("Oslo")).wait().result.prediction == "Oslo"
+
+
+def test_errors_are_of_the_arguments_of_the_answer(notes):
+    with refuses("asked"):
+        Answers(notes, [{"role": "user"}]).wait()
