@@ -106,8 +106,8 @@ explain("Nobody will call this film boring.")
 #
 # <details><summary>Answers</summary>
 #
-# 1. *boring*: with "Everybody" the sentence is called negative as well, by *boring*. With *great* in its place the first
-#    word counts: "Nobody will call this film great." is negative because of *nobody*, "Everybody ..." is positive.
+# 1. *boring*: with "Everybody" the sentence is called negative as well, by *boring*. With *great* in its place the
+#    first word counts: "Nobody will call this film great." is negative because of *nobody*, "Everybody ..." positive.
 # 2. `nbsal.Explainer(subject, "occlusion")(s.text).top(2)`: both name *beautifully* first; occlusion has *is* second,
 #    decoded Grad-CAM *warm*. Where two methods differ, neither is wrong by that alone: one takes words away, the other
 #    reads a layer (notebook 08).

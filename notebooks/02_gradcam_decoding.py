@@ -30,7 +30,7 @@
 #
 # | symbol | meaning |
 # |---|---|
-# | $h_l$ | hidden states at layer $l$: layer 0 is the embedding output, layer $l$ the output of block $l$; a row a position |
+# | $h_l$ | hidden states: of layer 0 the embedding output, of layer $l$ the output of block $l$; a row a position |
 # | $y_c$ | the logit of class $c$ |
 # | $\alpha_l$, $s_l$ | gradient times hidden state; its positive sum over features, a score a position |
 # | $D$ | how likely the LM head reads each token of the text (row) at each position (column) |

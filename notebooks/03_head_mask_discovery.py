@@ -236,7 +236,7 @@ found.paired("discovered mask", measures=["aopc"]).round(3)
 # 1. Print both masks: *nsubj* gets one more head. Add `"wider mask": through(study.mask(synt=0.05, pos=0.8))` to the
 #    explainers, and read its margin in the table of tests, not its mean.
 # 2. `nbsal.Explainer(subject, "mask-lrp", mask=nbsal.heads.HeadMask.from_array(mask.positional))(text)`.
-# 3. `nbsal.heads.study(nbsal.load("demo/news"), parses, progress=False)`, then compare `relations`: head 8 of block 2 in
-#    both. Both models were fine-tuned from one body; a model with another body has other heads.
+# 3. `nbsal.heads.study(nbsal.load("demo/news"), parses, progress=False)`, then compare `relations`: head 8 of block 2
+#    in both. Both models were fine-tuned from one body; a model with another body has other heads.
 #
 # </details>

@@ -36,7 +36,7 @@
 # | symbol | meaning |
 # |---|---|
 # | $R$ | relevance: how much of the logit an activation accounts for |
-# | $A^b$, $\nabla A^b$, $R^b$ | the attention maps of block $b$, the gradient of the logit by them, and their relevance |
+# | $A^b$, $\nabla A^b$, $R^b$ | the attention maps of block $b$, the logit's gradient by them, and their relevance |
 # | $\mathbb{E}_h$ | mean over attention heads |
 # | $C$ | the product of all blocks' maps; its row of `[CLS]` is the explanation |
 
@@ -122,10 +122,10 @@ frame.loc[[f"l{k}" for k in range(subject.depth, -1, -1)]].T.map("{:.3g}".format
 
 # %% [markdown]
 # AttnLRP (Achtibat et al. 2024) counts contributions of both signs, and the biases. Where they nearly cancel, as in
-# $y = 10.0 - 9.9$, it hands on a hundred times and minus ninety-nine times what arrives, so that amounts of either sign
-# grow at every layer, and the part of a bias, which is not handed on, grows with them. A sum is then the small difference
-# of two large amounts. That is why it ends in the ten thousands at the embeddings, and no error: it is the *order* of
-# the words that AttnLRP is read for. The amounts themselves:
+# $y = 10.0 - 9.9$, it hands on a hundred times and minus ninety-nine times what arrives, so that amounts of either
+# sign grow at every layer, and the part of a bias, which is not handed on, grows with them. A sum is then the small
+# difference of two large amounts. That is why it ends in the ten thousands at the embeddings, and no error: it is the
+# *order* of the words that AttnLRP is read for. The amounts themselves:
 
 # %%
 sizes = {f"l{k}": float(v.abs().sum()) for k, v in sums["AttnLRP"].items()}

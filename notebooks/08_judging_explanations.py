@@ -23,8 +23,8 @@
 # Two questions must be kept apart. Is the map **faithful**: did the model decide because of these tokens? Is it
 # **plausible**: would a person have marked the same ones? Only the first is about the model.
 #
-# **You will be able to** test an explanation by hiding words, compare methods on the same texts with intervals, and list
-# the occasions on which a map should not be believed. Thirty minutes; you should have read notebook 01.
+# **You will be able to** test an explanation by hiding words, compare methods on the same texts with intervals, and
+# list the occasions on which a map should not be believed. Thirty minutes; you should have read notebook 01.
 #
 # All numbers below are computed here, on `demo/reviews` and on texts that come with nbsal (SST-2 with `NBSAL_DATA`).
 # There is no paper to compare with; notebooks 05 and 06 do that.
@@ -234,8 +234,8 @@ for name, explain in explainers.items():
 pandas.Series(kept, name="Kendall's tau between the trained and the ruined model").round(2).to_frame()
 
 # %% [markdown]
-# Values far from zero are a failure: rollout, and the gradient's size at the embeddings (Simple), draw much the same map
-# for a model that knows nothing. What they show is in the text and the lower blocks, not in the decision. Decoded
+# Values far from zero are a failure: rollout, and the gradient's size at the embeddings (Simple), draw much the same
+# map for a model that knows nothing. What they show is in the text and the lower blocks, not in the decision. Decoded
 # Grad-CAM, Grad-CAM, AttCAT and occlusion pass.
 #
 # ## 3. When the model is wrong
