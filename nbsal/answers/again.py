@@ -4,8 +4,8 @@ from threading import Event
 
 from nbsal.answers.answer import Answer
 from nbsal.answers.explain import explain_reading
-from nbsal.answers.rows import Explains
-from nbsal.progress import Progress
+from nbsal.answers.running import Explains
+from nbsal.progress import Meter, Progress
 
 ORIGIN = ("rendered", "documents", "template", "note", "reply", "generate", "seed")  # of a reading, in its provenance
 
@@ -18,4 +18,5 @@ def explain_again(
     level = answer.provenance.get("unit", "sentence")
     unit = [unit.span for unit in answer.units] if level == "spans" else level
     origin["drawn"] = answer.statistics.drawn
-    return explain_reading(explainer, answer.reading, origin, unit, None, progress, cancel)
+    with Meter(len(answer.ids), progress, cancel) as meter:
+        return explain_reading({"": explainer}, answer.reading, origin, unit, None, None, meter)[""]

@@ -218,7 +218,7 @@ class Answers(Shading, View):
         result = replace(result, hidden=self._hiddens.value)
         if "curve" in inputs["panels"] and not self._curves.is_for([answer]):
             self.show_partial(job, result)
-            result = replace(result, curve=self._curves.get([answer], lambda: self._judge(answer)))
+            result = replace(result, curve=self._curves.get([answer], lambda: self._judge(answer, job)))
         if inputs["_writes"] and not self._rewrites.is_for(inputs["_writes"]):
             self.show_partial(job, result)
             self._rewrites.get(inputs["_writes"], lambda: self._write(answer, struck, job))
@@ -356,9 +356,9 @@ class Answers(Shading, View):
     def _known_curve(self, answer: Answer) -> Judgement | str | None:
         return self._curves.value if self._curves.is_for([answer]) else None
 
-    def _judge(self, answer: Answer) -> Judgement | str:
+    def _judge(self, answer: Answer, job: jobs.Job) -> Judgement | str:
         try:
-            return answer.judge(random=ORDERS, subsets=SUBSETS)
+            return answer.judge(random=ORDERS, subsets=SUBSETS, progress=self._progress(job), cancel=job.cancel)
         except (InputError, ModelError) as error:
             return str(error)
 
