@@ -1,7 +1,7 @@
 """Run the notebooks and save them with reproducible outputs: `python -m tests.publish [name ...]`.
 
 Each .ipynb is rebuilt from its .py, executed on the embedded models and texts, and written with outputs that are the
-same in every run. Highlighted texts and views become pictures, since many pages that show notebooks remove colours from
+same in every run. The notebooks of the papers are executed on the benchmark tables in NBSAL_DATA, if it is set. Highlighted texts and views become pictures, since many pages that show notebooks remove colours from
 HTML. Pictures in cells tagged `gallery-NAME` are saved in the gallery.
 """
 
@@ -24,6 +24,7 @@ from tests.browser import bench
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 GALLERY = "gallery-"
+ON_TABLES = ("05_decoding_paper", "06_mask_lrp_paper")  # published from real benchmark tables
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python", "pygments_lexer": "ipython3"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STYLED = re.compile(r"\bT_[0-9a-f]{5}")  # the id of a styled frame, which is random
@@ -49,19 +50,24 @@ def read_script(script: Path) -> Any:
     return notebook
 
 
-def execute(notebook: Any) -> None:
-    """Run a notebook offline in an empty folder, without benchmark tables and without a front end."""
-    environment = {name: value for name, value in os.environ.items() if name != "NBSAL_DATA"}
+def environment(name: str) -> dict[str, str]:
+    """The environment that a notebook runs in: offline, and without benchmark tables unless it is about a paper."""
+    hidden = () if name in ON_TABLES else ("NBSAL_DATA", "NBSAL_RESULTS")
+    return {key: value for key, value in os.environ.items() if key not in hidden} | {"HF_HUB_OFFLINE": "1"}
+
+
+def execute(notebook: Any, name: str) -> None:
+    """Run a notebook in an empty folder, without a front end."""
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
             notebook,
-            timeout=900,
+            timeout=3 * 3600 if name in ON_TABLES else 900,  # seconds a cell
             store_widget_state=False,
             resources={"metadata": {"path": folder}},
             extra_arguments=["--InlineBackend.figure_formats=retina"],
         )
-        client.execute(env=environment | {"HF_HUB_OFFLINE": "1"})
+        client.execute(env=environment(name))
 
 
 def draw_coloured(notebook: Any) -> None:
@@ -150,7 +156,7 @@ def pictures(notebook: Any) -> dict[str, bytes]:
 def publish(script: Path) -> Path:
     """Run one notebook and save it with its pictures."""
     notebook = read_script(script)
-    execute(notebook)
+    execute(notebook, script.stem)
     draw_coloured(notebook)
     clean(notebook)
     for name, picture in pictures(notebook).items():

@@ -47,6 +47,17 @@ def code_cells(notebook):
     return [cell for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
 
 
+def test_only_the_papers_are_published_from_benchmark_tables(monkeypatch):
+    monkeypatch.setenv("NBSAL_DATA", "/tables")
+    monkeypatch.setenv("NBSAL_RESULTS", "/results")
+    names = [script.stem for script in SCRIPTS]
+    with_tables = [name for name in names if {"NBSAL_DATA", "NBSAL_RESULTS"} <= publish.environment(name).keys()]
+    assert with_tables == [name for name in names if name.endswith("_paper")] == list(publish.ON_TABLES)
+    assert not [name for name in names if publish.environment(name)["HF_HUB_OFFLINE"] != "1"]
+    without = publish.environment("01_quickstart")
+    assert not {"NBSAL_DATA", "NBSAL_RESULTS"} & without.keys() and "PATH" in without
+
+
 @by_name
 def test_notebooks_have_the_cells_of_their_scripts(notebook):
     script = notebook.with_suffix(".py")

@@ -215,10 +215,10 @@ def overlap_counts(panels: Mapping[str, Mapping[str, Cloud]], counts: Sequence[i
 
 
 @style.draw_figure
-def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP) -> Figure:
+def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP, classes: Sequence[str] | None = None) -> Figure:
     """Figures 9, 10 and 11 of Hou and Castanon (2023): word clouds of the top tokens of every predicted class.
 
-    Each explainer has one row.
+    Each explainer has one row, each class a column, in the order of `classes` or else of the alphabet.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -226,7 +226,7 @@ def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP) -> Figure:
     >>> [ax.get_title() for ax in word_clouds({"gradcam": cloud}).axes]
     ['predicted negative', 'predicted positive']
     """
-    labels = sorted({label for cloud in clouds.values() for label in cloud.labels})
+    labels = list(classes or sorted({label for cloud in clouds.values() for label in cloud.labels}))
     width, height = 6.8 / max(2, len(labels)), 1.9
     pixels = round(width * CLOUD_DPI), round(height * CLOUD_DPI)  # the shape of a panel, so that letters keep theirs
     figure, axes = style.panels(len(clouds), len(labels), width, height)
