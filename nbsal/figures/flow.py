@@ -135,6 +135,8 @@ def _draw_heads(ax: Axes, flow: Flow) -> None:
     ax.bar(np.arange(count) - 0.2, flow.heads_before_mask, 0.4, color="white", edgecolor="0.4", label="before the mask")
     for role in sorted(set(flow.roles)):
         heads = [head for head in range(count) if flow.roles[head] == role]
+        if not flow.heads_after_mask[heads].any():
+            continue
         label = f"after the mask, {style.ROLES[role]}"
         colours: Any = {"color": style.ROLE_COLOURS[role], "hatch": style.ROLE_HATCHES[role], "edgecolor": "white"}
         ax.bar(np.array(heads) + 0.2, flow.heads_after_mask[heads], 0.4, label=label, **colours)
