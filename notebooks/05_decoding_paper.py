@@ -31,7 +31,8 @@
 # as which layer is best, but not *levels*. To come closer:
 #
 # 1. Set `NBSAL_DATA=folder` to use the real SST-2 and AG News. Without it, texts written for nbsal stand in.
-# 2. Set `NBSAL_SIZE=0` to use all of their texts. Set `NBSAL_RESULTS=folder` as well, so that you can stop and resume.
+# 2. Set `NBSAL_SIZE=0` to use all of their texts. Set `NBSAL_RESULTS=folder` as well, so that you can stop and
+# resume.
 # 3. Load a RoBERTa of your own in the second cell: `nbsal.load("your/roberta-sst2", lm="roberta-base")`.
 #
 # `python -m nbsal.figures --paper decoding --out folder` does the same from a shell.
@@ -99,15 +100,15 @@ print(f"ThermoStat's methods: the first {len(few)} of them")
 # to classes; the **LM head** (language-model head) maps a hidden state to probabilities of tokens. This paper is
 # about the LM head.
 #
-# Grad-CAM scores every feature of a layer by its gradient times its value (1), and adds up the features of a position,
-# dropping what speaks against the class (2):
+# Grad-CAM scores every feature of a layer by its gradient times its value (1), and adds up the features of a
+# position, dropping what speaks against the class (2):
 #
 # $$\alpha^c_l = \Big[\dots, \frac{\partial y^c}{\partial h^k_l} \odot h^k_l, \dots\Big]_{k=1..K} \qquad (1)$$
 #
 # $$s^c_l = g(\alpha^c_l) = \mathrm{ReLU}\Big(\sum_{k=1}^{K} \alpha^{c,k}_l\Big) \qquad (2)$$
 #
-# At layer 0 a position is a token, and we are done. Above it, a position is a mixture of all tokens, and we need a map
-# $f$ from hidden states to tokens: the one with the smallest loss,
+# At layer 0 a position is a token, and we are done. Above it, a position is a mixture of all tokens, and we need a
+# map $f$ from hidden states to tokens: the one with the smallest loss,
 #
 # $$\arg\min_f L(t, f(h_l)) \qquad (3)$$
 #
@@ -201,8 +202,8 @@ path.assign(**{name: path[name] ** 2 for name in path.columns[2:]}).set_index(["
 # ## The games: two definitions of Hiding
 #
 # The paper defines its Hiding game twice, and differently. Section 4.1 "iteratively obscures the *least* important
-# tokens". Section A.1 orders tokens "in *descending* amounts of importance" and hides one by one. Only the second fits
-# Table 1, where a low area is good, and it is nbsal's. The first is nothing new: when a share $f$ of the least
+# tokens". Section A.1 orders tokens "in *descending* amounts of importance" and hides one by one. Only the second
+# fits Table 1, where a low area is good, and it is nbsal's. The first is nothing new: when a share $f$ of the least
 # important tokens is hidden, what is left are the most important tokens, a share $1 - f$ of the text. That is the
 # Revealing game read from right to left, with the same area.
 #
@@ -356,18 +357,18 @@ margins = {name: results.paired("decoded Grad-CAM l5", against) for name, result
 pandas.concat(margins).droplevel(1).drop(columns="first").round(4)
 
 # %% [markdown]
-# **What you see, on SST-2:** the undecoded layer does as well. The margins of decoding are below 0.01 in both games and
-# have either sign, with adjusted p-values of 1. Here the gain over layer 0 is the layer's, not decoding's.
+# **What you see, on SST-2:** the undecoded layer does as well. The margins of decoding are below 0.01 in both games
+# and have either sign, with adjusted p-values of 1. Here the gain over layer 0 is the layer's, not decoding's.
 #
-# **What you see, on AG News:** decoding helps in the Hiding game. The margin is 0.07 with an interval from 0.05 to 0.10
-# and an adjusted p below 0.001; on 60 other texts it is 0.05 with an adjusted p of 0.05. In the Revealing game there is
-# no margin. Adding up the positions of a token explains half of it at most: against `per-type Grad-CAM l5` a margin of
-# 0.04 to 0.06 remains.
+# **What you see, on AG News:** decoding helps in the Hiding game. The margin is 0.07 with an interval from 0.05 to
+# 0.10 and an adjusted p below 0.001; on 60 other texts it is 0.05 with an adjusted p of 0.05. In the Revealing game
+# there is no margin. Adding up the positions of a token explains half of it at most: against `per-type Grad-CAM l5`
+# a margin of 0.04 to 0.06 remains.
 #
-# **Why.** A review of SST-2 is one sentence, in which few words occur twice. A news text repeats the words of its topic
-# in title and body, and to hide a word means to hide all of its places. The rest must come from the influence itself,
-# which these tests do not take apart. So the claim "the gain comes from the layer" holds on one of two data sets, and
-# so does "the gain comes from decoding".
+# **Why.** A likely reason: a review of SST-2 is one sentence, in which few words occur twice. A news text repeats
+# the words of its topic in title and body, and to hide a word means to hide all of its places. The rest must come
+# from the influence itself, which these tests do not take apart. So the claim "the gain comes from the layer" holds
+# on one of two data sets, and so does "the gain comes from decoding".
 #
 # Against the rivals of each data set:
 
@@ -379,13 +380,15 @@ tests = {
 pandas.concat(tests).droplevel(1).drop(columns="first").round(4)
 
 # %% [markdown]
-# @@RIVALS@@
+# **What you see.** On SST-2, decoded Grad-CAM hides better than all three of AllenNLP's methods, by 0.15 to 0.25 with
+# adjusted p-values below 0.001. It reveals better than two of them; against Integrated the adjusted p is 0.06. On AG
+# News, no margin survives the adjustment for fourteen comparisons on twenty texts: the rivals cannot be ranked.
 #
 # ## Figure 4: tokens of several classes
 #
 # A token that is important for a class should not be important for another. The figure counts, among the $k$ most
-# important tokens of each class, those that are in the list of another class as well, as a share. Scores count for the
-# predicted class, and are weighted by how rare the token is in everyday text: the paper uses 50,000 Wikipedia
+# important tokens of each class, those that are in the list of another class as well, as a share. Scores count for
+# the predicted class, and are weighted by how rare the token is in everyday text: the paper uses 50,000 Wikipedia
 # articles, nbsal a table computed over WikiText.
 
 # %% tags=["figure-4"]
@@ -422,7 +425,15 @@ pandas.concat(
 ).dropna(axis=1, how="all").round(2)
 
 # %% [markdown]
-# @@OVERLAP@@
+# **What the paper saw.** Its method shares almost no token, its rivals more and more of them as the lists grow.
+#
+# **What you see.** On SST-2, the same: of the top fifty tokens the decoded layer shares none, AllenNLP's methods
+# three or four. The undecoded layer shares none either, so here too it is the layer that counts. On AG News hardly
+# any token is shared, by any method: lists from twenty texts rarely meet. This neither confirms nor contradicts the
+# paper.
+#
+# **Why.** A late layer knows which words decided; an early one also scores words that only hold the sentence
+# together.
 #
 # ## Figures 5 and 6: every layer
 
@@ -437,9 +448,9 @@ paper.layer_curves(topics)
 # %% [markdown]
 # **What the paper saw.** Layers in the middle are best, layer 0 and the last layers worst.
 #
-# **What you see.** Layers get better from 2 to 5. Layers 0 and 1 stay near the random order. Layer 6
-# is the last: only `[CLS]` has a gradient there, so that all scores come from what the LM head reads in
-# that one position.
+# **What you see.** On SST-2, layers get better from 1 to 5, and layers 0 and 1 stay near the random order. On AG
+# News, layers 5 and 6 hide best, and twenty texts tell no more. Layer 6 is the last: only `[CLS]` has a gradient
+# there, so that all scores come from what the LM head reads in that one position.
 #
 # ## Figures 7 and 8, Table 2: another layer method
 #
@@ -463,12 +474,19 @@ paper.area_table(
 with_paper(both, printed.SIMPLE_AREAS, {"simple@allennlp", "Simple l0", *SIMPLE})
 
 # %% [markdown]
-# @@SIMPLES@@
+# **What the paper saw.** A decoded layer in the middle beats Simple at the embeddings, on both data sets.
+#
+# **What you see.** On SST-2, decoded Simple beats AllenNLP's in both games. On AG News it is about level with
+# Simple at layer 0, with wide intervals.
+#
+# **Why.** The two rows of SST-2 differ in more than the layer: AllenNLP's Simple multiplies the gradient by an
+# embedding (and, through an error that `@allennlp` repeats, by that of the first token). On AG News both rows are
+# the size of the gradient, and only the layer and decoding differ.
 #
 # ## Figures 9 to 12, Tables 3 to 9: what each class is made of
 #
-# The most important tokens of every predicted class, larger where they weigh more. Columns are classes in the order of
-# the paper.
+# The most important tokens of every predicted class, larger where they weigh more. Columns are classes in the order
+# of the paper.
 
 
 # %%
@@ -510,8 +528,8 @@ paper.overlap_counts({title[reviews]: words, title[news]: topic_words}, COUNTS)
 #
 # **What you see.** Words of judgement in both sentiments, and function words among AllenNLP's.
 #
-# Tables 3 to 8 list the shared tokens of each pair of topics, Table 9 those of both sentiments. A class that was never
-# predicted is named.
+# Tables 3 to 8 list the shared tokens of each pair of topics, Table 9 those of both sentiments. A class that was
+# never predicted is named.
 
 # %% tags=["table-3"]
 paper.shared_tokens(topic_words, "World", "Sports", TOP)
@@ -535,12 +553,11 @@ paper.shared_tokens(topic_words, "Business", "Sci/Tech", TOP)
 paper.shared_tokens(words, "negative", "positive", TOP)
 
 # %% [markdown]
-# **What the paper saw.** Its method shares between no token and six, its rivals three to thirty. Its lists hold pieces
-# of capitalised words, *ASHINGTON* and *ONDON*, because RoBERTa keeps capitals.
+# **What the paper saw.** Its method shares between no token and six, its rivals three to thirty. Its lists hold
+# pieces of capitalised words, *ASHINGTON* and *ONDON*, because RoBERTa keeps capitals.
 #
-# **What you see.** On SST-2, none or almost none for the decoded layer and a few for AllenNLP's methods. On AG News
-# the lists are longer than the paper's for every method: with this number of texts, a list of fifty tokens reaches
-# down to tokens that occurred once, many of them function words.
+# **What you see.** On SST-2, none for the decoded layer and three or four for each of AllenNLP's methods, as in the
+# paper. On AG News, few for every method, because lists from twenty texts rarely meet.
 #
 # ## Section A.5: highlighted examples
 #
@@ -629,8 +646,8 @@ pages.supplement({name: one[:2] for name, one in highlighted.items()}, gold[:2],
 # <details><summary>Answer</summary>
 #
 # At the last layer only `[CLS]` has a gradient, since the classification head reads nothing else. With `tau=1` each
-# position counts for one token only, and the token that the LM head sees most in `[CLS]` is `[CLS]`. All tokens of the
-# text get 0. nbsal warns about it.
+# position counts for one token only, and the token that the LM head sees most in `[CLS]` is `[CLS]`. All tokens of
+# the text get 0. nbsal warns about it.
 #
 # </details>
 #
@@ -657,5 +674,6 @@ pages.supplement({name: one[:2] for name, one in highlighted.items()}, gold[:2],
 #
 # **What is the paper's, and what is ours.** Columns headed *paper* are copied from the paper. All other numbers were
 # computed above, on the models and texts that the second cell prints. They differ because the models differ (six
-# blocks and word pieces of BERT against twelve and RoBERTa's), because the texts are fewer, because AllenNLP's numbers
-# come from RoBERTa *large* in the paper, and because the curves here have fewer points and fewer random orders.
+# blocks and word pieces of BERT against twelve and RoBERTa's), because the texts are fewer, because AllenNLP's
+# numbers come from RoBERTa *large* in the paper, and because the curves here have fewer points and fewer random
+# orders.

@@ -16,27 +16,27 @@
 # %% [markdown]
 # # Mask-LRP, figure by figure
 #
-# Every figure, table and numbered equation of *Better Explain Transformers by Illuminating Important Information* (Song
-# et al. 2024). Notebook 03 introduces the method more slowly.
+# Every figure, table and numbered equation of *Better Explain Transformers by Illuminating Important Information*
+# (Song et al. 2024). Notebook 03 introduces the method more slowly.
 #
 # **After this notebook you can** follow relevance through a masked block with the paper's equations, say how its text
 # and its program differ, run an ablation that could have come out either way, and read a table of paired tests.
 #
 # **Time:** 50 minutes to read. **Know before:** attention heads, softmax, gradients; notebook 04 explains relevance.
 #
-# **What differs from the paper.** The paper runs BERT base on five classification sets and three models on two sets of
-# questions. Here are small models that come with nbsal. You can compare *shapes* with the paper but not *levels*.
+# **What differs from the paper.** The paper runs BERT base on five classification sets and three models on two sets
+# of questions. Here are small models that come with nbsal. You can compare *shapes* with the paper but not *levels*.
 #
 # | paper | in the published notebook (`NBSAL_DATA` is set) | without `NBSAL_DATA` |
 # |---|---|---|
 # | SST-2 | `demo/reviews` on SST-2 | on reviews written for nbsal |
 # | MNLI | `demo/nli` on MNLI, zero-shot: it was trained on SNLI | on pairs written for nbsal |
-# | IMDB, Yelp | the examples; in tables the paper's numbers only, unless `NBSAL_LONG=60` is set as well | paper's numbers |
+# | IMDB, Yelp | the examples; tables have the paper's numbers only, unless `NBSAL_LONG=60` is set | paper's numbers |
 # | SQuAD v1 | `demo/answers` on SQuAD v1 | on questions written for nbsal |
 # | QQP, SQuAD v2 | paper's numbers only: they need a model trained for them | paper's numbers only |
 #
-# Set `NBSAL_SIZE=0` to use all texts, and `NBSAL_RESULTS=folder` to stop and resume. A review of IMDB takes ten times as
-# long as a sentence, so the published run has none in its tables.
+# Set `NBSAL_SIZE=0` to use all texts, and `NBSAL_RESULTS=folder` to stop and resume. A review of IMDB takes ten times
+# as long as a sentence, so the published run has none in its tables.
 # `python -m nbsal.figures --paper mask-lrp --model textattack/bert-base-uncased-SST-2 ...` draws the same with the
 # paper's own checkpoints, which are in Table 6 below.
 
@@ -105,8 +105,8 @@ for name, (subject, texts) in panels.items():
 # `[CLS]`; and the **syntactic head** of a word, which is the word that governs it (*film* for *affecting* in "an
 # affecting film"). A mask of attention heads is built here from syntactic heads.
 #
-# Gradients follow the chain rule (1). Relevance follows a rule (2) for every operation $L$ of two tensors, which keeps
-# the total (3):
+# Gradients follow the chain rule (1). Relevance follows a rule (2) for every operation $L$ of two tensors, which
+# keeps the total (3):
 #
 # $$\nabla x^{(n)}_j = \frac{\partial x^{(1)}_c}{\partial x^{(n)}_j} = \sum_i \frac{\partial x^{(1)}_c}{\partial
 # x^{(n-1)}_i} \frac{\partial x^{(n-1)}_i}{\partial x^{(n)}_j} \qquad (1)$$
@@ -169,7 +169,8 @@ for name, (subject, texts) in panels.items():
 # | `mask-lrp@equations` | relevance *after* the mask, as printed | passes nothing | yes, as printed |
 # | `mask-lrp@published` | before the mask, as the authors' program does | passes nothing | no |
 #
-# In the default and the published reading a mask can only act on the blocks *below* it. Remember this at the ablation.
+# In the default and the published reading a mask can only act on the blocks *below* it. Remember this at the
+# ablation.
 #
 # The next cell computes equations 10 and 11 for one text and compares them with nbsal.
 
@@ -287,7 +288,11 @@ paper.deletion_curves(deletion["SST-2"], ["mask-lrp", *EIGHT, "random mask"])
 # %% [markdown]
 # **What the paper saw.** Mask-LRP is best at every share, and GAE is the best of the rest.
 #
-# @@FIG3@@
+# **What you see.** Another order. CAM and AttCAT lead; Mask-LRP, its random masks and GAE lie on one line; rollout
+# and LRP are near the random order.
+#
+# **Why.** The methods that lead multiply by a gradient near the classification head. The relevance methods share the
+# gradient of attention and differ in little else on this model.
 #
 # ## Tables 1 and 4
 #
@@ -339,7 +344,15 @@ margins = {
 pandas.concat(margins).droplevel(1).drop(columns=["first", "measure"]).round(4)
 
 # %% [markdown]
-# @@TABLE1@@
+# On SST-2, Mask-LRP cannot be told apart from its random masks or from GAE: both margins are below 0.004. It beats
+# ALTI, as in the paper's Table 4, by 0.03 with an adjusted p of 0.002. Gradient times activation at layer 5, which
+# needs no relevance and no mask, beats it by 0.05 with an adjusted p of 0.006.
+#
+# On MNLI, ALTI, AttCAT and gradient times activation are ahead of Mask-LRP. The paper's Table 4 has no MNLI. There,
+# random masks and GAE equal Mask-LRP nearly by construction: `demo/nli` has a single selected head (Figure 5).
+#
+# **Why it differs from the paper.** The model is smaller and the head masks are other ones. And the
+# paper compares with no gradient of a hidden layer except AttCAT.
 #
 # ### Does the mask matter? All three readings
 #
@@ -386,9 +399,9 @@ pandas.concat(margins).droplevel(1).drop(columns=["first", "measure"]).round(4)
 # turned inside out, with adjusted p-values below 0.001. Against random masks of the same size, the margin is within
 # chance.
 #
-# **Why.** As printed, a block without a selected head has no map, and its evidence is lost. The discovered mask selects
-# no head in the upper blocks (Figure 5), which know most about the class. A mask that leaves out more loses more. On
-# this model nothing shows that syntactic and positional heads carry the explanation.
+# **Why.** As printed, a block without a selected head has no map, and its evidence is lost. The discovered mask
+# selects no head in the upper blocks (Figure 5), which know most about the class. A mask that leaves out more loses
+# more. On this model nothing shows that syntactic and positional heads carry the explanation.
 #
 # ## Table 2: answers
 #
@@ -396,10 +409,10 @@ pandas.concat(margins).droplevel(1).drop(columns=["first", "measure"]).round(4)
 # ends and adds the scores. What the paper calls Precision@20 divides by the number of tokens of the *answer*, and is
 # therefore a recall; nbsal reports it under that name, and the precision beside it.
 #
-# `demo/answers` is a weak model: on 120 questions that it has not seen, its exact match is 0.025 and its F1 0.07. Some
-# questions of the table were in its training. It shows how spans are explained, no more. An explanation can only point
-# at the gold answer where the model does, so the levels here say something about the model and nothing about the
-# method.
+# `demo/answers` is a weak model: on 120 questions that it has not seen, its exact match is 0.025 and its F1 0.07.
+# Some questions of the table were in its training. It shows how spans are explained, no more. An explanation can
+# only point at the gold answer where the model does, so the levels here say something about the model and nothing
+# about the method.
 
 # %% tags=["table-2"]
 K = 20 if DATA else 10  # a recall at 20 is easy in the samples, whose contexts have little more than 20 tokens
@@ -439,7 +452,8 @@ percent.sort_index(axis=1, level=0, sort_remaining=False).round(2)
 # Is that so? It depends on what is added up. A mask that says *why* a head was selected has two parts, syntactic and
 # positional, and each is rescaled on its own; a head in both parts counts twice. Then all heads are *not* GAE. The
 # masks of this figure are plain sets of heads, `HeadMask.from_array`. For these the last point *is* transformer
-# attribution, up to rounding, which the next cell checks. The dashed line `mask-lrp` is the mask with its parts.
+# attribution, up to rounding, which the next cell checks. The dotted
+# line `mask-lrp` is the mask with its parts.
 
 
 # %% tags=["figure-4"]
@@ -464,7 +478,13 @@ margins = corrupted.paired("0 %", [f"{percent} %" for percent in range(10, 101, 
 margins.drop(columns=["first", "measure"]).round(4)
 
 # %% [markdown]
-# @@FIG4@@
+# **What the paper saw.** AOPC falls with the share of added heads, down to GAE.
+#
+# **What you see.** No trend. The whole range of the curve is 0.006 in AOPC (mind the axis), and none of the ten
+# margins is significant: the smallest adjusted p is 0.7. More texts could show a trend of a thousandth, but not one
+# that matters beside the differences between methods in Table 1.
+#
+# **Why.** The default reading hardly depends on the mask, as the ablation has shown.
 #
 # ## Figure 5: the heads
 #
@@ -610,13 +630,13 @@ checkpoints.checkpoint_table(used)
 #
 # <details><summary>Answer</summary>
 #
-# The map of a block is read before its own mask, so a mask acts on the blocks below. The lowest block has none. Try it:
-# change one head of block 0 with `HeadMask.from_array` and compare the scores.
+# The map of a block is read before its own mask, so a mask acts on the blocks below. The lowest block has none. Try
+# it: change one head of block 0 with `HeadMask.from_array` and compare the scores.
 #
 # </details>
 #
-# **2.** Section 5.4 concludes from "random is second" that other methods suffer from irrelevant heads. Which column of
-# Table 1 disagrees, and what other explanation is there?
+# **2.** Section 5.4 concludes from "random is second" that other methods suffer from irrelevant heads. Which column
+# of Table 1 disagrees, and what other explanation is there?
 #
 # <details><summary>Answer</summary>
 #
@@ -627,13 +647,14 @@ checkpoints.checkpoint_table(used)
 #
 # </details>
 #
-# **3.** Two parts of a block carry relevance $+2$ and $-1$. What do the paper's rescaling and Chefer's make of a block
-# total of 1?
+# **3.** Two parts of a block carry relevance $+2$ and $-1$. What do the paper's rescaling and Chefer's make of a
+# block total of 1?
 #
 # <details><summary>Answer</summary>
 #
-# Paper: $|\sum R| = 1$, so the parts become $2 \cdot \frac{2}{1} \cdot \frac{1}{2} = 2$ and $-1 \cdot \frac{1}{1} \cdot
-# \frac{1}{-1} = 1$, which sum to 3. Chefer: $|2| + |-1| = 3$, so they become $\frac 23$ and $\frac 13$, which sum to 1.
+# Paper: $|\sum R| = 1$, so the parts become $2 \cdot \frac{2}{1} \cdot \frac{1}{2} = 2$ and $-1 \cdot \frac{1}{1}
+# \cdot \frac{1}{-1} = 1$, which sum to 3. Chefer: $|2| + |-1| = 3$, so they become $\frac 23$ and $\frac 13$, which
+# sum to 1.
 #
 # </details>
 #
@@ -650,6 +671,6 @@ checkpoints.checkpoint_table(used)
 # **What is the paper's, and what is ours.** Columns headed *paper*, Table 1 whole and the percentages of Table 2's
 # models are copied from the paper. The rest was computed above, on the models and texts that the second cell prints.
 # Even the paper's own checkpoints would give other numbers: its program explains the gold label where the text says
-# the prediction, hides `[SEP]` for the explanation but not for the deletion, drops the second segment of pairs, leaves
-# out texts below twenty tokens, never passes the mask to span models, and gives every worker process the same weight.
-# `variant="published"` and the `@published` methods repeat all of that.
+# the prediction, hides `[SEP]` for the explanation but not for the deletion, drops the second segment of pairs,
+# leaves out texts below twenty tokens, never passes the mask to span models, and gives every worker process the
+# same weight. `variant="published"` and the `@published` methods repeat all of that.
