@@ -1,8 +1,9 @@
 """Run the notebooks and save them with reproducible outputs: `python -m tests.publish [name ...]`.
 
 Each .ipynb is rebuilt from its .py, executed on the embedded models and texts, and written with outputs that are the
-same in every run. The notebooks of the papers are executed on the benchmark tables in NBSAL_DATA, if it is set. Highlighted texts and views become pictures, since many pages that show notebooks remove colours from
-HTML. Pictures in cells tagged `gallery-NAME` are saved in the gallery.
+same in every run. The notebooks of the papers are executed on the benchmark tables in NBSAL_DATA, if it is set.
+Highlighted texts and views become pictures, since many pages that show notebooks remove colours from HTML. Pictures in
+cells tagged `gallery-NAME` are saved in the gallery.
 """
 
 import argparse
@@ -37,6 +38,7 @@ TRACES = re.compile(
 )
 COLOURED = re.compile(r"background(?:-color)?:rgba\(")  # in the HTML of highlighted texts and of views
 INVISIBLE = 20  # levels of 255, of any colour of any pixel
+LARGE, STEP = 240_000, 16  # bytes of a picture that is shrunk, and levels that its colours are rounded to
 PAGE_WIDTH = 760  # CSS pixels
 PICTURE_KEYS = ("alt", "height", "width")
 CELL_KEYS = ("tags", "lines_to_next_cell")  # jupytext needs the latter for the .py
@@ -142,6 +144,26 @@ def _compress(picture: str) -> str:
     return b64encode(file.getvalue()).decode()
 
 
+def shrink(notebook: Any) -> None:
+    """Round the colours of pictures that are still large, so that a palette has them all, if no eye can see it."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            picture = output.get("data", {}).get("image/png", "")
+            if len(picture) * 3 / 4 > LARGE:
+                output.data["image/png"] = _round_colours(picture)
+
+
+def _round_colours(picture: str) -> str:
+    with Image.open(BytesIO(b64decode(picture))) as image:
+        flat = image.convert("RGB")
+    rounded = flat.point([min(255, (level + STEP // 2) // STEP * STEP) for level in range(256)] * 3)
+    few = rounded.quantize(256, kmeans=3, dither=Image.Dither.NONE)
+    change = ImageChops.difference(flat, few.convert("RGB")).getextrema()
+    file = BytesIO()
+    few.save(file, "PNG", optimize=True)
+    return b64encode(file.getvalue()).decode() if max(high for _, high in change) <= INVISIBLE else picture
+
+
 def pictures(notebook: Any) -> dict[str, bytes]:
     """The pictures for the gallery by name."""
     images = {}
@@ -159,6 +181,7 @@ def publish(script: Path) -> Path:
     execute(notebook, script.stem)
     draw_coloured(notebook)
     clean(notebook)
+    shrink(notebook)
     for name, picture in pictures(notebook).items():
         (FOLDER / "gallery" / f"{name}.png").write_bytes(picture)
     path = script.with_suffix(".ipynb")

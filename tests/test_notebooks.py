@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jupytext
 import nbformat
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -141,6 +142,23 @@ def test_coloured_html_becomes_a_picture_that_keeps_its_words():
     image = Image.open(BytesIO(b64decode(picture.data["image/png"]))).convert("RGB")
     assert shape["alt"] == "a joy" and image.size == (2 * shape["width"], 2 * shape["height"])
     assert (230, 126, 16) in {colour for _, colour in image.getcolors(1 << 20)}
+
+
+def test_large_pictures_shrink_without_a_change_that_can_be_seen(monkeypatch):
+    noise = np.random.default_rng(0).integers(0, 256, (64, 1, 3)).repeat(64, 1) // 32 * 32
+    picture = BytesIO()
+    Image.fromarray((noise + np.arange(64)[None, :, None] % 8).astype(np.uint8)).save(picture, "PNG")
+    output = nbformat.v4.new_output("display_data", {"image/png": b64encode(picture.getvalue()).decode()})
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=[output])])
+    before = output.data["image/png"]
+    publish.shrink(notebook)
+    assert output.data["image/png"] == before  # it is small
+    monkeypatch.setattr(publish, "LARGE", 1000)
+    publish.shrink(notebook)
+    after = Image.open(BytesIO(b64decode(output.data["image/png"])))
+    assert after.mode == "P" and len(output.data["image/png"]) < len(before)
+    change = np.abs(np.asarray(after.convert("RGB"), int) - np.asarray(Image.open(picture), int))
+    assert 0 < change.max() <= publish.INVISIBLE
 
 
 @by_name

@@ -109,9 +109,11 @@ def frame(table: Mapping[str, Numbers], measures: tuple[str, ...]) -> "pandas.Da
     """
     import pandas
 
-    parts = {name: pandas.DataFrame.from_dict(rows, orient="index", columns=measures) for name, rows in table.items()}
+    columns = list(measures)
+    parts = {name: pandas.DataFrame.from_dict(rows, orient="index", columns=columns) for name, rows in table.items()}
     rows = dict.fromkeys(name for numbers in table.values() for name in numbers)
-    return pandas.concat(parts, axis=1).loc[list(rows)]
+    joined: pandas.DataFrame = pandas.concat(parts, axis=1).loc[list(rows)]
+    return joined
 
 
 @checked
@@ -131,7 +133,7 @@ def beside(
     """
     import pandas
 
-    columns = {}
+    columns: dict[tuple[str, str, str], pandas.Series] = {}
     for name, results in panels.items():
         if name not in table:
             message = f"The paper's table has no data set {name!r}. It has: {', '.join(table)}."
