@@ -17,6 +17,7 @@ from typing import Any
 
 import jupytext
 import nbformat
+import numpy as np
 from nbclient import NotebookClient
 from PIL import Image, ImageChops
 from playwright.sync_api import sync_playwright
@@ -38,7 +39,7 @@ TRACES = re.compile(
 )
 COLOURED = re.compile(r"background(?:-color)?:rgba\(")  # in the HTML of highlighted texts and of views
 INVISIBLE = 20  # levels of 255, of any colour of any pixel
-LARGE, STEP = 240_000, 16  # bytes of a picture that is shrunk, and levels that its colours are rounded to
+LARGE, EDGES = 240_000, 0.01  # bytes of a picture that is shrunk, and the share of its pixels that may change visibly
 PAGE_WIDTH = 760  # CSS pixels
 PICTURE_KEYS = ("alt", "height", "width")
 CELL_KEYS = ("tags", "lines_to_next_cell")  # jupytext needs the latter for the .py
@@ -145,23 +146,29 @@ def _compress(picture: str) -> str:
 
 
 def shrink(notebook: Any) -> None:
-    """Round the colours of pictures that are still large, so that a palette has them all, if no eye can see it."""
+    """Give pictures that are still large a palette of their most common colours, if few other pixels change.
+
+    Shaded areas keep their colours exactly; what changes is the blur at the edges of letters.
+    """
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             picture = output.get("data", {}).get("image/png", "")
             if len(picture) * 3 / 4 > LARGE:
-                output.data["image/png"] = _round_colours(picture)
+                output.data["image/png"] = _common_colours(picture)
 
 
-def _round_colours(picture: str) -> str:
+def _common_colours(picture: str) -> str:
     with Image.open(BytesIO(b64decode(picture))) as image:
         flat = image.convert("RGB")
-    rounded = flat.point([min(255, (level + STEP // 2) // STEP * STEP) for level in range(256)] * 3)
-    few = rounded.quantize(256, kmeans=3, dither=Image.Dither.NONE)
-    change = ImageChops.difference(flat, few.convert("RGB")).getextrema()
+    pixels = np.asarray(flat)
+    colours, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_counts=True)
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(colours[np.argsort(-counts, kind="stable")[:256]].ravel().tolist())
+    few = flat.quantize(palette=palette, dither=Image.Dither.NONE)
+    change = np.abs(np.asarray(few.convert("RGB"), int) - pixels).max(-1)
     file = BytesIO()
     few.save(file, "PNG", optimize=True)
-    return b64encode(file.getvalue()).decode() if max(high for _, high in change) <= INVISIBLE else picture
+    return b64encode(file.getvalue()).decode() if (change > INVISIBLE).mean() < EDGES else picture
 
 
 def pictures(notebook: Any) -> dict[str, bytes]:

@@ -144,21 +144,29 @@ def test_coloured_html_becomes_a_picture_that_keeps_its_words():
     assert (230, 126, 16) in {colour for _, colour in image.getcolors(1 << 20)}
 
 
-def test_large_pictures_shrink_without_a_change_that_can_be_seen(monkeypatch):
-    noise = np.random.default_rng(0).integers(0, 256, (64, 1, 3)).repeat(64, 1) // 32 * 32
-    picture = BytesIO()
-    Image.fromarray((noise + np.arange(64)[None, :, None] % 8).astype(np.uint8)).save(picture, "PNG")
-    output = nbformat.v4.new_output("display_data", {"image/png": b64encode(picture.getvalue()).decode()})
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=[output])])
-    before = output.data["image/png"]
-    publish.shrink(notebook)
-    assert output.data["image/png"] == before  # it is small
+def test_large_pictures_shrink_and_keep_the_colours_of_areas(monkeypatch):
+    generator = np.random.default_rng(0)
+    pixels = np.full((300, 300, 3), (253, 231, 207), np.uint8)
+    pixels[:100] = (230, 126, 16)
+    pixels[150, :] = generator.integers(0, 256, (300, 3))  # as many colours as the edges of letters have
+
+    def encode(array):
+        file = BytesIO()
+        Image.fromarray(array).save(file, "PNG")
+        return b64encode(file.getvalue()).decode()
+
+    def shrunk(array):
+        output = nbformat.v4.new_output("display_data", {"image/png": encode(array)})
+        publish.shrink(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=[output])]))
+        return output.data["image/png"]
+
+    assert shrunk(pixels) == encode(pixels)  # it is small
     monkeypatch.setattr(publish, "LARGE", 1000)
-    publish.shrink(notebook)
-    after = Image.open(BytesIO(b64decode(output.data["image/png"])))
-    assert after.mode == "P" and len(output.data["image/png"]) < len(before)
-    change = np.abs(np.asarray(after.convert("RGB"), int) - np.asarray(Image.open(picture), int))
-    assert 0 < change.max() <= publish.INVISIBLE
+    after = Image.open(BytesIO(b64decode(shrunk(pixels))))
+    kept = (np.asarray(after.convert("RGB")) == pixels).all(-1)
+    assert after.mode == "P" and kept[:150].all() and kept[151:].all() and not kept[150].all()
+    noise = generator.integers(0, 256, (60, 60, 3)).astype(np.uint8)
+    assert shrunk(noise) == encode(noise)  # too many pixels would change
 
 
 @by_name
