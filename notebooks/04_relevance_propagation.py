@@ -31,7 +31,7 @@
 #
 # The paper's images are out of scope here. Of its text part, the method is here; its experiment, the overlap of the top
 # 10 to 80 tokens with what people marked in Movie Reviews, is not: that data set does not come with nbsal. The measure
-# itself is `nbsal.evaluation.rationale_agreement` (notebook 08).
+# itself is `nbsal.evaluation.token_f1_at`.
 #
 # | symbol | meaning |
 # |---|---|

@@ -16,346 +16,664 @@
 # %% [markdown]
 # # Decoding Layer Saliency, figure by figure
 #
-# Every figure and table of *Decoding Layer Saliency in Language Transformers* (Hou and Castanon, ICML 2023), in the
-# order of the paper, made by the functions of `nbsal.figures.decoding_saliency`. Notebook 02 explains the method;
-# this one is for reviewers and for people who want to cite it.
+# Every figure, table, algorithm and numbered equation of *Decoding Layer Saliency in Language Transformers* (Hou and
+# Castanon, ICML 2023), in the order of the paper.
 #
-# **Read this first.** The paper fine-tunes RoBERTa base (twelve blocks) on SST-2 and AG News and evaluates on their
-# whole validation and test sets. By default this notebook runs offline in under a minute or so: two small six-block
-# models that come with nbsal, and a few dozen texts written for it. The *shapes* can be compared with the paper; the
-# *levels* cannot, and intervals over so few texts are wide. To come closer, in this order:
+# **After this notebook you can** write the paper's method from its equations, say what its two games measure, read a
+# table of paired tests, and tell which of the paper's claims hold on other models.
 #
-# 1. `NBSAL_DATA=folder` takes the real SST-2 and AG News;
-# 2. `SIZE = None` (or `NBSAL_SIZE=0` in the environment) takes all of their texts;
-# 3. a RoBERTa of your own: `nbsal.load("your/roberta-sst2", lm="roberta-base")` in the third cell.
+# **Time:** 45 minutes to read. **Know before:** what a transformer block and a gradient are; notebook 02 introduces
+# the method more slowly, notebook 08 the games.
 #
-# `python -m nbsal.figures --paper decoding --out folder` does all of that from a shell, resumably, with `--full`,
-# `--data` and `--model`.
+# **What differs from the paper.** The paper fine-tunes RoBERTa base, which has twelve blocks, and evaluates all 872
+# texts of SST-2 and all 7,600 of AG News. Here are two six-block models that come with nbsal. The published notebook
+# uses 200 texts of each table; the next cells print how many and which. You can compare *shapes* with the paper, such
+# as which layer is best, but not *levels*. To come closer:
+#
+# 1. Set `NBSAL_DATA=folder` to use the real SST-2 and AG News. Without it, texts written for nbsal stand in.
+# 2. Set `NBSAL_SIZE=0` to use all of their texts. Set `NBSAL_RESULTS=folder` as well, so that you can stop and
+# resume.
+# 3. Load a RoBERTa of your own in the second cell: `nbsal.load("your/roberta-sst2", lm="roberta-base")`.
+#
+# `python -m nbsal.figures --paper decoding --out folder` does the same from a shell.
 
 # %%
 # %matplotlib inline
+import json
 import os
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas
+import torch
+from IPython.display import display
 
 import nbsal
-from nbsal.evaluation import Cache
+from nbsal.evaluation import Cache, Results
 from nbsal.evaluation.cache import explain_texts
+from nbsal.evaluation.results import join_results
 from nbsal.figures import decoding_saliency as paper
-from nbsal.figures import pages
+from nbsal.figures import pages, printed
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
-# Texts for SST-2, and half as many for AG News, whose rivals cost more, but four, which have two classes; 0: all
-SIZE = int(os.environ.get("NBSAL_SIZE", 20)) or None
-ORDERS = 3 if SIZE else 20  # orders by chance behind the row "random"; 20 in the paper
+SIZE = int(os.environ.get("NBSAL_SIZE", 200 if DATA else 20)) or None  # texts of each data set; 0: all
+FEW = SIZE and max(SIZE // 10, 4)  # texts for ThermoStat's methods, which cost up to a thousand forward passes a text
+ORDERS = 2 if SIZE else 20  # random orders behind the row "random"; 20 in the paper
 SAMPLES = 2 if SIZE else 25  # permutations behind Shapley values; 25 in the paper
+FRACTIONS = [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1] if SIZE else [step / 20 for step in range(21)]
 TOP = 50 if DATA else 15  # tokens a class in clouds and shared tokens; 50 in the paper
-TENTHS = [step / 10 for step in range(11)]
+RESULTS = Path(os.environ.get("NBSAL_RESULTS") or tempfile.mkdtemp())  # results that exist here are not computed again
 pandas.set_option("display.precision", 3)
 
 # %%
 reviews, news = nbsal.load("demo/reviews"), nbsal.load("demo/news")
-caches = {reviews: Cache(), news: Cache()}  # what was explained once is not explained again
+cache = Cache()  # what was explained once is not explained again
 
 
-def rows(table, sample, size):
-    """Texts and labels of a benchmark, or of the samples that stand in for it."""
+def rows(table, sample):
+    """Texts of a benchmark, or of the samples that stand in for it, in random order."""
     frame = nbsal.data.load(table if DATA else f"samples/{sample}")
-    frame = frame.sample(min(size or len(frame), len(frame)), random_state=0)
-    return nbsal.data.texts(frame), frame["label"].tolist()
+    return frame.sample(len(frame), random_state=0)
 
 
-texts = {reviews: rows("sst2", "reviews", SIZE), news: rows("ag_news", "news", SIZE and max(SIZE // 2, 4))}
-names = {reviews: "SST-2" if DATA else "samples for SST-2", news: "AG News" if DATA else "samples for AG News"}
-for subject, (some, _) in texts.items():
-    print(f"{names[subject]}: {subject.name} on {len(some)} texts")
+frames = {reviews: rows("sst2", "reviews"), news: rows("ag_news", "news")}
+title = {reviews: "SST-2" if DATA else "samples for SST-2", news: "AG News" if DATA else "samples for AG News"}
+many = {subject: frame.iloc[:SIZE] for subject, frame in frames.items()}
+few = frames[news].iloc[:FEW]
+for subject, frame in many.items():
+    print(f"{title[subject]}: {subject.name} on {len(frame)} of {len(frames[subject])} texts")
+print(f"ThermoStat's methods: the first {len(few)} of them")
 
 # %% [markdown]
-# ## Explainers
+# ## The method: equations 1 to 6
 #
-# Ours are decoded Grad-CAM and decoded Simple at every layer. The rivals run as the paper's packages ran them:
-# AllenNLP Interpret on sentiment, ThermoStat on topics. The suffix names the program, defects included. One row is
-# not in the paper: the same layer **undecoded**, each position scoring the token it stands at.
+# | symbol | meaning |
+# |---|---|
+# | $n$, $T$ | positions of the text; its different tokens |
+# | $K$, $V$ | features of a hidden state; tokens of the vocabulary |
+# | $h_l$ | output of block $l$, one row per position ($h_0$: the embeddings) |
+# | $y^c$ | logit of class $c$, before the softmax |
+# | $\hat P_l$, $\hat D_l$ | what the LM head predicts at every position; its columns for the $T$ tokens, transposed |
+#
+# Three things are called *head*: an **attention head** is a part of a block; the **classification head** maps `[CLS]`
+# to classes; the **LM head** (language-model head) maps a hidden state to probabilities of tokens. This paper is
+# about the LM head.
+#
+# Grad-CAM scores every feature of a layer by its gradient times its value (1), and adds up the features of a
+# position, dropping what speaks against the class (2):
+#
+# $$\alpha^c_l = \Big[\dots, \frac{\partial y^c}{\partial h^k_l} \odot h^k_l, \dots\Big]_{k=1..K} \qquad (1)$$
+#
+# $$s^c_l = g(\alpha^c_l) = \mathrm{ReLU}\Big(\sum_{k=1}^{K} \alpha^{c,k}_l\Big) \qquad (2)$$
+#
+# At layer 0 a position is a token, and we are done. Above it, a position is a mixture of all tokens, and we need a
+# map $f$ from hidden states to tokens: the one with the smallest loss,
+#
+# $$\arg\min_f L(t, f(h_l)) \qquad (3)$$
+#
+# Pretraining with masked tokens has already found such a map for the last layer, the LM head:
+#
+# $$f^{lm}(h^i_L) = \sum_{j=1}^{V} \hat P^{ij}_L\, e^{(j)} \qquad (4)$$
+#
+# where $e^{(j)}$ stands for the $j$-th token. The paper uses the same head at *every* layer. The reason it gives is
+# that self-attention outputs are weighted combinations of inputs,
+#
+# $$X' = A X W_V, \qquad A = \mathrm{softmax}\Big(\frac{X W_Q W_K^\top X^\top}{\sqrt d}\Big) \qquad (5)$$
+#
+# so that all layers live in one space of features. This is a conjecture; Figure 1 below tests it on two tokens. The
+# decoded score of token $i$ then weights the scores of all positions by how much the LM head sees token $i$ in them:
+#
+# $$s^c_l = \mathrm{ReLU}\Big(\sum_{k=1}^{K} \hat D_l\, \alpha^{c,k}_l\Big) \qquad (6)$$
+#
+# Equation 6 applies the ReLU *after* weighting, Algorithm 1 *before* it, so they are two methods. nbsal's default is
+# the algorithm; `form="per_token"` is the equation.
+#
+# ## Algorithm 1, line by line
+#
+# | line | paper | code below |
+# |---|---|---|
+# | 1 | $h_l = m^{base}_l(t)$ | `trace.hidden[layer]` |
+# | 2 | $\hat y = \max m^{class}(m^{base}(t))$ | `nbsal.trace.record` explains the predicted class |
+# | 3 | $\hat\alpha_l = \frac{\partial \hat y}{\partial h^k_l} \odot h^k_l$ | `trace.hidden_grad[layer] * hidden` |
+# | 4 | $\hat P_l = f^{lm}(h_l)$ | `subject.lm_head.probabilities` |
+# | 5 | $\hat D^i_l = (\hat P^j_l)^\top$, $j$ the tokens of the text | its argument `types`, and `.T` |
+# | 6-7 | for $i = 1..T$, for $j = 1..n$ | the two loops |
+# | 8 | if $\hat D^{ij}_l$ is in the top $\tau$ of column $j$ | `influence[i, j] >= smallest[j]` |
+# | 9 | $\hat s^i_l \mathrel{+}= g(\hat D^{ij}_l \hat\alpha^j_l)$ | the sum |
+
+# %% tags=["algorithm-1", "equations-1-6"]
+subject, text, layer, tau = reviews, "A warm and funny film that is never dull.", 5, 3
+encoded = subject.encode(text)
+trace = nbsal.trace.record(subject, encoded, needs={"hidden", "hidden_grad"})  # lines 1 and 2
+hidden = trace.hidden[layer][0]
+alpha = trace.hidden_grad[layer][0] * hidden  # line 3, equation 1
+types = torch.tensor(sorted(set(encoded[0].ids)))
+influence = subject.lm_head.probabilities(hidden, types).T  # lines 4 and 5, equation 4: [token, position]
+smallest = influence.topk(tau, dim=0).values[-1]
+scores = torch.zeros(len(types))
+for i in range(len(types)):  # line 6
+    for j in range(len(hidden)):  # line 7
+        if influence[i, j] >= smallest[j]:  # line 8
+            scores[i] += (influence[i, j] * alpha[j]).sum().relu()  # line 9, with g of equation 2
+by_hand = [float(scores[types == token]) for token in encoded[0].ids]
+nbsals = nbsal.Explainer(subject, "decoded-gradcam", layer=layer, tau=tau)(text).scores
+equation_6 = nbsal.Explainer(subject, "decoded-gradcam", layer=layer, form="per_token")(text).scores
+frame = pandas.DataFrame(
+    {"by hand, tau = 3": by_hand, "nbsal, tau = 3": nbsals, "nbsal, equation 6": equation_6}, index=encoded[0].tokens
+)
+print("largest difference, by hand and nbsal:", f"{(frame.iloc[:, 0] - frame.iloc[:, 1]).abs().max():.0e}")
+frame.T
+
+# %% [markdown]
+# **What you see.** The loops give what nbsal gives. Every position of a token has the same score, because the score
+# belongs to the token and not to the position. Equation 6, here without $\tau$, gives nearly the same order.
+#
+# Drag through all layers in a running notebook; here the view shows the layer that is chosen:
 
 # %%
-layers = range(reviews.depth + 1)
-
-
-def ours(subject):
-    cam = {f"decoded Grad-CAM l{k}": nbsal.Explainer(subject, "decoded-gradcam", layer=k) for k in layers}
-    simple = {f"decoded Simple l{k}": nbsal.Explainer(subject, "decoded-simple", layer=k) for k in (3, 4, 5)}
-    return cam | simple | {"undecoded Grad-CAM l5": nbsal.Explainer(subject, "gradcam", layer=5)}
-
-
-ALLEN = ("simple@allennlp", "smooth@allennlp", "integrated@allennlp")
-THERMOSTAT = (
-    "occlusion@thermostat",
-    "integrated@thermostat",
-    "gradient-shap@thermostat",
-    "lime@thermostat",
-    "gradxact@thermostat",
-    "deeplift-shap@thermostat",
-)
-explainers = {
-    reviews: ours(reviews) | {name: nbsal.Explainer(reviews, name) for name in ALLEN},
-    news: ours(news)
-    | {"shapley@thermostat": nbsal.Explainer(news, "shapley@thermostat", samples=SAMPLES)}
-    | {name: nbsal.Explainer(news, name) for name in THERMOSTAT}
-    | {"Simple l0": nbsal.Explainer(news, "simple", layer=0)},
-}
-for subject in explainers:  # layer 0 needs no decoding: it is the vanilla Grad-CAM of the paper
-    explainers[subject]["Grad-CAM l0"] = nbsal.Explainer(subject, "gradcam", layer=0)
-games = {
-    subject: nbsal.evaluation.games(
-        members,
-        *texts[subject],
-        fractions=TENTHS,
-        random=ORDERS,
-        cache=caches[subject],
-        progress=False,
-    )
-    for subject, members in explainers.items()
-}
-BEST = [f"decoded Grad-CAM l{k}" for k in (2, 3, 4, 5)]
+nbsal.widgets.Layers(nbsal.Explainer(reviews, "decoded-gradcam"), text=text, layer=5).wait()
 
 # %% [markdown]
 # ## Figure 1: the geometry
-#
-# The paper sketches it. Here the input is really *big dog*, the sphere's third axis is all other tokens together, and
-# each point is what the pretrained head reads at that layer of the fine-tuned model.
 
-# %%
-paper.toy_geometry(paper.decoded_path(reviews, "big dog"))
+# %% tags=["figure-1"]
+path = paper.decoded_path(reviews, "big dog")
+paper.toy_geometry(path)
 
 # %% [markdown]
-# ## Figures 2 and 3, Table 1: the games
+# **What the paper draws** is a sketch: two tokens are points on a sphere, the blocks mix them, and the LM head maps
+# the mixtures back to points between them.
 #
-# Revealing is better when high, Hiding when low. Chance is grey, with the deviation between its orders; where few
-# lines are drawn, their bands are 95 % intervals over texts. The tables have all intervals.
-
-# %% tags=["gallery-games"]
-paper.game_curves(games[reviews], [*BEST, "Grad-CAM l0", *ALLEN, "random"])
-
-# %%
-paper.game_curves(
-    games[news], [*BEST[2:], "Grad-CAM l0", "shapley@thermostat", "occlusion@thermostat", "lime@thermostat", "random"]
-)
+# **What you see** is measured. The two horizontal axes are *big* and *dog*, the vertical one is all other tokens
+# together. A diamond marks the token itself, a dot what the LM head reads at a layer of the fine-tuned model; `l3` is
+# the output of the third block. A dot near a diamond means that the layer still says that token; a dot near the top
+# means that it says something else.
+#
+# **Why.** The dots stay close to their own diamonds, and hardly move toward the other one. So $\hat D_l$ is nearly
+# diagonal: decoding a position mostly gives its own token back. Keep this in mind for the tests below.
 
 # %%
-rival = ["undecoded Grad-CAM l5", "Grad-CAM l0"]
-paper.area_table({names[reviews]: games[reviews]}, [*BEST, rival[0]], explainers=[*BEST, *rival, *ALLEN, "random"])
-
-# %%
-paper.area_table(
-    {names[news]: games[news]},
-    [*BEST, rival[0]],
-    explainers=[*BEST, *rival, "shapley@thermostat", *THERMOSTAT, "random"],
-)
+path.assign(**{name: path[name] ** 2 for name in path.columns[2:]}).set_index(["token", "layer"]).unstack(
+    "token"
+).round(2)
 
 # %% [markdown]
-# The paper's own Table 1, for comparison. Its layers 5 to 9 of twelve correspond to our layers 2 to 5 of six.
+# ## The games: two definitions of Hiding
+#
+# The paper defines its Hiding game twice, and differently. Section 4.1 "iteratively obscures the *least* important
+# tokens". Section A.1 orders tokens "in *descending* amounts of importance" and hides one by one. Only the second
+# fits Table 1, where a low area is good, and it is nbsal's. The first is nothing new: when a share $f$ of the least
+# important tokens is hidden, what is left are the most important tokens, a share $1 - f$ of the text. That is the
+# Revealing game read from right to left, with the same area.
+#
+# ## Explainers
+#
+# Ours are decoded Grad-CAM and decoded Simple. The rivals run as the paper's packages ran them: AllenNLP Interpret on
+# sentiment, ThermoStat on topics. The suffix names the program, whose errors are kept.
+#
+# Two rows are not in the paper. `Grad-CAM l5` is the **undecoded** layer: each position scores the token it stands
+# at. `per-type Grad-CAM l5` is undecoded too, but adds the scores of all positions of a token, as decoding does.
 
 # %%
-SST2 = {
-    "Grad-CAM l0": (0.797, 0.713),
-    "decoded Grad-CAM l5": (0.832, 0.640),
-    "decoded Grad-CAM l6": (0.854, 0.617),
-    "decoded Grad-CAM l7": (0.867, 0.609),
-    "decoded Grad-CAM l8": (0.836, 0.660),
-    "Simple": (0.799, 0.756),
-    "Smooth": (0.795, 0.762),
-    "Integrated": (0.804, 0.756),
-    "Random": (0.748, 0.770),
+layers = range(reviews.depth + 1)
+ALLEN = ("simple@allennlp", "smooth@allennlp", "integrated@allennlp")
+THERMOSTAT = tuple(name for name in printed.AREAS["AG News"] if name.endswith("@thermostat"))  # all seven
+
+
+@dataclass(frozen=True)
+class PerType(nbsal.GradCAM):
+    """Undecoded Grad-CAM, summed over all positions of the same token, as decoding does."""
+
+    def scores(self, trace):
+        scores = super().scores(trace)
+        for row, encoded in zip(scores, trace.encoded, strict=True):
+            ids = torch.tensor(encoded.ids)
+            row[: len(ids)] = (ids[:, None] == ids).to(row) @ row[: len(ids)]
+        return scores
+
+
+def ours(subject):
+    """The paper's method at every layer, and what it is compared with, in groups that are stored together."""
+    return {
+        "Grad-CAM": {f"decoded Grad-CAM l{k}": nbsal.Explainer(subject, "decoded-gradcam", layer=k) for k in layers},
+        "Simple": {f"decoded Simple l{k}": nbsal.Explainer(subject, "decoded-simple", layer=k) for k in (3, 4, 5)},
+        "undecoded": {f"Grad-CAM l{k}": nbsal.Explainer(subject, "gradcam", layer=k) for k in (5, 0)},
+        "per type": {"per-type Grad-CAM l5": nbsal.Explainer(subject, PerType(layer=5))},
+        "random": {"random": [nbsal.Explainer(subject, "random", seed=seed) for seed in range(ORDERS)]},
+    }
+
+
+def theirs(subject, names):
+    settings = {"shapley@thermostat": {"samples": SAMPLES}}
+    return {name: {name: nbsal.Explainer(subject, name, **settings.get(name, {}))} for name in names}
+
+
+def games(name, groups, frame):
+    """Play both games with each group of explainers; results that were stored before are loaded."""
+    parts = []
+    for group, explainers in groups.items():
+        path = RESULTS / f"{name}-{len(frame)}-{group}.npz"
+        if not path.exists():
+            texts, labels = nbsal.data.texts(frame), frame["label"].tolist()
+            options = {"fractions": FRACTIONS, "random": 0, "cache": cache, "progress": False}
+            nbsal.evaluation.games(explainers, texts, labels, **options).save(path)
+        parts.append(Results.load(path))
+    return join_results(parts)
+
+
+explainers = {
+    reviews: ours(reviews) | theirs(reviews, ALLEN),
+    news: ours(news)
+    | {"Simple l0": {"Simple l0": nbsal.Explainer(news, "simple", layer=0)}}
+    | theirs(news, THERMOSTAT),
 }
-AG_NEWS = {
-    "Grad-CAM l0": (0.853, 0.804),
-    "decoded Grad-CAM l6": (0.895, 0.739),
-    "decoded Grad-CAM l8": (0.867, 0.782),
-    "decoded Grad-CAM l9": (0.879, 0.774),
-    "Shapley": (0.905, 0.567),
-    "Occlusion": (0.894, 0.731),
-    "Integrated": (0.897, 0.661),
-    "Gradient Shapley": (0.860, 0.784),
-    "LIME": (0.851, 0.792),
-    "Grad x Act": (0.851, 0.794),
-    "DeepLift Shapley": (0.823, 0.842),
-    "Random": (0.829, 0.841),
-}
-printed = {"SST-2 (paper)": SST2, "AG News (paper)": AG_NEWS}
-tables = {name: pandas.DataFrame(table, ["revealing", "hiding"]).T for name, table in printed.items()}
-pandas.concat(tables, axis=1).astype(object).fillna("")
+sentiments = games(title[reviews], explainers[reviews], many[reviews])  # Figures 2, 5 and 7
+topics = games(title[news], explainers[news], few)  # Figures 3, 6 and 8
 
 # %% [markdown]
-# What to look for, and what to be careful about:
+# ## Figures 2 and 3: the games
 #
-# * On sentiment a middle-to-late layer should beat layer 0 and the three AllenNLP methods in the Hiding game, as in
-#   the paper. The margins below are tested on the same texts.
-# * The **undecoded** layer does as well as the decoded one. The paper's gain comes from the layer; decoding gives the
-#   scores a meaning in words, not a better area.
-# * On topics the paper's own method *loses* to Shapley, which is built to find tokens whose absence changes the
-#   prediction, at the price of hundreds of forwards a text. So does ours. On these few texts it is no better than
-#   plain Grad-CAM at layer 0 either, and several ThermoStat methods hide better.
+# Revealing is better when high, Hiding when low. The grey band is the standard deviation between random orders. Where
+# few lines are drawn, bands are 95 % intervals over texts; the tables below have all intervals.
+
+# %% tags=["figure-2", "gallery-games"]
+BEST = [f"decoded Grad-CAM l{k}" for k in (2, 3, 4, 5)]
+print(*sentiments.notes, sep="; ")
+paper.game_curves(sentiments, [*BEST, "Grad-CAM l0", *ALLEN, "random"])
+
+# %% [markdown]
+# **What the paper saw.** Its four layers rise at once and fall at once; layer 7 of 12 is best.
+#
+# **What you see.** The same order: all four layers beat layer 0 and AllenNLP's methods in both games. Here the later
+# layer is the better one, up to layer 5 of 6. A layer should be *chosen* on other texts than those it is reported on
+# (`nbsal.evaluation.best_layer`).
+#
+# **Why.** Layers in the middle and above hold what the model has made of the text for its task. A gradient that has
+# to cross all blocks down to the embeddings is noisier.
+
+# %% tags=["figure-3"]
+print(*topics.notes, sep="; ")
+paper.game_curves(topics, [*BEST[1:], "Grad-CAM l0", *THERMOSTAT, "random"])
+
+# %% [markdown]
+# **What the paper saw.** Layer 6 of 12 reveals about as well as the best rivals. In the Hiding game Shapley wins
+# clearly.
+#
+# **What you see.** Shapley and Integrated hide best, here too. Differences of a few hundredths say nothing with this
+# number of texts.
+#
+# **Why.** Shapley values *are* averages of what happens to the prediction when tokens come and go, which is what the
+# game measures. They cost hundreds of forward passes a text, decoding one forward and one backward pass.
+#
+# ## Table 1: the areas
+
+# %% tags=["table-1"]
+rows_1 = [*BEST, "Grad-CAM l5", "per-type Grad-CAM l5", "Grad-CAM l0", *ALLEN, "random"]
+paper.area_table({title[reviews]: sentiments}, [*BEST, *rows_1[4:6]], explainers=rows_1)
 
 # %%
-against = {reviews: ["Grad-CAM l0", *rival[:1], *ALLEN], news: ["Grad-CAM l0", *rival[:1], "shapley@thermostat"]}
-pandas.concat(
-    {names[subject]: games[subject].paired("decoded Grad-CAM l5", others) for subject, others in against.items()}
-).droplevel(1).drop(columns="first").round(3)
+rows_2 = [*BEST, "Grad-CAM l5", "per-type Grad-CAM l5", "Grad-CAM l0", *THERMOSTAT, "random"]
+paper.area_table({title[news]: topics}, [*BEST, *rows_2[4:6]], explainers=rows_2)
 
 # %% [markdown]
-# ## Figure 4: tokens that speak for several classes
+# Beside the paper's own numbers. Layer $l$ of our six stands beside layer $2l$ of the paper's twelve:
+
+# %%
+HALF = {f"decoded {name} l{k}": f"decoded {name} l{2 * k}" for name in ("Grad-CAM", "Simple") for k in range(7)}
+
+
+def with_paper(results, table, names):
+    shown = printed.beside(results, table, HALF)
+    return shown.loc[[name for name in shown.index if name in names]].round(3).astype(object).fillna("")
+
+
+both = {"SST-2": sentiments, "AG News": topics}
+with_paper(both, printed.AREAS, {*rows_1, *rows_2})
+
+# %% [markdown]
+# ### Does decoding help, or only the layer?
+#
+# The paper compares decoded layers with undecoded embeddings, so two things change at once. Here only one does: the
+# same layer, decoded against undecoded. A positive margin says that decoding is better. `p_holm` is the p-value
+# adjusted for the number of comparisons in the table, which is in the last column.
+
+# %%
+other = frames[news].iloc[len(many[news]) :].iloc[:60] if DATA else few  # texts of AG News that no other cell uses
+claim = {
+    "claim": {
+        "decoded Grad-CAM l5": nbsal.Explainer(news, "decoded-gradcam", layer=5),
+        "Grad-CAM l5": nbsal.Explainer(news, "gradcam", layer=5),
+        "per-type Grad-CAM l5": nbsal.Explainer(news, PerType(layer=5)),
+    }
+}
+claims = {
+    f"{title[news]}, {len(many[news])} texts": games(title[news], claim, many[news]),
+    f"{title[news]}, {len(other)} other texts": games(f"{title[news]} other", claim, other),
+}
+against = ["Grad-CAM l5", "per-type Grad-CAM l5"]
+tests = {f"{title[reviews]}, {len(many[reviews])} texts": sentiments} | claims
+margins = {name: results.paired("decoded Grad-CAM l5", against) for name, results in tests.items()}
+pandas.concat(margins).droplevel(1).drop(columns="first").round(4)
+
+# %% [markdown]
+# **What you see, on SST-2:** the undecoded layer does as well. The margins of decoding are below 0.01 in both games
+# and have either sign, with adjusted p-values of 1. Here the gain over layer 0 is the layer's, not decoding's.
+#
+# **What you see, on AG News:** decoding helps in the Hiding game. The margin is 0.07 with an interval from 0.05 to
+# 0.10 and an adjusted p below 0.001; on 60 other texts it is 0.05 with an adjusted p of 0.05. In the Revealing game
+# there is no margin. Adding up the positions of a token explains half of it at most: against `per-type Grad-CAM l5`
+# a margin of 0.04 to 0.06 remains.
+#
+# **Why.** A likely reason: a review of SST-2 is one sentence, in which few words occur twice. A news text repeats
+# the words of its topic in title and body, and to hide a word means to hide all of its places. The rest must come
+# from the influence itself, which these tests do not take apart. So the claim "the gain comes from the layer" holds
+# on one of two data sets, and so does "the gain comes from decoding".
+#
+# Against the rivals of each data set:
+
+# %%
+tests = {
+    f"{title[reviews]}, {len(many[reviews])} texts": sentiments.paired("decoded Grad-CAM l5", ALLEN),
+    f"{title[news]}, {len(few)} texts": topics.paired("decoded Grad-CAM l5", THERMOSTAT),
+}
+pandas.concat(tests).droplevel(1).drop(columns="first").round(4)
+
+# %% [markdown]
+# **What you see.** On SST-2, decoded Grad-CAM hides better than all three of AllenNLP's methods, by 0.15 to 0.25 with
+# adjusted p-values below 0.001. It reveals better than two of them; against Integrated the adjusted p is 0.06. On AG
+# News, no margin survives the adjustment for fourteen comparisons on twenty texts: the rivals cannot be ranked.
+#
+# ## Figure 4: tokens of several classes
 #
 # A token that is important for a class should not be important for another. The figure counts, among the $k$ most
-# important tokens of each class, those that stand in more than one list. Scores are credited to the predicted class
-# and weighted by how rare the token is in everyday text. The paper's rarity comes from 50,000 Wikipedia articles,
-# ours from a table computed over WikiText.
+# important tokens of each class, those that are in the list of another class as well, as a share. Scores count for
+# the predicted class, and are weighted by how rare the token is in everyday text: the paper uses 50,000 Wikipedia
+# articles, nbsal a table computed over WikiText.
 
-# %%
+# %% tags=["figure-4"]
 CLOUDED = {
-    reviews: ("decoded Grad-CAM l5", "undecoded Grad-CAM l5", *ALLEN),
-    news: ("decoded Grad-CAM l5", "undecoded Grad-CAM l5", *THERMOSTAT[:2], "shapley@thermostat"),
+    reviews: ("decoded Grad-CAM l5", "Grad-CAM l5", *ALLEN),
+    news: ("decoded Grad-CAM l5", "Grad-CAM l5", "integrated@thermostat", "shapley@thermostat", "occlusion@thermostat"),
 }
 COUNTS = list(range(10, 101, 10)) if DATA else [5, 10, 15, 20]
-overlaps = {
-    names[subject]: nbsal.evaluation.overlap(
-        {name: explainers[subject][name] for name in CLOUDED[subject]},
-        texts[subject][0],
-        COUNTS,
-        cache=caches[subject],
-        progress=False,
-    )
-    for subject in texts
+named = {
+    subject: {name: explain for group in groups.values() for name, explain in group.items()}
+    for subject, groups in explainers.items()
 }
+sample = {reviews: many[reviews], news: few}
+
+
+def overlap(subject):
+    """Shares of common tokens; stored like the games."""
+    path = RESULTS / f"{title[subject]}-overlap-{len(sample[subject])}.npz"
+    if not path.exists():
+        members = {name: named[subject][name] for name in CLOUDED[subject]}
+        texts = nbsal.data.texts(sample[subject])
+        nbsal.evaluation.overlap(members, texts, COUNTS, cache=cache, progress=False).save(path)
+    return Results.load(path)
+
+
+overlaps = {title[subject]: overlap(subject) for subject in sample}
+for name, results in overlaps.items():
+    print(f"{name}:", *results.notes, sep=" ")
 paper.overlap_shares(overlaps)
 
+# %%
+pandas.concat(
+    {name: results.frame.pivot(index="explainer", columns="k", values="value") for name, results in overlaps.items()}
+).dropna(axis=1, how="all").round(2)
+
 # %% [markdown]
-# With so few texts a list soon runs out of tokens that matter, and short lists overlap by chance; the intervals show
-# it.
+# **What the paper saw.** Its method shares almost no token, its rivals more and more of them as the lists grow.
+#
+# **What you see.** On SST-2, the same: of the top fifty tokens the decoded layer shares none, AllenNLP's methods
+# three or four. The undecoded layer shares none either, so here too it is the layer that counts. On AG News, lists
+# from twenty texts rarely meet: at fifty tokens every method shares less than two in a hundred, and at a hundred the
+# decoded layer shares the most. This does not confirm the paper, and is too little to contradict it.
+#
+# **Why.** A late layer knows which words decided; an early one also scores words that only hold the sentence
+# together.
 #
 # ## Figures 5 and 6: every layer
 
-# %%
-paper.layer_curves(games[reviews])
+# %% tags=["figure-5"]
+print(*sentiments.notes, sep="; ")
+paper.layer_curves(sentiments)
 
-# %%
-paper.layer_curves(games[news])
+# %% tags=["figure-6"]
+print(*topics.notes, sep="; ")
+paper.layer_curves(topics)
 
 # %% [markdown]
+# **What the paper saw.** Layers in the middle are best, layer 0 and the last layers worst.
+#
+# **What you see.** On SST-2, layers get better from 1 to 5, and layers 0 and 1 stay near the random order. On AG
+# News, layers 5 and 6 hide best, and twenty texts tell no more. Layer 6 is the last: only `[CLS]` has a gradient
+# there, so that all scores come from what the LM head reads in that one position.
+#
 # ## Figures 7 and 8, Table 2: another layer method
 #
 # Algorithm 1 takes any score that lives at a layer. Here it decodes *Simple*, the size of the gradient.
 
-# %%
-simple = {
-    reviews: ["simple@allennlp", *(f"decoded Simple l{k}" for k in (3, 4, 5)), "random"],
-    news: ["Simple l0", *(f"decoded Simple l{k}" for k in (3, 4, 5)), "random"],
-}
-paper.game_curves(games[reviews], simple[reviews])
+# %% tags=["figure-7"]
+SIMPLE = [f"decoded Simple l{k}" for k in (3, 4, 5)]
+print(*sentiments.notes, sep="; ")
+paper.game_curves(sentiments, ["simple@allennlp", *SIMPLE, "random"])
+
+# %% tags=["figure-8"]
+print(*topics.notes, sep="; ")
+paper.game_curves(topics, ["Simple l0", *SIMPLE, "random"])
+
+# %% tags=["table-2"]
+paper.area_table(
+    {title[reviews]: sentiments, title[news]: topics}, explainers=["simple@allennlp", "Simple l0", *SIMPLE]
+)
 
 # %%
-paper.game_curves(games[news], simple[news])
-
-# %%
-paper.area_table({names[s]: games[s] for s in texts}, explainers=[*simple[reviews][:-1], "Simple l0"])
-
-# %%
-SIMPLE = {
-    "Simple": (0.799, 0.756, 0.883, 0.765),
-    "decoded Simple l5": (0.816, 0.687, 0.866, 0.762),
-    "decoded Simple l6": (0.828, 0.694, 0.891, 0.716),
-    "decoded Simple l7": (0.835, 0.689, 0.847, 0.774),
-}
-columns = pandas.MultiIndex.from_product([["SST-2 (paper)", "AG News (paper)"], ["revealing", "hiding"]])
-pandas.DataFrame.from_dict(SIMPLE, orient="index", columns=columns)
+with_paper(both, printed.SIMPLE_AREAS, {"simple@allennlp", "Simple l0", *SIMPLE})
 
 # %% [markdown]
+# **What the paper saw.** A decoded layer in the middle beats Simple at the embeddings, on both data sets.
+#
+# **What you see.** On SST-2, decoded Simple beats AllenNLP's in both games. On AG News it is about level with
+# Simple at layer 0, with wide intervals.
+#
+# **Why.** The two rows of SST-2 differ in more than the layer: AllenNLP's Simple multiplies the gradient by an
+# embedding (and, through an error that `@allennlp` repeats, by that of the first token). On AG News both rows are
+# the size of the gradient, and only the layer and decoding differ.
+#
 # ## Figures 9 to 12, Tables 3 to 9: what each class is made of
 #
-# The same scores as clouds: the most important tokens of every predicted class, larger where they weigh more.
+# The most important tokens of every predicted class, larger where they weigh more. Columns are classes in the order
+# of the paper.
 
 
 # %%
-def clouds(subject, chosen):
-    """Class tokens by explainer, of the texts that were explained already."""
-    members = {name: explainers[subject][name] for name in chosen}
-    said = explain_texts(members, texts[subject][0], 32, caches[subject], False, None)
-    return {name: nbsal.clouds.rank(runs[0]) for name, runs in said.items()}
+def clouds(subject, names):
+    """Class tokens of each explainer; stored like the games."""
+    ranked = {}
+    for name in names:
+        path = RESULTS / f"{title[subject]}-cloud-{len(sample[subject])}-{name}.json"
+        if not path.exists():
+            texts = nbsal.data.texts(sample[subject])
+            saliencies = explain_texts({name: named[subject][name]}, texts, 32, cache, False, None)[name][0]
+            path.write_text(json.dumps(nbsal.clouds.rank(saliencies).weights), encoding="utf-8")
+        ranked[name] = nbsal.clouds.Cloud(json.loads(path.read_text(encoding="utf-8")))
+    return ranked
 
 
-sentiment, topics = (clouds(subject, CLOUDED[subject]) for subject in texts)
-paper.word_clouds(sentiment, TOP)  # Figure 9
+words, topic_words = clouds(reviews, CLOUDED[reviews]), clouds(news, CLOUDED[news])
+simple_clouds = clouds(reviews, [f"decoded Simple l{k}" for k in (3, 4, 5)])
 
-# %%
-paper.word_clouds(clouds(reviews, [f"decoded Simple l{k}" for k in (3, 4, 5)]), TOP)  # Figure 10
+# %% tags=["figure-9"]
+print(f"{title[reviews]}: {len(sample[reviews])} texts")
+paper.word_clouds(words, TOP, reviews.labels)
 
-# %% tags=["gallery-clouds"]
-paper.word_clouds({name: topics[name] for name in list(topics)[::2]}, TOP)  # Figure 11
+# %% tags=["figure-10"]
+print(f"{title[reviews]}: {len(sample[reviews])} texts")
+paper.word_clouds(simple_clouds, TOP, reviews.labels)
 
-# %%
-paper.overlap_counts({names[reviews]: sentiment, names[news]: topics}, COUNTS)  # Figure 12
+# %% tags=["figure-11", "gallery-clouds"]
+print(f"{title[news]}: {len(sample[news])} texts")
+order = ("integrated@thermostat", "shapley@thermostat", "occlusion@thermostat", "decoded Grad-CAM l5")  # the paper's
+paper.word_clouds({name: topic_words[name] for name in order}, TOP, news.labels)
+
+# %% tags=["figure-12"]
+paper.overlap_counts({title[reviews]: words, title[news]: topic_words}, COUNTS)
 
 # %% [markdown]
-# Tables 3 to 8 list the shared tokens of every pair of topics, Table 9 those of both sentiments. With few texts a
-# class may be empty, and the table says so.
+# **What the paper saw.** Its clouds name their class. AllenNLP's contain *and* and *pokemon*, and words of the
+# opposite class such as *dreadful*.
+#
+# **What you see.** Words of judgement in both sentiments, and function words among AllenNLP's.
+#
+# Tables 3 to 8 list the shared tokens of each pair of topics, Table 9 those of both sentiments. A class that was
+# never predicted is named.
 
-# %%
-paper.shared_tokens(topics, "World", "Sports", TOP)  # Table 3
+# %% tags=["table-3"]
+paper.shared_tokens(topic_words, "World", "Sports", TOP)
 
-# %%
-paper.shared_tokens(topics, "World", "Business", TOP)  # Table 4
+# %% tags=["table-4"]
+paper.shared_tokens(topic_words, "World", "Business", TOP)
 
-# %%
-paper.shared_tokens(topics, "Sports", "Business", TOP)  # Table 5
+# %% tags=["table-5"]
+paper.shared_tokens(topic_words, "Sports", "Business", TOP)
 
-# %%
-paper.shared_tokens(topics, "World", "Sci/Tech", TOP)  # Table 6
+# %% tags=["table-6"]
+paper.shared_tokens(topic_words, "World", "Sci/Tech", TOP)
 
-# %%
-paper.shared_tokens(topics, "Sports", "Sci/Tech", TOP)  # Table 7
+# %% tags=["table-7"]
+paper.shared_tokens(topic_words, "Sports", "Sci/Tech", TOP)
 
-# %%
-paper.shared_tokens(topics, "Business", "Sci/Tech", TOP)  # Table 8
+# %% tags=["table-8"]
+paper.shared_tokens(topic_words, "Business", "Sci/Tech", TOP)
 
-# %%
-paper.shared_tokens(sentiment, "negative", "positive", TOP)  # Table 9
+# %% tags=["table-9"]
+paper.shared_tokens(words, "negative", "positive", TOP)
 
 # %% [markdown]
-# In the paper's Tables 3 to 9 its own method shares no token or a handful, its rivals many. Its lists hold pieces of
-# capitalised words, *ASHINGTON* and *ONDON*, because RoBERTa keeps capitals; our model reads lower case, so datelines
-# look different here.
+# **What the paper saw.** Its method shares between no token and six, its rivals three to thirty. Its lists hold
+# pieces of capitalised words, *ASHINGTON* and *ONDON*, because RoBERTa keeps capitals.
+#
+# **What you see.** On SST-2, none for the decoded layer and three or four for each of AllenNLP's methods, as in the
+# paper. On AG News, few for every method, because lists from twenty texts rarely meet.
 #
 # ## Section A.5: highlighted examples
+#
+# With `NBSAL_DATA` the four sentences of SST-2 are the paper's. Its four news are in the half of the test set that is
+# not in our folder, so the texts here are four others on the same subjects. Without it, texts written for nbsal stand
+# in.
 
-# %%
-examples = {
-    reviews: "A bleak, desperate little film that somehow becomes a joy to watch.",
-    news: "Shares in the chip maker fell after it said that its new processor would be late.",
+# %% tags=["examples"]
+PHRASES = {
+    reviews: ("bleak and desperate", "unremittingly awful", "an amusing joy ride", "more romantic , more emotional"),
+    news: ("Nokia to unify", "CARE Official", "Many NHL players head", "United Seeks Further Labor"),
 }
-shown = {reviews: ("decoded Grad-CAM l5", *ALLEN), news: ("decoded Grad-CAM l5", *THERMOSTAT[:2])}
-paper.highlights({name: explainers[reviews][name](examples[reviews]) for name in shown[reviews]})
+
+
+def examples(subject):
+    """The texts that contain the phrases, or the first of each class."""
+    frame = frames[subject]
+    column = "sentence" if "sentence" in frame else "text"
+    chosen = [frame[frame[column].str.contains(phrase, regex=False)] for phrase in PHRASES[subject]]
+    found = [texts[column].iloc[0] for texts in chosen if len(texts)]
+    return found or [frame[frame["label"] == label][column].iloc[0] for label in range(len(subject.labels))]
+
+
+def highlight(subject, text, names):
+    members = {name: named[subject][name] for name in names}
+    return paper.highlights({name: explain(text) for name, explain in members.items()})
+
+
+shown = {reviews: ("decoded Grad-CAM l5", *ALLEN), news: (order[3], *order[1:3], order[0])}
+for text in examples(reviews):
+    display(highlight(reviews, text, shown[reviews]))
 
 # %%
-paper.highlights({name: explainers[news][name](examples[news]) for name in shown[news]})
+for text in examples(news):
+    display(highlight(news, text, shown[news]))
 
 # %% [markdown]
+# **What the paper saw.** Its method highlights few words, and those that matter: *bleak*, *desperate*, *awful*,
+# *joy*, *romantic*. The others highlight *and*, *it*, *dog* as well.
+#
+# **What you see.** The same words from a model a sixth as large. Mind that these four were chosen by the authors; the
+# supplement has every text.
+#
 # ## The supplement: every text
 #
-# The authors attach a file with every validation text highlighted by every method. `pages.supplement` writes it as
-# one HTML page that needs no scripts. The page holds all texts; the first two are shown here.
+# The authors attach a file with every validation text highlighted by every method. `pages.supplement` writes such a
+# file as one HTML page that needs no scripts. The page written here has twelve texts, of which two are shown; the
+# program `nbsal.figures` writes all.
 
-# %%
-members = {name: explainers[reviews][name] for name in shown[reviews]}
-said = {n: runs[0] for n, runs in explain_texts(members, texts[reviews][0], 32, caches[reviews], False, None).items()}
-gold = [reviews.labels[label] for label in texts[reviews][1]]
+# %% tags=["supplement"]
+part = many[reviews].iloc[:12]
+members = {name: named[reviews][name] for name in shown[reviews]}
+texts, gold = nbsal.data.texts(part), [reviews.labels[label] for label in part["label"]]
+highlighted = {name: explain.map(texts, progress=False) for name, explain in members.items()}
 file = Path(tempfile.mkdtemp()) / "supplement.html"
-pages.supplement(said, gold, f"{names[reviews]}, highlighted").save(file)
+pages.supplement(highlighted, gold, f"{title[reviews]}, highlighted").save(file)
 print(f"{file.name}: {len(gold)} texts, {file.stat().st_size / 1000:.0f} kB")
-pages.supplement({name: found[:2] for name, found in said.items()}, gold[:2], "The first two texts")
+pages.supplement({name: one[:2] for name, one in highlighted.items()}, gold[:2], "The first two texts")
 
 # %% [markdown]
-# **What is the paper's, and what is ours.** Numbers headed *(paper)* are copied from the paper. All others were
+# ## Exercises
+#
+# **1.** Equation 6 and line 9 of Algorithm 1 place the ReLU differently. When do they give different scores?
+#
+# <details><summary>Answer</summary>
+#
+# Write $w_j \ge 0$ for the influence of a token on position $j$, and $a_j$ for the sum over features at position $j$.
+# Line 9 gives $\sum_j w_j \max(0, a_j)$, equation 6 gives $\max(0, \sum_j w_j a_j)$. They are equal unless the
+# positions that carry a token disagree about the sign. If one position speaks for the class and another against it,
+# line 9 counts the first only. In code: `nbsal.Explainer(reviews, "decoded-gradcam", layer=5, form="per_token")`.
+#
+# </details>
+#
+# **2.** Section 4.1 hides the least important tokens first. Compute that curve from the Revealing game, and its area.
+#
+# <details><summary>Answer</summary>
+#
+# `frame = sentiments.frame.query("game == 'revealing'")`, then replace each `fraction` by `1 - fraction`. The
+# curve is mirrored, so the area is that of the Revealing game, and a good method has a *high* one.
+#
+# </details>
+#
+# **3.** Why does a small $\tau$ change little at layer 5 and ruin the scores of layer 6? Try
+# `nbsal.Explainer(reviews, "decoded-gradcam", layer=6, tau=1)`.
+#
+# <details><summary>Answer</summary>
+#
+# At the last layer only `[CLS]` has a gradient, since the classification head reads nothing else. With `tau=1` each
+# position counts for one token only, and the token that the LM head sees most in `[CLS]` is `[CLS]`. All tokens of
+# the text get 0. nbsal warns about it.
+#
+# </details>
+#
+# **4.** A colleague plays both games with ten methods, compares the best with the nine others, and reports
+# $p = .03$ for one of them. What would you ask?
+#
+# <details><summary>Answer</summary>
+#
+# Eighteen comparisons were made (nine in each game), so one with $p < .05$ is expected by luck. Ask for the p-value
+# adjusted for the number of comparisons: `results.paired("best").p_holm`. Ask also whether "best" was chosen on other
+# texts than those of the test.
+#
+# </details>
+#
+# **5.** Decoding mostly gives a position its own token back (Figure 1). What would you change to find out what the
+# *rest* of $\hat D_l$ is worth?
+#
+# <details><summary>Answer</summary>
+#
+# Compare the decoded layer with `per-type Grad-CAM l5`, which is decoding with a perfectly diagonal influence of 1.
+# What differs between the two is the off-diagonal part and the size of the diagonal. The table of tests has that row.
+#
+# </details>
+#
+# **What is the paper's, and what is ours.** Columns headed *paper* are copied from the paper. All other numbers were
 # computed above, on the models and texts that the second cell prints. They differ because the models differ (six
-# blocks and subword pieces of BERT against twelve and RoBERTa's), because the texts are other and few, because
-# AllenNLP's numbers come from RoBERTa *large* in the paper, and because chance is averaged over fewer orders.
+# blocks and word pieces of BERT against twelve and RoBERTa's), because the texts are fewer, because AllenNLP's
+# numbers come from RoBERTa *large* in the paper, and because the curves here have fewer points and fewer random
+# orders.

@@ -1,8 +1,9 @@
 """Run the notebooks and save them with reproducible outputs: `python -m tests.publish [name ...]`.
 
 Each .ipynb is rebuilt from its .py, executed on the embedded models and texts, and written with outputs that are the
-same in every run. Highlighted texts and views become pictures, since many pages that show notebooks remove colours from
-HTML. Pictures in cells tagged `gallery-NAME` are saved in the gallery.
+same in every run. The notebooks of the papers are executed on the benchmark tables in NBSAL_DATA, if it is set.
+Highlighted texts and views become pictures, since many pages that show notebooks remove colours from HTML. Pictures in
+cells tagged `gallery-NAME` are saved in the gallery.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from typing import Any
 
 import jupytext
 import nbformat
+import numpy as np
 from nbclient import NotebookClient
 from PIL import Image, ImageChops
 from playwright.sync_api import sync_playwright
@@ -24,6 +26,7 @@ from tests.browser import bench
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 GALLERY = "gallery-"
+ON_TABLES = ("05_decoding_paper", "06_mask_lrp_paper")  # published from real benchmark tables
 LANGUAGE = {"name": "python", "file_extension": ".py", "mimetype": "text/x-python", "pygments_lexer": "ipython3"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STYLED = re.compile(r"\bT_[0-9a-f]{5}")  # the id of a styled frame, which is random
@@ -36,6 +39,7 @@ TRACES = re.compile(
 )
 COLOURED = re.compile(r"background(?:-color)?:rgba\(")  # in the HTML of highlighted texts and of views
 INVISIBLE = 20  # levels of 255, of any colour of any pixel
+LARGE, EDGES = 240_000, 0.01  # bytes of a picture that is shrunk, and the share of its pixels that may change visibly
 PAGE_WIDTH = 760  # CSS pixels
 PICTURE_KEYS = ("alt", "height", "width")
 CELL_KEYS = ("tags", "lines_to_next_cell")  # jupytext needs the latter for the .py
@@ -49,19 +53,24 @@ def read_script(script: Path) -> Any:
     return notebook
 
 
-def execute(notebook: Any) -> None:
-    """Run a notebook offline in an empty folder, without benchmark tables and without a front end."""
-    environment = {name: value for name, value in os.environ.items() if name != "NBSAL_DATA"}
+def environment(name: str) -> dict[str, str]:
+    """The environment that a notebook runs in: offline, and without benchmark tables unless it is about a paper."""
+    hidden = () if name in ON_TABLES else ("NBSAL_DATA", "NBSAL_RESULTS")
+    return {key: value for key, value in os.environ.items() if key not in hidden} | {"HF_HUB_OFFLINE": "1"}
+
+
+def execute(notebook: Any, name: str) -> None:
+    """Run a notebook in an empty folder, without a front end."""
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
             notebook,
-            timeout=900,
+            timeout=3 * 3600 if name in ON_TABLES else 900,  # seconds a cell
             store_widget_state=False,
             resources={"metadata": {"path": folder}},
             extra_arguments=["--InlineBackend.figure_formats=retina"],
         )
-        client.execute(env=environment | {"HF_HUB_OFFLINE": "1"})
+        client.execute(env=environment(name))
 
 
 def draw_coloured(notebook: Any) -> None:
@@ -136,6 +145,32 @@ def _compress(picture: str) -> str:
     return b64encode(file.getvalue()).decode()
 
 
+def shrink(notebook: Any) -> None:
+    """Give pictures that are still large a palette of their most common colours, if few other pixels change.
+
+    Shaded areas keep their colours exactly; what changes is the blur at the edges of letters.
+    """
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            picture = output.get("data", {}).get("image/png", "")
+            if len(picture) * 3 / 4 > LARGE:
+                output.data["image/png"] = _common_colours(picture)
+
+
+def _common_colours(picture: str) -> str:
+    with Image.open(BytesIO(b64decode(picture))) as image:
+        flat = image.convert("RGB")
+    pixels = np.asarray(flat)
+    colours, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_counts=True)
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(colours[np.argsort(-counts, kind="stable")[:256]].ravel().tolist())
+    few = flat.quantize(palette=palette, dither=Image.Dither.NONE)
+    change = np.abs(np.asarray(few.convert("RGB"), int) - pixels).max(-1)
+    file = BytesIO()
+    few.save(file, "PNG", optimize=True)
+    return b64encode(file.getvalue()).decode() if (change > INVISIBLE).mean() < EDGES else picture
+
+
 def pictures(notebook: Any) -> dict[str, bytes]:
     """The pictures for the gallery by name."""
     images = {}
@@ -150,9 +185,10 @@ def pictures(notebook: Any) -> dict[str, bytes]:
 def publish(script: Path) -> Path:
     """Run one notebook and save it with its pictures."""
     notebook = read_script(script)
-    execute(notebook)
+    execute(notebook, script.stem)
     draw_coloured(notebook)
     clean(notebook)
+    shrink(notebook)
     for name, picture in pictures(notebook).items():
         (FOLDER / "gallery" / f"{name}.png").write_bytes(picture)
     path = script.with_suffix(".ipynb")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jupytext
 import nbformat
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -45,6 +46,17 @@ def cells(path):
 
 def code_cells(notebook):
     return [cell for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
+
+
+def test_only_the_papers_are_published_from_benchmark_tables(monkeypatch):
+    monkeypatch.setenv("NBSAL_DATA", "/tables")
+    monkeypatch.setenv("NBSAL_RESULTS", "/results")
+    names = [script.stem for script in SCRIPTS]
+    with_tables = [name for name in names if {"NBSAL_DATA", "NBSAL_RESULTS"} <= publish.environment(name).keys()]
+    assert with_tables == [name for name in names if name.endswith("_paper")] == list(publish.ON_TABLES)
+    assert not [name for name in names if publish.environment(name)["HF_HUB_OFFLINE"] != "1"]
+    without = publish.environment("01_quickstart")
+    assert not {"NBSAL_DATA", "NBSAL_RESULTS"} & without.keys() and "PATH" in without
 
 
 @by_name
@@ -130,6 +142,31 @@ def test_coloured_html_becomes_a_picture_that_keeps_its_words():
     image = Image.open(BytesIO(b64decode(picture.data["image/png"]))).convert("RGB")
     assert shape["alt"] == "a joy" and image.size == (2 * shape["width"], 2 * shape["height"])
     assert (230, 126, 16) in {colour for _, colour in image.getcolors(1 << 20)}
+
+
+def test_large_pictures_shrink_and_keep_the_colours_of_areas(monkeypatch):
+    generator = np.random.default_rng(0)
+    pixels = np.full((300, 300, 3), (253, 231, 207), np.uint8)
+    pixels[:100] = (230, 126, 16)
+    pixels[150, :] = generator.integers(0, 256, (300, 3))  # as many colours as the edges of letters have
+
+    def encode(array):
+        file = BytesIO()
+        Image.fromarray(array).save(file, "PNG")
+        return b64encode(file.getvalue()).decode()
+
+    def shrunk(array):
+        output = nbformat.v4.new_output("display_data", {"image/png": encode(array)})
+        publish.shrink(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=[output])]))
+        return output.data["image/png"]
+
+    assert shrunk(pixels) == encode(pixels)  # it is small
+    monkeypatch.setattr(publish, "LARGE", 1000)
+    after = Image.open(BytesIO(b64decode(shrunk(pixels))))
+    kept = (np.asarray(after.convert("RGB")) == pixels).all(-1)
+    assert after.mode == "P" and kept[:150].all() and kept[151:].all() and not kept[150].all()
+    noise = generator.integers(0, 256, (60, 60, 3)).astype(np.uint8)
+    assert shrunk(noise) == encode(noise)  # too many pixels would change
 
 
 @by_name

@@ -3,6 +3,7 @@
 from nbsal.evaluation._agreement import kendall as kendall
 from nbsal.evaluation._agreement import rank_agreement as rank_agreement
 from nbsal.evaluation._agreement import rationale_agreement as rationale_agreement
+from nbsal.evaluation._agreement import token_f1_at as token_f1_at
 from nbsal.evaluation._answers import answer_recall_at as answer_recall_at
 from nbsal.evaluation._answers import precision_at as precision_at
 from nbsal.evaluation._faithfulness import faithfulness as faithfulness

@@ -9,13 +9,15 @@ import numpy as np
 
 from nbsal.errors import InputError
 from nbsal.evaluation.bootstrap import text_order
-from nbsal.evaluation.cache import Cache, Explainers, explain_texts
+from nbsal.evaluation.cache import Cache, Explainers, explain_texts, positive_numbers
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.model.tokens import Row
 from nbsal.progress import Progress
+from nbsal.saliency import Saliency
 from nbsal.validation import Text, as_list, check_one_per_text, checked, plural, positive_number
 
+TOKEN_COUNTS = tuple(range(10, 81, 10))  # as in Chefer et al. 2021
 MATCH_THRESHOLD = 0.5  # two spans of tokens match if they share at least this much of their union (ERASER)
 
 
@@ -98,19 +100,8 @@ def rationale_agreement(
     >>> rationale_agreement(explain, ["A warm film."], [[(2, 6)]], progress=False).measures
     ['auprc', 'iou f1']
     """
-    rationales = as_list(rationales, "rationales", "must be a list with one rationale for each text")
-    saliencies = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
-    rows = {name: [s.row for s in runs[0]] for name, runs in saliencies.items()}
-    first = next(iter(rows.values()))
-    check_one_per_text(rationales, "rationales", len(first))
-    marked = {
-        name: [marked_tokens(row, rationale) for row, rationale in zip(encoded, rationales, strict=True)]
-        for name, encoded in rows.items()
-    }
-    used = [i for i in range(len(first)) if all(sets[i] for sets in marked.values())]
-    if not used:
-        message = "No rationale marks a token. Pass rationales with at least one marked token."
-        raise InputError(message, argument="rationales", value=rationales)
+    saliencies, marked, used, notes = _marked_texts(explainers, texts, rationales, batch_size, cache, progress, cancel)
+    first = next(iter(saliencies.values()))[0]
     order = text_order([first[i].text for i in used])
     measures: dict[str, Callable[[Sequence[int], set[int]], float]] = {"auprc": average_precision, "iou f1": iou_f1}
     curves = {
@@ -120,9 +111,43 @@ def rationale_agreement(
         for name, runs in saliencies.items()
         for measure, score in measures.items()
     }
-    notes = (f"{len(used)} of {plural(len(first), 'text')}",)
     better, bounds = dict.fromkeys(measures, "high"), dict.fromkeys(measures, (0, 1))
     return Results(MetricInfo(point="rationale", better=better, bounds=bounds), curves, notes)
+
+
+@checked
+def token_f1_at(
+    explainers: Explainers,
+    texts: Iterable[Text],
+    rationales: Sequence[Any],
+    k: int | Sequence[int] = TOKEN_COUNTS,
+    *,
+    batch_size: int = 32,
+    cache: Cache | None = None,
+    progress: Progress = True,
+    cancel: Event | None = None,
+) -> Results:
+    """Token F1 of the `k` most important tokens against human rationales, as Chefer et al. (2021) measure it.
+
+    `rationales` are as in `rationale_agreement`. If a text has fewer than `k` tokens, all of them count. Chefer et al.
+    use Movie Reviews with `k` from 10 to 80.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
+    >>> token_f1_at(explain, ["A warm film."], [[(2, 6)]], k=4, progress=False).mean()["mean"].item()
+    0.4
+    """
+    counts = positive_numbers(k, "k")
+    runs_by_name, marked, used, notes = _marked_texts(
+        explainers, texts, rationales, batch_size, cache, progress, cancel
+    )
+    first = next(iter(runs_by_name.values()))[0]
+    order = text_order([first[i].text for i in used])
+    curves = {}
+    for name, runs in runs_by_name.items():
+        values = [[[token_f1(run[i].order[:count], marked[name][i]) for i in used] for count in counts] for run in runs]
+        curves[name, "token f1"] = Curve.from_values(counts, np.array(values), order)
+    return Results(MetricInfo(point="k", better={"token f1": "high"}, bounds={"token f1": (0, 1)}), curves, notes)
 
 
 @checked
@@ -142,6 +167,26 @@ def kendall(first: Sequence[int], second: Sequence[int]) -> float:
     # Row by row, because a table of all pairs would be large.
     discordant = sum(int((ranks[i + 1 :] < rank).sum()) for i, rank in enumerate(ranks))
     return 1 - 4 * discordant / (len(ranks) * (len(ranks) - 1))
+
+
+def _marked_texts(
+    explainers: Explainers, texts: Iterable[Text], rationales: Any, *settings: Any
+) -> tuple[dict[str, list[list[Saliency]]], dict[str, list[set[int]]], list[int], tuple[str]]:
+    """Explanations, the tokens that rationales mark, the texts with a marked token, and a note on their number."""
+    rationales = as_list(rationales, "rationales", "must be a list with one rationale for each text")
+    saliencies = explain_texts(explainers, texts, *settings)
+    rows = {name: [s.row for s in runs[0]] for name, runs in saliencies.items()}
+    size = len(next(iter(rows.values())))
+    check_one_per_text(rationales, "rationales", size)
+    marked = {
+        name: [marked_tokens(row, rationale) for row, rationale in zip(encoded, rationales, strict=True)]
+        for name, encoded in rows.items()
+    }
+    used = [i for i in range(size) if all(sets[i] for sets in marked.values())]
+    if not used:
+        message = "No rationale marks a token. Pass rationales with at least one marked token."
+        raise InputError(message, argument="rationales", value=rationales)
+    return saliencies, marked, used, (f"{len(used)} of {plural(size, 'text')}",)
 
 
 def jaccard(first: Iterable[int], second: Iterable[int]) -> float:
@@ -167,6 +212,16 @@ def iou_f1(order: Sequence[int], marked: set[int]) -> float:
     precision = np.mean([any(jaccard(span, other) >= MATCH_THRESHOLD for other in expected) for span in selected])
     recall = np.mean([any(jaccard(span, other) >= MATCH_THRESHOLD for span in selected) for other in expected])
     return float(2 * precision * recall / (precision + recall)) if precision + recall else 0.0
+
+
+def token_f1(selected: Iterable[int], marked: set[int]) -> float:
+    """The harmonic mean of precision and recall of selected tokens.
+
+    >>> token_f1([4, 1], {1, 2, 3})
+    0.4
+    """
+    chosen = set(selected)
+    return 2 * len(chosen & marked) / (len(chosen) + len(marked))
 
 
 def token_spans(positions: Iterable[int]) -> list[set[int]]:

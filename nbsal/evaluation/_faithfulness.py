@@ -5,7 +5,7 @@ the five fractions of ERASER, each of at least one token.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from threading import Event
 from typing import Any
 
@@ -52,6 +52,7 @@ def faithfulness(
     *,
     way: str | int = "pad",
     fractions: Sequence[float] = FRACTIONS,
+    measures: Collection[str] = tuple(MEASURES),
     random: int = 0,
     variant: str | None = None,
     batch_size: int = 32,
@@ -64,6 +65,7 @@ def faithfulness(
     The class that is explained and whose probability is followed is the predicted one, or with `labels` the gold one.
     Hidden tokens are replaced by the padding token, which stays visible to attention (`way="pad"`, as in the papers),
     replaced by the mask token ("mask"), or removed ("remove"). `random` random orders are evaluated as a baseline.
+    `measures` names those to compute; without comprehensiveness and sufficiency it takes half the time.
     `variant="published"` reproduces the AOPC and log-odds of the program behind Mask-LRP's tables; it needs labels.
 
     >>> import nbsal
@@ -82,6 +84,7 @@ def faithfulness(
     members = named_explainers(explainers)
     members |= random_explainers(members, random)
     points = _check_fractions(fractions)
+    names = _check_measures(measures)
     rows = encode_texts([run for runs in members.values() for run in runs], texts)
     for subject in rows:
         check_classifier(subject)
@@ -89,10 +92,13 @@ def faithfulness(
     targets = [None] * size if labels is None else as_list(labels, "labels", LABELS)
     gold = {subject: None if labels is None else label_indices(subject, targets, size) for subject in rows}
     count = sum(map(len, members.values()))
-    total = size * (len(rows) + count * (1 + len(points) + 2 * len(SHARES)))
+    points = points if {"aopc", "log-odds"} & set(names) else []
+    shares = SHARES if {"comprehensiveness", "sufficiency"} & set(names) else ()
+    total = size * (len(rows) + count * (1 + len(points) + 2 * len(shares)))
     with cache_or_new(cache) as cache, Meter(total, progress, cancel) as meter:
         runs = rank_tokens(members, rows, targets, batch_size, cache, meter)
-        return _measure(runs, gold, points, way, cache, meter)
+        grids = {"aopc": points, "log-odds": points, "comprehensiveness": shares, "sufficiency": shares}
+        return _measure(runs, gold, {name: grids[name] for name in names}, way, cache, meter)
 
 
 def _check_fractions(fractions: Sequence[float]) -> list[float]:
@@ -104,45 +110,61 @@ def _check_fractions(fractions: Sequence[float]) -> list[float]:
     return points
 
 
+def _check_measures(measures: Collection[str]) -> list[str]:
+    """The measures in their usual order."""
+    values = as_list(measures, "measures", f"must be a list of names: {', '.join(MEASURES)}")
+    for value in values:
+        if not isinstance(value, str) or value not in MEASURES:
+            raise UnknownName("measures", value, MEASURES)
+    if not values:
+        raise InputError("measures is empty. Pass at least one name.", argument="measures", value=measures)
+    return [name for name in MEASURES if name in values]
+
+
 def _measure(
     runs: dict[str, list[Run]],
     gold: dict[Subject, list[int] | None],
-    points: Sequence[float],
+    grids: dict[str, Sequence[float]],
     way: str | int,
     cache: Cache,
     meter: Meter,
 ) -> Results:
     flat = [run for members in runs.values() for run in members]
+    points = next((grids[name] for name in ("aopc", "log-odds") if name in grids), ())
+    shares = next((grids[name] for name in ("comprehensiveness", "sufficiency") if name in grids), ())
     coalitions = [
-        [deletion_coalitions(row, order, points) for row, order in zip(run.rows, run.orders, strict=True)]
+        [deletion_coalitions(row, order, points, shares) for row, order in zip(run.rows, run.orders, strict=True)]
         for run in flat
     ]
     logits = cache.masked_logits(flat, coalitions, way, meter)
     losses = {
-        id(run): _losses(run, run_logits, gold[run.subject], len(points))
+        id(run): _losses(run, run_logits, gold[run.subject], len(points), len(shares))
         for run, run_logits in zip(flat, logits, strict=True)
     }
     rows, truth = flat[0].rows, gold[flat[0].subject]
     order = text_order([(row.text, truth and truth[i]) for i, row in enumerate(rows)])
-    grids = [points, points, SHARES, SHARES]
     curves = {
-        (name, measure): Curve.from_values(grid, np.stack([losses[id(run)][at] for run in members]), order)
+        (name, measure): Curve.from_values(grid, np.stack([losses[id(run)][measure] for run in members]), order)
         for name, members in runs.items()
-        for at, (measure, grid) in enumerate(zip(MEASURES, grids, strict=True))
+        for measure, grid in grids.items()
     }
     explained = "predicted class" if truth is None else "gold label"
     notes = (f"{plural(len(rows), 'text')}, {explained}", f"tokens hidden with way={way!r}", *truncated_count(rows))
-    return Results(MetricInfo(better=MEASURES, bounds=BOUNDS), curves, notes)
+    better = {name: MEASURES[name] for name in grids}
+    bounds = {name: BOUNDS[name] for name in grids if name in BOUNDS}
+    return Results(MetricInfo(better=better, bounds=bounds), curves, notes)
 
 
-def deletion_coalitions(row: Row, order: Sequence[int], points: Sequence[float]) -> Coalitions:
+def deletion_coalitions(
+    row: Row, order: Sequence[int], points: Sequence[float], shares: Sequence[float] = SHARES
+) -> Coalitions:
     """The full text; the text without its top tokens at every point, then at every share; then these tokens alone."""
     rank = np.full(len(row), -1)
     rank[list(order)] = np.arange(len(order))
     point_counts = [round(point * len(order)) for point in points]
-    share_counts = [math.ceil(share * len(order)) for share in SHARES]
+    share_counts = [math.ceil(share * len(order)) for share in shares]
     without = (rank < 0) | (rank >= np.array([0, *point_counts, *share_counts])[:, None])
-    return np.concatenate([without, rank < np.array(share_counts)[:, None]])
+    return np.concatenate([without, rank < np.array(share_counts, int)[:, None]])
 
 
 def log_probabilities(run: Run, logits: Tensor, label: int | None) -> Floats:
@@ -153,9 +175,16 @@ def log_probabilities(run: Run, logits: Tensor, label: int | None) -> Floats:
     return logs[:, int(exact[0].argmax()) if label is None else label].numpy()
 
 
-def _losses(run: Run, logits: Sequence[Tensor], gold: list[int] | None, count: int) -> list[Floats]:
-    """The values of each measure, as [point, text]; `count` is the number of points of AOPC and log-odds."""
+def _losses(
+    run: Run, logits: Sequence[Tensor], gold: list[int] | None, count: int, share_count: int
+) -> dict[str, Floats]:
+    """The values of each measure, as [point, text], at `count` points of AOPC and `share_count` shares."""
     labels = [None] * len(logits) if gold is None else gold
     logs = np.stack([log_probabilities(run, *pair) for pair in zip(logits, labels, strict=True)], -1)
-    lost, shares = np.exp(logs[0]) - np.exp(logs), slice(1 + count, 1 + count + len(SHARES))
-    return [lost[1 : 1 + count], logs[1 : 1 + count] - logs[0], lost[shares], lost[shares.stop :]]
+    lost, shares = np.exp(logs[0]) - np.exp(logs), slice(1 + count, 1 + count + share_count)
+    return {
+        "aopc": lost[1 : 1 + count],
+        "log-odds": logs[1 : 1 + count] - logs[0],
+        "comprehensiveness": lost[shares],
+        "sufficiency": lost[shares.stop :],
+    }

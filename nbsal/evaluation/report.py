@@ -24,6 +24,7 @@ from nbsal.evaluation.cache import Cache
 from nbsal.evaluation.results import Results, join_results
 from nbsal.explainer import Explainer
 from nbsal.methods import catalogue
+from nbsal.model.head_mask import HeadMask
 from nbsal.model.load import load
 from nbsal.model.subject import Subject
 from nbsal.validation import Text, plural
@@ -130,11 +131,15 @@ def random_masks(subject: Subject) -> Groups:
 
 
 def corrupted_masks(subject: Subject) -> Groups:
-    """Mask-LRP with a growing percentage of the excluded heads added to its mask, in five random draws each."""
+    """Mask-LRP with a growing percentage of the excluded heads added to its mask, in five random draws each.
+
+    Heads lose their reasons, each of which would be rescaled separately: so the mask of all heads is transformer
+    attribution exactly.
+    """
     groups: Groups = {}
-    for percent in range(0, 101, 20):
+    for percent in range(0, 101, 10):
         seeds = range(1 if percent in (0, 100) else 5)
-        masks = [subject.mask.corrupted(percent / 100, seed) for seed in seeds]
+        masks = [HeadMask.from_array(subject.mask.corrupted(percent / 100, seed).selected) for seed in seeds]
         groups[f"{percent}"] = {f"{percent} %": [Explainer(subject, "mask-lrp", mask=mask) for mask in masks]}
     return groups
 

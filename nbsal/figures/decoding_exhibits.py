@@ -148,7 +148,8 @@ def overlap_count_figure(build: Build) -> Product:
 def cloud_figure(table: str, build: Build) -> Product:
     """Figures 9 and 11 of Hou and Castanon (2023): word clouds of each class."""
     clouds, texts = class_clouds(build, table)
-    return Product([("", drawing.word_clouds(clouds))], source_note(build, (table, texts)))
+    figure = drawing.word_clouds(clouds, classes=build.subject(table).labels)
+    return Product([("", figure)], source_note(build, (table, texts)))
 
 
 def simple_cloud_figure(build: Build) -> Product:
@@ -156,7 +157,7 @@ def simple_cloud_figure(build: Build) -> Product:
     subject, rows = build.subject("sst2"), build.rows("sst2")
     layers = decoded_layers(subject)[:3]
     explainers = {f"{SIMPLE} l{layer}": Explainer(subject, "decoded-simple", layer=layer) for layer in layers}
-    figure = drawing.word_clouds(build.clouds("sst2", explainers, rows))
+    figure = drawing.word_clouds(build.clouds("sst2", explainers, rows), classes=subject.labels)
     return Product([("", figure)], source_note(build, ("sst2", rows.description)))
 
 

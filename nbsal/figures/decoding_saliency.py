@@ -98,8 +98,7 @@ def toy_geometry(path: "pandas.DataFrame") -> Figure:
         ax.plot(*points.T, "o-", color=colour, markersize=4, label=f"{label}, decoded layer by layer")
         ax.plot(*corner[:, None], "D", color=colour, markersize=8, label=f"{label}, the token itself")
         for position, layers in _group_layers(rows["layer"], points).items():
-            text = f"  l{layers[0]}" + (f"-{layers[-1]}" if len(layers) > 1 else "")
-            ax.text(*position, text, fontsize=style.SMALL)
+            ax.text(*position, f"  l{_runs(layers)}", fontsize=style.SMALL)
     ax.set_xlabel(html.label(names[0]))
     ax.set_ylabel(html.label(names[1]))
     ax.set_zlabel("all other tokens")
@@ -107,6 +106,21 @@ def toy_geometry(path: "pandas.DataFrame") -> Figure:
     ax.view_init(**VIEW)
     style.add_legend(figure, ax, 2, "outside lower center")
     return figure
+
+
+def _runs(numbers: Sequence[int]) -> str:
+    """Ascending numbers as text, with runs of three or more shortened.
+
+    >>> _runs([0, 2, 3, 4, 6])
+    '0, 2-4, 6'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def _group_layers(layers: Iterable[int], points: Floats) -> dict[tuple[float, ...], list[int]]:
@@ -215,10 +229,10 @@ def overlap_counts(panels: Mapping[str, Mapping[str, Cloud]], counts: Sequence[i
 
 
 @style.draw_figure
-def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP) -> Figure:
+def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP, classes: Sequence[str] | None = None) -> Figure:
     """Figures 9, 10 and 11 of Hou and Castanon (2023): word clouds of the top tokens of every predicted class.
 
-    Each explainer has one row.
+    Each explainer has one row, each class a column, in the order of `classes` or else of the alphabet.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
@@ -226,7 +240,7 @@ def word_clouds(clouds: Mapping[str, Cloud], count: int = TOP) -> Figure:
     >>> [ax.get_title() for ax in word_clouds({"gradcam": cloud}).axes]
     ['predicted negative', 'predicted positive']
     """
-    labels = sorted({label for cloud in clouds.values() for label in cloud.labels})
+    labels = list(classes or sorted({label for cloud in clouds.values() for label in cloud.labels}))
     width, height = 6.8 / max(2, len(labels)), 1.9
     pixels = round(width * CLOUD_DPI), round(height * CLOUD_DPI)  # the shape of a panel, so that letters keep theirs
     figure, axes = style.panels(len(clouds), len(labels), width, height)

@@ -127,20 +127,24 @@ def relevance_flow(flow: Flow) -> Figure:
 
 
 def _draw_heads(ax: Axes, flow: Flow) -> None:
-    """Draw two bars per head, before and after the mask, and one for the residual connection."""
+    """Draw two bars per head, before and after the mask.
+
+    What bypasses attention is only in the title: it is many times what a head passes, and its bar would hide theirs.
+    """
     count = len(flow.heads_before_mask)
     ax.bar(np.arange(count) - 0.2, flow.heads_before_mask, 0.4, color="white", edgecolor="0.4", label="before the mask")
     for role in sorted(set(flow.roles)):
         heads = [head for head in range(count) if flow.roles[head] == role]
+        if not flow.heads_after_mask[heads].any():
+            continue
         label = f"after the mask, {style.ROLES[role]}"
         colours: Any = {"color": style.ROLE_COLOURS[role], "hatch": style.ROLE_HATCHES[role], "edgecolor": "white"}
         ax.bar(np.array(heads) + 0.2, flow.heads_after_mask[heads], 0.4, label=label, **colours)
-    ax.bar(count + 0.5, flow.residual, 0.8, color="0.75", label="bypasses attention")
     before, after = flow.heads_before_mask.sum(), flow.heads_after_mask.sum()
     total = f"{before:.2f} before the mask, {after:.2f} after; {flow.residual:.2f} bypasses attention"
     style.set_titles(ax, f"attention heads: {total}", "head", "relevance")
-    ax.set_xticks([*range(count), count + 0.5], [*map(str, range(count)), "residual"])
-    ax.set_ylim(top=1.6 * ax.get_ylim()[1])  # leaves space for the legend
+    ax.set_xticks(range(count))
+    ax.set_ylim(top=1.5 * ax.get_ylim()[1])  # leaves space for the legend
     ax.legend(loc="upper left", ncols=3)
 
 

@@ -113,7 +113,8 @@ def corruption_curves(results: Results, measures: Sequence[str] = DELETION_MEASU
         ax.plot(x, y, ours.line, color=ours.colour, label="mask-lrp, corrupted mask", marker=ours.marker, markersize=4)
         ax.fill_between(x, y - sd, y + sd, color=ours.colour, alpha=0.2, linewidth=0)
         for number, name in enumerate(others, 1):
-            level = {"color": look(name, number).colour, "linestyle": "--"}
+            line = look(name, number)
+            level = {"color": line.colour, "linestyle": ":" if line.line == "-" else line.line}
             ax.axhline(means[name, measure], label=html.label(name, 30), **level)
         style.set_titles(ax, results.heading(measure), "heads added, % of those not in the mask", f"mean {measure}")
     style.add_legend(figure, axes[0][0], 3, "outside lower center")

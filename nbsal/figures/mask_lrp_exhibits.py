@@ -19,13 +19,14 @@ from nbsal.figures.exhibits import Exhibit, Product, example, source_note
 from nbsal.model.head_mask import HeadMask
 
 OURS = "mask-lrp"
+GAE = "transformer-attribution"  # what the paper's program runs under this name; it cites the simpler method `gae`
 BASELINES = (
-    "raw-attention", "rollout", "lrp", "partial-lrp", "gae", "attention-cam", "attention-gradcam", "attcat",
+    "raw-attention", "rollout", "lrp", "partial-lrp", GAE, "attention-cam", "attention-gradcam", "attcat",
 )  # fmt: skip
 CLASSIFICATION_TABLES = ("sst2", "imdb", "yelp_polarity", "mnli", "qqp")
 ANSWER_TABLES = ("squad", "squad_v2")
 ANSWER_METHODS = ("rollout", "raw-attention", "attcat", OURS)
-MAX_CORRUPTION_TEXTS = 60  # 22 masks are evaluated on each text
+MAX_CORRUPTION_TEXTS = 60  # 47 masks are evaluated on each text
 PAPER_MODELS = "--model with a checkpoint of Table 6"
 
 
@@ -63,13 +64,14 @@ def deletion_figure(build: Build) -> Product:
 def corruption_figure(build: Build) -> Product:
     """Figure 4 of Song et al. (2024): Mask-LRP with random heads added to its mask.
 
-    GAE is a level line, because the paper says that the curve ends at it.
+    GAE is a level line, because the paper says that the curve ends at it. So is Mask-LRP with the reasons of its heads,
+    which the corrupted masks do not have.
     """
     subject, cache = build.subject("sst2"), build.cache("sst2")
     limit = None if build.full or not build.has_benchmarks else MAX_CORRUPTION_TEXTS
     rows = build.rows("sst2", skip_short=True, max_texts=limit)
     evaluate = partial(faithfulness, texts=rows.texts, cache=cache, progress=False)
-    groups = corrupted_masks(subject) | single_method_groups(subject, ["gae"])
+    groups = corrupted_masks(subject) | single_method_groups(subject, [OURS, GAE])
     results = build.results("corruption", "sst2", len(rows.texts), groups, evaluate)
     return Product([("", drawing.corruption_curves(results))], source_note(build, ("sst2", rows.description)))
 

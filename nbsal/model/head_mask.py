@@ -85,7 +85,11 @@ class HeadMask:
         return self._map(lambda part: part.ravel()[order].reshape(part.shape))
 
     def corrupted(self, rate: float, seed: int) -> "HeadMask":
-        """This mask plus random heads: the share `rate` of those it leaves out, rounded to whole heads."""
+        """This mask plus random heads: the share `rate` of those it leaves out, rounded to whole heads.
+
+        The other heads keep their reasons, which Mask-LRP rescales separately. For a mask of plain heads, which is
+        transformer attribution if it has all of them, use `HeadMask.from_array(mask.corrupted(rate, seed).selected)`.
+        """
         share = real_number(rate, "rate")
         if not 0 <= share <= 1:
             raise InputError(f"rate must be a share from 0 to 1, not {rate!r:.60}.", argument="rate", value=rate)

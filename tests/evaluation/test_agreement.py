@@ -10,7 +10,14 @@ from sklearn.metrics import average_precision_score
 import nbsal
 from nbsal import clouds
 from nbsal.errors import InputError, UnknownName
-from nbsal.evaluation import answer_recall_at, overlap, precision_at, rank_agreement, rationale_agreement
+from nbsal.evaluation import (
+    answer_recall_at,
+    overlap,
+    precision_at,
+    rank_agreement,
+    rationale_agreement,
+    token_f1_at,
+)
 from nbsal.evaluation._agreement import average_precision, iou_f1, kendall
 from nbsal.evaluation.bootstrap import bootstrap_weights, text_order
 from tests import axioms, zoo
@@ -219,3 +226,17 @@ def test_rankings_of_different_tokens_are_refused(load):
     explainers = {name: nbsal.Explainer(load(name, decoding=False), "gradxact") for name in ("bert", "roberta")}
     with refuses("explainers"):
         rank_agreement(explainers, axioms.TEXTS[:1], progress=False)
+
+
+def test_token_f1_counts_the_top_tokens_that_people_marked():
+    subject = toys.word_sum_subject({"end": 1.0})
+    explain = toys.fixed_scores(subject, end=3, the=2, a=1)
+    results = token_f1_at(explain, ["a the end", "a and", "the end"], [[(2, 9)], [], [0, 1]], [1, 2], progress=False)
+    frame = results.frame
+    assert frame["k"].tolist() == [1, 2] and results.notes == ("2 of 3 texts",)  # one text has no rationale
+    assert frame["value"].tolist() == pytest.approx([(2 / 3 + 1) / 2, (1 + 2 / 3) / 2])
+    assert results.metric.better == {"token f1": "high"}
+    with refuses("k"):
+        token_f1_at(explain, ["a the end"], [[(2, 9)]], 0, progress=False)
+    with refuses("rationales"):
+        token_f1_at(explain, ["a the end"], [[]], progress=False)

@@ -192,3 +192,20 @@ def test_wrong_arguments_of_the_published_variant_are_refused(load, reviews):
         faithfulness(explain, ["A joy."], [1], variant="published")
     with refuses("min_probability"):
         published.published_deletion(explain, ["joy " * 30], [0], min_probability=1.0, progress=False)
+
+
+def test_measures_that_are_not_asked_for_take_no_forward_passes(reviews):
+    explain, cache = nbsal.Explainer(reviews, "gradcam"), nbsal.evaluation.Cache()
+    text = ["a warm and funny film that is never dull"]
+    some = faithfulness(explain, text, measures=["log-odds", "aopc"], cache=cache, progress=False)
+    (masked,) = cache.masked_models.values()
+    assert some.measures == ["aopc", "log-odds"] and masked.forwards <= 1 + len(FRACTIONS)
+    every = faithfulness(explain, text, progress=False).frame
+    for measure in ("aopc", "log-odds", "sufficiency"):
+        one = faithfulness(explain, text, measures=[measure], cache=cache, progress=False).frame
+        expected = every[every["measure"] == measure]["value"]
+        assert one["measure"].unique().tolist() == [measure] and np.allclose(one["value"], expected)
+    with refuses("measures", UnknownName):
+        faithfulness(explain, text, measures=["auc"], progress=False)
+    with refuses("measures"):
+        faithfulness(explain, text, measures=[], progress=False)

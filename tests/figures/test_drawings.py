@@ -147,6 +147,12 @@ def test_word_clouds_have_one_row_per_explainer_and_one_column_per_class(clouds)
     assert all(len(ax.images) == 1 for ax in figure.axes)
 
 
+def test_word_clouds_are_in_the_order_of_the_classes(clouds):
+    figure = decoding_saliency.word_clouds(clouds, 5, ["positive", "neutral", "negative"])
+    assert [ax.get_title() for ax in figure.axes[:3]] == [f"predicted {n}" for n in ("positive", "neutral", "negative")]
+    assert [len(ax.images) for ax in figure.axes] == [1, 0, 1] * 2
+
+
 @pytest.mark.parametrize("classes", ["ab", "abcd"])
 def test_word_clouds_keep_their_aspect_ratio(classes):
     cloud = nbsal.clouds.Cloud({name: {"joy": 1.0} for name in classes})
@@ -229,6 +235,10 @@ def test_flow_is_conserved_and_passes_only_selected_heads(reviews):
     all_heads = nbsal.heads.HeadMask.from_array(np.ones(reviews.mask.shape, int))
     assert flow.through_block(reviews, text, block, all_heads).input == pytest.approx(result.input_without_mask)
     figure = render(flow.relevance_flow(result))
+    heads_panel, labels = figure.axes[1], [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
+    tallest = max(bar.get_height() for bar in heads_panel.patches)
+    assert tallest == max(result.heads_before_mask.max(), result.heads_after_mask.max()) < result.residual
+    assert "after the mask, syntactic" in labels and "after the mask, neither" not in labels
     assert [bar.get_height() for bar in figure.axes[0].patches] == pytest.approx(result.output.tolist())
     assert [text.get_text() for text in figure.axes[2].get_xticklabels()] == list(result.tokens)
     with refuses("block", UnknownName):
