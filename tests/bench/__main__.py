@@ -6,7 +6,19 @@ Each benchmark runs in a process of its own, so that memory use is measured sepa
 from tests.bench.measure import run_alone
 from tests.bench.table import line, markdown, parser
 
-BENCHES = ("decoding", "relevance", "perturbation", "games", "corpus", "pages", "lab", "peers", "gpu")
+BENCHES = (
+    "decoding",
+    "relevance",
+    "perturbation",
+    "games",
+    "corpus",
+    "pages",
+    "lab",
+    "peers",
+    "answers",
+    "answer_peers",
+    "gpu",
+)
 
 
 def main() -> None:
