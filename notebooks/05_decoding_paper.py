@@ -598,8 +598,9 @@ for text in examples(news):
 # **What the paper saw.** Its method highlights few words, and those that matter: *bleak*, *desperate*, *awful*,
 # *joy*, *romantic*. The others highlight *and*, *it*, *dog* as well.
 #
-# **What you see.** The same words from a model a sixth as large. Mind that these four were chosen by the authors; the
-# supplement has every text.
+# **What you see.** On SST-2 mostly the same words, from a model a sixth as large: *desperate*, *awful*, *satisfying*,
+# though little on *bleak*. The others score *and*, *than* and *constitutes* as well. On news our method also
+# highlights commas and pieces of words. The authors chose these sentences; the supplement has every text.
 #
 # ## The supplement: every text
 #
