@@ -64,7 +64,7 @@ SAMPLES = 2 if SIZE else 25  # permutations behind Shapley values; 25 in the pap
 FRACTIONS = [0, 0.1, 0.2, 0.3, 0.5, 0.7, 1] if SIZE else [step / 20 for step in range(21)]
 TOP = 50 if DATA else 15  # tokens a class in clouds and shared tokens; 50 in the paper
 RESULTS = Path(os.environ.get("NBSAL_RESULTS") or tempfile.mkdtemp())  # results that exist here are not computed again
-pandas.set_option("display.precision", 3)
+pandas.set_option("display.precision", 4)
 
 # %%
 reviews, news = nbsal.load("demo/reviews"), nbsal.load("demo/news")
@@ -336,7 +336,7 @@ with_paper(both, printed.AREAS, {*rows_1, *rows_2})
 #
 # The paper compares decoded layers with undecoded embeddings, so two things change at once. Here only one does: the
 # same layer, decoded against undecoded. A positive margin says that decoding is better. `p_holm` is the p-value
-# adjusted for the number of comparisons in the table, which is in the last column.
+# adjusted for the number of comparisons on the same texts, which is in the last column.
 
 # %%
 other = frames[news].iloc[len(many[news]) :].iloc[:60] if DATA else few  # texts of AG News that no other cell uses
@@ -598,8 +598,9 @@ for text in examples(news):
 # **What the paper saw.** Its method highlights few words, and those that matter: *bleak*, *desperate*, *awful*,
 # *joy*, *romantic*. The others highlight *and*, *it*, *dog* as well.
 #
-# **What you see.** The same words from a model a sixth as large. Mind that these four were chosen by the authors; the
-# supplement has every text.
+# **What you see.** On SST-2 mostly the same words, from a model a sixth as large: *desperate*, *awful*, *satisfying*,
+# though little on *bleak*. The others score *and*, *than* and *constitutes* as well. On news our method also
+# highlights commas and pieces of words. The authors chose these sentences; the supplement has every text.
 #
 # ## The supplement: every text
 #

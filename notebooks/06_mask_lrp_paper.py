@@ -65,7 +65,7 @@ LONG = int(os.environ.get("NBSAL_LONG", 0)) if SIZE else None  # reviews of IMDB
 RUNS = 2 if SIZE else 5  # random masks, and corruptions at each rate; 5 in the paper
 FRACTIONS = [0.1, 0.3, 0.5, 0.7, 0.9] if SIZE else [tenth / 10 for tenth in range(1, 10)]
 RESULTS = Path(os.environ.get("NBSAL_RESULTS") or tempfile.mkdtemp())  # results that exist here are not computed again
-pandas.set_option("display.precision", 3)
+pandas.set_option("display.precision", 4)
 
 # %%
 reviews, nli, answers = (nbsal.load(f"demo/{name}") for name in ("reviews", "nli", "answers"))
@@ -588,9 +588,9 @@ differences(nli, correct(2))  # Figure 9: contradiction
 
 # %% tags=["figure-10"]
 def long_review(name, label, place):
-    """A review of a benchmark below 700 characters; without benchmarks, another of the samples at each place."""
+    """A review of a benchmark below 600 characters; without benchmarks, another of the samples at each place."""
     frame = nbsal.data.load(name if DATA else "samples/reviews")
-    texts = frame[(frame["label"] == label) & (frame["text"].str.len() < 700)]["text"].head(200)
+    texts = frame[(frame["label"] == label) & (frame["text"].str.len() < 600)]["text"].head(200)
     return texts.sort_values(key=lambda column: -column.str.len()).iloc[0 if DATA else place]
 
 

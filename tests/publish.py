@@ -39,7 +39,7 @@ TRACES = re.compile(
 )
 COLOURED = re.compile(r"background(?:-color)?:rgba\(")  # in the HTML of highlighted texts and of views
 INVISIBLE = 20  # levels of 255, of any colour of any pixel
-LARGE, EDGES = 240_000, 0.01  # bytes of a picture that is shrunk, and the share of its pixels that may change visibly
+LARGE, EDGES = 150_000, 0.01  # bytes of a picture that is shrunk, and the share of its pixels that may change visibly
 PAGE_WIDTH = 760  # CSS pixels
 PICTURE_KEYS = ("alt", "height", "width")
 CELL_KEYS = ("tags", "lines_to_next_cell")  # jupytext needs the latter for the .py
@@ -160,12 +160,13 @@ def shrink(notebook: Any) -> None:
 def _common_colours(picture: str) -> str:
     with Image.open(BytesIO(b64decode(picture))) as image:
         flat = image.convert("RGB")
-    pixels = np.asarray(flat)
-    colours, counts = np.unique(pixels.reshape(-1, 3), axis=0, return_counts=True)
-    palette = Image.new("P", (1, 1))
-    palette.putpalette(colours[np.argsort(-counts, kind="stable")[:256]].ravel().tolist())
-    few = flat.quantize(palette=palette, dither=Image.Dither.NONE)
-    change = np.abs(np.asarray(few.convert("RGB"), int) - pixels).max(-1)
+    pixels = np.asarray(flat).reshape(-1, 3)
+    colours, places, counts = np.unique(pixels, axis=0, return_inverse=True, return_counts=True)
+    palette = colours[np.argsort(-counts, kind="stable")[:256]].astype(int)
+    nearest = np.array([np.abs(palette - colour).sum(1).argmin() for colour in colours.astype(int)])[places.ravel()]
+    few = Image.fromarray(nearest.astype(np.uint8).reshape(flat.height, flat.width), "P")
+    few.putpalette(palette.ravel().tolist())
+    change = np.abs(palette[nearest] - pixels).max(-1)
     file = BytesIO()
     few.save(file, "PNG", optimize=True)
     return b64encode(file.getvalue()).decode() if (change > INVISIBLE).mean() < EDGES else picture

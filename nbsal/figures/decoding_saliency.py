@@ -98,7 +98,8 @@ def toy_geometry(path: "pandas.DataFrame") -> Figure:
         ax.plot(*points.T, "o-", color=colour, markersize=4, label=f"{label}, decoded layer by layer")
         ax.plot(*corner[:, None], "D", color=colour, markersize=8, label=f"{label}, the token itself")
         for position, layers in _group_layers(rows["layer"], points).items():
-            ax.text(*position, f"  l{_runs(layers)}", fontsize=style.SMALL)
+            side = ("left", "right")[number]  # towards the middle, where there is space
+            ax.text(*position, f"   l{_runs(layers)}   ", fontsize=style.SMALL, ha=side)
     ax.set_xlabel(html.label(names[0]))
     ax.set_ylabel(html.label(names[1]))
     ax.set_zlabel("all other tokens")

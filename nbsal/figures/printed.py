@@ -109,8 +109,7 @@ def frame(table: Mapping[str, Numbers], measures: tuple[str, ...]) -> "pandas.Da
     """
     import pandas
 
-    columns = list(measures)
-    parts = {name: pandas.DataFrame.from_dict(rows, orient="index", columns=columns) for name, rows in table.items()}
+    parts = {name: pandas.DataFrame(dict(rows), index=list(measures)).T for name, rows in table.items()}
     rows = dict.fromkeys(name for numbers in table.values() for name in numbers)
     joined: pandas.DataFrame = pandas.concat(parts, axis=1).loc[list(rows)]
     return joined
