@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from base64 import b64decode, b64encode
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
 
@@ -134,7 +135,8 @@ def test_coloured_html_becomes_a_picture_that_keeps_its_words():
     table = "<table><td>1</td></table>"
     outputs = [nbformat.v4.new_output("display_data", {"text/html": html}) for html in (marked, table)]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=outputs)])
-    publish.draw_coloured(notebook)
+    with ThreadPoolExecutor(1) as pool:  # Playwright may run in this thread, for another test
+        pool.submit(publish.draw_coloured, notebook).result()
     publish.clean(notebook)
     picture, plain = notebook.cells[0].outputs
     assert plain.data == {"text/html": table} and set(picture.data) == {"image/png"}

@@ -218,6 +218,8 @@ def test_a_method_is_found_and_chosen_by_keys(show, sheet):
     sheet.keyboard.press("Enter")
     bench.expect_traits(sheet, method="mask-lrp")
     expect(picker).to_be_focused()
+    expect(root.get_by_label("Find a method")).to_be_hidden()
+    expect(root.get_by_label("Find a method")).to_have_value("")
     picker.press("Space")
     expect(root.get_by_label("Find a method")).to_be_focused()
     sheet.keyboard.press("Tab")

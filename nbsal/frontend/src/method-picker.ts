@@ -70,8 +70,8 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
   picker.node.addEventListener(
     "toggle",
     () => {
+      search.value = ""; // also where closing and opening make one event
       if (picker.node.open) search.focus();
-      else search.value = "";
       draw();
     },
     { signal },
