@@ -23,9 +23,8 @@ def test_a_published_notebook_shows_its_text_views_and_figures(lab, chromium, tm
     assert page.problems == []
     page.context.close()
     cells = nbformat.read(PUBLISHED, 4).cells
-    texts = [
-        output.metadata.get("image/png", {}).get("alt", "") for cell in cells for output in cell.get("outputs", [])
-    ]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    texts = [output.get("metadata", {}).get("image/png", {}).get("alt", "") for output in outputs]
     assert any(PHRASE in text for text in texts), "pictures of highlighted texts have an alternative text"
 
     quiet = HTMLExporter(
