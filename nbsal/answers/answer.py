@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nbsal.answers import findings
 from nbsal.answers.findings import Contribution
 from nbsal.answers.judgement import Judgement, judge
-from nbsal.answers.lens import lens
+from nbsal.answers.lens import lens, speaks
 from nbsal.answers.page import AnswerPicture, answer_html
 from nbsal.answers.reading import TEMPLATE, Prompt, Reading, Unit
 from nbsal.answers.sources import Source
@@ -209,6 +209,15 @@ class Answer:
         A row for each layer and token: the rank and the log-probability of the reply's token, and the `k` best ones.
         """
         return lens(self._still_running().explainer.subject, self.reading, layers, k)
+
+    def speaks(self, layer: int, token: Any, tau: int = 10) -> "pandas.DataFrame":
+        """The tokens of the prompt that a layer speaks of where it writes a token of the reply, likeliest first.
+
+        As in decoding, the layer's hidden state there is read by the LM head; the prompt's `tau` likeliest tokens are
+        listed with their probabilities and their positions.
+        """
+        (place, *_) = self.tokens_of(token)
+        return speaks(self._still_running().explainer.subject, self.reading, layer, place, tau)
 
     def to_html(self) -> str:
         """The reply with its sources, shaded by what they add to it, as static HTML."""

@@ -30,11 +30,7 @@ def lens(subject: Subject, reading: Reading, layers: Sequence[int] | None, k: in
     import pandas
 
     k = positive_number(k, "k")
-    every = range(sides.depth(subject.model, sides.REPLY if subject.task == sides.REPLY else sides.SOURCE) + 1)
-    chosen = every if layers is None else [whole_number(layer, "layers") for layer in layers]
-    for layer in chosen:
-        if layer not in every:
-            raise UnknownName("layers", layer, every)
+    chosen = _checked_layers(subject, layers)
     head = subject.lm_head
     hidden = reply_layers(subject, Encoded([reading.row], subject.text_encoder.pad_id), chosen)
     ids = torch.tensor(reading.reply_ids, device=subject.device)
@@ -46,6 +42,38 @@ def lens(subject: Subject, reading: Reading, layers: Sequence[int] | None, k: in
             names = [token_name(subject.tokenizer, index) for index in best[token]]
             rows.append((layer, token, name, rank, logprob, names))
     return pandas.DataFrame(rows, columns=["layer", "number", "token", "rank", "logprob", "best"])
+
+
+def speaks(subject: Subject, reading: Reading, layer: int, token: int, tau: int) -> "pandas.DataFrame":
+    """The `tau` likeliest tokens of the prompt at the position that writes a token, as a layer's LM head reads it."""
+    import pandas
+
+    tau = positive_number(tau, "tau")
+    (layer,) = _checked_layers(subject, [layer])
+    encoded = Encoded([reading.row], subject.text_encoder.pad_id)
+    state = reply_layers(subject, encoded, [layer])[layer][0, reading.position(token)][None]
+    positions: dict[int, list[int]] = {}
+    for position, (index, special) in enumerate(zip(reading.prompt.ids, reading.prompt.special, strict=True)):
+        if not special:
+            positions.setdefault(index, []).append(position)
+    types = torch.tensor(list(positions), device=subject.device)
+    chances = subject.lm_head.probabilities(state, types)[0].double().cpu().tolist()
+    entries = [
+        (token_name(subject.tokenizer, index), chance, positions[index])
+        for index, chance in zip(positions, chances, strict=True)
+    ]
+    entries.sort(key=lambda entry: -entry[1])
+    return pandas.DataFrame(entries[:tau], columns=["token", "probability", "positions"])
+
+
+def _checked_layers(subject: Subject, layers: Sequence[int] | None) -> Sequence[int]:
+    """Layers of the side that writes the reply."""
+    every = range(sides.depth(subject.model, sides.REPLY if subject.task == sides.REPLY else sides.SOURCE) + 1)
+    chosen = every if layers is None else [whole_number(layer, "layers") for layer in layers]
+    for layer in chosen:
+        if layer not in every:
+            raise UnknownName("layers", layer, every)
+    return chosen
 
 
 def _decoded(head: LMHead, states: Tensor, ids: Tensor, k: int) -> tuple[list[float], list[int], list[list[int]]]:

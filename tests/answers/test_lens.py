@@ -6,6 +6,7 @@ import torch
 import nbsal
 from nbsal.answers import lens
 from nbsal.errors import UnknownName
+from nbsal.model.tokenize import token_name
 from tests.answers import writers
 from tests.raising import refuses
 
@@ -40,3 +41,22 @@ def test_layers_are_chosen():
     assert set(answer.lens([0, 2])["layer"]) == {0, 2}
     with refuses("layers", UnknownName):
         answer.lens([9])
+
+
+@pytest.mark.parametrize("load", [writers.load, writers.load_sides])
+def test_a_layer_speaks_of_the_prompts_tokens(load):
+    subject = load()
+    answer = nbsal.answer(subject, PROMPT, " Ann wrote it.", method="random", progress=False)
+    last = answer.lens()["layer"].max()
+    frame = answer.speaks(last, 1, tau=4)
+    assert len(frame) == 4 and frame["probability"].is_monotonic_decreasing
+    for name, chance, positions in frame.itertuples(index=False):
+        index = answer.reading.prompt.ids[positions[0]]
+        assert {answer.reading.prompt.ids[position] for position in positions} == {index}
+        assert name == token_name(subject.tokenizer, index)
+        same = nbsal.answer(subject, PROMPT, [answer.ids[0], index], method="random", progress=False)
+        assert chance == pytest.approx(same.tokens()["probability"][1], rel=1e-4), "the last layer is the model"
+    with refuses("layers", UnknownName):
+        answer.speaks(99, 1)
+    with refuses("tau"):
+        answer.speaks(0, 1, tau=0)
