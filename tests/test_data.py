@@ -186,7 +186,7 @@ def layout(root, kind):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    table = pyarrow.Table.from_pylist([ROWS["sst2"], {"sentence": 'a "bore"', "label": 0}])
+    table = pyarrow.Table.from_pylist([ROWS["sst2"], {"sentence": '"a bore" it is', "label": 0}])
     path = (
         root
         / {
@@ -219,7 +219,7 @@ def test_a_table_is_read_in_the_layouts_that_people_have(kind, tmp_path, monkeyp
     layout(tmp_path, kind)
     monkeypatch.setenv(data.FOLDER, str(tmp_path))
     frame = data.load("sst2")
-    assert frame.to_dict("records") == [ROWS["sst2"], {"sentence": 'a "bore"', "label": 0}]
+    assert frame.to_dict("records") == [ROWS["sst2"], {"sentence": '"a bore" it is', "label": 0}]
 
 
 def test_labels_of_glue_are_words_or_numbers(tmp_path, monkeypatch):

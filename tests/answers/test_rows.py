@@ -73,7 +73,8 @@ def test_chunks_do_not_matter(subjects, monkeypatch, method, chunk):
 
 
 @pytest.mark.parametrize("method", LATE)
-def test_gradients_of_all_tokens_take_one_forward(subjects, forwards, method):
+def test_gradients_of_all_tokens_take_one_forward(subjects, forwards, monkeypatch, method):
+    monkeypatch.setattr(running, "SHARED", 2)  # of replies that are longer than their prompts
     answer(subjects["llama"], method)
     assert len(forwards) == 2, "one for the scores, one for the probabilities"
 

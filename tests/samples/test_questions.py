@@ -33,6 +33,15 @@ def test_answers_stand_where_the_rows_say():
     assert rows == list(maker().make(60)) != list(maker(1).make(60))
 
 
+def test_unknown_words_do_not_move_an_answer():
+    texts = [sentences_of(TEXT.replace("The engine", "The [UNK] engine").replace("She wrote", "She [UNK] wrote"))] * 2
+    rows = list(QuestionMaker(texts, torch.eye(len(WORDS)), VOCABULARY, 0).make(200))
+    starts = [(row["context"], row["answers"]["text"][0], row["answers"]["answer_start"][0]) for row in rows]
+    assert all(context[start:].startswith(answer) for context, answer, start in starts)
+    assert not any("[UNK]" in context for context, _, _ in starts)
+    assert any(" it " in context for context, _, _ in starts)
+
+
 def test_kinds_of_answers():
     kinds = {match.kind for sentence in sentences_of(TEXT) for match in matches(sentence)}
     assert kinds == set(KINDS)
@@ -68,10 +77,10 @@ def test_a_cropped_question_keeps_its_answer():
 def test_f1_of_spans_counts_shared_tokens_inside_the_context():
     class Model:
         def __call__(self, **inputs):
-            start = torch.zeros(inputs["input_ids"].shape)
+            start = torch.full(inputs["input_ids"].shape, -20.0)
             end = start.clone()
             start[:, 0] = 9  # outside the context: not allowed
-            start[:, 3], end[:, 4] = 5, 5
+            start[:, 3], end[:, 4] = -5, -5
             return type("Output", (), {"start_logits": start, "end_logits": end})
 
     example = Example([101, 7, 102, 8, 9, 10, 102], [0, 0, 0, 1, 1, 1, 1], (4, 5))
