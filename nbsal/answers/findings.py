@@ -139,31 +139,31 @@ def headline(contribution: Contribution, names: Sequence[SourceName]) -> list[Ph
     if change is not None and abs(change) < OWN and not contribution.rival:
         words = f"rom the model itself: the sources change it by {percent(abs(change), 0)}."
         return [("text", "▲ "), *_start(lead, "comes mostly f", "Mostly f", words)]
-    given, so_far = list(contribution.shares[:-1]), contribution.shares[-1]
-    order = sorted(range(len(given)), key=lambda number: -given[number])
-    best = order[0] if order and given[order[0]] > 0 else None
+    shares, so_far = list(contribution.shares[:-1]), contribution.shares[-1]
+    order = sorted(range(len(shares)), key=lambda number: -shares[number])
+    best = order[0] if order and shares[order[0]] > 0 else None
     about = contribution.about_target
-    if contribution.part and so_far > MOSTLY and (best is None or so_far > given[best]):
+    if contribution.part and so_far > MOSTLY and (best is None or so_far > shares[best]):
         verb = "follows mostly from" if about else "attends mostly to"
         rest: list[Phrase] = []
-        if best is not None and given[best] >= NOTABLE:
-            rest.append(("text", f"; {names[best].sentence} gives {percent(given[best], 0)}"))
+        if best is not None and shares[best] >= NOTABLE:
+            rest.append(("text", f"; {names[best].sentence} gives {percent(shares[best], 0)}"))
         return [*_whole(lead), ("text", f" {verb} {SO_FAR} ({percent(so_far, 0)})"), *rest, ("text", ".")]
     if best is None:
         return [*_whole(lead), ("text", " has no source that speaks for it.")]
-    if given[best] > MOSTLY:
+    if shares[best] > MOSTLY:
         verb = "comes mostly from" if about else "attends mostly to"
         against = _against(contribution, names)
         return [
             *_whole(lead),
             ("text", f" {verb} "),
             *_named(names[best]),
-            _share(given[best]),
+            _share(shares[best]),
             *against,
             ("text", "."),
         ]
-    listed = [best, *(number for number in order[1:2] if given[number] > 0)]
-    pairs = [f"{names[i].sentence}{_gives(i == best, names[i])} {percent(given[i], 0)}" for i in listed]
+    listed = [best, *(number for number in order[1:2] if shares[number] > 0)]
+    pairs = [f"{names[i].sentence}{_gives(i == best, names[i])} {percent(shares[i], 0)}" for i in listed]
     return _start(lead, "has n", "N", f"o single source: {', '.join(pairs)}.")
 
 
@@ -202,9 +202,9 @@ def _share(share: float) -> Phrase:
 
 def _against(contribution: Contribution, names: Sequence[SourceName]) -> list[Phrase]:
     """The source that speaks most against it, or for the rival."""
-    given = contribution.shares[:-1]
-    worst = min(range(len(given)), key=lambda number: given[number])
-    if given[worst] > -NOTABLE:
+    shares = contribution.shares[:-1]
+    worst = min(range(len(shares)), key=lambda number: shares[number])
+    if shares[worst] > -NOTABLE:
         return []
     if not contribution.rival:
         return [("text", f"; {names[worst].sentence} speaks against it")]

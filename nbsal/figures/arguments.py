@@ -102,13 +102,13 @@ def _parse_labels(labels: Sequence[str]) -> dict[str, tuple[str, ...]]:
     orders = {}
     for argument in labels:
         table, _, names = argument.partition("=")
-        known = data.TABLES[table].labels if table in data.TABLES else ()
+        classes = data.TABLES[table].labels if table in data.TABLES else ()
         order = tuple(name.strip() for name in names.split(","))
-        if not known or sorted(order) != sorted(known):
-            example = ",".join(known) if known else "negative,positive"
+        if not classes or sorted(order) != sorted(classes):
+            example = ",".join(classes) if classes else "negative,positive"
             message = (
                 f"--labels {argument}: write TABLE=CLASS,CLASS,... with each class once, in the order of the model's "
-                f"outputs, such as {table if known else 'sst2'}={example}."
+                f"outputs, such as {table if classes else 'sst2'}={example}."
             )
             raise InputError(message, argument="--labels", value=argument)
         orders[table] = order
@@ -124,7 +124,7 @@ def class_numbers(table: str, named: NamedModel | None, names: Sequence[str]) ->
     >>> class_numbers("sst2", None, ["positive", "negative"])
     [1, 0]
     """
-    known = [name.lower() for name in data.TABLES[table].labels]
+    classes = [name.lower() for name in data.TABLES[table].labels]
     order = list(named.labels) if named and named.labels else list(names)
     lower = [name.lower() for name in order]
-    return [lower.index(name) for name in known] if sorted(lower) == sorted(known) else list(range(len(known)))
+    return [lower.index(name) for name in classes] if sorted(lower) == sorted(classes) else list(range(len(classes)))

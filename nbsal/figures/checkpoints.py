@@ -82,10 +82,10 @@ def checkpoint_table(used: Mapping[str, Sequence[str]] | None = None) -> "Styler
     rows = []
     for table in DATASETS:
         checkpoints = [c for c in CHECKPOINTS if c.table == table]
-        own = list(models.get(table, ()))
-        rows += [(table, c.model, c.repository, c.repository if c.repository in own else "") for c in checkpoints]
+        used_here = list(models.get(table, ()))
+        rows += [(table, c.model, c.repository, c.repository if c.repository in used_here else "") for c in checkpoints]
         published = {c.repository for c in checkpoints}
-        rows += [(table, "another", "", model) for model in own if model not in published]
+        rows += [(table, "another", "", model) for model in used_here if model not in published]
     frame = pandas.DataFrame(rows, columns=["data set", "model", "repository", "used here"])
     return style_frame(frame.set_index(["data set", "model"]), "Models of the Mask-LRP experiments on the hub")
 
