@@ -8,6 +8,7 @@ CLASSES = ("#00706b", "#7c3fa8", "#8a5a00", "#a8326e")  # of classes, on paper: 
 CLASSES_ANYWHERE = ("#00847d", "#9a5cc8", "#a07014", "#cc4888")  # the same on light and on dark pages
 INK = "#1c1e22"
 AGAINST = (40, 118, 200)
+NEUTRAL = (112, 112, 112)  # amounts that are neither for nor against the target, such as attention
 STRONGEST = 0.72  # opacity at the largest score: text on it stays readable in light and dark themes
 FAINT = 0.1 * STRONGEST  # opacity below which evidence against the target is not underlined
 

@@ -24,7 +24,7 @@ WORDS = {
     "amod": ("adjective", "adj"),
     "advmod": ("adverb", "adv"),
 }
-PLACE = ("place", "pos")
+PLACE = ("place", "fix")
 OWNERS = {"nsubj": "verb", "obj": "verb", "amod": "noun", "advmod": "verb"}  # what the word of a relation belongs to
 KINDS = ("both", "syntactic", "positional", "none", "all")  # of heads that a view can switch on together
 SWITCH_INPUTS = ("kind", "synt", "pos", "toggled")  # traits that decide which heads are on

@@ -117,7 +117,7 @@ class HeadAttention:
         from matplotlib.colors import LinearSegmentedColormap
 
         names = [html.label(name, 16) for name in self.names]
-        shades = LinearSegmentedColormap.from_list("attention", ["#f4f4f4", colours.hex_colour(colours.FOR)])
+        shades = LinearSegmentedColormap.from_list("attention", ["#f4f4f4", colours.hex_colour(colours.NEUTRAL)])
         ax.imshow(self.words, cmap=shades, vmin=0.0)
         ax.set_xticks(range(len(names)), names, rotation=90)
         ax.set_yticks(range(len(names)), names)
@@ -281,7 +281,7 @@ def attention_traits(attention: HeadAttention) -> dict[str, Any]:
 
 
 def _cell_html(opacity: float) -> str:
-    r, g, b = colours.FOR
+    r, g, b = colours.NEUTRAL
     return f'<td style="background-color:rgba({r},{g},{b},{opacity:.2f});min-width:12px">&#8203;</td>'
 
 

@@ -141,10 +141,9 @@ class TablePage:
         return any(entry.label is not None for entry in self.scope)
 
     def position(self) -> str:
-        """Which of the listed texts are on the page."""
-        first = self.page * PAGE
-        last = min(first + PAGE, self.listed)
-        return f"{first + 1}\N{EN DASH}{last} of {self.listed}" if self.listed else "no text"
+        """Which page this is, and of how many texts; texts are numbered from 0 as in Python, pages from 1."""
+        pages = -(-self.listed // PAGE)
+        return f"page {self.page + 1} of {pages} · {plural(self.listed, 'text')}" if self.listed else "no text"
 
     def caption(self) -> str:
         """How many texts are misclassified, or what is predicted for them."""

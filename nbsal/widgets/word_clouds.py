@@ -111,11 +111,11 @@ class WordClouds:
         return [piece for piece in [*pieces, (end, None, False)] if piece[0]]
 
     def _over(self) -> str:
-        """Of which texts the words are."""
+        """In which texts the words are."""
         if not self.text_count:
             return ""
         so_far = f"{self.text_count} of " if self.text_count < self.total else ""
-        return f"Over {so_far}{plural(self.total, 'text')}, "
+        return f"In {so_far}{plural(self.total, 'text')}, "
 
     def overlap(self) -> str:
         """How many words the classes share."""

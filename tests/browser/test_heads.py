@@ -56,6 +56,17 @@ def test_names_are_short_where_the_grid_is_narrow(show, sheet, off):
     sheet.set_viewport_size({"width": 1100, "height": 900})
 
 
+def test_a_grid_fades_out_where_it_goes_on(show, sheet, off):
+    grid = show(off).locator(".nbsal-heads-grid")
+    faded = "node => getComputedStyle(node).maskImage !== 'none'"
+    assert not grid.evaluate(faded)
+    sheet.set_viewport_size({"width": 280, "height": 900})
+    sheet.wait_for_function(f"() => ({faded})(document.querySelector('.nbsal-heads-grid'))")
+    grid.evaluate("node => node.scrollTo(node.scrollWidth, 0)")
+    sheet.wait_for_function(f"() => !({faded})(document.querySelector('.nbsal-heads-grid'))")
+    sheet.set_viewport_size({"width": 1100, "height": 900})
+
+
 def test_the_headline_and_bars_compare_before_and_after(show, off):
     root = show(off, live=True)
     sentence = plain(off.sentence())

@@ -163,7 +163,7 @@ def test_exports_hold_the_page_and_the_opened_text(view, saliencies):
     label = ("text", f" Labelled {LABELS[3]}.")
     assert saliencies[3].to_html(sentence=[*saliencies[3].headline(), label]) in html
     assert all(html.count(f">{name}</th>") == 1 for name in ("No.", "Text", "Prediction", "Strongest word"))
-    assert view.result.caption() in html and "1\u201312 of 30" in html
+    assert view.result.caption() in html and "page 1 of 3 \u00b7 30 texts" in html
     for row in view._table["rows"]:
         assert f"{row['prediction']} {100 * row['confidence']:.1f}\u202f%" in html
     assert html.count("\N{BALLOT X} labelled") == sum(row["wrong"] for row in view._table["rows"])

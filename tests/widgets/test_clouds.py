@@ -92,9 +92,9 @@ def test_the_four_classes_with_most_texts_have_hues():
 @pytest.mark.parametrize(
     ("counts", "lead", "end"),
     [
-        ([1], "Over 1 text, word00 and film speak for class 0.", "Every text was predicted class 0."),
-        ([1, 1], "Over 2 texts, word00 and film speak for class 0; word10 and film for class 1.", "1 word in 2 is "),
-        ([1, 1, 1, 1, 1], "Over 5 texts, word00 speaks for class 0; word10 for class 1; word20 ", "by several classes"),
+        ([1], "In 1 text, word00 and film speak for class 0.", "Every text was predicted class 0."),
+        ([1, 1], "In 2 texts, word00 and film speak for class 0; word10 and film for class 1.", "1 word in 2 is "),
+        ([1, 1, 1, 1, 1], "In 5 texts, word00 speaks for class 0; word10 for class 1; word20 ", "by several classes"),
     ],
 )
 def test_the_clouds_are_summed_up_in_a_sentence(counts, lead, end):
