@@ -255,8 +255,8 @@ why_not.by_word().assign(text=lambda frame: frame["segment"].map({0: "premise", 
 # ## Spans
 #
 # A question-answering model points at the first and the last token of an answer. The pair is (question, context), the
-# target the span it chose, or any other one by its token numbers. `demo/answers` learnt from a few hundred questions;
-# look at it as an example of the mechanics, not of reading skill.
+# target the span it chose, or any other one by its token numbers. `demo/answers` finds two answers in five; look at it
+# as an example of the mechanics, not of reading skill.
 
 # %%
 answers = nbsal.load("demo/answers")

@@ -13,7 +13,6 @@ from nbsal.samples.training.corpora import Example, batches, rows, stack
 from nbsal.samples.training.questions import cropped, make_questions
 
 ANSWER_TOKENS = 1536  # of a batch
-MADE = 24_000
 REAL_EPOCHS = 3
 REAL_SHARE = 0.5  # of the first rate
 
@@ -50,20 +49,22 @@ def questions(tokenizer: Any, table: Sequence[dict[str, Any]], longest: int = 38
     return examples
 
 
-def answer_schedule(tokenizer: Any, epochs: int, seed: int) -> tuple[list[list[Example]], Callable[[int], float]]:
-    """Batches of made questions, then of 400 real ones, cropped anew each epoch, with some made ones; and the rates."""
+def answer_schedule(
+    tokenizer: Any, epochs: int, seed: int, count: int
+) -> tuple[list[list[Example]], Callable[[int], float]]:
+    """Batches of `count` made questions, then of 400 real ones, cropped anew each epoch, with some made; and the rates."""
     train, test = answer_split()
     real, held = train[:400], train[400:] + test
     contexts = sorted({row["context"] for row in real} - {row["context"] for row in held})
     embeddings = base.weights()["embeddings.word_embeddings.weight"]
-    made = questions(tokenizer, make_questions(MADE, contexts, embeddings, tokenizer.get_vocab(), seed), longest=256)
+    made = questions(tokenizer, make_questions(count, contexts, embeddings, tokenizer.get_vocab(), seed), longest=256)
     random_, schedule = random.Random(seed), list[list[Example]]()
     for epoch in range(epochs):
         schedule += batches(made, ANSWER_TOKENS, 1000 * seed + epoch)
     first = len(schedule)
     for epoch in range(REAL_EPOCHS):
         again = questions(tokenizer, [cropped(row, random_) for row in real])
-        schedule += batches(again + random_.sample(made, len(again) // 2), ANSWER_TOKENS, 1000 * seed + epoch)
+        schedule += batches(again + random_.sample(made, min(len(made), len(again) // 2)), ANSWER_TOKENS, 1000 * seed + epoch)
 
     def rate(step: int) -> float:
         if step < first:
