@@ -64,7 +64,9 @@ def answer_schedule(
     first = len(schedule)
     for epoch in range(REAL_EPOCHS):
         again = questions(tokenizer, [cropped(row, random_) for row in real])
-        schedule += batches(again + random_.sample(made, min(len(made), len(again) // 2)), ANSWER_TOKENS, 1000 * seed + epoch)
+        schedule += batches(
+            again + random_.sample(made, min(len(made), len(again) // 2)), ANSWER_TOKENS, 1000 * seed + epoch
+        )
 
     def rate(step: int) -> float:
         if step < first:
