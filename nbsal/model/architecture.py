@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from nbsal.errors import ModelError
-from nbsal.model import restore, sides
+from nbsal.model import products, restore, sides
 from nbsal.model.black_box import BlackBox
 from nbsal.model.composite import Composite
 
@@ -178,11 +178,12 @@ def _block_hooks(model: Any, side: str, before_block: Any, after_block: Any) -> 
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Put the model into evaluation mode, and restore every module's own training flag afterwards."""
+    """Put the model into evaluation mode with quick products, and restore every module's own training flag afterwards."""
     training = [module for module in model.modules() if module.training]
     with restore.Changes(model) as changes:
         changes.record_undo(_set_training, training, True)
         _set_training(training, False)
+        products.enter(changes)
         yield
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nbsal.errors import LanguageHeadError, NbsalError
-from nbsal.model import architecture, sides
+from nbsal.model import architecture, products, sides
 from nbsal.model.lm_listening import PLAIN, Ending, listen
 from nbsal.model.version import model_version, tensors_version
 
@@ -81,7 +81,7 @@ class LMHead:
     def logits(self, features: Tensor, columns: Tensor) -> Tensor:
         """Logits [rows, columns] of the given token ids only."""
         bias = None if self.bias is None else self.bias[columns]
-        return self.ending(nn.functional.linear(features, self.weight[columns], bias))
+        return self.ending(products.multiply(features, self.weight[columns], bias))
 
     @torch.no_grad()
     def log_normaliser(self, features: Tensor, coarse: bool = False) -> Tensor:
@@ -90,11 +90,11 @@ class LMHead:
         total = features.new_full((len(features),), -torch.inf)
         for first in range(0, self.vocab_size, CHUNK):
             chunk = slice(first, first + CHUNK)
-            weight = self.weight[chunk].to(dtype).T
+            weight = self.weight[chunk].to(dtype)
             bias = None if self.bias is None else self.bias[chunk]
             for start in range(0, len(features), ROWS):
                 rows = slice(start, start + ROWS)
-                logits = (features[rows].to(dtype) @ weight).to(features.dtype)
+                logits = products.multiply(features[rows].to(dtype), weight).to(features.dtype)
                 part = self.ending(logits if bias is None else logits.add_(bias)).logsumexp(-1)
                 total[rows] = torch.logaddexp(total[rows], part)
         return total

@@ -106,7 +106,7 @@ class _Walk:
                 self._objects.append(tensor)
                 self._values.append((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version))
                 if not tensor.is_meta and (type(tensor) in _PLAIN or type(tensor.data) is Tensor):
-                    samples.setdefault((tensor.device, tensor.dtype), []).append(_sample(tensor))
+                    samples.setdefault((tensor.device, tensor.dtype), []).append(sample(tensor))
             # As bytes, since NaN equals nothing.
             self._version.numbers = [
                 torch.cat(parts).cpu().view(torch.uint8).numpy().tobytes() for parts in samples.values()
@@ -144,7 +144,7 @@ class _Walk:
         return True
 
 
-def _sample(tensor: Tensor) -> Tensor:
+def sample(tensor: Tensor) -> Tensor:
     """Some numbers of a weight, evenly spread: every number of a small one."""
     size = tensor.numel()
     step = 1 if size <= SAMPLE else size // SAMPLE | 1  # odd: not a multiple of the width of a matrix

@@ -129,7 +129,8 @@ def test_methods_on_one_trace_share_the_normalisers(reviews, monkeypatch):
     many = nbsal.compare(reviews, names, text)
     assert sum(rows) == len(many["decoded-simple"][0].tokens)
     for name in names:
-        assert relative(many[name][0].scores, nbsal.Explainer(reviews, name)(text).scores) < 1e-6
+        # Logits near 15 in float32: their exponentials differ by some millionths where products run in other parts.
+        assert relative(many[name][0].scores, nbsal.Explainer(reviews, name)(text).scores) < 5e-6
 
 
 def test_invalid_settings_are_named(reviews):
