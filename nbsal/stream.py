@@ -154,7 +154,9 @@ def _running(subject: Subject, rules: Rules | None) -> Iterator[tuple[LatestAtte
         architecture.eval_mode(subject.model),
         architecture.frozen(subject.model),
         attention_maps.with_mode(subject.model, attention),
-        nullcontext() if rules is None else mode.rules_mode(subject.model, rules, {}) as relevance_mode,
+        nullcontext()
+        if rules is None
+        else mode.rules_mode(subject.model, rules, {}, subject.multiplies_in_float32) as relevance_mode,
     ):
         yield attention, relevance_mode
 

@@ -22,6 +22,8 @@ from nbsal.errors import ModelError
 from nbsal.lrp import rules
 from nbsal.lrp.rules import Rules, apply
 from nbsal.model import architecture, restore
+from nbsal.model.double import EXACT
+from nbsal.model.products import double_linear
 from nbsal.model.version import tensors_version
 
 # (block, relevance that arrives at its product of attention and values)
@@ -90,9 +92,10 @@ class RelevanceMode(restore.Mode):
     (tensor([3.]), 'IdentityBackward')
     """
 
-    def __init__(self, chosen: Rules, absolute_weights: dict[Any, Tensor]) -> None:
+    def __init__(self, chosen: Rules, absolute_weights: dict[Any, Tensor], mixed: bool = False) -> None:
         super().__init__()
         self.rules, self.absolute_weights = chosen, absolute_weights
+        self.mixed = mixed  # whether weights that were converted to float64 multiply as they were before
         self.attention_filter: AttentionFilter = unfiltered
         self.attention_maps: dict[int, Tensor] = {}
         self.softmaxes = 0  # attention softmaxes so far
@@ -119,7 +122,8 @@ class RelevanceMode(restore.Mode):
             kwargs.pop("dtype", None)  # some models request float32 here
         if func in _ADD:  # an in-place sum would overwrite values that the rule of its summand has saved
             func, args = torch.add, args[:2]
-        y = func(*args, **kwargs)
+        exact = getattr(args[1], EXACT, None) if self.mixed and func in _LINEAR and not kwargs else None
+        y = func(*args, **kwargs) if exact is None else double_linear(*args[:2], exact, *args[2:])
         if getattr(func, "__name__", "") in _SHAPES and proxy_of(args[0]) is None:
             return y
         proxies = [_to_proxy(value) for value in args]
@@ -161,21 +165,26 @@ class RelevanceMode(restore.Mode):
         return self.__torch_function__(torch.add, (), tuple(summands))
 
     def _linear(self, y: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        return apply(rules.Linear, x, weight, bias, y, self.rules, self._absolute(weight))
+        return apply(rules.Linear, x, weight, bias, y, self.rules, self._factors(weight))
 
     def _addmm(self, y: Tensor, bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
         if not self.rules.transposed:
             return apply(rules.AddMM, bias, x, weight, y, self.rules, self.batch_size)
-        absolute = self._absolute(weight)
-        return apply(rules.Linear, x, weight.T, bias, y, self.rules, None if absolute is None else absolute.T)
+        own, absolute = self._factors(weight)
+        return apply(rules.Linear, x, weight.T, bias, y, self.rules, (own.T, absolute.T))
 
-    def _absolute(self, weight: Tensor) -> Tensor | None:
-        """|W|, computed once for each weight of the model, or part of one; None for a temporary tensor.
+    def _factors(self, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """W and |W|, which the positive rule multiplies with."""
+        own = getattr(weight, EXACT, weight) if self.mixed else weight
+        return own.detach(), self._absolute(own)
+
+    def _absolute(self, weight: Tensor) -> Tensor:
+        """|W|, computed once for each weight of the model, or part of one, but anew for a temporary tensor.
 
         The address of a temporary one may be reused in the next call, and its absolute value would be used once.
         """
         if not isinstance(weight if weight._base is None else weight._base, nn.Parameter):
-            return None
+            return weight.detach().abs()
         key = (weight.data_ptr(), weight.shape)
         if key not in self.absolute_weights:
             self.absolute_weights[key] = weight.detach().abs()
@@ -306,7 +315,9 @@ def _is_attention_mask(value: Any) -> bool:
 
 
 @contextmanager
-def relevance_mode(model: nn.Module, first_blocks: Sequence[nn.Module], chosen: Rules) -> Iterator[RelevanceMode]:
+def relevance_mode(
+    model: nn.Module, first_blocks: Sequence[nn.Module], chosen: Rules, mixed: bool = False
+) -> Iterator[RelevanceMode]:
     """Run a model under relevance rules with its parameters frozen, from its first block on, or that of either side.
 
     >>> layer = nn.Linear(2, 1)
@@ -315,7 +326,7 @@ def relevance_mode(model: nn.Module, first_blocks: Sequence[nn.Module], chosen: 
     >>> proxy_of(y).grad_fn.name()
     'LinearBackward'
     """
-    with rules_mode(model, chosen, _absolute_weights(model)) as mode, restore.Changes(model) as changes:
+    with rules_mode(model, chosen, _absolute_weights(model), mixed) as mode, restore.Changes(model) as changes:
         attach = _attach_input_proxy(mode)
         changes.record_undo(restore.remove_hooks, first_blocks, attach)
         for block in first_blocks:
@@ -324,7 +335,9 @@ def relevance_mode(model: nn.Module, first_blocks: Sequence[nn.Module], chosen: 
 
 
 @contextmanager
-def rules_mode(model: nn.Module, chosen: Rules, absolute_weights: dict[Any, Tensor]) -> Iterator[RelevanceMode]:
+def rules_mode(
+    model: nn.Module, chosen: Rules, absolute_weights: dict[Any, Tensor], mixed: bool = False
+) -> Iterator[RelevanceMode]:
     """Run a model, or a part of it, under relevance rules from a proxy on that the caller starts.
 
     >>> layer, x = nn.Linear(2, 1), torch.ones(1, 2)
@@ -334,7 +347,7 @@ def rules_mode(model: nn.Module, chosen: Rules, absolute_weights: dict[Any, Tens
     >>> proxy_of(y).grad_fn.name()
     'LinearBackward'
     """
-    mode = RelevanceMode(chosen, absolute_weights)
+    mode = RelevanceMode(chosen, absolute_weights, mixed)
     operations = [module for module in model.modules() if _is_single_operation(module)]
     suspend, resume = _suspend(mode), _resume(mode)
     with architecture.frozen(model), restore.Changes(model) as changes:

@@ -13,8 +13,11 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from nbsal.model.products import multiply
+
 EPSILON = 1e-9
 ROUNDING_ERROR = 1e-14  # relative
+MIXED_ERROR = 1e-6  # of float32 products beside float64 ones
 
 
 @dataclass(frozen=True)
@@ -115,8 +118,10 @@ class Identity(Function):
 class Linear(Function):
     """x W^T + b. By default relevance is distributed over positive contributions, and the bias gets none.
 
+    `factors` are W and |W|, perhaps in a lower precision than the rest.
+
     >>> x, weight = torch.tensor([[1.0, 1.0]], requires_grad=True), torch.tensor([[3.0, -1.0]])
-    >>> y = apply(Linear, x, weight, None, x @ weight.T, DEFAULT, weight.abs())
+    >>> y = apply(Linear, x, weight, None, x @ weight.T, DEFAULT, (weight, weight.abs()))
     >>> torch.autograd.grad(y.sum(), x)[0].round(decimals=4)
     tensor([[1., 0.]])
     """
@@ -129,22 +134,21 @@ class Linear(Function):
         bias: Tensor | None,
         y: Tensor,
         rules: Rules,
-        absolute: Tensor | None,
+        factors: tuple[Tensor, Tensor],
     ) -> Tensor:
-        ctx.save_for_backward(x, weight, bias, absolute, y)
-        ctx.rules = rules
+        ctx.save_for_backward(x, weight, bias, y)
+        ctx.rules, ctx.factors = rules, factors
         return y.detach()
 
     @staticmethod
     def backward(ctx: Any, relevance: Tensor) -> Any:
-        x, weight, bias, absolute, y = ctx.saved_tensors
+        x, weight, bias, y = ctx.saved_tensors
         if ctx.rules.linear == "epsilon":
             result = x * (share(relevance, y, ctx.rules) @ weight)
         elif ctx.rules.linear == "per-sign":
             result = _per_sign(relevance, x, weight, ctx.rules)
         else:
-            absolute = weight.abs() if absolute is None else absolute
-            result = _positive(relevance, x, weight, absolute, y.clone() if bias is None else y - bias)
+            result = _positive(relevance, x, *ctx.factors, y.clone() if bias is None else y - bias)
         return result, None, None, None, None, None
 
 
@@ -153,12 +157,15 @@ def _positive(relevance: Tensor, x: Tensor, weight: Tensor, absolute_weight: Ten
     # The sum of positive contributions, x+ W+ plus x- W-, is (xW + |x||W|) / 2, and xW is known: three matrix products
     # instead of four. The factor 1/2 cancels. Everything is done in place, since each pass over memory costs as much as
     # one of the products.
-    absolute_x = x.abs()
-    absolute_product = absolute_x @ absolute_weight.T
+    absolute_x, precision = x.abs(), weight.dtype
+    absolute_product = multiply(absolute_x.to(precision), absolute_weight).to(x.dtype)
     total = product.add_(absolute_product)
-    no_positive = total <= absolute_product.mul_(ROUNDING_ERROR)  # only rounding error is left
-    part = torch.div(relevance, total.add_(2 * EPSILON), out=total).masked_fill_(no_positive, 0.0)
-    return (part @ weight).mul_(x).add_((part @ absolute_weight).mul_(absolute_x))
+    no_positive = total <= absolute_product.mul_(
+        ROUNDING_ERROR if precision == x.dtype else MIXED_ERROR
+    )  # only rounding error is left
+    part = torch.div(relevance, total.add_(2 * EPSILON), out=total).masked_fill_(no_positive, 0.0).to(precision)
+    result = multiply(part, weight.mT).to(x.dtype).mul_(x)
+    return result.add_(multiply(part, absolute_weight.mT).to(x.dtype).mul_(absolute_x))
 
 
 def _per_sign(relevance: Tensor, x: Tensor, weight: Tensor, rules: Rules) -> Tensor:

@@ -21,20 +21,27 @@ from nbsal.stream import Block
 from nbsal.trace import Trace
 from nbsal.validation import whole_number
 
+DTYPES = ("mixed", "float64", "model")
+
 
 @dataclass(frozen=True)
 class RelevanceMethod(Method):
-    """A method that reads relevance under its rules, by default in float64 on a copy of the model."""
+    """A method that reads relevance under its rules, by default in float64 on a copy of the model.
+
+    `dtype="mixed"` multiplies in float32 where the summands of a product are all positive, which moves scores by some
+    millionths; "float64" multiplies in float64 everywhere. "model" is the model's own precision, in which relevance is
+    noisy below the top blocks if that is float32.
+    """
 
     rules: ClassVar[Rules] = DEFAULT
     per_end = True
     by_block = True
 
-    dtype: str = "float64"  # or "model" for the model's own precision; float32 relevance is noisy below the top blocks
+    dtype: str = "mixed"
 
     def resolve(self, subject: Subject) -> Self:
-        if self.dtype not in ("float64", "model"):
-            raise UnknownName("dtype", self.dtype, ("float64", "model"))
+        if self.dtype not in DTYPES:
+            raise UnknownName("dtype", self.dtype, DTYPES)
         if self.dtype == "model" and subject.dtype in (torch.bfloat16, torch.float16):
             message = (
                 f"dtype='model', but {subject.name} is in half precision, too coarse for relevance. Use 'float64'."
@@ -43,7 +50,8 @@ class RelevanceMethod(Method):
         return self
 
     def subject_for(self, subject: Subject) -> Subject:
-        return subject.merged.double if self.dtype == "float64" else subject.merged
+        plain = subject.merged
+        return {"mixed": plain.mixed, "float64": plain.double}.get(self.dtype, plain)
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
         note = {"weights": "dequantised in a copy, whose outputs differ a little"} if trace.subject.dequantised else {}

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from nbsal.model import architecture, restore, sides
 
+EXACT = "_nbsal_exact"  # on a converted weight: the float32 weight with the same numbers
 Place = tuple[dict[str, Any], str, Tensor]  # the parameters or buffers of a module, a name there, the weight itself
 
 
@@ -103,4 +104,7 @@ def _put_back(places: list[Place]) -> None:
 
 
 def _converted(tensor: Tensor, device: torch.device) -> Tensor:
-    return tensor.to(device, torch.float64 if tensor.is_floating_point() else tensor.dtype)
+    result = tensor.to(device, torch.float64 if tensor.is_floating_point() else tensor.dtype)
+    if isinstance(tensor, nn.Parameter) and tensor.dtype == torch.float32 and tensor.device == device:
+        setattr(result, EXACT, tensor)
+    return result

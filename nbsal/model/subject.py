@@ -62,7 +62,9 @@ class Subject:
         self._positions_from_zero = False  # pass position ids that start at 0
         self.dequantised = False  # a copy with the weights that those of few bits stand for
         self._computes_in_float64 = False  # though most of its weights are those of the original
+        self.multiplies_in_float32 = False  # where relevance distributes itself over positive contributions
         self._float64_copy: tuple[Any, Subject] | None = None  # the version of the model it was made from, and the copy
+        self._mixed: Subject | None = None
         self._published: tuple[Any, Subject] | None = None
         self._merged: tuple[Any, Subject] | None = None
         self._source: tuple[Any, Callable[[], Subject]] | None = None  # what was loaded, and how to load it again
@@ -166,6 +168,20 @@ class Subject:
         return self._float64_copy[1]
 
     @property
+    def mixed(self) -> "Subject":
+        """A float64 copy whose relevance multiplies in float32 where all summands are positive, so that none cancel.
+
+        Weights of another precision than float32 have no such copy; theirs is `double`.
+        """
+        result = self.double
+        if self.dtype != torch.float32:
+            return result
+        if self._mixed is None or self._mixed.model is not result.model:
+            self._mixed = copy.copy(result)
+            self._mixed.multiplies_in_float32 = True
+        return self._mixed
+
+    @property
     def merged(self) -> "Subject":
         """This subject with plain weights in a copy, adapters merged and 8 bits dequantised; itself if they are plain.
 
@@ -209,7 +225,7 @@ class Subject:
 
     def __copy__(self) -> "Subject":
         result = object.__new__(type(self))
-        vars(result).update(vars(self), _float64_copy=None, _published=None, _merged=None)
+        vars(result).update(vars(self), _float64_copy=None, _mixed=None, _published=None, _merged=None)
         return result
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Subject":

@@ -156,7 +156,7 @@ def test_linear_rule():
     x, weight, bias = torch.randn(5, 7).double(), torch.randn(6, 7).double(), torch.randn(6).double()
     relevance = torch.randn(5, 6).double()
     x.requires_grad_(True)
-    y = rules.apply(rules.Linear, x, weight, bias, x.detach() @ weight.T + bias, rules.DEFAULT, weight.abs())
+    y = rules.apply(rules.Linear, x, weight, bias, x.detach() @ weight.T + bias, rules.DEFAULT, (weight, weight.abs()))
     assert torch.equal(y, torch.nn.functional.linear(x, weight, bias))
     (ours,) = torch.autograd.grad(y, x, relevance)
     truth = torch.stack([positive_linear(r, row, weight) for r, row in zip(relevance, x.detach(), strict=True)])
@@ -165,7 +165,7 @@ def test_linear_rule():
 
 def test_linear_rule_without_positive_contributions_gives_zero():
     x, weight = torch.ones(1, 3).double().requires_grad_(True), -torch.rand(2, 3).double()
-    y = rules.apply(rules.Linear, x, weight, None, x.detach() @ weight.T, rules.DEFAULT, weight.abs())
+    y = rules.apply(rules.Linear, x, weight, None, x.detach() @ weight.T, rules.DEFAULT, (weight, weight.abs()))
     assert not torch.autograd.grad(y, x, torch.ones(1, 2).double())[0].any()
 
 

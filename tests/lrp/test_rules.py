@@ -55,6 +55,6 @@ def test_masked_positions_get_no_relevance_through_a_softmax():
 def test_epsilon_is_added_to_the_sum_of_positive_contributions():
     """Contributions as small as epsilon receive half of the relevance."""
     x, weight = torch.tensor([[rules.EPSILON, 2.0]]).double().requires_grad_(), torch.tensor([[1.0, 0.0]]).double()
-    y = rules.apply(rules.Linear, x, weight, None, x.detach() @ weight.T, rules.DEFAULT, weight.abs())
+    y = rules.apply(rules.Linear, x, weight, None, x.detach() @ weight.T, rules.DEFAULT, (weight, weight.abs()))
     (ours,) = torch.autograd.grad(y.sum(), x)
     assert torch.allclose(ours, torch.tensor([[0.5, 0.0]]).double())
