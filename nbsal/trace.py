@@ -336,11 +336,9 @@ def _relevance_forward(subject: Subject, rules: Rules) -> Iterator[RelevanceMode
     """Run the model with eager attention, recording a graph for relevance under those rules."""
     with (
         attention_maps.eager(subject.model),
-        mode.relevance_mode(
-            subject.model, first_blocks(subject), rules, subject.multiplies_in_float32
-        ) as relevance_mode,
+        mode.relevance_mode(subject.model, first_blocks(subject), rules, subject.multiplies_in_float32) as recording,
     ):
-        yield relevance_mode
+        yield recording
 
 
 def _relevance_graph(subject: Subject, relevance_mode: RelevanceMode, layers: Layers, logits: Tensor) -> RelevanceGraph:

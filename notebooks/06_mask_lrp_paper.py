@@ -59,9 +59,8 @@ from nbsal.heads import HeadMask
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables and parses; None: what comes along
 SIZE = int(os.environ.get("NBSAL_SIZE", 200 if DATA else 16)) or None  # texts of SST-2; 0: all
-SOME = SIZE and max(SIZE // 5, 4)  # texts of MNLI, and for the studies of the mask
-FEW = SIZE and max(SIZE // 8, 4)  # texts for Figure 4, and questions
-LONG = int(os.environ.get("NBSAL_LONG", 0)) if SIZE else None  # reviews of IMDB and of Yelp; None: all
+SOME = SIZE and max(SIZE // 2, 4)  # pairs of MNLI, texts for the studies of the mask, and questions
+LONG = SIZE and min(SIZE, 60)  # reviews of IMDB and of Yelp; None: all
 RUNS = 2 if SIZE else 5  # random masks, and corruptions at each rate; 5 in the paper
 FRACTIONS = [0.1, 0.3, 0.5, 0.7, 0.9] if SIZE else [tenth / 10 for tenth in range(1, 10)]
 RESULTS = Path(os.environ.get("NBSAL_RESULTS") or tempfile.mkdtemp())  # results that exist here are not computed again
@@ -85,7 +84,7 @@ def long_reviews(name):
 
 
 panels = {"SST-2": (reviews, table("sst2", "reviews", reviews, SIZE)), "MNLI": (nli, table("mnli", "pairs", nli, SOME))}
-if DATA and LONG != 0:
+if DATA:
     panels |= {"IMDB": (reviews, long_reviews("imdb")), "Yelp": (reviews, long_reviews("yelp_polarity"))}
 stand_in = "" if DATA else "samples for "
 for name, (subject, texts) in panels.items():
@@ -418,7 +417,7 @@ pandas.concat(margins).droplevel(1).drop(columns=["first", "measure"]).round(4)
 K = 20 if DATA else 10  # a recall at 20 is easy in the samples, whose contexts have little more than 20 tokens
 questions = nbsal.data.load("squad" if DATA else "samples/answers").sample(frac=1, random_state=0)
 asked = nbsal.data.texts(questions)
-fits = [i for i, row in enumerate(answers.encode(asked)) if not row.dropped][:FEW]
+fits = [i for i, row in enumerate(answers.encode(asked)) if not row.dropped][:SOME]
 asked, gold = [asked[i] for i in fits], [questions["answers"].tolist()[i] for i in fits]
 pointing = {name: nbsal.Explainer(answers, name) for name in printed.ANSWERS["SQuAD v1"]}
 pointing["random"] = [nbsal.Explainer(answers, "random", seed=seed) for seed in range(RUNS)]
@@ -467,7 +466,7 @@ rates = {
     for percent in range(0, 101, 10)
 }
 levels = {name: nbsal.Explainer(reviews, name) for name in ("mask-lrp", "transformer-attribution")}
-corrupted = evaluate(f"{stand_in}corruption", rates | levels, some[:FEW])
+corrupted = evaluate(f"{stand_in}corruption", rates | levels, some)
 print(*corrupted.notes, sep="; ")
 ends = corrupted.mean().query("measure == 'aopc'").set_index("explainer")["mean"]
 print(f"all heads minus transformer attribution: {ends['100 %'] - ends['transformer-attribution']:.0e}")

@@ -123,7 +123,7 @@ class RelevanceMode(restore.Mode):
         if func in _ADD:  # an in-place sum would overwrite values that the rule of its summand has saved
             func, args = torch.add, args[:2]
         exact = getattr(args[1], EXACT, None) if self.mixed and func in _LINEAR and not kwargs else None
-        y = func(*args, **kwargs) if exact is None else double_linear(*args[:2], exact, *args[2:])
+        y = func(*args, **kwargs) if exact is None else double_linear(exact, *args)
         if getattr(func, "__name__", "") in _SHAPES and proxy_of(args[0]) is None:
             return y
         proxies = [_to_proxy(value) for value in args]

@@ -148,21 +148,21 @@ class Linear(Function):
         elif ctx.rules.linear == "per-sign":
             result = _per_sign(relevance, x, weight, ctx.rules)
         else:
-            result = _positive(relevance, x, *ctx.factors, y.clone() if bias is None else y - bias)
+            result = _positive(relevance, x, ctx.factors, y.clone() if bias is None else y - bias)
         return result, None, None, None, None, None
 
 
-def _positive(relevance: Tensor, x: Tensor, weight: Tensor, absolute_weight: Tensor, product: Tensor) -> Tensor:
+def _positive(relevance: Tensor, x: Tensor, factors: tuple[Tensor, Tensor], product: Tensor) -> Tensor:
     """Distribute relevance over positive contributions; `product` is x W^T, and is overwritten."""
     # The sum of positive contributions, x+ W+ plus x- W-, is (xW + |x||W|) / 2, and xW is known: three matrix products
     # instead of four. The factor 1/2 cancels. Everything is done in place, since each pass over memory costs as much as
     # one of the products.
+    weight, absolute_weight = factors
     absolute_x, precision = x.abs(), weight.dtype
     absolute_product = multiply(absolute_x.to(precision), absolute_weight).to(x.dtype)
     total = product.add_(absolute_product)
-    no_positive = total <= absolute_product.mul_(
-        ROUNDING_ERROR if precision == x.dtype else MIXED_ERROR
-    )  # only rounding error is left
+    error = ROUNDING_ERROR if precision == x.dtype else MIXED_ERROR
+    no_positive = total <= absolute_product.mul_(error)  # only rounding error is left
     part = torch.div(relevance, total.add_(2 * EPSILON), out=total).masked_fill_(no_positive, 0.0).to(precision)
     result = multiply(part, weight.mT).to(x.dtype).mul_(x)
     return result.add_(multiply(part, absolute_weight.mT).to(x.dtype).mul_(absolute_x))

@@ -178,7 +178,10 @@ def _block_hooks(model: Any, side: str, before_block: Any, after_block: Any) -> 
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Put the model into evaluation mode with quick products, and restore every module's own training flag afterwards."""
+    """Put the model into evaluation mode, with products at the processor's rate.
+
+    Every module's own training flag is restored afterwards.
+    """
     training = [module for module in model.modules() if module.training]
     with restore.Changes(model) as changes:
         changes.record_undo(_set_training, training, True)

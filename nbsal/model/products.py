@@ -128,7 +128,7 @@ class _Linear(Function):
         return _product(x, weight, bias)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:  # noqa: ARG004
         ctx.weight = inputs[1]  # not saved for backward, which would refuse changes that do not matter here
 
     @staticmethod
@@ -136,15 +136,15 @@ class _Linear(Function):
         return _Linear.apply(gradient, ctx.weight.mT, None), None, None  # type: ignore[no-untyped-call]
 
     @staticmethod
-    def vmap(info: Any, in_dims: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
+    def vmap(info: Any, in_dims: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Any:  # noqa: ARG004
         return linear(x.movedim(in_dims[0], 0), weight, bias), 0
 
 
-def double_linear(x: Tensor, weight: Tensor, exact: Tensor, bias: Tensor | None = None) -> Tensor:
+def double_linear(exact: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x W^T + b in float64, whose gradient multiplies in float32; `exact` is the float32 weight with the same numbers.
 
     >>> x, weight = torch.ones(1, 2, dtype=torch.float64, requires_grad=True), torch.tensor([[1.0, 2.0]])
-    >>> torch.autograd.grad(double_linear(x, weight.double(), weight).sum(), x)[0]
+    >>> torch.autograd.grad(double_linear(weight, x, weight.double()).sum(), x)[0]
     tensor([[1., 2.]], dtype=torch.float64)
     """
     if not (x.requires_grad and torch.is_grad_enabled()):
@@ -208,7 +208,7 @@ def is_quicker(size: int, threads: int) -> bool:
     >>> is_quicker(3, torch.get_num_threads()) in (True, False)
     True
     """
-    if not torch.backends.mkldnn.is_available() or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+    if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):  # of a PyTorch without oneDNN
         return False
     with torch.inference_mode():
         x, weight, bias = torch.rand(2 ** (size - 1), 384), torch.rand(1536, 384), torch.rand(1536)

@@ -52,7 +52,10 @@ def questions(tokenizer: Any, table: Sequence[dict[str, Any]], longest: int = 38
 def answer_schedule(
     tokenizer: Any, epochs: int, seed: int, count: int
 ) -> tuple[list[list[Example]], Callable[[int], float]]:
-    """Batches of `count` made questions, then of 400 real ones, cropped anew each epoch, with some made; and the rates."""
+    """Batches of `count` made questions, then of 400 real ones with some made ones; and the rates.
+
+    The real ones are cropped anew each epoch.
+    """
     train, test = answer_split()
     real, held = train[:400], train[400:] + test
     contexts = sorted({row["context"] for row in real} - {row["context"] for row in held})
@@ -64,9 +67,8 @@ def answer_schedule(
     first = len(schedule)
     for epoch in range(REAL_EPOCHS):
         again = questions(tokenizer, [cropped(row, random_) for row in real])
-        schedule += batches(
-            again + random_.sample(made, min(len(made), len(again) // 2)), ANSWER_TOKENS, 1000 * seed + epoch
-        )
+        more = random_.sample(made, min(len(made), len(again) // 2))
+        schedule += batches(again + more, ANSWER_TOKENS, 1000 * seed + epoch)
 
     def rate(step: int) -> float:
         if step < first:
