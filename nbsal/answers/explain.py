@@ -1,30 +1,28 @@
 """From a question to an answer: read the sources, let the model reply, score every token of the reply."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import Event
 from typing import Any
 
 import numpy as np
-import torch
 
 from nbsal.answers import sides
-from nbsal.answers.answer import RIVALS, Answer, Floats, TokenStatistics
+from nbsal.answers.answer import Answer
 from nbsal.answers.generate import check_settings, generate
-from nbsal.answers.hiding import Hiding, logits_at
+from nbsal.answers.hiding import Hiding
 from nbsal.answers.reading import Prompt, Reading, Unit, read_prompt, tokenize_reply, with_reply
-from nbsal.answers.rows import default_number, score_rows
+from nbsal.answers.rows import Rows, default_number, score_rows
 from nbsal.answers.running import Explains, Running
 from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
-from nbsal.errors import InputError, ModelError, UnknownName
+from nbsal.answers.statistics import TokenStatistics, token_statistics
+from nbsal.errors import Cancelled, InputError, ModelError, UnknownName
 from nbsal.methods.perturbation import Perturbation
-from nbsal.model import architecture, batching, restore
 from nbsal.model.composite import Composite
 from nbsal.model.sides import REPLY
 from nbsal.model.subject import Subject
 from nbsal.model.target import NUMBERS
-from nbsal.model.tokenize import token_name
-from nbsal.model.tokens import Encoded
 from nbsal.progress import Meter, Progress
 from nbsal.validation import checked, plural, positive_number, seed_number
 
@@ -54,6 +52,17 @@ def explain_reply(
     reading, origin = read(subject, asked, reply, documents, template, tools, seed, cancel, on_token, generate)
     with Meter(len(reading.reply_ids) * len(explainers), progress, cancel) as meter:
         return explain_reading(explainers, reading, origin, unit, number, batch_size, meter)
+
+
+@contextmanager
+def one_method() -> Iterator[None]:
+    """Around a call with one method: the error of a cancelled call has its answer in place of a dict of answers."""
+    try:
+        yield
+    except Cancelled as error:
+        if isinstance(error.partial, dict):
+            (error.partial,) = error.partial.values()
+        raise
 
 
 def read(
@@ -117,7 +126,8 @@ def explain_reading(
 ) -> dict[str, Answer]:
     """An answer by each explainer of one model, for a prompt and a reply that were read already.
 
-    `meter` counts the tokens of the reply once for each explainer.
+    `meter` counts the tokens of the reply once for each explainer. A cancelled call keeps the tokens that were
+    explained: its error has the answers as `partial`, with zeros as the scores of all other tokens.
     """
     if number is not None and number not in NUMBERS:
         raise UnknownName("number", number, NUMBERS)
@@ -126,13 +136,22 @@ def explain_reading(
     runnings = _runnings(explainers, reading, reading.units(unit), unit, number, batch_size)
     origin = dict(origin)
     subject, drawn = next(iter(explainers.values())).subject, origin.pop("drawn", None)
-    statistics = _statistics(subject, reading, drawn)
-    scores = score_rows(runnings, meter or Meter(None), batch_size)
+    statistics = token_statistics(subject, reading, drawn)
+    rows = {name: Rows.empty(running) for name, running in runnings.items()}
     level = unit if isinstance(unit, str) else "spans"
-    return {
-        name: _answer(running, scores[name], statistics, origin | {"unit": level, "number": running.number})
-        for name, running in runnings.items()
-    }
+
+    def answers() -> dict[str, Answer]:
+        return {
+            name: _answer(running, rows[name], statistics, origin | {"unit": level, "number": running.number})
+            for name, running in runnings.items()
+        }
+
+    try:
+        score_rows(runnings, rows, meter or Meter(None), batch_size)
+    except Cancelled as error:
+        error.partial = answers()
+        raise
+    return answers()
 
 
 def _runnings(
@@ -163,19 +182,21 @@ def _runnings(
     return runnings
 
 
-def _answer(running: Running, scores: Floats, statistics: TokenStatistics, origin: dict[str, Any]) -> Answer:
+def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: dict[str, Any]) -> Answer:
     """One method's answer, with its provenance."""
     explainer, method = running.explainer, running.method
-    if not np.isfinite(scores).all():
+    if not np.isfinite(rows.scores).all():
         message = f"Some scores of {explainer.subject.name} are NaN or infinite. Load it with dtype='float32'."
         raise ModelError(message, part="scores")
     provenance = explainer.provenance | origin
     if isinstance(method, Perturbation):
         subsets = {subset.tobytes() for subset in running.coalitions(method)}
         provenance |= {"parameters": method.parameters(), "hidden": running.hiding.way, "subsets": len(subsets)}
+    if rows.explained < len(rows.scores):
+        provenance["explained"] = rows.explained
     return Answer(
         reading=running.reading,
-        scores=scores,
+        scores=rows.scores,
         statistics=statistics,
         units=tuple(running.units),
         method=method.name,
@@ -232,42 +253,6 @@ def _checked_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:
         message = f"reply must be a text, or token ids from 0 to {size - 1}."
         raise InputError(message, argument="reply", value=ids)
     return values
-
-
-def _statistics(subject: Subject, reading: Reading, drawn: Any) -> TokenStatistics:
-    """What the model says of each token, from one forward pass."""
-    encoded = Encoded([reading.row], subject.text_encoder.pad_id)
-
-    def run() -> torch.Tensor:
-        with batching.memory_errors(), torch.inference_mode(), architecture.eval_mode(subject.model):
-            places = reading.position(0) + np.arange(len(reading.reply_ids))
-            logits = logits_at(subject, subject.inputs(encoded), places[None])[0]
-            return logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32).log_softmax(-1).cpu()
-
-    logprobs = restore.exclusively(subject.model, run)
-    if bool(logprobs.isnan().any()):
-        message = f"The logits of {subject.name} for this reply are NaN or infinite. Load it with dtype='float32'."
-        raise ModelError(message, part="logits")
-    ids = torch.tensor(reading.reply_ids)[:, None]
-    chosen = logprobs.gather(1, ids)
-    best, tokens = logprobs.topk(min(RIVALS + 1, logprobs.shape[1]), dim=1)
-    return TokenStatistics(
-        logprob=chosen[:, 0].double().numpy(),
-        rank=((logprobs > chosen).sum(1) + 1).numpy(),
-        entropy=-(logprobs.exp() * logprobs).nan_to_num().sum(1).double().numpy(),
-        rivals=tuple(
-            _rivals(subject, reading.reply_ids[i], best[i].exp().tolist(), tokens[i].tolist()) for i in range(len(ids))
-        ),
-        drawn=drawn,
-    )
-
-
-def _rivals(
-    subject: Subject, token: int, chances: Sequence[float], tokens: Sequence[int]
-) -> tuple[tuple[str, float], ...]:
-    """The likeliest tokens other than the one in the reply."""
-    others = [(index, chance) for index, chance in zip(tokens, chances, strict=True) if index != token]
-    return tuple((token_name(subject.tokenizer, index), chance) for index, chance in others[:RIVALS])
 
 
 def _is_plain(value: Any) -> bool:

@@ -49,7 +49,10 @@ def generate(
     on_token: Callable[[str], None] | None,
     cancel: Event | None,
 ) -> Generated:
-    """The reply of the model; without a seed, drawn tokens follow the global random numbers."""
+    """The reply of the model; without a seed, drawn tokens follow the global random numbers.
+
+    The error of a cancelled call has the text that was written as `partial`.
+    """
     size, most = len(prompt.ids) - prompt.source_size, settings["max_new_tokens"]  # what stands before the reply
     if size + most > subject.max_length:
         message = (
@@ -82,9 +85,11 @@ def generate(
             )
 
     output = restore.exclusively(subject.model, run)
-    if cancel is not None and cancel.is_set():
-        raise Cancelled("Cancelled while the model was writing.")
     reply = output.sequences[0, size:].tolist()
+    if cancel is not None and cancel.is_set():
+        error = Cancelled("Cancelled while the model was writing. The error has what it wrote as partial.")
+        error.partial = decode(subject.tokenizer, reply)
+        raise error
     if not reply:
         message = "The model wrote nothing. Pass a reply, or other settings of generate."
         raise InputError(message, argument="reply", value=None)

@@ -1,6 +1,8 @@
 """Scores of every token of a reply by some methods: one row for each, over the prompt and the reply before it."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,29 @@ from nbsal.trace import Trace
 BATCH = 16  # texts that are explained together where each token needs a text of its own
 Floats = NDArray[np.float64]
 Group = Mapping[str, Running]  # of one model and number, which can share a pass
-Score = Callable[[Group, Mapping[str, Floats], Meter, int | None], None]
+
+
+@dataclass(eq=False)
+class Rows:
+    """The scores of a reply by one method, [reply token, token of prompt and reply], filled in from the first on."""
+
+    scores: Floats
+    explained: int = 0  # tokens that have their scores
+
+    @classmethod
+    def empty(cls, running: Running) -> Self:
+        """Rows of zeros, as many as the reply has tokens."""
+        reading = running.reading
+        return cls(np.zeros((len(reading.reply_ids), len(reading.row))))
+
+    def add(self, scores: NDArray[np.floating[Any]]) -> None:
+        """Fill in the scores of the next tokens, over the text that ends before the last of them."""
+        count, size = scores.shape
+        self.scores[self.explained : self.explained + count, :size] = scores
+        self.explained += count
+
+
+Score = Callable[[Group, Mapping[str, Rows], Meter, int | None], None]
 
 
 def default_number(explainer: Explains) -> str:
@@ -29,20 +53,19 @@ def default_number(explainer: Explains) -> str:
     return explainer.method.number if isinstance(explainer.method, Perturbation) else "logit"
 
 
-def score_rows(runnings: Mapping[str, Running], meter: Meter, batch_size: int | None = None) -> dict[str, Floats]:
-    """By method, the scores of every token of one reply, [reply token, token of prompt and reply].
+def score_rows(
+    runnings: Mapping[str, Running], rows: Mapping[str, Rows], meter: Meter, batch_size: int | None = None
+) -> None:
+    """By method, fill in the scores of every token of one reply.
 
     Methods that read the same trace share one; those that hide share the subsets of units that were run. `meter` counts
     the tokens of the reply once for each method; `batch_size` is how many of them are run together.
     """
-    reading = next(iter(runnings.values())).reading
-    scores = {name: np.zeros((len(reading.reply_ids), len(reading.row))) for name in runnings}
     groups: dict[tuple[Score, Hashable], dict[str, Running]] = {}
     for name, running in runnings.items():
         groups.setdefault(_path(name, running), {})[name] = running
     for (score, _), group in groups.items():
-        score(group, scores, meter, batch_size)
-    return scores
+        score(group, rows, meter, batch_size)
 
 
 def _path(name: str, running: Running) -> tuple[Score, Hashable]:
@@ -57,25 +80,24 @@ def _path(name: str, running: Running) -> tuple[Score, Hashable]:
     return _score_one_by_one, name
 
 
-def _score_in_one_pass(group: Group, scores: Mapping[str, Floats], meter: Meter, batch_size: int | None) -> None:
+def _score_in_one_pass(group: Group, rows: Mapping[str, Rows], meter: Meter, batch_size: int | None) -> None:
     first = next(iter(group.values()))
     subject, methods = first.explainer.method_subject, {name: running.method for name, running in group.items()}
     needs = frozenset[str]().union(*(method.needs for method in methods.values()))
     layers = set[int]().union(*(method.layers(subject.depth) for method in methods.values()))
     for tokens, row in first.predictions.shared():
 
-        def use(numbers: Sequence[int], part: Trace, tokens: range = tokens, size: int = len(row)) -> None:
-            places = [tokens[number] for number in numbers]
+        def use(numbers: Sequence[int], part: Trace) -> None:
             for name, method in methods.items():
                 meter.check()
-                scores[name][places, :size] = method.scores(part).detach().double().cpu().numpy()
+                rows[name].add(method.scores(part).detach().double().cpu().numpy())
                 meter.step(len(numbers))
 
         targets = [first.predictions.target(token) for token in tokens]
         reply_trace.each_prediction(subject, row, targets, needs, layers, use, batch_size)
 
 
-def _score_from_one_graph(group: Group, scores: Mapping[str, Floats], meter: Meter, batch_size: int | None) -> None:
+def _score_from_one_graph(group: Group, rows: Mapping[str, Rows], meter: Meter, batch_size: int | None) -> None:
     """Relevance: a forward pass under each set of rules, from which several predictions are propagated back."""
     first = next(iter(group.values()))
     subject, predictions = first.explainer.method_subject, first.predictions
@@ -92,11 +114,11 @@ def _score_from_one_graph(group: Group, scores: Mapping[str, Floats], meter: Met
             part.graphs = record.graphs
             for name, running in group.items():
                 meter.check()
-                scores[name][token, : len(row)] = running.method.scores(part)[0].detach().double().cpu().numpy()
+                rows[name].add(running.method.scores(part).detach().double().cpu().numpy())
                 meter.step()
 
 
-def _score_one_by_one(group: Group, scores: Mapping[str, Floats], meter: Meter, batch_size: int | None) -> None:
+def _score_one_by_one(group: Group, rows: Mapping[str, Rows], meter: Meter, batch_size: int | None) -> None:
     """Any other method: each token is explained in the text that ends before it."""
     ((name, running),) = group.items()
     reading, size = running.reading, batch_size or BATCH
@@ -104,15 +126,14 @@ def _score_one_by_one(group: Group, scores: Mapping[str, Floats], meter: Meter, 
     for first in range(0, len(tokens), size):
         meter.check()
         part = tokens[first : first + size]
-        rows = [reading.up_to(reading.start + token) for token in part]
+        texts = [reading.up_to(reading.start + token) for token in part]
         targets = [running.predictions.target(token) for token in part]
-        saliencies = running.explainer.encoded(_encoded(running.explainer.subject, rows), targets)
-        for token, saliency in zip(part, saliencies, strict=True):
-            scores[name][token, : len(saliency.scores)] = saliency.scores
+        for saliency in running.explainer.encoded(_encoded(running.explainer.subject, texts), targets):
+            rows[name].add(saliency.scores[None])
         meter.step(len(part))
 
 
-def _score_by_hiding(group: Group, scores: Mapping[str, Floats], meter: Meter, batch_size: int | None) -> None:
+def _score_by_hiding(group: Group, rows: Mapping[str, Rows], meter: Meter, batch_size: int | None) -> None:
     """Perturbation: the units are hidden together, and every subset scores all tokens of the reply at once."""
     for name, running in group.items():
         method = running.method
@@ -120,7 +141,7 @@ def _score_by_hiding(group: Group, scores: Mapping[str, Floats], meter: Meter, b
         table = running.coalitions(method)
         part = meter.part(len(running.reading.reply_ids), len(table))
         values = running.hiding.values(table, part, running.number)
-        scores[name][:] = running.by_position(method.unit_scores(table, values))
+        rows[name].add(running.by_position(method.unit_scores(table, values)))
 
 
 def _encoded(subject: Subject, rows: Sequence[Row]) -> Encoded:
