@@ -34,10 +34,12 @@ def each_prediction(
     layers: Collection[int],
     use: Use,
     chunk: int | None = None,
+    replaced: tuple[int, Tensor] | None = None,
 ) -> None:
     """Call `use` with traces of some copies of a row each, one copy for each target.
 
-    Each target is a number of the logits at one position, which later positions do not change.
+    Each target is a number of the logits at one position, which later positions do not change. `replaced` is a layer
+    with other states in its place, [1, position, width].
     """
 
     def run() -> None:
@@ -45,6 +47,7 @@ def each_prediction(
         recorder = AttentionRecorder(square=subject.task != sides.REPLY)
         recording = attention_maps.with_mode(subject.model, recorder) if needs_attention else nullcontext()
         encoded = Encoded([row], subject.text_encoder.pad_id)
+        other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
         with (
             batching.memory_errors(),
             torch.inference_mode(False),
@@ -52,7 +55,7 @@ def each_prediction(
             architecture.eval_mode(subject.model),
         ):
             with recording:
-                logits, states = run_model(subject, subject.inputs(encoded))
+                logits, states = run_model(subject, subject.inputs(encoded), other)
             if needs_attention:
                 check_maps(subject, encoded, recorder.maps)
             values = torch.stack([target.value(logits[0]) for target in targets])

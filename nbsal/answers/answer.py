@@ -16,9 +16,10 @@ from nbsal.answers.judgement import Judgement, judge
 from nbsal.answers.lens import lens, speaks
 from nbsal.answers.page import AnswerPicture, answer_html
 from nbsal.answers.reading import TEMPLATE, Reading, Unit
-from nbsal.answers.span import SpanSaliency
+from nbsal.answers.span import OF_ONE_TARGET, SpanSaliency
 from nbsal.answers.statistics import TokenStatistics
 from nbsal.errors import InputError
+from nbsal.explanation import NOTABLE_GAP
 from nbsal.methods import catalogue, labels
 from nbsal.model.saved_files import check_format, read_json
 from nbsal.model.saved_files import reading as reading_file
@@ -151,7 +152,9 @@ class Answer:
         else:
             scores = self._still_running().score_sum(tokens)
         target = None if self.running is None else self.running.sum_target(tokens)
-        return self._saliency(scores, tokens, self._text_of(tokens), target)
+        changes = self.provenance.get("change")
+        change = sum(changes[token] for token in tokens) if changes and max(tokens) < self.explained else None
+        return self._saliency(scores, tokens, self._text_of(tokens), target, change)
 
     def rather(self, token: Any, at: Any) -> SpanSaliency:
         """Why the reply has its token at a place and not another one: the difference of both numbers."""
@@ -241,6 +244,12 @@ class Answer:
         written = "reply written by the model" if self.provenance.get("reply") == "generated" else "given reply"
         model = str(self.provenance.get("model", ""))
         lines = [*filter(None, [model]), f"{labels.label_of(self.method)}{place}, {self.number}", written]
+        if changes := self.provenance.get("change"):
+            gaps = np.abs(self.provenance["gap"])
+            warning = "▲ " if gaps.sum() > NOTABLE_GAP * np.abs(changes).sum() else ""
+            lines.append(
+                f"{warning}the scores of each token sum to the change of its {self.number} within {gaps.max():.2g}"
+            )
         if self.explained < len(self.ids):
             lines.append(f"cancelled: the first {self.explained} of {plural(len(self.ids), 'token')} have scores")
         return lines
@@ -306,16 +315,26 @@ class Answer:
         start = self.text.index(piece)
         return start, start + len(piece)
 
-    def _saliency(self, scores: Floats, tokens: Sequence[int], target: str, span_target: Target | None) -> SpanSaliency:
+    def _saliency(
+        self,
+        scores: Floats,
+        tokens: Sequence[int],
+        target: str,
+        span_target: Target | None,
+        change: float | None = None,
+    ) -> SpanSaliency:
         end = self.reading.start + max(tokens)
         probability = np.exp(self.statistics.logprob[list(tokens)].sum())
+        settings = {name: value for name, value in self.provenance.items() if name not in OF_ONE_TARGET}
+        if change is not None:
+            settings |= {"change": change, "gap": float(scores.sum()) - change}
         return SpanSaliency(
             row=self.reading.up_to(end),
             target=target.strip(),
             prediction=self._text_of(tokens).strip(),
             probabilities=np.array([probability]),
             method=self.method,
-            provenance=self.provenance | {"target": target.strip(), "number": self.number},
+            provenance=settings | {"target": target.strip(), "number": self.number},
             scores=np.array(scores[:end]),
             tie_breaker=np.array(scores[:end]),
             span_target=span_target,

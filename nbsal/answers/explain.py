@@ -192,6 +192,7 @@ def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: d
     if isinstance(method, Perturbation):
         subsets = {subset.tobytes() for subset in running.coalitions(method)}
         provenance |= {"parameters": method.parameters(), "hidden": running.hiding.way, "subsets": len(subsets)}
+    provenance |= rows.completeness
     if rows.explained < len(rows.scores):
         provenance["explained"] = rows.explained
     return Answer(

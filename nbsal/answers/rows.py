@@ -1,14 +1,16 @@
 """Scores of every token of a reply by some methods: one row for each, over the prompt and the reply before it."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nbsal import reply_trace, trace
+from nbsal.answers.path_rows import score_along_paths
 from nbsal.answers.running import Explains, Running
+from nbsal.methods.paths import AlongPaths
 from nbsal.methods.perturbation import Perturbation
 from nbsal.methods.relevance import RelevanceMethod
 from nbsal.model.subject import Subject
@@ -28,6 +30,7 @@ class Rows:
 
     scores: Floats
     explained: int = 0  # tokens that have their scores
+    changes: list[float] = field(default_factory=list)  # of a path method: what the scores of each token should sum to
 
     @classmethod
     def empty(cls, running: Running) -> Self:
@@ -35,11 +38,20 @@ class Rows:
         reading = running.reading
         return cls(np.zeros((len(reading.reply_ids), len(reading.row))))
 
-    def add(self, scores: NDArray[np.floating[Any]]) -> None:
+    def add(self, scores: NDArray[np.floating[Any]], changes: Sequence[float] = ()) -> None:
         """Fill in the scores of the next tokens, over the text that ends before the last of them."""
         count, size = scores.shape
         self.scores[self.explained : self.explained + count, :size] = scores
         self.explained += count
+        self.changes += changes
+
+    @property
+    def completeness(self) -> dict[str, list[float]]:
+        """Of a path method, the change that each token's scores explain, and by how much their sum misses it."""
+        if not self.changes:
+            return {}
+        sums = self.scores[: len(self.changes)].sum(1)
+        return {"change": self.changes, "gap": (sums - self.changes).tolist()}
 
 
 Score = Callable[[Group, Mapping[str, Rows], Meter, int | None], None]
@@ -75,6 +87,8 @@ def _path(name: str, running: Running) -> tuple[Score, Hashable]:
         return _score_by_hiding, id(running.hiding)
     if method.shares_pass and "forward" not in method.needs:
         return _score_in_one_pass, shared
+    if isinstance(method, AlongPaths):
+        return _score_along_paths, name
     if isinstance(method, RelevanceMethod) and method.needs <= {"relevance"}:
         return _score_from_one_graph, shared
     return _score_one_by_one, name
@@ -118,6 +132,14 @@ def _score_from_one_graph(group: Group, rows: Mapping[str, Rows], meter: Meter, 
                 meter.step()
 
 
+def _score_along_paths(group: Group, rows: Mapping[str, Rows], meter: Meter, batch_size: int | None) -> None:
+    """Gradients at other states than the text's own: all tokens share them, and a forward pass for each."""
+    ((name, running),) = group.items()
+    for tokens, row in running.predictions.shared():
+        part = meter.part(len(tokens), len(tokens))
+        score_along_paths(running, tokens, row, rows[name].add, part, batch_size)
+
+
 def _score_one_by_one(group: Group, rows: Mapping[str, Rows], meter: Meter, batch_size: int | None) -> None:
     """Any other method: each token is explained in the text that ends before it."""
     ((name, running),) = group.items()
@@ -129,7 +151,8 @@ def _score_one_by_one(group: Group, rows: Mapping[str, Rows], meter: Meter, batc
         texts = [reading.up_to(reading.start + token) for token in part]
         targets = [running.predictions.target(token) for token in part]
         for saliency in running.explainer.encoded(_encoded(running.explainer.subject, texts), targets):
-            rows[name].add(saliency.scores[None])
+            change = saliency.provenance.get("change")
+            rows[name].add(saliency.scores[None], [] if change is None else [change])
         meter.step(len(part))
 
 

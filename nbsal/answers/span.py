@@ -8,7 +8,7 @@ from nbsal.model.target import Target
 from nbsal.saliency import LayerSaliency, Saliency
 from nbsal.validation import checked
 
-OF_ONE_LAYER = ("change", "gap")  # entries of a provenance
+OF_ONE_TARGET = ("change", "gap")  # entries of a provenance: of one target, at one layer
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +29,10 @@ class SpanSaliency(Saliency):
     def every_layer(self) -> LayerSaliency:
         """The same target explained at every layer, from one forward and one backward pass."""
         if self.running is None:
-            message = (
-                "This explanation was loaded from a file, without its model. Explain the reply again."
-            )
+            message = "This explanation was loaded from a file, without its model. Explain the reply again."
             raise InputError(message, argument="span")
         layers = self.running.every_layer(self.span_target, len(self.row))
-        provenance = {name: value for name, value in self.provenance.items() if name not in OF_ONE_LAYER}
+        provenance = {name: value for name, value in self.provenance.items() if name not in OF_ONE_TARGET}
         return replace(
             layers,
             row=self.row,

@@ -298,7 +298,7 @@ def test_a_rival_is_the_difference_of_two_numbers(subjects, method):
 
 
 def test_integrated_gradients_begin_without_source_and_reply(subjects):
-    explain, result = answer(subjects["bart"], "integrated", options={"layer": 1}, number="logit")
+    explain, result = answer(subjects["bart"], "integrated", options={"layer": 1, "baseline": "zero"}, number="logit")
     token, reading = 2, result.reading
     blocks = subjects["bart"].blocks[1], architecture.blocks(subjects["bart"].model, sides.REPLY)[0]
     row = reading.up_to(reading.start + token)
