@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
-from importlib.metadata import version
+from functools import partial
 from itertools import islice
 from threading import Event
 from typing import Any, Literal, overload
@@ -17,7 +16,7 @@ from nbsal.answers.answer import Answer
 from nbsal.answers.explain import explain_reply, one_method
 from nbsal.answers.replies import explain_rows
 from nbsal.errors import InputError, NbsalError, UnknownName
-from nbsal.explanation import Floats
+from nbsal.explanation import Floats, versions
 from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
@@ -186,7 +185,7 @@ class Explainer:
             "parameters": self.method.parameters(),
             "dtype": str(method_subject.dtype).removeprefix("torch."),
             "long": self.long,
-            "versions": _versions(),
+            "versions": versions(),
         } | architecture.precision_note(method_subject.device, method_subject.dtype)
         if package := plugins.origin(self.method.name):
             provenance["package"] = package
@@ -397,8 +396,3 @@ def _to_numpy(tensor: Tensor) -> Floats:
     """The tensor as a numpy array; half precision, which numpy supports only in part, becomes float32."""
     tensor = tensor.detach().cpu()
     return (tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()).numpy()
-
-
-@cache
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("nbsal", "torch", "transformers")}
