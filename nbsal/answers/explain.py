@@ -10,7 +10,7 @@ import numpy as np
 
 from nbsal.answers import sides
 from nbsal.answers.answer import Answer
-from nbsal.answers.generate import check_settings, generate
+from nbsal.answers.generate import Generated, check_settings, generate
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.reading import Prompt, Reading, Unit, read_prompt, tokenize_reply, with_reply
 from nbsal.answers.rows import Rows, default_number, score_rows
@@ -76,20 +76,16 @@ def read(
     cancel: Event | None,
     on_token: Callable[[str], None] | None,
     settings: dict[str, Any],
+    written: Generated | None = None,
 ) -> tuple[Reading, dict[str, Any]]:
-    """The prompt with the reply, and where the reply is from, for the provenance."""
-    _check_subject(subject)
+    """The prompt with the reply, and where the reply is from, for the provenance.
+
+    `written` is what the model has already written with these settings.
+    """
     if seed is not None:
         seed_number(seed)
+    prompt = read_asked(subject, asked, documents, template, tools, settings)
     settings = check_settings(settings)
-    prompt = _read_prompt(subject, asked, documents, template, tools)
-    _check_length(subject, asked, len(prompt.ids), 0)
-    unread = [name for name, s in zip(prompt.names, prompt.sources, strict=True) if (s.kind, s.status) == UNREAD]
-    if unread:
-        message = f"The chat template leaves out {unread[0]}. Write {PLACEHOLDER} where documents shall stand."
-        raise InputError(message, argument="documents", value=documents)
-    if subject.task == REPLY:
-        prompt = sides.with_start(subject, prompt, settings)
     origin: dict[str, Any] = {"rendered": prompt.text}
     if prompt.source_size:
         origin["reply begins with"] = list(prompt.tokens[prompt.source_size :])
@@ -101,7 +97,7 @@ def read(
     elif getattr(subject.tokenizer, "chat_template", None):
         origin["note"] = "The prompt was read as it is. The model has a chat template, which messages would use."
     if reply is None:
-        generated = generate(subject, prompt, settings, seed, on_token, cancel)
+        generated = written or generate(subject, prompt, settings, seed, on_token, cancel)
         reading = with_reply(subject, prompt, generated.ids)
         drawn = generated.drawn
         origin |= {"reply": "generated", "generate": {k: v for k, v in settings.items() if _is_plain(v)}, "seed": seed}
@@ -113,6 +109,21 @@ def read(
     if all(reading.reply_special):
         raise InputError("The reply has special tokens only.", argument="reply", value=reply)
     return reading, origin | {"drawn": drawn}
+
+
+def read_asked(
+    subject: Subject, asked: Any, documents: Any, template: str | None, tools: Any, settings: dict[str, Any]
+) -> Prompt:
+    """The prompt, and of a decoder beside an encoder what it begins with."""
+    _check_subject(subject)
+    settings = check_settings(settings)
+    prompt = _read_prompt(subject, asked, documents, template, tools)
+    _check_length(subject, asked, len(prompt.ids), 0)
+    unread = [name for name, s in zip(prompt.names, prompt.sources, strict=True) if (s.kind, s.status) == UNREAD]
+    if unread:
+        message = f"The chat template leaves out {unread[0]}. Write {PLACEHOLDER} where documents shall stand."
+        raise InputError(message, argument="documents", value=documents)
+    return sides.with_start(subject, prompt, settings) if subject.task == REPLY else prompt
 
 
 def explain_reading(

@@ -54,14 +54,37 @@ def generate(
     The error of a cancelled call has the text that was written as `partial`.
     """
     size, most = len(prompt.ids) - prompt.source_size, settings["max_new_tokens"]  # what stands before the reply
-    if size + most > subject.max_length:
+    if not fits(subject, prompt, settings):
         message = (
             f"The prompt has {size} tokens, and max_new_tokens={most} more do not fit into the {subject.max_length} "
             "that the model reads. Shorten the prompt or pass a smaller max_new_tokens."
         )
         raise InputError(message, argument="max_new_tokens", value=most)
     follow = _Follower(subject, on_token, cancel, size)
-    ids = torch.tensor([prompt.ids[: prompt.source_size or None]], device=subject.device)
+    ids = torch.tensor([prompt.ids[: prompt.source_size or None]])
+    output = run_generate(subject, ids, torch.ones_like(ids), settings, seed, follow)
+    reply = output.sequences[0, size:].tolist()
+    if cancel is not None and cancel.is_set():
+        error = Cancelled("Cancelled while the model was writing. The error has what it wrote as partial.")
+        error.partial = decode(subject.tokenizer, reply)
+        raise error
+    if not reply:
+        message = "The model wrote nothing. Pass a reply, or other settings of generate."
+        raise InputError(message, argument="reply", value=None)
+    first = len(output.scores) - len(reply)  # a forced language comes before
+    return Generated(reply, drawn_chances(output, 0, first, reply))
+
+
+def fits(subject: Subject, prompt: Prompt, settings: dict[str, Any]) -> bool:
+    """Whether the model can read a prompt with the longest reply to it."""
+    return len(prompt.ids) - prompt.source_size + int(settings["max_new_tokens"]) <= subject.max_length
+
+
+def run_generate(
+    subject: Subject, ids: torch.Tensor, mask: torch.Tensor, settings: dict[str, Any], seed: int | None, follow: Any
+) -> Any:
+    """What `model.generate` returns for some prompts; `follow` is called after each token and may stop it."""
+    ids, mask = ids.to(subject.device), mask.to(subject.device)
 
     def run() -> Any:
         devices = [subject.device] if subject.device.type == "cuda" else []
@@ -76,7 +99,7 @@ def generate(
                 torch.manual_seed(seed)
             return subject.transformer.generate(
                 ids,
-                attention_mask=torch.ones_like(ids),
+                attention_mask=mask,
                 pad_token_id=subject.text_encoder.pad_id,
                 return_dict_in_generate=True,
                 output_scores=True,
@@ -84,24 +107,18 @@ def generate(
                 **settings,
             )
 
-    output = restore.exclusively(subject.model, run)
-    reply = output.sequences[0, size:].tolist()
-    if cancel is not None and cancel.is_set():
-        error = Cancelled("Cancelled while the model was writing. The error has what it wrote as partial.")
-        error.partial = decode(subject.tokenizer, reply)
-        raise error
-    if not reply:
-        message = "The model wrote nothing. Pass a reply, or other settings of generate."
-        raise InputError(message, argument="reply", value=None)
-    return Generated(reply, _drawn(output, reply))
+    return restore.exclusively(subject.model, run)
 
 
-def _drawn(output: Any, reply: Sequence[int]) -> NDArray[np.float64] | None:
-    """The probability that each token was drawn with; None for beams, whose scores are of other sequences."""
-    if getattr(output, "beam_indices", None) is not None or len(output.scores) < len(reply):
+def drawn_chances(output: Any, row: int, first: int, reply: Sequence[int]) -> NDArray[np.float64] | None:
+    """The probability that each token of a row was drawn with, of which the first one was in step number `first`.
+
+    None for beams, whose scores are of other sequences.
+    """
+    if getattr(output, "beam_indices", None) is not None or first < 0:
         return None
-    steps = output.scores[-len(reply) :]  # a forced language comes before
-    chances = [float(scores[0].softmax(-1)[token]) for scores, token in zip(steps, reply, strict=True)]
+    steps = output.scores[first : first + len(reply)]
+    chances = [float(scores[row].softmax(-1)[token]) for scores, token in zip(steps, reply, strict=True)]
     return np.array(chances)
 
 
