@@ -33,8 +33,8 @@ def writes_each_alone(subject: Subject, settings: dict[str, Any]) -> bool:
     """
     if subject.task != "next-token" or subject.unbatchable or settings.get("do_sample") or set(settings) - OPTIONS:
         return False
-    own = vars(subject.transformer.generation_config)
-    return all(name in NO_EFFECT or name.startswith("_") or value in NEUTRAL for name, value in own.items())
+    configuration = vars(subject.transformer.generation_config)
+    return all(name in NO_EFFECT or name.startswith("_") or value in NEUTRAL for name, value in configuration.items())
 
 
 def generate_batch(
