@@ -62,8 +62,8 @@ def each_prediction(
             wanted = [key for key in parts if f"{key[0]}_grad" in needs]
             top = torch.autograd.grad(values.sum(), states.top, retain_graph=True)[0][0] if wanted else None
             size = chunk or _chunk(subject, len(row), needs_attention)
-            for first in range(0, len(targets), size):
-                numbers = range(first, min(first + size, len(targets)))
+
+            def propagate(numbers: Sequence[int]) -> None:
                 part = _copies(subject, row, logits, values, [targets[i] for i in numbers])
                 for (name, index), tensors in parts.items():
                     value = join(tensors).detach()
@@ -74,6 +74,9 @@ def each_prediction(
                     for (name, index), gradient in zip(wanted, gradients, strict=True):
                         getattr(part, f"{name}_grad")[index] = gradient
                 use(numbers, part)
+
+            for first in range(0, len(targets), size):
+                batching.run_in_halves(range(first, min(first + size, len(targets))), propagate)
 
     restore.exclusively(subject.model, run)
 

@@ -1,18 +1,24 @@
 """Where each content stands in a rendered chat, exactly, whatever the template does to it."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
+from os.path import commonprefix
 
 from nbsal.model.tokens import Span
 
 MARKS = range(0xE000, 0xF900)  # private use: hardly any text holds these characters, and no template knows them
+RENDERINGS = 3  # of each kind, where they differ: a template may write the time
+NOWHERE = (0, 0)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a content stands in the rendered text; `offset` is its first character there, None if it was rewritten."""
+    """Where a content stands in the rendered text; `offset` is its first character there, None if it was rewritten.
+
+    A rewritten content whose characters cannot be told from those of the template stands nowhere, at (0, 0).
+    """
 
     span: Span
     offset: int | None
@@ -27,26 +33,51 @@ def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> t
     >>> locate(lambda texts: f"<{texts[0].strip()}>", [" a joy "])
     ('<a joy>', [Place(span=(1, 6), offset=1)])
     """
-    text = render(contents)
-    marks = _unused_marks(text, 2 * len(contents))
-    pairs = list(zip(marks[::2], marks[1::2], strict=True))
-    marked = render([before + content + behind for content, (before, behind) in zip(contents, pairs, strict=True)])
-    at = _positions(marked, marks)
-    whole = [i for i, pair in enumerate(pairs) if all(len(at[mark]) == 1 for mark in pair)]
-    whole.sort(key=lambda i: at[pairs[i][0]])
+    for _ in range(RENDERINGS):
+        text = render(contents)
+        marks = _unused_marks(text, 2 * len(contents))
+        pairs = list(zip(marks[::2], marks[1::2], strict=True))
+        marked = render([a + content + b for content, (a, b) in zip(contents, pairs, strict=True)])
+        at = _positions(marked, marks)
+        spans = _spans(marked, contents, pairs, at)
+        changed = {i for i in spans if any(len(at[mark]) != 1 for mark in pairs[i])}
+        match = _match(text, _gaps(marked, list(spans.values()), marks), contents, list(spans), changed)
+        if match is not None:
+            break
     places: list[Place | None] = [None] * len(contents)
-    gaps = _gaps(marked, [(at[pairs[i][0]][0], at[pairs[i][1]][0]) for i in whole], marks)
-    match = _match(text, gaps, contents, whole)
-    if match is None:
-        return text, places
-    for i in whole:
+    if match is None:  # what the template itself writes depends on the contents
+        return text, [Place(NOWHERE, None) if at[a] or at[b] else None for a, b in pairs]
+    for i in spans:
         start, end = match.span(f"content{i}")
         rewritten = match.groupdict().get(f"other{i}") is not None
-        places[i] = Place((start, end), None if rewritten else contents[i].index(text[start:end]))
-    for i, (_, behind) in enumerate(pairs):
-        if places[i] is None and len(at[behind]) == 1:
+        cut = i in changed and not at[pairs[i][1]] and contents[i].startswith(text[start:end])
+        offset = contents[i].find(text[start:end]) if cut or not rewritten else None
+        places[i] = Place((start, end), offset)
+    for i, (before, behind) in enumerate(pairs):
+        if places[i] is None and len(at[behind]) == 1 and not at[before]:
             places[i] = _place_of_end(text, marked[: at[behind][0]], contents[i], places[:i])
+        elif places[i] is None and (at[before] or at[behind]):
+            places[i] = Place(NOWHERE, None)
     return text, places
+
+
+def _spans(
+    marked: str, contents: Sequence[str], pairs: Sequence[tuple[str, str]], at: Mapping[str, Sequence[int]]
+) -> dict[int, Span]:
+    """From its first to its last mark in the marked text, for each content that stands apart from all others.
+
+    A content of which the end was cut off reaches as far as its beginning is there.
+    """
+    spans = {}
+    for i, (before, behind) in enumerate(pairs):
+        if at[before] and at[behind] and at[before][0] < at[behind][-1]:
+            spans[i] = at[before][0], at[behind][-1]
+        elif len(at[before]) == 1 and not at[behind]:
+            start = at[before][0]
+            spans[i] = start, start + len(commonprefix([contents[i], marked[start + 1 :]]))
+    ordered = sorted(spans, key=lambda i: spans[i])
+    crossed = {i for pair in pairwise(ordered) for i in pair if spans[pair[0]][1] >= spans[pair[1]][0]}
+    return {i: spans[i] for i in ordered if i not in crossed}
 
 
 def _unused_marks(text: str, count: int) -> list[str]:
@@ -69,10 +100,17 @@ def _gaps(marked: str, spans: Sequence[Span], marks: Sequence[str]) -> list[str]
     return [marked[start:end].translate(unmark) for start, end in zip(starts, ends, strict=True)]
 
 
-def _match(text: str, gaps: Sequence[str], contents: Sequence[str], whole: Sequence[int]) -> re.Match[str] | None:
-    """The rendered text as the template's own text and contents; where that fails, with contents that it rewrote."""
+def _match(
+    text: str, gaps: Sequence[str], contents: Sequence[str], numbers: Sequence[int], changed: Container[int]
+) -> re.Match[str] | None:
+    """The rendered text as the template's own text and contents; where that fails, with others that it rewrote.
+
+    Those in `changed` it has rewritten anyway.
+    """
     for strict in (True, False):
-        patterns = [f"(?P<content{i}>{'|'.join(_ways(i, contents[i], strict))})" for i in whole]
+        patterns = [
+            f"(?P<content{i}>{'|'.join(_ways(i, contents[i], strict and i not in changed))})" for i in numbers
+        ]
         own = [_gap(gap, strict) for gap in gaps]
         pattern = own[0] + "".join(content + gap for content, gap in zip(patterns, own[1:], strict=True))
         if match := re.fullmatch(pattern, text, re.DOTALL):

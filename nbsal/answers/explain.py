@@ -26,7 +26,7 @@ from nbsal.model.target import NUMBERS
 from nbsal.model.tokenize import token_name
 from nbsal.model.tokens import Encoded
 from nbsal.progress import Meter, Progress
-from nbsal.validation import checked, plural, positive_number, seed_number
+from nbsal.validation import checked, plural, positive_number, seed_number, whole_number
 
 UNREAD = ("document", "not read")
 
@@ -224,7 +224,7 @@ def _checked_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:
     """The tokens of a reply that exist in the vocabulary."""
     size = subject.model.config.vocab_size
     try:
-        values = [int(index) for index in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+        values = [whole_number(index, "reply") for index in (ids.tolist() if hasattr(ids, "tolist") else ids)]
         values = sides.without_start(prompt, values) if prompt.source_size else values
     except (TypeError, ValueError):
         values = []

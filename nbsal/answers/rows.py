@@ -69,7 +69,7 @@ def _score_in_one_pass(group: Group, scores: Mapping[str, Floats], meter: Meter,
             for name, method in methods.items():
                 meter.check()
                 scores[name][places, :size] = method.scores(part).detach().double().cpu().numpy()
-                meter.step(len(numbers))
+            meter.step(len(numbers) * len(methods))  # behind all of them, since a part too large for memory runs again
 
         targets = [first.predictions.target(token) for token in tokens]
         reply_trace.each_prediction(subject, row, targets, needs, layers, use, batch_size)
