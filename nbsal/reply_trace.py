@@ -14,7 +14,7 @@ from torch import Tensor
 from nbsal.model import architecture, attention_maps, batching, restore, sides
 from nbsal.model.attention_maps import AttentionRecorder
 from nbsal.model.layers import Parts, check_maps, join, run_model
-from nbsal.model.layout import check_finite
+from nbsal.model.layout import check_finite, check_layout
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.tokens import Encoded, Row
@@ -53,6 +53,7 @@ def each_prediction(
         ):
             with recording:
                 logits, states = run_model(subject, subject.inputs(encoded))
+            check_layout("hidden states", states.shapes, encoded, subject)
             if needs_attention:
                 check_maps(subject, encoded, recorder.maps)
             values = torch.stack([target.value(logits[0]) for target in targets])

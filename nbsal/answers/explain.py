@@ -200,6 +200,9 @@ def _check_subject(subject: Subject) -> None:
     if subject.task not in ("next-token", REPLY) or isinstance(subject.model, Composite):
         message = f"{subject.name} writes no replies: its task is {subject.task!r}. Use nbsal.Explainer."
         raise ModelError(message, part="task")
+    if not (subject.causal or subject.task == REPLY):
+        message = f"{subject.name} writes no replies: its tokens read what follows them. Use nbsal.Explainer."
+        raise ModelError(message, part="attention mask")
     if subject.tokenizer is None or not (subject.tokenizer.is_fast or subject.task == REPLY):
         message = f"{subject.name} needs a fast tokenizer. Pass nbsal.load(..., tokenizer=...)."
         raise InputError(message, argument="tokenizer")

@@ -129,6 +129,19 @@ def test_models_that_cannot_reply_are_named(subject, load, reviews):
         answer(writers.load(template=None))
 
 
+BERT = {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
+XLNET = {"vocab_size": 400, "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48}
+
+
+@pytest.mark.parametrize(("kind", "sizes"), [("BertLMHeadModel", BERT), ("XLNetLMHeadModel", XLNET)])
+def test_models_whose_tokens_read_what_follows_are_named(kind, sizes):
+    model_class = getattr(transformers, kind)
+    model = model_class(model_class.config_class(**sizes)).eval()
+    with pytest.raises(ModelError) as caught:
+        answer(nbsal.load(model, tokenizer=writers.tokenizer()), "A joy.")
+    assert caught.value.part == "attention mask"
+
+
 EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2}
 
 
