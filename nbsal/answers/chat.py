@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from os.path import commonprefix
 
 from nbsal.model.tokens import Span
 
@@ -34,31 +33,51 @@ def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> t
     ('<a joy>', [Place(span=(1, 6), offset=1)])
     """
     for _ in range(RENDERINGS):
-        text = render(contents)
-        marks = _unused_marks(text, 2 * len(contents))
-        pairs = list(zip(marks[::2], marks[1::2], strict=True))
-        marked = render([a + content + b for content, (a, b) in zip(contents, pairs, strict=True)])
-        at = _positions(marked, marks)
-        spans = _spans(marked, contents, pairs, at)
-        changed = {i for i in spans if any(len(at[mark]) != 1 for mark in pairs[i])}
-        match = _match(text, _gaps(marked, list(spans.values()), marks), contents, list(spans), changed)
+        marked = _Marked(render(contents), render, contents)
+        match = marked.match()
         if match is not None:
             break
-    places: list[Place | None] = [None] * len(contents)
-    if match is None:  # what the template itself writes depends on the contents
-        return text, [Place(NOWHERE, None) if at[a] or at[b] else None for a, b in pairs]
-    for i in spans:
-        start, end = match.span(f"content{i}")
-        rewritten = match.groupdict().get(f"other{i}") is not None
-        cut = i in changed and not at[pairs[i][1]] and contents[i].startswith(text[start:end])
-        offset = contents[i].find(text[start:end]) if cut or not rewritten else None
-        places[i] = Place((start, end), offset)
-    for i, (before, behind) in enumerate(pairs):
-        if places[i] is None and len(at[behind]) == 1 and not at[before]:
-            places[i] = _place_of_end(text, marked[: at[behind][0]], contents[i], places[:i])
-        elif places[i] is None and (at[before] or at[behind]):
-            places[i] = Place(NOWHERE, None)
-    return text, places
+    return marked.text, marked.places(match)
+
+
+class _Marked:
+    """A rendered text beside one of contents with marks around them."""
+
+    def __init__(self, text: str, render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> None:
+        self.text, self.contents = text, contents
+        marks = _unused_marks(text, 2 * len(contents))
+        self.pairs = list(zip(marks[::2], marks[1::2], strict=True))
+        self.marked = render([a + content + b for content, (a, b) in zip(contents, self.pairs, strict=True)])
+        self.at = _positions(self.marked, marks)
+        self.spans = _spans(self.marked, contents, self.pairs, self.at)
+        self.gaps = _gaps(self.marked, list(self.spans.values()), marks)
+
+    def match(self) -> re.Match[str] | None:
+        """The rendered text as the template's own text and contents, if it is that."""
+        changed = {i for i in self.spans if any(len(self.at[mark]) != 1 for mark in self.pairs[i])}
+        return _match(self.text, self.gaps, self.contents, list(self.spans), changed)
+
+    def places(self, match: re.Match[str] | None) -> list[Place | None]:
+        """Where each content stands; without a match, the template's own text depends on the contents."""
+        at = self.at
+        places: list[Place | None] = [Place(NOWHERE, None) if at[a] or at[b] else None for a, b in self.pairs]
+        if match is None:
+            return places
+        for i in self.spans:
+            places[i] = self._place(i, match)
+        for i, (before, behind) in enumerate(self.pairs):
+            if i not in self.spans and len(at[behind]) == 1 and not at[before]:
+                earlier = [places[j] for j in self.spans if j < i]
+                places[i] = _place_of_end(self.text, self.marked[: at[behind][0]], self.contents[i], earlier)
+        return places
+
+    def _place(self, number: int, match: re.Match[str]) -> Place:
+        """Where a content stands that was matched: all of it, its beginning, or what the template made of it."""
+        content, span = self.contents[number], match.span(f"content{number}")
+        piece = self.text[slice(*span)]
+        rewritten = match.groupdict().get(f"other{number}") is not None
+        cut = not self.at[self.pairs[number][1]] and content.startswith(piece)
+        return Place(span, content.index(piece) if cut or not rewritten else None)
 
 
 def _spans(
@@ -74,10 +93,16 @@ def _spans(
             spans[i] = at[before][0], at[behind][-1]
         elif len(at[before]) == 1 and not at[behind]:
             start = at[before][0]
-            spans[i] = start, start + len(commonprefix([contents[i], marked[start + 1 :]]))
+            spans[i] = start, start + _agreement(contents[i], marked[start + 1 :])
     ordered = sorted(spans, key=lambda i: spans[i])
     crossed = {i for pair in pairwise(ordered) for i in pair if spans[pair[0]][1] >= spans[pair[1]][0]}
     return {i: spans[i] for i in ordered if i not in crossed}
+
+
+def _agreement(text: str, other: str) -> int:
+    """The number of characters that two texts begin with alike."""
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(text), len(other)))
 
 
 def _unused_marks(text: str, count: int) -> list[str]:
@@ -108,9 +133,7 @@ def _match(
     Those in `changed` it has rewritten anyway.
     """
     for strict in (True, False):
-        patterns = [
-            f"(?P<content{i}>{'|'.join(_ways(i, contents[i], strict and i not in changed))})" for i in numbers
-        ]
+        patterns = [f"(?P<content{i}>{'|'.join(_ways(i, contents[i], strict and i not in changed))})" for i in numbers]
         own = [_gap(gap, strict) for gap in gaps]
         pattern = own[0] + "".join(content + gap for content, gap in zip(patterns, own[1:], strict=True))
         if match := re.fullmatch(pattern, text, re.DOTALL):

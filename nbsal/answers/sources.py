@@ -198,8 +198,8 @@ def _content(message: Mapping[str, Any], number: int) -> str:
     content = message["content"]
     if isinstance(content, Sequence) and not isinstance(content, str):
         texts = [part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
-        whole = len(texts) == len(content) and all(isinstance(text, str) for text in texts)
-        content = "".join(texts) if texts and whole else None
+        written = [text for text in texts if isinstance(text, str)]
+        content = "".join(written) if written and len(written) == len(content) else None
     if not isinstance(content, str):
         problem = f"Message {number} has the content {message['content']!r:.60}."
         raise InputError(f"{problem} nbsal reads texts only.", argument="asked", value=message["content"])

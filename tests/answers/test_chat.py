@@ -138,7 +138,24 @@ def test_replies_of_any_characters_have_exact_places(family, count):
 
     tokenizer = writers.tokenizer() if family == "bytes" else zoo.tokenizer(family)
     draw = random.Random(0)
-    alphabet = ["é", "😀", "👩‍👩‍👧", "東", " ", "\n", "a", "tea", "</s>", "'s", "ß", "\u0301", "[SEP]", "नि", "مر", "กำ"]
+    alphabet = [
+        "é",
+        "😀",
+        "👩‍👩‍👧",
+        "東",
+        " ",
+        "\n",
+        "a",
+        "tea",
+        "</s>",
+        "'s",
+        "ß",
+        "\u0301",
+        "[SEP]",
+        "नि",
+        "مر",
+        "กำ",
+    ]
     for _ in range(count):
         string = "".join(draw.choice(alphabet) for _ in range(draw.randint(1, 20)))
         ids = tokenizer(string, add_special_tokens=False)["input_ids"]
@@ -178,7 +195,7 @@ OTHERS = {  # of kinds that are in no list of templates elsewhere
     "{% set ns.system = m.content %}{% endif %}{% endfor %}{{ bos_token }}{{ ns.system }}{% for m in messages %}"
     "{% if m.role != 'system' %}<｜{{ m.role }}｜>{{ m.content }}{% endif %}{% endfor %}<｜assistant｜><think>\n",
     "date": "Today: {{ strftime_now('%d %b %Y') }}\n" + writers.CHATML,
-    "default system": "{% if messages[0].role != 'system' %}<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n"
+    "default system": "{% if messages[0].role != 'system' %}<|im_start|>system\nBe helpful.<|im_end|>\n"
     "{% endif %}" + writers.CHATML,
     "tools": "{% for t in tools or [] %}{{ t | tojson }}\n{% endfor %}{% for m in messages %}<|{{ m.role }}|>"
     "{{ m.content }}{% for call in m.tool_calls or [] %}<call>{{ call | tojson }}</call>{% endfor %}\n{% endfor %}",
@@ -200,8 +217,9 @@ def test_templates_of_other_kinds_and_texts_of_other_scripts(template, text):
     subject = writers.load()
     messages = [{"role": "system", "content": f"Be brief. {text}"}, {"role": "user", "content": f" {text}\n"}]
     result = nbsal.answer(subject, messages, text, template=template, method="random", progress=False)
-    prompt, truth = result.reading.prompt, subject.tokenizer.apply_chat_template(
-        messages, chat_template=template, add_generation_prompt=True
+    prompt, truth = (
+        result.reading.prompt,
+        subject.tokenizer.apply_chat_template(messages, chat_template=template, add_generation_prompt=True),
     )
     assert list(prompt.ids) == truth["input_ids"] and [source.status for source in prompt.sources] == ["read"] * 2
     for number, message in enumerate(messages):
@@ -236,7 +254,9 @@ def test_contents_in_parts_are_joined_by_the_template_alone():
     messages = [{"role": "user", "content": [{"type": "text", "text": text} for text in ("A warm ", "joy.")]}]
     for between, status in (("", "read"), ("\n", "rewritten")):
         template = OTHERS["parts"].replace("{{ part.text }}", "{{ part.text }}" + between)
-        prompt = nbsal.answer(subject, messages, " A.", template=template, method="random", progress=False).reading.prompt
+        prompt = nbsal.answer(
+            subject, messages, " A.", template=template, method="random", progress=False
+        ).reading.prompt
         truth = subject.tokenizer.apply_chat_template(messages, chat_template=template, add_generation_prompt=True)
         assert list(prompt.ids) == truth["input_ids"] and prompt.sources[0].status == status
         assert prompt.sources[0].text == "A warm joy."

@@ -122,7 +122,9 @@ def test_a_reply_read_again_has_the_logits_it_was_written_with(name, dtype):
     )
     assert tuple(output.sequences[0, len(prompt.ids) - prompt.source_size :].tolist()) == written.ids
     raw = torch.stack(output.logits)[-len(written.ids) :, 0].double().log_softmax(-1)
-    assert written.statistics.logprob == pytest.approx(raw.gather(1, torch.tensor(written.ids)[:, None])[:, 0], abs=1e-5)
+    assert written.statistics.logprob == pytest.approx(
+        raw.gather(1, torch.tensor(written.ids)[:, None])[:, 0], abs=1e-5
+    )
     again = nbsal.answer(subject, PROMPT, written.ids, **settings)
     for frame in ("matrix", "sources", "lens"):
         assert getattr(again, frame)().equals(getattr(written, frame)())

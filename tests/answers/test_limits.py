@@ -1,6 +1,7 @@
 """What an answer costs, and what it leaves behind: passes counted, memory halved, the model as it was after any end."""
 
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -125,34 +126,35 @@ def state(subject):
 CASES = [("llama", m) for m in METHODS] + [("bart", m) for m in SIDES] + [("gemma2", m) for m in ("gae", "occlusion")]
 
 
+@contextmanager
+def struck(block, at, error):
+    """An error at one of the calls of a block; the block itself has no hook, whose removal would be tested too."""
+    kind, forward, calls = type(block), type(block).forward, []
+
+    def run(self, *args, **settings):
+        calls.extend([1] * (self is block))
+        if self is block and len(calls) == at:
+            raise error("struck")
+        return forward(self, *args, **settings)
+
+    kind.forward = run
+    try:
+        yield calls
+    finally:
+        kind.forward = forward
+
+
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 @pytest.mark.parametrize(("name", "method"), CASES)
 def test_an_error_or_an_interrupt_leaves_the_model_as_it_was(subjects, name, method, error):
     """Wherever in the model it strikes."""
     subject = subjects[name]
-    expected = explain(subject, method)
-    block, calls = subject.blocks[1], []
-    handle = block.register_forward_hook(lambda *_: calls.append(1))
-    explain(subject, method)
-    handle.remove()
-    before = state(subject)
-    for strike in sorted({1, 2, (len(calls) + 2) // 2, len(calls)} & set(range(1, len(calls) + 1))):
-        forward, count = type(block).forward, []
-
-        def broken(self, *args, forward=forward, count=count, strike=strike, **settings):
-            count.append(1)
-            if len(count) == strike:
-                raise error("struck")
-            return forward(self, *args, **settings)
-
-        try:
-            type(block).forward = lambda self, *args, **settings: (
-                broken(self, *args, **settings) if self is block else forward(self, *args, **settings)
-            )
-            with pytest.raises(error):
-                explain(subject, method)
-        finally:
-            type(block).forward = forward
+    block, before = subject.blocks[1], state(subject)
+    with struck(block, 0, error) as calls:
+        expected = explain(subject, method)
+    for at in sorted({1, 2, (len(calls) + 1) // 2, len(calls)} & set(range(1, len(calls) + 1))):
+        with struck(block, at, error), pytest.raises(error, match="struck"):
+            explain(subject, method)
         assert state(subject) == before
     assert np.array_equal(explain(subject, method).scores, expected.scores)
 

@@ -67,7 +67,9 @@ HIDING = ("occlusion", "lime", "shapley", "ridge", "contextcite")
 @pytest.mark.parametrize(
     ("name", "method"),
     [("llama", method) for method in (*METHODS, *HIDING, *DRAWN[2:])]
-    + [(name, method) for name in list(writers.MODELS)[1:] for method in ("gae", "gradxact", "lrp", "attn-lrp", "lime")],
+    + [
+        (name, method) for name in list(writers.MODELS)[1:] for method in ("gae", "gradxact", "lrp", "attn-lrp", "lime")
+    ],
 )
 def test_a_later_token_changes_no_earlier_row(subjects, name, method):
     """To the last bit."""
