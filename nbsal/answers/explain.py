@@ -86,6 +86,9 @@ def read(
         origin["reply begins with"] = list(prompt.tokens[prompt.source_size :])
     if prompt.placement:
         origin["documents"] = prompt.placement
+    for status in ("rewritten", "not read"):
+        if names := [name for name, s in zip(prompt.names, prompt.sources, strict=True) if s.status == status]:
+            origin[status] = names
     if not isinstance(asked, str):
         used = template or subject.tokenizer.chat_template
         origin["template"] = hashlib.sha256(str(used).encode()).hexdigest()

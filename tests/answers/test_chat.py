@@ -281,8 +281,12 @@ def test_what_a_template_does_to_contents_is_told(content, statuses):
     subject = writers.load()
     template = "{% for m in messages %}<|{{ m.role }}|>" + content + "\n{% endfor %}"
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "The film is a joy."}]
-    prompt = reading.read_prompt(subject, parse_messages(messages, [], False), template, None)
+    result = nbsal.answer(subject, messages, " A.", template=template, method="random", progress=False)
+    prompt = result.reading.prompt
     assert [source.status for source in prompt.sources] == statuses
+    for status in ("rewritten", "not read"):
+        named = [name for name, each in zip(prompt.names, statuses, strict=True) if each == status]
+        assert result.provenance.get(status, []) == named
     for token, (owner, place) in enumerate(zip(prompt.owners, prompt.places, strict=True)):
         if place is not None:
             assert messages[owner]["content"][slice(*place)] in prompt.text[slice(*prompt.spans[token])]

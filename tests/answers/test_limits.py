@@ -149,9 +149,9 @@ def struck(block, at, error):
 def test_an_error_or_an_interrupt_leaves_the_model_as_it_was(subjects, name, method, error):
     """Wherever in the model it strikes."""
     subject = subjects[name]
-    block, before = subject.blocks[1], state(subject)
+    expected, block, before = explain(subject, method), subject.blocks[1], state(subject)
     with struck(block, 0, error) as calls:
-        expected = explain(subject, method)
+        explain(subject, method)
     for at in sorted({1, 2, (len(calls) + 1) // 2, len(calls)} & set(range(1, len(calls) + 1))):
         with struck(block, at, error), pytest.raises(error, match="struck"):
             explain(subject, method)
