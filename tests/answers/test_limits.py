@@ -186,3 +186,15 @@ def test_an_error_while_the_model_writes_is_the_callers(subjects, error):
     with pytest.raises(error, match="mine"):
         explain(subject, "gae", None, max_new_tokens=4, on_token=stop, do_sample=True, temperature=2.0, seed=3)
     assert state(subject) == before
+
+
+@pytest.mark.parametrize("method", ["gae", "gradxact", "occlusion"])
+def test_a_model_in_training_is_explained_without_dropout_and_left_in_training(method):
+    subject = writers.load_sides("bart")
+    settings = {"do_sample": True, "temperature": 1.5, "seed": 4, "max_new_tokens": 6}
+    expected = explain(subject, method, None, **settings)
+    subject.model.train()
+    before = state(subject)
+    result = explain(subject, method, None, **settings)
+    assert result.ids == expected.ids and np.array_equal(result.scores, expected.scores)
+    assert state(subject) == before and subject.model.training
