@@ -105,7 +105,8 @@ def read(
         origin |= {"reply": f"given {'as text, read ' if isinstance(reply, str) else ''}{way}"}
     _check_length(subject, asked, len(prompt.ids) - prompt.source_size, len(reading.reply_ids))
     if all(reading.reply_special):
-        raise InputError("The reply has special tokens only.", argument="reply", value=reply)
+        message = "The reply has special tokens only. Pass another reply, or other settings of generate."
+        raise InputError(message, argument="reply", value=reply)
     return reading, origin | {"drawn": drawn}
 
 

@@ -202,7 +202,7 @@ def _content(message: Mapping[str, Any], number: int) -> str:
         content = "".join(written) if written and len(written) == len(content) else None
     if not isinstance(content, str):
         problem = f"Message {number} has the content {message['content']!r:.60}."
-        raise InputError(f"{problem} nbsal reads texts only.", argument="asked", value=message["content"])
+        raise InputError(f"{problem} Pass a text, or parts of the type text.", argument="asked", value=message["content"])
     return content
 
 
