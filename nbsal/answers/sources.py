@@ -201,8 +201,8 @@ def _content(message: Mapping[str, Any], number: int) -> str:
         written = [text for text in texts if isinstance(text, str)]
         content = "".join(written) if written and len(written) == len(content) else None
     if not isinstance(content, str):
-        problem = f"Message {number} has the content {message['content']!r:.60}."
-        raise InputError(f"{problem} Pass a text, or parts of the type text.", argument="asked", value=message["content"])
+        problem = f"Message {number} has the content {message['content']!r:.60}. Pass a text, or parts of type text."
+        raise InputError(problem, argument="asked", value=message["content"])
     return content
 
 
