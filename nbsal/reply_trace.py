@@ -14,7 +14,7 @@ from torch import Tensor
 from nbsal.model import architecture, attention_maps, batching, restore, sides
 from nbsal.model.attention_maps import AttentionRecorder
 from nbsal.model.layers import Parts, check_maps, join, run_model
-from nbsal.model.layout import check_finite
+from nbsal.model.layout import check_finite, check_layout
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.tokens import Encoded, Row
@@ -56,6 +56,7 @@ def each_prediction(
         ):
             with recording:
                 logits, states = run_model(subject, subject.inputs(encoded), other)
+            check_layout("hidden states", states.shapes, encoded, subject)
             if needs_attention:
                 check_maps(subject, encoded, recorder.maps)
             values = torch.stack([target.value(logits[0]) for target in targets])
@@ -65,8 +66,8 @@ def each_prediction(
             wanted = [key for key in parts if f"{key[0]}_grad" in needs]
             top = torch.autograd.grad(values.sum(), states.top, retain_graph=True)[0][0] if wanted else None
             size = chunk or _chunk(subject, len(row), needs_attention)
-            for first in range(0, len(targets), size):
-                numbers = range(first, min(first + size, len(targets)))
+
+            def propagate(numbers: Sequence[int]) -> None:
                 part = _copies(subject, row, logits, values, [targets[i] for i in numbers])
                 for (name, index), tensors in parts.items():
                     value = join(tensors).detach()
@@ -77,6 +78,9 @@ def each_prediction(
                     for (name, index), gradient in zip(wanted, gradients, strict=True):
                         getattr(part, f"{name}_grad")[index] = gradient
                 use(numbers, part)
+
+            for first in range(0, len(targets), size):
+                batching.run_in_halves(range(first, min(first + size, len(targets))), propagate)
 
     restore.exclusively(subject.model, run)
 

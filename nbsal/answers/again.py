@@ -7,7 +7,8 @@ from nbsal.answers.explain import explain_reading, one_method
 from nbsal.answers.running import Explains
 from nbsal.progress import Meter, Progress
 
-ORIGIN = ("rendered", "documents", "template", "note", "reply", "generate", "seed")  # of a reading, in its provenance
+# Of a reading, in its provenance.
+ORIGIN = ("rendered", "documents", "rewritten", "not read", "template", "note", "reply", "generate", "seed")
 
 
 def explain_again(

@@ -1,6 +1,7 @@
 """A reply with the scores of its tokens: which parts of the prompt and of the reply before it each one comes from."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,7 @@ from nbsal.model.saved_files import reading as reading_file
 from nbsal.model.target import Target
 from nbsal.model.tokens import Span
 from nbsal.progress import Progress
-from nbsal.validation import checked, plural, positive_number
+from nbsal.validation import checked, plural, positive_number, whole_number
 
 if TYPE_CHECKING:
     import pandas
@@ -308,12 +309,12 @@ class Answer:
         return tokens
 
     def _place_of(self, piece: str) -> Span:
-        count = self.text.count(piece) if piece else 0
-        if count != 1:
-            where = f"stands {count} times in the reply" if count else "is not in the reply"
-            raise InputError(f"{piece!r} {where}. Pass its (start, end).", argument="span", value=piece)
-        start = self.text.index(piece)
-        return start, start + len(piece)
+        starts = [match.start() for match in re.finditer(re.escape(piece), self.text)] if piece else []
+        spans = [(start, start + len(piece)) for start in starts]
+        if len(spans) != 1:
+            where = f"stands at {', '.join(map(str, spans[:5]))} in the reply" if spans else "is not in the reply"
+            raise InputError(f"{piece!r} {where}. Pass one (start, end).", argument="span", value=piece)
+        return spans[0]
 
     def _saliency(
         self,
@@ -350,8 +351,8 @@ class Answer:
 
 def _whole(value: Any, count: int) -> int:
     try:
-        index = int(value.__index__())
-    except (AttributeError, TypeError):
+        index = whole_number(value, "span")
+    except InputError:
         message = (
             f"{value!r:.60} names no part of the reply. Pass a token's number, a slice, (start, end) or a text of it."
         )

@@ -24,7 +24,7 @@ from nbsal.model.sides import REPLY
 from nbsal.model.subject import Subject
 from nbsal.model.target import NUMBERS
 from nbsal.progress import Meter, Progress
-from nbsal.validation import checked, plural, positive_number, seed_number
+from nbsal.validation import checked, plural, positive_number, seed_number, whole_number
 
 UNREAD = ("document", "not read")
 
@@ -91,6 +91,9 @@ def read(
         origin["reply begins with"] = list(prompt.tokens[prompt.source_size :])
     if prompt.placement:
         origin["documents"] = prompt.placement
+    for status in ("rewritten", "not read"):
+        if names := [name for name, s in zip(prompt.names, prompt.sources, strict=True) if s.status == status]:
+            origin[status] = names
     if not isinstance(asked, str):
         used = template or subject.tokenizer.chat_template
         origin["template"] = hashlib.sha256(str(used).encode()).hexdigest()
@@ -107,7 +110,8 @@ def read(
         origin |= {"reply": f"given {'as text, read ' if isinstance(reply, str) else ''}{way}"}
     _check_length(subject, asked, len(prompt.ids) - prompt.source_size, len(reading.reply_ids))
     if all(reading.reply_special):
-        raise InputError("The reply has special tokens only.", argument="reply", value=reply)
+        message = "The reply has special tokens only. Pass another reply, or other settings of generate."
+        raise InputError(message, argument="reply", value=reply)
     return reading, origin | {"drawn": drawn}
 
 
@@ -233,6 +237,9 @@ def _check_subject(subject: Subject) -> None:
     if subject.task not in ("next-token", REPLY) or isinstance(subject.model, Composite):
         message = f"{subject.name} writes no replies: its task is {subject.task!r}. Use nbsal.Explainer."
         raise ModelError(message, part="task")
+    if not (subject.causal or subject.task == REPLY):
+        message = f"{subject.name} writes no replies: its tokens read what follows them. Use nbsal.Explainer."
+        raise ModelError(message, part="attention mask")
     if subject.tokenizer is None or not (subject.tokenizer.is_fast or subject.task == REPLY):
         message = f"{subject.name} needs a fast tokenizer. Pass nbsal.load(..., tokenizer=...)."
         raise InputError(message, argument="tokenizer")
@@ -257,7 +264,7 @@ def _checked_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:
     """The tokens of a reply that exist in the vocabulary."""
     size = subject.model.config.vocab_size
     try:
-        values = [int(index) for index in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+        values = [whole_number(index, "reply") for index in (ids.tolist() if hasattr(ids, "tolist") else ids)]
         values = sides.without_start(prompt, values) if prompt.source_size else values
     except (TypeError, ValueError):
         values = []

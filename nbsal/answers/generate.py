@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from nbsal.answers.reading import Prompt
 from nbsal.answers.reply_text import UNFINISHED, decode
-from nbsal.errors import Cancelled, InputError, UnknownName
+from nbsal.errors import Cancelled, InputError, NbsalError, UnknownName
 from nbsal.model import architecture, batching, restore
 from nbsal.model.subject import Subject
+from nbsal.validation import positive_number
 
 DEFAULTS = {"do_sample": False, "max_new_tokens": 128}
 SEVERAL = ("num_return_sequences", "num_beam_groups")  # settings that would give more than one reply
+OURS = ("max_length", "return_dict_in_generate", "output_scores")  # settings that nbsal itself decides
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,11 @@ def check_settings(settings: dict[str, Any]) -> dict[str, Any]:
         if name in SEVERAL and value not in (None, 1):
             message = f"{name}={value} gives several replies. Explain them one at a time."
             raise InputError(message, argument=name, value=value)
-    return DEFAULTS | settings
+        if name in OURS:
+            message = f"nbsal sets {name} itself. Leave it out; max_new_tokens is the length of a reply."
+            raise InputError(message, argument=name, value=value)
+    settings = DEFAULTS | settings
+    return settings | {"max_new_tokens": positive_number(settings["max_new_tokens"], "max_new_tokens")}
 
 
 def generate(
@@ -62,7 +68,13 @@ def generate(
         raise InputError(message, argument="max_new_tokens", value=most)
     follow = _Follower(subject, on_token, cancel, size)
     ids = torch.tensor([prompt.ids[: prompt.source_size or None]])
-    output = run_generate(subject, ids, torch.ones_like(ids), settings, seed, follow)
+    try:
+        output = run_generate(subject, ids, torch.ones_like(ids), settings, seed, follow)
+    except (TypeError, ValueError, ZeroDivisionError) as error:
+        if follow.started or isinstance(error, NbsalError):  # of the caller's function, or of the model itself
+            raise
+        message = f"The model cannot write with these settings of generate: {error}"
+        raise InputError(message, argument="generate", value=settings) from error
     reply = output.sequences[0, size:].tolist()
     if cancel is not None and cancel.is_set():
         error = Cancelled("Cancelled while the model was writing. The error has what it wrote as partial.")
@@ -94,17 +106,18 @@ def run_generate(
             torch.no_grad(),
             architecture.eval_mode(subject.model),
             torch.random.fork_rng(devices=devices, enabled=seed is not None),
+            architecture.precision_errors(subject.model),
         ):
             if seed is not None:
                 torch.manual_seed(seed)
             return subject.transformer.generate(
                 ids,
                 attention_mask=mask,
-                pad_token_id=subject.text_encoder.pad_id,
                 return_dict_in_generate=True,
                 output_scores=True,
                 stopping_criteria=[follow],
-                **settings,
+                **{"pad_token_id": subject.text_encoder.pad_id} | settings,
+                **({"tokenizer": subject.tokenizer} if settings.get("stop_strings") else {}),
             )
 
     return restore.exclusively(subject.model, run)
@@ -131,9 +144,11 @@ class _Follower:
         self._tokenizer, self._on_token, self._cancel = subject.tokenizer, on_token, cancel
         self._start = start  # of the reply
         self._passed = ""
+        self.started = False  # whether a token has been written
 
     def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
         """Whether each sequence is at its end."""
+        self.started = True
         if self._on_token is not None:
             text = decode(self._tokenizer, input_ids[0, self._start :].tolist())
             if not text.endswith(UNFINISHED) and len(text) > len(self._passed):

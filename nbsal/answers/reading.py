@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from nbsal.answers import chat, reply_text, slow_tokens
-from nbsal.answers.sources import Piece, Request, Source
+from nbsal.answers.sources import Piece, Request, Source, like
 from nbsal.answers.units import SPLITTERS, part_at
 from nbsal.errors import InputError, UnknownName
 from nbsal.model.subject import Subject
@@ -227,15 +227,20 @@ def renderer(subject: Subject, request: Request, template: str | None, tools: An
     options |= {name: value for name, value in (("chat_template", template), ("tools", tools)) if value is not None}
 
     def render(texts: Sequence[str]) -> str:
-        filled = [{**message, "content": text} for message, text in zip(messages, texts[:count], strict=True)]
+        contents = [like(message["content"], text) for message, text in zip(messages, texts[:count], strict=True)]
+        filled = [{**message, "content": each} for message, each in zip(messages, contents, strict=True)]
         titles = [request.sources[number].title for number in request.templated]
         documents = [{"title": title, "text": text} for title, text in zip(titles, texts[count:], strict=True)]
         extra = {"documents": documents} if documents else {}
         try:
-            return str(subject.tokenizer.apply_chat_template(filled, **options, **extra))
+            text = str(subject.tokenizer.apply_chat_template(filled, **options, **extra))
         except Exception as error:  # templates raise errors of their own
             message = f"The chat template refuses these messages: {error}. Pass template=..., or asked as one text."
             raise InputError(message, argument="asked", value=messages) from error
+        if any(not isinstance(content, str) and str(content) in text for content in contents):
+            message = "The chat template does not know contents of several parts. Pass each content as one text."
+            raise InputError(message, argument="asked", value=messages)
+        return text
 
     return render
 

@@ -102,10 +102,13 @@ def _score_in_one_pass(group: Group, rows: Mapping[str, Rows], meter: Meter, bat
     for tokens, row in first.predictions.shared():
 
         def use(numbers: Sequence[int], part: Trace) -> None:
+            scores = {}  # of all methods before any is added, since a part too large for memory runs again
             for name, method in methods.items():
                 meter.check()
-                rows[name].add(method.scores(part).detach().double().cpu().numpy())
-                meter.step(len(numbers))
+                scores[name] = method.scores(part).detach().double().cpu().numpy()
+            for name, added in scores.items():
+                rows[name].add(added)
+            meter.step(len(numbers) * len(methods))
 
         targets = [first.predictions.target(token) for token in tokens]
         reply_trace.each_prediction(subject, row, targets, needs, layers, use, batch_size)

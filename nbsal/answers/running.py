@@ -94,7 +94,8 @@ class Running:
 
     def coalitions(self, method: Perturbation) -> Coalitions:
         """The subsets of units that a method asks for."""
-        return method.coalitions(self.reading.row, [unit.tokens for unit in self.units])
+        # Of the prompt alone: what is drawn from a text must not change with a later token of the reply.
+        return method.coalitions(self.reading.up_to(self.reading.start), [unit.tokens for unit in self.units])
 
     def by_position(self, unit_scores: Floats) -> Floats:
         """Scores of units as scores of the tokens of prompt and reply."""
