@@ -157,13 +157,20 @@ class Answer:
         change = sum(changes[token] for token in tokens) if changes and max(tokens) < self.explained else None
         return self._saliency(scores, tokens, self._text_of(tokens), target, change)
 
-    def rather(self, token: Any, at: Any) -> SpanSaliency:
-        """Why the reply has its token at a place and not another one: the difference of both numbers."""
+    def rather(self, token: Any, at: Any = None) -> SpanSaliency:
+        """Why the reply has its token at a place and not another one: the difference of both numbers.
+
+        Without a place, `token` is another whole reply to the same prompt: the scores are those of the prompt for this
+        reply, minus those for the other.
+        """
+        running = self._still_running()
+        if at is None:
+            scores = running.score_rival_reply(token)
+            return self._saliency(scores, self.reading.content, f"{self.text.strip()} - {token.strip()}", None)
         places = self.tokens_of(at)
         if len(places) != 1:
             message = f"at={at!r} covers {len(places)} tokens. Name one, by its number."
             raise InputError(message, argument="at", value=at)
-        running = self._still_running()
         target = running.rival_target(places[0], token)
         scores = running.score_rival(places[0], target)
         return self._saliency(scores, places, f"{self._text_of(places)} - {target.label}", target)
@@ -324,7 +331,7 @@ class Answer:
         span_target: Target | None,
         change: float | None = None,
     ) -> SpanSaliency:
-        end = self.reading.start + max(tokens)
+        end = min(len(scores), self.reading.start + max(tokens))
         probability = np.exp(self.statistics.logprob[list(tokens)].sum())
         settings = {name: value for name, value in self.provenance.items() if name not in OF_ONE_TARGET}
         if change is not None:
@@ -339,7 +346,7 @@ class Answer:
             scores=np.array(scores[:end]),
             tie_breaker=np.array(scores[:end]),
             span_target=span_target,
-            running=self.running,
+            running=None if span_target is None else self.running,
         )
 
     def _still_running(self) -> "Running":

@@ -12,7 +12,7 @@ from nbsal.answers import sides
 from nbsal.answers.answer import Answer
 from nbsal.answers.generate import Generated, check_settings, generate
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.reading import Prompt, Reading, Unit, read_prompt, tokenize_reply, with_reply
+from nbsal.answers.reading import Prompt, Reading, Unit, check_length, read_prompt, tokenize_reply, with_reply
 from nbsal.answers.rows import Rows, default_number, score_rows
 from nbsal.answers.running import Explains, Running
 from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
@@ -108,7 +108,7 @@ def read(
         ids, way = (tokenize_reply(subject, prompt, reply)) if isinstance(reply, str) else (reply, "as ids")
         reading, drawn = with_reply(subject, prompt, _checked_ids(subject, prompt, ids)), None
         origin |= {"reply": f"given {'as text, read ' if isinstance(reply, str) else ''}{way}"}
-    _check_length(subject, asked, len(prompt.ids) - prompt.source_size, len(reading.reply_ids))
+    check_length(subject, len(prompt.ids) - prompt.source_size, len(reading.reply_ids), "asked", asked)
     if all(reading.reply_special):
         message = "The reply has special tokens only. Pass another reply, or other settings of generate."
         raise InputError(message, argument="reply", value=reply)
@@ -122,7 +122,7 @@ def read_asked(
     _check_subject(subject)
     settings = check_settings(settings)
     prompt = _read_prompt(subject, asked, documents, template, tools)
-    _check_length(subject, asked, len(prompt.ids), 0)
+    check_length(subject, len(prompt.ids), 0, "asked", asked)
     unread = [name for name, s in zip(prompt.names, prompt.sources, strict=True) if (s.kind, s.status) == UNREAD]
     if unread:
         message = f"The chat template leaves out {unread[0]}. Write {PLACEHOLDER} where documents shall stand."
@@ -221,16 +221,6 @@ def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: d
         provenance=provenance,
         running=running,
     )
-
-
-def _check_length(subject: Subject, asked: Any, prompt: int, reply: int) -> None:
-    """Refuse what the model, or one side of it, cannot read whole."""
-    if prompt + reply > subject.max_length:
-        message = (
-            f"Prompt and reply have {prompt} and {reply} tokens, but the model reads at most {subject.max_length}. "
-            "Nothing is cut off: shorten them."
-        )
-        raise InputError(message, argument="asked", value=asked)
 
 
 def _check_subject(subject: Subject) -> None:

@@ -150,6 +150,11 @@ class Reading:
         """The position of the reply's first token."""
         return len(self.prompt.ids)
 
+    @property
+    def content(self) -> list[int]:
+        """The tokens of the reply that are not special."""
+        return [i for i, special in enumerate(self.reply_special) if not special]
+
     def position(self, token: int) -> int:
         """Where the model predicts a token of the reply: its place in the logits, which an encoder does not have."""
         return self.start + token - 1 - self.prompt.source_size
@@ -190,7 +195,7 @@ class Reading:
         if level == "token":
             pairs = enumerate(zip(self.reply_tokens, self.reply_spans, strict=True))
             return [Unit("reply", token, -1, span, (i,)) for i, (token, span) in pairs]
-        tokens = [i for i, special in enumerate(self.reply_special) if not special]
+        tokens = self.content
         if level == "reply" or not tokens:
             return [Unit("reply", self.reply, -1, (0, len(self.reply)), tuple(tokens))] if tokens else []
         splits = SPLITTERS[level](self.reply) or [(0, len(self.reply))]
@@ -336,6 +341,16 @@ def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> Reading:
         reply_tokens=tuple(tokenizer.convert_ids_to_tokens(list(ids))),
         reply_special=tuple(index in structure for index in ids),
     )
+
+
+def check_length(subject: Subject, prompt: int, reply: int, argument: str, value: Any) -> None:
+    """Refuse what the model, or one side of it, cannot read whole."""
+    if prompt + reply > subject.max_length:
+        message = (
+            f"Prompt and reply have {prompt} and {reply} tokens, but the model reads at most {subject.max_length}. "
+            "Nothing is cut off: shorten them."
+        )
+        raise InputError(message, argument=argument, value=value)
 
 
 def tokenize_reply(subject: Subject, prompt: Prompt, reply: str) -> tuple[list[int], str]:

@@ -1,14 +1,14 @@
 """What explains one reply: the model, a method, the units and their hiding; kept for what scores cannot give later."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.reading import Reading, Unit, with_reply
+from nbsal.answers.reading import Reading, Unit, check_length, tokenize_reply, with_reply
 from nbsal.errors import InputError
 from nbsal.methods.base import Method
 from nbsal.methods.perturbation import Coalitions, Perturbation, scores_by_position
@@ -132,6 +132,20 @@ class Running:
             _, ((_, index), _) = target.terms
             return self._hide_rival(method, token, index)
         return self._score(target, self.reading.start + token)
+
+    def score_rival_reply(self, rival: Any) -> Floats:
+        """The scores of the whole reply minus those of another one, over the prompt alone."""
+        subject, prompt = self.explainer.subject, self.reading.prompt
+        if not isinstance(rival, str):
+            message = f"{rival!r:.60} is not another reply. Pass a text, or say with at= which token has a rival."
+            raise InputError(message, argument="token", value=rival)
+        ids, _ = tokenize_reply(subject, prompt, rival)
+        check_length(subject, len(prompt.ids) - prompt.source_size, len(ids), "token", rival)
+        reading = with_reply(subject, prompt, ids)
+        other = replace(self, reading=reading, hiding=self.hiding.with_reading(reading))
+        own, others = (one.score_sum(one.reading.content)[: self.reading.start] for one in (self, other))
+        scores: Floats = own - others
+        return scores
 
     def every_layer(self, target: Target | None, end: int) -> LayerSaliency:
         """The explanation of a target at every layer, in the text up to a position."""

@@ -68,3 +68,26 @@ def test_spans_without_layers_are_refused(subjects, tmp_path):
     assert (loaded.scores == span.scores).all()
     with refuses("span"):
         Layers(loaded)
+
+
+RIVAL = "the film is dull ."
+
+
+@pytest.mark.parametrize("name", ["llama", "t5"])
+@pytest.mark.parametrize("method", ["gradxact", "gae", "occlusion"])
+def test_another_reply_is_the_difference_of_both(subjects, name, method):
+    result, other = answer(subjects[name], method), nbsal.Explainer(subjects[name], method).reply(SOURCE, RIVAL)
+    against = result.rather(RIVAL)
+    start = result.reading.start
+    whole = [one.running.score_sum(one.reading.content)[:start] for one in (result, other)]
+    assert axioms.relative(against.scores, whole[0] - whole[1]) < 1e-6
+    assert len(against.row) == start and " - " in against.target
+    with refuses("span"):
+        against.every_layer()
+
+
+def test_another_reply_is_checked(subjects):
+    result = answer(subjects["llama"])
+    for rival in (9, "", "the film " * 500):
+        with refuses("token" if rival else "reply"):
+            result.rather(rival)
