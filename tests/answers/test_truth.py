@@ -6,6 +6,7 @@ import pytest
 import nbsal
 
 QUESTIONS = 12
+SAMPLES = 4  # of Shapley values: the default number takes as long as all other methods together
 FIND = ("attn-lrp", "gae", "shapley", "occlusion", "contextcite", "ridge")
 
 
@@ -14,9 +15,10 @@ def hits():
     subject = nbsal.load("demo/notes")
     rows = [row for row in nbsal.samples.texts("notes") if len(row["source"]) == 1 and len(row["documents"]) >= 5]
     hits = {name: [] for name in (*FIND, "random")}
+    methods = [nbsal.Shapley(SAMPLES) if name == "shapley" else name for name in hits]
     for row in rows[:QUESTIONS]:
         question = [{"role": "user", "content": row["question"]}]
-        settings = {"documents": row["documents"], "unit": "document", "method": list(hits), "progress": False}
+        settings = {"documents": row["documents"], "unit": "document", "method": methods, "progress": False}
         for name, answer in nbsal.answer(subject, question, " " + row["answer"], **settings).items():
             scores = answer.unit_scores().sum(0)
             documents = [i for i, unit in enumerate(answer.units) if unit.name.startswith("document")]
