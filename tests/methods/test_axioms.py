@@ -32,8 +32,6 @@ SETTINGS = [
 ]
 
 
-
-
 def pairs():
     """Every method on one encoder and one decoder, in turn; at night on all."""
     for number, name in enumerate(name for name in catalogue.names() if name not in EXCEPTIONS):
