@@ -78,9 +78,7 @@ def test_every_token_is_in_the_text_of_its_source(view):
 
 def test_more_sources_than_a_byte_can_number_are_shown(notes):
     documents = [f"Note {number}: the lamp is in room {number}." for number in range(70)]
-    tokens = unwire.tokens(
-        show(notes, documents=documents[:70], reply=" The notes do not say.", method="raw-attention")._tokens
-    )
+    tokens = unwire.tokens(show(notes, documents=documents[:70], reply=" The notes do not say.")._tokens)
     assert max(token["part"] for token in tokens) == 72
 
 
