@@ -29,7 +29,7 @@ class SpanSaliency(Saliency):
     def every_layer(self) -> LayerSaliency:
         """The same target explained at every layer, from one forward and one backward pass."""
         if self.running is None:
-            message = "This explanation is of a file, or of two replies, and has no layers. Explain one reply with nbsal.answer."
+            message = "This explanation was loaded, or compares two replies, and has no layers. Use nbsal.answer again."
             raise InputError(message, argument="span")
         layers = self.running.every_layer(self.span_target, len(self.row))
         provenance = {name: value for name, value in self.provenance.items() if name not in OF_ONE_TARGET}
