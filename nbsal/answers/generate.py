@@ -77,9 +77,9 @@ def generate(
         raise InputError(message, argument="generate", value=settings) from error
     reply = output.sequences[0, size:].tolist()
     if cancel is not None and cancel.is_set():
-        error = Cancelled("Cancelled while the model was writing. The error has what it wrote as partial.")
-        error.partial = decode(subject.tokenizer, reply)
-        raise error
+        stopped = Cancelled("Cancelled while the model was writing. The error has what it wrote as partial.")
+        stopped.partial = decode(subject.tokenizer, reply)
+        raise stopped
     if not reply:
         message = "The model wrote nothing. Pass a reply, or other settings of generate."
         raise InputError(message, argument="reply", value=None)
