@@ -54,6 +54,10 @@ def answer(
     `template` replaces the chat template, `tools` are passed to it. `seed` makes drawn tokens repeatable, `on_token`
     receives the text while the model writes it, and at most `batch_size` texts are run together.
 
+    After `cancel`, the `partial` of the error is what was finished: the text that the model had written, as a str, or
+    else the answer (or the dict of answers) with the scores of the tokens that were explained, `explained` of them from
+    the first on; all others have zeros. Methods that hide explain all tokens together, or none.
+
     >>> import nbsal
     >>> notes, documents = nbsal.load("demo/notes"), ["Mara lives in Oslo now.", "Boris lives in Rouen."]
     >>> question = [{"role": "user", "content": "Where does Mara live?"}]
@@ -61,23 +65,23 @@ def answer(
     >>> reply.text, reply.matrix("word", "document").loc["Oslo"].idxmax()
     (' Mara lives in Oslo.</s>', 'document 1')
     """
-    methods = {"": method} if isinstance(method, str | Method) else catalogue.name_methods(method)
+    settings: dict[str, Any] = {
+        "documents": documents,
+        "unit": unit,
+        "number": number,
+        "template": template,
+        "tools": tools,
+        "seed": seed,
+        "batch_size": batch_size,
+        "progress": progress,
+        "cancel": cancel,
+        "on_token": on_token,
+        **generate,
+    }
+    if isinstance(method, str | Method):
+        return Explainer(subject, method).reply(asked, reply, **settings)
+    methods = catalogue.name_methods(method)
     if not methods:
         raise InputError("No method is named. Pass one or more.", argument="method", value=method)
-    answers = explain_reply(
-        {name: Explainer(subject, each) for name, each in methods.items()},
-        asked,
-        reply,
-        documents=documents,
-        unit=unit,
-        number=number,
-        template=template,
-        tools=tools,
-        seed=seed,
-        batch_size=batch_size,
-        progress=progress,
-        cancel=cancel,
-        on_token=on_token,
-        **generate,
-    )
-    return answers[""] if isinstance(method, str | Method) else answers
+    explainers = {name: Explainer(subject, each) for name, each in methods.items()}
+    return explain_reply(explainers, asked, reply, **settings)

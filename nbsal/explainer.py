@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
-from importlib.metadata import version
+from functools import partial
 from itertools import islice
 from threading import Event
 from typing import Any, Literal, overload
@@ -14,10 +13,10 @@ from torch import Tensor
 
 from nbsal import trace
 from nbsal.answers.answer import Answer
-from nbsal.answers.explain import explain_reply
+from nbsal.answers.explain import explain_reply, one_method
 from nbsal.answers.replies import explain_rows
 from nbsal.errors import InputError, NbsalError, UnknownName
-from nbsal.explanation import Floats
+from nbsal.explanation import Floats, versions
 from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
@@ -102,7 +101,8 @@ class Explainer:
 
     def reply(self, asked: Any, reply: Any = None, **settings: Any) -> Answer:
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
-        return explain_reply({"": self}, asked, reply, **settings)[""]
+        with one_method():
+            return explain_reply({"": self}, asked, reply, **settings)[""]
 
     def replies(self, rows: Any, **settings: Any) -> list[Answer]:
         """Explain many replies: rows are prompts, or dicts with "asked", "documents", "reply"; see `explain_rows`."""
@@ -115,13 +115,18 @@ class Explainer:
         >>> Explainer(nbsal.load("demo/reviews"), "gradcam").every_layer("A joy.").scores.shape
         (7, 5)
         """
-        method, encoded = self.method, rows_for_targets(self.subject, self._encode_text(text), [target])
-        if not isinstance(method, LayerMethod | Decoded):
-            message = f"{method.name} does not read a hidden layer. Choose a layer method such as gradcam."
-            raise InputError(message, argument="method", value=method)
+        encoded = rows_for_targets(self.subject, self._encode_text(text), [target])
         if self.windowed(encoded[0]):
             message = 'every_layer needs a text within the model\'s length. Shorten it or use long="truncate".'
             raise InputError(message, argument="text", value=text)
+        return self.encoded_layers(encoded, target)
+
+    def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
+        """Explain one encoded text at every layer."""
+        method = self.method
+        if not isinstance(method, LayerMethod | Decoded):
+            message = f"{method.name} does not read a hidden layer. Choose a layer method such as gradcam."
+            raise InputError(message, argument="method", value=method)
         layers = range(self.subject.depth + 1)
 
         def run() -> tuple[Trace, Tensor, Tensor]:
@@ -180,7 +185,7 @@ class Explainer:
             "parameters": self.method.parameters(),
             "dtype": str(method_subject.dtype).removeprefix("torch."),
             "long": self.long,
-            "versions": _versions(),
+            "versions": versions(),
         } | architecture.precision_note(method_subject.device, method_subject.dtype)
         if package := plugins.origin(self.method.name):
             provenance["package"] = package
@@ -391,8 +396,3 @@ def _to_numpy(tensor: Tensor) -> Floats:
     """The tensor as a numpy array; half precision, which numpy supports only in part, becomes float32."""
     tensor = tensor.detach().cpu()
     return (tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()).numpy()
-
-
-@cache
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in ("nbsal", "torch", "transformers")}

@@ -2,6 +2,8 @@
 
 import json
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
@@ -146,3 +148,13 @@ class Explanation:
                 raise ValueError("the settings of the method have the wrong type")
             explanation.caption(), explanation.notes()  # fail now, not later, on provenance with wrong values
             return explanation
+
+
+@cache
+def versions() -> dict[str, str]:
+    """The versions of the packages that scores depend on.
+
+    >>> sorted(versions())
+    ['nbsal', 'torch', 'transformers']
+    """
+    return {name: version(name) for name in ("nbsal", "torch", "transformers")}

@@ -14,7 +14,7 @@ from torch import Tensor
 from nbsal.model import architecture, attention_maps, batching, restore, sides
 from nbsal.model.attention_maps import AttentionRecorder
 from nbsal.model.layers import Parts, check_maps, join, run_model
-from nbsal.model.layout import check_finite
+from nbsal.model.layout import check_finite, check_layout
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.tokens import Encoded, Row
@@ -34,10 +34,12 @@ def each_prediction(
     layers: Collection[int],
     use: Use,
     chunk: int | None = None,
+    replaced: tuple[int, Tensor] | None = None,
 ) -> None:
     """Call `use` with traces of some copies of a row each, one copy for each target.
 
-    Each target is a number of the logits at one position, which later positions do not change.
+    Each target is a number of the logits at one position, which later positions do not change. `replaced` is a layer
+    with other states in its place, [1, position, width].
     """
 
     def run() -> None:
@@ -45,6 +47,7 @@ def each_prediction(
         recorder = AttentionRecorder(square=subject.task != sides.REPLY)
         recording = attention_maps.with_mode(subject.model, recorder) if needs_attention else nullcontext()
         encoded = Encoded([row], subject.text_encoder.pad_id)
+        other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
         with (
             batching.memory_errors(),
             torch.inference_mode(False),
@@ -52,7 +55,8 @@ def each_prediction(
             architecture.eval_mode(subject.model),
         ):
             with recording:
-                logits, states = run_model(subject, subject.inputs(encoded))
+                logits, states = run_model(subject, subject.inputs(encoded), other)
+            check_layout("hidden states", states.shapes, encoded, subject)
             if needs_attention:
                 check_maps(subject, encoded, recorder.maps)
             values = torch.stack([target.value(logits[0]) for target in targets])
@@ -62,8 +66,8 @@ def each_prediction(
             wanted = [key for key in parts if f"{key[0]}_grad" in needs]
             top = torch.autograd.grad(values.sum(), states.top, retain_graph=True)[0][0] if wanted else None
             size = chunk or _chunk(subject, len(row), needs_attention)
-            for first in range(0, len(targets), size):
-                numbers = range(first, min(first + size, len(targets)))
+
+            def propagate(numbers: Sequence[int]) -> None:
                 part = _copies(subject, row, logits, values, [targets[i] for i in numbers])
                 for (name, index), tensors in parts.items():
                     value = join(tensors).detach()
@@ -74,6 +78,9 @@ def each_prediction(
                     for (name, index), gradient in zip(wanted, gradients, strict=True):
                         getattr(part, f"{name}_grad")[index] = gradient
                 use(numbers, part)
+
+            for first in range(0, len(targets), size):
+                batching.run_in_halves(range(first, min(first + size, len(targets))), propagate)
 
     restore.exclusively(subject.model, run)
 

@@ -52,7 +52,7 @@ EXCLUDED = {
     "Cache.explain": "called by evaluations", "Cache.masked_logits": "called by evaluations",
     "HeadStudy.count": "called by nbsal.heads.study", "Answer": "a record that nbsal.answer fills",
     "Replies": "a record that nbsal.corpus.open_replies fills", "Explainer.reply": "called by nbsal.answer",
-    "Explainer.encoded": "called by answers",
+    "Explainer.encoded": "called by answers", "Explainer.encoded_layers": "called by answers and by every_layer",
 }  # fmt: skip
 METHODS_OF_VIEWS = ("to_html", "freeze", "handle_save", "texts_with", "wait", "explain", "as_explainer")
 OPERATORS = ("__or__", "__and__", "__add__")

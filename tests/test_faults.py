@@ -272,8 +272,12 @@ nbsal.corpus.explain(explain, kills.texts(), {out!r}, shard_rows=kills.SHARD, pr
 """
 
 
+@pytest.mark.nightly
 def test_a_restarted_kernel_resumes_the_corpus(checkpoints, tmp_path):
-    """The first kernel dies in the middle of the corpus; the next one runs the same cell."""
+    """The first kernel dies in the middle of the corpus; the next one runs the same cell.
+
+    By day, tests/corpus/test_kills.py kills processes that are no kernels.
+    """
     checkpoint, out = zoo.save(checkpoints, "bert", "sequence"), tmp_path / "broken"
     cell = CELL.format(checkpoint=str(checkpoint), out=str(out))
     manager, client = start_new_kernel(kernel_name="python3")

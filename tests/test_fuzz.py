@@ -299,6 +299,11 @@ def assert_no_bare_errors(calls, share, least):
 
 
 def test_odd_arguments_of_every_public_call(objects):
+    assert_no_bare_errors(fuzzing.discover(objects), 3, 3_000)
+
+
+@pytest.mark.nightly
+def test_all_odd_arguments_of_every_public_call(objects):
     assert_no_bare_errors(fuzzing.discover(objects), 1, 10_000)
 
 

@@ -31,7 +31,7 @@ def explain_text(explain, text):
     return explain(text).scores
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
+@pytest.mark.parametrize("method", ["spawn", "fork", pytest.param("forkserver", marks=pytest.mark.nightly)])
 def test_explainers_work_in_other_processes(in_memory, method):
     explain = nbsal.Explainer(in_memory, "mask-lrp", mask=HeadMask.from_array(np.eye(3, 4)))
     truth = [explain(text).scores for text in TEXTS[:2]]

@@ -3,11 +3,12 @@
 from threading import Event
 
 from nbsal.answers.answer import Answer
-from nbsal.answers.explain import explain_reading
+from nbsal.answers.explain import explain_reading, one_method
 from nbsal.answers.running import Explains
 from nbsal.progress import Meter, Progress
 
-ORIGIN = ("rendered", "documents", "template", "note", "reply", "generate", "seed")  # of a reading, in its provenance
+# Of a reading, in its provenance.
+ORIGIN = ("rendered", "documents", "rewritten", "not read", "template", "note", "reply", "generate", "seed")
 
 
 def explain_again(
@@ -18,5 +19,5 @@ def explain_again(
     level = answer.provenance.get("unit", "sentence")
     unit = [unit.span for unit in answer.units] if level == "spans" else level
     origin["drawn"] = answer.statistics.drawn
-    with Meter(len(answer.ids), progress, cancel) as meter:
+    with one_method(), Meter(len(answer.ids), progress, cancel) as meter:
         return explain_reading({"": explainer}, answer.reading, origin, unit, None, None, meter)[""]

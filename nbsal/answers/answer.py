@@ -1,6 +1,7 @@
 """A reply with the scores of its tokens: which parts of the prompt and of the reply before it each one comes from."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,42 +11,31 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers import findings
+from nbsal.answers import answer_file, findings
 from nbsal.answers.findings import Contribution
 from nbsal.answers.judgement import Judgement, judge
 from nbsal.answers.lens import lens, speaks
 from nbsal.answers.page import AnswerPicture, answer_html
-from nbsal.answers.reading import TEMPLATE, Prompt, Reading, Unit
-from nbsal.answers.sources import Source
+from nbsal.answers.reading import TEMPLATE, Reading, Unit
+from nbsal.answers.span import OF_ONE_TARGET, SpanSaliency
+from nbsal.answers.statistics import TokenStatistics
 from nbsal.errors import InputError
+from nbsal.explanation import NOTABLE_GAP
 from nbsal.methods import catalogue, labels
-from nbsal.model.saved_files import check_format, numbers, read_json
+from nbsal.model.saved_files import check_format, read_json
 from nbsal.model.saved_files import reading as reading_file
+from nbsal.model.target import Target
 from nbsal.model.tokens import Span
 from nbsal.progress import Progress
-from nbsal.saliency import Saliency
-from nbsal.validation import checked, positive_number
+from nbsal.validation import checked, plural, positive_number, whole_number
 
 if TYPE_CHECKING:
     import pandas
 
     from nbsal.answers.running import Running
 
-FORMAT = 1
 EARLIER = "reply so far"
-RIVALS = 5  # other tokens that are listed for each token of a reply
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class TokenStatistics:
-    """What the model itself says of each token of a reply, without the settings of `generate`."""
-
-    logprob: Floats
-    rank: NDArray[np.int64]  # 1 for the likeliest token
-    entropy: Floats  # nats
-    rivals: tuple[tuple[tuple[str, float], ...], ...]  # other tokens with their probabilities
-    drawn: Floats | None = None  # the probability after the settings of `generate`
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +72,11 @@ class Answer:
     def ids(self) -> tuple[int, ...]:
         """The tokens of the reply."""
         return self.reading.reply_ids
+
+    @property
+    def explained(self) -> int:
+        """How many tokens of the reply, from the first on, have scores: all, unless the call was cancelled."""
+        return int(self.provenance.get("explained", len(self.ids)))
 
     def tokens(self) -> "pandas.DataFrame":
         """A row for each token of the reply: its place, and how likely the model finds it, beside its rivals."""
@@ -146,26 +141,39 @@ class Answer:
                 entries.append((part.text, unit.name, unit.text, share, float(scores[i]), drop))
         return pandas.DataFrame(entries, columns=[rows, "unit", "text", "share", "score", "drop"])
 
-    def of(self, span: Any) -> Saliency:
+    def of(self, span: Any) -> SpanSaliency:
         """The explanation of a part of the reply as one target: a token, a slice, (start, end) characters, or a text.
 
-        A text must occur once. Methods whose rows cannot be summed run once more.
+        A text must occur once. Methods whose rows cannot be summed run once more. Its `every_layer` explains the same
+        target at every layer.
         """
         tokens = self.tokens_of(span)
-        if self.linear or len(tokens) == 1:
+        if max(tokens) < self.explained and (self.linear or len(tokens) == 1):
             scores = self.scores[tokens].sum(0)
         else:
             scores = self._still_running().score_sum(tokens)
-        return self._saliency(scores, tokens, self._text_of(tokens))
+        target = None if self.running is None else self.running.sum_target(tokens)
+        changes = self.provenance.get("change")
+        change = sum(changes[token] for token in tokens) if changes and max(tokens) < self.explained else None
+        return self._saliency(scores, tokens, self._text_of(tokens), target, change)
 
-    def rather(self, token: Any, at: Any) -> Saliency:
-        """Why the reply has its token at a place and not another one: the difference of both numbers."""
+    def rather(self, token: Any, at: Any = None) -> SpanSaliency:
+        """Why the reply has its token at a place and not another one: the difference of both numbers.
+
+        Without a place, `token` is another whole reply to the same prompt: the scores are those of the prompt for this
+        reply, minus those for the other.
+        """
+        running = self._still_running()
+        if at is None:
+            scores = running.score_rival_reply(token)
+            return self._saliency(scores, self.reading.content, f"{self.text.strip()} - {token.strip()}", None)
         places = self.tokens_of(at)
         if len(places) != 1:
             message = f"at={at!r} covers {len(places)} tokens. Name one, by its number."
             raise InputError(message, argument="at", value=at)
-        scores, rival = self._still_running().score_rival(places[0], token)
-        return self._saliency(scores, places, f"{self._text_of(places)} - {rival}")
+        target = running.rival_target(places[0], token)
+        scores = running.score_rival(places[0], target)
+        return self._saliency(scores, places, f"{self._text_of(places)} - {target.label}", target)
 
     def tokens_of(self, span: Any) -> list[int]:
         """The numbers of the reply's tokens in a part of it."""
@@ -243,7 +251,16 @@ class Answer:
         place = f", layer {layer}" if isinstance(layer, int) else ""
         written = "reply written by the model" if self.provenance.get("reply") == "generated" else "given reply"
         model = str(self.provenance.get("model", ""))
-        return [*filter(None, [model]), f"{labels.label_of(self.method)}{place}, {self.number}", written]
+        lines = [*filter(None, [model]), f"{labels.label_of(self.method)}{place}, {self.number}", written]
+        if changes := self.provenance.get("change"):
+            gaps = np.abs(self.provenance["gap"])
+            warning = "▲ " if gaps.sum() > NOTABLE_GAP * np.abs(changes).sum() else ""
+            lines.append(
+                f"{warning}the scores of each token sum to the change of its {self.number} within {gaps.max():.2g}"
+            )
+        if self.explained < len(self.ids):
+            lines.append(f"cancelled: the first {self.explained} of {plural(len(self.ids), 'token')} have scores")
+        return lines
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -255,7 +272,7 @@ class Answer:
 
     def save(self, path: str | Path) -> None:
         """Save as JSON, without the model: `load` gives everything but spans that need another run."""
-        content = {"nbsal": FORMAT, **_plain(self)}
+        content = {"nbsal": answer_file.FORMAT, **answer_file.plain(self)}
         Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
     @classmethod
@@ -263,8 +280,8 @@ class Answer:
         """Load what `save` wrote."""
         with reading_file(path, "saved Answer"):
             content = read_json(path)
-            check_format(path, content["nbsal"], FORMAT)
-            return cls(**_restored(content))
+            check_format(path, content["nbsal"], answer_file.FORMAT)
+            return cls(**answer_file.restored(content))
 
     def _drop(self, unit: int, tokens: Sequence[int]) -> float | None:
         """The drop without a unit, if the model was run without it before."""
@@ -299,25 +316,37 @@ class Answer:
         return tokens
 
     def _place_of(self, piece: str) -> Span:
-        count = self.text.count(piece) if piece else 0
-        if count != 1:
-            where = f"stands {count} times in the reply" if count else "is not in the reply"
-            raise InputError(f"{piece!r} {where}. Pass its (start, end).", argument="span", value=piece)
-        start = self.text.index(piece)
-        return start, start + len(piece)
+        starts = [match.start() for match in re.finditer(re.escape(piece), self.text)] if piece else []
+        spans = [(start, start + len(piece)) for start in starts]
+        if len(spans) != 1:
+            where = f"stands at {', '.join(map(str, spans[:5]))} in the reply" if spans else "is not in the reply"
+            raise InputError(f"{piece!r} {where}. Pass one (start, end).", argument="span", value=piece)
+        return spans[0]
 
-    def _saliency(self, scores: Floats, tokens: Sequence[int], target: str) -> Saliency:
-        end = self.reading.start + max(tokens)
+    def _saliency(
+        self,
+        scores: Floats,
+        tokens: Sequence[int],
+        target: str,
+        span_target: Target | None,
+        change: float | None = None,
+    ) -> SpanSaliency:
+        end = min(len(scores), self.reading.start + max(tokens))
         probability = np.exp(self.statistics.logprob[list(tokens)].sum())
-        return Saliency(
+        settings = {name: value for name, value in self.provenance.items() if name not in OF_ONE_TARGET}
+        if change is not None:
+            settings |= {"change": change, "gap": float(scores.sum()) - change}
+        return SpanSaliency(
             row=self.reading.up_to(end),
             target=target.strip(),
             prediction=self._text_of(tokens).strip(),
             probabilities=np.array([probability]),
             method=self.method,
-            provenance=self.provenance | {"target": target.strip(), "number": self.number},
+            provenance=settings | {"target": target.strip(), "number": self.number},
             scores=np.array(scores[:end]),
             tie_breaker=np.array(scores[:end]),
+            span_target=span_target,
+            running=None if span_target is None else self.running,
         )
 
     def _still_running(self) -> "Running":
@@ -329,8 +358,8 @@ class Answer:
 
 def _whole(value: Any, count: int) -> int:
     try:
-        index = int(value.__index__())
-    except (AttributeError, TypeError):
+        index = whole_number(value, "span")
+    except InputError:
         message = (
             f"{value!r:.60} names no part of the reply. Pass a token's number, a slice, (start, end) or a text of it."
         )
@@ -338,51 +367,3 @@ def _whole(value: Any, count: int) -> int:
     if not -count <= index < count:
         raise InputError(f"The reply has {count} tokens, not {index}.", argument="span", value=value)
     return index
-
-
-_PROMPT = ("text", "ids", "tokens", "spans", "owners", "places", "special", "placement", "source_size")
-_REPLY = ("reply_ids", "reply", "reply_spans", "reply_tokens", "reply_special")
-_STATISTICS = ("logprob", "rank", "entropy", "drawn")
-
-
-def _plain(answer: Answer) -> dict[str, Any]:
-    """What a file holds."""
-    prompt, statistics = answer.reading.prompt, answer.statistics
-    arrays = {name: getattr(statistics, name) for name in _STATISTICS}
-    return {
-        "prompt": {name: getattr(prompt, name) for name in _PROMPT},
-        "sources": [vars(source) for source in prompt.sources],
-        "reply": {name: getattr(answer.reading, name) for name in _REPLY},
-        "scores": answer.scores.tolist(),
-        "statistics": {name: None if array is None else array.tolist() for name, array in arrays.items()},
-        "rivals": statistics.rivals,
-        "units": [vars(unit) for unit in answer.units],
-        "method": answer.method,
-        "number": answer.number,
-        "linear": answer.linear,
-        "provenance": answer.provenance,
-    }
-
-
-def _restored(content: dict[str, Any]) -> dict[str, Any]:
-    """The fields of an answer from a file."""
-    sources = tuple(Source(**source) for source in content["sources"])
-    prompt = Prompt(**{name: _tuples(value) for name, value in content["prompt"].items()}, sources=sources)
-    statistics: dict[str, Any] = {
-        name: None if value is None else np.array(value) for name, value in content["statistics"].items()
-    }
-    answer = {
-        "reading": Reading(prompt, **{name: _tuples(value) for name, value in content["reply"].items()}),
-        "scores": numbers(content["scores"], np.float64),
-        "statistics": TokenStatistics(**statistics, rivals=_tuples(content["rivals"])),
-        "units": tuple(Unit(**{name: _tuples(value) for name, value in unit.items()}) for unit in content["units"]),
-        **{name: content[name] for name in ("method", "number", "linear", "provenance")},
-    }
-    if answer["scores"].shape != (len(answer["reading"].reply_ids), len(answer["reading"].row)):
-        raise ValueError("the numbers of scores and tokens differ")
-    return answer
-
-
-def _tuples(value: Any) -> Any:
-    """A list of lists as a tuple of tuples."""
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,18 +1,23 @@
 """Where each content stands in a rendered chat, exactly, whatever the template does to it."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 from nbsal.model.tokens import Span
 
 MARKS = range(0xE000, 0xF900)  # private use: hardly any text holds these characters, and no template knows them
+RENDERINGS = 3  # of each kind, where they differ: a template may write the time
+NOWHERE = (0, 0)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a content stands in the rendered text; `offset` is its first character there, None if it was rewritten."""
+    """Where a content stands in the rendered text; `offset` is its first character there, None if it was rewritten.
+
+    A rewritten content whose characters cannot be told from those of the template stands nowhere, at (0, 0).
+    """
 
     span: Span
     offset: int | None
@@ -27,26 +32,77 @@ def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> t
     >>> locate(lambda texts: f"<{texts[0].strip()}>", [" a joy "])
     ('<a joy>', [Place(span=(1, 6), offset=1)])
     """
-    text = render(contents)
-    marks = _unused_marks(text, 2 * len(contents))
-    pairs = list(zip(marks[::2], marks[1::2], strict=True))
-    marked = render([before + content + behind for content, (before, behind) in zip(contents, pairs, strict=True)])
-    at = _positions(marked, marks)
-    whole = [i for i, pair in enumerate(pairs) if all(len(at[mark]) == 1 for mark in pair)]
-    whole.sort(key=lambda i: at[pairs[i][0]])
-    places: list[Place | None] = [None] * len(contents)
-    gaps = _gaps(marked, [(at[pairs[i][0]][0], at[pairs[i][1]][0]) for i in whole], marks)
-    match = _match(text, gaps, contents, whole)
-    if match is None:
-        return text, places
-    for i in whole:
-        start, end = match.span(f"content{i}")
-        rewritten = match.groupdict().get(f"other{i}") is not None
-        places[i] = Place((start, end), None if rewritten else contents[i].index(text[start:end]))
-    for i, (_, behind) in enumerate(pairs):
-        if places[i] is None and len(at[behind]) == 1:
-            places[i] = _place_of_end(text, marked[: at[behind][0]], contents[i], places[:i])
-    return text, places
+    for _ in range(RENDERINGS):
+        marked = _Marked(render(contents), render, contents)
+        match = marked.match()
+        if match is not None:
+            break
+    return marked.text, marked.places(match)
+
+
+class _Marked:
+    """A rendered text beside one of contents with marks around them."""
+
+    def __init__(self, text: str, render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> None:
+        self.text, self.contents = text, contents
+        marks = _unused_marks(text, 2 * len(contents))
+        self.pairs = list(zip(marks[::2], marks[1::2], strict=True))
+        self.marked = render([a + content + b for content, (a, b) in zip(contents, self.pairs, strict=True)])
+        self.at = _positions(self.marked, marks)
+        self.spans = _spans(self.marked, contents, self.pairs, self.at)
+        self.gaps = _gaps(self.marked, list(self.spans.values()), marks)
+
+    def match(self) -> re.Match[str] | None:
+        """The rendered text as the template's own text and contents, if it is that."""
+        changed = {i for i in self.spans if any(len(self.at[mark]) != 1 for mark in self.pairs[i])}
+        return _match(self.text, self.gaps, self.contents, list(self.spans), changed)
+
+    def places(self, match: re.Match[str] | None) -> list[Place | None]:
+        """Where each content stands; without a match, the template's own text depends on the contents."""
+        at = self.at
+        places: list[Place | None] = [Place(NOWHERE, None) if at[a] or at[b] else None for a, b in self.pairs]
+        if match is None:
+            return places
+        for i in self.spans:
+            places[i] = self._place(i, match)
+        for i, (before, behind) in enumerate(self.pairs):
+            if i not in self.spans and len(at[behind]) == 1 and not at[before]:
+                earlier = [places[j] for j in self.spans if j < i]
+                places[i] = _place_of_end(self.text, self.marked[: at[behind][0]], self.contents[i], earlier)
+        return places
+
+    def _place(self, number: int, match: re.Match[str]) -> Place:
+        """Where a content stands that was matched: all of it, its beginning, or what the template made of it."""
+        content, span = self.contents[number], match.span(f"content{number}")
+        piece = self.text[slice(*span)]
+        rewritten = match.groupdict().get(f"other{number}") is not None
+        cut = not self.at[self.pairs[number][1]] and content.startswith(piece)
+        return Place(span, content.index(piece) if cut or not rewritten else None)
+
+
+def _spans(
+    marked: str, contents: Sequence[str], pairs: Sequence[tuple[str, str]], at: Mapping[str, Sequence[int]]
+) -> dict[int, Span]:
+    """From its first to its last mark in the marked text, for each content that stands apart from all others.
+
+    A content of which the end was cut off reaches as far as its beginning is there.
+    """
+    spans = {}
+    for i, (before, behind) in enumerate(pairs):
+        if at[before] and at[behind] and at[before][0] < at[behind][-1]:
+            spans[i] = at[before][0], at[behind][-1]
+        elif len(at[before]) == 1 and not at[behind]:
+            start = at[before][0]
+            spans[i] = start, start + _agreement(contents[i], marked[start + 1 :])
+    ordered = sorted(spans, key=lambda i: spans[i])
+    crossed = {i for pair in pairwise(ordered) for i in pair if spans[pair[0]][1] >= spans[pair[1]][0]}
+    return {i: spans[i] for i in ordered if i not in crossed}
+
+
+def _agreement(text: str, other: str) -> int:
+    """The number of characters that two texts begin with alike."""
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(text), len(other)))
 
 
 def _unused_marks(text: str, count: int) -> list[str]:
@@ -69,10 +125,15 @@ def _gaps(marked: str, spans: Sequence[Span], marks: Sequence[str]) -> list[str]
     return [marked[start:end].translate(unmark) for start, end in zip(starts, ends, strict=True)]
 
 
-def _match(text: str, gaps: Sequence[str], contents: Sequence[str], whole: Sequence[int]) -> re.Match[str] | None:
-    """The rendered text as the template's own text and contents; where that fails, with contents that it rewrote."""
+def _match(
+    text: str, gaps: Sequence[str], contents: Sequence[str], numbers: Sequence[int], changed: Container[int]
+) -> re.Match[str] | None:
+    """The rendered text as the template's own text and contents; where that fails, with others that it rewrote.
+
+    Those in `changed` it has rewritten anyway.
+    """
     for strict in (True, False):
-        patterns = [f"(?P<content{i}>{'|'.join(_ways(i, contents[i], strict))})" for i in whole]
+        patterns = [f"(?P<content{i}>{'|'.join(_ways(i, contents[i], strict and i not in changed))})" for i in numbers]
         own = [_gap(gap, strict) for gap in gaps]
         pattern = own[0] + "".join(content + gap for content, gap in zip(patterns, own[1:], strict=True))
         if match := re.fullmatch(pattern, text, re.DOTALL):

@@ -1,32 +1,30 @@
 """From a question to an answer: read the sources, let the model reply, score every token of the reply."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import Event
 from typing import Any
 
 import numpy as np
-import torch
 
 from nbsal.answers import sides
-from nbsal.answers.answer import RIVALS, Answer, Floats, TokenStatistics
-from nbsal.answers.generate import check_settings, generate
-from nbsal.answers.hiding import Hiding, logits_at
-from nbsal.answers.reading import Prompt, Reading, Unit, read_prompt, tokenize_reply, with_reply
-from nbsal.answers.rows import default_number, score_rows
+from nbsal.answers.answer import Answer
+from nbsal.answers.generate import Generated, check_settings, generate
+from nbsal.answers.hiding import Hiding
+from nbsal.answers.reading import Prompt, Reading, Unit, check_length, read_prompt, tokenize_reply, with_reply
+from nbsal.answers.rows import Rows, default_number, score_rows
 from nbsal.answers.running import Explains, Running
 from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
-from nbsal.errors import InputError, ModelError, UnknownName
+from nbsal.answers.statistics import TokenStatistics, token_statistics
+from nbsal.errors import Cancelled, InputError, ModelError, UnknownName
 from nbsal.methods.perturbation import Perturbation
-from nbsal.model import architecture, batching, restore
 from nbsal.model.composite import Composite
 from nbsal.model.sides import REPLY
 from nbsal.model.subject import Subject
 from nbsal.model.target import NUMBERS
-from nbsal.model.tokenize import token_name
-from nbsal.model.tokens import Encoded
 from nbsal.progress import Meter, Progress
-from nbsal.validation import checked, plural, positive_number, seed_number
+from nbsal.validation import checked, plural, positive_number, seed_number, whole_number
 
 UNREAD = ("document", "not read")
 
@@ -56,6 +54,17 @@ def explain_reply(
         return explain_reading(explainers, reading, origin, unit, number, batch_size, meter)
 
 
+@contextmanager
+def one_method() -> Iterator[None]:
+    """Around a call with one method: the error of a cancelled call has its answer in place of a dict of answers."""
+    try:
+        yield
+    except Cancelled as error:
+        if isinstance(error.partial, dict):
+            (error.partial,) = error.partial.values()
+        raise
+
+
 def read(
     subject: Subject,
     asked: Any,
@@ -67,32 +76,31 @@ def read(
     cancel: Event | None,
     on_token: Callable[[str], None] | None,
     settings: dict[str, Any],
+    written: Generated | None = None,
 ) -> tuple[Reading, dict[str, Any]]:
-    """The prompt with the reply, and where the reply is from, for the provenance."""
-    _check_subject(subject)
+    """The prompt with the reply, and where the reply is from, for the provenance.
+
+    `written` is what the model has already written with these settings.
+    """
     if seed is not None:
         seed_number(seed)
+    prompt = read_asked(subject, asked, documents, template, tools, settings)
     settings = check_settings(settings)
-    prompt = _read_prompt(subject, asked, documents, template, tools)
-    _check_length(subject, asked, len(prompt.ids), 0)
-    unread = [name for name, s in zip(prompt.names, prompt.sources, strict=True) if (s.kind, s.status) == UNREAD]
-    if unread:
-        message = f"The chat template leaves out {unread[0]}. Write {PLACEHOLDER} where documents shall stand."
-        raise InputError(message, argument="documents", value=documents)
-    if subject.task == REPLY:
-        prompt = sides.with_start(subject, prompt, settings)
     origin: dict[str, Any] = {"rendered": prompt.text}
     if prompt.source_size:
         origin["reply begins with"] = list(prompt.tokens[prompt.source_size :])
     if prompt.placement:
         origin["documents"] = prompt.placement
+    for status in ("rewritten", "not read"):
+        if names := [name for name, s in zip(prompt.names, prompt.sources, strict=True) if s.status == status]:
+            origin[status] = names
     if not isinstance(asked, str):
         used = template or subject.tokenizer.chat_template
         origin["template"] = hashlib.sha256(str(used).encode()).hexdigest()
     elif getattr(subject.tokenizer, "chat_template", None):
         origin["note"] = "The prompt was read as it is. The model has a chat template, which messages would use."
     if reply is None:
-        generated = generate(subject, prompt, settings, seed, on_token, cancel)
+        generated = written or generate(subject, prompt, settings, seed, on_token, cancel)
         reading = with_reply(subject, prompt, generated.ids)
         drawn = generated.drawn
         origin |= {"reply": "generated", "generate": {k: v for k, v in settings.items() if _is_plain(v)}, "seed": seed}
@@ -100,10 +108,26 @@ def read(
         ids, way = (tokenize_reply(subject, prompt, reply)) if isinstance(reply, str) else (reply, "as ids")
         reading, drawn = with_reply(subject, prompt, _checked_ids(subject, prompt, ids)), None
         origin |= {"reply": f"given {'as text, read ' if isinstance(reply, str) else ''}{way}"}
-    _check_length(subject, asked, len(prompt.ids) - prompt.source_size, len(reading.reply_ids))
+    check_length(subject, len(prompt.ids) - prompt.source_size, len(reading.reply_ids), "asked", asked)
     if all(reading.reply_special):
-        raise InputError("The reply has special tokens only.", argument="reply", value=reply)
+        message = "The reply has special tokens only. Pass another reply, or other settings of generate."
+        raise InputError(message, argument="reply", value=reply)
     return reading, origin | {"drawn": drawn}
+
+
+def read_asked(
+    subject: Subject, asked: Any, documents: Any, template: str | None, tools: Any, settings: dict[str, Any]
+) -> Prompt:
+    """The prompt, and of a decoder beside an encoder what it begins with."""
+    _check_subject(subject)
+    settings = check_settings(settings)
+    prompt = _read_prompt(subject, asked, documents, template, tools)
+    check_length(subject, len(prompt.ids), 0, "asked", asked)
+    unread = [name for name, s in zip(prompt.names, prompt.sources, strict=True) if (s.kind, s.status) == UNREAD]
+    if unread:
+        message = f"The chat template leaves out {unread[0]}. Write {PLACEHOLDER} where documents shall stand."
+        raise InputError(message, argument="documents", value=documents)
+    return sides.with_start(subject, prompt, settings) if subject.task == REPLY else prompt
 
 
 def explain_reading(
@@ -117,7 +141,8 @@ def explain_reading(
 ) -> dict[str, Answer]:
     """An answer by each explainer of one model, for a prompt and a reply that were read already.
 
-    `meter` counts the tokens of the reply once for each explainer.
+    `meter` counts the tokens of the reply once for each explainer. A cancelled call keeps the tokens that were
+    explained: its error has the answers as `partial`, with zeros as the scores of all other tokens.
     """
     if number is not None and number not in NUMBERS:
         raise UnknownName("number", number, NUMBERS)
@@ -126,13 +151,22 @@ def explain_reading(
     runnings = _runnings(explainers, reading, reading.units(unit), unit, number, batch_size)
     origin = dict(origin)
     subject, drawn = next(iter(explainers.values())).subject, origin.pop("drawn", None)
-    statistics = _statistics(subject, reading, drawn)
-    scores = score_rows(runnings, meter or Meter(None), batch_size)
+    statistics = token_statistics(subject, reading, drawn)
+    rows = {name: Rows.empty(running) for name, running in runnings.items()}
     level = unit if isinstance(unit, str) else "spans"
-    return {
-        name: _answer(running, scores[name], statistics, origin | {"unit": level, "number": running.number})
-        for name, running in runnings.items()
-    }
+
+    def answers() -> dict[str, Answer]:
+        return {
+            name: _answer(running, rows[name], statistics, origin | {"unit": level, "number": running.number})
+            for name, running in runnings.items()
+        }
+
+    try:
+        score_rows(runnings, rows, meter or Meter(None), batch_size)
+    except Cancelled as error:
+        error.partial = answers()
+        raise
+    return answers()
 
 
 def _runnings(
@@ -163,19 +197,22 @@ def _runnings(
     return runnings
 
 
-def _answer(running: Running, scores: Floats, statistics: TokenStatistics, origin: dict[str, Any]) -> Answer:
+def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: dict[str, Any]) -> Answer:
     """One method's answer, with its provenance."""
     explainer, method = running.explainer, running.method
-    if not np.isfinite(scores).all():
+    if not np.isfinite(rows.scores).all():
         message = f"Some scores of {explainer.subject.name} are NaN or infinite. Load it with dtype='float32'."
         raise ModelError(message, part="scores")
     provenance = explainer.provenance | origin
     if isinstance(method, Perturbation):
         subsets = {subset.tobytes() for subset in running.coalitions(method)}
         provenance |= {"parameters": method.parameters(), "hidden": running.hiding.way, "subsets": len(subsets)}
+    provenance |= rows.completeness
+    if rows.explained < len(rows.scores):
+        provenance["explained"] = rows.explained
     return Answer(
         reading=running.reading,
-        scores=scores,
+        scores=rows.scores,
         statistics=statistics,
         units=tuple(running.units),
         method=method.name,
@@ -186,20 +223,13 @@ def _answer(running: Running, scores: Floats, statistics: TokenStatistics, origi
     )
 
 
-def _check_length(subject: Subject, asked: Any, prompt: int, reply: int) -> None:
-    """Refuse what the model, or one side of it, cannot read whole."""
-    if prompt + reply > subject.max_length:
-        message = (
-            f"Prompt and reply have {prompt} and {reply} tokens, but the model reads at most {subject.max_length}. "
-            "Nothing is cut off: shorten them."
-        )
-        raise InputError(message, argument="asked", value=asked)
-
-
 def _check_subject(subject: Subject) -> None:
     if subject.task not in ("next-token", REPLY) or isinstance(subject.model, Composite):
         message = f"{subject.name} writes no replies: its task is {subject.task!r}. Use nbsal.Explainer."
         raise ModelError(message, part="task")
+    if not (subject.causal or subject.task == REPLY):
+        message = f"{subject.name} writes no replies: its tokens read what follows them. Use nbsal.Explainer."
+        raise ModelError(message, part="attention mask")
     if subject.tokenizer is None or not (subject.tokenizer.is_fast or subject.task == REPLY):
         message = f"{subject.name} needs a fast tokenizer. Pass nbsal.load(..., tokenizer=...)."
         raise InputError(message, argument="tokenizer")
@@ -224,7 +254,7 @@ def _checked_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:
     """The tokens of a reply that exist in the vocabulary."""
     size = subject.model.config.vocab_size
     try:
-        values = [int(index) for index in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+        values = [whole_number(index, "reply") for index in (ids.tolist() if hasattr(ids, "tolist") else ids)]
         values = sides.without_start(prompt, values) if prompt.source_size else values
     except (TypeError, ValueError):
         values = []
@@ -232,42 +262,6 @@ def _checked_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:
         message = f"reply must be a text, or token ids from 0 to {size - 1}."
         raise InputError(message, argument="reply", value=ids)
     return values
-
-
-def _statistics(subject: Subject, reading: Reading, drawn: Any) -> TokenStatistics:
-    """What the model says of each token, from one forward pass."""
-    encoded = Encoded([reading.row], subject.text_encoder.pad_id)
-
-    def run() -> torch.Tensor:
-        with batching.memory_errors(), torch.inference_mode(), architecture.eval_mode(subject.model):
-            places = reading.position(0) + np.arange(len(reading.reply_ids))
-            logits = logits_at(subject, subject.inputs(encoded), places[None])[0]
-            return logits.to(torch.float64 if logits.dtype == torch.float64 else torch.float32).log_softmax(-1).cpu()
-
-    logprobs = restore.exclusively(subject.model, run)
-    if bool(logprobs.isnan().any()):
-        message = f"The logits of {subject.name} for this reply are NaN or infinite. Load it with dtype='float32'."
-        raise ModelError(message, part="logits")
-    ids = torch.tensor(reading.reply_ids)[:, None]
-    chosen = logprobs.gather(1, ids)
-    best, tokens = logprobs.topk(min(RIVALS + 1, logprobs.shape[1]), dim=1)
-    return TokenStatistics(
-        logprob=chosen[:, 0].double().numpy(),
-        rank=((logprobs > chosen).sum(1) + 1).numpy(),
-        entropy=-(logprobs.exp() * logprobs).nan_to_num().sum(1).double().numpy(),
-        rivals=tuple(
-            _rivals(subject, reading.reply_ids[i], best[i].exp().tolist(), tokens[i].tolist()) for i in range(len(ids))
-        ),
-        drawn=drawn,
-    )
-
-
-def _rivals(
-    subject: Subject, token: int, chances: Sequence[float], tokens: Sequence[int]
-) -> tuple[tuple[str, float], ...]:
-    """The likeliest tokens other than the one in the reply."""
-    others = [(index, chance) for index, chance in zip(tokens, chances, strict=True) if index != token]
-    return tuple((token_name(subject.tokenizer, index), chance) for index, chance in others[:RIVALS])
 
 
 def _is_plain(value: Any) -> bool:

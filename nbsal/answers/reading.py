@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from nbsal.answers import chat, reply_text, slow_tokens
-from nbsal.answers.sources import Piece, Request, Source
+from nbsal.answers.sources import Piece, Request, Source, like
 from nbsal.answers.units import SPLITTERS, part_at
 from nbsal.errors import InputError, UnknownName
 from nbsal.model.subject import Subject
@@ -150,6 +150,11 @@ class Reading:
         """The position of the reply's first token."""
         return len(self.prompt.ids)
 
+    @property
+    def content(self) -> list[int]:
+        """The tokens of the reply that are not special."""
+        return [i for i, special in enumerate(self.reply_special) if not special]
+
     def position(self, token: int) -> int:
         """Where the model predicts a token of the reply: its place in the logits, which an encoder does not have."""
         return self.start + token - 1 - self.prompt.source_size
@@ -190,7 +195,7 @@ class Reading:
         if level == "token":
             pairs = enumerate(zip(self.reply_tokens, self.reply_spans, strict=True))
             return [Unit("reply", token, -1, span, (i,)) for i, (token, span) in pairs]
-        tokens = [i for i, special in enumerate(self.reply_special) if not special]
+        tokens = self.content
         if level == "reply" or not tokens:
             return [Unit("reply", self.reply, -1, (0, len(self.reply)), tuple(tokens))] if tokens else []
         splits = SPLITTERS[level](self.reply) or [(0, len(self.reply))]
@@ -227,15 +232,20 @@ def renderer(subject: Subject, request: Request, template: str | None, tools: An
     options |= {name: value for name, value in (("chat_template", template), ("tools", tools)) if value is not None}
 
     def render(texts: Sequence[str]) -> str:
-        filled = [{**message, "content": text} for message, text in zip(messages, texts[:count], strict=True)]
+        contents = [like(message["content"], text) for message, text in zip(messages, texts[:count], strict=True)]
+        filled = [{**message, "content": each} for message, each in zip(messages, contents, strict=True)]
         titles = [request.sources[number].title for number in request.templated]
         documents = [{"title": title, "text": text} for title, text in zip(titles, texts[count:], strict=True)]
         extra = {"documents": documents} if documents else {}
         try:
-            return str(subject.tokenizer.apply_chat_template(filled, **options, **extra))
+            text = str(subject.tokenizer.apply_chat_template(filled, **options, **extra))
         except Exception as error:  # templates raise errors of their own
             message = f"The chat template refuses these messages: {error}. Pass template=..., or asked as one text."
             raise InputError(message, argument="asked", value=messages) from error
+        if any(not isinstance(content, str) and str(content) in text for content in contents):
+            message = "The chat template does not know contents of several parts. Pass each content as one text."
+            raise InputError(message, argument="asked", value=messages)
+        return text
 
     return render
 
@@ -331,6 +341,16 @@ def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> Reading:
         reply_tokens=tuple(tokenizer.convert_ids_to_tokens(list(ids))),
         reply_special=tuple(index in structure for index in ids),
     )
+
+
+def check_length(subject: Subject, prompt: int, reply: int, argument: str, value: Any) -> None:
+    """Refuse what the model, or one side of it, cannot read whole."""
+    if prompt + reply > subject.max_length:
+        message = (
+            f"Prompt and reply have {prompt} and {reply} tokens, but the model reads at most {subject.max_length}. "
+            "Nothing is cut off: shorten them."
+        )
+        raise InputError(message, argument=argument, value=value)
 
 
 def tokenize_reply(subject: Subject, prompt: Prompt, reply: str) -> tuple[list[int], str]:

@@ -1,12 +1,16 @@
 """Scores of every token of a reply by some methods: one row for each, over the prompt and the reply before it."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nbsal import reply_trace, trace
+from nbsal.answers.path_rows import score_along_paths
 from nbsal.answers.running import Explains, Running
+from nbsal.methods.paths import AlongPaths
 from nbsal.methods.perturbation import Perturbation
 from nbsal.methods.relevance import RelevanceMethod
 from nbsal.model.subject import Subject
@@ -18,7 +22,39 @@ from nbsal.trace import Trace
 BATCH = 16  # texts that are explained together where each token needs a text of its own
 Floats = NDArray[np.float64]
 Group = Mapping[str, Running]  # of one model and number, which can share a pass
-Score = Callable[[Group, Mapping[str, Floats], Meter, int | None], None]
+
+
+@dataclass(eq=False)
+class Rows:
+    """The scores of a reply by one method, [reply token, token of prompt and reply], filled in from the first on."""
+
+    scores: Floats
+    explained: int = 0  # tokens that have their scores
+    changes: list[float] = field(default_factory=list)  # of a path method: what the scores of each token should sum to
+
+    @classmethod
+    def empty(cls, running: Running) -> Self:
+        """Rows of zeros, as many as the reply has tokens."""
+        reading = running.reading
+        return cls(np.zeros((len(reading.reply_ids), len(reading.row))))
+
+    def add(self, scores: NDArray[np.floating[Any]], changes: Sequence[float] = ()) -> None:
+        """Fill in the scores of the next tokens, over the text that ends before the last of them."""
+        count, size = scores.shape
+        self.scores[self.explained : self.explained + count, :size] = scores
+        self.explained += count
+        self.changes += changes
+
+    @property
+    def completeness(self) -> dict[str, list[float]]:
+        """Of a path method, the change that each token's scores explain, and by how much their sum misses it."""
+        if not self.changes:
+            return {}
+        sums = self.scores[: len(self.changes)].sum(1)
+        return {"change": self.changes, "gap": (sums - self.changes).tolist()}
+
+
+Score = Callable[[Group, Mapping[str, Rows], Meter, int | None], None]
 
 
 def default_number(explainer: Explains) -> str:
@@ -29,20 +65,19 @@ def default_number(explainer: Explains) -> str:
     return explainer.method.number if isinstance(explainer.method, Perturbation) else "logit"
 
 
-def score_rows(runnings: Mapping[str, Running], meter: Meter, batch_size: int | None = None) -> dict[str, Floats]:
-    """By method, the scores of every token of one reply, [reply token, token of prompt and reply].
+def score_rows(
+    runnings: Mapping[str, Running], rows: Mapping[str, Rows], meter: Meter, batch_size: int | None = None
+) -> None:
+    """By method, fill in the scores of every token of one reply.
 
     Methods that read the same trace share one; those that hide share the subsets of units that were run. `meter` counts
     the tokens of the reply once for each method; `batch_size` is how many of them are run together.
     """
-    reading = next(iter(runnings.values())).reading
-    scores = {name: np.zeros((len(reading.reply_ids), len(reading.row))) for name in runnings}
     groups: dict[tuple[Score, Hashable], dict[str, Running]] = {}
     for name, running in runnings.items():
         groups.setdefault(_path(name, running), {})[name] = running
     for (score, _), group in groups.items():
-        score(group, scores, meter, batch_size)
-    return scores
+        score(group, rows, meter, batch_size)
 
 
 def _path(name: str, running: Running) -> tuple[Score, Hashable]:
@@ -52,30 +87,34 @@ def _path(name: str, running: Running) -> tuple[Score, Hashable]:
         return _score_by_hiding, id(running.hiding)
     if method.shares_pass and "forward" not in method.needs:
         return _score_in_one_pass, shared
+    if isinstance(method, AlongPaths):
+        return _score_along_paths, name
     if isinstance(method, RelevanceMethod) and method.needs <= {"relevance"}:
         return _score_from_one_graph, shared
     return _score_one_by_one, name
 
 
-def _score_in_one_pass(group: Group, scores: Mapping[str, Floats], meter: Meter, batch_size: int | None) -> None:
+def _score_in_one_pass(group: Group, rows: Mapping[str, Rows], meter: Meter, batch_size: int | None) -> None:
     first = next(iter(group.values()))
     subject, methods = first.explainer.method_subject, {name: running.method for name, running in group.items()}
     needs = frozenset[str]().union(*(method.needs for method in methods.values()))
     layers = set[int]().union(*(method.layers(subject.depth) for method in methods.values()))
     for tokens, row in first.predictions.shared():
 
-        def use(numbers: Sequence[int], part: Trace, tokens: range = tokens, size: int = len(row)) -> None:
-            places = [tokens[number] for number in numbers]
+        def use(numbers: Sequence[int], part: Trace) -> None:
+            scores = {}  # of all methods before any is added, since a part too large for memory runs again
             for name, method in methods.items():
                 meter.check()
-                scores[name][places, :size] = method.scores(part).detach().double().cpu().numpy()
-                meter.step(len(numbers))
+                scores[name] = method.scores(part).detach().double().cpu().numpy()
+            for name, added in scores.items():
+                rows[name].add(added)
+            meter.step(len(numbers) * len(methods))
 
         targets = [first.predictions.target(token) for token in tokens]
         reply_trace.each_prediction(subject, row, targets, needs, layers, use, batch_size)
 
 
-def _score_from_one_graph(group: Group, scores: Mapping[str, Floats], meter: Meter, batch_size: int | None) -> None:
+def _score_from_one_graph(group: Group, rows: Mapping[str, Rows], meter: Meter, batch_size: int | None) -> None:
     """Relevance: a forward pass under each set of rules, from which several predictions are propagated back."""
     first = next(iter(group.values()))
     subject, predictions = first.explainer.method_subject, first.predictions
@@ -92,11 +131,19 @@ def _score_from_one_graph(group: Group, scores: Mapping[str, Floats], meter: Met
             part.graphs = record.graphs
             for name, running in group.items():
                 meter.check()
-                scores[name][token, : len(row)] = running.method.scores(part)[0].detach().double().cpu().numpy()
+                rows[name].add(running.method.scores(part).detach().double().cpu().numpy())
                 meter.step()
 
 
-def _score_one_by_one(group: Group, scores: Mapping[str, Floats], meter: Meter, batch_size: int | None) -> None:
+def _score_along_paths(group: Group, rows: Mapping[str, Rows], meter: Meter, batch_size: int | None) -> None:
+    """Gradients at other states than the text's own: all tokens share them, and a forward pass for each."""
+    ((name, running),) = group.items()
+    for tokens, row in running.predictions.shared():
+        part = meter.part(len(tokens), len(tokens))
+        score_along_paths(running, tokens, row, rows[name].add, part, batch_size)
+
+
+def _score_one_by_one(group: Group, rows: Mapping[str, Rows], meter: Meter, batch_size: int | None) -> None:
     """Any other method: each token is explained in the text that ends before it."""
     ((name, running),) = group.items()
     reading, size = running.reading, batch_size or BATCH
@@ -104,15 +151,15 @@ def _score_one_by_one(group: Group, scores: Mapping[str, Floats], meter: Meter, 
     for first in range(0, len(tokens), size):
         meter.check()
         part = tokens[first : first + size]
-        rows = [reading.up_to(reading.start + token) for token in part]
+        texts = [reading.up_to(reading.start + token) for token in part]
         targets = [running.predictions.target(token) for token in part]
-        saliencies = running.explainer.encoded(_encoded(running.explainer.subject, rows), targets)
-        for token, saliency in zip(part, saliencies, strict=True):
-            scores[name][token, : len(saliency.scores)] = saliency.scores
+        for saliency in running.explainer.encoded(_encoded(running.explainer.subject, texts), targets):
+            change = saliency.provenance.get("change")
+            rows[name].add(saliency.scores[None], [] if change is None else [change])
         meter.step(len(part))
 
 
-def _score_by_hiding(group: Group, scores: Mapping[str, Floats], meter: Meter, batch_size: int | None) -> None:
+def _score_by_hiding(group: Group, rows: Mapping[str, Rows], meter: Meter, batch_size: int | None) -> None:
     """Perturbation: the units are hidden together, and every subset scores all tokens of the reply at once."""
     for name, running in group.items():
         method = running.method
@@ -120,7 +167,7 @@ def _score_by_hiding(group: Group, scores: Mapping[str, Floats], meter: Meter, b
         table = running.coalitions(method)
         part = meter.part(len(running.reading.reply_ids), len(table))
         values = running.hiding.values(table, part, running.number)
-        scores[name][:] = running.by_position(method.unit_scores(table, values))
+        rows[name].add(running.by_position(method.unit_scores(table, values)))
 
 
 def _encoded(subject: Subject, rows: Sequence[Row]) -> Encoded:

@@ -1,14 +1,14 @@
 """What explains one reply: the model, a method, the units and their hiding; kept for what scores cannot give later."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.reading import Reading, Unit, with_reply
+from nbsal.answers.reading import Reading, Unit, check_length, tokenize_reply, with_reply
 from nbsal.errors import InputError
 from nbsal.methods.base import Method
 from nbsal.methods.perturbation import Coalitions, Perturbation, scores_by_position
@@ -16,7 +16,7 @@ from nbsal.model.subject import Subject
 from nbsal.model.target import Target
 from nbsal.model.targets import token_id
 from nbsal.model.tokens import Encoded, Row
-from nbsal.saliency import Saliency
+from nbsal.saliency import LayerSaliency, Saliency
 
 SHARED = 16  # tokens of a long reply that share a forward pass
 Floats = NDArray[np.float64]
@@ -38,6 +38,9 @@ class Explains(Protocol):
 
     def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
         """Explain a batch of encoded texts."""
+
+    def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
+        """Explain one encoded text at every layer."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ class Running:
 
     def coalitions(self, method: Perturbation) -> Coalitions:
         """The subsets of units that a method asks for."""
-        return method.coalitions(self.reading.row, [unit.tokens for unit in self.units])
+        # Of the prompt alone: what is drawn from a text must not change with a later token of the reply.
+        return method.coalitions(self.reading.up_to(self.reading.start), [unit.tokens for unit in self.units])
 
     def by_position(self, unit_scores: Floats) -> Floats:
         """Scores of units as scores of the tokens of prompt and reply."""
@@ -104,30 +108,57 @@ class Running:
             table = self.coalitions(method)
             values = self.hiding.values(table, number=self.number)[:, list(tokens)]
             return self.by_position(method.sum_scores(table, values))
-        terms = tuple(term for token in tokens for term in self.predictions.target(token).terms)
-        return self._score(Target("", terms, self.number), self.reading.start + max(tokens))
+        return self._score(self.sum_target(tokens), self.reading.start + max(tokens))
 
-    def score_rival(self, token: int, rival: Any) -> tuple[Floats, str]:
-        """The scores of the difference between a token's number and that of another in its place, and its name."""
+    def sum_target(self, tokens: Sequence[int]) -> Target:
+        """The sum of several tokens' numbers."""
+        return Target("", tuple(term for token in tokens for term in self.predictions.target(token).terms), self.number)
+
+    def rival_target(self, token: int, rival: Any) -> Target:
+        """The difference between a token's number and that of another in its place; its label is the other's name."""
         index = token_id(self.explainer.subject, rival, self.explainer.subject.model.config.vocab_size)
         if index == self.reading.reply_ids[token]:
             message = f"The reply itself has {rival!r} there. Name another token."
             raise InputError(message, argument="token", value=rival)
         name = self.explainer.subject.tokenizer.decode([index]).strip()
-        position, end = self.reading.position(token), self.reading.start + token
+        position = self.reading.position(token)
+        terms = (((position, self.reading.reply_ids[token]), 1.0), ((position, index), -1.0))
+        return Target(name, terms, self.number)
+
+    def score_rival(self, token: int, target: Target) -> Floats:
+        """The scores of a difference between a token's number and that of another in its place."""
         method = self.method
         if isinstance(method, Perturbation):
-            return self._hide_rival(method, token, index), name
-        terms = (((position, self.reading.reply_ids[token]), 1.0), ((position, index), -1.0))
-        return self._score(Target("", terms, self.number), end), name
+            _, ((_, index), _) = target.terms
+            return self._hide_rival(method, token, index)
+        return self._score(target, self.reading.start + token)
+
+    def score_rival_reply(self, rival: Any) -> Floats:
+        """The scores of the whole reply minus those of another one, over the prompt alone."""
+        subject, prompt = self.explainer.subject, self.reading.prompt
+        if not isinstance(rival, str):
+            message = f"{rival!r:.60} is not another reply. Pass a text, or say with at= which token has a rival."
+            raise InputError(message, argument="token", value=rival)
+        ids, _ = tokenize_reply(subject, prompt, rival)
+        check_length(subject, len(prompt.ids) - prompt.source_size, len(ids), "token", rival)
+        reading = with_reply(subject, prompt, ids)
+        other = replace(self, reading=reading, hiding=self.hiding.with_reading(reading))
+        own, others = (one.score_sum(one.reading.content)[: self.reading.start] for one in (self, other))
+        scores: Floats = own - others
+        return scores
+
+    def every_layer(self, target: Target | None, end: int) -> LayerSaliency:
+        """The explanation of a target at every layer, in the text up to a position."""
+        return self.explainer.encoded_layers(self._encoded(end), target)
+
+    def _encoded(self, end: int) -> Encoded:
+        return Encoded([self.reading.up_to(end)], self.explainer.subject.text_encoder.pad_id)
 
     def _score(self, target: Target, end: int) -> Floats:
         """The scores of a target in the text up to a position."""
-        row = self.reading.up_to(end)
-        encoded = Encoded([row], self.explainer.subject.text_encoder.pad_id)
-        (saliency,) = self.explainer.encoded(encoded, [target])
+        (saliency,) = self.explainer.encoded(self._encoded(end), [target])
         scores = np.zeros(len(self.reading.row))
-        scores[: len(row)] = saliency.scores
+        scores[:end] = saliency.scores
         return scores
 
     def _hide_rival(self, method: Perturbation, token: int, rival: int) -> Floats:

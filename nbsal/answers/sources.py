@@ -198,8 +198,26 @@ def _content(message: Mapping[str, Any], number: int) -> str:
     content = message["content"]
     if isinstance(content, Sequence) and not isinstance(content, str):
         texts = [part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text"]
-        content = "".join(map(str, texts)) if len(texts) == len(content) else None
+        written = [text for text in texts if isinstance(text, str)]
+        content = "".join(written) if written and len(written) == len(content) else None
     if not isinstance(content, str):
-        problem = f"Message {number} has the content {message['content']!r:.60}."
-        raise InputError(f"{problem} nbsal reads texts only.", argument="asked", value=message["content"])
+        problem = f"Message {number} has the content {message['content']!r:.60}. Pass a text, or parts of type text."
+        raise InputError(problem, argument="asked", value=message["content"])
     return content
+
+
+def like(content: Any, text: str) -> Any:
+    """A text in the form that the content of a message has: as a text, or in parts.
+
+    >>> like([{"type": "text", "text": "A "}, {"type": "text", "text": "joy."}], "A joy. A bore.")
+    [{'type': 'text', 'text': 'A '}, {'type': 'text', 'text': 'joy. A bore.'}]
+    """
+    if isinstance(content, str):
+        return text
+    texts = [part["text"] for part in content]
+    whole = "".join(texts)
+    if whole not in text:
+        return [{"type": "text", "text": text}]
+    start = text.index(whole)
+    texts[0], texts[-1] = text[:start] + texts[0], texts[-1] + text[start + len(whole) :]
+    return [{**part, "text": each} for part, each in zip(content, texts, strict=True)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from nbsal.answers.generate import check_settings
+from nbsal.answers.generate import Generated, check_settings
 from nbsal.answers.replies import ReplySettings, plain
 from nbsal.corpus import integrity
 from nbsal.corpus.destination import open_destination
@@ -180,7 +180,8 @@ class ReplyTask(Task):
     def run(self, storage: Storage, number: int, values: Sequence[Any], meter: Meter) -> Shard:
         first = number * self.plan.shard_rows
         rows = [self._row(value) for value in values]
-        results = [self._explain(row, first + place, meter) for place, row in enumerate(rows)]
+        written = enumerate(self.settings.write(self.subject, rows, meter))
+        results = [self._explain(row, first + place, meter, reply) for place, (row, reply) in written]
         asked = [row.get(ASKED) if isinstance(row, Mapping) else None for row in rows]
         data = to_table(self.plan, first, asked, results)
         sizes = [len(next(iter(result.values())).ids) for result in results if not isinstance(result, str)]
@@ -194,14 +195,14 @@ class ReplyTask(Task):
         row = dict(zip(self.columns, values, strict=False))
         return row | {"documents": row.get("documents") or None}  # an empty cell holds no documents
 
-    def _explain(self, row: Any, at: int, meter: Meter) -> Answers:
+    def _explain(self, row: Any, at: int, meter: Meter, written: Generated | None) -> Answers:
         """The answers of a row, or the text of the error that prevented them."""
         done = meter.done
         try:
             meter.check()
             if isinstance(row, UnreadableRow):
                 return row.reason
-            return self.settings.explain(self.explainers, row, at, meter)
+            return self.settings.explain(self.explainers, row, at, meter, written)
         except Cancelled:
             raise
         except Exception as error:  # a model may raise anything for a text: store the error and continue

@@ -227,26 +227,31 @@ FITTING = (LayerMethod, Perturbation, Random)  # methods that ask nothing of the
 RELEVANCE = (LRP, AttnLRP)  # these propagate to both sides as they are
 
 
+def obstacle(method: Method, subject: Subject) -> str:
+    """Why a method cannot explain an encoder-decoder that writes replies, as what it does; "" if nothing is known.
+
+    >>> import nbsal
+    >>> obstacle(nbsal.GradCAM(), nbsal.load("demo/reviews"))
+    ''
+    """
+    fitting = type(method) in (*ADAPTED, *ADAPTED.values(), *RELEVANCE) or isinstance(method, FITTING)
+    if subject.task != sides.REPLY or fitting:
+        return ""
+    if isinstance(method, Decoded):
+        return "reads hidden layers by the LM head, which reads the decoder, but the source is in the encoder"
+    return "reads one stack of blocks, but this model has two, an encoder and a decoder"
+
+
 def resolve(method: Method, subject: Subject) -> Method:
     """A method with all defaults for a subject; of an encoder-decoder, the form that follows both of its sides."""
-    if subject.task != sides.REPLY:
-        return method.resolve(subject)
-    kind = type(method)
-    if kind in ADAPTED:
-        return ADAPTED[kind](**vars(method)).resolve(subject)
-    if kind in RELEVANCE or isinstance(method, FITTING):
-        return method.resolve(subject)
-    if isinstance(method, Decoded):
-        message = (
-            f"{method.name} reads hidden layers by the LM head, which reads the decoder of {subject.name}, but the "
-            f"source is in its encoder. Use {method.method.name}, or the lens of an answer, which reads the decoder."
-        )
-        raise LanguageHeadError(message, part="lm_head")
-    message = (
-        f"{method.name} reads one stack of blocks, and {subject.name} has two: an encoder, which reads the source, and "
-        f"a decoder. Use one of: {', '.join(each.name for each in ADAPTED)}, attn-lrp, a gradient method or occlusion."
-    )
-    raise ModelError(message, part="stacks")
+    if reason := obstacle(method, subject):
+        if isinstance(method, Decoded):
+            choice = f"Use {method.method.name}, or the lens of an answer, which reads the decoder"
+            raise LanguageHeadError(f"{subject.name}: {method.name} {reason}. {choice}.", part="lm_head")
+        choice = f"Use one of: {', '.join(each.name for each in ADAPTED)}, attn-lrp, a gradient method or occlusion"
+        raise ModelError(f"{subject.name}: {method.name} {reason}. {choice}.", part="stacks")
+    kind = ADAPTED.get(type(method)) if subject.task == sides.REPLY else None
+    return (method if kind is None else kind(**vars(method))).resolve(subject)
 
 
 def _normalised(relevance: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ Scores belong to tokens. The score of a word is the sum over its tokens (`Salien
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -18,13 +18,45 @@ from nbsal.errors import InputError
 from nbsal.methods.base import LayerMethod, register
 from nbsal.methods.cost import BASELINES, SAMPLES, STEPS, TOKEN_BASELINES, Cost
 from nbsal.methods.gradient import Simple
-from nbsal.methods.rng import text_rng
-from nbsal.methods.upper_layers import UpperLayers, check_baseline, copies_per_batch
-from nbsal.model import architecture, batching
+from nbsal.methods.rng import fixed_part, text_rng
+from nbsal.methods.upper_layers import Point, UpperLayers, check_baseline
+from nbsal.model import architecture, sides
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
 from nbsal.trace import Trace
 from nbsal.validation import positive_number, real_number
+
+SEVERAL = ("zero", "pad")  # baselines of texts that are classified
+
+
+@dataclass(frozen=True)
+class Path:
+    """Points at which gradients are summed by their weights; their sum times `factor` are scores of features.
+
+    They attribute `share` of the change of the target from `baseline`, if there is one.
+    """
+
+    points: Iterable[Point]
+    count: int
+    factor: Tensor
+    baseline: Tensor | None = None
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class AlongPaths(LayerMethod):
+    """A layer method whose scores are gradients at other states than the text's own.
+
+    All tokens of a reply share the paths, since later positions of a causal model change nothing.
+    """
+
+    @abstractmethod
+    def paths(self, upper: UpperLayers) -> Iterator[Path]:
+        """The paths of the texts of a trace."""
+
+    def from_sum(self, features: Tensor) -> Tensor:
+        """Scores of features from the sum over all paths."""
+        return features
 
 
 @register(
@@ -36,7 +68,7 @@ from nbsal.validation import positive_number, real_number
     promise={"nonnegative", "sums_to_1", "about_target", "zero_at_special_in_layer_0", "seeded"},
 )
 @dataclass(frozen=True)
-class Smooth(Simple):
+class Smooth(Simple, AlongPaths):
     """Sensitivity of the target to a change at each position, averaged over noisy copies of the text's states.
 
     `noise` is the standard deviation of the noise, as a share of the range of the features in that text's states.
@@ -62,16 +94,25 @@ class Smooth(Simple):
 
     def _mean_gradient(self, trace: Trace) -> Tensor:
         upper = UpperLayers(trace, self.chosen)
-        return upper.gradient(self._noisy_states(trace), self.samples).abs() * upper.changeable()
+        (path,) = self.paths(upper)
+        return self.from_sum(upper.gradient(path.points, path.count) * path.factor)
 
-    def _noisy_states(self, trace: Trace) -> Iterator[Tensor]:
-        states = trace.hidden[self.chosen]
-        generators = [text_rng(self.seed, row) for row in trace.encoded]
-        for _ in range(self.samples):
+    def paths(self, upper: UpperLayers) -> Iterator[Path]:
+        points = (Point(1 / self.samples, copies) for copies in self._noisy_states(upper))
+        yield Path(points, self.samples, upper.changeable().to(upper.states))
+
+    def from_sum(self, features: Tensor) -> Tensor:
+        return features.abs()
+
+    def _noisy_states(self, upper: UpperLayers) -> Iterator[Tensor]:
+        states, rows = upper.states, list(upper.trace.encoded)
+        parts = [fixed_part(upper.trace.subject, row) for row in rows]
+        generators = [text_rng(self.seed, part).spawn(self.samples) for part in parts]
+        for sample in range(self.samples):
             copies = states.clone()
-            for copy, row, generator in zip(copies, trace.encoded, generators, strict=True):
-                spread = copy[: len(row)].max() - copy[: len(row)].min()
-                noise = generator.standard_normal((len(row), copy.shape[-1]))
+            for copy, row, part, samples in zip(copies, rows, parts, generators, strict=True):
+                spread = copy[: len(part)].max() - copy[: len(part)].min()
+                noise = samples[sample].standard_normal((len(row), copy.shape[-1]))
                 copy[: len(row)] += self.noise * spread * torch.from_numpy(noise).to(copy)
             yield copies
 
@@ -116,11 +157,13 @@ class PathMethod(LayerMethod):
     promise={"signed", "about_target", "sums_to_change", "reports_gap", "zero_at_special_in_layer_0"},
 )
 @dataclass(frozen=True)
-class Integrated(PathMethod):
-    """Gradients along the straight line from a baseline to the text's states, times the difference (by captum).
+class Integrated(PathMethod, AlongPaths):
+    """Gradients along the straight line from a baseline to the text's states, times the difference.
 
-    `baseline` is "zero", or the states with "pad" or "mask" tokens in place of the content. Special tokens stay
-    unchanged at layer 0; above it all positions change, since each carries information about the whole text.
+    `baseline` is "zero", or the states with "pad" or "mask" tokens, or with the "mean" of all token embeddings, in
+    place of the content. By default it is "mean" for models that predict tokens, whose norms make zeros too far from
+    any text, and "zero" for all others. Special tokens stay unchanged at layer 0; above it all positions change, since
+    each carries information about the whole text.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Integrated(steps=50))
@@ -129,43 +172,28 @@ class Integrated(PathMethod):
     """
 
     steps: int = 25
-    baseline: str = "zero"
+    baseline: str | None = None
 
     def resolve(self, subject: Subject) -> Self:
-        check_baseline(subject, self.baseline)
-        return replace(super().resolve(subject), steps=positive_number(self.steps, "steps"))
+        baseline = _default(subject, ("zero",))[0] if self.baseline is None else self.baseline
+        check_baseline(subject, baseline)
+        method = replace(super().resolve(subject), steps=positive_number(self.steps, "steps"))
+        return replace(method, baseline=baseline)
 
     @property
     def _kinds(self) -> Sequence[str]:
-        return (self.baseline,)
+        return (self.baseline or "zero",)
 
     def _attribute(self, trace: Trace) -> tuple[Tensor, Tensor]:
-        from captum.attr import IntegratedGradients
+        return _along(self.paths, trace, self.chosen)
 
-        upper, subject = UpperLayers(trace, self.chosen), trace.subject
-        base, texts = upper.baseline(self.baseline), torch.arange(len(upper.states))
-        meter = trace.meter.part(1, self.steps * len(texts))
-
-        def integrate(points: int) -> Tensor:
-            meter.reach(0)
-            attributions: Tensor = IntegratedGradients(compute_values).attribute(
-                upper.states,
-                baselines=base,
-                additional_forward_args=(texts,),
-                n_steps=self.steps,
-                internal_batch_size=points * len(texts),
-            )
-            return attributions
-
-        def compute_values(states: Tensor, texts: Tensor) -> Tensor:
-            meter.check()
-            values = upper.values(states, texts)
-            meter.step(len(texts))
-            return values
-
-        with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
-            features = batching.run_halving(copies_per_batch(trace), integrate)
-        return features.detach(), trace.values - upper.values_without_gradient(base)
+    def paths(self, upper: UpperLayers) -> Iterator[Path]:
+        base = upper.baseline(*self._kinds)
+        places, weights = np.polynomial.legendre.leggauss(self.steps)  # of the Gauss-Legendre rule, from -1 to 1
+        points = (
+            Point(w / 2, base + (1 + x) / 2 * (upper.states - base)) for x, w in zip(places, weights, strict=True)
+        )
+        yield Path(points, self.steps, upper.states - base, base)
 
 
 @register(
@@ -180,11 +208,11 @@ class Integrated(PathMethod):
     },
 )
 @dataclass(frozen=True)
-class GradientShap(PathMethod):
+class GradientShap(PathMethod, AlongPaths):
     """Gradients at random points between several baselines and the text's states, times the difference.
 
     Points are drawn between hidden states, never between token ids. The baselines are used in turn, and each text has
-    its own.
+    its own; by default they are those of `Integrated`, and "pad" where that is "zero".
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.GradientShap(samples=5, baselines=("zero", "mask")))
@@ -193,7 +221,7 @@ class GradientShap(PathMethod):
     """
 
     samples: int = 25
-    baselines: tuple[str, ...] = ("zero", "pad")
+    baselines: tuple[str, ...] | None = None
     seed: int = 0
 
     def resolve(self, subject: Subject) -> Self:
@@ -202,22 +230,23 @@ class GradientShap(PathMethod):
 
     @property
     def _kinds(self) -> Sequence[str]:
-        return self.baselines
+        return self.baselines or SEVERAL
 
     def _attribute(self, trace: Trace) -> tuple[Tensor, Tensor]:
-        upper = UpperLayers(trace, self.chosen)
-        bases = [upper.baseline(kind) for kind in self.baselines]
-        features, change = torch.zeros_like(upper.states), torch.zeros_like(trace.values)
-        generators = [text_rng(self.seed, row) for row in trace.encoded]
-        counts = [len(range(i, self.samples, len(bases))) for i in range(len(bases))]
-        for base, count in zip(bases, counts, strict=True):
+        return _along(self.paths, trace, self.chosen)
+
+    def paths(self, upper: UpperLayers) -> Iterator[Path]:
+        generators = [text_rng(self.seed, fixed_part(upper.trace.subject, row)) for row in upper.trace.encoded]
+        counts = [len(range(i, self.samples, len(self._kinds))) for i in range(len(self._kinds))]
+        for kind, count in zip(self._kinds, counts, strict=True):
             if count:
+                base = upper.baseline(kind)
                 fractions = torch.tensor(np.array([rng.random(count) for rng in generators])).to(upper.states)
-                points = (base + fraction[:, None, None] * (upper.states - base) for fraction in fractions.T)
-                weight = count / self.samples
-                features += weight * upper.gradient(points, count, weight) * (upper.states - base)
-                change += weight * (trace.values - upper.values_without_gradient(base))
-        return features, change
+                yield Path(self._points(upper, base, fractions), count, upper.states - base, base, count / self.samples)
+
+    def _points(self, upper: UpperLayers, base: Tensor, fractions: Tensor) -> Iterator[Point]:
+        for fraction in fractions.T:
+            yield Point(1 / self.samples, base + fraction[:, None, None] * (upper.states - base))
 
 
 @register(
@@ -243,29 +272,29 @@ class DeepLiftShap(PathMethod):
     (5,)
     """
 
-    baselines: tuple[str, ...] = ("zero", "pad")
+    baselines: tuple[str, ...] | None = None
 
     def resolve(self, subject: Subject) -> Self:
         return replace(super().resolve(subject), baselines=_checked_kinds(subject, self.baselines))
 
     @property
     def _kinds(self) -> Sequence[str]:
-        return self.baselines
+        return self.baselines or SEVERAL
 
     def _attribute(self, trace: Trace) -> tuple[Tensor, Tensor]:
         from captum.attr import DeepLift
 
         upper, subject = UpperLayers(trace, self.chosen), trace.subject
         features, change = torch.zeros_like(upper.states), torch.zeros_like(trace.values)
-        meter, texts = trace.meter.part(1, len(self.baselines)), torch.arange(len(upper.states))
+        meter, texts = trace.meter.part(1, len(self._kinds)), torch.arange(len(upper.states))
         with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
-            for kind in self.baselines:
+            for kind in self._kinds:
                 meter.check()
                 base, deeplift = upper.baseline(kind), DeepLift(_UpperModule(upper))
                 with clean_captum(subject.model):
                     attributions = deeplift.attribute(upper.states, base, additional_forward_args=(texts,))
-                features += attributions.detach() / len(self.baselines)
-                change += (trace.values - upper.values_without_gradient(base)) / len(self.baselines)
+                features += attributions.detach() / len(self._kinds)
+                change += (trace.values - upper.values_without_gradient(base)) / len(self._kinds)
                 meter.step()
         return features, change
 
@@ -296,8 +325,25 @@ class _UpperModule(nn.Module):
         return self.upper.values(states, texts)
 
 
-def _checked_kinds(subject: Subject, baselines: Sequence[str]) -> tuple[str, ...]:
+def _along(paths: Callable[[UpperLayers], Iterator[Path]], trace: Trace, layer: int) -> tuple[Tensor, Tensor]:
+    """The scores of features along all paths, and the change of the target that they attribute."""
+    upper = UpperLayers(trace, layer)
+    features, change = torch.zeros_like(upper.states), torch.zeros_like(trace.values)
+    for path in paths(upper):
+        features += upper.gradient(path.points, path.count, path.share) * path.factor
+        assert path.baseline is not None, "paths that attribute a change begin at a baseline"
+        change += path.share * (trace.values - upper.values_without_gradient(path.baseline))
+    return features, change
+
+
+def _default(subject: Subject, others: tuple[str, ...]) -> tuple[str, ...]:
+    """The baselines of a subject by default: the mean embedding if it predicts tokens."""
+    return ("mean",) if subject.task in ("next-token", sides.REPLY) else others
+
+
+def _checked_kinds(subject: Subject, baselines: Sequence[str] | None) -> tuple[str, ...]:
     """The baselines as a tuple, after checking that each is available."""
+    baselines = _default(subject, SEVERAL) if baselines is None else baselines
     if isinstance(baselines, str) or not isinstance(baselines, Sequence) or not baselines:
         message = f'baselines must be a tuple of names such as ("zero", "pad"), not {baselines!r}.'
         raise InputError(message, argument="baselines", value=baselines)

@@ -4,6 +4,8 @@ import hashlib
 
 import numpy as np
 
+from nbsal.model import sides
+from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
 from nbsal.validation import whole_number
 
@@ -18,3 +20,19 @@ def text_rng(seed: int, row: Row) -> np.random.Generator:
     """
     key = repr((whole_number(seed, "seed"), row.ids, row.types, row.mask)).encode()
     return np.random.default_rng(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest()))
+
+
+def fixed_part(subject: Subject, row: Row) -> Row:
+    """The part of a row that random numbers are drawn for: of a reply, which may go on, its source; else all of it.
+
+    The tokens of a reply then share what is drawn.
+
+    >>> import nbsal
+    >>> subject = nbsal.load("demo/reviews")
+    >>> row = subject.encode("A joy.")[0]
+    >>> fixed_part(subject, row) is row
+    True
+    """
+    if subject.task not in ("next-token", sides.REPLY) or 1 not in row.segments:
+        return row
+    return row.pick(range(row.segments.index(1)))

@@ -141,14 +141,15 @@ def lasso_slopes(points: Floats, values: Floats, alpha: float) -> Floats:
     products = scaled.T @ scaled / len(points)
     pulls = scaled.T @ (values - values.mean(0)) / len(points)  # of the error on each slope, at slopes of 0
     slopes = np.zeros_like(pulls)
+    moves = np.ones(pulls.shape[1], dtype=bool)  # each column stops by itself, whatever the others are
     for _ in range(ROUNDS):
-        largest = 0.0
+        before = slopes.copy()
         for unit in np.flatnonzero(varies):
             pull = pulls[unit] - products[unit] @ slopes + slopes[unit]
-            slope = np.sign(pull) * np.maximum(np.abs(pull) - alpha, 0)
-            largest = max(largest, float(np.abs(slope - slopes[unit]).max(initial=0)))
-            slopes[unit] = slope
-        if largest <= PRECISION * max(1.0, float(np.abs(slopes).max(initial=0))):
+            slopes[unit] = np.where(moves, np.sign(pull) * np.maximum(np.abs(pull) - alpha, 0), slopes[unit])
+        change, size = (np.abs(table).max(0, initial=0) for table in (slopes - before, slopes))
+        moves &= change > PRECISION * np.maximum(1.0, size)
+        if not moves.any():
             break
     original: Floats = slopes / np.where(varies, spread, 1.0)[:, None]
     return original

@@ -1,21 +1,31 @@
 """The part of a model above a hidden layer, run on other states than its own."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from nbsal.errors import InputError, UnknownName
-from nbsal.model import architecture, batching, sides
+from nbsal.errors import InputError, ModelError, UnknownName
+from nbsal.model import architecture, batching, restore, sides
 from nbsal.model.layers import join, replace_states, run_model
 from nbsal.model.masking import TOKENS, MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
 from nbsal.trace import Trace
 
-BASELINES = ("zero", "pad", "mask")
+BASELINES = ("zero", "pad", "mask", "mean")
+IDS = 4096  # tokens that are embedded together for their mean
+
+
+class Point(NamedTuple):
+    """States of a layer, [text, position, width], and the weight of the gradient there."""
+
+    weight: float
+    states: Tensor
 
 
 class UpperLayers:
@@ -47,19 +57,20 @@ class UpperLayers:
         with subject.lock, torch.inference_mode(False), torch.no_grad(), architecture.eval_mode(subject.model):
             return self.values(states, torch.arange(len(states)))
 
-    def gradient(self, points: Iterable[Tensor], count: int, steps: float = 1) -> Tensor:
-        """The mean gradient at `count` points, each [text, position, width] like the states themselves.
+    def gradient(self, points: Iterable[Point], count: int, steps: float = 1) -> Tensor:
+        """The weighted sum of the gradients at `count` points, [text, position, width] like the states themselves.
 
         Together they advance the trace's meter by `steps`.
         """
         subject, meter = self.trace.subject, self.trace.meter.part(steps, count)
         total, source, size = torch.zeros_like(self.states), iter(points), copies_per_batch(self.trace)
 
-        def sum_gradients(batch: Sequence[Tensor]) -> Tensor:
-            states = torch.cat(list(batch)).detach().requires_grad_(True)
+        def sum_gradients(batch: Sequence[Point]) -> Tensor:
+            states = torch.cat([point.states for point in batch]).detach().requires_grad_(True)
             texts = torch.arange(len(self.states)).repeat(len(batch))
             (gradients,) = torch.autograd.grad(self.values(states, texts).sum(), states)
-            return gradients.view(len(batch), *total.shape).sum(0)
+            weights = gradients.new_tensor([point.weight for point in batch])
+            return (gradients.view(len(batch), *total.shape) * weights[:, None, None, None]).sum(0)
 
         with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
             while batch := list(islice(source, size)):
@@ -67,7 +78,7 @@ class UpperLayers:
                 for part in batching.run_in_halves(batch, sum_gradients):
                     total += part
                 meter.step(len(batch))
-        return total / count
+        return total
 
     def changeable(self) -> Tensor:
         """Where states may change, [text, position, 1]: at content tokens in layer 0, at every token above it."""
@@ -83,9 +94,32 @@ class UpperLayers:
         return sides.changeable(row) if both else np.flatnonzero(row.mask).tolist()
 
     def baseline(self, kind: str) -> Tensor:
-        """The baseline states: "zero", or those of the text with "pad" or "mask" tokens in place of its content."""
-        states = torch.zeros_like(self.states) if kind == "zero" else self._masked_states(kind)
+        """The baseline states: "zero", or those of the text with something else in place of its content.
+
+        This is a "pad" or "mask" token, or the "mean" of all token embeddings. With the mean, the first token of a
+        causal model stays, since all others attend to it.
+        """
+        if kind == "mean":
+            states = self._mean_states()
+        else:
+            states = torch.zeros_like(self.states) if kind == "zero" else self._masked_states(kind)
         return torch.where(self.changeable(), states, self.states)
+
+    def _mean_states(self) -> Tensor:
+        subject, encoded = self.trace.subject, self.trace.encoded
+        places = torch.zeros(self.states.shape[:2], dtype=torch.bool, device=self.states.device)
+        for i, row in enumerate(encoded):
+            places[i, list(row.content)] = True
+        if subject.causal:
+            places[:, 0] = False
+        with (
+            subject.lock,
+            torch.inference_mode(False),
+            torch.no_grad(),
+            architecture.eval_mode(subject.model),
+            _mean_embeddings(subject, places, self.inputs["input_ids"].shape[1]),
+        ):
+            return join(run_model(subject, self.inputs)[1].parts(self.layer))
 
     def _masked_states(self, kind: str) -> Tensor:
         subject, rows = self.trace.subject, list(self.trace.encoded)
@@ -101,12 +135,45 @@ class UpperLayers:
             return join(run_model(subject, inputs)[1].parts(self.layer))
 
 
+@contextmanager
+def _mean_embeddings(subject: Subject, places: Tensor, size: int) -> Iterator[None]:
+    """Run the model with the mean of all token embeddings at some places; an encoder reads the first `size` of them."""
+    model = subject.transformer
+    both = [model.get_encoder(), model.get_decoder()] if subject.task == sides.REPLY else [model]
+    tables = list(dict.fromkeys(side.get_input_embeddings() for side in both))
+    means = {table: _mean_embedding(table) for table in tables}
+    parts = iter([places] if len(both) == 1 else [places[:, :size], places[:, size:]])
+
+    def replace(table: nn.Module, args: tuple[Any, ...], output: Tensor) -> Tensor:
+        part = next(parts, None)
+        return output if part is None else torch.where(part[..., None], means[table], output)
+
+    with restore.Changes(subject.model) as changes:
+        changes.record_undo(restore.remove_hooks, tables, replace)
+        for table in tables:
+            table.register_forward_hook(replace)
+        yield
+    if next(parts, None) is not None:
+        message = f"{subject.name} does not read its table of token embeddings. Choose another baseline than 'mean'."
+        raise ModelError(message, part="embeddings")
+
+
+def _mean_embedding(table: nn.Module) -> Tensor:
+    weight: Tensor = table.weight  # type: ignore[assignment]
+    dtype = torch.promote_types(weight.dtype, torch.float32)
+    total = torch.zeros(weight.shape[1], dtype=dtype, device=weight.device)
+    for first in range(0, len(weight), IDS):
+        part = torch.arange(first, min(first + IDS, len(weight)), device=weight.device)
+        total += table(part[None])[0].sum(0, dtype=dtype)  # by calling the table, since some scale their rows
+    return (total / len(weight)).to(weight.dtype)
+
+
 def check_baseline(subject: Subject, kind: str, argument: str = "baseline") -> None:
     """Refuse a baseline that does not exist, or that this subject lacks the token for."""
     if kind not in BASELINES:
         raise UnknownName(argument, kind, BASELINES)
     if kind == "mask" and getattr(subject.tokenizer, "mask_token_id", None) is None:
-        message = f"{argument}='mask', but {subject.name} has no mask token. Choose 'zero' or 'pad'."
+        message = f"{argument}='mask', but {subject.name} has no mask token. Choose 'zero', 'pad' or 'mean'."
         raise InputError(message, argument=argument, value=kind)
 
 

@@ -78,22 +78,6 @@ def run_in_halves(items: Sequence[T], run: Callable[[Sequence[T]], Result]) -> l
     return [result for part in (items[:half], items[half:]) for result in run_in_halves(part, run)]
 
 
-def run_halving(batch_size: int, run: Callable[[int], Result]) -> Result:
-    """Call `run` with a batch size; on out-of-memory, call it again with half of that.
-
-    >>> run_halving(4, lambda count: [[1, 2, 3, 4][at : at + count] for at in range(0, 4, count)])
-    [[1, 2, 3, 4]]
-    """
-    try:
-        with memory_errors():
-            return run(batch_size)
-    except OutOfMemory:
-        if batch_size < 2:
-            raise
-    _warn_halving()
-    return run_halving(batch_size // 2, run)
-
-
 @contextmanager
 def memory_errors() -> Iterator[None]:
     """Raise OutOfMemory in place of an allocator's error, and release the tensors of the failed call."""

@@ -50,14 +50,22 @@ def join(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(list(parts), 1)
 
 
-def run_model(subject: "Subject", inputs: dict[str, Tensor]) -> tuple[Tensor, Layers]:
-    """The logits, and the hidden states of every layer."""
+def run_model(
+    subject: "Subject", inputs: dict[str, Tensor], replaced: tuple[int, Tensor] | None = None
+) -> tuple[Tensor, Layers]:
+    """The logits, and the hidden states of every layer; `replaced` is a layer with other states in its place."""
     reply: list[Tensor] = []
     with ExitStack() as stack:
         states = stack.enter_context(architecture.record_layers(subject.model))
         if subject.task == sides.REPLY:
             reply = stack.enter_context(architecture.record_layers(subject.model, sides.REPLY))
+        pieces: Parts = ()
+        if replaced is not None:
+            pieces = _split(subject, replaced[1], inputs["input_ids"].shape[1])
+            stack.enter_context(_replace_pieces(subject, replaced[0], pieces))
         logits = subject.logits(inputs)
+    if replaced is not None:
+        states[replaced[0]], reply[:1] = pieces[0], pieces[1:]
     check_count("hidden states", len(states), subject.depth + 1, subject)
     if subject.task == sides.REPLY:
         check_count("hidden states", len(reply), sides.depth(subject.model, sides.REPLY) + 1, subject)
@@ -110,12 +118,19 @@ def first_blocks(subject: "Subject") -> list[nn.Module]:
 @contextmanager
 def replace_states(subject: "Subject", layer: int, states: Tensor, size: int) -> Iterator[None]:
     """Run the model with other states in place of those of a layer; `size` of its positions are an encoder's."""
-    if subject.task != sides.REPLY:
-        with architecture.replace_layer(subject.model, layer, states):
-            yield
-        return
-    with (
-        architecture.replace_layer(subject.model, layer, states[:, :size]),
-        architecture.replace_layer(subject.model, 0, states[:, size:], sides.REPLY),
-    ):
+    with _replace_pieces(subject, layer, _split(subject, states, size)):
+        yield
+
+
+def _split(subject: "Subject", states: Tensor, size: int) -> Parts:
+    """The parts of a layer's states: those of an encoder, of `size` positions, and those of its decoder's input."""
+    return (states,) if subject.task != sides.REPLY else (states[:, :size], states[:, size:])
+
+
+@contextmanager
+def _replace_pieces(subject: "Subject", layer: int, pieces: Parts) -> Iterator[None]:
+    with ExitStack() as stack:
+        stack.enter_context(architecture.replace_layer(subject.model, layer, pieces[0]))
+        for states in pieces[1:]:
+            stack.enter_context(architecture.replace_layer(subject.model, 0, states, sides.REPLY))
         yield

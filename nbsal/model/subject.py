@@ -273,7 +273,7 @@ class Subject:
         Either its head pools over the last token and it has no padding id, or it cannot mask padding, or its head reads
         the padding.
         """
-        no_padding_id = self.model.config.pad_token_id is None and self.pooling == "last"
+        no_padding_id = getattr(self.model.config, "pad_token_id", None) is None and self.pooling == "last"
         pools_padding = self.measured_pooling is not None and self.measured_pooling.reads_padding
         return no_padding_id or pools_padding or architecture.sees_padding(self.model)
 

@@ -48,7 +48,7 @@ class TextEncoder:
     @property
     def pad_id(self) -> int:
         """The id that fills up shorter rows. Decoders that pool look for their own padding id in the ids."""
-        candidates = (self.config.pad_token_id, getattr(self.tokenizer, "pad_token_id", None), 0)
+        candidates = (getattr(self.config, "pad_token_id", None), getattr(self.tokenizer, "pad_token_id", None), 0)
         return next(int(candidate) for candidate in candidates if candidate is not None)
 
     def encode(self, text: Any, first: int = 0) -> Encoded:

@@ -219,8 +219,8 @@ def rival_scores(answer: Answer, rival: str, at: int) -> SpanScores:
     """The explanation of a token rather than another one in its place."""
     running, (token,) = answer.running, answer.tokens_of(at)
     assert running is not None
-    scores, name = running.score_rival(token, rival)
-    return SpanScores(scores, (token,), name)
+    target = running.rival_target(token, rival)
+    return SpanScores(running.score_rival(token, target), (token,), target.label)
 
 
 def picture(result: AnswerResult, selected: Sequence[int], struck: Sequence[Struck]) -> AnswerPicture:

@@ -10,7 +10,7 @@ import traitlets
 from nbsal.errors import InputError, UnknownName
 from nbsal.explainer import Explainer, explain_batch
 from nbsal.explanation import Explanation
-from nbsal.methods import catalogue, labels
+from nbsal.methods import catalogue, crossing, labels
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model.subject import Subject
@@ -219,6 +219,7 @@ def method_choice(method: Method, subject: Subject, layer_methods_only: bool = F
     reason = "needs an LM head (load the model with lm=...)" if decodes and not has_head else ""
     if layer_methods_only and not layered:
         reason = "reads the whole model at once, so it has no layers"
+    reason = crossing.obstacle(method, subject) or reason
     label = labels.describe(method, has_head)
     return {
         "name": method.name,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import traitlets
 
+from nbsal.answers.span import SpanSaliency
 from nbsal.errors import InputError
 from nbsal.explainer import Explainer
 from nbsal.explanation import Floats
@@ -35,6 +36,8 @@ TOO_LONG = "The text is longer than the model reads at once; layers need a short
 class Layers(ShadedView):
     """One explanation at every layer, from one forward and one backward pass; or a finished LayerSaliency.
 
+    The explanation of a part of a reply, `answer.of(...)`, is explained at every layer.
+
     `layer` is the chosen row, which is also shown as text; link it to the layer of a Highlight. `scale` "own" colours
     each layer up to its own largest score, "shared" all of them up to the largest of all.
 
@@ -51,6 +54,13 @@ class Layers(ShadedView):
     _css = asset("layers.css")
 
     scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True, page=True)
+
+    def __init__(self, source: Any, text: Any = None, **settings: Any) -> None:
+        if isinstance(source, SpanSaliency):
+            layer = source.provenance["parameters"].get("layer")
+            settings = {"layer": layer if isinstance(layer, int) else None} | settings
+            source = source.every_layer()
+        super().__init__(source, text, **settings)
 
     @property
     def chosen(self) -> int:

@@ -4,7 +4,6 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import traitlets
 
 from nbsal.explainer import Explainer
@@ -171,11 +170,15 @@ class Workbench(HeadView, GameTraits):
 
 def stack_pngs(pictures: Sequence[bytes]) -> bytes:
     """Pictures one below the other on white, as PNG."""
-    from matplotlib import image
+    from PIL import Image
 
-    arrays = [image.imread(io.BytesIO(picture), format="png")[..., :3] for picture in pictures]
-    width = max(array.shape[1] for array in arrays)
-    padded = [np.pad(array, ((0, 0), (0, width - array.shape[1]), (0, 0)), constant_values=1.0) for array in arrays]
+    opened = [Image.open(io.BytesIO(picture)) for picture in pictures]
+    width, height = max(picture.width for picture in opened), sum(picture.height for picture in opened)
+    stack, top = Image.new("RGB", (width, height), "white"), 0
+    for picture in opened:
+        with picture:  # one at a time is decoded: those of long texts have millions of pixels
+            stack.paste(picture.convert("RGB"), (0, top))
+        top += picture.height
     file = io.BytesIO()
-    image.imsave(file, np.ascontiguousarray(np.concatenate(padded)), format="png", dpi=text_lines.DPI)
+    stack.save(file, format="png", dpi=(text_lines.DPI, text_lines.DPI))
     return file.getvalue()

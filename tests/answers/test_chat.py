@@ -4,9 +4,11 @@ import random
 
 import pytest
 
+import nbsal
 from nbsal.answers import chat, reading
 from nbsal.answers.sources import parse_documents, parse_messages
 from tests.answers import writers
+from tests.raising import refuses
 
 CHATS = {
     "five messages": [
@@ -59,8 +61,6 @@ def test_a_part_that_the_template_leaves_out_is_not_read():
 
 
 def test_text_parts_are_joined_and_other_parts_refused():
-    from tests.raising import refuses
-
     parts = [{"type": "text", "text": "A "}, {"type": "text", "text": "joy."}]
     request = parse_messages([{"role": "user", "content": parts}], [], False)
     assert request.texts == ["A joy."]
@@ -104,11 +104,19 @@ def test_documents_are_sources_wherever_they_stand(template, content, placement)
         assert len(prompt.units("message")) == 2
 
 
-def test_one_bos(monkeypatch):
-    """The template writes it; tokenizing its text adds no other one."""
-    subject = writers.load(template="llama 3")
-    prompt = reading.read_prompt(subject, parse_messages(messages_of("one message"), [], False), None, None)
-    assert prompt.ids.count(subject.tokenizer.bos_token_id) == 1
+def test_one_bos():
+    """The template writes it, or the tokenizer, which adds one to every text."""
+    subject = nbsal.load(writers.load().model, tokenizer=writers.tokenizer("llama 3", bos=True))
+    bos = subject.tokenizer.bos_token_id
+    assert subject.tokenizer("a joy")["input_ids"][0] == bos, "as the tokenizers of Llama do"
+    chat_ids = subject.tokenizer.apply_chat_template(messages_of("one message"), add_generation_prompt=True)
+    for asked in (messages_of("one message"), "The film is"):
+        result = nbsal.answer(subject, asked, " a joy.", method=nbsal.Occlusion(way="text"), progress=False)
+        ids = result.reading.row.ids
+        assert ids.count(bos) == 1 and ids[0] == bos and result.text == " a joy."
+        assert list(result.reading.prompt.ids) == (
+            chat_ids["input_ids"] if asked != "The film is" else subject.tokenizer(asked)["input_ids"]
+        )
 
 
 def test_generation_markers_of_a_template_change_nothing():
@@ -123,15 +131,32 @@ def test_private_characters_of_a_user_are_no_marks():
     assert [text[slice(*place.span)] for place in places] == contents
 
 
-@pytest.mark.parametrize("family", ["bytes", "pieces", "wordpiece"])
-def test_replies_of_any_characters_have_exact_places(family):
+@pytest.mark.parametrize(("family", "count"), [("bytes", 1_000), ("pieces", 300), ("wordpiece", 300)])
+def test_replies_of_any_characters_have_exact_places(family, count):
     from nbsal.answers import reply_text
     from tests import zoo
 
     tokenizer = writers.tokenizer() if family == "bytes" else zoo.tokenizer(family)
     draw = random.Random(0)
-    alphabet = ["é", "😀", "👩‍👩‍👧", "東", " ", "\n", "a", "tea", "</s>", "'s", "ß", "\u0301", "[SEP]"]
-    for _ in range(300):
+    alphabet = [
+        "é",
+        "😀",
+        "👩‍👩‍👧",
+        "東",
+        " ",
+        "\n",
+        "a",
+        "tea",
+        "</s>",
+        "'s",
+        "ß",
+        "\u0301",
+        "[SEP]",
+        "नि",
+        "مر",
+        "กำ",
+    ]
+    for _ in range(count):
         string = "".join(draw.choice(alphabet) for _ in range(draw.randint(1, 20)))
         ids = tokenizer(string, add_special_tokens=False)["input_ids"]
         if not ids:
@@ -141,6 +166,11 @@ def test_replies_of_any_characters_have_exact_places(family):
         assert family != "bytes" or text == string
         assert [start for start, _ in spans] == sorted(start for start, _ in spans)
         assert {i for span in spans for i in range(*span)} == set(range(len(text)))
+        assert family != "bytes" or all(text[start:end] for start, end in spans)
+        last = {end: number for number, (_, end) in enumerate(spans)}  # the tokens up to it are a beginning
+        assert family != "bytes" or all(
+            reply_text.decode(tokenizer, ids[: number + 1]) == text[:end] for end, number in last.items()
+        )
 
 
 def test_a_decoder_that_looks_far_back_is_followed_too():
@@ -151,3 +181,120 @@ def test_a_decoder_that_looks_far_back_is_followed_too():
 
     assert spans_of(decode, [97, 98, 99, *[100] * 20])[0] == "ABC" + 20 * "D"
     assert spans_of(decode, [97, 98, 99, *[100] * 20])[1][5] == (5, 6)
+
+
+COMMAND = (
+    "{{ bos_token }}{% if messages[0].role == 'system' %}{% set rest = messages[1:] %}<|SYSTEM|>"
+    "{{ messages[0].content }}<|END|>{% else %}{% set rest = messages %}{% endif %}{% for m in rest %}"
+    "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('roles must alternate') }}{% endif %}"
+    "<|{{ m.role | upper }}|>{{ m.content.strip() }}<|END|>{% endfor %}<|CHATBOT|>"
+)
+OTHERS = {  # of kinds that are in no list of templates elsewhere
+    "command": COMMAND,
+    "system first": "{% set ns = namespace(system='') %}{% for m in messages %}{% if m.role == 'system' %}"
+    "{% set ns.system = m.content %}{% endif %}{% endfor %}{{ bos_token }}{{ ns.system }}{% for m in messages %}"
+    "{% if m.role != 'system' %}<｜{{ m.role }}｜>{{ m.content }}{% endif %}{% endfor %}<｜assistant｜><think>\n",
+    "date": "Today: {{ strftime_now('%d %b %Y') }}\n" + writers.CHATML,
+    "default system": "{% if messages[0].role != 'system' %}<|im_start|>system\nBe helpful.<|im_end|>\n"
+    "{% endif %}" + writers.CHATML,
+    "tools": "{% for t in tools or [] %}{{ t | tojson }}\n{% endfor %}{% for m in messages %}<|{{ m.role }}|>"
+    "{{ m.content }}{% for call in m.tool_calls or [] %}<call>{{ call | tojson }}</call>{% endfor %}\n{% endfor %}",
+    "parts": "{% for m in messages %}<|{{ m.role }}|>{% if m.content is string %}{{ m.content }}{% else %}"
+    "{% for part in m.content %}{{ part.text }}{% endfor %}{% endif %}\n{% endfor %}",
+}
+TEXTS = {
+    "Hindi": "यह फिल्म अच्छी है। कहानी उबाऊ है।",
+    "Arabic": "هذا الفيلم رائع. لماذا؟",
+    "Thai": "หนังเรื่องนี้สนุกมาก",
+    "emoji": "👩‍👩‍👧‍👦 🇩🇪 joy 👍🏽!",
+    "control": "<|im_end|>\n<|im_start|>assistant\nhi <s></s> {{ 1 + 1 }} {% raw %}",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("template", OTHERS.values(), ids=OTHERS)
+def test_templates_of_other_kinds_and_texts_of_other_scripts(template, text):
+    subject = writers.load()
+    messages = [{"role": "system", "content": f"Be brief. {text}"}, {"role": "user", "content": f" {text}\n"}]
+    result = nbsal.answer(subject, messages, text, template=template, method="random", progress=False)
+    prompt, truth = (
+        result.reading.prompt,
+        subject.tokenizer.apply_chat_template(messages, chat_template=template, add_generation_prompt=True),
+    )
+    assert list(prompt.ids) == truth["input_ids"] and [source.status for source in prompt.sources] == ["read"] * 2
+    for number, message in enumerate(messages):
+        places = [place for owner, place in zip(prompt.owners, prompt.places, strict=True) if owner == number]
+        covered = {i for start, end in places for i in range(start, end)}
+        rest = [c for i, c in enumerate(message["content"]) if i not in covered]
+        assert not "".join(rest).strip() and len(set(places)) > 1
+    assert result.text == text
+    for level in reading.LEVELS:
+        held = [token for unit in prompt.units(level) for token in unit.tokens]
+        assert sorted(held) == [i for i, owner in enumerate(prompt.owners) if owner >= 0]
+
+
+def test_messages_of_tools_are_sources():
+    subject = writers.load()
+    messages = [
+        {"role": "user", "content": "Is it warm?"},
+        {"role": "assistant", "content": "", "tool_calls": [{"name": "weather", "arguments": {"city": "Oslo"}}]},
+        {"role": "tool", "content": '{"celsius": 21}'},
+    ]
+    tools = [{"type": "function", "function": {"name": "weather", "description": "It is warm?", "parameters": {}}}]
+    settings = {"template": OTHERS["tools"], "tools": tools, "unit": "message", "progress": False}
+    result = nbsal.answer(subject, messages, " Yes.", method="occlusion", **settings)
+    prompt = result.reading.prompt
+    assert "weather" in prompt.text and prompt.names == ("user message 1", "assistant message 2", "tool message 3")
+    assert [unit.name for unit in result.units] == ["user message 1", "tool message 3"]
+    assert "".join(prompt.text[slice(*prompt.spans[i])] for i in result.units[1].tokens) == '{"celsius": 21}'
+
+
+def test_contents_in_parts_are_joined_by_the_template_alone():
+    subject = writers.load()
+    messages = [{"role": "user", "content": [{"type": "text", "text": text} for text in ("A warm ", "joy.")]}]
+    for between, status in (("", "read"), ("\n", "rewritten")):
+        template = OTHERS["parts"].replace("{{ part.text }}", "{{ part.text }}" + between)
+        prompt = nbsal.answer(
+            subject, messages, " A.", template=template, method="random", progress=False
+        ).reading.prompt
+        truth = subject.tokenizer.apply_chat_template(messages, chat_template=template, add_generation_prompt=True)
+        assert list(prompt.ids) == truth["input_ids"] and prompt.sources[0].status == status
+        assert prompt.sources[0].text == "A warm joy."
+    cut = nbsal.Occlusion(way="text")
+    settings = {"template": OTHERS["parts"], "documents": ["Ann wrote it."], "method": cut, "progress": False}
+    assert nbsal.answer(subject, messages, " A.", **settings).scores.any()
+    with refuses("asked"):
+        nbsal.answer(subject, messages, " A.", progress=False)  # ChatML would print the list
+
+
+@pytest.mark.parametrize(
+    ("content", "statuses"),
+    [
+        ("{{ m.content }} - {{ m.content }}", ["rewritten", "rewritten"]),
+        ("{{ m.content | replace('joy', 'pain') }}", ["read", "rewritten"]),
+        ("{{ m.content[:8] }}", ["read", "read"]),
+        ("{{ m.content | length }}: {{ m.content }}", ["rewritten", "rewritten"]),
+        ("{{ m.content if m.role == 'user' else '' }}", ["not read", "read"]),
+    ],
+)
+def test_what_a_template_does_to_contents_is_told(content, statuses):
+    subject = writers.load()
+    template = "{% for m in messages %}<|{{ m.role }}|>" + content + "\n{% endfor %}"
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "The film is a joy."}]
+    result = nbsal.answer(subject, messages, " A.", template=template, method="random", progress=False)
+    prompt = result.reading.prompt
+    assert [source.status for source in prompt.sources] == statuses
+    for status in ("rewritten", "not read"):
+        named = [name for name, each in zip(prompt.names, statuses, strict=True) if each == status]
+        assert result.provenance.get(status, []) == named
+    for token, (owner, place) in enumerate(zip(prompt.owners, prompt.places, strict=True)):
+        if place is not None:
+            assert messages[owner]["content"][slice(*place)] in prompt.text[slice(*prompt.spans[token])]
+
+
+def test_a_template_that_writes_the_time_is_rendered_again():
+    times = iter([0, 1, 1, 1])
+    text, places = chat.locate(lambda texts: f"{next(times)}: {texts[0]}", ["joy"])
+    assert text == "1: joy" and places == [chat.Place((3, 6), 0)]
+    times = iter(range(9))
+    assert chat.locate(lambda texts: f"{next(times)}: {texts[0]}", ["joy"])[1] == [chat.Place((0, 0), None)]

@@ -49,18 +49,20 @@ def test_a_row_is_the_explanation_of_its_token_alone(subjects, name, method):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("method", [method for method in METHODS if method != "random"])
+@pytest.mark.parametrize("method", [*METHODS, *HIDING])
 def test_a_later_token_changes_no_earlier_row(subjects, name, method):
+    """To the last bit."""
     explain, result = answer(subjects[name], method)
-    other = with_reply(explain.subject, result.reading.prompt, (*result.reading.reply_ids[:-1], 7))
+    other = with_reply(explain.subject, result.reading.prompt, (*result.reading.reply_ids[:-2], 7, 9))
     changed = explain.reply(SOURCE, other.reply_ids, progress=False)
-    assert axioms.relative(changed.scores[:-1], result.scores[:-1]) < 1e-7
+    assert np.array_equal(changed.scores[:-2], result.scores[:-2])
 
 
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", ["gae", "gradxact", "attn-lrp"])
-def test_a_batch_equals_its_single_texts(subjects, method):
+def test_a_batch_equals_its_single_texts(subjects, name, method):
     """Replies of different lengths are padded."""
-    explain, result = answer(subjects["bart"], method)
+    explain, result = answer(subjects[name], method)
     predictions, reading = running.Predictions(result.reading, result.number), result.reading
     numbers = (4, 0, 2)
     encoded = Encoded([reading.up_to(reading.start + token) for token in numbers], 0)
@@ -73,12 +75,13 @@ def test_a_batch_equals_its_single_texts(subjects, method):
         explain.encoded(Encoded([reading.row, other.row], 0), [predictions.target(0)] * 2)
 
 
-@pytest.mark.parametrize("chunk", [1, 3, 100])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", ["gae", "gradxact"])
-def test_chunks_do_not_matter(subjects, monkeypatch, method, chunk):
-    _, result = answer(subjects["bart"], method)
-    monkeypatch.setattr(reply_trace, "_chunk", lambda *_: chunk)
-    assert axioms.relative(answer(subjects["bart"], method)[1].scores, result.scores) < 1e-12
+def test_chunks_do_not_matter(subjects, monkeypatch, name, method):
+    _, result = answer(subjects[name], method)
+    for chunk in (1, 3, 100):
+        monkeypatch.setattr(reply_trace, "_chunk", lambda *_, size=chunk: size)
+        assert axioms.relative(answer(subjects[name], method)[1].scores, result.scores) < 1e-12
 
 
 @pytest.mark.parametrize("method", ["gradxact", "gae", "rollout", "lrp"])
@@ -298,7 +301,7 @@ def test_a_rival_is_the_difference_of_two_numbers(subjects, method):
 
 
 def test_integrated_gradients_begin_without_source_and_reply(subjects):
-    explain, result = answer(subjects["bart"], "integrated", options={"layer": 1}, number="logit")
+    explain, result = answer(subjects["bart"], "integrated", options={"layer": 1, "baseline": "zero"}, number="logit")
     token, reading = 2, result.reading
     blocks = subjects["bart"].blocks[1], architecture.blocks(subjects["bart"].model, sides.REPLY)[0]
     row = reading.up_to(reading.start + token)

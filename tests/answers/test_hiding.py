@@ -49,7 +49,7 @@ def test_hidden_units_are_as_if_nobody_attended_to_them(name):
         hidden = [
             token for unit, stays in zip(units, subset, strict=True) for token in unit.tokens if not stays and token
         ]
-        assert row == pytest.approx(masked_by_hand(subject, reading, hidden), abs=1e-4)
+        assert row == pytest.approx(masked_by_hand(subject, reading, hidden), abs=1e-9)
     assert (hiding.way == "masked in place") == (name == "gemma2"), "its windows count places, not positions"
 
 

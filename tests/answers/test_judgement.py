@@ -9,6 +9,7 @@ import pytest
 import nbsal
 from nbsal.answers.hiding import Hiding
 from tests.answers import writers
+from tests.answers.test_hiding import masked_by_hand
 from tests.answers.test_ways import sequences
 from tests.raising import refuses
 
@@ -29,6 +30,18 @@ def subject():
 def results(subject):
     methods = {"shapley": "shapley", "random": "random", "cut": nbsal.Ridge(way="text")}
     return nbsal.answer(subject, PROMPT, REPLY, method=methods, progress=False)
+
+
+def test_the_drop_without_the_best_is_that_of_the_stock_model(subject, results):
+    """Run with the tokens of those units masked by hand."""
+    result = results["shapley"]
+    order = np.argsort(-result.unit_scores().sum(0))
+    drops = result.judge(random=2, subsets=2).frame().set_index("measure")["value"]
+    full = sum(masked_by_hand(subject, result.reading, []))
+    for k in (1, 2, 3):
+        hidden = [token for unit in order[:k] for token in result.units[unit].tokens if token]
+        without = sum(masked_by_hand(subject, result.reading, hidden))
+        assert drops[f"without the best {k}"] == pytest.approx(full - without, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["shapley", "cut"])

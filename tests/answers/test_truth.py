@@ -6,13 +6,15 @@ import pytest
 import nbsal
 
 QUESTIONS = 12
+FEWEST, MOST = 5, 7  # documents of a question: exact Shapley values of more took most of the time
 FIND = ("attn-lrp", "gae", "shapley", "occlusion", "contextcite", "ridge")
 
 
 @pytest.fixture(scope="module")
 def hits():
     subject = nbsal.load("demo/notes")
-    rows = [row for row in nbsal.samples.texts("notes") if len(row["source"]) == 1 and len(row["documents"]) >= 5]
+    rows = [row for row in nbsal.samples.texts("notes") if len(row["source"]) == 1]
+    rows = [row for row in rows if FEWEST <= len(row["documents"]) <= MOST]
     hits = {name: [] for name in (*FIND, "random")}
     for row in rows[:QUESTIONS]:
         question = [{"role": "user", "content": row["question"]}]
@@ -31,7 +33,7 @@ def test_methods_find_the_note_that_the_answer_is_from(hits, method):
 
 
 def test_chance_does_not(hits):
-    assert np.mean(hits["random"]) <= 0.5
+    assert np.mean(hits["random"]) <= 0.3
 
 
 def test_the_model_replies_by_itself_and_its_reply_is_explained():

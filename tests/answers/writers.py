@@ -97,12 +97,14 @@ CITING = (
 
 @cache
 def tokenizer(template: str | None = "chatml", bos: bool = False) -> transformers.PreTrainedTokenizerFast:
-    """A byte-level tokenizer with that chat template."""
+    """A byte-level tokenizer with that chat template, which may write a first token before every text."""
     result = Tokenizer(models.BPE())
     result.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     result.decoder = decoders.ByteLevel()
     options = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "show_progress": False}
     result.train_from_iterator(zoo.CORPUS, training.BpeTrainer(vocab_size=400, special_tokens=SPECIAL, **options))
+    if bos:
+        result.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)])
     made = transformers.PreTrainedTokenizerFast(
         tokenizer_object=result, pad_token="<pad>", bos_token="<s>", eos_token="</s>", model_max_length=512
     )

@@ -1,6 +1,8 @@
-"""Processes that share their imports, so that starting one is cheap."""
+"""Processes that share their imports, so that starting one is cheap; and processes that die."""
 
 import multiprocessing
+import os
+import signal
 
 IMPORTS = ["transformers.models.bert.modeling_bert", "nbsal.corpus", "pandas", "dask.system", "s3fs", "tests.zoo"]
 
@@ -10,3 +12,13 @@ def forkserver():
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTS)
     return context
+
+
+def run_and_die(work):
+    """Run a function in a forked process, which is killed after it."""
+    if not (child := os.fork()):
+        try:
+            work()
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)

@@ -215,3 +215,33 @@ def test_the_command_explains_replies(capsys, tmp_path):
     replies = corpus.open_replies(out)
     assert replies.methods == ["gae", "rollout"] and replies.plan.replies["unit"] == "word"
     assert cli.main([*arguments, "--seed", "4"]) == 2 and "Traceback" not in capsys.readouterr().err
+
+
+def test_replies_of_a_shard_are_written_together_and_resumed_alike(tmp_path, monkeypatch):
+    from transformers import GenerationMixin
+
+    sizes, generate = [], GenerationMixin.generate
+    monkeypatch.setattr(
+        GenerationMixin,
+        "generate",
+        lambda self, ids, **options: sizes.append(len(ids)) or generate(self, ids, **options),
+    )
+    explain = {"gradxact": nbsal.Explainer(writers.load(), "gradxact")}
+    prompts = [PROMPT, "A joy.", "Who wrote the book?", 3, "The plot is a bore.", "Ben read it."]
+    settings = {"shard_rows": 4, "progress": False, "max_new_tokens": 5}
+    replies = corpus.explain_replies(explain, prompts, tmp_path / "whole", **settings)
+    assert sizes == [3, 2] and (len(replies), replies.failed) == (5, 1)
+    for text, stored in zip(prompts, replies.to_frame()["token_ids"], strict=True):
+        if text != 3:
+            single = explain["gradxact"].reply(text, max_new_tokens=5, progress=False)
+            assert tuple(stored) == single.ids
+    cancel = threading.Event()
+    with pytest.raises(Cancelled):
+        corpus.explain_replies(
+            explain, prompts, tmp_path / "parts", **settings | {"progress": lambda done, _: done == 5 and cancel.set()},
+            cancel=cancel,
+        )  # fmt: skip
+    assert len(corpus.open_replies(tmp_path / "parts")) == 3
+    sizes.clear()
+    corpus.explain_replies(explain, prompts, tmp_path / "parts", **settings)
+    assert sizes == [2] and files(tmp_path / "parts") == files(tmp_path / "whole")

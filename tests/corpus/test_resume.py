@@ -4,8 +4,6 @@ import errno
 import json
 import resource
 import socket
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -16,6 +14,7 @@ from nbsal import corpus
 from nbsal.corpus.storage import LOCK, Storage
 from nbsal.errors import Cancelled, InputError
 from tests.corpus.kills import files
+from tests.corpus.processes import run_and_die
 from tests.corpus.test_run import run
 from tests.raising import refuses
 
@@ -109,8 +108,8 @@ def test_a_second_run_on_the_same_folder_is_refused(explain, texts, tmp_path):
 
 
 def test_the_lock_of_a_dead_process_is_taken_over_with_a_warning(explain, texts, whole, tmp_path):
-    code = f"from nbsal.corpus.storage import Storage; lock = Storage({str(tmp_path)!r}).lock(); lock.__enter__(); "
-    subprocess.run([sys.executable, "-c", code + "import os; os._exit(1)"], check=False)
+    lock = Storage(tmp_path).lock()
+    run_and_die(lock.__enter__)
     assert (tmp_path / LOCK).exists()
     with pytest.warns(UserWarning) as caught:
         run(explain, texts, tmp_path)

@@ -4,8 +4,6 @@ import errno
 import json
 import os
 import socket
-import subprocess
-import sys
 import threading
 import warnings
 from pathlib import Path
@@ -19,6 +17,7 @@ from nbsal.corpus.owner import Owner
 from nbsal.corpus.sources import open_source
 from nbsal.corpus.storage import LOCK, Storage
 from tests.corpus.kills import files
+from tests.corpus.processes import run_and_die
 from tests.corpus.racing import DEAD
 from tests.raising import refuses
 
@@ -93,13 +92,11 @@ def test_a_lock_that_an_interrupted_run_of_this_process_left_is_taken_over(expla
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_run_killed_while_it_took_over_a_lock_does_not_block_others(tmp_path):
+def test_a_run_killed_while_it_took_over_a_lock_does_not_block_others(tmp_path, monkeypatch):
     (tmp_path / LOCK).write_bytes(DEAD)
-    code = (
-        "import os; from nbsal.corpus.storage import Storage; Storage.write = lambda *arguments: os._exit(1); "
-        f"Storage({str(tmp_path)!r}).lock().__enter__()"
-    )
-    subprocess.run([sys.executable, "-c", code], check=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(Storage, "write", lambda *arguments: os._exit(1))
+        run_and_die(Storage(tmp_path).lock().__enter__)
     assert len(list(tmp_path.iterdir())) == 2, "it was not killed while it took over the lock"
     with Storage(tmp_path).lock():
         assert Owner.from_lock((tmp_path / LOCK).read_bytes()).is_running()
@@ -220,8 +217,8 @@ def test_a_store_without_conditional_writes_is_named(explain, monkeypatch):
 
 
 def test_a_killed_run_leaves_a_lock_that_the_next_takes_over(tmp_path):
-    code = f"from nbsal.corpus.storage import Storage; lock = Storage({str(tmp_path)!r}).lock(); lock.__enter__(); "
-    subprocess.run([sys.executable, "-c", code + "import os; os.kill(os.getpid(), 9)"], check=False)
+    lock = Storage(tmp_path).lock()
+    run_and_die(lock.__enter__)
     assert list(files(tmp_path)) == [] and (tmp_path / LOCK).exists()
     with pytest.warns(UserWarning), Storage(tmp_path).lock():
         pass

@@ -11,8 +11,9 @@ from nbsal.errors import ModelError
 from nbsal.methods import attention, catalogue, perturbation, upper_layers
 from tests import axioms, matrix
 
-# Position ids that start at 0, or after padding; relative positions; local attention; two kinds of decoders.
-ARCHITECTURES = ["bert", "roberta", "deberta-v2", "modernbert", "gpt2", "llama"]
+# Position ids that start at 0, or after padding; relative positions; local attention.
+ENCODERS = ["bert", "roberta", "deberta-v2", "modernbert"]
+DECODERS = ["gpt2", "llama"]
 EXCEPTIONS = {
     "attention-gradcam@published": "divides 0 by 0 on texts without evidence (golden values cover it)",
     "smooth@allennlp": "is rounding noise where LayerNorms read the embeddings (test_allennlp.py tests it on Llama)",
@@ -31,14 +32,21 @@ SETTINGS = [
 ]
 
 
+def pairs():
+    """Every method on one encoder and one decoder, in turn; at night on all."""
+    for number, name in enumerate(name for name in catalogue.names() if name not in EXCEPTIONS):
+        usual = ENCODERS[number % len(ENCODERS)], DECODERS[number // len(ENCODERS) % len(DECODERS)]
+        for architecture in (*ENCODERS, *DECODERS):
+            yield pytest.param(architecture, name, marks=() if architecture in usual else pytest.mark.nightly)
+
+
 def check(explain):
     axioms.batch_equals_singles(explain)
     axioms.padding_is_invisible(explain, extra=20)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", [name for name in catalogue.names() if name not in EXCEPTIONS])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(("architecture", "name"), pairs())
 def test_batches_and_padding(load, architecture, name):
     try:
         check(nbsal.Explainer(load(architecture), matrix.method(name)))

@@ -24,7 +24,7 @@ from tests.raising import refuses
 
 TEXT = axioms.TEXTS[0]
 METHODS = [
-    nbsal.Integrated(steps=5),
+    nbsal.Integrated(steps=5, baseline="zero"),
     nbsal.Integrated(steps=5, baseline="pad"),
     nbsal.GradientShap(samples=5),
     nbsal.DeepLiftShap(),
@@ -193,9 +193,9 @@ def test_smooth_is_the_mean_over_noisy_copies(load):
     """A loop over samples, each with the noise of its seed and text."""
     subject = load("bert")
     value, states = upper(subject, 1)
-    generator = rng.text_rng(7, subject.encode(TEXT)[0])
+    generators = rng.text_rng(7, subject.encode(TEXT)[0]).spawn(4)
     total = torch.zeros_like(states)
-    for _ in range(4):
+    for generator in generators:
         noise = torch.tensor(generator.standard_normal(states.shape[1:])) * 0.05 * (states.max() - states.min())
         point = (states + noise).requires_grad_()
         total += torch.autograd.grad(value(point).sum(), point)[0]

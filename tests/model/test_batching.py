@@ -67,8 +67,6 @@ def test_errors_of_real_allocators_are_recognised():
     for allocate in (lambda: torch.empty(10**15), lambda: np.empty(10**15)):
         with pytest.raises(OutOfMemory):
             batching.run_in_halves([1], lambda items, allocate=allocate: allocate())
-        with pytest.raises(OutOfMemory):
-            batching.run_halving(1, lambda count, allocate=allocate: allocate())
 
 
 @pytest.mark.parametrize("error", [RuntimeError("shapes do not match"), InputError("memory"), KeyboardInterrupt()])

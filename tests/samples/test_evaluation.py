@@ -37,7 +37,7 @@ def test_accuracy(name):
 @pytest.mark.usefixtures("tables")
 def test_the_lm_head_predicts_masked_tokens_and_decodes_unmasked_ones():
     lm = build_lm()
-    texts = [text for collection in evaluate.evaluation_texts().values() for text in collection[:12]]
+    texts = [text for collection in evaluate.evaluation_texts().values() for text in collection[:6]]
     examples = corpora.encode(base.tokenizer(), texts, texts, 128)
     share, commonest = evaluate.masked_accuracy(lm, examples)
     assert share > 0.2 > 2 * commonest

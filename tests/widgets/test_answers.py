@@ -130,6 +130,26 @@ def test_only_methods_that_explain_replies_are_offered(view, notes):
             short.close()
 
 
+@pytest.mark.parametrize("method", ["gae", "gradxact"])
+def test_methods_that_cannot_follow_two_sides_come_last_with_their_reason(method):
+    subject = writers.load_sides("t5")
+    view = Answers(subject, writers.SOURCE, reply=writers.REPLY, method=method).wait()
+    reasons = {choice["name"]: choice["unavailable"] for choice in view._choices["methods"]}
+    refused = [name for name in reasons if reasons[name]]
+    assert list(reasons)[-len(refused) :] == refused and next(iter(reasons)) == "gae"
+    assert {"attcat", "decoded-gradcam", "decoded-simple", "decoded-gradxact"} == set(refused)
+    assert "decoder" in reasons["attcat"] and "LM head" in reasons["decoded-gradcam"]
+    for name in reasons:
+        if name in refused:
+            with pytest.raises(ModelError):
+                nbsal.Explainer(subject, name)
+            with refuses("method", UnknownName):
+                view.method = name
+        else:
+            assert nbsal.Explainer(subject, name).method.name == name
+    view.close()
+
+
 def test_a_reply_is_written_in_the_view_and_can_be_cancelled(notes, monkeypatch):
     started, seen = threading.Event(), []
     generate = notes.model.generate

@@ -1,6 +1,7 @@
 """The Workbench view: four views in one, of which only open panels are computed; the last state wins."""
 
 import gc
+import io
 import json
 import random
 import threading
@@ -10,6 +11,7 @@ import tracemalloc
 import ipywidgets
 import numpy as np
 import pytest
+from PIL import Image, ImageColor
 
 import nbsal
 from nbsal.methods.base import Method
@@ -18,7 +20,7 @@ from nbsal.widgets.games import GamePart
 from nbsal.widgets.head_parts import UNMASKED, AttentionPart
 from nbsal.widgets.layers import LayersPart
 from nbsal.widgets.token_games import TokenGames
-from nbsal.widgets.workbench import HIDING_TOO_LONG
+from nbsal.widgets.workbench import HIDING_TOO_LONG, stack_pngs
 from tests.raising import refuses
 from tests.widgets.test_stress import cancel_from_page, changes, count_alive, give_way, settle
 from tests.widgets.test_view import TEXT, ask, from_page
@@ -158,6 +160,26 @@ def test_exports_hold_the_text_and_the_open_panels(view, panels):
     frozen = view.freeze()._repr_html_().replace("run the cell to change it", "changing it needs Python")
     assert frozen == html[html.index("<div") : html.rindex("</body>")]
     assert f'"panels": {json.dumps(panels)}' in view.to_html(interactive=True)
+
+
+def picture(width, height, colour):
+    file = io.BytesIO()
+    Image.new("RGBA", (width, height), colour).save(file, format="png")
+    return file.getvalue()
+
+
+def test_pictures_are_stacked_without_copies_in_floats():
+    """Of long texts they have millions of pixels, and floats take four times the memory of bytes."""
+    pictures = [picture(900, 600, "red"), picture(500, 1000, "blue"), picture(700, 20, "black")]
+    tracemalloc.start()
+    stack = Image.open(io.BytesIO(stack_pngs(pictures)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert stack.size == (900, 1620) and stack.mode == "RGB" and stack.info["dpi"] == pytest.approx((200, 200), abs=0.1)
+    places = {(899, 599): "red", (0, 600): "blue", (499, 1599): "blue", (500, 600): "white", (699, 1619): "black"}
+    places[700, 1619] = "white"
+    assert all(stack.getpixel(place) == ImageColor.getrgb(colour) for place, colour in places.items())
+    assert peak < 4 * 900 * 1620
 
 
 def test_unknown_panels_are_refused(view):

@@ -1,0 +1,116 @@
+"""Replies whose explanation is cancelled: what was finished stays, whole, and the rest is marked."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import nbsal
+from nbsal import reply_trace
+from nbsal.answers import again, rows
+from nbsal.errors import Cancelled, InputError
+from tests import axioms
+from tests.answers import writers
+from tests.answers.writers import REPLY, SOURCE
+from tests.raising import refuses
+
+CHUNK = 2
+
+
+@pytest.fixture(scope="module")
+def subject():
+    return writers.load()
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(reply_trace, "_chunk", lambda *_: CHUNK)
+    monkeypatch.setattr(rows, "BATCH", CHUNK)
+
+
+def cancelled(call, after):
+    """The error of a call that is cancelled as soon as so many steps are done."""
+    cancel = threading.Event()
+    with pytest.raises(Cancelled) as caught:
+        call(progress=lambda done, total: done >= after and cancel.set(), cancel=cancel)
+    return caught.value
+
+
+@pytest.mark.parametrize("method", ["gae", "gradxact", "lrp", "attn-lrp", "random"])
+@pytest.mark.parametrize("after", [1, 4])
+def test_a_cancelled_call_keeps_the_tokens_that_were_explained(subject, method, after):
+    explain = nbsal.Explainer(subject, method)
+    whole = explain.reply(SOURCE, REPLY, progress=False)
+    partial = cancelled(lambda **watch: explain.reply(SOURCE, REPLY, **watch), after).partial
+    count = partial.explained
+    assert after <= count <= after + CHUNK and count < len(whole.ids) == whole.explained
+    assert np.array_equal(partial.scores[:count], whole.scores[:count]) and partial.scores[:count].any(1).all()
+    assert not partial.scores[count:].any()
+    assert partial.provenance["explained"] == count and partial.ids == whole.ids
+    assert partial.tokens().equals(whole.tokens())
+    assert any(f"{count} of {len(whole.ids)}" in note for note in partial.notes())
+    assert "explained" not in whole.provenance and len(partial.notes()) == len(whole.notes()) + 1
+
+
+def test_the_model_explains_what_a_cancelled_call_left_out(subject, tmp_path):
+    explain = nbsal.Explainer(subject, "gradxact")
+    whole = explain.reply(SOURCE, REPLY, progress=False)
+    partial = cancelled(lambda **watch: explain.reply(SOURCE, REPLY, **watch), 1).partial
+    for span in (0, -1, slice(0, 4)):
+        assert axioms.relative(partial.of(span).scores, whole.of(span).scores) < 1e-6
+    partial.save(tmp_path / "partial.json")
+    loaded = nbsal.Answer.load(tmp_path / "partial.json")
+    assert loaded.explained == partial.explained and loaded.of(0).scores.any()
+    with refuses("span"):
+        loaded.of(-1)
+    complete = again.explain_again(partial, explain)
+    assert complete.explained == len(complete.ids) and axioms.relative(complete.scores, whole.scores) < 1e-12
+
+
+def test_of_several_methods_each_keeps_its_own(subject):
+    methods = ["lrp", "random", "occlusion"]
+
+    def call(**watch):
+        return nbsal.answer(subject, SOURCE, REPLY, method=methods, **watch)
+
+    partial = cancelled(call, len(call(progress=False)["lrp"].ids) + 1).partial
+    assert list(partial) == methods
+    assert [partial[name].explained for name in methods] == [len(partial["lrp"].ids), CHUNK, 0]
+
+
+def test_subsets_that_were_run_are_not_run_again(subject):
+    """A method that hides explains all tokens or none, but its subsets stay."""
+    explain = nbsal.Explainer(subject, "shapley")
+
+    def call(**watch):
+        return explain.reply(SOURCE, REPLY, batch_size=2, **watch)
+
+    partial = cancelled(call, 1).partial
+    assert partial.explained == 0 and not partial.scores.any() and partial.statistics.logprob.all()
+    whole, before = call(progress=False), partial.running.hiding.forwards
+    assert 0 < before < whole.running.hiding.forwards
+    assert axioms.relative(partial.of(2).scores, whole.of(2).scores) < 1e-12
+    assert partial.running.hiding.forwards == whole.running.hiding.forwards
+
+
+def test_a_reply_that_is_cancelled_while_it_is_written_keeps_its_text(subject):
+    written, cancel = [], threading.Event()
+
+    def on_token(text):
+        written.append(text)
+        if len(written) == 3:
+            cancel.set()
+
+    with pytest.raises(Cancelled) as caught:
+        nbsal.answer(subject, SOURCE, cancel=cancel, on_token=on_token, progress=False)
+    partial = caught.value.partial
+    assert isinstance(partial, str) and partial == "".join(written)
+    assert nbsal.answer(subject, SOURCE, progress=False).text.startswith(partial)
+    result = nbsal.answer(subject, SOURCE, partial, method="gradxact", progress=False)
+    assert result.text == partial
+
+
+def test_other_errors_keep_nothing(subject):
+    with pytest.raises(InputError) as caught:
+        nbsal.answer(subject, SOURCE, REPLY, unit="chapter", progress=False)
+    assert caught.value.partial is None

@@ -1,0 +1,200 @@
+"""What an answer costs, and what it leaves behind: passes counted, memory halved, the model as it was after any end."""
+
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+
+import nbsal
+from nbsal import reply_trace
+from nbsal.answers import running
+from nbsal.errors import Cancelled, OutOfMemory
+from tests import axioms
+from tests.answers import writers
+from tests.answers.writers import REPLY, SOURCE
+
+METHODS = ("gae", "gradxact", "attn-lrp", "integrated", "occlusion", "decoded-gradcam")
+SIDES = ("gae", "gradxact", "attn-lrp", "integrated", "occlusion")
+LONG = REPLY * 3
+
+
+@pytest.fixture(scope="module")
+def subjects():
+    return {"llama": writers.load(), "bart": writers.load_sides("bart"), "gemma2": writers.load("gemma2")}
+
+
+@pytest.fixture
+def backwards(monkeypatch):
+    """A list that grows by the number of gradients of each backward pass."""
+    counts, grad = [], torch.autograd.grad
+
+    def counted(outputs, inputs, starts=None, **options):
+        counts.append(len(starts) if options.get("is_grads_batched") else 1)
+        return grad(outputs, inputs, starts, **options)
+
+    monkeypatch.setattr(torch.autograd, "grad", counted)
+    return counts
+
+
+def explain(subject, method, reply=REPLY, asked=SOURCE, **settings):
+    return nbsal.answer(subject, asked, reply, method=method, progress=False, **settings)
+
+
+@pytest.mark.parametrize("name", ["llama", "bart"])
+@pytest.mark.parametrize("method", ["gae", "gradxact"])
+def test_gradients_take_one_forward_and_a_backward_for_each_chunk(subjects, forwards, backwards, name, method):
+    result = explain(subjects[name], method, LONG, 2 * SOURCE)
+    count = len(result.ids)
+    assert count > 2 * reply_trace.MOST and len(forwards) == 2, "one for the scores, one for the probabilities"
+    assert len(backwards) == 1 + -(-count // reply_trace.MOST), "the head once for all tokens, then chunks of them"
+    assert sum(backwards) == 1 + count
+    forwards.clear()
+    backwards.clear()
+    result.of(slice(0, 9))
+    expected = (0, 0) if result.linear else (1, 1)
+    assert (len(forwards), len(backwards)) == expected, "a part of the reply is one target"
+
+
+@pytest.mark.parametrize(("method", "passes"), [("rollout", 0), ("raw-attention", 0), ("occlusion", 0), ("ridge", 0)])
+def test_what_needs_no_gradient_runs_none(subjects, backwards, method, passes):
+    explain(subjects["llama"], method)
+    assert sum(backwards) == passes
+
+
+@pytest.mark.parametrize(("method", "expected"), [("attn-lrp", 2), ("lrp", 1)])
+def test_relevance_takes_one_graph_for_all_tokens(subjects, forwards, backwards, method, expected):
+    """Rules other than the default take a second forward pass."""
+    result = explain(subjects["llama"], method)
+    assert len(forwards) == expected + 1 and len(backwards) == len(result.ids)
+
+
+ROOMY = ("gae", "gradxact", "integrated", "occlusion")
+
+
+@pytest.mark.parametrize(
+    ("name", "method"), [("llama", method) for method in (*ROOMY, "attcat")] + [("bart", method) for method in ROOMY]
+)
+def test_a_chunk_too_large_for_memory_is_halved(subjects, monkeypatch, name, method):
+    """With the same scores, down to single tokens; if one does not fit either, the error says what to do."""
+    subject = subjects[name]
+    expected = explain(subject, method)
+    grad, logits, limit = torch.autograd.grad, nbsal.Subject.logits, 3
+
+    def tight_grad(outputs, inputs, starts=None, **options):
+        if options.get("is_grads_batched") and len(starts) > limit:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return grad(outputs, inputs, starts, **options)
+
+    def tight_logits(self, inputs):
+        if len(inputs.get("input_ids", inputs.get("inputs_embeds"))) > limit:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return logits(self, inputs)
+
+    monkeypatch.setattr(torch.autograd, "grad", tight_grad)
+    monkeypatch.setattr(nbsal.Subject, "logits", tight_logits)
+    steps = []
+    with pytest.warns(UserWarning, match="memory"):
+        result = nbsal.answer(
+            subject, SOURCE, expected.ids, method=method, progress=lambda done, total: steps.append((done, total))
+        )
+    assert axioms.relative(result.scores, expected.scores) < 1e-12
+    assert steps[-1] == (len(result.ids),) * 2 and [done for done, _ in steps] == sorted(done for done, _ in steps)
+    limit = 0
+    with pytest.raises(OutOfMemory):
+        nbsal.answer(subject, SOURCE, expected.ids, method=method, progress=False)
+
+
+def state(subject):
+    """Everything that an explanation changes for its time."""
+    model = subject.model
+    configs = {id(part.config): part.config for part in model.modules() if hasattr(part, "config")}
+    return (
+        [(p.requires_grad, p._version, p.grad) for p in model.parameters()],
+        [m.training for m in model.modules()],
+        [len(m._forward_hooks) + len(m._forward_pre_hooks) + len(m._backward_hooks) for m in model.modules()],
+        ["forward" in vars(m) for m in model.modules()],
+        [config.to_dict() | {"attention": config._attn_implementation} for config in configs.values()],
+        model.generation_config.to_dict(),
+        torch.is_grad_enabled(),
+        torch.get_rng_state().tolist(),
+        torch._C._len_torch_function_stack(),
+    )
+
+
+CASES = [("llama", m) for m in METHODS] + [("bart", m) for m in SIDES] + [("gemma2", m) for m in ("gae", "occlusion")]
+
+
+@contextmanager
+def struck(block, at, error):
+    """An error at one of the calls of a block; the block itself has no hook, whose removal would be tested too."""
+    kind, forward, calls = type(block), type(block).forward, []
+
+    def run(self, *args, **settings):
+        calls.extend([1] * (self is block))
+        if self is block and len(calls) == at:
+            raise error("struck")
+        return forward(self, *args, **settings)
+
+    kind.forward = run
+    try:
+        yield calls
+    finally:
+        kind.forward = forward
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize(("name", "method"), CASES)
+def test_an_error_or_an_interrupt_leaves_the_model_as_it_was(subjects, name, method, error):
+    """Wherever in the model it strikes."""
+    subject = subjects[name]
+    expected, block, before = explain(subject, method), subject.blocks[1], state(subject)
+    with struck(block, 0, error) as calls:
+        explain(subject, method)
+    for at in sorted({1, 2, (len(calls) + 1) // 2, len(calls)} & set(range(1, len(calls) + 1))):
+        with struck(block, at, error), pytest.raises(error, match="struck"):
+            explain(subject, method)
+        assert state(subject) == before
+    assert np.array_equal(explain(subject, method).scores, expected.scores)
+
+
+@pytest.mark.parametrize(("name", "method"), CASES)
+def test_a_cancelled_call_leaves_the_model_as_it_was(subjects, monkeypatch, name, method):
+    subject, cancel = subjects[name], threading.Event()
+    monkeypatch.setattr(reply_trace, "_chunk", lambda *_: 2)
+    monkeypatch.setattr(running, "SHARED", 2)
+    before = state(subject)
+
+    def progress(done, total):
+        if done >= 1:
+            cancel.set()
+
+    with pytest.raises(Cancelled):
+        nbsal.answer(subject, SOURCE, LONG, method=method, batch_size=2, cancel=cancel, progress=progress)
+    assert cancel.is_set() and state(subject) == before
+
+
+@pytest.mark.parametrize("error", [RuntimeError, ValueError, KeyboardInterrupt])
+def test_an_error_while_the_model_writes_is_the_callers(subjects, error):
+    subject = subjects["llama"]
+    before = state(subject)
+
+    def stop(text):
+        raise error("mine")
+
+    with pytest.raises(error, match="mine"):
+        explain(subject, "gae", None, max_new_tokens=4, on_token=stop, do_sample=True, temperature=2.0, seed=3)
+    assert state(subject) == before
+
+
+@pytest.mark.parametrize("method", ["gae", "gradxact", "occlusion"])
+def test_a_model_in_training_is_explained_without_dropout_and_left_in_training(method):
+    subject = writers.load_sides("bart")
+    settings = {"do_sample": True, "temperature": 1.5, "seed": 4, "max_new_tokens": 6}
+    expected = explain(subject, method, None, **settings)
+    subject.model.train()
+    before = state(subject)
+    result = explain(subject, method, None, **settings)
+    assert result.ids == expected.ids and np.array_equal(result.scores, expected.scores)
+    assert state(subject) == before and subject.model.training

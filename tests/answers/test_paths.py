@@ -1,0 +1,184 @@
+"""Path methods on replies: one path for all tokens, each row that of its token alone, and complete within its gap."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+import nbsal
+from nbsal.answers import path_rows, running
+from nbsal.errors import Cancelled
+from nbsal.methods.upper_layers import UpperLayers
+from nbsal.model.tokens import Encoded
+from tests import axioms
+from tests.answers import writers
+from tests.answers.writers import REPLY, SOURCE, answer
+
+METHODS = {
+    "integrated": {"steps": 4},
+    "integrated zero": {"steps": 4, "baseline": "zero"},
+    "integrated pad": {"steps": 3, "baseline": "pad"},
+    "gradient-shap": {"samples": 5, "baselines": ("mean", "pad")},
+    "deeplift-shap": {},
+    "smooth": {"samples": 3, "noise": 0.1},
+}
+NAMES = (*writers.MODELS, "t5", "bart")
+
+
+@pytest.fixture(scope="module")
+def subjects():
+    decoders = {name: writers.load(name) for name in writers.MODELS}
+    return decoders | {name: writers.load_sides(name) for name in ("t5", "bart")}
+
+
+def explained(subject, method, layer=0, **settings):
+    return answer(subject, method.split()[0], options=METHODS[method] | {"layer": layer}, **settings)
+
+
+@pytest.mark.parametrize("layer", [0, 2, 3])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_row_is_the_explanation_of_its_token_alone(subjects, name, method, layer):
+    explain, result = explained(subjects[name], method, layer)
+    predictions = running.Predictions(result.reading, result.number)
+    for token in (0, 3):
+        end = result.reading.start + token
+        (alone,) = explain.encoded(Encoded([result.reading.up_to(end)], 0), [predictions.target(token)])
+        assert axioms.relative(result.scores[token, :end], alone.scores) < 1e-7
+        assert not result.scores[token, end:].any()
+        if method != "smooth":
+            for entry in ("change", "gap"):
+                assert result.provenance[entry][token] == pytest.approx(alone.provenance[entry], abs=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_tokens_share_the_forward_passes(subjects, forwards, name):
+    explained(subjects[name], "integrated")
+    own_states, mean_states, change, statistics = 1, 1, 1, 1
+    assert len(forwards) == 4 + own_states + mean_states + change + statistics
+    forwards.clear()
+    explained(subjects[name], "smooth")
+    assert len(forwards) == 3 + own_states + statistics
+
+
+def test_a_long_reply_has_a_path_for_every_few_tokens(subjects, monkeypatch):
+    explain = nbsal.Explainer(subjects["llama"], "integrated", steps=3)
+    reply = " The company wrote it. " * 4
+    whole = explain.reply("Who?", reply, progress=False)
+    monkeypatch.setattr(running, "SHARED", 5)
+    parts = explain.reply("Who?", reply, progress=False)
+    assert axioms.relative(parts.scores, whole.scores) < 1e-7
+    assert parts.provenance["gap"] == pytest.approx(whole.provenance["gap"], abs=1e-8)
+
+
+def test_features_of_many_tokens_are_summed_in_parts(subjects, monkeypatch, forwards):
+    _, whole = explained(subjects["llama"], "smooth")
+    forwards.clear()
+    monkeypatch.setattr(path_rows, "CELLS", 2 * len(whole.reading.row) * 32)
+    _, parts = explained(subjects["llama"], "smooth")
+    assert len(forwards) == 3 * -(-len(whole.ids) // 2) + 2
+    assert axioms.relative(parts.scores, whole.scores) < 1e-12
+
+
+def test_integrated_is_a_loop_over_points_of_the_embeddings(subjects):
+    """Source and reply move together from the mean embedding; the first token stays."""
+    subject, steps, token = subjects["llama"], 4, 3
+    result = explained(subject, "integrated", number="logprob")[1]
+    ids = torch.tensor([result.reading.row.ids[: result.reading.start + token]])
+    table = subject.model.get_input_embeddings()
+    states = table(ids).detach()
+    base = table.weight.mean(0).expand_as(states).clone()
+    base[:, 0] = states[:, 0]
+
+    def value(embeddings):
+        logits = subject.model(inputs_embeds=embeddings, use_cache=False).logits[0, -1]
+        return logits.log_softmax(-1)[result.ids[token]]
+
+    total = torch.zeros_like(states)
+    for place, weight in zip(*np.polynomial.legendre.leggauss(steps), strict=True):
+        point = (base + (1 + place) / 2 * (states - base)).detach().requires_grad_()
+        total += weight / 2 * torch.autograd.grad(value(point), point)[0]
+    expected = (total * (states - base)).sum(-1)[0].detach()
+    assert axioms.relative(result.scores[token, : len(expected)], expected) < 1e-6
+    assert result.scores[token, 0] == 0 != result.scores[token, 1]
+    with torch.no_grad():
+        change = float(value(states) - value(base))
+    assert result.provenance["change"][token] == pytest.approx(change, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_more_steps_close_the_gap(subjects, name):
+    gaps = []
+    for steps in (2, 48):
+        options = {"steps": steps}
+        result = answer(subjects[name], "integrated", options=options)[1]
+        changes, missed = np.array(result.provenance["change"]), np.array(result.provenance["gap"])
+        assert result.scores.sum(1) == pytest.approx(changes + missed)
+        gaps.append(np.abs(missed).sum() / np.abs(changes).sum())
+    assert gaps[1] < 0.02 and gaps[1] < gaps[0]
+
+
+def test_the_mean_is_that_of_what_the_table_of_embeddings_gives():
+    """Marian scales its embeddings, so that the mean of the weights alone would be too small."""
+    subject = writers.load_sides("marian")
+    result = answer(subject, "integrated", options={"steps": 1})[1]
+    record = nbsal.trace.record(
+        subject, Encoded([result.reading.row], 0), [result.running.predictions.target(0)], keep=[0]
+    )
+    upper, reading = UpperLayers(record, 0), result.reading
+    weight = subject.model.get_input_embeddings().weight
+    size = reading.prompt.source_size
+    moves = (upper.states - upper.baseline("mean"))[0].detach()
+    for part in (slice(0, size), slice(size, None)):
+        for at, index in list(enumerate(reading.row.ids))[part]:
+            expected = (weight[index] - weight.mean(0)) * 32**0.5 if at in reading.row.content else torch.zeros(32)
+            assert moves[at].tolist() == pytest.approx(expected.tolist(), abs=1e-9)
+
+
+def test_defaults_are_those_of_the_task(subjects, reviews):
+    for name in ("llama", "t5"):
+        methods = [nbsal.Explainer(subjects[name], each).method for each in ("integrated", "gradient-shap")]
+        assert [methods[0].baseline, methods[1].baselines] == ["mean", ("mean",)]
+    methods = [nbsal.Explainer(reviews, each).method for each in ("integrated", "gradient-shap", "deeplift-shap")]
+    assert [methods[0].baseline, *(each.baselines for each in methods[1:])] == [
+        "zero",
+        ("zero", "pad"),
+        ("zero", "pad"),
+    ]
+
+
+def test_a_span_states_its_own_change_and_gap(subjects, tmp_path):
+    result = explained(subjects["llama"], "integrated")[1]
+    span = result.of(slice(1, 4))
+    for entry in ("change", "gap"):
+        assert span.provenance[entry] == pytest.approx(sum(result.provenance[entry][1:4]))
+    assert any("change" in note for note in span.notes()) and any("change" in note for note in result.notes())
+    assert not {"change", "gap"} & set(result.rather(9, 2).provenance)
+    layers = span.every_layer()
+    assert axioms.relative(layers.at(0).scores, span.scores) < 1e-6 and "gap" not in layers.provenance
+    result.save(tmp_path / "answer.json")
+    assert nbsal.Answer.load(tmp_path / "answer.json").of(0).provenance["gap"] == result.provenance["gap"][0]
+
+
+@pytest.mark.parametrize(("method", "parts"), [("integrated", 1), ("smooth", 3)])
+def test_a_cancelled_path_keeps_whole_rows_only(subjects, monkeypatch, method, parts):
+    monkeypatch.setattr(path_rows, "CELLS", 2 * 60 * 32)
+    whole = explained(subjects["llama"], method)[1]
+    cancel = threading.Event()
+    with pytest.raises(Cancelled) as caught:
+        nbsal.Explainer(subjects["llama"], method, **METHODS[method]).reply(
+            SOURCE, REPLY, progress=lambda done, total: done >= total // 2 and cancel.set(), cancel=cancel
+        )
+    partial = caught.value.partial
+    count = partial.explained
+    assert (count > 0) == (parts > 1) and np.array_equal(partial.scores[:count], whole.scores[:count])
+    assert not partial.scores[count:].any()
+
+
+def test_progress_counts_tokens(subjects):
+    steps = []
+    nbsal.Explainer(subjects["llama"], "gradient-shap", samples=4).reply(
+        SOURCE, REPLY, progress=lambda done, total: steps.append((done, total))
+    )
+    assert steps == sorted(steps) and steps[-1][0] == steps[-1][1]
