@@ -33,7 +33,8 @@ def all_coalitions(count: int) -> Coalitions:
     >>> all_coalitions(2).astype(int).tolist()
     [[0, 0], [1, 0], [0, 1], [1, 1]]
     """
-    return (np.arange(2**count)[:, None] & (1 << np.arange(count))) > 0
+    coalitions: Coalitions = (np.arange(2**count)[:, None] & (1 << np.arange(count))) > 0
+    return coalitions
 
 
 def exact_values(coalitions: Coalitions, values: Floats) -> Floats:
