@@ -87,7 +87,7 @@ class Shapley(Perturbation):
 
     def is_exact(self, count: int) -> bool:
         """Whether all coalitions of `count` units are no more than the distinct ones that the orders may have."""
-        return count > 0 and 2**count <= 2 + self.samples * (count - 1)
+        return bool(2**count <= 2 + self.samples * (count - 1))
 
     def count(self, size: int) -> int:
         return int(2**size) if self.is_exact(size) else self.samples * (size + 1)
@@ -201,7 +201,7 @@ class KernelShap(Perturbation):
         shares = sizes[inner, None] / count
         outcomes = values[inner] - start - shares * change
         slopes = np.linalg.lstsq(roots * (coalitions[inner] - shares), roots * outcomes)[0]
-        scores: Floats = (slopes + change / max(1, count)).T
+        scores: Floats = (slopes + change / count).T
         return scores
 
     def _expected(self, count: int) -> Floats:
