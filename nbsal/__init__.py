@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from nbsal.methods.perturbation import LIME as LIME
     from nbsal.methods.perturbation import Occlusion as Occlusion
     from nbsal.methods.perturbation import Random as Random
-    from nbsal.methods.perturbation import Shapley as Shapley
+    from nbsal.methods.shapley import KernelShap as KernelShap
+    from nbsal.methods.shapley import Shapley as Shapley
     from nbsal.methods.surrogates import ContextCite as ContextCite
     from nbsal.methods.surrogates import Ridge as Ridge
     from nbsal.model.load import load as load
@@ -57,7 +58,8 @@ _NAMES = {
     "DeepLiftShap": "methods.paths",
     "Occlusion": "methods.perturbation",
     "LIME": "methods.perturbation",
-    "Shapley": "methods.perturbation",
+    "KernelShap": "methods.shapley",
+    "Shapley": "methods.shapley",
     "Random": "methods.perturbation",
     "ContextCite": "methods.surrogates",
     "Ridge": "methods.surrogates",

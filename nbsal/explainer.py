@@ -32,6 +32,7 @@ from nbsal.validation import Text, check_one_per_text, checked, plural, positive
 
 LONG = ("truncate", "window")
 EVERY = "all"  # the target that stands for each label
+OF_ONE_WINDOW = ("gap", "change", "points")  # entries of a provenance that say nothing about the mean over windows
 BATCHES_SORTED = 32  # batches that are encoded ahead and sorted by length, to pad little
 
 
@@ -334,8 +335,7 @@ def _run_batch(
 
 def _join_windows(windows: long_texts.Windows, parts: Sequence[Saliency], subject: Subject) -> Saliency:
     """One explanation of the whole text; a token in several windows gets its mean score."""
-    # The completeness gap of one window says nothing about the mean over windows.
-    provenance = {name: value for name, value in parts[0].provenance.items() if name not in ("gap", "change")}
+    provenance = {name: value for name, value in parts[0].provenance.items() if name not in OF_ONE_WINDOW}
     probabilities = np.mean([part.probabilities for part in parts], axis=0)
     if is_regression(subject):
         provenance["values"] = np.mean([part.provenance["values"] for part in parts], axis=0).tolist()

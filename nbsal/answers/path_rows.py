@@ -24,13 +24,13 @@ from nbsal.trace import Trace
 
 CELLS = 2**27  # entries of the features of all tokens, of methods that sum them before they make scores of them
 Floats = NDArray[np.float64]
-Add = Callable[[Floats, Sequence[float]], None]
+Add = Callable[[Floats, Sequence[float], Sequence[int]], None]
 
 
 def score_along_paths(
     running: Running, tokens: Sequence[int], row: Row, add: Add, meter: Meter, batch_size: int | None
 ) -> None:
-    """Call `add` with the scores of some tokens of a reply over a row, and with the changes that they explain.
+    """Call `add` with the scores of some tokens of a reply over a row, the changes that they explain, and the points.
 
     `meter` counts the tokens.
     """
@@ -46,10 +46,31 @@ def score_along_paths(
         size = len(tokens) if method.linear else max(1, CELLS // upper.states.numel())
         for start in range(0, len(tokens), size):
             targets = [running.predictions.target(token) for token in tokens[start : start + size]]
-            along = _AlongPaths(upper, targets, batch_size)
-            add(along.scores(method, meter), along.changes)
+            add(*_refined(upper, targets, method, meter, batch_size))
 
     restore.exclusively(subject.model, run)
+
+
+def _refined(
+    upper: UpperLayers, targets: Sequence[Target], method: AlongPaths, meter: Meter, batch_size: int | None
+) -> tuple[Floats, list[float], list[int]]:
+    """The scores of all targets, what they should sum to, and the points of each if the gap decides on them."""
+    along = _AlongPaths(upper, targets, batch_size)
+    if not method.adapts:
+        return along.scores(method, meter), along.changes, []
+    share = 0.5  # of the progress, the rest of which is for later attempts
+    scores = along.scores(method, meter.part(share * len(targets), len(targets)))
+    points = [along.count] * len(targets)
+    method, numbers = method.refine(scores.sum(1).tolist(), along.changes)
+    while numbers:
+        share /= 2
+        again = _AlongPaths(upper, [targets[number] for number in numbers], batch_size)
+        scores[numbers] = again.scores(method, meter.part(share * len(targets), len(numbers)))
+        for number in numbers:
+            points[number] = again.count
+        method, numbers = method.refine(scores.sum(1).tolist(), along.changes)
+    meter.step(share * len(targets))
+    return scores, along.changes, points
 
 
 class _AlongPaths:
@@ -60,6 +81,7 @@ class _AlongPaths:
         self.targets = targets
         self.batch_size = batch_size
         self.changes: list[float] = []  # of each target; empty where paths have no baseline
+        self.count = 0  # points of all paths
 
     def scores(self, method: AlongPaths, meter: Meter) -> Floats:
         """The scores of all targets, [target, position]."""
@@ -67,6 +89,7 @@ class _AlongPaths:
         shape = states.shape[1:] if not method.linear else states.shape[1:2]
         total = states.new_zeros(len(self.targets), *shape)
         for path in method.paths(self.upper):
+            self.count += path.count
             steps = meter.part(len(self.targets) * path.share, path.count * len(self.targets))
             for point in path.points:
                 self._add_gradients(method, path, point, total, steps)

@@ -31,6 +31,7 @@ class Rows:
     scores: Floats
     explained: int = 0  # tokens that have their scores
     changes: list[float] = field(default_factory=list)  # of a path method: what the scores of each token should sum to
+    points: list[int] = field(default_factory=list)  # of each token's path, where a tolerance sets them
 
     @classmethod
     def empty(cls, running: Running) -> Self:
@@ -38,20 +39,22 @@ class Rows:
         reading = running.reading
         return cls(np.zeros((len(reading.reply_ids), len(reading.row))))
 
-    def add(self, scores: NDArray[np.floating[Any]], changes: Sequence[float] = ()) -> None:
+    def add(self, scores: NDArray[np.floating[Any]], changes: Sequence[float] = (), points: Sequence[int] = ()) -> None:
         """Fill in the scores of the next tokens, over the text that ends before the last of them."""
         count, size = scores.shape
         self.scores[self.explained : self.explained + count, :size] = scores
         self.explained += count
         self.changes += changes
+        self.points += points
 
     @property
-    def completeness(self) -> dict[str, list[float]]:
+    def completeness(self) -> dict[str, Sequence[float]]:
         """Of a path method, the change that each token's scores explain, and by how much their sum misses it."""
         if not self.changes:
             return {}
         sums = self.scores[: len(self.changes)].sum(1)
-        return {"change": self.changes, "gap": (sums - self.changes).tolist()}
+        gaps = {"change": self.changes, "gap": (sums - self.changes).tolist()}
+        return gaps | ({"points": self.points} if self.points else {})
 
 
 Score = Callable[[Group, Mapping[str, Rows], Meter, int | None], None]

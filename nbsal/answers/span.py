@@ -8,7 +8,7 @@ from nbsal.model.target import Target
 from nbsal.saliency import LayerSaliency, Saliency
 from nbsal.validation import checked
 
-OF_ONE_TARGET = ("change", "gap")  # entries of a provenance: of one target, at one layer
+OF_ONE_TARGET = ("change", "gap", "points")  # entries of a provenance: of one target, at one layer
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from nbsal import trace
 from nbsal.errors import InputError, UnknownName
-from nbsal.methods import alti, attention, decoding, gradient, paths, perturbation, plugins, relevance, surrogates
+from nbsal.methods import (
+    alti,
+    attention,
+    decoding,
+    gradient,
+    paths,
+    perturbation,
+    plugins,
+    relevance,
+    shapley,
+    surrogates,
+)
 from nbsal.methods.base import REGISTER, Method, describe
 from nbsal.methods.reference import allennlp, published, thermostat
 from nbsal.validation import checked, is_iterable
@@ -16,7 +27,8 @@ if TYPE_CHECKING:
 
 # Importing a family registers its methods.
 FAMILIES = (
-    gradient, paths, decoding, attention, alti, relevance, perturbation, surrogates, published, allennlp, thermostat,
+    gradient, paths, decoding, attention, alti, relevance, perturbation, shapley, surrogates, published, allennlp,
+    thermostat,
 )  # fmt: skip
 
 

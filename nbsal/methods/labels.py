@@ -53,6 +53,7 @@ LABELS = {
     "smooth": "SmoothGrad",
     "gradient-shap": "GradientShap",
     "deeplift-shap": "DeepLiftShap",
+    "kernel-shap": "Kernel SHAP",
     "contextcite": "ContextCite (lasso)",
     "ridge": "Ridge regression",
     "random": "Random (to compare with)",

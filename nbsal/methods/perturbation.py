@@ -6,7 +6,6 @@ the tokens of a word are masked together and share its score evenly, so `Salienc
 the call says what the units are, and `way` may also be "text": the prompt without them, tokenized anew.
 """
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +28,6 @@ from nbsal.validation import positive_number, real_number
 
 LEVELS = ("token", "word")
 TRIALS = 6  # forward passes of a text that test whether its tokens can be removed (see nbsal.model.masking)
-EXACT = 10  # units of a reply for which Shapley values are computed from all coalitions
 CELLS = 4_000_000  # entries of all tables of coalitions that are in memory at once
 Coalitions = NDArray[np.bool_]  # [coalition, unit], true where the unit stays
 Floats = NDArray[np.float64]
@@ -269,90 +267,6 @@ def check_ridge(ridge: float) -> None:
     """Refuse a penalty that is negative or infinite."""
     if not 0 <= real_number(ridge, "ridge") < np.inf:
         raise InputError(f"ridge must be at least 0 and finite, not {ridge!r}.", argument="ridge", value=ridge)
-
-
-@register(
-    "shapley",
-    family="perturbation",
-    needs={"forward"},
-    paper="Castro et al. 2009",
-    cost=Cost(2 + SAMPLES * (UNITS - 1) + TRIALS, at_most=True),
-    promise={"signed", "about_target", "sums_to_change", "reports_gap", "zero_at_special", "seeded"},
-)
-@dataclass(frozen=True)
-class Shapley(Perturbation):
-    """Change of the target when a unit joins those before it in a random order, averaged over orders (Shapley value).
-
-    `antithetic` pairs every order with its reverse, which lowers the variance. For replies, whose units are few, the
-    values of up to ten units are exact: of all orders.
-
-    >>> import nbsal
-    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Shapley(samples=3))
-    >>> bool(abs(explain("A joy.").provenance["gap"]) < 1e-6)
-    True
-    """
-
-    complete = True
-
-    samples: int = 25
-    antithetic: bool = False
-    seed: int = 0
-
-    def resolve(self, subject: Subject) -> Self:
-        return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
-
-    def count(self, size: int) -> int:
-        return self.samples * (size + 1)
-
-    def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
-        rng, orders = text_rng(self.seed, row), list[NDArray[np.int64]]()
-        while len(orders) < self.samples:
-            orders.append(rng.permutation(len(parts)))
-            if self.antithetic:
-                orders.append(orders[-1][::-1])
-        # Step t of an order is the coalition of its first t units.
-        ranks = np.argsort(orders[: self.samples], axis=1)
-        steps = ranks[:, None, :] < np.arange(len(parts) + 1)[:, None]
-        return steps.reshape(-1, len(parts))
-
-    def for_reply(self, count: int) -> Perturbation:
-        return ExactShapley(way=self.way, level=self.level) if count <= EXACT else self
-
-    def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
-        steps = coalitions.reshape(self.samples, -1, coalitions.shape[1])
-        joining = steps[:, 1:] & ~steps[:, :-1]
-        changes = np.diff(values.reshape(*steps.shape[:2], -1), axis=1)
-        scores: Floats = np.einsum("stn,stu->nu", changes, joining.astype(float)) / self.samples
-        return scores
-
-
-@dataclass(frozen=True)
-class ExactShapley(Perturbation):
-    """Shapley values from all coalitions, for the few units of a reply: no order is left out."""
-
-    complete = True
-    name, family, needs, paper = Shapley.name, Shapley.family, Shapley.needs, Shapley.paper
-    cost, promise = Cost(2**EXACT, at_most=True), Shapley.promise - {"seeded"}
-
-    orders: str = "all"
-
-    def count(self, size: int) -> int:
-        return int(2**size)
-
-    def coalitions(self, row: Row, parts: Sequence[Unit]) -> Coalitions:
-        members = 1 << np.arange(len(parts))
-        return (np.arange(self.count(len(parts)))[:, None] & members) > 0
-
-    def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
-        count = coalitions.shape[1]
-        # In that share of all orders, the units of a coalition of some size come first and then the unit at hand.
-        shares = np.array([1 / (count * math.comb(count - 1, size)) for size in range(count)])
-        scores = np.empty((values.shape[1], count))
-        for unit in range(count):
-            without = np.flatnonzero(~coalitions[:, unit])
-            changes = values[without + (1 << unit)] - values[without]
-            scores[:, unit] = shares[coalitions[without].sum(1)] @ changes
-        return scores
 
 
 @register(

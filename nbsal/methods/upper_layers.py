@@ -18,6 +18,7 @@ from nbsal.model.tokens import Row
 from nbsal.trace import Trace
 
 BASELINES = ("zero", "pad", "mask", "mean")
+SEVERAL = ("zero", "pad")  # of texts that are classified
 IDS = 4096  # tokens that are embedded together for their mean
 
 
@@ -57,18 +58,22 @@ class UpperLayers:
         with subject.lock, torch.inference_mode(False), torch.no_grad(), architecture.eval_mode(subject.model):
             return self.values(states, torch.arange(len(states)))
 
-    def gradient(self, points: Iterable[Point], count: int, steps: float = 1) -> Tensor:
+    def gradient(
+        self, points: Iterable[Point], count: int, steps: float = 1, texts: Sequence[int] | None = None
+    ) -> Tensor:
         """The weighted sum of the gradients at `count` points, [text, position, width] like the states themselves.
 
-        Together they advance the trace's meter by `steps`.
+        Together they advance the trace's meter by `steps`. `texts` are the numbers of those that are run: by default
+        all of them.
         """
         subject, meter = self.trace.subject, self.trace.meter.part(steps, count)
-        total, source, size = torch.zeros_like(self.states), iter(points), copies_per_batch(self.trace)
+        numbers = torch.arange(len(self.states)) if texts is None else torch.tensor(texts)
+        total, source = torch.zeros_like(self.states[numbers]), iter(points)
+        size = max(1, TOKENS // (len(numbers) * self.trace.encoded.longest))  # copies that fit well into one pass
 
         def sum_gradients(batch: Sequence[Point]) -> Tensor:
-            states = torch.cat([point.states for point in batch]).detach().requires_grad_(True)
-            texts = torch.arange(len(self.states)).repeat(len(batch))
-            (gradients,) = torch.autograd.grad(self.values(states, texts).sum(), states)
+            states = torch.cat([point.states[numbers] for point in batch]).detach().requires_grad_(True)
+            (gradients,) = torch.autograd.grad(self.values(states, numbers.repeat(len(batch))).sum(), states)
             weights = gradients.new_tensor([point.weight for point in batch])
             return (gradients.view(len(batch), *total.shape) * weights[:, None, None, None]).sum(0)
 
@@ -99,6 +104,9 @@ class UpperLayers:
         This is a "pad" or "mask" token, or the "mean" of all token embeddings. With the mean, the first token of a
         causal model stays, since all others attend to it.
         """
+        return self.trace.cached(("baseline", self.layer, kind), lambda: self._baseline(kind))
+
+    def _baseline(self, kind: str) -> Tensor:
         if kind == "mean":
             states = self._mean_states()
         else:
@@ -177,6 +185,17 @@ def check_baseline(subject: Subject, kind: str, argument: str = "baseline") -> N
         raise InputError(message, argument=argument, value=kind)
 
 
-def copies_per_batch(trace: Trace) -> int:
-    """How many copies of a trace's batch fit well into one forward pass."""
-    return max(1, TOKENS // (len(trace.encoded) * trace.encoded.longest))
+def default_baselines(subject: Subject, others: tuple[str, ...]) -> tuple[str, ...]:
+    """The baselines of a subject by default: the mean embedding if it predicts tokens."""
+    return ("mean",) if subject.task in ("next-token", sides.REPLY) else others
+
+
+def checked_baselines(subject: Subject, baselines: Sequence[str] | None) -> tuple[str, ...]:
+    """The baselines as a tuple, after checking that each is available."""
+    baselines = default_baselines(subject, SEVERAL) if baselines is None else baselines
+    if isinstance(baselines, str) or not isinstance(baselines, Sequence) or not baselines:
+        message = f'baselines must be a tuple of names such as ("zero", "pad"), not {baselines!r}.'
+        raise InputError(message, argument="baselines", value=baselines)
+    for kind in baselines:
+        check_baseline(subject, kind, "baselines")
+    return tuple(baselines)

@@ -26,7 +26,7 @@ ONE_PASS = ("gae", "gae@chefer", "rollout", "raw-attention", "gradcam", "gradxac
 RELEVANCE = ("attn-lrp", "lrp", "partial-lrp", "transformer-attribution")
 SLOW = ("attention-cam", "attention-gradcam", "integrated", "smooth", "gradient-shap", "deeplift-shap", "random")
 METHODS = (*ONE_PASS, *RELEVANCE, *SLOW)
-HIDING = ("occlusion", "lime", "shapley", "contextcite", "ridge")
+HIDING = ("occlusion", "lime", "shapley", "kernel-shap", "contextcite", "ridge")
 TWO_STACKS = ("attcat", "alti", "mask-lrp", "decoded-gradcam", "decoded-simple", "decoded-gradxact")  # read one only
 
 

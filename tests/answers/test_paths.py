@@ -17,6 +17,7 @@ from tests.answers.writers import REPLY, SOURCE, answer
 
 METHODS = {
     "integrated": {"steps": 4},
+    "integrated adapts": {"steps": 3, "tolerance": 0.05},
     "integrated zero": {"steps": 4, "baseline": "zero"},
     "integrated pad": {"steps": 3, "baseline": "pad"},
     "gradient-shap": {"samples": 5, "baselines": ("mean", "pad")},
@@ -48,7 +49,7 @@ def test_a_row_is_the_explanation_of_its_token_alone(subjects, name, method, lay
         assert axioms.relative(result.scores[token, :end], alone.scores) < 1e-7
         assert not result.scores[token, end:].any()
         if method != "smooth":
-            for entry in ("change", "gap"):
+            for entry in ("change", "gap", *["points"] * ("adapts" in method)):
                 assert result.provenance[entry][token] == pytest.approx(alone.provenance[entry], abs=1e-8)
 
 
@@ -117,6 +118,22 @@ def test_more_steps_close_the_gap(subjects, name):
         assert result.scores.sum(1) == pytest.approx(changes + missed)
         gaps.append(np.abs(missed).sum() / np.abs(changes).sum())
     assert gaps[1] < 0.02 and gaps[1] < gaps[0]
+
+
+@pytest.mark.parametrize("name", ["llama", "t5"])
+def test_each_token_stops_by_its_own_gap(subjects, name):
+    progress, options = [], METHODS["integrated adapts"]
+    explain = nbsal.Explainer(subjects[name], "integrated", **options)
+    result = explain.reply(SOURCE, REPLY, progress=lambda *at: progress.append(at))
+    points, count = result.provenance["points"], len(result.ids)
+    assert len(points) == count and len(set(points)) > 1 and progress[-1] == (count, count)
+    gaps, changes = (np.abs(result.provenance[entry]) for entry in ("gap", "change"))
+    assert (gaps <= options["tolerance"] * changes).all()
+    for steps in set(points):
+        fixed = answer(subjects[name], "integrated", options={"steps": steps})[1]
+        same = [axioms.relative(result.scores[token], fixed.scores[token]) < 1e-9 for token in range(count)]
+        assert same == [number == steps for number in points]
+    assert "points" not in fixed.provenance and "points" not in result.of(0).provenance
 
 
 def test_the_mean_is_that_of_what_the_table_of_embeddings_gives():

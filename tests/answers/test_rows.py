@@ -61,7 +61,7 @@ def test_a_row_is_the_explanation_of_ids_with_that_target(subjects, name, method
 
 
 DRAWN = ("random", "lime", "smooth", "gradient-shap")  # these depend on random numbers too
-HIDING = ("occlusion", "lime", "shapley", "ridge", "contextcite")
+HIDING = ("occlusion", "lime", "shapley", "kernel-shap", "ridge", "contextcite")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,9 @@ is timed on a few texts (Shapley at 512: one permutation of 25), and its total i
 forward passes, which is the same for every text. Ours is timed in full, alternating with captum. Then the scores are
 compared: if tokens are hidden as in captum (replaced by padding that attention can see), ours must have the same
 distribution.
+
+`--only` without names runs what is measured in passes alone: how many masked versions of a text antithetic orders and
+Kernel SHAP read for the error that 25 plain orders have against the exact Shapley values.
 """
 
 import json
@@ -14,8 +17,10 @@ import os
 import statistics
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,14 +29,22 @@ from captum.attr import LimeBase, Occlusion, ShapleyValueSampling
 
 import nbsal
 from nbsal.methods import catalogue
+from nbsal.methods.perturbation import Perturbation, units
+from nbsal.methods.shapley import all_coalitions, exact_values
+from nbsal.model.masking import MaskedModel
+from nbsal.model.tokens import Row as TextRow
 from tests.bench.measure import cpu
-from tests.bench.table import Row, at_least, markdown, missing, parser, spread
+from tests.bench.table import Row, at_least, at_most, markdown, missing, parser, spread
 
 SAMPLES = 25
 METHODS = {"shapley": nbsal.Shapley(SAMPLES), "lime": nbsal.LIME(SAMPLES), "occlusion": nbsal.Occlusion(3)}
 SLOW = ("shapley", "occlusion")  # at least one forward pass per token
 PADDED = "512"
 GOALS = {PADDED: 20, "the longest text": 3}
+TOKENS = range(9, 12)  # of texts whose Shapley values are computed exactly
+SEEDS = 20  # of each estimator on each text
+BUDGETS = range(10, 201, 2)  # of Kernel SHAP
+FEWER_READS = 0.35  # of those of plain orders
 
 
 def texts(count: int) -> list[str]:
@@ -158,11 +171,83 @@ def compare_occlusion(subject, chosen: list[str]) -> Row:
     return Row(f"  {work}", f"{worst:.1e}")
 
 
+@dataclass(frozen=True)
+class Game:
+    """A text with the target values of all coalitions of its tokens."""
+
+    row: TextRow
+    values: Any
+
+    @classmethod
+    def of(cls, subject, text: str) -> "Game":
+        row = subject.encode(text)[0]
+        target = nbsal.trace.record(subject, subject.encode(text), needs=()).decisions[0].target
+        coalitions = all_coalitions(len(row.content))
+        shown = np.ones((len(coalitions), len(row)), dtype=bool)
+        shown[:, list(row.content)] = coalitions
+        return cls(row, MaskedModel(subject).values([row], [shown], [target])[0].double().numpy()[:, None])
+
+    def estimate(self, method: Perturbation) -> tuple[float, int]:
+        """The error of an estimate, as a share of the exact values, and how many coalitions it reads."""
+        parts = units(self.row, "token")
+        table = method.coalitions(self.row, parts)
+        numbers = table @ (1 << np.arange(len(parts)))
+        exact = exact_values(all_coalitions(len(parts)), self.values)
+        difference = method.unit_scores(table, self.values[numbers]) - exact
+        return float(np.linalg.norm(difference) / np.linalg.norm(exact)), len(set(numbers.tolist()))
+
+
+def mean_error(games: Sequence[Game], method: Perturbation) -> tuple[float, float]:
+    """The mean error of an estimator over texts and seeds, and the mean number of coalitions that it reads."""
+    estimates = [game.estimate(replace(method, seed=seed)) for game in games for seed in range(SEEDS)]
+    error, reads = np.mean(estimates, 0)
+    return float(error), float(reads)
+
+
+def compare_estimators(count: int = 4) -> list[Row]:
+    """Reads of antithetic orders and of Kernel SHAP for the error of plain orders, as a share of theirs."""
+    subject = nbsal.load("demo/reviews")
+    reviews = [
+        json.loads(line)["text"] for line in (files("nbsal.samples") / "reviews.jsonl").read_text("utf-8").splitlines()
+    ]
+    chosen = [text for text in reviews if len(subject.encode(text)[0].content) in TOKENS][:count]
+    games = [Game.of(subject, text) for text in chosen]
+    error, reads = mean_error(games, nbsal.Shapley(SAMPLES, antithetic=False))
+    print(f"{len(games)} reviews of {TOKENS[0]} to {TOKENS[-1]} tokens")
+    print(f"  {SAMPLES} plain orders: {error:.3f} in {reads:.0f} reads")
+    estimators = {
+        "antithetic orders": [nbsal.Shapley(samples) for samples in range(1, SAMPLES + 1)],
+        "Kernel SHAP": [nbsal.KernelShap(samples) for samples in BUDGETS],
+    }
+    rows = []
+    for name, methods in estimators.items():
+        as_good = (result for method in methods if (result := mean_error(games, method))[0] <= error)
+        own_error, own_reads = next(as_good, (math.nan, math.inf))
+        print(f"  {name}: {own_error:.3f} in {own_reads:.0f} reads")
+        goal = at_most(FEWER_READS, own_reads / reads) if name == "Kernel SHAP" else {}
+        rows.append(
+            Row(
+                f"reads for the error of {SAMPLES} plain orders, {name}",
+                ours=f"{own_reads:.0f}",
+                peer=f"plain orders: {reads:.0f}",
+                ratio=f"{own_reads / reads:.2f}",
+                **goal,
+            )
+        )
+    for method in (nbsal.Shapley(SAMPLES), nbsal.KernelShap(50), nbsal.KernelShap(100), nbsal.KernelShap(round(reads))):
+        same_error, same_reads = mean_error(games, method)
+        print(f"  {method.name}, {method.samples} samples: {same_error:.3f} in {same_reads:.0f} reads")
+    return rows
+
+
 def results(
     rounds: int = 3, quick: bool = False, count: int = 32, few: int = 2, only: Sequence[str] = tuple(METHODS)
 ) -> list[Row]:
     """Seconds of perturbation methods, with captum and with ours."""
     torch.set_num_threads(1)
+    estimators = compare_estimators(count=1 if quick else 4)
+    if not only:
+        return estimators
     warnings.filterwarnings("ignore", module="sklearn")  # a ridge on raw ids is singular in float32
     count, few = (2, 1) if quick else (count, few)
     subject = nbsal.load("demo/news")
@@ -191,9 +276,14 @@ def results(
                 )
     table_rows = [_row(f"{name}, {len(many)} news", length, ours[name], theirs[name, length]) for name, length in pairs]
     if quick:
-        return [*table_rows, missing(f"{' and '.join(SLOW)} padded to {PADDED}", "too long for a quick run")]
+        return [
+            *estimators,
+            *table_rows,
+            missing(f"{' and '.join(SLOW)} padded to {PADDED}", "too long for a quick run"),
+        ]
     print("differences of scores if captum and ours hide tokens alike:")
     return [
+        *estimators,
         *table_rows,
         compare_shapley(subject, chosen),
         compare_lime(subject, chosen[0]),

@@ -228,7 +228,7 @@ def test_the_picker_opens_with_eight_methods(show, sheet):
         key = row.get_attribute("data-method")
         assert two == (key not in ("decoded-gradcam", "mask-lrp"))
     assert root.locator(".nbsal-more[open]").count() == 0
-    expect(root.locator(".nbsal-more > summary")).to_have_text(["More (20)", "As published (24)"])
+    expect(root.locator(".nbsal-more > summary")).to_have_text(["More (21)", "As published (24)"])
 
 
 def test_a_method_that_cannot_run_says_why_and_cannot_be_chosen(show, sheet, load):

@@ -22,7 +22,7 @@ EXCEPTIONS = {
 SETTINGS = [
     nbsal.Occlusion(2, level="word"),
     nbsal.LIME(12, level="word", way="mask"),
-    nbsal.Shapley(2, level="word", antithetic=True),
+    nbsal.Shapley(2, level="word", antithetic=False),
     nbsal.Random(level="word"),
     nbsal.Integrated(layer=1, steps=3, baseline="pad"),
     nbsal.GradientShap(layer=2, samples=3, baselines=("mask", "zero")),

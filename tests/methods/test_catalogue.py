@@ -18,7 +18,7 @@ TEXTS = ["A warm and funny film.", "The plot is a bore, endlessly dull.", "Good 
 NAMES = (
     "gradcam simple gradxact smooth integrated decoded-gradcam decoded-simple decoded-gradxact raw-attention rollout "
     "attention-cam attention-gradcam attcat gae alti lrp partial-lrp transformer-attribution mask-lrp attn-lrp "
-    "occlusion lime shapley contextcite ridge gradient-shap deeplift-shap random"
+    "occlusion lime shapley kernel-shap contextcite ridge gradient-shap deeplift-shap random"
 ).split()
 THERMOSTAT = "gradxact integrated lime occlusion shapley gradient-shap deeplift-shap".split()
 ALLENNLP = "simple smooth integrated".split()
@@ -112,6 +112,7 @@ OTHER_SETTINGS = [
     nbsal.Occlusion(level="word", way="mask"),
     nbsal.LIME(samples=30),
     nbsal.Shapley(samples=4, level="word"),
+    nbsal.KernelShap(samples=30),
 ]
 
 

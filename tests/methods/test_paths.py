@@ -297,6 +297,9 @@ def test_an_unused_baseline_has_no_effect(load):
         ("deeplift-shap", {"baselines": "zero"}, InputError),
         ("gradient-shap", {"baselines": 2}, InputError),
         ("integrated", {"steps": 0}, InputError),
+        ("integrated", {"tolerance": 0}, InputError),
+        ("integrated", {"tolerance": float("nan")}, InputError),
+        ("integrated", {"tolerance": "small"}, InputError),
         ("smooth", {"noise": -1}, InputError),
         ("smooth", {"noise": "much"}, InputError),
     ],
@@ -314,3 +317,83 @@ def test_a_baseline_without_its_token_is_refused(load):
     subject.tokenizer = None
     with refuses("baseline"):
         nbsal.Explainer(subject, "integrated", baseline="mask")
+
+
+def at_tolerance(subject, texts, tolerance, **settings):
+    method = nbsal.Integrated(steps=2, tolerance=tolerance, **settings)
+    return nbsal.Explainer(subject, method).map(texts, progress=False)
+
+
+@pytest.mark.parametrize("layer", [0, 2])
+@pytest.mark.parametrize("baseline", ["zero", "mask", "mean"])
+def test_points_are_added_until_the_gap_is_small(load, layer, baseline):
+    """Each text then has the scores of its number of points, and half as many were too few."""
+    numbers = set()
+    for tolerance in (0.3, 1e-3):
+        results = at_tolerance(load("bert"), axioms.TEXTS, tolerance, layer=layer, baseline=baseline)
+        for text, saliency in zip(axioms.TEXTS, results, strict=True):
+            points = saliency.provenance["points"]
+            numbers.add(points)
+            for steps in {points, max(2, points // 2)}:
+                method = nbsal.Integrated(steps=steps, layer=layer, baseline=baseline)
+                alone = nbsal.Explainer(load("bert"), method)(text)
+                gap, change = alone.provenance["gap"], alone.provenance["change"]
+                stops = abs(gap) <= tolerance * abs(change) or steps == paths.MOST
+                assert stops is (steps == points)
+                assert (axioms.relative(saliency.scores, alone.scores) < 1e-9) is (steps == points)
+            assert saliency.provenance["gap"] == pytest.approx(
+                saliency.scores.sum() - saliency.provenance["change"], abs=1e-9
+            )
+    assert max(numbers) > 2
+
+
+@pytest.mark.parametrize("architecture", ["bert", "gpt2", "modernbert"])
+def test_a_text_stops_by_its_own_gap(load, architecture):
+    """Whatever texts are beside it."""
+    results = at_tolerance(load(architecture), axioms.TEXTS, 1e-2)
+    assert len({saliency.provenance["points"] for saliency in results}) > 1
+    for text, saliency in zip(axioms.TEXTS, results, strict=True):
+        (alone,) = at_tolerance(load(architecture), [text], 1e-2)
+        assert alone.provenance["points"] == saliency.provenance["points"]
+        assert axioms.relative(saliency.scores, alone.scores) < 1e-9
+
+
+def test_a_shared_stop_is_noticed(load, monkeypatch):
+    """One gap for all texts of a batch would make a text depend on the others."""
+    refine = nbsal.Integrated.refine
+
+    def together(self, sums, changes):
+        method, texts = refine(self, sums, changes)
+        return method, list(range(len(sums))) if texts else []
+
+    monkeypatch.setattr(nbsal.Integrated, "refine", together)
+    with pytest.raises(AssertionError):
+        test_a_text_stops_by_its_own_gap(load, "bert")
+
+
+def test_points_have_a_limit(load, monkeypatch):
+    monkeypatch.setattr(paths, "MOST", 5)
+    (saliency,) = at_tolerance(load("bert"), [TEXT], 1e-12)
+    assert saliency.provenance["points"] == 5
+    (alone,) = nbsal.Explainer(load("bert"), nbsal.Integrated(steps=5)).map([TEXT], progress=False)
+    assert axioms.relative(saliency.scores, alone.scores) < 1e-9
+    (more,) = nbsal.Explainer(load("bert"), nbsal.Integrated(steps=7, tolerance=1e-12)).map([TEXT], progress=False)
+    assert more.provenance["points"] == 7
+
+
+def test_only_texts_that_need_more_points_run_again(load):
+    """And by default nothing is added, nor said of points."""
+    subject, sizes = load("bert"), []
+    plain = nbsal.Explainer(subject, nbsal.Integrated(steps=2))(TEXT)
+    assert "points" not in plain.provenance and plain.provenance["parameters"]["tolerance"] is None
+    hook = subject.model.register_forward_hook(lambda module, args, output: sizes.append(len(output.logits)))
+    results = at_tolerance(subject, axioms.TEXTS, 0.05)
+    hook.remove()
+    points = [saliency.provenance["points"] for saliency in results]
+    attempts = [sum(2**i for i in range(1, int(np.log2(count)) + 1)) for count in points]
+    assert sum(sizes) == 2 * len(points) + sum(attempts) and len(set(points)) > 1
+
+
+def test_windows_state_no_points(load):
+    explain = nbsal.Explainer(load("bert"), nbsal.Integrated(steps=2, tolerance=0.1), long="window")
+    assert "points" not in explain("The film is a joy. " * 15).provenance

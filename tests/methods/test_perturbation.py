@@ -11,7 +11,7 @@ from captum.attr import LimeBase, Occlusion, ShapleyValueSampling
 
 import nbsal
 from nbsal.errors import Cancelled, InputError, UnknownName
-from nbsal.methods import perturbation, rng
+from nbsal.methods import perturbation, rng, shapley
 from nbsal.model.masking import WAYS
 from tests import axioms, bag, zoo
 from tests.raising import refuses
@@ -21,9 +21,10 @@ METHODS = {
     "occlusion": nbsal.Occlusion(),
     "lime": nbsal.LIME(300, ridge=0.0),
     "shapley": nbsal.Shapley(3),
-    "shapley, antithetic": nbsal.Shapley(3, antithetic=True),
+    "shapley, plain orders": nbsal.Shapley(3, antithetic=False),
+    "kernel-shap": nbsal.KernelShap(100),
 }
-QUICK = [nbsal.Occlusion(2), nbsal.LIME(12), nbsal.Shapley(2), nbsal.Random()]
+QUICK = [nbsal.Occlusion(2), nbsal.LIME(12), nbsal.Shapley(2), nbsal.KernelShap(40), nbsal.Random()]
 
 
 def check_bag(method, way="remove", level="token"):
@@ -48,7 +49,7 @@ def check_bag(method, way="remove", level="token"):
 @pytest.mark.parametrize("name", METHODS)
 def test_a_bag_is_explained_exactly(name, way, level):
     saliency = check_bag(METHODS[name], way, level)
-    if name.startswith("shapley"):
+    if "shap" in name:
         assert abs(saliency.provenance["gap"]) < 1e-6 < abs(saliency.provenance["change"])
         assert f"{saliency.scores.sum():+.3g}" in " ".join(saliency.notes())
 
@@ -186,8 +187,9 @@ def test_only_content_tokens_score(load, architecture, method, level):
 def test_the_axioms_catch_a_shared_generator(load, monkeypatch):
     """With one random generator for all texts, scores depend on the other texts of the batch."""
     shared = np.random.default_rng(0)
-    monkeypatch.setattr(perturbation, "text_rng", lambda seed, row: shared)
-    for method in (nbsal.LIME(12), nbsal.Shapley(2), nbsal.Random()):
+    for module in (perturbation, shapley):
+        monkeypatch.setattr(module, "text_rng", lambda seed, row: shared)
+    for method in (nbsal.LIME(12), nbsal.Shapley(2), nbsal.KernelShap(12), nbsal.Random()):
         with pytest.raises(AssertionError):
             axioms.batch_equals_singles(nbsal.Explainer(load("bert"), method))
 
@@ -226,7 +228,9 @@ def test_a_large_batch_in_groups_gives_the_same_scores(load, monkeypatch):
         assert axioms.relative(grouped.scores, saliency.scores) < 1e-5
 
 
-@pytest.mark.parametrize("method", [nbsal.Occlusion(2), nbsal.Shapley(2)], ids=lambda method: method.name)
+@pytest.mark.parametrize(
+    "method", [nbsal.Occlusion(2), nbsal.Shapley(2), nbsal.KernelShap(20)], ids=lambda method: method.name
+)
 def test_every_kind_of_target(load, method):
     pair, contrast = ("Who wrote it?", "The company wrote it."), nbsal.contrast(1, 2)
     bert = load("bert", dtype="float32")
@@ -284,6 +288,8 @@ def test_progress_and_cancel_reach_into_a_batch(load, monkeypatch):
         ("random", {"level": "letter"}, perturbation.LEVELS),
         ("shapley", {"way": "blur"}, (*WAYS, "a token id")),
         ("shapley", {"samples": 0}, None),
+        ("kernel-shap", {"samples": 3}, None),
+        ("kernel-shap", {"samples": 0}, None),
         ("occlusion", {"window": 1.5}, None),
         ("lime", {"ridge": -1}, None),
         ("lime", {"width": 0}, None),

@@ -8,7 +8,8 @@ import pytest
 import nbsal
 from nbsal.errors import InputError
 from nbsal.methods import catalogue, surrogates
-from nbsal.methods.perturbation import ExactShapley, ridge_slopes, units
+from nbsal.methods.perturbation import ridge_slopes, units
+from nbsal.methods.shapley import ExactShapley
 from tests import axioms, bag
 from tests.raising import refuses
 

@@ -73,7 +73,7 @@ def test_scores_are_the_weights_of_the_words(name):
         assert [scores[word] for word in ("joy", "warm", "and")] == pytest.approx([2.0, 1.5, 0.0], abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["occlusion", "lime", "shapley", "contextcite", "ridge"])
+@pytest.mark.parametrize("name", ["occlusion", "lime", "shapley", "kernel-shap", "contextcite", "ridge"])
 def test_axioms(name):
     explain = nbsal.Explainer(loaded(), name)
     axioms.batch_equals_singles(explain)
