@@ -7,6 +7,7 @@ from tests.bench.measure import run_alone
 from tests.bench.table import line, markdown, parser
 
 BENCHES = (
+    "single",
     "decoding",
     "relevance",
     "perturbation",

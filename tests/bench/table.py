@@ -1,10 +1,19 @@
 """The table of benchmark results, one row per measurement with its goal."""
 
 import argparse
+import platform
 import statistics
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
+from pathlib import Path
 
+import torch
+from torch.nn import functional
+
+from nbsal.model import products
+
+ROUNDS = 10  # of a product whose rate is measured
 Values = float | Sequence[float]  # one measurement, or one per round
 
 
@@ -46,8 +55,31 @@ def missing(work: str, reason: str) -> Row:
 def markdown(rows: Iterable[Row]) -> str:
     """The table in Markdown."""
     names = [field.name for field in fields(Row)]
-    head = f"| {' | '.join(names)} |\n| {' | '.join('---' for _ in names)} |"
+    head = f"{machine()}\n\n| {' | '.join(names)} |\n| {' | '.join('---' for _ in names)} |"
     return "\n".join([head, *map(line, rows)])
+
+
+def machine() -> str:
+    """The processor, and the rates of PyTorch's own float32 products and of oneDNN's, on one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    x, weight = torch.rand(256, 768), torch.rand(3072, 768)
+    rates = []
+    for multiply in (functional.linear, products.linear):
+        multiply(x, weight)
+        start = time.process_time()
+        for _ in range(ROUNDS):
+            multiply(x, weight)
+        rates.append(ROUNDS * 2 * x.numel() * len(weight) / (time.process_time() - start) / 1e9)
+    torch.set_num_threads(threads)
+    return f"{_processor()}: PyTorch's own products {rates[0]:.0f} GFLOP/s, oneDNN's {rates[1]:.0f}, on one thread"
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    text = information.read_text() if information.exists() else ""
+    names = [line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 def line(row: Row) -> str:
