@@ -78,7 +78,7 @@ shares = pushes / pushes.sum(1, keepdim=True)
 by_hand = (arriving.T * shares).sum(0)
 
 given = x.clone().requires_grad_()
-output = rules.apply(rules.Linear, given, weight, None, x @ weight.T, rules.DEFAULT, weight.abs())
+output = rules.apply(rules.Linear, given, weight, None, x @ weight.T, rules.DEFAULT, (weight, weight.abs()))
 (ours,) = torch.autograd.grad(output, given, arriving)
 pandas.DataFrame(
     {"by hand": by_hand.tolist(), "nbsal": ours[0].tolist()}, index=["input 0", "input 1", "input 2"]
@@ -132,7 +132,7 @@ sizes = {f"l{k}": float(v.abs().sum()) for k, v in sums["AttnLRP"].items()}
 pandas.Series(sizes, name="sum of absolute AttnLRP").iloc[::-1].map("{:.3g}".format).to_frame().T
 
 # %% [markdown]
-# nbsal computes relevance in float64 on a copy of the model. In float32 the small denominators of the sum rule cost
+# nbsal adds up relevance in float64 on a copy of the model. In float32 the small denominators of the sum rule cost
 # several digits below the top blocks.
 #
 # ## From relevance to words

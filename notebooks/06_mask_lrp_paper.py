@@ -176,7 +176,7 @@ for name, (subject, texts) in panels.items():
 # %% tags=["equations-1-6", "equations-9-11"]
 sentence = "A warm and affecting film that takes us on a charming journey."
 explain = nbsal.Explainer(reviews, "mask-lrp")
-trace = nbsal.trace.record(reviews.double, reviews.encode(sentence), [None], explain.method.needs)
+trace = nbsal.trace.record(explain.method_subject, reviews.encode(sentence), [None], explain.method.needs)
 rollout = np.eye(len(trace.encoded[0]))
 for block in explain.method.blocks(trace):  # from the last block to the first
     evidence = explain.method.evidence(block)[0].numpy()  # equation 10 without the identity
