@@ -124,16 +124,26 @@ class _Linear(Function):
     """A product whose gradient is a product with the same weights, so that it has a gradient of its own."""
 
     @staticmethod
-    def forward(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.weight = weight  # not saved for backward, which would refuse changes that do not matter here
+        return _product(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        batched = torch._C._functorch.is_functorch_wrapped_tensor(gradient)
+        return (_BatchedLinear if batched else _Linear).apply(gradient, ctx.weight.mT, None), None, None  # type: ignore[no-untyped-call]
+
+
+class _BatchedLinear(_Linear):
+    """The same product of a batch of gradients; PyTorch spends more on each call of a function of this form."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:  # type: ignore[override]
         return _product(x, weight, bias)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:  # noqa: ARG004
-        ctx.weight = inputs[1]  # not saved for backward, which would refuse changes that do not matter here
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Any:
-        return _Linear.apply(gradient, ctx.weight.mT, None), None, None  # type: ignore[no-untyped-call]
+        ctx.weight = inputs[1]
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Any:  # noqa: ARG004
