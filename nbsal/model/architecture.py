@@ -178,12 +178,12 @@ def _block_hooks(model: Any, side: str, before_block: Any, after_block: Any) -> 
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Put the model into evaluation mode, with products at the processor's rate.
+    """Put the model into evaluation mode, with frozen weights and products at the processor's rate.
 
-    Every module's own training flag is restored afterwards.
+    Every module's own training flag, and every weight's own gradient flag, is restored afterwards.
     """
     training = [module for module in model.modules() if module.training]
-    with restore.Changes(model) as changes:
+    with frozen(model), restore.Changes(model) as changes:
         changes.record_undo(_set_training, training, True)
         _set_training(training, False)
         products.enter(changes)

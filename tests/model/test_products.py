@@ -9,7 +9,7 @@ from torch import nn
 
 import nbsal
 from nbsal.errors import UnknownName
-from nbsal.model import architecture, products
+from nbsal.model import architecture, products, restore
 from tests.raising import refuses
 
 METHODS = {"gradcam": {}, "decoded-gradcam": {}, "integrated": {}, "occlusion": {}, "lrp": {}}
@@ -111,10 +111,18 @@ def test_products_and_gradients(setting, layer, rows):
 
 def test_trained_weights_are_left_to_torch(calls, layer, x):
     layer.requires_grad_(True)
-    with architecture.eval_mode(layer):
+    with restore.Changes(layer) as changes:
+        products.enter(changes)
         layer(x).sum().backward()
     assert layer.weight.grad is not None
     assert not calls
+
+
+def test_weights_are_frozen_while_a_model_is_explained(calls, layer, x):
+    layer.requires_grad_(True)
+    with architecture.eval_mode(layer):
+        assert not layer(x).requires_grad
+    assert calls and layer.weight.requires_grad and layer.bias.requires_grad
 
 
 @pytest.mark.parametrize("change", ["double", "few rows", "small", "autocast", "off"])
