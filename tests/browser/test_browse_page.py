@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 import nbsal
 from nbsal.widgets import Browse
+from nbsal.widgets.table_columns import Columns
 from nbsal.widgets.text_table import PAGE, Filters, make_page
 from tests.browser import bench
 from tests.browser.bench import MANY, tokens
@@ -196,9 +197,10 @@ PLACES = "rows => rows.map(row => [row.dataset.number, row.getBoundingClientRect
 def partial(view, count, **filters):
     """What the view publishes once `count` texts are explained."""
     asked = Filters(**filters)
-    entries, saliencies = view._entries[:count], view.saliencies[:count]
+    columns, saliencies = Columns(view._labels), view.saliencies[:count]
+    columns.update(saliencies)
     page = make_page(
-        asked, entries, saliencies, 160, 0, opened_number=None, opened=None, labels=["negative", "positive"]
+        asked, columns, saliencies, 160, 0, opened_number=None, opened=None, labels=["negative", "positive"]
     )
     return view.publish(page)
 
