@@ -10,11 +10,13 @@ import numpy as np
 
 from nbsal import clouds, evaluation
 from nbsal.corpus import arrays, integrity, stored_method
+from nbsal.corpus.manifest import Shard
 from nbsal.corpus.parquet import ERROR, PAIR, TEXT, from_table
 from nbsal.corpus.storage import Storage
 from nbsal.corpus.stored import Stored, read_manifest
+from nbsal.corpus.units import Units, columns_of
 from nbsal.corpus.vocabulary import read_vocabulary
-from nbsal.errors import InputError
+from nbsal.errors import InputError, UnknownName
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import WORD
 from nbsal.saliency import Saliencies, Saliency
@@ -59,9 +61,7 @@ class Corpus(Stored, Sequence[Saliency]):
         import pyarrow
 
         self._require_shards()
-        read = list(dict.fromkeys([*columns, ERROR]))
-        tables = (self._read_columns(shard, read) for shard in self.shards)
-        return pyarrow.concat_tables(table.filter(table[ERROR].is_null()).select(columns) for table in tables)
+        return pyarrow.concat_tables(self._explained_table(shard, columns) for shard in self.shards)
 
     def texts(self) -> arrays.Array:
         """All explained texts, those of pairs joined by a bar."""
@@ -90,10 +90,24 @@ class Corpus(Stored, Sequence[Saliency]):
         return contains
 
     def clouds(
-        self, method: str | None = None, idf: Mapping[str, float] | None = None, **options: Any
+        self,
+        method: str | None = None,
+        idf: Mapping[str, float] | None = None,
+        *,
+        unit: str = "token",
+        normalise: bool = True,
     ) -> "clouds.Cloud":
         """The token clouds of all texts, as from `nbsal.clouds.rank`."""
-        return clouds.rank(self.saliencies(method), idf, **options)
+        return clouds.weigh(self.units(unit, method).groups(normalise), idf, unit)
+
+    def units(self, unit: str, method: str | None = None) -> Units:
+        """The tokens or words of all texts with their scores by one method, as arrays."""
+        self._require_shards()
+        name = self._check_method(method)
+        if unit not in clouds.UNITS:
+            raise UnknownName("unit", unit, clouds.UNITS)
+        tables = (self._explained_table(shard, columns_of(name)) for shard in self.shards)
+        return Units.read(tables, name, self._vocabulary, unit, self.tokens)
 
     def games(
         self,
@@ -138,6 +152,11 @@ class Corpus(Stored, Sequence[Saliency]):
     @cached_property
     def _vocabulary(self) -> list[str]:
         return read_vocabulary(self._storage, self.plan.vocabulary)
+
+    def _explained_table(self, shard: Shard, columns: Sequence[str]) -> Any:
+        """Some columns of the explained texts of a shard."""
+        table = self._read_columns(shard, list(dict.fromkeys([*columns, ERROR])))
+        return table.filter(table[ERROR].is_null()).select(columns)
 
     def _explained_places(self, at: int) -> list[int]:
         """The rows of a shard that have scores."""

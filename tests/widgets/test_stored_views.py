@@ -3,8 +3,9 @@
 import pytest
 
 import nbsal
+from nbsal import clouds
 from nbsal.corpus import dataset
-from nbsal.widgets import Browse
+from nbsal.widgets import Browse, Clouds
 from nbsal.widgets.browse import PAGE
 from tests.raising import refuses
 
@@ -83,3 +84,49 @@ def test_pairs_and_spans_are_listed(load, tmp_path):
     stored, listed = (Browse(source, sort="confidence").wait() for source in (corpus, list(corpus)))
     assert stored._table == listed._table and stored.to_frame().equals(listed.to_frame())
     assert stored.to_frame()["text"][0] == " | ".join(pairs[0])
+
+
+@pytest.mark.parametrize("unit", ["token", "word"])
+def test_clouds_of_a_corpus_are_those_of_its_explanations(corpus, loaded, decoded, unit):
+    stored = nbsal.corpus.open(corpus.location)
+    for normalise in (True, False):
+        cloud = stored.clouds(unit=unit, normalise=normalise)
+        assert not loaded and all("_ties" not in name for columns in decoded for name in columns)
+        expected = clouds.rank(list(corpus), unit=unit, normalise=normalise)
+        loaded.clear()
+        decoded.clear()
+        assert cloud.labels == expected.labels == ["negative", "positive"]
+        for label in cloud.labels:
+            assert cloud.weights[label] == pytest.approx(dict(expected.weights[label]), rel=1e-12, abs=1e-12)
+            assert cloud.top(label)[unit].tolist() == expected.top(label)[unit].tolist()
+
+
+@pytest.mark.parametrize("unit", ["token", "word"])
+def test_the_view_of_a_corpus_is_that_of_its_explanations(corpus, loaded, unit):
+    stored, listed = (Clouds(source, unit=unit).wait() for source in (corpus, list(corpus)))
+    assert stored.to_html() == listed.to_html() and stored._clouds == listed._clouds
+    assert stored.result.statistics.texts == listed.result.statistics.texts
+
+
+def test_clouds_of_a_corpus_load_only_its_first_text(corpus, loaded):
+    stored = nbsal.corpus.open(corpus.location)
+    assert "speak for" in Clouds(stored).to_html() and len(loaded) <= 3
+
+
+def test_clouds_of_pairs_and_of_byte_level_tokens(load, tmp_path):
+    texts = [("A warm Ömlaut, 映画 it's!", "  Dull bore: unforgettably dull."), ("…", "'a'")]
+    for architecture in ("bert", "roberta"):
+        explain = nbsal.Explainer(load(architecture, decoding=False), "gradcam")
+        corpus = nbsal.corpus.explain(explain, texts, tmp_path / architecture, progress=False)
+        for unit in ("token", "word"):
+            stored, listed = (Clouds(source, unit=unit).wait() for source in (corpus, list(corpus)))
+            assert stored._clouds == listed._clouds and stored.to_html() == listed.to_html()
+
+
+def test_values_have_no_clouds(load, tmp_path):
+    explain = nbsal.Explainer(load("bert", problem_type="regression", num_labels=1), "gradcam")
+    corpus = nbsal.corpus.explain(explain, ["A joy."], tmp_path / "c", progress=False)
+    with refuses("saliencies"):
+        corpus.clouds()
+    with refuses("unit"):
+        corpus.clouds(unit="letter")
