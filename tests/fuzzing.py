@@ -49,7 +49,7 @@ EXCLUDED = {
     "Subject.logits": "takes what Subject.inputs returns", "Subject.with_model": "called by the package",
     "Subject.record_source": "called by nbsal.load", "Trace.relevance_maps": "called by methods",
     "Trace.cached": "takes the function that it calls", "View.on_select": "a list of callbacks",
-    "Cache.explain": "called by evaluations", "Cache.masked_logits": "called by evaluations",
+    "weigh": "called by rank and by corpora", "Cache.explain": "called by evaluations", "Cache.masked_logits": "called by evaluations",
     "HeadStudy.count": "called by nbsal.heads.study", "Answer": "a record that nbsal.answer fills",
     "Replies": "a record that nbsal.corpus.open_replies fills", "Explainer.reply": "called by nbsal.answer",
     "Explainer.encoded": "called by answers", "Explainer.encoded_layers": "called by answers and by every_layer",
