@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 INVISIBLE = ("Cc", "Cf", "Zl", "Zp", "Zs")  # categories of characters that need no glyph
 PRIVATE = "Co"  # the category of characters that mean something else in every font
 PLACEHOLDER = "Last Resort"  # a font with a box for every character
+SETTINGS = ("family", "sans-serif", "serif", "monospace", "cursive", "fantasy")  # that the default font depends on
 WARNED_CHARACTERS = 10  # the most characters that one warning lists
 
 
@@ -55,10 +56,18 @@ def warn_missing_glyphs(texts: Iterable[str]) -> None:
 
 def _missing_glyphs(text: str) -> list[str]:
     """Characters of a text that the default font of matplotlib's settings lacks."""
+    from matplotlib import rcParams
+
+    default = _default_font(*(tuple(rcParams[f"font.{name}"]) for name in SETTINGS))
+    return [character for character in dict.fromkeys(text) if not _has_glyph(default, character)]
+
+
+@cache
+def _default_font(*settings: tuple[str, ...]) -> str:
+    """The path of the default font under those settings of matplotlib, which looks it up anew for every text."""
     from matplotlib.font_manager import FontProperties, findfont
 
-    default = findfont(FontProperties())
-    return [character for character in dict.fromkeys(text) if not _has_glyph(default, character)]
+    return findfont(FontProperties())
 
 
 @cache

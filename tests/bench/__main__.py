@@ -14,6 +14,7 @@ BENCHES = (
     "corpus",
     "pages",
     "lab",
+    "views",
     "peers",
     "answers",
     "answer_peers",
