@@ -1,10 +1,10 @@
 """What the commands and the views cost in Python: `python -m tests.bench.views`.
 
-Seconds of CPU time of one thread; of commands, those of the new process. The views of a corpus show 100,000 texts, which
-are 1,000 explained texts a hundred times over; growth is the peak of the resident memory beyond what the process held
-before. Heads are those of a random BERT of 24 blocks, 16 heads and width 128, at 512 tokens: its Mask-LRP explanation is
-measured apart from what the view computes beside it. The host cost of a corpus is that of a model so small that its
-arithmetic counts for nothing.
+Seconds of CPU time of one thread; of commands, those of the new process. The views of a corpus show 100,000 texts,
+which are 1,000 explained texts a hundred times over; growth is the peak of the resident memory beyond what the process
+held before. Heads are those of a random BERT of 24 blocks, 16 heads and width 128, at 512 tokens: its Mask-LRP
+explanation is measured apart from what the view computes beside it. The host cost of a corpus is that of a model so
+small that its arithmetic counts for little.
 """
 
 import resource
