@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 INVISIBLE = ("Cc", "Cf", "Zl", "Zp", "Zs")  # categories of characters that need no glyph
 PRIVATE = "Co"  # the category of characters that mean something else in every font
 PLACEHOLDER = "Last Resort"  # a font with a box for every character
-SETTINGS = ("family", "sans-serif", "serif", "monospace", "cursive", "fantasy")  # that the default font depends on
 WARNED_CHARACTERS = 10  # the most characters that one warning lists
 
 
@@ -58,16 +57,17 @@ def _missing_glyphs(text: str) -> list[str]:
     """Characters of a text that the default font of matplotlib's settings lacks."""
     from matplotlib import rcParams
 
-    default = _default_font(*(tuple(rcParams[f"font.{name}"]) for name in SETTINGS))
+    families = rcParams["font.family"], rcParams["font.sans-serif"], rcParams["font.serif"], rcParams["font.monospace"]
+    default = _default_font(str(families), str(rcParams["font.weight"]), str(rcParams["font.style"]))
     return [character for character in dict.fromkeys(text) if not _has_glyph(default, character)]
 
 
 @cache
-def _default_font(*settings: tuple[str, ...]) -> str:
+def _default_font(*settings: str) -> str:
     """The path of the default font under those settings of matplotlib, which looks it up anew for every text."""
     from matplotlib.font_manager import FontProperties, findfont
 
-    return findfont(FontProperties())
+    return str(findfont(FontProperties()))
 
 
 @cache
