@@ -1,6 +1,7 @@
 """The command line `nbsal`, with the commands explain, answer, corpus, methods, lab and doctor."""
 
 import argparse
+import gc
 import importlib.util
 import io
 import json
@@ -12,15 +13,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import nbsal
 from nbsal.errors import InputError, MissingExtra, NbsalError, WeightsError
-from nbsal.model.usage import PREDICTS_TOKENS
-from nbsal.validation import plural
 
 CORE = ("torch", "transformers", "anywidget", "ipywidgets", "matplotlib", "wordcloud", "pandas", "numpy", "captum")
 OPTIONAL = {
@@ -105,9 +104,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    subject = nbsal.load(options.model, lm=options.lm)
-    settings = {} if options.layer is None else {"layer": options.layer}
-    explain = nbsal.Explainer(subject, options.method, **settings)
+    with _collector_paused():
+        subject = nbsal.load(options.model, lm=options.lm)
+        settings = {} if options.layer is None else {"layer": options.layer}
+        explain = nbsal.Explainer(subject, options.method, **settings)
     text = options.text if options.pair is None else (options.text, options.pair)
     saliency = explain(text, target=_parse_target(options.target, subject))
     if options.html:
@@ -124,10 +124,21 @@ def _explain(options: argparse.Namespace) -> int:
     print(saliency.to_terminal(colours=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
     for note in saliency.notes():
         print(note)
-    words = saliency.by_word().nlargest(5, "score")
-    scores = (f"{word} {score:+.3g}" for word, score in zip(words["word"], words["score"], strict=True))
-    print(f"most important: {', '.join(scores)}")
+    words = sorted(saliency.weighed_words(), key=lambda word: -word.score)[:5]  # not from a data frame: pandas is slow
+    print(f"most important: {', '.join(f'{word.text} {word.score:+.3g}' for word in words)}")
     return 0
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Without garbage collection, importing torch and transformers takes four fifths of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _answer_parser(answer: argparse.ArgumentParser) -> None:
@@ -149,7 +160,8 @@ def _answer(options: argparse.Namespace) -> int:
     from nbsal.answers.units import paragraphs
     from nbsal.render import html
 
-    subject = nbsal.load(options.model)
+    with _collector_paused():
+        subject = nbsal.load(options.model)
     texts = [path.read_text(encoding="utf-8") for path in options.documents]
     documents = [text[slice(*span)].strip() for text in texts for span in paragraphs(text)]
     chats = subject.tokenizer is not None and subject.tokenizer.chat_template
@@ -200,6 +212,8 @@ def _corpus_parser(corpus: argparse.ArgumentParser) -> None:
 
 
 def _corpus(options: argparse.Namespace) -> int:
+    from nbsal.validation import plural
+
     replies = options.asked is not None
     subject = nbsal.load(options.model or ("demo/notes" if replies else "demo/reviews"), lm=options.lm)
     settings = {} if options.layer is None else {"layer": options.layer}
@@ -227,13 +241,13 @@ def _corpus(options: argparse.Namespace) -> int:
     return 1
 
 
-def _explain_texts(explainers: list[nbsal.Explainer], client: Any, options: argparse.Namespace) -> Any:
+def _explain_texts(explainers: "list[nbsal.Explainer]", client: Any, options: argparse.Namespace) -> Any:
     text = options.text if options.pair is None else (options.text, options.pair)
     settings = {"target": _parse_target(options.target, explainers[0].subject), "shard_rows": options.shard_rows}
     return nbsal.corpus.explain(explainers, options.source, options.out, text, client, **settings)
 
 
-def _explain_replies(explainers: list[nbsal.Explainer], client: Any, options: argparse.Namespace) -> Any:
+def _explain_replies(explainers: "list[nbsal.Explainer]", client: Any, options: argparse.Namespace) -> Any:
     columns = {"asked": options.asked, "documents": options.documents, "reply": options.reply}
     settings = {"unit": options.unit, "shard_rows": options.shard_rows, "max_new_tokens": options.max_new_tokens}
     if options.seed is not None:
@@ -259,8 +273,10 @@ def _client(address: str | None) -> AbstractContextManager[Any]:
     return client
 
 
-def _parse_target(text: str | None, subject: nbsal.Subject) -> Any:
+def _parse_target(text: str | None, subject: "nbsal.Subject") -> Any:
     """A target from the command line: a label, or numbers with commas for spans, token classes and token ids."""
+    from nbsal.model.usage import PREDICTS_TOKENS
+
     if text is None or text in subject.labels:
         return text
     parts = [int(part) if part.strip().isdecimal() and part.isascii() else part for part in text.split(",")]

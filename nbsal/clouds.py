@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 UNITS = ("token", "word")
 LONGEST = 30  # characters of a token in a picture
 
+UnitGroup = tuple[str, str, tuple[str, ...], list[float]]  # class, name, tokens of its first occurrence, scores
+
 
 @checked
 @dataclass(frozen=True, eq=False)
@@ -193,6 +195,16 @@ def rank(
     >>> rank([explain("A joy."), explain("What a joy!")], unit="word").top("positive", 1)["word"].item()
     'joy'
     """
+    return weigh(_groups(saliencies, unit, normalise), idf, unit)
+
+
+@checked
+def weigh(groups: Iterable[UnitGroup], idf: Mapping[str, float] | None, unit: str) -> Cloud:
+    """The cloud of scores that are grouped by class and name: their sums, weighted by rarity as in `rank`.
+
+    >>> weigh([("positive", "joy", ("joy",), [1.0, 2.0])], {"joy": 2.0}, "token").weights
+    {'positive': {'joy': 6.0}}
+    """
     if unit not in UNITS:
         raise UnknownName("unit", unit, UNITS)
     if idf is not None and not isinstance(idf, Mapping):
@@ -203,22 +215,28 @@ def rank(
         )
     table = wikitext_idf.load() if idf is None else idf
     rarest = max(table.values(), default=1.0)
-    scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     rarity: dict[str, float] = {}
+    weights: dict[str, dict[str, float]] = defaultdict(dict)
+    for label, name, tokens, scores in groups:
+        if name not in rarity:
+            entry = table.get(plain_token(name))
+            rarity[name] = max(table.get(plain_token(t), rarest) for t in tokens) if entry is None else entry
+        weights[label][name] = math.fsum(scores) * rarity[name]  # an exact sum does not depend on the order of texts
+    if not weights:
+        raise InputError("saliencies is empty. Pass at least one Saliency.", argument="saliencies", value=None)
+    return Cloud({label: weights[label] for label in sorted(weights)}, unit)
+
+
+def _groups(saliencies: Any, unit: str, normalise: bool) -> Iterator[UnitGroup]:
+    """The scores of all texts by class and name."""
+    scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    tokens_of: dict[str, tuple[str, ...]] = {}
     for saliency in _check_saliencies(saliencies):
         for name, score, tokens in unit_scores(saliency, unit, normalise):
             scores[saliency.explained_class][name].append(score)
-            if name not in rarity:
-                entry = table.get(plain_token(name))
-                rarity[name] = max(table.get(plain_token(t), rarest) for t in tokens) if entry is None else entry
-    if not scores:
-        raise InputError("saliencies is empty. Pass at least one Saliency.", argument="saliencies", value=saliencies)
-    # An exact sum does not depend on the order of the texts.
-    weights = {
-        label: {name: math.fsum(values) * rarity[name] for name, values in scores[label].items()}
-        for label in sorted(scores)
-    }
-    return Cloud(weights, unit)
+            tokens_of.setdefault(name, tokens)
+    for label, names in scores.items():
+        yield from ((label, name, tokens_of[name], values) for name, values in names.items())
 
 
 def _check_saliencies(saliencies: Any) -> Iterator[Saliency]:

@@ -1,5 +1,6 @@
 """Test the command line."""
 
+import gc
 import io
 import json
 import os
@@ -30,6 +31,37 @@ def test_explain_prints_the_prediction_and_the_words(capsys):
     out = capsys.readouterr().out
     assert "positive (" in out and "decoded-gradcam" in out and "layer 5" in out
     assert re.search(r"most important: (warm|funny)", out)
+
+
+def modules_after(code, *names):
+    """Those of some modules that are loaded after some code in a new process."""
+    program = f"import sys; {code}; print([name for name in {names} if name in sys.modules], file=sys.stderr)"
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stderr.strip()
+
+
+def test_commands_import_only_what_they_need():
+    slow = ("torch", "transformers", "numpy", "pandas", "matplotlib")
+    assert modules_after("from nbsal import cli; cli._parser()", *slow) == "[]"
+    explained = modules_after(
+        f"from nbsal import cli; cli.main(['explain', {TEXT!r}])",
+        *("torch", "pandas", "pyarrow", "matplotlib", "captum", "ipywidgets", "anywidget", "nbsal.widgets"),
+        *("nbsal.corpus", "nbsal.evaluation", "nbsal.clouds"),
+    )
+    assert explained == "['torch']"
+
+
+def test_the_collector_is_paused_while_a_command_loads_a_model(monkeypatch, capsys):
+    """It takes a fifth of the time of importing torch and transformers."""
+    enabled, load = [], nbsal.load
+    monkeypatch.setattr(nbsal, "load", lambda *a, **k: enabled.append(gc.isenabled()) or load(*a, **k))
+    assert cli.main(["explain", TEXT]) == 0 and gc.isenabled()
+    assert cli.main(["explain", TEXT, "--model", "demo/nothing"]) == 2 and gc.isenabled()
+    gc.disable()
+    try:
+        assert cli.main(["explain", TEXT]) == 0 and not gc.isenabled()
+    finally:
+        gc.enable()
+    assert enabled == [False] * 3 and "warm" in capsys.readouterr().out
 
 
 def test_explain_as_json_and_as_html(capsys, tmp_path):

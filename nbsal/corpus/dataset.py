@@ -1,19 +1,24 @@
 """A stored corpus, opened without its model; shards are read when they are needed."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, overload
 
+import numpy as np
+
 from nbsal import clouds, evaluation
-from nbsal.corpus import integrity, stored_method
-from nbsal.corpus.parquet import ERROR, from_table
+from nbsal.corpus import arrays, integrity, stored_method
+from nbsal.corpus.manifest import Shard
+from nbsal.corpus.parquet import ERROR, PAIR, TEXT, from_table
 from nbsal.corpus.storage import Storage
 from nbsal.corpus.stored import Stored, read_manifest
+from nbsal.corpus.units import Units, columns_of
 from nbsal.corpus.vocabulary import read_vocabulary
-from nbsal.errors import InputError
+from nbsal.errors import InputError, UnknownName
 from nbsal.model.subject import Subject
+from nbsal.model.tokens import WORD
 from nbsal.saliency import Saliencies, Saliency
 from nbsal.validation import checked, plural
 
@@ -51,11 +56,58 @@ class Corpus(Stored, Sequence[Saliency]):
         for at in range(len(self.shards)):
             yield from (self._load(at, place, name) for place in self._explained_places(at))
 
+    def table(self, columns: Sequence[str]) -> Any:
+        """Some columns of the explained texts as a `pyarrow.Table`; no other column is decoded."""
+        import pyarrow
+
+        self._require_shards()
+        return pyarrow.concat_tables(self._explained_table(shard, columns) for shard in self.shards)
+
+    def texts(self) -> arrays.Array:
+        """All explained texts, those of pairs joined by a bar."""
+        return arrays.texts(self.table([TEXT, PAIR]))
+
+    def predictions(self) -> arrays.Array:
+        """The predictions for all explained texts."""
+        return arrays.names(self.table(["prediction"])["prediction"])
+
+    def confidences(self) -> arrays.Array:
+        """The probability of each prediction, NaN where it has none."""
+        if self.plan.task == "span":
+            return np.full(len(self), np.nan)
+        return arrays.largest(self.table(["probabilities"])["probabilities"])
+
+    def containing(self, word: str, check: Callable[[], None] = lambda: None) -> arrays.Array:
+        """Whether each explained text has a word or a token, which is in lower case; `check` may raise, to cancel."""
+        named = enumerate(self._vocabulary)
+        ids = [i for i, name in named if word in (clouds.plain_token(name), name.lower())]
+        contains = arrays.rows_with(self.table(["token_ids", "special"]), ids)
+        folded, texts = word.casefold(), self.texts()
+        for number in np.flatnonzero(~contains):  # the word may be several tokens
+            check()
+            if folded in texts[number].casefold() and word in map(str.lower, WORD.findall(texts[number])):
+                contains[number] = any(entry.text.lower() == word for entry in self[int(number)].words)
+        return contains
+
     def clouds(
-        self, method: str | None = None, idf: Mapping[str, float] | None = None, **options: Any
+        self,
+        method: str | None = None,
+        idf: Mapping[str, float] | None = None,
+        *,
+        unit: str = "token",
+        normalise: bool = True,
     ) -> "clouds.Cloud":
         """The token clouds of all texts, as from `nbsal.clouds.rank`."""
-        return clouds.rank(self.saliencies(method), idf, **options)
+        return clouds.weigh(self.units(unit, method).groups(normalise), idf, unit)
+
+    def units(self, unit: str, method: str | None = None) -> Units:
+        """The tokens or words of all texts with their scores by one method, as arrays."""
+        self._require_shards()
+        name = self._check_method(method)
+        if unit not in clouds.UNITS:
+            raise UnknownName("unit", unit, clouds.UNITS)
+        tables = (self._explained_table(shard, columns_of(name)) for shard in self.shards)
+        return Units.read(tables, name, self._vocabulary, unit, self.tokens)
 
     def games(
         self,
@@ -100,6 +152,11 @@ class Corpus(Stored, Sequence[Saliency]):
     @cached_property
     def _vocabulary(self) -> list[str]:
         return read_vocabulary(self._storage, self.plan.vocabulary)
+
+    def _explained_table(self, shard: Shard, columns: Sequence[str]) -> Any:
+        """Some columns of the explained texts of a shard."""
+        table = self._read_columns(shard, list(dict.fromkeys([*columns, ERROR])))
+        return table.filter(table[ERROR].is_null()).select(columns)
 
     def _explained_places(self, at: int) -> list[int]:
         """The rows of a shard that have scores."""

@@ -15,6 +15,7 @@ from nbsal.errors import InputError
 from nbsal.explainer import Explainer
 from nbsal.heads import HeadMask
 from nbsal.methods.decoding import Decoded
+from nbsal.model.composite import transformer_of
 from nbsal.model.identity import CHECKSUM, checksum, lm_head_checksum, model_identity
 from nbsal.model.subject import Subject
 from nbsal.validation import loading
@@ -22,6 +23,7 @@ from nbsal.validation import loading
 SCHEMA = 2
 NAME = "_manifest.json"
 SHARD_NAME = re.compile(r"part-\d{6,}\.parquet")
+UNNAMED = " in memory"  # ends the name of a model that has none, which is that of its class: nothing to load it by
 LIBRARIES = ("nbsal", "torch", "transformers")
 # Tokens per batch, padding included: on a CPU enough to fill its vector units and few enough to stay in its caches; on
 # a GPU enough to fill it.
@@ -75,7 +77,7 @@ class Plan:
             text=text,
             target=repr(target),
             dtype=dtype,
-            model=subject.name,
+            model=subject.name + (UNNAMED if _is_unnamed(subject) else ""),
             task=subject.task,
             labels=tuple(subject.labels),
             methods={name: explainer.provenance for name, explainer in explainers.items()},
@@ -106,6 +108,12 @@ class Plan:
                     argument=name,
                     value=value,
                 )
+
+    def check_loadable(self) -> None:
+        """Refuse to load a model that had no name when it was explained."""
+        if self.model.endswith(UNNAMED):
+            message = f"The corpus explains a {self.model}, which has no name to load it by. Pass the model as subject."
+            raise InputError(message, argument="subject", value=None)
 
     def check_model(self, subject: Subject) -> None:
         """Refuse a model other than the one that was explained."""
@@ -186,6 +194,10 @@ class Manifest:
 
 def _to_json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, ensure_ascii=False, indent=1).encode()
+
+
+def _is_unnamed(subject: Subject) -> bool:
+    return subject.name == type(transformer_of(subject.model)).__name__
 
 
 def _any_decodes(explainers: Mapping[str, Explainer]) -> bool:

@@ -39,7 +39,9 @@ def stored_explainers(
     plan: Plan, saliencies: Mapping[str, Sequence[Saliency]], subject: Subject | None
 ) -> tuple[dict[str, Explainer], list[Text], Cache]:
     """An explainer for each stored method, the texts, and a cache with their stored explanations."""
-    subject = subject or load(plan.model)
+    if subject is None:
+        plan.check_loadable()
+        subject = load(plan.model)
     plan.check_model(subject)
     explainers, cache = {}, Cache()
     for name, stored in saliencies.items():

@@ -55,10 +55,19 @@ def warn_missing_glyphs(texts: Iterable[str]) -> None:
 
 def _missing_glyphs(text: str) -> list[str]:
     """Characters of a text that the default font of matplotlib's settings lacks."""
+    from matplotlib import rcParams
+
+    families = rcParams["font.family"], rcParams["font.sans-serif"], rcParams["font.serif"], rcParams["font.monospace"]
+    default = _default_font(str(families), str(rcParams["font.weight"]), str(rcParams["font.style"]))
+    return [character for character in dict.fromkeys(text) if not _has_glyph(default, character)]
+
+
+@cache
+def _default_font(*settings: str) -> str:
+    """The path of the default font under those settings of matplotlib, which looks it up anew for every text."""
     from matplotlib.font_manager import FontProperties, findfont
 
-    default = findfont(FontProperties())
-    return [character for character in dict.fromkeys(text) if not _has_glyph(default, character)]
+    return str(findfont(FontProperties()))
 
 
 @cache

@@ -174,20 +174,22 @@ def _draw_pieces(ax: "Axes", pieces: Sequence[Piece], top: float, largest: float
 def _draw_piece(ax: "Axes", piece: Piece, top: float, largest: float) -> None:
     from matplotlib.patches import Rectangle
 
+    style: dict[str, Any]
     left = MARGIN + piece.left
     if piece.struck:
         box: dict[str, Any] = {"facecolor": "0.96", "edgecolor": "0.82", "hatch": "////", "linewidth": 0}
-        ax.add_patch(Rectangle((left, top), piece.width, LINE - 2, **box))
+        ax.add_artist(Rectangle((left, top), piece.width, LINE - 2, **box))
         ax.plot((left, left + piece.width), [top + LINE / 2 - 1] * 2, color=FAINT_TEXT, linewidth=0.8)
     elif piece.score is not None:
         (r, g, b), alpha = colours.colour(piece.score, largest)
         colour = (r / 255, g / 255, b / 255)
-        ax.add_patch(Rectangle((left, top), piece.width, LINE - 2, facecolor=(*colour, alpha), edgecolor="none"))
+        style = {"facecolor": (*colour, alpha), "edgecolor": "none"}
+        ax.add_artist(Rectangle((left, top), piece.width, LINE - 2, **style))  # unlike a patch, it sets no limits
         if piece.score < 0 and alpha >= colours.FAINT:
             ax.plot((left, left + piece.width), [top + LINE - 2.5] * 2, ":", color=colour, linewidth=1)
     if not piece.text.isspace():
         colour_name = FAINT_TEXT if piece.struck else TEXT
-        style: dict[str, Any] = {"va": "center_baseline", "color": colour_name, "parse_math": False}
+        style = {"va": "center_baseline", "color": colour_name, "parse_math": False}
         ax.text(left, top + LINE / 2 - 1, piece.text, fontproperties=_font(piece.text), **style)
 
 

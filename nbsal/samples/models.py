@@ -15,18 +15,21 @@ def blank(kind: str, **settings: Any) -> Any:
 
 
 def unfilled(kind: str, **settings: Any) -> Any:
-    """Build the same with NaN in its head, for the caller to fill; it takes half the time of initialising weights."""
+    """Build the same with NaN in its head, for the caller to fill; no weights are initialised or copied."""
     with torch.device("meta"):
         model = _class(kind)(_config(**settings))
-    model = model.to_empty(device="cpu")
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.fill_(torch.nan)
-        # The two buffers of BERT's embeddings are not in its weights.
-        model.bert.embeddings.position_ids.copy_(torch.arange(base.CONFIG["max_position_embeddings"])[None])
-        model.bert.embeddings.token_type_ids.zero_()
+    _load_body(model, assign=True)
     model.tie_weights()
-    return _load_body(model)
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            if parameter.is_meta:
+                setattr(module, name, torch.nn.Parameter(torch.full_like(parameter, torch.nan, device="cpu")))
+    model.tie_weights()  # of what was filled
+    # The two buffers of BERT's embeddings are not in its weights.
+    embeddings = model.bert.embeddings
+    embeddings.position_ids = torch.arange(base.CONFIG["max_position_embeddings"])[None]
+    embeddings.token_type_ids = torch.zeros_like(embeddings.position_ids)
+    return model
 
 
 def _class(kind: str) -> Any:
@@ -41,7 +44,7 @@ def _config(**settings: Any) -> Any:
     return transformers.BertConfig(**base.CONFIG, **settings)
 
 
-def _load_body(model: Any) -> Any:
-    missing, _ = model.bert.load_state_dict(base.weights(), strict=False)  # some heads have no pooler
+def _load_body(model: Any, assign: bool = False) -> Any:
+    missing, _ = model.bert.load_state_dict(base.weights(), strict=False, assign=assign)  # some heads have no pooler
     assert not missing, missing
     return model

@@ -1,7 +1,6 @@
 """The Browse view: a table of many explained texts that is sorted and filtered; one text is opened beside it."""
 
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import traitlets
@@ -18,7 +17,8 @@ from nbsal.widgets import jobs, wire
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html, list_texts
 from nbsal.widgets.explainer_view import Shading
 from nbsal.widgets.export import asset
-from nbsal.widgets.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page, strongest_word
+from nbsal.widgets.table_columns import Columns
+from nbsal.widgets.text_table import COLUMNS, PAGE, Entry, Filters, TablePage, make_page
 
 if TYPE_CHECKING:
     import pandas
@@ -70,23 +70,23 @@ class Browse(Shading, CorpusView):
         **settings: Any,
     ) -> None:
         self._labels = None if labels is None else list(labels)
-        self._entries: list[Entry] = []
+        self._columns = Columns()
         super().__init__(source, texts, **settings)
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
         traits = super().from_explainer(explainer)
-        self._labels = self._names(self._labels, len(self._texts))
+        self._label_texts(self._labels, len(self._texts))
         return traits
 
     def from_result(self, result: Any) -> dict[str, Any]:
         traits = super().from_result(result)
-        self._labels = self._names(self._labels, len(result))
+        self._label_texts(self._labels, len(result))
         return traits
 
     def explain(self, texts: Iterable[Text], labels: Iterable[Any] | None = None) -> None:
         """Explain and show other texts, with their labels if there are any."""
         texts = list_texts(texts)
-        self._labels, self._entries = self._names(None if labels is None else list(labels), len(texts)), []
+        self._label_texts(None if labels is None else list(labels), len(texts))
         self.opened = None
         super().explain(texts)
 
@@ -109,7 +109,8 @@ class Browse(Shading, CorpusView):
         return super().compute(inputs, job)
 
     def summarize(self, saliencies: Sequence[Saliency], inputs: dict[str, Any], job: jobs.Job) -> TablePage:
-        entries = self._update_entries(saliencies, job)
+        columns = self._columns
+        columns.update(saliencies, self.meter(job, len(saliencies)).check)
         total = max(len(self._texts), len(saliencies))
         opened, last = inputs["opened"], total - 1
         if opened is not None and opened > last:
@@ -119,19 +120,19 @@ class Browse(Shading, CorpusView):
         is_ready = opened is not None and opened < len(saliencies)  # texts are still being explained
         return make_page(
             filters,
-            entries,
+            columns,
             saliencies,
             total,
             inputs["page"],
             opened_number=opened if is_ready else None,
             opened=saliencies[opened] if is_ready else None,
-            labels=self._classes(entries),
+            labels=self._classes(columns),
         )
 
     def publish(self, result: TablePage) -> dict[str, Any]:
         waiting = [{"number": number, "pieces": [[self._start(number), 0.0, False]]} for number in result.waiting]
         table = {
-            "rows": [*(_row(entry, saliency) for entry, saliency in result.rows), *waiting],
+            "rows": [*map(_row, result.rows), *waiting],
             "labels": list(result.labels),
             "judged": self._labels is not None,
             "page": result.page,
@@ -157,7 +158,7 @@ class Browse(Shading, CorpusView):
     def render_html(self) -> str:
         page: TablePage = self.result
         head = "".join(f'<th style="{CELL};white-space:nowrap">{name}</th>' for name in HEADINGS)
-        body = "".join(_row_html(entry, saliency, entry.number == page.opened_number) for entry, saliency in page.rows)
+        body = "".join(_row_html(entry, entry.number == page.opened_number) for entry in page.rows)
         waiting = "".join(_waiting_html(number, self._start(number)) for number in page.waiting)
         table = (
             f'<table style="border-collapse:collapse;width:100%;font-size:90%"><tr>{head}</tr>{body}{waiting}</table>'
@@ -175,27 +176,20 @@ class Browse(Shading, CorpusView):
     def render_png(self) -> bytes:
         page: TablePage = self.result
         texts = [
-            ScoredText(_heading(entry), [[html.ScoredSpan(text, share) for text, share, _ in _short_text(saliency)]], 1)
-            for entry, saliency in page.rows
+            ScoredText(_heading(entry), [[html.ScoredSpan(text, share) for text, share, _ in _short_text(entry)]], 1)
+            for entry in page.rows
         ]
         notes = [page.position(), " · ".join(self._notes(page))]
         return text_lines.png(text_lines.draw([ScoredText(page.caption(), [], 1.0), *texts], notes=notes))
 
-    def _update_entries(self, saliencies: Sequence[Saliency], job: jobs.Job) -> list[Entry]:
-        """The entries of all explained texts; only those of new texts are created."""
-        entries = self._entries
-        for saliency in islice(saliencies, len(entries), None):
-            if job.cancel.is_set():
-                break
-            entries.append(Entry.of(len(entries), saliency, self._label(len(entries))))
-        return entries
-
-    def _label(self, number: int) -> str | None:
-        return None if self._labels is None else self._labels[number]
+    def _label_texts(self, labels: list[Any] | None, count: int) -> None:
+        """Begin a table of so many texts with these labels."""
+        self._labels = self._names(labels, count)
+        self._columns = Columns(self._labels)
 
     def _sentence(self, number: int, saliency: Saliency) -> list[Phrase]:
         """The headline of a text, and its label."""
-        label = self._label(number)
+        label = self._columns.label(number)
         return [*saliency.headline(), *([] if label is None else [("text", f" Labelled {label}.")])]
 
     def _names(self, labels: list[Any] | None, count: int) -> list[str] | None:
@@ -214,11 +208,11 @@ class Browse(Shading, CorpusView):
                 raise InputError(message, argument="labels", value=label)
         return labels
 
-    def _classes(self, entries: Sequence[Entry]) -> list[str]:
+    def _classes(self, columns: Columns) -> list[str]:
         """The classes to filter by, in the order of the model's labels: all that it knows, else those predicted."""
         if self.subject is not None and self.subject.task == "sequence":
             return list(self.subject.labels)
-        return sorted({entry.prediction for entry in entries})
+        return sorted(set(columns.values("prediction")))
 
     def _start(self, number: int) -> str:
         """The first characters of a text."""
@@ -232,19 +226,18 @@ class Browse(Shading, CorpusView):
         return [*model, count or plural(page.total, "text")]
 
 
-def _row(entry: Entry, saliency: Saliency) -> dict[str, Any]:
+def _row(entry: Entry) -> dict[str, Any]:
     """A row as the page draws it."""
     fields = ("number", "prediction", "confidence", "label", "top", "against")
     return {name: getattr(entry, name) for name in fields} | {
         "wrong": entry.misclassified,
-        "pieces": _short_text(saliency),
+        "pieces": _short_text(entry),
     }
 
 
-def _short_text(saliency: Saliency) -> list[list[Any]]:
+def _short_text(entry: Entry) -> list[list[Any]]:
     """The text around its strongest word, in pieces as `excerpt` returns them."""
-    _, tokens = strongest_word(saliency)
-    return [[text, share, False] for text, share, _ in excerpt(saliency, tokens)]
+    return [[text, share, False] for text, share, _ in excerpt(entry.saliency, entry.strongest[1])]
 
 
 def _verdict(entry: Entry) -> str:
@@ -259,10 +252,10 @@ def _heading(entry: Entry) -> str:
     return f"{entry.number}  {_verdict(entry)}{label}"
 
 
-def _row_html(entry: Entry, saliency: Saliency, opened: bool) -> str:
+def _row_html(entry: Entry, opened: bool) -> str:
     wrong = f'<div style="{html.SMALL}">\N{BALLOT X} labelled {html.escape(entry.label or "")}</div>'
     verdict = html.escape(_verdict(entry))
-    text = f'<div style="min-width:14em;line-height:1.75">{excerpt_html(_short_text(saliency))}</div>'
+    text = f'<div style="min-width:14em;line-height:1.75">{excerpt_html(_short_text(entry))}</div>'
     top = html.escape(html.label(entry.top))
     if entry.against:
         top += f'<div style="{html.SMALL}">against</div>'

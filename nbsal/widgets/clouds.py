@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from nbsal.clouds import Cloud, rank
+from nbsal.clouds import Cloud, rank, weigh
+from nbsal.corpus.dataset import Corpus
 from nbsal.errors import InputError, UnknownName
 from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import percent
@@ -166,6 +167,10 @@ class Clouds(CorpusView):
     def _ranked(self, saliencies: Sequence[Saliency], unit: str) -> tuple[Cloud, Statistics]:
         """The cloud with its classes in the model's order, and what it takes from the texts."""
         plain = self.plain_result if isinstance(self.plain_result, Cloud) else None
+        if isinstance(saliencies, Corpus):
+            units = saliencies.units(unit)
+            cloud = arranged(weigh(units.groups(normalise=True), self.idf, unit), self._classes())
+            return cloud, Statistics.of(units, cloud.labels, unit)
         cloud = plain or arranged(rank(saliencies, self.idf, unit=unit), self._classes())
         return cloud, Statistics.of([] if plain else saliencies, cloud.labels, unit)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from nbsal import trace
@@ -159,7 +160,9 @@ class EffectPart(Part):
         off = ~self._switches.mask(inputs).selected
         head = None if inputs["head"] is None else (inputs["head"][0], inputs["head"][1])
         key = [inputs["text"], inputs["target"]]
-        without = self._without.get([*key, off.tobytes()], lambda: self._decide(saliency, inputs, off))
+        without = _decision(saliency, self._subject, saliency.prediction, saliency.probabilities)
+        if off.any():
+            without = self._without.get([*key, off.tobytes()], lambda: self._decide(saliency, inputs, off))
         alone = None
         if head is not None:
             alone = self._alone.get([*key, head], lambda: self._decide(saliency, inputs, _single(off, head)))
@@ -174,10 +177,7 @@ class EffectPart(Part):
             (decision,) = trace.decide_without_heads(self._subject, encoded, [inputs["target"]], off)
         except ModelError:  # its attention is computed in some other way; the scores say so if they need it
             return None
-        names = [name for name, _ in wire.outcomes(saliency, self._subject)]
-        places = wire.listed(saliency) if names else []
-        shares = [float(decision.probabilities[i]) for i in places]
-        return Without(decision.label, list(zip(names, shares, strict=True)))
+        return _decision(saliency, self._subject, decision.label, decision.probabilities)
 
 
 class AttentionPart(Part):
@@ -203,10 +203,15 @@ class AttentionPart(Part):
 
     def _attention_maps(self, text: Text) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
         """The maps of all heads as shares of their largest weights, [block, head, query, key], and these weights."""
-        record = trace.record(self._subject, self._subject.encode(text), needs={"attention"})
-        maps = np.stack([record.attention[block][0].float().cpu().numpy() for block in range(self._subject.depth)])
-        largest = maps.max((-1, -2))
-        return np.rint(255 * maps / largest[..., None, None]).astype(np.uint8), largest
+        maps = trace.record(self._subject, self._subject.encode(text), needs={"attention"}).attention
+        shape = (self._subject.depth, *maps[0].shape[1:])
+        shares, largest = np.empty(shape, np.uint8), np.empty(shape[:2])
+        for block in range(self._subject.depth):
+            weights = maps.pop(block)[0].float()  # one block at a time: all of them fill the memory several times over
+            top = weights.amax((-1, -2), keepdim=True)
+            shares[block] = (weights * 255).div_(top).round_().to(torch.uint8).cpu().numpy()
+            largest[block] = top[:, 0, 0].cpu().numpy()
+        return shares, largest
 
 
 def masks_heads(method: str) -> bool:
@@ -283,6 +288,13 @@ def attention_traits(attention: HeadAttention) -> dict[str, Any]:
 def _cell_html(opacity: float) -> str:
     r, g, b = colours.NEUTRAL
     return f'<td style="background-color:rgba({r},{g},{b},{opacity:.2f});min-width:12px">&#8203;</td>'
+
+
+def _decision(saliency: Saliency, subject: Subject, label: str, probabilities: Any) -> Without:
+    """A decision with the probabilities of what a view lists of the scores'."""
+    names = [name for name, _ in wire.outcomes(saliency, subject)]
+    places = wire.listed(saliency) if names else []
+    return Without(label, [(name, float(probabilities[i])) for name, i in zip(names, places, strict=True)])
 
 
 def _single(off: NDArray[np.bool_], head: tuple[int, int]) -> NDArray[np.bool_]:

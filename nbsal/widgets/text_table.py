@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from nbsal.clouds import plain_token
+import numpy as np
+
 from nbsal.render import html
 from nbsal.render.headline import percent
 from nbsal.saliency import Saliency
 from nbsal.validation import plural
+from nbsal.widgets.table_columns import Array, Columns, confidence, strongest_word
 
 if TYPE_CHECKING:
     import pandas
@@ -22,52 +24,42 @@ NAMED = 3  # classes that the sentence names
 
 @dataclass(frozen=True)
 class Entry:
-    """One text as the table sorts and filters it; `words` are its words and tokens in lower case."""
+    """A row of the table: one explained text."""
 
     number: int
-    text: str
-    prediction: str
-    confidence: float | None  # values and spans have none
+    saliency: Saliency
     label: str | None
-    top: str  # the strongest word
-    against: bool  # whether it speaks against what is explained
-    words: frozenset[str]
 
-    @classmethod
-    def of(cls, number: int, saliency: Saliency, label: str | None) -> "Entry":
-        """The entry of an explained text."""
-        row, probabilities = saliency.row, saliency.probabilities
-        top, top_tokens = strongest_word(saliency)
-        tokens = [saliency.tokens[i] for i in row.content]
-        words = {plain_token(token) for token in tokens} | {token.lower() for token in tokens}
-        return cls(
-            number=number,
-            text=" | ".join(row.parts),
-            prediction=saliency.prediction,
-            confidence=round(float(probabilities.max()), 4) if probabilities.ndim == 1 and probabilities.size else None,
-            label=label,
-            top=top,
-            against=float(saliency.scores[top_tokens].sum()) < 0,
-            words=frozenset(words | {word.text.lower() for word in saliency.words}),
-        )
+    @property
+    def prediction(self) -> str:
+        """What the model predicts."""
+        return self.saliency.prediction
+
+    @property
+    def confidence(self) -> float | None:
+        """The probability of the prediction; values and spans have none."""
+        value = confidence(self.saliency)
+        return None if np.isnan(value) else value
+
+    @cached_property
+    def strongest(self) -> tuple[str, list[int]]:
+        """The strongest word and its tokens."""
+        return strongest_word(self.saliency)
+
+    @property
+    def top(self) -> str:
+        """The strongest word."""
+        return self.strongest[0]
+
+    @property
+    def against(self) -> bool:
+        """Whether the strongest word speaks against what is explained."""
+        return float(self.saliency.scores[self.strongest[1]].sum()) < 0
 
     @property
     def misclassified(self) -> bool:
         """Whether the prediction differs from the label."""
         return self.label is not None and self.label != self.prediction
-
-
-def strongest_word(saliency: Saliency) -> tuple[str, list[int]]:
-    """The word with the largest score, for or against what is explained, as typed, and its tokens.
-
-    Of equals it is the one that is ranked first.
-    """
-    if not saliency.words:
-        first = max(saliency.order, key=lambda i: abs(saliency.scores[i]))
-        return saliency.tokens[first], [first]
-    scores = [word.score for word in saliency.weighed_words()]
-    word = saliency.words[max(saliency.word_order, key=lambda i: abs(scores[i]))]
-    return word.text, list(word.tokens)
 
 
 @dataclass(frozen=True)
@@ -90,36 +82,44 @@ class Filters:
         """Whether every text is listed, in the order of the texts."""
         return self == Filters(token=self.token) and not self.word
 
-    def in_scope(self, entry: Entry) -> bool:
-        """Whether a text has that prediction and that word."""
-        fits = self.label is None or entry.prediction == self.label
-        return fits and (not self.word or self.word in entry.words)
+    def scope(self, columns: Columns) -> Array:
+        """The numbers of the texts with that prediction and that word."""
+        fits = np.ones(len(columns), bool)
+        if self.label is not None:
+            fits &= np.array(columns.values("prediction") == self.label, bool)
+        if self.word:
+            fits &= columns.containing(self.word)
+        return np.flatnonzero(fits)
 
-    def arrange(self, entries: Sequence[Entry]) -> list[Entry]:
-        """The entries that are listed, in their order."""
-        listed = [entry for entry in entries if entry.misclassified or not self.wrong]
-        return sorted(listed, key=self._key, reverse=self.descending)
-
-    def _key(self, entry: Entry) -> tuple[bool, Any]:
-        value = getattr(entry, self.sort)
-        return value is None, value
+    def arrange(self, scope: Array, columns: Columns) -> Array:
+        """The numbers of the texts that are listed, of those in scope, in their order."""
+        numbers = scope[columns.misclassified()[scope]] if self.wrong else scope
+        if self.sort == "number" or (self.sort == "label" and not columns.is_labelled):
+            return numbers[::-1] if self.sort == "number" and self.descending else numbers
+        values = columns.values(self.sort)[numbers]
+        if self.sort == "confidence":
+            values = values.astype(float)  # NaN is sorted last
+        if not self.descending:
+            return numbers[np.argsort(values, kind="stable")]
+        return numbers[::-1][np.argsort(values[::-1], kind="stable")][::-1]
 
 
 @dataclass(frozen=True, eq=False)
 class TablePage:
     """One page of the table, and the text that is opened.
 
-    `scope` are the entries with the class and the word that the filters ask for, `entries` those that are listed.
-    `rows` are those on the page, `waiting` the texts after them that are not explained yet.
+    `scope` are the numbers of the texts with the class and the word that the filters ask for, `numbers` those of the
+    texts that are listed. `rows` are those on the page, `waiting` the texts after them that are not explained yet.
     """
 
     filters: Filters
-    scope: Sequence[Entry]
-    entries: Sequence[Entry]
+    columns: Columns
+    scope: Array
+    numbers: Array
     explained: int
     total: int  # texts
     page: int
-    rows: Sequence[tuple[Entry, Saliency]]
+    rows: Sequence[Entry]
     waiting: Sequence[int]
     opened_number: int | None
     opened: Saliency | None
@@ -128,17 +128,17 @@ class TablePage:
     @property
     def listed(self) -> int:
         """The number of texts that are listed, with those that are not explained yet where all are listed."""
-        return self.total if self.filters.by_number else len(self.entries)
+        return self.total if self.filters.by_number else len(self.numbers)
 
     @cached_property
-    def errors(self) -> list[Entry]:
-        """The entries whose prediction differs from their label."""
-        return [entry for entry in self.scope if entry.misclassified]
+    def errors(self) -> Array:
+        """The numbers of the texts in scope whose prediction differs from their label."""
+        return self.scope[self.columns.misclassified()[self.scope]]
 
     @property
     def is_labelled(self) -> bool:
         """Whether the texts have labels."""
-        return any(entry.label is not None for entry in self.scope)
+        return self.columns.is_labelled and len(self.scope) > 0
 
     def position(self) -> str:
         """Which page this is, and of how many texts; texts are numbered from 0 as in Python, pages from 1."""
@@ -147,7 +147,7 @@ class TablePage:
 
     def caption(self) -> str:
         """How many texts are misclassified, or what is predicted for them."""
-        if not self.scope:
+        if not len(self.scope):
             return f"No text matches{self._so_far()}." if self.explained else "No text is explained yet."
         return self._error_sentence() if self.is_labelled else self._class_sentence()
 
@@ -155,8 +155,9 @@ class TablePage:
         """One row for each explained text that is listed."""
         import pandas
 
-        rows = [tuple(getattr(entry, name) for name in COLUMNS) for entry in self.entries]
-        return pandas.DataFrame(rows, columns=list(COLUMNS))
+        values = {name: self.columns.values(name)[self.numbers].tolist() for name in COLUMNS}
+        values["confidence"] = [None if np.isnan(share) else share for share in values["confidence"]]
+        return pandas.DataFrame(list(zip(*values.values(), strict=True)), columns=list(COLUMNS))
 
     def _error_sentence(self) -> str:
         count, texts = len(self.errors), f"{plural(len(self.scope), 'text')}{self._scope_words()}"
@@ -173,14 +174,14 @@ class TablePage:
         """What the model predicts for the misclassified texts."""
         if self.filters.label is not None:
             return ""
-        (label, most), *_ = Counter(entry.prediction for entry in self.errors).most_common(1)
+        (label, most), *_ = self._counts(self.errors).most_common(1)
         if len(self.errors) == 1:
             return f"; it is predicted {label}"
         return f"; {'all' if most == len(self.errors) else most} of them are predicted {label}"
 
     def _class_sentence(self) -> str:
         count, texts = len(self.scope), plural(len(self.scope), "text")
-        counts = Counter(entry.prediction for entry in self.scope).most_common()
+        counts = self._counts(self.scope).most_common()
         if self.filters.label is not None:
             every = f"{plural(self.explained, 'text')}{self._so_far()}"
             with_word = f" and {'contains' if count == 1 else 'contain'} {self._word()}" if self.filters.word else ""
@@ -194,6 +195,10 @@ class TablePage:
         if rest := sum(count for _, count in counts[NAMED:]):
             listed.append(f"{rest} otherwise")
         return f"{', '.join(listed)}."
+
+    def _counts(self, numbers: Array) -> Counter[str]:
+        """For how many of some texts each class is predicted."""
+        return Counter(self.columns.values("prediction")[numbers].tolist())
 
     def _scope_words(self) -> str:
         """Of which texts a number is."""
@@ -212,14 +217,14 @@ def _are(count: int) -> str:
 
 
 def make_page(
-    filters: Filters, entries: Sequence[Entry], saliencies: Sequence[Saliency], total: int, page: int, **others: Any
+    filters: Filters, columns: Columns, saliencies: Sequence[Saliency], total: int, page: int, **others: Any
 ) -> TablePage:
     """The page of that number, or the last one."""
-    scope = [entry for entry in entries if filters.in_scope(entry)]
-    listed = filters.arrange(scope)
+    scope = filters.scope(columns)
+    listed = filters.arrange(scope, columns)
     count = total if filters.by_number else len(listed)
     page = min(page, max(0, count - 1) // PAGE)
     first, end = page * PAGE, min((page + 1) * PAGE, count)
-    rows = [(entry, saliencies[entry.number]) for entry in listed[first:end]]
+    rows = [Entry(number, saliencies[number], columns.label(number)) for number in listed[first:end].tolist()]
     waiting = range(max(first, len(listed)), end)
-    return TablePage(filters, scope, listed, len(entries), total, page, rows, waiting, **others)
+    return TablePage(filters, columns, scope, listed, len(columns), total, page, rows, waiting, **others)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nbsal.clouds import Cloud, display_word, unit_scores
+from nbsal.corpus.units import Units
 from nbsal.model.token_text import is_byte_level
 from nbsal.render import colours
 from nbsal.saliency import Saliency
@@ -165,8 +166,10 @@ class Statistics:
     frequencies: Mapping[str, Mapping[str, int]]
 
     @classmethod
-    def of(cls, saliencies: Sequence[Saliency], labels: Sequence[str], unit: str) -> "Statistics":
+    def of(cls, saliencies: Sequence[Saliency] | Units, labels: Sequence[str], unit: str) -> "Statistics":
         """Count the texts of each class and word."""
+        if isinstance(saliencies, Units):
+            return cls(Counter(saliencies.classes.tolist()), saliencies.frequencies())
         texts: Counter[str] = Counter(saliency.explained_class for saliency in saliencies)
         frequencies: dict[str, Counter[str]] = {label: Counter() for label in labels}
         byte_level = _is_byte_level(saliencies, unit)

@@ -15,6 +15,7 @@ BENCHES = (
     "corpus",
     "pages",
     "lab",
+    "views",
     "peers",
     "answers",
     "answer_peers",

@@ -2,11 +2,13 @@
 
 import re
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 import nbsal
 from nbsal.widgets import Browse
+from nbsal.widgets.table_columns import Columns
 from nbsal.widgets.text_table import PAGE, Filters, make_page
 from tests.browser import bench
 from tests.browser.bench import MANY, tokens
@@ -52,7 +54,7 @@ def test_the_table_says_what_python_says(show, sheet, views):
     page = views["browse"].result
     expect(root.locator(".nbsal-headline").first).to_have_text(page.caption())
     expect(rows(root)).to_have_count(len(MANY))
-    for k, (entry, _) in enumerate(page.rows):
+    for k, entry in enumerate(page.rows):
         row = rows(root).nth(k)
         expect(row).to_contain_text(f"{entry.prediction} {100 * entry.confidence:.1f}\u202f%")
         expect(row.locator(".nbsal-cell-top")).to_have_text(entry.top)
@@ -196,9 +198,10 @@ PLACES = "rows => rows.map(row => [row.dataset.number, row.getBoundingClientRect
 def partial(view, count, **filters):
     """What the view publishes once `count` texts are explained."""
     asked = Filters(**filters)
-    entries, saliencies = view._entries[:count], view.saliencies[:count]
+    columns, saliencies = Columns(view._labels), view.saliencies[:count]
+    columns.update(saliencies)
     page = make_page(
-        asked, entries, saliencies, 160, 0, opened_number=None, opened=None, labels=["negative", "positive"]
+        asked, columns, saliencies, 160, 0, opened_number=None, opened=None, labels=["negative", "positive"]
     )
     return view.publish(page)
 
@@ -236,8 +239,8 @@ def test_sorted_rows_stay_until_the_reader_asks_for_the_new_order(show, sheet, c
     expect(root.locator(".nbsal-headline").first).to_contain_text("of 160 texts")
     put.click()
     expect(put).to_be_hidden()
-    entries = Filters(**order).arrange(corpus._entries)
-    assert numbers(root) == [entry.number for entry in entries[:PAGE]] != before
+    ordered = Filters(**order).arrange(np.arange(len(corpus._columns)), corpus._columns).tolist()
+    assert numbers(root) == ordered[:PAGE] != before
 
 
 def test_display_settings_recolour_the_rows(show, sheet):

@@ -1,5 +1,8 @@
 """A stored corpus: what can be read without its model, and games with its stored scores."""
 
+import copy
+import socket
+
 import duckdb
 import pandas
 import polars
@@ -8,6 +11,7 @@ from pandas.testing import assert_frame_equal
 
 import nbsal
 from nbsal import clouds, corpus, evaluation
+from nbsal.corpus import stored_method
 from nbsal.errors import UnknownName
 from tests.raising import refuses
 
@@ -88,6 +92,32 @@ def test_games_can_be_played_on_some_rows_with_labels(explained, explainers, tex
 def test_games_with_another_model_are_refused(explained, load):
     with refuses("subject"):
         explained.games(load("bert", seed=9))
+
+
+def test_a_model_without_a_name_is_never_looked_up(load, tmp_path, monkeypatch):
+    """Its name is that of its class, which the hub would be asked for."""
+    requests = []
+
+    def refuse(*arguments, **settings):
+        requests.append(arguments)
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(stored_method, "load", refuse)
+    model = copy.deepcopy(load("bert").model)
+    model.config.name_or_path = ""
+    subject = nbsal.load(model, tokenizer=load("bert").tokenizer)
+    stored = corpus.explain(nbsal.Explainer(subject, "gradcam"), ["A joy.", "A bore."], tmp_path / "c", progress=False)
+    reopened = corpus.open(stored.location)
+    with refuses("subject"):
+        reopened.games(random=1, progress=False)
+    assert len(reopened.games(subject, random=1, progress=False).frame) and not requests
+    named = copy.deepcopy(load("bert"))
+    stored = corpus.explain(nbsal.Explainer(named, "gradcam"), ["A joy."], tmp_path / "named", progress=False)
+    with pytest.raises(OSError, match="no network"):
+        stored.games(random=1, progress=False)
+    assert requests == [(named.name,)]
 
 
 def test_games_with_scores_from_several_windows_are_refused(load, tmp_path):

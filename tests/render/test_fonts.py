@@ -102,3 +102,17 @@ def test_clouds_and_plots_use_fonts_that_have_their_characters(reviews, monkeypa
         warnings.simplefilter("error")
         for explanation in (explain(f"A joy, {word}."), explain.every_layer(f"A joy, {word}.")):
             explanation.plot().figure.canvas.draw()
+
+
+def test_the_default_font_is_looked_up_once_for_many_texts(monkeypatch):
+    """Unless matplotlib's settings change."""
+    lookups, find = [], font_manager.findfont
+    monkeypatch.setattr(font_manager, "findfont", lambda *a, **k: lookups.append(a) or find(*a, **k))
+    fonts._default_font.cache_clear()
+    for text in ("a", "joy", "映画", "film"):
+        fonts.families(text)
+    assert len(lookups) == 1
+    with rc_context({"font.sans-serif": ["STIXGeneral"]}):
+        fonts.families("a")
+    assert len(lookups) == 2
+    fonts._default_font.cache_clear()

@@ -172,3 +172,18 @@ def test_an_unfilled_model_with_weights_equals_an_initialised_one(kind):
         expected, loaded = dict(getattr(blank, part)()), dict(getattr(unfilled, part)())
         assert expected.keys() == loaded.keys()
         assert all(torch.equal(expected[name], loaded[name]) for name in expected)
+
+
+def test_embedded_models_take_the_base_weights_as_they_are(monkeypatch):
+    """Neither initialised nor copied; what the base lacks is NaN until it is filled, and tied where it should be."""
+    weights = base.weights()
+    monkeypatch.setattr(base, "weights", lambda: weights)
+    for kind in ("SequenceClassification", "MaskedLM"):
+        model = models.unfilled(kind)
+        body = dict(model.bert.named_parameters())
+        assert all(parameter.data_ptr() == weights[name].data_ptr() for name, parameter in body.items())
+        head = [tensor for name, tensor in model.named_parameters() if not name.startswith("bert.")]
+        assert head and all(tensor.isnan().all() for tensor in head)
+        assert not any(tensor.is_meta for tensor in [*model.parameters(), *model.buffers()])
+    assert model.cls.predictions.decoder.weight is model.bert.embeddings.word_embeddings.weight
+    assert model.cls.predictions.decoder.bias is model.cls.predictions.bias

@@ -211,7 +211,7 @@ def test_texts_that_are_not_explained_yet_pass_no_filter(reviews, monkeypatch):
     explain = nbsal.Explainer(reviews, "gradcam")
     for settings in ({"sort": "confidence"}, {"descending": True}, {"label": "negative"}, {"token": "a"}):
         pages, _ = partial_pages(monkeypatch, explain, TEXTS[:5], **settings)
-        assert all(not page.waiting and page.listed == len(page.entries) for page, _ in pages)
+        assert all(not page.waiting and page.listed == len(page.numbers) for page, _ in pages)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ import pytest
 import torch
 
 import nbsal
+from nbsal import trace
 from nbsal.heads import HeadMask, Parse
 from nbsal.render import html
 from nbsal.render.headline import percent, plain
 from nbsal.widgets import Heads
 from nbsal.widgets.head_grid import HeadGrid, heads_of_kind, toggle_heads
-from nbsal.widgets.head_parts import ZEROED, mostly_attended
+from nbsal.widgets.head_parts import ZEROED, AttentionPart, mostly_attended
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
@@ -152,6 +153,34 @@ def test_the_effect_of_switches_is_shown_with_the_scores(view, grids_displayed):
     view.kind = "none"
     view.wait()
     assert effects and set(effects) == {72}
+
+
+def test_the_model_runs_without_heads_only_if_some_are_off(reviews, monkeypatch):
+    """With every head on, the decision is the one that the scores come with."""
+    off, decide = [], trace.decide_without_heads
+    monkeypatch.setattr(
+        trace, "decide_without_heads", lambda *arguments: off.append(int(arguments[3].sum())) or decide(*arguments)
+    )
+    view = Heads(reviews, text=TEXT, kind="all", head=[2, 9]).wait()
+    assert off == [1], "the chosen head alone"
+    assert view.effect.without.prediction == view.result.prediction
+    assert [share for _, share in view.effect.without.probabilities] == pytest.approx(view.result.probabilities)
+    view.toggled = [[0, 0]]
+    assert view.wait().effect.off == 1 and off == [1, 1]
+
+
+def test_attention_maps_are_freed_block_by_block(reviews, monkeypatch):
+    """The maps of all blocks are held as bytes only."""
+    records, record = [], trace.record
+    monkeypatch.setattr(
+        trace, "record", lambda *arguments, **settings: records.append(record(*arguments, **settings)) or records[-1]
+    )
+    part = AttentionPart(reviews)
+    saliency = nbsal.Explainer(reviews, "gradcam")(TEXT)
+    attention = part.compute(saliency, {"text": TEXT, "head": [2, 9]}, None)
+    maps = [mapped for mapped in records if mapped.subject is reviews]
+    assert len(maps) == 2 and not maps[-1].attention and attention.shares.dtype == np.uint8
+    assert part.compute(saliency, {"text": TEXT, "head": [3, 1]}, None).head == (3, 1) and len(records) == 2
 
 
 @pytest.mark.parametrize("name", ["demo/answers", "demo/news"])

@@ -1,0 +1,52 @@
+"""Columns of stored explanations as arrays with one entry per text, without an object per text."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nbsal.corpus.parquet import PAIR, TEXT
+
+Array = NDArray[Any]
+
+
+def names(column: Any) -> Array:
+    """A column of strings that repeat; equal strings are one object."""
+    encoded = column.combine_chunks().dictionary_encode()
+    distinct = np.array([*encoded.dictionary.to_pylist(), None], object)
+    column_names: Array = distinct[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    return column_names
+
+
+def texts(table: Any) -> Array:
+    """The texts, and pairs of texts joined by a bar."""
+    pairs = zip(table[TEXT].to_pylist(), table[PAIR].to_pylist(), strict=True)
+    joined = np.empty(len(table), object)
+    joined[:] = [text if pair is None else f"{text} | {pair}" for text, pair in pairs]
+    return joined
+
+
+def largest(column: Any) -> Array:
+    """The largest entry of each list, rounded to 4 digits; NaN for an empty list."""
+    starts, values = flatten(column)
+    maxima = np.full(len(column), np.nan)
+    filled = np.diff(starts) > 0
+    if filled.any():
+        maxima[filled] = [round(value, 4) for value in np.maximum.reduceat(values, starts[:-1][filled]).tolist()]
+    return maxima
+
+
+def flatten(column: Any) -> tuple[Array, Array]:
+    """Where each list of a column begins, with the end of the last one, and the entries of all lists."""
+    lists = column.combine_chunks()
+    lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), lists.flatten().to_numpy(zero_copy_only=False)
+
+
+def rows_with(table: Any, ids: list[int]) -> Array:
+    """Whether each row has one of some tokens, special tokens aside."""
+    starts, tokens = flatten(table["token_ids"])
+    hits = np.flatnonzero(np.isin(tokens, ids) & ~flatten(table["special"])[1])
+    rows = np.zeros(len(table), bool)
+    rows[np.searchsorted(starts, hits, side="right") - 1] = True
+    return rows

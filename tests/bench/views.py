@@ -1,0 +1,157 @@
+"""What the commands and the views cost in Python: `python -m tests.bench.views`.
+
+Seconds of CPU time of one thread; of commands, those of the new process. The views of a corpus show 100,000 texts,
+which are 1,000 explained texts a hundred times over; growth is the peak of the resident memory beyond what the process
+held before. Heads are those of a random BERT of 24 blocks, 16 heads and width 128, at 512 tokens: its Mask-LRP
+explanation is measured apart from what the view computes beside it. The host cost of a corpus is that of a model so
+small that its arithmetic counts for little.
+"""
+
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import psutil
+import torch
+import transformers
+
+import nbsal
+from nbsal import corpus
+from nbsal.corpus.manifest import Manifest
+from nbsal.corpus.parquet import to_table
+from nbsal.corpus.shards import write_shard
+from nbsal.corpus.storage import Storage
+from nbsal.samples import base
+from nbsal.widgets import Browse, Clouds, Heads, Highlight
+from tests.bench.corpus import SHORT, texts
+from tests.bench.measure import cpu
+from tests.bench.memory import resident
+from tests.bench.table import Row, at_most, markdown, parser, spread
+from tests.browser import bench
+
+NBSAL = (sys.executable, "-m", "nbsal.cli")
+SHARD = 1000
+
+
+def command(*arguments: str) -> float:
+    """Seconds of CPU time of a command."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([*NBSAL, *arguments], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def lab_address(folder: Path) -> float:
+    """Seconds of CPU time until `nbsal lab` prints its address."""
+    with subprocess.Popen([*NBSAL, "lab", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as lab:
+        process = psutil.Process(lab.pid)
+        assert lab.stdout is not None
+        while b"token=" not in lab.stdout.readline():
+            pass
+        seconds = sum(process.cpu_times()[:2])
+        for started in [*process.children(recursive=True), process]:
+            started.terminate()
+    return float(seconds)
+
+
+def large_corpus(folder: Path, count: int) -> corpus.Corpus:
+    """A corpus of so many texts, which repeat the explanations of its first shard."""
+    many = texts(SHARD, *SHORT)
+    explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam", layer=None)
+    explained = list(corpus.explain(explain, many, folder, progress=False))
+    storage = Storage(folder)
+    manifest = Manifest.read(storage)
+    assert manifest is not None
+    for number in range(1, count // SHARD):
+        data = to_table(manifest.plan, number * SHARD, many, [{"gradcam": saliency} for saliency in explained])
+        sizes = [len(saliency.row) for saliency in explained]
+        manifest.shards[number] = write_shard(storage, manifest.plan, number, many, data, sizes)
+    manifest.write(storage)
+    return corpus.open(folder)
+
+
+def grown(work) -> tuple[float, float]:
+    """Seconds of CPU time of some work, and by how many MB the process grew in it."""
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+    before = resident("VmRSS")
+    return cpu(work), (resident("VmHWM") - before) / 1000
+
+
+def corpus_views(folder: Path, count: int) -> list[Row]:
+    """Rows for the views of a large corpus."""
+    stored = large_corpus(folder, count)
+    work = {
+        "Browse(...).to_html()": lambda: Browse(stored).to_html(),
+        "corpus.clouds()": stored.clouds,
+        "Clouds(...).to_html()": lambda: Clouds(stored).to_html(),
+    }
+    rows = []
+    for name, run in work.items():
+        seconds, growth = grown(run)
+        rows.append(Row(f"{name} of {count:,} texts", f"{seconds:.2f} s", **at_most(5, seconds, " s")))
+        rows.append(Row("  memory growth", f"{growth:.0f} MB", **at_most(200, growth, " MB")))
+    return rows
+
+
+def random_model(blocks: int, heads: int, width: int) -> nbsal.Subject:
+    """A random BERT that reads with the embedded tokenizer."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": width, "num_hidden_layers": blocks, "num_attention_heads": heads}
+    config = transformers.BertConfig(**base.CONFIG | sizes | {"intermediate_size": 2 * width})
+    return nbsal.load(transformers.BertForSequenceClassification(config).eval(), tokenizer=base.tokenizer())
+
+
+def heads_view(blocks: int, words: int) -> list[Row]:
+    """Rows for Heads: its parts, and the explanation that it shows."""
+    subject, text = random_model(blocks, 16, 128), " ".join(["good"] * words)
+    view = Heads(subject, text="good", head=[1, 2]).wait()
+    inputs = {name: getattr(view, name) for name in view.inputs} | {"text": text}
+    saliency = nbsal.Explainer(subject, "gradcam")(text)
+    parts = cpu(lambda: [part.compute(saliency, inputs, None) for part in view.parts.values()])
+    explain = view.explainer_for(inputs)
+    of = f"{blocks} x 16 heads at {words + 2} tokens"
+    return [
+        Row(f"Heads of {of}, without the scores", f"{parts:.2f} s", **at_most(1.5, parts, " s")),
+        Row("  its scores (Mask-LRP)", f"{cpu(lambda: explain(text)):.2f} s"),
+    ]
+
+
+def picture(rounds: int, words: int) -> Row:
+    """A row for `to_png` of a text of different words."""
+    vocabulary = sorted(word for word in base.tokenizer().get_vocab() if word.isascii() and word.isalpha())
+    drawn = np.random.default_rng(0).choice(vocabulary, words, replace=False)
+    view = Highlight(bench.saliency_of(list(drawn))).wait()
+    seconds = [cpu(view.to_png) for _ in range(rounds + 1)][1:]
+    return Row(f"to_png of {words + 2} tokens", f"{spread(seconds)} s", **at_most(0.7, seconds, " s"))
+
+
+def host_cost(folder: Path, count: int) -> Row:
+    """A row for what a corpus run costs beside the model's arithmetic."""
+    explain, many = nbsal.Explainer(random_model(1, 1, 16), "gradcam", layer=0), texts(count, *SHORT)
+    corpus.explain(explain, many[:100], folder / "warm", progress=False)
+    cost = 1000 * cpu(lambda: corpus.explain(explain, many, folder / "host", progress=False)) / count
+    return Row("host cost of a corpus run", f"{cost:.2f} ms a text", **at_most(0.5, cost, " ms"))
+
+
+def results(rounds: int = 3, quick: bool = False) -> list[Row]:
+    """Rows for the commands and the views."""
+    torch.set_num_threads(1)
+    starts = [command("explain", "A warm and funny film.") for _ in range(1 if quick else rounds)]
+    with tempfile.TemporaryDirectory() as folder:
+        addresses = [lab_address(Path(folder) / "lab") for _ in range(1 if quick else rounds)]
+        return [
+            Row("nbsal explain", f"{spread(starts)} s", **at_most(5, starts, " s")),
+            Row("nbsal lab, to its address", f"{spread(addresses)} s", **at_most(3, addresses, " s")),
+            *corpus_views(Path(folder) / "large", 2000 if quick else 100_000),
+            *heads_view(2 if quick else 24, 62 if quick else 510),
+            picture(rounds, 62 if quick else 510),
+            host_cost(Path(folder), 200 if quick else 5000),
+        ]
+
+
+if __name__ == "__main__":
+    options = parser(".views", __doc__).parse_args()
+    print(markdown(results(options.rounds, options.quick)))

@@ -1,0 +1,132 @@
+"""Views of a stored corpus: they show what they show of its explanations in memory, and read only what they show."""
+
+import pytest
+
+import nbsal
+from nbsal import clouds
+from nbsal.corpus import dataset
+from nbsal.widgets import Browse, Clouds
+from nbsal.widgets.browse import PAGE
+from tests.raising import refuses
+
+pytest.importorskip("pyarrow")
+TEXTS = [row["text"] for row in nbsal.samples.texts("reviews")[:30]]
+TEXTS[3] = ""  # a text that fails
+
+
+@pytest.fixture(scope="module")
+def corpus(reviews, tmp_path_factory):
+    out = tmp_path_factory.mktemp("stored") / "corpus"
+    explain = nbsal.Explainer(reviews, "gradcam")
+    return nbsal.corpus.explain(explain, TEXTS, out, shard_rows=7, progress=False)
+
+
+@pytest.fixture
+def loaded(monkeypatch):
+    """The arguments with which explanations are made from stored rows."""
+    calls, from_table = [], dataset.from_table
+    monkeypatch.setattr(dataset, "from_table", lambda *arguments: calls.append(arguments) or from_table(*arguments))
+    return calls
+
+
+@pytest.fixture
+def decoded(monkeypatch):
+    """The columns that are decoded of each shard; None for all."""
+    calls, read = [], dataset.Corpus._read_columns
+    monkeypatch.setattr(
+        dataset.Corpus,
+        "_read_columns",
+        lambda self, shard, columns=None: calls.append(columns) or read(self, shard, columns),
+    )
+    return calls
+
+
+def test_a_page_loads_only_its_texts(corpus, loaded, decoded):
+    view = Browse(nbsal.corpus.open(corpus.location)).wait()
+    assert view.result.listed == len(corpus) == 29 and "29 texts" in view.to_html()
+    assert len(loaded) <= PAGE + 3, "the texts of the page, and the first one for its notes"
+    whole = [columns for columns in decoded if columns is None]
+    assert len(whole) <= 3, "the shards of the page; of the others, no scores"
+    assert any(columns and "prediction" in columns for columns in decoded)
+
+
+SORTS = [
+    {"sort": column, "descending": down} for column in ("text", "confidence", "label", "top") for down in (True, False)
+]
+TOKENS = [{"token": word} for word in ("the", "The ", "film", "##s", "s", "nowhere", "'")]
+
+
+@pytest.mark.parametrize("filters", [{}, {"descending": True}, {"label": "negative", "wrong": True}, *SORTS, *TOKENS])
+def test_a_corpus_is_listed_as_its_explanations_are(corpus, filters):
+    labels = ["positive", "negative"] * 14 + ["positive"]
+    stored, listed = (Browse(source, labels=labels, **filters).wait() for source in (corpus, list(corpus)))
+    assert stored._table == listed._table and stored.to_html() == listed.to_html()
+    assert stored.to_frame().equals(listed.to_frame())
+
+
+def test_words_of_several_tokens_are_found(corpus):
+    word = next(w.text for s in corpus for w in s.words if len(w.tokens) > 2).lower()
+    numbers = Browse(corpus, token=word).wait().to_frame()["number"].tolist()
+    assert numbers == [n for n, s in enumerate(corpus) if word in {w.text.lower() for w in s.words}] != []
+
+
+def test_a_table_decodes_what_it_is_asked_for(corpus, decoded):
+    assert corpus.table(["prediction", "text_id"]).column_names == ["prediction", "text_id"]
+    assert all(set(columns) == {"prediction", "text_id", "error"} for columns in decoded)
+    with refuses("columns"):
+        corpus.table(["nothing"])
+
+
+def test_pairs_and_spans_are_listed(load, tmp_path):
+    explain = nbsal.Explainer(nbsal.load("demo/answers"), "gradcam")
+    pairs = [("Who wrote it?", "Ann wrote the book."), ("When?", "It was written in May.")]
+    corpus = nbsal.corpus.explain(explain, pairs, tmp_path / "c", progress=False)
+    stored, listed = (Browse(source, sort="confidence").wait() for source in (corpus, list(corpus)))
+    assert stored._table == listed._table and stored.to_frame().equals(listed.to_frame())
+    assert stored.to_frame()["text"][0] == " | ".join(pairs[0])
+
+
+@pytest.mark.parametrize("unit", ["token", "word"])
+def test_clouds_of_a_corpus_are_those_of_its_explanations(corpus, loaded, decoded, unit):
+    stored = nbsal.corpus.open(corpus.location)
+    for normalise in (True, False):
+        cloud = stored.clouds(unit=unit, normalise=normalise)
+        assert not loaded and all("_ties" not in name for columns in decoded for name in columns)
+        expected = clouds.rank(list(corpus), unit=unit, normalise=normalise)
+        loaded.clear()
+        decoded.clear()
+        assert cloud.labels == expected.labels == ["negative", "positive"]
+        for label in cloud.labels:
+            assert cloud.weights[label] == pytest.approx(dict(expected.weights[label]), rel=1e-12, abs=1e-12)
+            assert cloud.top(label)[unit].tolist() == expected.top(label)[unit].tolist()
+
+
+@pytest.mark.parametrize("unit", ["token", "word"])
+def test_the_view_of_a_corpus_is_that_of_its_explanations(corpus, loaded, unit):
+    stored, listed = (Clouds(source, unit=unit).wait() for source in (corpus, list(corpus)))
+    assert stored.to_html() == listed.to_html() and stored._clouds == listed._clouds
+    assert stored.result.statistics.texts == listed.result.statistics.texts
+
+
+def test_clouds_of_a_corpus_load_only_its_first_text(corpus, loaded):
+    stored = nbsal.corpus.open(corpus.location)
+    assert "speak for" in Clouds(stored).to_html() and len(loaded) <= 3
+
+
+def test_clouds_of_pairs_and_of_byte_level_tokens(load, tmp_path):
+    texts = [("A warm Ömlaut, 映画 it's!", "  Dull bore: unforgettably dull."), ("…", "'a'")]
+    for architecture in ("bert", "roberta"):
+        explain = nbsal.Explainer(load(architecture, decoding=False), "gradcam")
+        corpus = nbsal.corpus.explain(explain, texts, tmp_path / architecture, progress=False)
+        for unit in ("token", "word"):
+            stored, listed = (Clouds(source, unit=unit).wait() for source in (corpus, list(corpus)))
+            assert stored._clouds == listed._clouds and stored.to_html() == listed.to_html()
+
+
+def test_values_have_no_clouds(load, tmp_path):
+    explain = nbsal.Explainer(load("bert", problem_type="regression", num_labels=1), "gradcam")
+    corpus = nbsal.corpus.explain(explain, ["A joy."], tmp_path / "c", progress=False)
+    with refuses("saliencies"):
+        corpus.clouds()
+    with refuses("unit"):
+        corpus.clouds(unit="letter")
