@@ -193,7 +193,7 @@ WRONG_NAMES = [
     (("gradcam", {"layer": 4}), "layer", (0, 1, 2, 3)),
     (("simple", {"norm": 3}), "norm", (1, 2)),
     (("transformer-attribution", {"start_layer": 3}), "start_layer", (0, 1, 2)),
-    (("lrp", {"dtype": "float32"}), "dtype", ("float64", "model")),
+    (("lrp", {"dtype": "float32"}), "dtype", ("mixed", "float64", "model")),
     (("gradcam", {"long": "cut"}), "long", ("truncate", "window")),
 ]
 

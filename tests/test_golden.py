@@ -120,7 +120,7 @@ def test_without_evidence_scores_are_zero_with_a_warning():
 
 
 MUTANTS = {
-    "linear relevance without its sign split": ("_positive", lambda r, x, w, size, y: x * ((r / y) @ w)),
+    "linear relevance without its sign split": ("_positive", lambda r, x, factors, y: x * ((r / y) @ factors[0])),
     "sums halved": ("summands", lambda r, a, b, rules: (r / 2, r / 2)),
 }
 

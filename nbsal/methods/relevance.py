@@ -51,7 +51,9 @@ class RelevanceMethod(Method):
 
     def subject_for(self, subject: Subject) -> Subject:
         plain = subject.merged
-        return {"mixed": plain.mixed, "float64": plain.double}.get(self.dtype, plain)
+        if self.dtype == "model":
+            return plain
+        return plain.mixed if self.dtype == "mixed" else plain.double
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
         note = {"weights": "dequantised in a copy, whose outputs differ a little"} if trace.subject.dequantised else {}

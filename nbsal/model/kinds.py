@@ -1,5 +1,6 @@
 """Which models nbsal explains, checked before anything else is asked of a model."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nbsal.errors import InputError, ModelError
@@ -63,3 +64,35 @@ def class_names(config: Any) -> list[str]:
         message = "The configuration of the model names no labels. Pass nbsal.load(..., labels=[...])."
         raise ModelError(message, part="labels")
     return labels
+
+
+def check_config(model: Any) -> None:
+    """Refuse a model whose configuration has no vocabulary size, width or number of layers.
+
+    >>> import transformers
+    >>> check_config(transformers.BertModel(transformers.BertConfig(num_hidden_layers=1)))
+    """
+    missing = [name for name in ("vocab_size", "hidden_size", "num_hidden_layers") if not hasattr(model.config, name)]
+    if missing:
+        raise ModelError(
+            f"The configuration of {type(model).__name__} has no {' and no '.join(missing)}. "
+            "nbsal explains models that read tokens of a vocabulary and consist of a stack of blocks.",
+            part=missing[0],
+        )
+
+
+def check_labels(labels: Sequence[str] | Mapping[int, str], size: int) -> list[str]:
+    """The labels as a list, one different name for each class of the model.
+
+    >>> check_labels({1: "good", 0: "bad"}, 2)
+    ['bad', 'good']
+    """
+    invalid = set(labels) != set(range(size)) if isinstance(labels, Mapping) else isinstance(labels, str | bytes)
+    if invalid or not isinstance(labels, Iterable):
+        message = f"labels must be a list of names, or a dict with the keys 0 to {size - 1}, not {labels!r:.60}."
+        raise InputError(message, argument="labels", value=labels)
+    names = [labels[i] for i in range(size)] if isinstance(labels, Mapping) else list(map(str, labels))
+    if len(names) != size or len(set(names)) != size:
+        message = f"labels must have a different name for each of the {size} classes of the model, not {names!r:.80}."
+        raise InputError(message, argument="labels", value=labels)
+    return names

@@ -1,7 +1,7 @@
 """The model under explanation, with its tokenizer, labels, blocks and, where available, an LM head."""
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.errors import InputError, LanguageHeadError, ModelError
+from nbsal.errors import LanguageHeadError
 from nbsal.model import adapters, architecture, copies, lm_head, restore, sides
 from nbsal.model.black_box import BlackBox, BlackBoxEncoder
 from nbsal.model.composite import transformer_of
 from nbsal.model.double import double_model
-from nbsal.model.kinds import check_kind, class_names
+from nbsal.model.kinds import check_config, check_kind, check_labels, class_names
 from nbsal.model.lm_head import LMHead
 from nbsal.model.pooling import Pooling, probe
 from nbsal.model.tokenize import TextEncoder
@@ -52,9 +52,9 @@ class Subject:
         self.tokenizer = tokenizer
         self.name = name or model.config.name_or_path or type(transformer_of(model)).__name__
         self.task = architecture.task(model)
-        _check_config(model)
+        check_config(model)
         self.blocks = architecture.blocks(model)
-        self.labels = self._config_labels() if labels is None else _check_labels(labels, self._outputs)
+        self.labels = self._config_labels() if labels is None else check_labels(labels, self._outputs)
         self.default_layer = round(0.6 * self.depth) if default_layer is None else default_layer
         self.causal = self.task != sides.REPLY and architecture.is_causal(model)
         self.mask = mask  # the default HeadMask of Mask-LRP
@@ -349,30 +349,6 @@ class Subject:
         ):
             return [f"LABEL_{i}" for i in range(self.model.outputs)]
         return class_names(self.model.config)
-
-
-def _check_config(model: Any) -> None:
-    """Refuse a model whose configuration has no vocabulary size, width or number of layers."""
-    missing = [name for name in ("vocab_size", "hidden_size", "num_hidden_layers") if not hasattr(model.config, name)]
-    if missing:
-        raise ModelError(
-            f"The configuration of {type(model).__name__} has no {' and no '.join(missing)}. "
-            "nbsal explains models that read tokens of a vocabulary and consist of a stack of blocks.",
-            part=missing[0],
-        )
-
-
-def _check_labels(labels: Sequence[str] | Mapping[int, str], size: int) -> list[str]:
-    """The labels as a list, one different name for each class of the model."""
-    invalid = set(labels) != set(range(size)) if isinstance(labels, Mapping) else isinstance(labels, str | bytes)
-    if invalid or not isinstance(labels, Iterable):
-        message = f"labels must be a list of names, or a dict with the keys 0 to {size - 1}, not {labels!r:.60}."
-        raise InputError(message, argument="labels", value=labels)
-    names = [labels[i] for i in range(size)] if isinstance(labels, Mapping) else list(map(str, labels))
-    if len(names) != size or len(set(names)) != size:
-        message = f"labels must have a different name for each of the {size} classes of the model, not {names!r:.80}."
-        raise InputError(message, argument="labels", value=labels)
-    return names
 
 
 OWN_HEAD = "its own LM head"  # the source of the LM head of a model that predicts tokens

@@ -45,7 +45,13 @@ def test_every_layer_takes_one_forward_and_one_backward(subjects, forwards, monk
 
     span = answer(subjects["llama"]).of(SPAN)
     backwards, grad = [], torch.autograd.grad
-    monkeypatch.setattr(torch.autograd, "grad", lambda *args, **options: backwards.append(1) or grad(*args, **options))
+
+    def counted(*args, **options):
+        if not torch._C._len_torch_function_stack():  # where a mode is active, PyTorch calls it again without
+            backwards.append(1)
+        return grad(*args, **options)
+
+    monkeypatch.setattr(torch.autograd, "grad", counted)
     forwards.clear()
     span.every_layer()
     assert len(forwards) == len(backwards) == 1

@@ -255,7 +255,7 @@ FORCED = """() => {
   const [pressed, others] = ['true', 'false'].map((value) =>
     style(`:is(.nbsal-segments button, .nbsal-class)[aria-pressed=${value}]`).map(s => s.backgroundColor));
   return { pressed, others, motion: style('*').map(s => s.transitionDuration).filter(time => time !== '0s').length,
-    animations: document.getAnimations().length };
+    animations: document.getAnimations().filter(one => one.timeline instanceof DocumentTimeline).length };
 }"""
 
 

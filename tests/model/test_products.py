@@ -12,6 +12,7 @@ from nbsal.errors import UnknownName
 from nbsal.model import architecture, products, restore
 from tests.raising import refuses
 
+BOUNDS = {"decoded-gradcam": 1e-5}  # it multiplies with probabilities: exponentials of logits near 15
 METHODS = {"gradcam": {}, "decoded-gradcam": {}, "integrated": {}, "occlusion": {}, "lrp": {}}
 TEXTS = ["A warm and affecting film.", "A dull, endless bore that nobody needs; the plot hardly moves at all."]
 
@@ -64,8 +65,9 @@ def test_scores_are_those_of_torch(calls, setting, method, reviews):
         size = np.abs(own).max()
         if method == "occlusion":  # its scores are differences of logits, and as exact as these
             size = max(size, float(reviews.logits(reviews.inputs(reviews.encode(text))).abs().max()))
-        assert np.abs(one.scores - own).max() <= 5e-6 * size
-        assert np.abs(one.scores - same.scores).max() <= 5e-6 * size
+        bound = BOUNDS.get(method, 5e-6) * size
+        assert np.abs(one.scores - own).max() <= bound
+        assert np.abs(one.scores - same.scores).max() <= bound
 
 
 def test_both_passes_of_a_block_use_it(calls, reviews):
