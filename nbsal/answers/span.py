@@ -11,7 +11,7 @@ from nbsal.validation import checked
 OF_ONE_TARGET = ("change", "gap", "points")  # entries of a provenance: of one target, at one layer
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 @checked
 class SpanSaliency(Saliency):
     """The explanation of a part of a reply as one target; `Answer.of` and `Answer.rather` make it.

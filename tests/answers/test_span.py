@@ -32,6 +32,7 @@ def test_every_layer_of_a_span_is_the_span_at_that_layer(subjects, name, method)
         expected = answer(subject, method, layer=layer).of(SPAN)
         assert axioms.relative(layers.at(layer).scores, expected.scores) < 1e-6
     assert (layers.target, layers.prediction, layers.text) == (span.target, span.prediction, span.text)
+    assert repr(span).startswith("Saliency(") and len(repr(span)) < 300
     assert layers.probabilities == span.probabilities and layers.provenance["parameters"]["layer"] == "every"
 
 
