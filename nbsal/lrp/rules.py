@@ -144,7 +144,7 @@ class Linear(Function):
     def backward(ctx: Any, relevance: Tensor) -> Any:
         x, weight, bias, y = ctx.saved_tensors
         if ctx.rules.linear == "epsilon":
-            result = x * (share(relevance, y, ctx.rules) @ weight)
+            result = x * multiply(share(relevance, y, ctx.rules), weight.mT)
         elif ctx.rules.linear == "per-sign":
             result = _per_sign(relevance, x, weight, ctx.rules)
         else:
