@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Relations as a cell names them, in full and for narrow views; others have their own names.
 WORDS = {
-    "nsubj": ("subject", "subj"),
+    "nsubj": ("subject", "sub"),
     "obj": ("object", "obj"),
     "amod": ("adjective", "adj"),
     "advmod": ("adverb", "adv"),

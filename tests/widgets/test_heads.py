@@ -276,7 +276,7 @@ def test_the_grid_describes_each_head(reviews):
 def test_cells_name_relations():
     mask = HeadMask([[1, 0, 0, 0, 0]], {"nsubj": [[0, 1, 0, 0, 0]], "det": [[0, 0, 1, 0, 0]]}, [[0, 0, 0, 1, 0]])
     grid = HeadGrid(mask, mask)
-    assert grid.words() == [[["place", "fix"], ["subject", "subj"], ["det", "det"], [], []]]
+    assert grid.words() == [[["place", "fix"], ["subject", "sub"], ["det", "det"], [], []]]
     habits = ["often at a fixed place", "often the subject of a verb", "often a det", "chosen by you"]
     assert grid.habits() == [[*habits, "no known pattern"]]
     assert "<s>off</s>" in grid.to_html() and "<s>place</s>" not in grid.to_html()
