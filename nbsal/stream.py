@@ -152,7 +152,6 @@ def _running(subject: Subject, rules: Rules | None) -> Iterator[tuple[LatestAtte
         torch.inference_mode(False),
         torch.enable_grad(),
         architecture.eval_mode(subject.model),
-        architecture.frozen(subject.model),
         attention_maps.with_mode(subject.model, attention),
         nullcontext()
         if rules is None

@@ -208,7 +208,7 @@ def copied_bytes() -> int:
     >>> copied_bytes() <= ROOM
     True
     """
-    return sum(copy.nbytes for _, _, copy in _COPIES.values())
+    return sum(copy.nbytes for _, _, copy in list(_COPIES.data.values()))  # another thread may add one meanwhile
 
 
 @cache
@@ -220,8 +220,9 @@ def is_quicker(size: int, threads: int) -> bool:
     """
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):  # of a PyTorch without oneDNN
         return False
-    with torch.inference_mode():
-        x, weight, bias = torch.rand(2 ** (size - 1), 384), torch.rand(1536, 384), torch.rand(1536)
+    # Without modes, one of which may be `Products`; and without drawing from the caller's random numbers.
+    with torch.inference_mode(), torch._C.DisableTorchFunction():
+        x, weight, bias = torch.ones(2 ** (size - 1), 384), torch.ones(1536, 384), torch.ones(1536)
         quick = weight.mT.contiguous().mT if len(x) < SHORT else weight
         own, other = [], []
         for _ in range(ROUNDS):

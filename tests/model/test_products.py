@@ -148,6 +148,21 @@ def test_the_quicker_one_is_chosen(monkeypatch, layer, x):
         assert products.suits(x, layer.weight, layer.bias) == quicker
 
 
+@pytest.mark.parametrize("ratio", [0.5, 2.0])
+def test_the_measurement_compares_both_and_leaves_no_trace(monkeypatch, layer, ratio):
+    """Also where a mode is active, which would run one product in place of the other."""
+    seconds = {torch.nn.functional.linear: 1.0, products._product: ratio}
+    monkeypatch.setattr(products, "_seconds", lambda function, *args: function(*args).numel() and seconds[function])
+    used, linear = [], products.linear
+    monkeypatch.setattr(products, "linear", lambda *args: used.append(1) or linear(*args))
+    before = torch.get_rng_state()
+    products.is_quicker.cache_clear()
+    with architecture.eval_mode(layer):
+        assert products.is_quicker(4, 1) == (ratio < 1)
+    products.is_quicker.cache_clear()
+    assert not used and torch.equal(torch.get_rng_state(), before)
+
+
 def test_an_unknown_setting_is_refused(setting, reviews):
     setting("quick")
     with refuses(products.SETTING, UnknownName):
