@@ -67,15 +67,13 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
   sheet.addEventListener("keydown", onKeyDown, { signal });
   list.addEventListener("click", (event) => choose(closest(event, "[data-method]")), { signal });
   search.addEventListener("input", draw, { signal });
-  picker.node.addEventListener(
-    "toggle",
-    () => {
-      search.value = ""; // also where closing and opening make one event
-      if (picker.node.open) search.focus();
-      draw();
-    },
-    { signal },
-  );
+  const onOpen = () => {
+    if (!picker.node.open) return;
+    search.value = "";
+    draw();
+    search.focus(); // in the click itself: keys typed right after it are for the search
+  };
+  picker.summary.addEventListener("click", onOpen, { signal });
   picker.node.hidden = !live && !choices.get().methods.length;
   if (!live) picker.node.classList.add("nbsal-disabled");
   method.mirror(draw);
