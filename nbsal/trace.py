@@ -27,8 +27,10 @@ from nbsal.model.target import Decision
 from nbsal.model.targets import decide
 from nbsal.model.tokens import Encoded
 from nbsal.progress import Meter
-from nbsal.stream import Block, Stream, open_stream
+from nbsal.stream import Block, Stream, open_stream, recorded_parts, summaries
 from nbsal.validation import checked
+
+__all__ = ("NEEDS", "Trace", "record")
 
 # The parts of a model's computation that methods read.
 NEEDS = {
@@ -37,7 +39,7 @@ NEEDS = {
     "attention": "attention weights",
     "attention_grad": "gradients at the attention weights",
     "relevance": "relevance propagated back through the model",
-    "forward": "outputs of more passes, which the method runs itself",  # nothing is recorded
+    "forward": "outputs of forward passes that the method runs itself",  # nothing is recorded
 }
 T = TypeVar("T")
 
@@ -131,12 +133,13 @@ class Trace:
 
     def _whole_blocks(self, parts: Collection[str], rules: Rules, attention_filter: AttentionFilter) -> Iterator[Block]:
         """The values of every block from what was recorded."""
-        values = {name: getattr(self, name) for name in parts if "relevance" not in name}
+        values = {name: getattr(self, name) for name in recorded_parts(parts) if "relevance" not in name}
         if "relevance" in parts:
             maps = self.relevance_maps(rules, attention_filter)
             values |= {"relevance": maps.hidden, "attention_relevance": maps.attention}
         for block in reversed(range(self.subject.depth)):
-            yield {name: tensors[block] for name, tensors in values.items()}
+            recorded = {name: tensors[block] for name, tensors in values.items()}
+            yield recorded | summaries(recorded, parts)
 
     def relevance_maps(self, rules: Rules = DEFAULT, attention_filter: AttentionFilter = unfiltered) -> RelevanceMaps:
         """Relevance at every layer and in every attention map; computed once per rules and filter."""
@@ -193,7 +196,8 @@ def _record_stream(subject: Subject, encoded: Encoded, targets: Sequence[Any] | 
         trace = _record(subject, encoded, targets, needs, None)
         trace.streamed = True
         return trace
-    stream = open_stream(subject, encoded, DEFAULT if "relevance" in needs else None)
+    gradients = any(need.endswith("_grad") for need in needs)
+    stream = open_stream(subject, encoded, DEFAULT if "relevance" in needs else None, gradients)
     logits = stream.logits.detach()
     decisions = _decisions(subject, encoded, logits, targets)
     trace = Trace(subject, encoded, decisions, logits, _values(decisions, logits), streamed=True)
@@ -275,7 +279,7 @@ def decide_without_heads(subject: Subject, encoded: Encoded, targets: Sequence[A
             batching.memory_errors(),
             torch.no_grad(),
             architecture.eval_mode(subject.model),
-            attention_maps.with_mode(subject.model, switch),
+            attention_maps.with_switch(subject.model, switch),
         ):
             return subject.logits(subject.inputs(encoded))
 
@@ -377,3 +381,7 @@ def _gradients(values: Tensor, parts: dict[str, dict[int, Parts]]) -> dict[str, 
         name: {index: join([next(results) for _ in tensors]) for index, tensors in by_index.items()}
         for name, by_index in parts.items()
     }
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

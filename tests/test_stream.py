@@ -15,9 +15,9 @@ from nbsal.explainer import explain_batch
 from nbsal.heads import HeadMask
 from nbsal.methods import catalogue
 from nbsal.progress import Meter
+from nbsal.testing.state import snapshot
 from tests import axioms, zoo
 from tests.bench.memory import measure_alone
-from tests.test_state import state
 
 MASK = HeadMask.from_array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]])
 BY_BLOCK = [name for name in catalogue.names() if catalogue.create(name).by_block]
@@ -64,6 +64,10 @@ def test_streamed_scores_equal_whole_ones(load, architecture, dtype, monkeypatch
         except ModelError:  # ALTI reads the inside of blocks
             continue
         check_equal(monkeypatch, explain, axioms.TEXTS, 1e-12 if dtype == "float64" else 1e-6)
+        if "relevance" not in explain.method.needs:  # without padding, the first forward pass has fused attention
+            for limit in (2**30, 0):  # with the graphs of that pass, and with those of blocks that run again
+                monkeypatch.setattr(stream, "GRAPHS", limit)
+                check_equal(monkeypatch, explain, axioms.TEXTS[:1], 1e-11 if dtype == "float64" else 1e-5)
 
 
 @pytest.mark.parametrize(("architecture", "names"), [("gpt-oss", ["rollout", "gae"]), ("bloom", ["gae", "lrp"])])
@@ -197,8 +201,9 @@ def test_a_block_that_fails_when_it_runs_again_leaves_the_model_as_it_was(load, 
     monkeypatch.setattr(stream, "LIMIT", 0)
     subject = load("bert")
     subject.model.train()
-    explain = explainer(subject, name)
-    truth, calls = explain(axioms.TEXTS[0]).scores, []
+    explain, encoded = explainer(subject, name), subject.encode(axioms.TEXTS)  # with padding, every block runs again
+    run = lambda: explain_batch({"": explain}, encoded, [None] * len(encoded))[""]  # noqa: E731
+    truth, calls = run(), []
 
     def fail(module, args, output):
         calls.append(module)
@@ -206,12 +211,35 @@ def test_a_block_that_fails_when_it_runs_again_leaves_the_model_as_it_was(load, 
             raise error
 
     handle = subject.blocks[1].register_forward_hook(fail)
-    before = state(subject)
+    before = snapshot(subject)
     with pytest.raises(error):
-        explain(axioms.TEXTS[0])
-    assert state(subject) == before
+        run()
+    assert snapshot(subject) == before
     handle.remove()
-    assert np.array_equal(explain(axioms.TEXTS[0]).scores, truth)
+    assert all(np.array_equal(now.scores, first.scores) for now, first in zip(run(), truth, strict=True))
+
+
+@pytest.mark.parametrize("name", ["raw-attention", "rollout", "attention-cam", "attcat", "gae"])
+@pytest.mark.parametrize("graphs", [2**30, 0])
+def test_no_block_runs_again_for_means_over_heads(load, name, graphs, monkeypatch):
+    monkeypatch.setattr(stream, "LIMIT", 0)
+    monkeypatch.setattr(stream, "GRAPHS", graphs)
+    subject, runs = load("bert"), []
+    explain = explainer(subject, name)
+    explain(axioms.TEXTS[0])  # measures the pooling
+    handles = [block.register_forward_hook(lambda *_: runs.append(1)) for block in subject.blocks]
+    explain(axioms.TEXTS[0])
+    for handle in handles:
+        handle.remove()
+    again = {"attention-cam": 1, "attcat": subject.depth, "gae": subject.depth}.get(name, 0)
+    assert len(runs) == subject.depth + (again if graphs == 0 else 0)
+
+
+def test_a_graph_serves_one_method_and_is_made_anew_for_the_next(reviews, monkeypatch):
+    monkeypatch.setattr(stream, "LIMIT", 0)
+    together = nbsal.compare(reviews, ["gae", "attcat"], "A joy.")
+    for name in ("gae", "attcat"):
+        assert axioms.relative(together[name][0].scores, nbsal.Explainer(reviews, name)("A joy.").scores) < 1e-6
 
 
 def test_a_stream_is_cancelled_between_blocks(load):
@@ -248,6 +276,20 @@ def test_a_block_is_freed_when_the_next_is_requested(load):
 def test_attention_that_a_block_does_not_compute_is_refused(load, monkeypatch):
     subject = load("bert")
     monkeypatch.setattr(stream.LatestAttention, "on_weights", lambda self, weights: weights)
+    recorded = trace.record(subject, subject.encode("A joy."), needs={"attention"}, stream=True)
     with pytest.raises(ModelError) as caught:
-        trace.record(subject, subject.encode("A joy."), needs={"attention"}, stream=True)
+        next(recorded.blocks("attention"))
     assert caught.value.part == "attention maps"
+
+
+def test_the_first_forward_pass_has_fused_attention_unless_relevance_follows(load, monkeypatch):
+    subject, calls = load("bert"), []
+    fused = torch.nn.functional.scaled_dot_product_attention
+    count = lambda *args, **settings: calls.append(1) or fused(*args, **settings)  # noqa: E731
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", count)
+    encoded, before = subject.encode("A joy."), snapshot(subject)
+    recorded = trace.record(subject, encoded, needs={"attention"}, stream=True)
+    assert len(calls) == subject.depth and snapshot(subject) == before
+    assert len(list(recorded.blocks("attention"))) == len(calls) == subject.depth
+    trace.record(subject, encoded, needs={"relevance"}, stream=True)
+    assert len(calls) == subject.depth

@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -87,6 +88,30 @@ def test_a_trace_without_attention_maps_is_refused(load, monkeypatch):
     with pytest.raises(ModelError) as caught:
         trace.record(subject, subject.encode("A joy."), needs=["attention"])
     assert caught.value.part == "attention maps"
+
+
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+def test_heads_are_off_in_fused_attention_as_in_eager(load, architecture):
+    subject = load(architecture)
+    encoded, off = subject.encode(axioms.TEXTS), torch.rand(subject.depth, subject.heads) < 0.5
+    usual = subject.model.config._attn_implementation
+    whole = trace.record(subject, encoded, needs=()).decisions
+    fused = trace.decide_without_heads(subject, encoded, [None] * len(encoded), off)
+    assert subject.model.config._attn_implementation == usual
+    subject.model.set_attn_implementation("eager")
+    eager = trace.decide_without_heads(subject, encoded, [None] * len(encoded), off)
+    for one, same, other in zip(fused, eager, whole, strict=True):
+        assert torch.allclose(one.probabilities, same.probabilities, rtol=0, atol=1e-12)
+        assert not torch.allclose(one.probabilities, other.probabilities, rtol=0, atol=1e-6)
+
+
+def test_fused_attention_is_left_as_it_is(load, monkeypatch):
+    subject, calls = load("bert"), []
+    assert subject.model.config._attn_implementation == attention_maps.FUSED
+    monkeypatch.setattr(attention_maps.HeadSwitch, "on_mixed", lambda self, values: calls.append(1) or values)
+    with pytest.raises(ModelError):  # nothing has counted the blocks
+        trace.decide_without_heads(subject, subject.encode("A joy."), [None], np.zeros((3, 4), bool))
+    assert len(calls) == subject.depth
 
 
 def test_an_unknown_need_is_refused(load):

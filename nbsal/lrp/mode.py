@@ -74,7 +74,7 @@ _IDENTITY = {
 # Functions that move or copy values, or only read properties of a tensor.
 _MOVES = frozenset(
     "view reshape transpose permute contiguous __getitem__ split squeeze unsqueeze flatten cat chunk expand to type "
-    "float double clone swapaxes t unbind stack narrow index_select gather masked_fill __get__ size dim numel "
+    "float double clone swapaxes t unbind stack narrow index_select gather masked_fill where __get__ size dim numel "
     "is_floating_point data_ptr requires_grad_ expand_as max amax __len__".split()
 )
 _SHAPES = frozenset({"expand_as"})  # functions that read nothing but the shape of their second argument

@@ -20,6 +20,9 @@ from nbsal.model.double import in_turn
 from nbsal.model.subject import Subject
 from nbsal.trace import Trace
 
+EPSILON = 1e-6  # added to every difference, as `torch.pairwise_distance` does
+CHUNK = 2**20  # numbers of the vectors that are sent at once: those of all pairs of positions would fill the memory
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -66,7 +69,7 @@ PARTS = {
     needs={"hidden", "attention"},
     paper="Ferrando et al. 2022",
     cost=Cost(1),
-    promise={"nonnegative", "sums_to_1", "not_about_target"},
+    promise={"nonnegative", "sums_to_1_per_decision", "not_about_target"},
 )
 @dataclass(frozen=True)
 class ALTI(Method):
@@ -95,31 +98,49 @@ class ALTI(Method):
             with in_turn(block):
                 for i, row in enumerate(trace.encoded):
                     n = len(row)
-                    text = self.contributions(block, parts, values["hidden"][i, :n], values["attention"][i, :, :n, :n])
-                    rows[i, :n] = rows[i, :n] @ text.to(rows)
+                    queries = rows[i, :n].nonzero()[:, 0]  # in the last block, the deciding positions alone
+                    attention = values["attention"][i, :, queries, :n]
+                    shares = self.contributions(block, parts, values["hidden"][i, :n], attention, queries)
+                    rows[i, :n] = rows[i, queries] @ shares.to(rows)
         return rows
 
-    def contributions(self, block: nn.Module, parts: Parts, x: Tensor, attention: Tensor) -> Tensor:
-        """Share of each position [column] in the block's output at each position [row]; rows sum to 1."""
+    def contributions(self, block: nn.Module, parts: Parts, x: Tensor, attention: Tensor, queries: Tensor) -> Tensor:
+        """Share of each position [column] in the block's output at some positions [row]; rows sum to 1."""
         paths = (parts.value, parts.out, parts.norm, parts.second)
         modules: list[Any] = [block.get_submodule(path) for path in paths]
         value, out, norm, second = modules
         heads, n = len(attention), len(x)
         weight = out.weight.view(x.shape[-1], heads, -1)
-        projected = torch.einsum("jhd,ohd->hjo", value(x).view(n, heads, -1), weight)
-        sent = torch.einsum("hij,hjo->ijo", attention, projected)
-        sent[range(n), range(n)] += x  # the residual connection
-        sums, bias = sent.sum(1), out.bias
-        deviation = (sums + bias).std(-1, unbiased=False)[:, None]
-        normed = norm.weight * _centred(sent) / deviation[:, None]
-        output = norm.weight * _centred(sums + bias) / deviation + norm.bias
+        values = torch.einsum("jhd,ohd->jho", value(x).view(n, heads, -1), weight)
+        sums = torch.einsum("hij,jho->io", attention, values) + x[queries] + out.bias
+        deviation = sums.std(-1, unbiased=False)[:, None]
+        output = norm.weight * _centred(sums) / deviation + norm.bias
+        # The norms are linear but for their deviations: what is sent has been through them before it is summed.
+        values, x = norm.weight * _centred(values), norm.weight * _centred(x)
         if self.second_norm:
             states = parts.feed_forward(block, output) + output
-            deviation = states.std(-1, unbiased=False)[:, None]
-            normed = second.weight * _centred(normed) / deviation[:, None]
-            output = second.weight * _centred(states) / deviation + second.bias
-        distance = (normed - output[:, None] + 1e-6).abs().sum(-1)
-        return normalise_rows((output.abs().sum(-1)[:, None] - distance).relu())
+            second_deviation = states.std(-1, unbiased=False)[:, None]
+            output = second.weight * _centred(states) / second_deviation + second.bias
+            deviation = deviation * second_deviation
+            values, x = second.weight * _centred(values), second.weight * _centred(x)
+        target, distance = (output - EPSILON) * deviation, torch.empty_like(attention[0])
+        size = max(1, CHUNK // target.numel())  # few positions at a time, not few queries: their products are larger
+        for start in range(0, n, size):
+            part = slice(start, start + size)
+            distance[:, part] = _distances(values[part], x[part], attention[..., part], queries - start, target)
+        return normalise_rows((output.abs().sum(-1)[:, None] - distance / deviation).relu())
+
+
+def _distances(values: Tensor, x: Tensor, attention: Tensor, queries: Tensor, target: Tensor) -> Tensor:
+    """The l1 distances of what some positions send to queries from their target, [query, position].
+
+    `queries` are the queries' positions, counted from the first of those.
+    """
+    sent = torch.baddbmm(-target, attention.permute(2, 1, 0), values)  # [position, query, width]
+    own = ((queries >= 0) & (queries < len(x))).nonzero()[:, 0]
+    sent[queries[own], own] += x[queries[own]]  # the residual connection
+    distances: Tensor = torch.linalg.vector_norm(sent, 1, -1)
+    return distances.T
 
 
 def _centred(x: Tensor) -> Tensor:

@@ -85,7 +85,7 @@ class RawAttention(Method):
     shares_pass = True
 
     def scores(self, trace: Trace) -> Tensor:
-        return deciding_rows(next(trace.blocks("attention"))["attention"].mean(1), trace)
+        return deciding_rows(next(trace.blocks("mean_attention"))["mean_attention"], trace)
 
 
 @register(
@@ -105,9 +105,11 @@ class Rollout(Method):
 
     def scores(self, trace: Trace) -> Tensor:
         rows = deciding_positions(trace).sum(1, keepdim=True)
-        for block in trace.blocks("attention"):
-            attention = block["attention"].mean(1).to(rows)
-            rows = rows @ normalise_rows(attention + identity(attention))
+        for block in trace.blocks("mean_attention"):
+            attention = block["mean_attention"].to(rows)
+            # The rows of attention plus identity are scaled to sum 1, without a matrix for either step.
+            rows = rows / (1 + attention.sum(-1))[:, None]
+            rows = rows + rows @ attention
         return rows[:, 0]
 
 
@@ -127,15 +129,15 @@ class AttentionCAM(Method):
     by_block = True
 
     def scores(self, trace: Trace) -> Tensor:
-        gradient = next(trace.blocks("attention_grad"))["attention_grad"]
-        return (gradient.mean(1) * _query_weights(trace)).sum(1).relu()
+        gradient = next(trace.blocks("mean_gradient"))["mean_gradient"]
+        return (gradient * _query_weights(trace)).sum(1).relu()
 
 
 @register(
     "attention-gradcam",
     family="attention",
     needs={"attention", "attention_grad"},
-    paper="Chefer et al. 2021",
+    paper="Chefer et al. 2021a (CVPR)",
     cost=Cost(1, backwards=1),
     promise={"nonnegative", "at_most_1", "about_target"},
 )
@@ -181,9 +183,9 @@ class AttCAT(Method):
     def scores(self, trace: Trace) -> Tensor:
         queries = _query_weights(trace)
         scores = torch.zeros_like(queries[..., 0])
-        for block in trace.blocks("attention", "hidden", "hidden_grad"):
+        for block in trace.blocks("mean_attention", "hidden", "hidden_grad"):
             impact = (block["hidden"] * block["hidden_grad"]).sum(-1)
-            scores += impact * (block["attention"].mean(1) * queries).sum(1)
+            scores += impact * (queries.mT @ block["mean_attention"])[:, 0]
         return scores
 
 
@@ -191,7 +193,7 @@ class AttCAT(Method):
     "gae",
     family="attention",
     needs={"attention", "attention_grad"},
-    paper="Chefer et al. 2021a",
+    paper="Chefer et al. 2021b (ICCV)",
     cost=Cost(1, backwards=1),
     promise={"nonnegative", "about_target", "zero_at_decision"},
 )
@@ -205,8 +207,8 @@ class GAE(Method):
 
     def scores(self, trace: Trace) -> Tensor:
         rows = start = deciding_positions(trace)
-        for block in trace.blocks("attention", "attention_grad"):
-            rows = rows + rows @ (block["attention_grad"] * block["attention"]).relu_().mean(1).to(rows)
+        for block in trace.blocks("mean_evidence"):
+            rows = rows + rows @ block["mean_evidence"].to(rows)
         # The deciding position's own entry is mostly the 1 that the sum starts with, so it carries no evidence.
         return (rows * (start == 0)).sum(1)
 

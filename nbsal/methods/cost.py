@@ -60,7 +60,7 @@ class Cost:
     >>> str(Cost(1, backwards=1))
     '1 forward and 1 backward pass'
     >>> str(Cost(1 + SAMPLES, backwards=SAMPLES))
-    'forward: 1 + samples; backward: samples'
+    '1 + samples forward and samples backward passes'
     >>> Cost(1 + SAMPLES, backwards=SAMPLES).passes({"samples": 10})
     (11, 10, 0)
     """
@@ -78,7 +78,7 @@ class Cost:
     def __str__(self) -> str:
         kinds = {"forward": self.forwards, "backward": self.backwards, "relevance": self.relevance}
         passes = [(kind, count) for kind, count in kinds.items() if count != 0 or kind == "forward"]
-        text = _list_counts(passes) if all(isinstance(count, int) for _, count in passes) else _list_formulas(passes)
+        text = _list_counts(passes)
         projections = "; 1 LM-head projection per scored position" if self.lm_head else ""
         return f"{'at most ' if self.at_most else ''}{text}{projections}"
 
@@ -88,9 +88,3 @@ def _list_counts(passes: Sequence[tuple[str, Count | int]]) -> str:
     counts = ", ".join(f"{other_count} {other}" for other, other_count in others)
     last = f"{count} {kind} {'pass' if count == 1 else 'passes'}"
     return f"{counts} and {last}" if counts else last
-
-
-def _list_formulas(passes: Sequence[tuple[str, Count | int]]) -> str:
-    if len(passes) == 1:
-        return f"{passes[0][1]} {passes[0][0]} passes"
-    return "; ".join(f"{kind}: {count}" for kind, count in passes)

@@ -118,7 +118,7 @@ class PartialLRP(RelevanceMethod):
     "transformer-attribution",
     family="relevance",
     needs={"attention_grad", "relevance"},
-    paper="Chefer et al. 2021",
+    paper="Chefer et al. 2021a (CVPR)",
     cost=Cost(1, backwards=1, relevance=1),
     promise={"nonnegative", "about_target", "conserves_relevance"},
 )

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from nbsal.errors import ModelError
 from nbsal.model import products, restore, sides
 from nbsal.model.black_box import BlackBox
+from nbsal.model.checkpoint import NO_SUCH_MODEL, is_missing_folder
 from nbsal.model.composite import Composite
 
 TASKS = {
@@ -60,6 +61,8 @@ def _unreadable(source: str, argument: str, error: Exception) -> str:
     reason = str(error).strip().splitlines()[0]
     if Path(source).is_dir():
         return f"{argument}={source!r} is a folder without a readable checkpoint. {reason}"
+    if is_missing_folder(source):
+        return f"{argument}={source!r}: {NO_SUCH_MODEL}"
     return f"{argument}={source!r} is neither a local folder nor a model of the hub (name or owner/name). {reason}"
 
 

@@ -1,16 +1,18 @@
 """The attention weights of a stock model while it runs: recorded, or set to zero for some heads."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from nbsal.errors import ModelError
-from nbsal.model import restore
+from nbsal.model import architecture, restore
 from nbsal.model.composite import transformer_of
 
+FUSED = "sdpa"  # the implementation that computes attention in one function, which shows no weights
 SOFTMAX_FUNCTIONS = (torch.nn.functional.softmax, torch.softmax, Tensor.softmax)
 
 
@@ -19,6 +21,8 @@ class AttentionMode(restore.Mode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
+        if self.active and func is scaled_dot_product_attention:
+            return self.on_mixed(func(*args, **kwargs))
         if not self.active or func not in SOFTMAX_FUNCTIONS or args[0].ndim != 4:
             return func(*args, **kwargs)
         if args[0].dtype == torch.float64:
@@ -28,6 +32,10 @@ class AttentionMode(restore.Mode):
     def on_weights(self, weights: Tensor) -> Tensor:
         """What the model reads in place of the attention weights of its next block."""
         raise NotImplementedError
+
+    def on_mixed(self, values: Tensor) -> Tensor:
+        """What it reads in place of the values that hidden weights have mixed, [batch, head, query, width]."""
+        return values
 
 
 class AttentionRecorder(AttentionMode):
@@ -78,7 +86,10 @@ def _without_sink(weights: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class HeadSwitch(AttentionMode):
-    """Sets the attention weights of some heads to zero, and so what their blocks' output projections read of them."""
+    """Sets the attention weights of some heads to zero, and so what their blocks' output projections read of them.
+
+    Where the model computes no weights (`fused`), it sets the values to zero that these would have mixed.
+    """
 
     def __init__(self, off: Tensor) -> None:
         super().__init__()
@@ -94,6 +105,10 @@ class HeadSwitch(AttentionMode):
             weights = weights.masked_fill(self.off[self.block, :, None, None], 0.0)
         self.block += 1
         return weights
+
+    def on_mixed(self, values: Tensor) -> Tensor:
+        """The values, with zero for the heads that are off."""
+        return self.on_weights(values)
 
 
 @contextmanager
@@ -113,4 +128,41 @@ def with_mode(model: Any, mode: AttentionMode) -> Iterator[None]:
     """Run the model with eager attention under that mode."""
     with eager(model), restore.Changes(model) as changes:
         mode.enter(changes)
+        yield
+
+
+@contextmanager
+def with_fused(model: Any, mode: AttentionMode) -> Iterator[None]:
+    """Run a model whose own attention is fused with it, under that mode."""
+    with restore.Changes(model) as changes:
+        mode.enter(changes)
+        yield
+
+
+@contextmanager
+def with_switch(model: Any, switch: HeadSwitch) -> Iterator[None]:
+    """Run the model without some heads, with its own attention if that is fused: it is quicker than eager attention."""
+    fused = transformer_of(model).config._attn_implementation == FUSED
+    with nullcontext() if fused else eager(model), restore.Changes(model) as changes:
+        switch.enter(changes)
+        yield
+
+
+@contextmanager
+def with_eager_masks(model: Any, mode: AttentionMode) -> Iterator[None]:
+    """Run the model as `with_mode` does, but with its own attention if that is fused: it is quicker, without weights.
+
+    The masks that blocks read are those of eager attention, under which they can run again.
+    """
+    transformer, first_block = transformer_of(model), architecture.blocks(model)[0]
+    fused = transformer.config._attn_implementation == FUSED
+
+    def choose(module: nn.Module, args: Any) -> None:
+        transformer.set_attn_implementation(FUSED)
+
+    with with_mode(model, mode), restore.Changes(model) as changes:
+        if fused:
+            changes.record_undo(transformer.set_attn_implementation, "eager")
+            changes.record_undo(restore.remove_hooks, [first_block], choose)
+            first_block.register_forward_pre_hook(choose, prepend=True)
         yield

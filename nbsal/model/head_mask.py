@@ -1,6 +1,5 @@
 """Sets of attention heads, selected for named reasons, that can be combined and saved."""
 
-import json
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nbsal.errors import InputError
-from nbsal.model.saved_files import check_format, numbers, read_json, reading
+from nbsal.model.saved_files import check_format, numbers, read_json, reading, write_json
 from nbsal.validation import checked, real_number, seed_number
 
 FORMAT = 1
@@ -108,7 +107,7 @@ class HeadMask:
             "unnamed": self.unnamed.astype(int).tolist(),
             "provenance": dict(self.provenance),
         }
-        Path(path).write_text(json.dumps(content), encoding="utf-8")
+        write_json(path, content)
 
     @classmethod
     def load(cls, path: str | Path) -> "HeadMask":
@@ -178,7 +177,7 @@ class HeadMask:
 
 
 def _heads(array: ArrayLike) -> Heads:
-    rule = "A head mask must be a [blocks, heads] array of 0 and 1"
+    rule = "A head mask must be a [blocks, heads] array of 0 and 1 (array[block, head] = 1 selects a head)"
     try:
         heads = np.asarray(array)
     except ValueError:  # nested lists that are no array

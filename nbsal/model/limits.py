@@ -15,14 +15,18 @@ def check_method(subject: Subject, name: str, family: str) -> None:
     """Refuse a method that cannot follow the model of a subject.
 
     >>> import nbsal
-    >>> check_method(nbsal.load(lambda texts: [[0.5, 0.5] for text in texts]), "lrp", "relevance")
+    >>> subject = nbsal.load(lambda texts: [[0.5, 0.5] for text in texts])
+    >>> check_method(subject, "lrp", "relevance")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    nbsal.errors.ModelError: lrp reads inside a model, but a function can only be asked. Use occlusion, lime or shapley.
+    nbsal.errors.ModelError: lrp reads a model's layers, which a function from texts to probabilities does not show. ...
     """
     model = subject.model
     if isinstance(model, BlackBox):
         if family not in FAMILIES:
-            message = f"{name} reads inside a model, but a function can only be asked. Use occlusion, lime or shapley."
+            message = (
+                f"{name} reads a model's layers, which a function from texts to probabilities does not show. Use a "
+                "perturbation method, such as occlusion, lime, kernel-shap or contextcite."
+            )
             raise ModelError(message, part="model")
         return
     if family == "relevance" and (method := quantization(model)) and not can_dequantise(model):

@@ -325,7 +325,8 @@ def filler_id(subject: Subject, way: str | int) -> int:
             raise InputError(message, argument="way", value=way)
         return way
     if way not in WAYS:
-        raise UnknownName("way", way, [*WAYS, "a token id"])
+        of_replies = [TEXT] if subject.task in ("next-token", "reply") and way != TEXT else []
+        raise UnknownName("way", way, [*WAYS, *of_replies, "a token id"])
     if way == "pad":
         return subject.text_encoder.pad_id
     mask = getattr(tokenizer, "mask_token_id", None)

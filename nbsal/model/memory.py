@@ -18,6 +18,7 @@ SMALL = GB  # bytes; a run that needs less is not worth a question to the system
 STREAMED_MAPS = 4
 WHOLE_MAPS, WHOLE_MAPS_OF_RELEVANCE = 2, 3
 STATES = 12
+STREAMED_STATES = 5  # kept of each block: its input, and what fused attention reads and returns
 
 
 def check_fits(subject: "Subject", encoded: Encoded, maps: float, states: float = 0) -> None:

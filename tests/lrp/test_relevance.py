@@ -47,6 +47,13 @@ def test_relevance_is_conserved_in_further_architectures(checkpoints, name):
         axioms.batch_equals_singles(nbsal.Explainer(subject, method))
 
 
+def test_relevance_is_conserved_where_a_mask_selects_scores(checkpoints):
+    """GPT-Neo chooses with `torch.where` between its attention scores and a huge negative number."""
+    subject = zoo.load(checkpoints, "gpt-neo", "causal")
+    recorded = trace.record(subject, subject.encode(axioms.TEXTS), needs=set())
+    assert axioms.relative(totals(recorded), torch.ones(4, 4)) < 1e-6
+
+
 def test_relevance_through_a_mean_of_positions_is_conserved(load):
     subject = load("modernbert", classifier_pooling="mean")
     assert subject.pooling == "mean"

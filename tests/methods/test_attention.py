@@ -6,6 +6,7 @@ import torch
 import nbsal
 from nbsal import trace
 from nbsal.errors import ModelError
+from nbsal.methods import alti
 from tests import axioms
 
 TEXT = axioms.TEXTS[0]
@@ -64,12 +65,11 @@ def test_gae(load, record):
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "electra", "deberta-v2", "mpnet", "distilbert", "albert"])
 def test_alti_reads_the_modules_of_the_stock_block(load, architecture, second):
     """The contributions of all positions add up to the output of the block."""
-    from nbsal.methods.alti import PARTS, _centred
 
     subject = load(architecture)
     saliency = nbsal.Explainer(subject, "alti", second_norm=second)(TEXT)
     assert (saliency.scores >= 0).all() and saliency.scores.sum() == pytest.approx(1)
-    parts, block = PARTS[subject.model.config.model_type], subject.blocks[0]
+    parts, block = alti.PARTS[subject.model.config.model_type], subject.blocks[0]
     calls = {}
     hooks = [
         block.get_submodule(path).register_forward_hook(lambda m, a, o, path=path: calls.update({path: (a[0], o)}))
@@ -88,7 +88,44 @@ def test_alti_reads_the_modules_of_the_stock_block(load, architecture, second):
     output = calls[parts.norm][1][0]
     again = parts.feed_forward(block, output) + output
     assert axioms.relative(again.detach(), calls[parts.second][0][0].detach()) < 1e-10
-    assert _centred(x).mean(-1).abs().max() < 1e-12
+    assert alti._centred(x).mean(-1).abs().max() < 1e-12
+
+
+def slow_alti(subject, text, second_norm):
+    """ALTI with the vectors of all pairs of positions, and the maps of all blocks multiplied."""
+
+    parts, record = alti.PARTS[subject.model.config.model_type], trace.record(subject, subject.encode(text))
+    maps = trace.record(subject, subject.encode(text), needs={"attention"}).attention
+    rolled_out = torch.eye(len(record.encoded[0])).double()
+    for number in range(subject.depth):
+        block, x, attention = subject.blocks[number % len(subject.blocks)], record.hidden[number][0], maps[number][0]
+        value, out, norm, second = map(block.get_submodule, (parts.value, parts.out, parts.norm, parts.second))
+        n, heads = len(x), len(attention)
+        weight = out.weight.view(x.shape[-1], heads, -1)
+        projected = torch.einsum("jhd,ohd->hjo", value(x).view(n, heads, -1), weight)
+        sent = torch.einsum("hij,hjo->ijo", attention, projected)
+        sent[range(n), range(n)] += x
+        states = sent.sum(1) + out.bias
+        normed = norm.weight * alti._centred(sent) / states.std(-1, unbiased=False)[:, None, None]
+        output = norm(states)
+        if second_norm:
+            states = parts.feed_forward(block, output) + output
+            normed = second.weight * alti._centred(normed) / states.std(-1, unbiased=False)[:, None, None]
+            output = second(states)
+        distance = (normed - output[:, None] + 1e-6).abs().sum(-1)
+        shares = (output.abs().sum(-1)[:, None] - distance).relu()
+        rolled_out = (shares / shares.sum(-1, keepdim=True)) @ rolled_out
+    return rolled_out[0].detach()
+
+
+@pytest.mark.parametrize("chunk", [1, 2**10, 2**20])
+@pytest.mark.parametrize("second", [False, True])
+@pytest.mark.parametrize("architecture", ["bert", "distilbert", "albert"])
+def test_alti_in_chunks_equals_all_pairs_at_once(load, monkeypatch, architecture, second, chunk):
+    monkeypatch.setattr(alti, "CHUNK", chunk)
+    subject = load(architecture)
+    scores = nbsal.Explainer(subject, "alti", second_norm=second)(TEXT).scores
+    assert axioms.relative(torch.from_numpy(scores), slow_alti(subject, TEXT, second)) < 1e-9
 
 
 def test_alti_refuses_other_blocks(load):

@@ -1,0 +1,47 @@
+"""Means over heads of maps that fused attention does not show equal those of maps written out."""
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from nbsal.model import fused_attention, restore
+from nbsal.model.fused_attention import FusedRecorder
+from tests import axioms
+
+
+def record(*args, **settings):
+    model, recorder = torch.nn.Linear(1, 1), FusedRecorder()
+    with restore.Changes(model) as changes:
+        recorder.enter(changes)
+        scaled_dot_product_attention(*args, **settings)
+    return recorder
+
+
+@pytest.fixture
+def inputs():
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(2, heads, 7, 5).double() for heads in (4, 2, 2))
+    return query, key, value, torch.randn(2, 1, 7, 7).double()
+
+
+@pytest.mark.parametrize("chunk", [1, 2**19])
+def test_means_over_heads_equal_those_of_whole_maps(inputs, chunk, monkeypatch):
+    monkeypatch.setattr(fused_attention, "CHUNK", chunk)
+    query, key, value, mask = inputs
+    recorder = record(query, key, value, attn_mask=mask, scale=0.3, enable_gqa=True)
+    (call,) = recorder.calls
+    weights = (0.3 * query @ key.repeat_interleave(2, 1).mT + mask).softmax(-1).requires_grad_()
+    mixed = weights @ value.repeat_interleave(2, 1)
+    arriving = torch.randn_like(mixed)
+    arriving[:, :, 3:] = 0
+    (gradient,) = torch.autograd.grad(mixed, weights, arriving)
+    assert recorder.readable and axioms.relative(call.mixed, mixed.detach()) < 1e-12
+    assert axioms.relative(call.mean(), weights.detach().mean(1)) < 1e-12
+    assert axioms.relative(call.mean_gradient(arriving), gradient.mean(1)) < 1e-12
+    assert axioms.relative(call.mean_evidence(arriving), (gradient * weights.detach()).relu().mean(1)) < 1e-12
+
+
+@pytest.mark.parametrize("settings", [{"is_causal": True}, {"attn_mask": torch.ones(7, 7, dtype=torch.bool)}])
+def test_what_maps_cannot_be_computed_of_is_not_readable(inputs, settings):
+    query, key, value, _ = inputs
+    assert not record(query, key.repeat_interleave(2, 1), value.repeat_interleave(2, 1), **settings).readable
