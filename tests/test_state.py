@@ -1,49 +1,20 @@
 """Explanations leave the model and the process unchanged, even after an error."""
 
-import dataclasses
 import functools
 import threading
 
 import pytest
 import torch
-from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import nbsal
 from nbsal import trace
-from nbsal.heads import HeadMask
 from nbsal.methods import alti, catalogue
 from nbsal.methods.reference.published import FirstRow
+from nbsal.testing.state import OUTCOMES, Broken, is_restored, snapshot
+from nbsal.testing.tiny_models import MASK
 from tests import axioms, matrix
 
 ARCHITECTURES = ("bert", "deberta-v2", "mpnet", "albert", "llama")
-MASK = HeadMask.from_array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]])
-
-
-def state(subject):
-    """Everything that an explanation might change."""
-    model = subject.model
-    return {
-        "attention": model.config._attn_implementation,
-        "training": [module.training for module in model.modules()],
-        "requires_grad": [parameter.requires_grad for parameter in model.parameters()],
-        "grad": [parameter.grad is None for parameter in model.parameters()],
-        "weights": [parameter.data_ptr() for parameter in model.parameters()],
-        "hooks": [
-            (len(m._forward_hooks), len(m._forward_pre_hooks), len(m._backward_hooks), len(m._backward_pre_hooks))
-            for m in model.modules()
-        ],
-        "forward": [module.__dict__.get("forward") for module in model.modules()],
-        "rng": torch.get_rng_state().numpy().tobytes(),
-        "registry": (sorted(ALL_ATTENTION_FUNCTIONS), sorted(ALL_MASK_ATTENTION_FUNCTIONS)),
-        "grad mode": torch.is_grad_enabled(),
-        "modes": torch.overrides._get_overloaded_args is not None
-        and len(torch.overrides._get_current_function_mode_stack()),
-    }
-
-
-class Broken(Exception):
-    """Raised by a method under test."""
 
 
 @pytest.fixture(scope="module")
@@ -52,53 +23,7 @@ def shared(load):
     return functools.cache(load)
 
 
-def succeed(subject, explain):
-    explain(axioms.TEXTS[0])
-
-
-def fail(kind):
-    """An outcome in which the model raises an error of that class in the middle of its forward pass."""
-
-    def run(subject, explain):
-        def raising(module, args, output):
-            raise kind  # a new one each time: an error that is raised again keeps the frames of all its tracebacks
-
-        handle = subject.blocks[-1].register_forward_hook(raising)
-        try:
-            with pytest.raises(kind):
-                explain(axioms.TEXTS[0])
-        finally:
-            handle.remove()
-
-    return run
-
-
-def fail_in_method(kind):
-    """An outcome in which the method raises after the trace was recorded."""
-
-    def run(subject, explain):
-        class Raising(type(explain.method)):
-            def scores(self, trace):
-                raise kind
-
-        with pytest.raises(kind):
-            broken = nbsal.Explainer(subject, explain.method)
-            fields = {field.name: getattr(explain.method, field.name) for field in dataclasses.fields(explain.method)}
-            broken.method = Raising(**fields)
-            broken(axioms.TEXTS[0])
-
-    return run
-
-
-OUTCOMES = {
-    "success": succeed,
-    "error in the model": fail(Broken),
-    "interrupt in the model": fail(KeyboardInterrupt),
-    "error in the method": fail_in_method(Broken),
-    "interrupt in the method": fail_in_method(KeyboardInterrupt),
-}
-
-
+@pytest.mark.grid(3)
 @pytest.mark.filterwarnings("ignore:attention-gradcam")
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("name", catalogue.names())
@@ -112,13 +37,7 @@ def test_methods_restore_everything(shared, name, outcome):
         if isinstance(method, FirstRow) and architecture == "llama":
             continue  # its first position attends only to itself
         subject = shared(architecture)
-        explain = nbsal.Explainer(subject, method)
-        for training in (False, True):
-            subject.model.train(training)
-            before = state(subject)
-            OUTCOMES[outcome](subject, explain)
-            assert state(subject) == before, architecture
-        subject.model.eval()
+        is_restored(subject, nbsal.Explainer(subject, method), outcome)
 
 
 RUNS_MODEL = [name for name in catalogue.names() if "forward" in catalogue.create(name).needs]
@@ -137,10 +56,10 @@ def test_methods_that_run_the_model_restore_everything(shared, name, kind):
                 raise kind
 
         handle = subject.model.register_forward_hook(raise_in_second_call)
-        before = state(subject)
+        before = snapshot(subject)
         with pytest.raises(kind):
             nbsal.Explainer(subject, name)(axioms.TEXTS[0])
-        assert state(subject) == before, architecture
+        assert snapshot(subject) == before, architecture
         handle.remove()
 
 
@@ -148,23 +67,23 @@ def test_methods_that_run_the_model_restore_everything(shared, name, kind):
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_attention_traces_restore_everything(shared, architecture, outcome):
     subject = shared(architecture)
-    before = state(subject)
+    before = snapshot(subject)
     record_text = lambda text: trace.record(subject, subject.encode(text), needs=trace.NEEDS)  # noqa: E731
     OUTCOMES[outcome](subject, record_text)
-    assert state(subject) == before
+    assert snapshot(subject) == before
 
 
 def test_state_detects_changes(load):
     subject = load("bert")
-    before = state(subject)
+    before = snapshot(subject)
     handle = subject.blocks[0].register_forward_hook(lambda module, args, output: None)
-    assert state(subject) != before
+    assert snapshot(subject) != before
     handle.remove()
     subject.blocks[0].train()
-    assert state(subject) != before
+    assert snapshot(subject) != before
     subject.blocks[0].eval()
     torch.rand(1)
-    assert state(subject) != before
+    assert snapshot(subject) != before
 
 
 def test_frozen_models_stay_frozen_and_give_the_same_scores(load):

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from nbsal import trace
@@ -19,6 +20,7 @@ from nbsal.methods import (
     surrogates,
 )
 from nbsal.methods.base import REGISTER, Method, describe
+from nbsal.methods.perturbation import TRIALS
 from nbsal.methods.reference import allennlp, published, thermostat
 from nbsal.validation import checked, is_iterable
 
@@ -51,7 +53,7 @@ def create(name: str, **options: Any) -> Method:
     """
     if name not in REGISTER:
         if name not in plugins.offered():
-            raise UnknownName("method", name, names())
+            raise UnknownName("method", name, names(), where="`nbsal methods` lists")
         REGISTER[name] = plugins.load(name)
     settings = REGISTER[name]().parameters() if options else {}
     for option, value in options.items():
@@ -74,8 +76,14 @@ def every_method() -> dict[str, Method]:
         except InputError as error:
             if name not in plugins.offered():
                 raise
-            warnings.warn(str(error), stacklevel=2)
+            _warn_once(str(error))
     return methods
+
+
+@cache
+def _warn_once(problem: str) -> None:
+    """Warn of a method that cannot be imported, once a process: each view lists the methods."""
+    warnings.warn(problem, stacklevel=3)
 
 
 def name_methods(methods: Any) -> Mapping[str, str | Method]:
@@ -132,13 +140,15 @@ def table() -> "pandas.DataFrame":
 
 
 def glossary() -> dict[str, str]:
-    """What the words of the table mean: the deciding position, and what a method reads.
+    """What the words of the table mean: the deciding position, the largest cost, and what a method reads.
 
     >>> glossary()["hidden"]
     'hidden layers'
     """
     position = {"deciding position": "where the model reads its output ([CLS], or the last token)"}
-    return position | trace.NEEDS | {"output": "the model's output alone"}
+    most = {"at most": f"with {TRIALS} forward passes that test whether tokens can be removed; none is run twice"}
+    output = {"output": "nothing recorded: the method needs the output only, or runs the model itself"}
+    return position | most | trace.NEEDS | output
 
 
 def markdown() -> str:

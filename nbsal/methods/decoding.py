@@ -30,13 +30,16 @@ PRESERVED = {"nonnegative", "signed", "about_target", "not_about_target", "seede
 @checked
 @dataclass(frozen=True)
 class Decoded(Method):
-    """Algorithm 1, applied to any layer method.
+    """Decoding (Hou and Castanon 2023, Algorithm 1) of any layer method.
+
+    A token's score is the sum of the layer's scores, weighted by how strongly the LM head predicts the token from each
+    hidden state.
 
     With `form="per_position"` scores are aggregated at each position and then weighted (line 9); with "per_token" the
-    features are weighted first and then aggregated (equation 6). `tau` keeps a token's influence only where it is among
-    the tau most probable tokens of the input. `renormalise` makes the influences on a position sum to 1 over the tokens
-    of the input. `coarse` computes the softmax denominator in bfloat16, which is twice as fast, with an error of about
-    5e-4 in its logarithm.
+    features are weighted first and then aggregated (equation 6). With `tau`, each hidden state counts only for the tau
+    tokens of the input that the LM head finds most probable there. `renormalise` makes the weights of a hidden state
+    sum to 1 over the tokens of the input. `coarse` computes the softmax denominator in bfloat16, which is twice as
+    fast, with an error of about 5e-4 in its logarithm.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Decoded(nbsal.GradCAM(layer=4), tau=3))

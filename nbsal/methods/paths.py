@@ -71,7 +71,7 @@ class AlongPaths(LayerMethod):
         return False
 
     def refine(self, sums: Sequence[float], changes: Sequence[float]) -> tuple[Self, list[int]]:
-        """The method with more points, and the numbers of the explanations that need them.
+        """The method with more points, and the indices of the explanations that need them.
 
         These are judged by what their scores sum to and what they should sum to.
         """
@@ -194,8 +194,8 @@ class Integrated(PathMethod, AlongPaths):
     any text, and "zero" for all others. Special tokens stay unchanged at layer 0; above it all positions change, since
     each carries information about the whole text.
 
-    With a `tolerance`, a text whose scores miss the change by more than that share of it has its `steps` doubled, to
-    400 at most, and the provenance states how many `points` it took. Gauss-Legendre rules share no points, so each
+    With `tolerance=0.01`, `steps` is doubled (up to 400) until the scores sum to the change of the output within 1 %,
+    for each text; the provenance states how many `points` it took. Gauss-Legendre rules share no points, so each
     attempt begins anew: all together take less than twice the points of the last.
 
     >>> import nbsal

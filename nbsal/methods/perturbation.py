@@ -166,12 +166,14 @@ def _token_coalitions(coalitions: Coalitions, parts: Sequence[Unit], row: Row) -
     family="perturbation",
     needs={"forward"},
     paper="Zeiler and Fergus 2014",
-    cost=Cost(1 + UNITS + TRIALS, at_most=True),
+    cost=Cost(1 + TRIALS + UNITS, at_most=True),
     promise={"signed", "about_target", "zero_at_special"},
 )
 @dataclass(frozen=True)
 class Occlusion(Perturbation):
     """Decrease of the target when a window of neighbouring units is masked, averaged over all windows with that unit.
+
+    `way` replaces hidden tokens: "remove", "mask", "pad" or a token id; `level` is what is hidden: "token" or "word".
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Occlusion(level="word", way="mask"))
@@ -208,7 +210,7 @@ class Occlusion(Perturbation):
     family="perturbation",
     needs={"forward"},
     paper="Ribeiro et al. 2016",
-    cost=Cost(SAMPLES + TRIALS, at_most=True),
+    cost=Cost(TRIALS + SAMPLES, at_most=True),
     promise={"signed", "about_target", "zero_at_special", "seeded"},
 )
 @dataclass(frozen=True)
@@ -218,6 +220,8 @@ class LIME(Perturbation):
     As in Ribeiro et al.: a ridge regression on the whole text and on random coalitions, with a penalty of 1 and an
     unpenalised intercept. Smaller coalitions have a smaller weight, exp(-distance^2 / (2 width^2)), by the cosine
     distance to the whole text.
+
+    `way` replaces hidden tokens: "remove", "mask", "pad" or a token id; `level` is what is hidden: "token" or "word".
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.LIME(samples=50))

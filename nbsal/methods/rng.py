@@ -7,7 +7,7 @@ import numpy as np
 from nbsal.model import sides
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Row
-from nbsal.validation import whole_number
+from nbsal.validation import seed_number
 
 
 def text_rng(seed: int, row: Row) -> np.random.Generator:
@@ -18,7 +18,7 @@ def text_rng(seed: int, row: Row) -> np.random.Generator:
     >>> text_rng(0, row).random() == text_rng(0, row).random()
     True
     """
-    key = repr((whole_number(seed, "seed"), row.ids, row.types, row.mask)).encode()
+    key = repr((seed_number(seed), row.ids, row.types, row.mask)).encode()
     return np.random.default_rng(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest()))
 
 

@@ -59,7 +59,7 @@ def exact_values(coalitions: Coalitions, values: Floats) -> Floats:
     family="perturbation",
     needs={"forward"},
     paper="Castro et al. 2009",
-    cost=Cost(2 + SAMPLES * (UNITS - 1) + TRIALS, at_most=True),
+    cost=Cost(2 + TRIALS + SAMPLES * (UNITS - 1), at_most=True),
     promise={"signed", "about_target", "sums_to_change", "reports_gap", "zero_at_special", "seeded"},
 )
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class Shapley(Perturbation):
     `antithetic` pairs every order with its reverse, which lowers the error at the same cost; of an odd number of
     orders, the last has no partner. The values are exact where there are no more coalitions than the orders could ask
     for, and of up to ten units of a reply.
+
+    `way` replaces hidden tokens: "remove", "mask", "pad" or a token id; `level` is what is hidden: "token" or "word".
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Shapley(samples=3))
@@ -143,7 +145,7 @@ class ExactShapley(Perturbation):
     family="perturbation",
     needs={"forward"},
     paper="Lundberg and Lee 2017",
-    cost=Cost(SAMPLES + TRIALS, at_most=True),
+    cost=Cost(TRIALS + SAMPLES, at_most=True),
     promise={"signed", "about_target", "sums_to_change", "reports_gap", "zero_at_special", "seeded"},
 )
 @dataclass(frozen=True)
@@ -154,6 +156,8 @@ class KernelShap(Perturbation):
     complement, which are drawn by the sizes that weigh most. The slopes sum to the change between the first two. With
     a budget for all coalitions they are the exact Shapley values; with a smaller one they come closer than random
     orders with as many. Pass at least twice as many `samples` as a text has units: with fewer, the fit is not unique.
+
+    `way` replaces hidden tokens: "remove", "mask", "pad" or a token id; `level` is what is hidden: "token" or "word".
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.KernelShap(samples=40))

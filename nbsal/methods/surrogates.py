@@ -59,7 +59,7 @@ class Surrogate(Perturbation):
     family="perturbation",
     needs={"forward"},
     paper="Cohen-Wang et al. 2024",
-    cost=Cost(1 + SAMPLES + TRIALS, at_most=True),
+    cost=Cost(1 + TRIALS + SAMPLES, at_most=True),
     promise={"signed", "about_target", "zero_at_special", "seeded"},
 )
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class ContextCite(Surrogate):
     As in Cohen-Wang et al.: the penalty `alpha` is on standardised coalitions and on the target per token, and of a
     reply's tokens the logarithm of the odds is explained. For a part of a reply that is the sum over its tokens, where
     the published program takes the odds of the part as a whole; it hides with `way="text"`.
+
+    `way` replaces hidden tokens: "remove", "mask", "pad" or a token id; `level` is what is hidden: "token" or "word".
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.ContextCite())
@@ -100,7 +102,7 @@ class ContextCite(Surrogate):
     family="perturbation",
     needs={"forward"},
     paper="-",
-    cost=Cost(1 + SAMPLES + TRIALS, at_most=True),
+    cost=Cost(1 + TRIALS + SAMPLES, at_most=True),
     promise={"signed", "about_target", "zero_at_special", "seeded"},
 )
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ class Ridge(Surrogate):
     """Coefficients of a ridge regression with the penalty `ridge` and an unpenalised intercept.
 
     Unlike a lasso it keeps small effects, and the scores of several targets add up to those of their sum.
+
+    `way` replaces hidden tokens: "remove", "mask", "pad" or a token id; `level` is what is hidden: "token" or "word".
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), nbsal.Ridge())

@@ -6,6 +6,9 @@
 'ready'
 """
 
+from typing import Any
+
+from nbsal.widgets import plugins
 from nbsal.widgets.answers import Answers as Answers
 from nbsal.widgets.base import View as View
 from nbsal.widgets.browse import Browse as Browse
@@ -16,3 +19,11 @@ from nbsal.widgets.heads import Heads as Heads
 from nbsal.widgets.highlight import Highlight as Highlight
 from nbsal.widgets.layers import Layers as Layers
 from nbsal.widgets.workbench import Workbench as Workbench
+
+
+def __getattr__(name: str) -> Any:
+    return plugins.load(name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *plugins.offered()})

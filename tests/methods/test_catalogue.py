@@ -11,6 +11,8 @@ from nbsal.methods import catalogue
 from nbsal.methods.base import PROPERTIES, REGISTER, LayerMethod, Method, register
 from nbsal.methods.cost import Cost
 from nbsal.methods.reference.thermostat import CaptumModel
+from nbsal.testing.passes import cost_is_true
+from nbsal.testing.promises import SINGLE, signs_are_as_promised, targets_matter_as_promised
 from tests import axioms, matrix
 from tests.raising import refuses
 
@@ -63,44 +65,9 @@ def test_one_frame_compares_all(results, reviews):
     assert np.allclose(compared["score"], alone, atol=1e-5 * alone.max())
 
 
-@pytest.fixture
-def passes(monkeypatch):
-    """Rows of tokens that pass the model forwards and backwards, and passes of relevance."""
-    counts = {"forward": 0, "backward": 0, "relevance": 0}
-    logits, propagate = nbsal.Subject.logits, trace.propagate
-
-    def count(kind, number):
-        counts[kind] += number
-
-    def counted_logits(subject, inputs):
-        count("forward", len(inputs["input_ids"]))
-        output = logits(subject, inputs)
-        with torch._C.DisableTorchFunction():  # the relevance mode has no rule for hooks
-            if output.requires_grad:
-                output.register_hook(lambda gradient: count("backward", len(gradient)))
-        return output
-
-    monkeypatch.setattr(nbsal.Subject, "logits", counted_logits)
-    monkeypatch.setattr(trace, "propagate", lambda *args: count("relevance", 1) or propagate(*args))
-    return counts
-
-
-def check_cost(subject, method, passes):
-    explain = nbsal.Explainer(subject, method)
-    forwards, backwards, relevance = explain.method.cost.passes(explain.method.sizes(subject.encode(TEXTS[0])[0]))
-    passes.update(dict.fromkeys(passes, 0))
-    explain(TEXTS[0])
-    counted = {kind: passes[kind] for kind in ("backward", "relevance")}
-    assert counted == {"backward": backwards, "relevance": relevance}, "correct the cost"
-    if explain.method.cost.at_most:
-        assert forwards / 3 < passes["forward"] <= forwards
-    else:
-        assert passes["forward"] == forwards
-
-
 @pytest.mark.parametrize("name", catalogue.names())
-def test_costs_are_the_passes_that_are_run(reviews, name, passes):
-    check_cost(reviews, name, passes)
+def test_costs_are_the_passes_that_are_run(reviews, name):
+    cost_is_true(nbsal.Explainer(reviews, name), TEXTS[0])
 
 
 OTHER_SETTINGS = [
@@ -117,55 +84,37 @@ OTHER_SETTINGS = [
 
 
 @pytest.mark.parametrize("method", OTHER_SETTINGS, ids=lambda method: method.name)
-def test_costs_follow_the_settings(reviews, method, passes):
-    check_cost(reviews, method, passes)
+def test_costs_follow_the_settings(reviews, method):
+    cost_is_true(nbsal.Explainer(reviews, method), TEXTS[0])
 
 
-def test_a_wrong_cost_is_noticed(reviews, passes, monkeypatch):
+def test_a_wrong_cost_is_noticed(reviews, monkeypatch):
     for name, other in (("gradcam", "rollout"), ("occlusion", "lime"), ("lrp", "gradcam"), ("smooth", "integrated")):
         monkeypatch.setattr(REGISTER[name], "cost", REGISTER[other].cost)
         with pytest.raises((AssertionError, KeyError)):
-            check_cost(reviews, name, passes)
-
-
-# What a property says of one explanation.
-SINGLE = {
-    "nonnegative": lambda s: s.scores.min() >= 0,
-    "at_most_1": lambda s: s.scores.max() <= 1,
-    "sums_to_1": lambda s: s.scores.sum() == pytest.approx(1, abs=1e-5),
-    "sums_to_1_per_decision": lambda s: s.scores.sum() == pytest.approx(1, abs=1e-5),
-    "reports_gap": lambda s: abs(s.scores.sum() - sum(s.provenance.get(key, 9) for key in ("change", "gap"))) < 1e-4,
-    "same_per_type": lambda s: len({*zip(s.row.ids, s.scores.tolist(), strict=True)}) == len(set(s.row.ids)),
-    "zero_at_special": lambda s: not s.scores[s.special].any(),
-    "zero_at_special_in_layer_0": lambda s: not s.scores[s.special].any(),
-    "zero_at_first": lambda s: s.scores[0] == 0,
-    "zero_at_decision": lambda s: s.scores[0] == 0,
-}
+            cost_is_true(nbsal.Explainer(reviews, name), TEXTS[0])
 
 
 @pytest.mark.parametrize("name", catalogue.names())
 def test_properties_of_single_explanations_hold(results, name):
     for saliency in results[name]:
         for promised in catalogue.create(name).promise & set(SINGLE):
-            assert SINGLE[promised](saliency), promised
+            assert SINGLE[promised](saliency, 0), promised
 
 
 def test_each_property_of_single_explanations_fails_somewhere(results):
     for promised, holds in SINGLE.items():
-        assert not all(holds(saliency) for saliencies in results.values() for saliency in saliencies), promised
+        assert not all(holds(saliency, 0) for saliencies in results.values() for saliency in saliencies), promised
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", catalogue.names())
 def test_signs_and_targets_are_as_promised(load, results, name):
     """Each method says whether its scores may be negative, and whether they depend on the target."""
-    promise, explain = catalogue.create(name).promise, nbsal.Explainer(load("bert"), matrix.method(name))
-    by_label = [np.concatenate([explain(text, label).scores for text in axioms.TEXTS[:2]]) for label in range(3)]
-    scores = np.concatenate([*by_label, *(saliency.scores for saliency in results[name])])
-    lowest = f"the lowest score is {scores.min()}: promise 'signed' or 'nonnegative'"
-    assert ("signed" in promise) is bool((scores < 0).any()) is not ("nonnegative" in promise), lowest
-    same = all(np.array_equal(by_label[0], other) for other in by_label)
-    assert ("about_target" in promise) is not same is ("not_about_target" in promise)
+    explain = nbsal.Explainer(load("bert"), matrix.method(name))
+    by_text = [{label: explain(text, label) for label in range(3)} for text in axioms.TEXTS[:2]]
+    signs_are_as_promised(explain, [*results[name], *(saliency for row in by_text for saliency in row.values())])
+    targets_matter_as_promised(explain, by_text)
 
 
 def test_seeded_methods_are_those_that_take_a_seed():

@@ -202,8 +202,9 @@ def test_a_seed_may_be_a_numpy_integer(load, tmp_path):
         assert np.array_equal(plain.scores, numpy.scores)
         numpy.save(tmp_path / "s.json")
         assert nbsal.Saliency.load(tmp_path / "s.json").provenance == plain.provenance
-    with refuses("seed"):
-        nbsal.Explainer(subject, "random", seed="three")(TEXT)
+    for seed in ("three", -1):
+        with refuses("seed"):
+            nbsal.Explainer(subject, "random", seed=seed)(TEXT)
 
 
 def test_random_scores_depend_only_on_seed_and_text(load):

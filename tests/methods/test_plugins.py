@@ -11,7 +11,7 @@ from nbsal.errors import InputError
 from nbsal.methods import catalogue, plugins
 from nbsal.methods.base import REGISTER, register
 from nbsal.widgets.explainer_view import view_choices
-from tests import axioms
+from tests import axioms, packages
 from tests.raising import refuses
 
 PACKAGE = """
@@ -38,19 +38,17 @@ token-length = nbsal_extra:TokenLength
 renamed = nbsal_extra:TokenLength
 no-method = nbsal_extra:NOTHING
 broken = nbsal_lost:Method
+exits = nbsal_exits:Method
 gradcam = nbsal_extra:TokenLength
 """
-BROKEN = ("renamed", "no-method", "broken")
+BROKEN = ("renamed", "no-method", "broken", "exits")
 
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """A package that offers methods, some of them broken."""
-    (tmp_path / "nbsal_extra.py").write_text(PACKAGE)
-    metadata = tmp_path / "nbsal_extra-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: nbsal-extra\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(ENTRIES)
+    packages.write(tmp_path, "nbsal_extra", PACKAGE, ENTRIES)
+    (tmp_path / "nbsal_exits.py").write_text("raise SystemExit(7)")
     monkeypatch.syspath_prepend(tmp_path)
     plugins.offered.cache_clear()
     yield

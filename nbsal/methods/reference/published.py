@@ -33,7 +33,7 @@ from nbsal.model.subject import Subject
 from nbsal.trace import Trace
 
 SONG = "Song et al. 2024, as in the released code"
-CHEFER = "Chefer et al. 2021, as in the released code"
+CHEFER = "Chefer et al. 2021a (CVPR), as in the released code"
 PASSES = Cost(2, relevance=1)
 GRADIENT = Cost(2, backwards=1, relevance=1)
 
@@ -148,7 +148,12 @@ class PublishedAttentionGradCAM(FirstRow, AttentionGradCAM):
         return first_zeroed(maps[:, 0])
 
 
-@register("gae@chefer", family="attention", needs={"attention", "attention_grad"}, paper="Chefer et al. 2021a, rule 10")
+@register(
+    "gae@chefer",
+    family="attention",
+    needs={"attention", "attention_grad"},
+    paper="Chefer et al. 2021b (ICCV), rule 10",
+)
 @dataclass(frozen=True)
 class CheferGAE(GAE):
     """The same as the default, except where a decoder attends to an encoder (see `nbsal.methods.crossing`)."""

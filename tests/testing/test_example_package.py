@@ -1,0 +1,84 @@
+"""A package with a method and a view, installed by pip beside nbsal, is offered wherever nbsal's own are."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[1] / "data" / "example_package"
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def run_python(tmp_path_factory):
+    """run_python(*arguments) -> the output of Python in a process that sees the installed package."""
+    folder = tmp_path_factory.mktemp("site")
+    install = ["install", "--no-deps", "--no-build-isolation", "--no-index", "--no-compile", "-q"]
+    command = [sys.executable, "-m", "pip", *install, "--target", folder, EXAMPLE]
+    subprocess.run(command, check=True, capture_output=True)
+    path = os.pathsep.join([str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")])
+
+    def run(*arguments):
+        environment = os.environ | {"PYTHONPATH": path}
+        result = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    return run
+
+
+def test_the_command_line_lists_the_method_with_its_package(run_python):
+    lines = run_python("-m", "nbsal.cli", "methods").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("gradient-norm "))
+    assert "from: nbsal-example 1.0" in [line.strip() for line in lines[start : start + 5]]
+    assert [line.strip() for line in lines if "from: " in line] == ["from: nbsal-example 1.0"]
+
+
+VIEW = """
+import nbsal
+from nbsal.testing import tiny_models
+explain = nbsal.Explainer(tiny_models.load("bert"), "gradcam", layer=1)
+assert "Strongest" in dir(nbsal.widgets)
+view = nbsal.widgets.Strongest(explain, text="A warm joy.").wait()
+print("gradient-norm" in [choice["name"] for choice in view._choices["methods"]])
+view.method = "gradient-norm"
+view.wait()
+print(view.status, view.result.method, view.result.provenance["package"], len(view._words))
+"""
+
+
+def test_the_view_is_there_and_its_picker_offers_the_method(run_python):
+    assert run_python("-c", VIEW).splitlines() == ["True", "ready gradient-norm nbsal-example 1.0 3"]
+
+
+MATRIX = """
+import tempfile, pathlib
+from functools import partial
+from nbsal.methods.base import REGISTER
+from tests import matrix, zoo
+for name in [name for name in REGISTER if name != "gradcam"]:
+    del REGISTER[name]  # the other rows take minutes
+folder = pathlib.Path(tempfile.mkdtemp())
+print(matrix.table({"llama": matrix.column("llama", partial(zoo.load, folder))}))
+"""
+
+
+def test_the_table_of_methods_and_architectures_has_its_row(run_python):
+    assert "| `gradient-norm` | all |" in run_python("-c", MATRIX)
+
+
+def test_the_checks_pass_on_it(run_python):
+    table = run_python("-m", "nbsal.testing", "gradient-norm")
+    assert table.splitlines()[-1].startswith("gradient-norm: 32 passed, 0 failed")
+
+
+IMPORT = """
+import sys, nbsal
+print([name for name in ("importlib.metadata", "nbsal.entry_points", "nbsal_example") if name in sys.modules])
+"""
+
+
+def test_importing_nbsal_looks_for_no_package(run_python):
+    assert run_python("-c", IMPORT).strip() == "[]"

@@ -1,0 +1,76 @@
+"""Views of other packages: attributes of nbsal.widgets, refused when broken, never looked for at import."""
+
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+import nbsal
+from nbsal.widgets import plugins
+from tests import packages
+from tests.raising import refuses
+
+PACKAGE = """
+from nbsal.widgets import View
+
+class Bars(View):
+    pass
+
+NOTHING = 3
+"""
+ENTRIES = """
+[nbsal.views]
+Bars = nbsal_views:Bars
+NoView = nbsal_views:NOTHING
+Broken = nbsal_lost:View
+Highlight = nbsal_views:Bars
+base = nbsal_views:Bars
+"""
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A package that offers views, some of them broken."""
+    packages.write(tmp_path, "nbsal_views", PACKAGE, ENTRIES)
+    monkeypatch.syspath_prepend(tmp_path)
+    plugins.offered.cache_clear()
+    yield
+    sys.modules.pop("nbsal_views", None)
+    monkeypatch.undo()
+    plugins.offered.cache_clear()
+
+
+def test_names_that_are_taken_stay_nbsals_own(installed):
+    with pytest.warns(UserWarning) as caught:
+        names = dir(nbsal.widgets)
+    assert [str(warning.message).split()[0] for warning in caught] == ["Highlight", "base"]
+    assert names.count("Highlight") == 1 and nbsal.widgets.Highlight.__module__ == "nbsal.widgets.highlight"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_view_is_imported_when_it_is_used(installed):
+    assert "Bars" in dir(nbsal.widgets) and "nbsal_views" not in sys.modules
+    assert nbsal.widgets.Bars is sys.modules["nbsal_views"].Bars
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["NoView", "Broken"])
+def test_a_broken_view_says_what_is_wrong(installed, name):
+    with refuses("view") as caught:
+        getattr(nbsal.widgets, name)
+    assert caught.value.value == name
+
+
+def test_a_view_that_nobody_offers_is_no_attribute(installed):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert not hasattr(nbsal.widgets, "Lines") and not hasattr(nbsal.widgets, "__wrapped__")
+
+
+def test_views_are_not_looked_up_when_nbsals_own_are_imported():
+    code = (
+        "import sys, nbsal; from nbsal import entry_points as e; e.entry_points = lambda **k: sys.exit('looked up'); "
+        "nbsal.widgets.Highlight"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
