@@ -85,6 +85,7 @@ _MODULES = (
     "corpus",
     "figures",
     "widgets",
+    "testing",
 )
 
 
@@ -98,7 +99,7 @@ def __getattr__(name: str) -> Any:
 
 def _load(module: str) -> ModuleType:
     """Import a part of the package; in a notebook, say so when that loads torch."""
-    if "torch" in modules or "ipykernel" not in modules or module in ("errors", "progress"):
+    if "torch" in modules or module in ("errors", "progress") or not _in_notebook():
         return import_module(f"nbsal.{module}")
     from IPython.display import display
 
@@ -108,6 +109,15 @@ def _load(module: str) -> ModuleType:
         return import_module(f"nbsal.{module}")
     finally:
         message.update({"text/plain": ""}, raw=True)
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook; other hosts, such as Panel, only import ipykernel."""
+    if "ipykernel" not in modules:
+        return False
+    from IPython import get_ipython
+
+    return get_ipython() is not None
 
 
 def __dir__() -> list[str]:

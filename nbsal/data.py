@@ -6,8 +6,10 @@ that the hub has in parts (validation-*.parquet), or GLUE's own SST-2/dev.tsv.
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,8 @@ from nbsal.validation import Text, checked, whole_number
 if TYPE_CHECKING:
     import pandas
 
+__all__ = ("SAMPLES", "TABLES", "Table", "labels", "load", "texts")
+
 FOLDER = "NBSAL_DATA"
 SINGLE, REVIEW = ("sentence", "label"), ("text", "label")
 PAIR, QUESTIONS = ("premise", "hypothesis", "label"), ("question1", "question2", "label")
@@ -27,7 +31,8 @@ TEXT_COLUMNS = ("sentence", "text", "premise", "hypothesis", "question1", "quest
 
 @dataclass(frozen=True)
 class Table:
-    """A table's name and configuration on the hub, its columns, the split to evaluate on, and its label names.
+    """A table's name and configuration on the hub, its columns, the split to evaluate on, its label names,
+    and the splits on the hub.
 
     >>> TABLES["sst2"].split, TABLES["sst2"].labels
     ('validation', ('negative', 'positive'))
@@ -37,19 +42,22 @@ class Table:
     columns: tuple[str, ...]
     split: str
     labels: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ("train", "validation", "test")
 
 
+TRAIN_TEST = ("train", "test")
+MNLI = ("train", *(f"{part}_{kind}" for part in ("validation", "test") for kind in ("matched", "mismatched")))
 SENTIMENT, ENTAILMENT = ("negative", "positive"), ("entailment", "neutral", "contradiction")
 TABLES = {
     "sst2": Table(("nyu-mll/glue", "sst2"), SINGLE, "validation", SENTIMENT),
-    "ag_news": Table(("fancyzhx/ag_news",), REVIEW, "test", ("World", "Sports", "Business", "Sci/Tech")),
-    "imdb": Table(("stanfordnlp/imdb",), REVIEW, "test", SENTIMENT),
-    "yelp_polarity": Table(("fancyzhx/yelp_polarity",), REVIEW, "test", SENTIMENT),
-    "mnli": Table(("nyu-mll/glue", "mnli"), PAIR, "validation_matched", ENTAILMENT),
+    "ag_news": Table(("fancyzhx/ag_news",), REVIEW, "test", ("World", "Sports", "Business", "Sci/Tech"), TRAIN_TEST),
+    "imdb": Table(("stanfordnlp/imdb",), REVIEW, "test", SENTIMENT, (*TRAIN_TEST, "unsupervised")),
+    "yelp_polarity": Table(("fancyzhx/yelp_polarity",), REVIEW, "test", SENTIMENT, TRAIN_TEST),
+    "mnli": Table(("nyu-mll/glue", "mnli"), PAIR, "validation_matched", ENTAILMENT, MNLI),
     "snli": Table(("stanfordnlp/snli",), PAIR, "validation", ENTAILMENT),
     "qqp": Table(("nyu-mll/glue", "qqp"), QUESTIONS, "validation", ("different", "duplicate")),
-    "squad": Table(("rajpurkar/squad",), ANSWERS, "validation"),
-    "squad_v2": Table(("rajpurkar/squad_v2",), ANSWERS, "validation"),
+    "squad": Table(("rajpurkar/squad",), ANSWERS, "validation", splits=("train", "validation")),
+    "squad_v2": Table(("rajpurkar/squad_v2",), ANSWERS, "validation", splits=("train", "validation")),
 }
 SAMPLES = tuple(f"samples/{name}" for name in samples.TEXTS)
 
@@ -155,6 +163,9 @@ def _read_rows(name: str, split: str) -> list[dict[str, Any]]:
     path = table_files.find(Path(root), name, split) if root else None
     if path:
         return [_select_columns(name, row, path) for row in table_files.read(path, name, TABLES[name].labels)]
+    splits = TABLES[name].splits
+    if re.split(r"[\[+]", split)[0] not in splits:  # the hub also reads "train[:100]" and "train+test"
+        raise UnknownName("split", split, splits)
     try:
         load_dataset = _import_hub()
     except MissingExtra as missing:
@@ -183,6 +194,9 @@ def _select_columns(name: str, row: Any, source: object) -> dict[str, Any]:
     if not isinstance(row, Mapping) or not row.keys() >= set(columns):
         message = f"A row of {name} from {source} lacks one of the columns {', '.join(columns)}: {row!r:.80}."
         raise InputError(message, argument="name", value=name)
+    if not isinstance(label := row.get("label"), Real | None):
+        message = f"A row of {name} from {source} has the label {label!r:.80}, which is not a number."
+        raise InputError(message, argument="name", value=name)
     return {column: row[column] for column in columns}
 
 
@@ -193,3 +207,7 @@ def _import_hub() -> Callable[..., Any]:
     except ImportError:
         raise MissingExtra("Loading tables from the hub", "hub") from None
     return load_dataset  # type: ignore[no-any-return]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,9 +6,11 @@ name, `value` what was passed, `valid` what may be passed instead (where there i
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 LONG_LIST = 8  # names: a message with more of them says which is the closest
+LISTED = 12  # names that follow a suggestion; of more, the message says where they are
 
 
 class NbsalError(Exception):
@@ -56,6 +58,26 @@ class MissingFile(FileError, FileNotFoundError):
     """A file or folder that does not exist."""
 
 
+def file_error(argument: str, value: object, error: OSError) -> FileError:
+    """What to raise in place of the system's error about a file, which the argument names or contains.
+
+    >>> str(file_error("path", "/nowhere/a.json", FileNotFoundError(2, "No such file", "/nowhere/a.json")))
+    "path='/nowhere/a.json': the folder /nowhere does not exist. Create it, or pass another path."
+    """
+    file = str(error.filename or value)
+    folder = Path(file).absolute().parent
+    path = f"{argument}={str(value)!r:.200}"
+    subject = path if file == str(value) else f"{path}: {file}"
+    kind: type[FileError] = MissingFile
+    if not isinstance(error, FileNotFoundError):
+        kind, message = FileError, f"{subject} cannot be used: {error.strerror or error}."
+    elif "://" not in file and not folder.is_dir():
+        message = f"{path}: the folder {folder} does not exist. Create it, or pass another path."
+    else:
+        message = f"{subject} does not exist."
+    return kind(message, argument=argument, value=value, error=error)
+
+
 class TableMissing(InputError):
     """A benchmark table that is neither in a local folder nor available from the hub."""
 
@@ -64,22 +86,34 @@ class UnknownName(InputError):
     """A name that is not one of the valid ones, which the message lists.
 
     `suggestion` is the name of a long list that the value looks like a misspelling of. `problem` and `choice` replace
-    the two sentences of the message.
+    the two sentences of the message, `where` says where all names of a long list are. `spelled` is what is compared
+    with them if it is not the value, such as the name of an unknown argument.
 
     >>> str(UnknownName("way", "zero", ["remove", "mask", "pad"]))
     "Unknown way='zero'. Choose one of: remove, mask, pad."
     """
 
     def __init__(
-        self, argument: str, value: object, valid: Iterable[object], problem: str = "", choice: str = ""
+        self,
+        argument: str,
+        value: object,
+        valid: Iterable[object],
+        problem: str = "",
+        choice: str = "",
+        where: str = "`error.valid` lists",
+        spelled: object = None,
     ) -> None:
         self.valid = tuple(valid)
-        self.suggestion = _closest(value, [name for name in self.valid if isinstance(name, str)])
+        self.suggestion = _closest(
+            value if spelled is None else spelled, [name for name in self.valid if isinstance(name, str)]
+        )
         problem = problem or f"Unknown {argument}={value!r}."
         hint = f"Did you mean {self.suggestion}? " if self.suggestion else ""
         names = ", ".join(map(str, self.valid))
-        choice = choice or (f"{hint}Choose one of: {names}." if names else "There is none to choose from.")
-        super().__init__(f"{problem} {choice}", argument=argument, value=value)
+        if hint and len(self.valid) > LISTED:
+            choice = choice or f"{where} all {len(self.valid)} names."
+        choice = choice or (f"Choose one of: {names}." if names else "There is none to choose from.")
+        super().__init__(f"{problem} {hint}{choice}", argument=argument, value=value)
 
 
 def _closest(value: object, names: Sequence[str]) -> str | None:

@@ -28,9 +28,10 @@ from nbsal.progress import Meter, Progress
 from nbsal.saliency import LayerSaliency, Saliencies, Saliency
 from nbsal.stream import fits_whole
 from nbsal.trace import Trace
-from nbsal.validation import Text, check_one_per_text, checked, plural, positive_number, text_list
+from nbsal.validation import Text, check_one_per_text, check_texts, checked, plural, positive_number, text_list
 
 LONG = ("truncate", "window")
+ENTAILMENT = "entailment"  # the label of models that judge pairs of texts
 EVERY = "all"  # the target that stands for each label
 OF_ONE_WINDOW = ("gap", "change", "points")  # entries of a provenance that say nothing about the mean over windows
 BATCHES_SORTED = 32  # batches that are encoded ahead and sorted by length, to pad little
@@ -50,12 +51,6 @@ class Explainer:
     """
 
     def __init__(self, subject: Subject, method: str | Method, *, long: str = "truncate", **options: Any) -> None:
-        if not isinstance(subject, Subject):
-            raise InputError(
-                f"subject must be a Subject, not {subject!r:.40}. Pass nbsal.load(model).",
-                argument="subject",
-                value=subject,
-            )
         method = catalogue.as_method(method, **options)
         if long not in LONG:
             raise UnknownName("long", long, LONG)
@@ -138,7 +133,7 @@ class Explainer:
 
         with batching.memory_errors():
             record, scores, tie_breaker = restore.exclusively(self.subject.model, run)
-        saliency = self._saliency(record, 0, scores, tie_breaker, {})
+        saliency = self._saliency(record, 0, scores, tie_breaker, self._provenance(record.subject), {})
         settings = saliency.provenance["parameters"] | {"layer": "every"}
         return LayerSaliency(**vars(saliency) | {"provenance": saliency.provenance | {"parameters": settings}})
 
@@ -163,10 +158,10 @@ class Explainer:
 
     def from_trace(self, record: Trace) -> list[Saliency]:
         """Explain every text of a trace that was recorded before, without another forward pass."""
-        method = self.method
-        scores, tie_breaker, notes = method.total(record), method.tie_breaker(record), method.notes(record)
+        scores, tie_breaker = self.method.total(record), self.method.tie_breaker(record)
+        notes, shared = self.method.notes(record), self._provenance(record.subject)
         return [
-            self._saliency(record, i, scores[i, : len(row)], tie_breaker[i, : len(row)], notes[i])
+            self._saliency(record, i, scores[i, : len(row)], tie_breaker[i, : len(row)], shared, notes[i])
             for i, row in enumerate(record.encoded)
         ]
 
@@ -201,6 +196,7 @@ class Explainer:
         if isinstance(text, list):
             message = "text must be one text. To explain many, call explain.map(texts)."
             raise InputError(message, argument="text", value=text)
+        (text,) = check_texts(text)
         return self.subject.encode(text)
 
     def _explain_long(self, row: Row, target: Any, meter: Meter) -> Saliency:
@@ -214,18 +210,22 @@ class Explainer:
         parts = [_fit_batch({"": self}, piece, [target], meter.part(1 / len(pieces), 1))[""][0] for piece in pieces]
         return _join_windows(windows, parts, self.subject)
 
-    def _saliency(self, record: Trace, i: int, scores: Tensor, tie_breaker: Tensor, notes: dict[str, Any]) -> Saliency:
+    def _saliency(
+        self, record: Trace, i: int, scores: Tensor, tie_breaker: Tensor, shared: dict[str, Any], notes: dict[str, Any]
+    ) -> Saliency:
         row, decision = record.encoded[i], record.decisions[i]
         if is_regression(self.subject):
             notes = notes | {"values": record.logits[i].tolist()}
+        if ENTAILMENT in map(str.lower, self.subject.labels) and len(row.parts) == 1:
+            notes = notes | {"unpaired": True}
         return Saliency(
             row=row,
             target=decision.target.label,
             prediction=decision.label,
             probabilities=_to_numpy(decision.probabilities),
             method=self.method.name,
-            provenance=self._provenance(record.subject)
-            | {"target": decision.target.label, "dropped": row.dropped}
+            provenance=shared
+            | {"parameters": dict(shared["parameters"]), "target": decision.target.label, "dropped": row.dropped}
             | notes,
             scores=_to_numpy(scores),
             tie_breaker=_to_numpy(tie_breaker),

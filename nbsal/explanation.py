@@ -1,6 +1,5 @@
 """What every explanation of a text holds: scores, tokens, the decision and its provenance; saved as JSON."""
 
-import json
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from nbsal.errors import InputError
 from nbsal.methods.labels import label_of
-from nbsal.model.saved_files import check_format, numbers, read_json, reading
+from nbsal.model.saved_files import check_format, numbers, read_json, reading, write_json
 from nbsal.model.tokens import Row, Span, Word
 from nbsal.validation import Text, checked, plural
 
@@ -70,7 +69,7 @@ class Explanation:
 
     @property
     def explained_class(self) -> str:
-        """The class that the scores speak for: the target, or the prediction where the target is at a position."""
+        """The class that positive scores support: the target, or the prediction where the target is at a position."""
         return self.prediction if self.target.endswith("]") else self.target
 
     def outcome(self) -> str:
@@ -100,6 +99,8 @@ class Explanation:
         if self.row.dropped:
             dropped = plural(self.row.dropped, "token")
             lines.append(f"The text is longer than the model reads: the last {dropped} were not read.")
+        if self.provenance.get("unpaired"):
+            lines.append("▲ The model judges a premise and a hypothesis, and this is one text. Pass a pair of texts.")
         if self.provenance.get("windows", 1) > 1:
             lines.append(f"Read in {self.provenance['windows']} overlapping windows, averaged.")
         if "gap" in self.provenance:
@@ -126,7 +127,7 @@ class Explanation:
             "dtype": str(self.scores.dtype),
             **{name: getattr(self, name).tolist() for name in ARRAYS},
         }
-        Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+        write_json(path, content)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

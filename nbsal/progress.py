@@ -12,6 +12,8 @@ from typing import Any, Self
 
 from nbsal.errors import Cancelled, InputError
 
+__all__ = ("Meter", "Progress")
+
 Progress = bool | Callable[[int, int | None], object]
 
 
@@ -96,3 +98,7 @@ class _PartMeter(Meter):
 
     def check(self) -> None:
         self._whole.check()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,7 +11,7 @@ from nbsal.errors import InputError, UnknownName
 from nbsal.explanation import Explanation
 from nbsal.render import colours, fonts, html
 from nbsal.render.headline import HeadsOff, Outcome, Phrase, Weighed, headline, plain
-from nbsal.validation import checked, plural
+from nbsal.validation import checked, plural, positive_number
 
 if TYPE_CHECKING:
     import pandas
@@ -72,7 +72,7 @@ class Saliency(Explanation):
 
     def top(self, count: int = 5) -> "pandas.DataFrame":
         """The `count` most important tokens, best first."""
-        return self.to_frame().iloc[self.order[:count]]
+        return self.to_frame().iloc[self.order[: positive_number(count, "count")]]
 
     def weighed_words(self) -> list[Weighed]:
         """The words with their scores, as the headline names them."""
@@ -92,6 +92,7 @@ class Saliency(Explanation):
             target_probability,
             self.about_target,
             len(self.row.parts),
+            self.special_share(),
             heads_off,
         )
         return headline(outcome, self.weighed_words())
@@ -172,7 +173,7 @@ class Saliency(Explanation):
 
     def __repr__(self) -> str:
         best = ", ".join(f"{self.tokens[i]} {self.scores[i]:+.3g}" for i in self.order[:3])
-        return f"Saliency({self.caption()}: {best})"
+        return html.visible(f"Saliency({self.caption()}: {best})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +257,8 @@ class LayerSaliency(Explanation):
         return html.block_html(self.caption(), f"<table><tr><th>layer</th></tr>{rows}</table>", notes)
 
     def __repr__(self) -> str:
-        return f"LayerSaliency({self.caption()}: {len(self.scores)} layers, {plural(len(self.tokens), 'token')})"
+        size = f"{len(self.scores)} layers, {plural(len(self.tokens), 'token')}"
+        return html.visible(f"LayerSaliency({self.caption()}: {size})")
 
 
 @checked

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
+__all__ = ("TokenPairs", "token_pairs")
+
 BILINEAR = ("cosine", "dot")  # similarities that are a sum over pairs
 FEATURES = 64  # of the embedding whose gradients are computed together
 POINTS = 8  # of the path that are one batch
@@ -180,3 +182,7 @@ def _jacobian(embed: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:
         outputs = chunk[:, None].expand(-1, len(points), -1)
         parts += torch.autograd.grad(embedding, points, outputs, retain_graph=True, is_grads_batched=True)
     return torch.cat(parts)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -79,12 +79,15 @@ def _arrow_rows(folder: Path, parts: list[Path]) -> Iterator[Mapping[str, Any]]:
 def _glue_rows(path: Path, name: str, labels: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
     """The rows of a TSV file of GLUE, whose texts may hold quotation marks but no tabs."""
     columns = GLUE[name][2]
-    csv.field_size_limit(sys.maxsize)
-    with loading(path, f"table {name} of GLUE"), path.open(encoding="utf-8", newline="") as lines:
-        for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
-            entry = {ours: row[theirs] for theirs, ours in columns.items()}
-            label = entry["label"]
-            yield {**entry, "label": labels.index(label) if label in labels else int(label)}
+    limit = csv.field_size_limit(sys.maxsize)  # the default limit is 128 KB, and holds for the whole process
+    try:
+        with loading(path, f"table {name} of GLUE"), path.open(encoding="utf-8-sig", newline="") as lines:
+            for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
+                entry = {ours: row[theirs] for theirs, ours in columns.items()}
+                label = entry["label"]
+                yield {**entry, "label": labels.index(label) if label in labels else int(label)}
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _pyarrow(module: str) -> Any:

@@ -7,6 +7,7 @@ import csv
 import inspect
 import operator
 import os
+import re
 import struct
 import sys
 import zlib
@@ -18,9 +19,10 @@ from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from zipfile import BadZipFile
 
-from nbsal.errors import FileError, InputError, MissingFile, NbsalError, UnknownName
+from nbsal.errors import InputError, NbsalError, UnknownName, file_error
 
 Text = str | tuple[str, str]
+SURROGATE = re.compile("[\ud800-\udfff]")  # half of a character in UTF-16
 F = TypeVar("F", bound=Callable[..., Any])
 
 # What Python, numpy, pyarrow and zip raise on bytes that are not what they should be.
@@ -52,7 +54,7 @@ def whole_number(value: Any, name: str) -> int:
     except TypeError:
         raise InputError(f"{name} must be a whole number, not {value!r:.60}.", argument=name, value=value) from None
     if abs(number) > sys.maxsize:  # more than numpy and torch can hold
-        raise InputError(f"{name}={number:.3g} is too large. Pass a smaller number.", argument=name, value=value)
+        raise _too_large(value, name)
     return number
 
 
@@ -71,9 +73,12 @@ def real_number(value: Any, name: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise InputError(
-            f"{name}={value:.3g} is too large. Pass a smaller number.", argument=name, value=value
-        ) from None
+        raise _too_large(value, name) from None
+
+
+def _too_large(value: Any, name: str) -> InputError:
+    """An error without the number, which may have more digits than Python writes."""
+    return InputError(f"{name} is too large. Pass a smaller number.", argument=name, value=value)
 
 
 def seed_number(value: Any, name: str = "seed") -> int:
@@ -115,10 +120,7 @@ def file_errors(name: str, value: object) -> Iterator[None]:
     except NbsalError:
         raise
     except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        kind, problem = (MissingFile, "does not exist") if missing else (FileError, error.strerror or str(error))
-        message = f"{name}={str(value)!r:.200}: {error.filename or value} {'' if missing else '- '}{problem}."
-        raise kind(message, argument=name, value=value, error=error) from error
+        raise file_error(name, value, error) from error
 
 
 def is_iterable(values: Any) -> bool:
@@ -195,7 +197,7 @@ def _check_text(text: Any, name: str) -> None:
     for part in parts:
         if not part.strip():
             raise InputError(f"{name} is empty or blank. Pass a text with words.", argument="text", value=text)
-        if any(0xD800 <= ord(character) <= 0xDFFF for character in part):
+        if SURROGATE.search(part):
             raise InputError(
                 f"{name} contains a lone surrogate, which is not a character. Decode the bytes as UTF-16 first.",
                 argument="text",
@@ -262,9 +264,10 @@ def checked(function: F) -> F:
                 return function(*args, **kwargs)  # Python's own error names the function
             name = next(name for name in kwargs if name not in signature.parameters)
             problem = f"{function.__qualname__} has no argument {name!r}."
-            raise UnknownName(name, kwargs[name], signature.parameters.keys() - {"self"}, problem) from None
+            valid = [parameter for parameter in signature.parameters if parameter != "self"]
+            raise UnknownName(name, kwargs[name], valid, problem, spelled=name) from None
         with ExitStack() as stack:
-            for name in hints().keys() & bound.arguments.keys():
+            for name in [name for name in bound.arguments if name in hints()]:
                 hint = hints()[name]
                 value = bound.arguments[name] = check_value(bound.arguments[name], hint, name)
                 if value is not None and _is_path(hint):
@@ -286,7 +289,12 @@ def check_value(value: Any, hint: Any, name: str) -> Any:
         return value if value is None and NoneType in get_args(hint) else file_path(value, name)
     with suppress(_Mismatch):
         return _convert(value, hint)
-    raise InputError(f"{name} must be {_describe(hint)}, not {value!r:.60}.", argument=name, value=value)
+    kinds = [kind for kind in get_args(hint) or [hint] if isinstance(kind, type)]
+    if isinstance(value, type) and issubclass(value, tuple(kinds)):
+        problem = f"not the class {value.__name__}. Pass an instance: {value.__name__}(...)."
+    else:
+        problem = " ".join([f"not {value!r:.60}.", *(_ADVICE[k.__name__] for k in kinds if k.__name__ in _ADVICE)])
+    raise InputError(f"{name} must be {_describe(hint)}, {problem}", argument=name, value=value)
 
 
 class _Mismatch(Exception):
@@ -353,6 +361,7 @@ _WORDS: dict[Any, str] = {
     int: "a whole number", float: "a number", bool: "True or False", str: "a string", NoneType: "None",
     tuple: "a tuple", _FUNCTION: "a function", Mapping: "a dict", dict: "a dict", **dict.fromkeys(_LISTS, "a list"),
 }  # fmt: skip
+_ADVICE = {"Subject": "Pass nbsal.load(model), or the `subject` of an explainer."}
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -368,6 +377,7 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     return hints
 
 
+@cache
 def _is_path(hint: Any) -> bool:
     """Whether an annotation means a path: a class of paths, alone or beside a string."""
     classes = [get_origin(part) or part for part in get_args(hint) or [hint]]

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import cli, trace
+from nbsal import cli, doctor, trace
 from nbsal.methods import catalogue
 from nbsal.samples import base
 from tests import zoo
@@ -100,7 +100,7 @@ def test_answer_writes_a_reply_with_its_sources(capsys, tmp_path):
     ]
     assert cli.main([*arguments, *files, "--reply", "Ann."]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[0] == "Ann." and len(out) == 4 and any("document 2: Ben read it." in line for line in out)
+    assert out[0] == "Ann." and len(out) == 5 and any("document 2: Ben read it." in line for line in out)
     assert (tmp_path / "why.html").read_text().startswith("<!doctype html>")
     assert [unit.name for unit in nbsal.Answer.load(tmp_path / "a").units] == [
         "user message 1",
@@ -110,13 +110,23 @@ def test_answer_writes_a_reply_with_its_sources(capsys, tmp_path):
     assert cli.main([*arguments, "--reply", "Ann.", "--documents", "no/such/file"]) == 2
 
 
+def test_control_characters_of_texts_do_not_reach_the_terminal(capsys, tmp_path):
+    (tmp_path / "notes.txt").write_text("Mara\x1b[2J lives in \u202eOslo.")
+    assert cli.main(["answer", "Where does Mara live?", "--documents", str(tmp_path / "notes.txt")]) == 0
+    (tmp_path / "rows.jsonl").write_text('{"text": "A joy."}\n{"te\\u001b[2Jxt": "A bore."}\n')
+    assert cli.main(["corpus", str(tmp_path / "rows.jsonl"), str(tmp_path / "out"), "--method", "gradcam"]) == 0
+    out = capsys.readouterr().out
+    assert "Mara\u241b[2J lives" in out and "te\u241b[2Jxt" in out and not {"\x1b", "\u202e"} & set(out)
+
+
 MISTAKES = [
     (["explain", "  "], "text"),
+    (["answer", " "], "question"),
     (["explain", TEXT, "--model", "demo/none"], "demo/news"),
     (["explain", TEXT, "--method", "magic"], "decoded-gradcam"),
     (["explain", TEXT, "--layer", "9"], "0, 1, 2, 3, 4, 5, 6"),
     (["explain", TEXT, "--target", "neutral"], "negative, positive"),
-    (["explain", TEXT, "--html", "no/such/folder/f.html"], "nbsal: no/such/folder/f.html: "),
+    (["explain", TEXT, "--html", "no/such/folder/f.html"], "--html='no/such/folder/f.html'"),
     (["explain", TEXT, "--model", "no/such/model"], "model='no/such/model'"),
     (["explain", TEXT, "--lm", "no/such/model"], "lm='no/such/model'"),
 ]
@@ -127,6 +137,34 @@ def test_wrong_arguments_print_an_error_and_exit_with_status_2(capsys, arguments
     assert cli.main(arguments) == 2
     error = capsys.readouterr().err
     assert detail in error and error.startswith("nbsal: ") and "Traceback" not in error
+
+
+def test_a_reply_is_printed_without_its_end_token_and_within_its_length(capsys):
+    arguments = ["answer", "Where does Mara live?", "--reply"]
+    assert cli.main([*arguments, " Mara lives in Oslo.</s>"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "Mara lives in Oslo."
+    assert cli.main(["answer", "Where does Mara live?", "--max-new-tokens", "1", "--json", os.devnull]) == 0
+    assert len(capsys.readouterr().out.splitlines()[0].split()) == 1
+    assert cli.main(["answer", "Where does Mara live?", "--max-new-tokens", "0"]) == 2
+
+
+def test_a_text_without_quotes_is_reported(capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["explain", "A", "joy"])
+    assert caught.value.code == 2 and "quotes" in capsys.readouterr().err
+
+
+def test_the_units_of_sources_are_listed(capsys):
+    from nbsal.answers.reading import LEVELS
+
+    assert ", ".join(LEVELS) == cli.UNITS
+
+
+def test_one_text_of_a_model_of_pairs_is_reported(capsys):
+    assert cli.main(["explain", TEXT, "--model", "demo/nli"]) == 0
+    alone = capsys.readouterr().out
+    assert cli.main(["explain", TEXT, "--pair", TEXT, "--model", "demo/nli"]) == 0
+    assert "premise" in alone and "premise" not in capsys.readouterr().out
 
 
 def interrupt(*_, **__):
@@ -246,7 +284,7 @@ def test_doctor_prints_how_to_install_what_is_missing(capsys, monkeypatch):
     monkeypatch.setattr(base, "cached", lambda name: None)
     assert cli.main(["doctor"]) == 0
     assert "pip install 'nbsal[demo]'" in capsys.readouterr().out
-    monkeypatch.setattr(cli, "_version", lambda name: None)
+    monkeypatch.setattr(doctor, "_version", lambda name: None)
     assert cli.main(["doctor"]) == 1
     assert "MISSING" in capsys.readouterr().out
 
@@ -267,6 +305,13 @@ def test_notebooks_are_copied_without_overwriting_changes(tmp_path):
     copies[0].write_text("changed")
     list(cli.copy_notebooks(tmp_path / "mine"))
     assert copies[0].read_text() == "changed"
+
+
+def test_notebooks_are_not_copied_through_links(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "01_quickstart.ipynb").symlink_to(tmp_path / "elsewhere")
+    list(cli.copy_notebooks(tmp_path / "mine"))
+    assert not (tmp_path / "elsewhere").exists()
 
 
 @pytest.mark.skipif(find_spec("jupyterlab") is None, reason="JupyterLab is not installed")

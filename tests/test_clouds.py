@@ -138,6 +138,9 @@ def test_wrong_arguments_are_refused():
     with refuses("label", UnknownName) as caught:
         cloud.top("positive")
     assert caught.value.valid == ("LABEL_0", "LABEL_1")
+    for call in (lambda count: cloud.top("LABEL_0", count), cloud.shared):
+        with refuses("count"):
+            call(-1)
     with refuses("unit", UnknownName) as caught:
         clouds.rank(saliencies(), unit="letter")
     assert caught.value.valid == ("token", "word")

@@ -1,5 +1,6 @@
 """Test that tables have the same columns from a folder, from the hub and from the samples."""
 
+import csv
 import json
 import sys
 from types import SimpleNamespace
@@ -44,6 +45,16 @@ def hub(monkeypatch):
     return loaded
 
 
+def test_a_split_that_the_hub_lacks_is_refused_without_asking(hub):
+    for name, split in (("sst2", "validaton"), ("imdb", "validation"), ("mnli", "validation")):
+        with refuses("split", UnknownName) as caught:
+            data.load(name, split)
+        assert data.TABLES[name].split in caught.value.valid
+    assert not hub
+    data.load("sst2", "train[:2]")
+    assert hub == [("nyu-mll/glue", "sst2", "train[:2]")]
+
+
 @pytest.mark.parametrize("name", data.TABLES)
 def test_a_table_is_the_same_from_a_folder_and_from_the_hub(name, hub, tmp_path, monkeypatch):
     split = data.TABLES[name].split
@@ -83,6 +94,14 @@ def test_rows_without_a_label_are_left_out(tmp_path, monkeypatch):
     folder(tmp_path, "snli", "validation", [ROWS["snli"], ROWS["snli"] | {"label": -1}])
     monkeypatch.setenv(data.FOLDER, str(tmp_path))
     assert data.load("snli")["label"].tolist() == [0]
+
+
+@pytest.mark.parametrize("label", ["positive", {"a": 1}, [1]])
+def test_labels_that_are_no_numbers_are_refused(tmp_path, monkeypatch, label):
+    folder(tmp_path, "snli", "validation", [ROWS["snli"] | {"label": label}])
+    monkeypatch.setenv(data.FOLDER, str(tmp_path))
+    with refuses("name"):
+        data.load("snli")
 
 
 @pytest.mark.parametrize("name", data.SAMPLES)
@@ -228,7 +247,11 @@ def test_labels_of_glue_are_words_or_numbers(tmp_path, monkeypatch):
     (tmp_path / "MNLI" / "dev_matched.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     monkeypatch.setenv(data.FOLDER, str(tmp_path))
     expected = {"premise": "It rains.", "hypothesis": "It is wet.", "label": 2}
-    assert data.load("mnli").to_dict("records") == [expected]
+    limit = csv.field_size_limit()
+    assert data.load("mnli").to_dict("records") == [expected] and csv.field_size_limit() == limit
+    (tmp_path / "SST-2").mkdir()
+    (tmp_path / "SST-2" / "dev.tsv").write_text("sentence\tlabel\na joy\t1\n", encoding="utf-8-sig")
+    assert data.load("sst2").to_dict("records") == [{"sentence": "a joy", "label": 1}]
 
 
 @pytest.mark.parametrize("name", ["validation.parquet", "validation/data-0.arrow"])

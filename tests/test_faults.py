@@ -17,12 +17,12 @@ from nbsal.errors import ModelError
 from nbsal.evaluation.cache import Cache
 from nbsal.heads import HeadMask, Parse, study
 from nbsal.lrp.mode import proxy_of
+from nbsal.testing.state import snapshot
 from nbsal.widgets import Highlight
 from tests import axioms, zoo
 from tests.axioms import TEXTS
 from tests.corpus import kills
 from tests.corpus.kills import files
-from tests.test_state import state
 
 MASK = HeadMask.from_array(np.eye(3, 4))
 PARSES = [Parse.from_lists(text.rstrip(".?").split(), [-1, 0], ["root", "obj"]) for text in ("A bore.", "Who wrote?")]
@@ -88,14 +88,14 @@ NO_BACKWARD = {"perturbation", "study"}
 def test_an_interrupt_restores_everything_and_the_next_call_works(load, call):
     subject, run = load("bert"), CALLS[call]
     truth = run(subject)
-    before = state(subject)
+    before = snapshot(subject)
     later = FORWARDS.get(call, 1)
     moments = [{"forward": 1}, {"forward": later}]
     moments += [] if call in NO_BACKWARD else [{"forward": 2 if call == "path" else 1, "backward": True}]
     for moment in moments:
         with interrupted(subject, **moment), pytest.raises(KeyboardInterrupt):
             run(subject)
-        assert state(subject) == before and is_free(subject.lock), moment
+        assert snapshot(subject) == before and is_free(subject.lock), moment
     again = run(subject)
     assert all(axioms.relative(ours, exact) < 1e-9 for ours, exact in zip(again, truth, strict=True))
 
@@ -104,7 +104,7 @@ def test_the_check_detects_a_model_that_is_not_restored(load, monkeypatch):
     """A mutant that leaves the model in evaluation mode."""
     subject = load("bert")
     subject.model.train()
-    before = state(subject)
+    before = snapshot(subject)
 
     @contextmanager
     def eval_mode(model):
@@ -114,7 +114,7 @@ def test_the_check_detects_a_model_that_is_not_restored(load, monkeypatch):
     monkeypatch.setattr(nbsal.model.architecture, "eval_mode", eval_mode)
     with interrupted(subject), pytest.raises(KeyboardInterrupt):
         CALLS["one text"](subject)
-    assert state(subject) != before
+    assert snapshot(subject) != before
 
 
 def test_an_interrupted_evaluation_resumes_from_its_cache(load, monkeypatch):
@@ -247,7 +247,7 @@ def test_threads_that_share_a_model_do_not_interfere(load):
         nbsal.Explainer(subjects[i % 2], name, **({"mask": MASK} if name.startswith("mask") else {}))
         for i, name in enumerate(names)
     ]
-    truths, before = [explain(TEXTS[0]).scores for explain in explainers], state(subject)
+    truths, before = [explain(TEXTS[0]).scores for explain in explainers], snapshot(subject)
     start = threading.Barrier(len(explainers))
 
     def work(explain):
@@ -258,7 +258,7 @@ def test_threads_that_share_a_model_do_not_interfere(load):
         results = list(pool.map(work, explainers))
     for truth, rounds in zip(truths, results, strict=True):
         assert all(axioms.relative(scores, truth) < 1e-9 for scores in rounds)
-    assert state(subject) == before
+    assert snapshot(subject) == before
 
 
 CELL = """

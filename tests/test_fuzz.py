@@ -299,7 +299,7 @@ def assert_no_bare_errors(calls, share, least):
 
 
 def test_odd_arguments_of_every_public_call(objects):
-    assert_no_bare_errors(fuzzing.discover(objects), 3, 3_000)
+    assert_no_bare_errors(fuzzing.discover(objects), 6, 1_500)
 
 
 @pytest.mark.nightly
@@ -308,7 +308,7 @@ def test_all_odd_arguments_of_every_public_call(objects):
 
 
 def test_odd_arguments_and_traits_of_every_view(objects):
-    assert_no_bare_errors(fuzzing.discover_views(objects), 3, 3_000)
+    assert_no_bare_errors(fuzzing.discover_views(objects), 6, 1_500)
 
 
 @pytest.mark.nightly

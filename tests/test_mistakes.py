@@ -8,6 +8,7 @@ import nbsal
 from nbsal import clouds, corpus, data, evaluation, heads
 from nbsal.errors import InputError, NbsalError, UnknownName
 from nbsal.heads import HeadMask, Parse, discover, study
+from nbsal.model.entities import words_at
 from tests import axioms
 from tests.raising import refuses
 
@@ -121,6 +122,11 @@ WRONG = [
     (lambda e: nbsal.Decoded("gradcam"), "method"),
     (lambda e: nbsal.Decoded(nbsal.Decoded()), "method"),
     (lambda e: nbsal.Decoded(nbsal.GradCAM), "method"),
+    (lambda e: nbsal.Explainer(e.subject, nbsal.GradCAM), "method"),
+    (lambda e: nbsal.answer(e, "Who?"), "subject"),
+    (lambda e: nbsal.Explainer("gradcam", e.subject), "subject"),  # the first of two that are wrong
+    (lambda e: e(None), "text"),
+    (lambda e: e.every_layer(None), "text"),
     (lambda e: nbsal.compare({}, "gradcam", TEXTS), "subject"),
     (lambda e: nbsal.compare(e.subject, 42, TEXTS), "methods"),
     (lambda e: nbsal.Explainer(e.subject, "gradcam", layer="x"), "layer"),
@@ -175,6 +181,26 @@ WRONG = [
     (lambda e: nbsal.load("demo/reviews", tokenizer=42), "tokenizer"),
     (lambda e: nbsal.load("demo/reviews", labels=42), "labels"),
     (lambda e: nbsal.load("demo/reviews", device=[1]), "device"),
+    (lambda e: nbsal.load("demo/reviews", device="cuda:99"), "device"),
+    (lambda e: nbsal.load("demo/reviews", labels={1: "good"}), "labels"),
+    (lambda e: data.texts(pandas.DataFrame({"n": [1]})), "frame"),
+    (lambda e: data.texts(pandas.DataFrame([["a", "b"]], columns=["text", "text"])), "frame"),
+    (lambda e: clouds.weigh([], 42, "token"), "idf"),
+    (lambda e: clouds.rank(42), "saliencies"),
+    (lambda e: clouds.rank(e.map(TEXTS, **QUIET)).wordcloud("positive", colour="no colour"), "colour"),
+    (lambda e: evaluation.games(e, TEXTS, cache=42, **QUIET), "cache"),
+    (lambda e: evaluation.games([42], TEXTS, **QUIET), "explainers"),
+    (lambda e: evaluation.games({"one": [42]}, TEXTS, **QUIET), "explainers"),
+    (lambda e: evaluation.games(e, TEXTS, fractions=["x"], **QUIET), "fractions"),
+    (lambda e: evaluation.at_layers(42), "explainer"),
+    (lambda e: heads.study(e.subject, [PARSE], relations=[1], **QUIET), "relations"),
+    (lambda e: e.map(TEXTS, cancel=42), "cancel"),
+    (lambda e: nbsal.Decoded("gradcam"), "method"),
+    (lambda e: nbsal.Explainer(e.subject, "integrated", baselines="zero", layer=0)("A joy."), "baselines"),
+    (lambda e: nbsal.Explainer(e.subject, "integrated", tolerance=10**400)("A joy."), "tolerance"),
+    (lambda e: e.map(TEXTS, batch_size=10**5000), "batch_size"),
+    (lambda e: words_at(e.subject.encode("A joy.")[0], (1, 2)), "target"),
+    (lambda e: words_at(e.subject.encode("A joy.")[0], (1, "2")), "target"),
 ]
 
 

@@ -73,6 +73,11 @@ def test_special_tokens_are_scored_and_never_ranked():
     assert make().largest == 0.5
 
 
+def test_a_number_of_tokens_below_one_is_refused():
+    with refuses("count"):
+        make().top(-1)
+
+
 def test_a_word_has_the_sum_of_its_tokens_scores():
     saliency = make(tokens=("unlike", "ly"), scores=(0.25, 0.5), tie_breaker=(0, 0), text="unlikely")
     row = saliency.row.__class__(**{**vars(saliency.row), "offsets": ((0, 0), (0, 6), (6, 8), (0, 0))})
@@ -293,6 +298,14 @@ def test_plots_of_long_texts_show_the_most_important_tokens(reviews):
 def test_html_of_layers_has_a_heading_and_a_note_about_the_scale(reviews):
     source = nbsal.Explainer(reviews, "gradxact").every_layer("A joy.")._repr_html_()
     assert "<th>layer</th>" in source and "largest score of each layer" in source
+
+
+def test_control_characters_of_labels_do_not_reach_the_terminal(load):
+    subject = nbsal.load(load("bert").model, tokenizer=load("bert").tokenizer, labels=["\x1b[2J", "\u202e", "joy"])
+    explain = nbsal.Explainer(subject, "gradcam")
+    saliency, view = explain("A warm joy."), nbsal.widgets.Highlight(explain, text="A warm joy.").wait()
+    for thing in (saliency, explain.every_layer("A warm joy."), view):
+        assert saliency.prediction in ("\x1b[2J", "\u202e") and not {"\x1b", "\u202e"} & set(repr(thing))
 
 
 def test_repr_is_one_line(reviews):

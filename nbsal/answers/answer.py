@@ -1,6 +1,5 @@
 """A reply with the scores of its tokens: which parts of the prompt and of the reply before it each one comes from."""
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from nbsal.answers.statistics import TokenStatistics
 from nbsal.errors import InputError
 from nbsal.explanation import NOTABLE_GAP
 from nbsal.methods import catalogue, labels
-from nbsal.model.saved_files import check_format, read_json
+from nbsal.model.saved_files import check_format, read_json, write_json
 from nbsal.model.saved_files import reading as reading_file
 from nbsal.model.target import Target
 from nbsal.model.tokens import Span
@@ -144,8 +143,8 @@ class Answer:
     def of(self, span: Any) -> SpanSaliency:
         """The explanation of a part of the reply as one target: a token, a slice, (start, end) characters, or a text.
 
-        A text must occur once. Methods whose rows cannot be summed run once more. Its `every_layer` explains the same
-        target at every layer.
+        A text must occur once. For methods whose scores do not add up over tokens, the method runs again. The result's
+        `every_layer` explains the same target at every layer.
         """
         tokens = self.tokens_of(span)
         if max(tokens) < self.explained and (self.linear or len(tokens) == 1):
@@ -158,16 +157,16 @@ class Answer:
         return self._saliency(scores, tokens, self._text_of(tokens), target, change)
 
     def rather(self, token: Any, at: Any = None) -> SpanSaliency:
-        """Why the reply has its token at a place and not another one: the difference of both numbers.
+        """Explain why the reply has its token at index `at` rather than `token`: the difference of their numbers.
 
-        Without a place, `token` is another whole reply to the same prompt: the scores are those of the prompt for this
-        reply, minus those for the other.
+        The numbers are their logits or log-probabilities (see `nbsal.answer`). Without `at`, `token` is another whole
+        reply to the same prompt: the scores are those of the prompt for this reply, minus those for the other.
         """
         running = self._still_running()
         if at is None:
             scores = running.score_rival_reply(token)
             return self._saliency(scores, self.reading.content, f"{self.text.strip()} - {token.strip()}", None)
-        places = self.tokens_of(at)
+        places = self._tokens(at, "at")
         if len(places) != 1:
             message = f"at={at!r} covers {len(places)} tokens. Name one, by its number."
             raise InputError(message, argument="at", value=at)
@@ -176,19 +175,22 @@ class Answer:
         return self._saliency(scores, places, f"{self._text_of(places)} - {target.label}", target)
 
     def tokens_of(self, span: Any) -> list[int]:
-        """The numbers of the reply's tokens in a part of it."""
+        """Indices of the reply's tokens that lie in `span`."""
+        return self._tokens(span, "span")
+
+    def _tokens(self, span: Any, argument: str) -> list[int]:
+        """The tokens of a part of the reply, which the caller passed as that argument."""
         count = len(self.ids)
         if isinstance(span, str):
-            return self._tokens_in(self._place_of(span))
+            return self._tokens_in(self._place_of(span, argument), argument)
         if isinstance(span, slice):
             tokens = list(range(count))[span]
         elif isinstance(span, tuple):
-            return self._tokens_in(span)
+            return self._tokens_in(span, argument)
         else:
-            index = _whole(span, count)
-            tokens = [index % count]
+            tokens = [_index(span, count, argument)]
         if not tokens:
-            raise InputError(f"{span!r} holds no token of the reply.", argument="span", value=span)
+            raise InputError(f"{span!r} holds no token of the reply.", argument=argument, value=span)
         return tokens
 
     def judge(
@@ -224,7 +226,7 @@ class Answer:
         As in decoding, the layer's hidden state there is read by the LM head; the prompt's `tau` likeliest tokens are
         listed with their probabilities and their positions.
         """
-        (place, *_) = self.tokens_of(token)
+        (place, *_) = self._tokens(token, "token")
         return speaks(self._still_running().explainer.subject, self.reading, layer, place, tau)
 
     def to_html(self) -> str:
@@ -273,7 +275,7 @@ class Answer:
     def save(self, path: str | Path) -> None:
         """Save as JSON, without the model: `load` gives everything but spans that need another run."""
         content = {"nbsal": answer_file.FORMAT, **answer_file.plain(self)}
-        Path(path).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+        write_json(path, content)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -281,7 +283,9 @@ class Answer:
         with reading_file(path, "saved Answer"):
             content = read_json(path)
             check_format(path, content["nbsal"], answer_file.FORMAT)
-            return cls(**answer_file.restored(content))
+            answer = cls(**answer_file.restored(content))
+            answer.notes(), answer.explained  # fail now, not later, on provenance with wrong values
+            return answer
 
     def _drop(self, unit: int, tokens: Sequence[int]) -> float | None:
         """The drop without a unit, if the model was run without it before."""
@@ -303,7 +307,7 @@ class Answer:
         spans = [self.reading.reply_spans[token] for token in tokens]
         return self.text[min(start for start, _ in spans) : max(end for _, end in spans)]
 
-    def _tokens_in(self, span: Any) -> list[int]:
+    def _tokens_in(self, span: Any, argument: str) -> list[int]:
         try:
             start, end = span
             spans = enumerate(self.reading.reply_spans)
@@ -311,16 +315,16 @@ class Answer:
         except (TypeError, ValueError):
             tokens = []
         if not tokens:
-            message = f"{span!r} holds no token of the reply. Pass a token's number, (start, end) or a text of it."
-            raise InputError(message, argument="span", value=span)
+            message = f"{span!r} holds no token of the reply. Pass a token's index, (start, end) or a text of it."
+            raise InputError(message, argument=argument, value=span)
         return tokens
 
-    def _place_of(self, piece: str) -> Span:
+    def _place_of(self, piece: str, argument: str) -> Span:
         starts = [match.start() for match in re.finditer(re.escape(piece), self.text)] if piece else []
         spans = [(start, start + len(piece)) for start in starts]
         if len(spans) != 1:
             where = f"stands at {', '.join(map(str, spans[:5]))} in the reply" if spans else "is not in the reply"
-            raise InputError(f"{piece!r} {where}. Pass one (start, end).", argument="span", value=piece)
+            raise InputError(f"{piece!r} {where}. Pass one (start, end).", argument=argument, value=piece)
         return spans[0]
 
     def _saliency(
@@ -356,14 +360,16 @@ class Answer:
         return self.running
 
 
-def _whole(value: Any, count: int) -> int:
+def _index(value: Any, count: int, argument: str) -> int:
+    """The index of one of so many tokens; a negative one counts from the end."""
     try:
-        index = whole_number(value, "span")
+        index = whole_number(value, argument)
     except InputError:
         message = (
-            f"{value!r:.60} names no part of the reply. Pass a token's number, a slice, (start, end) or a text of it."
+            f"{value!r:.60} names no part of the reply. Pass a token's index, a slice, (start, end) or a text of it."
         )
-        raise InputError(message, argument="span", value=value) from None
+        raise InputError(message, argument=argument, value=value) from None
     if not -count <= index < count:
-        raise InputError(f"The reply has {count} tokens, not {index}.", argument="span", value=value)
-    return index
+        size = f"the reply has {plural(count, 'token')}, numbered 0 to {count - 1}"
+        raise InputError(f"{argument}={index} is outside the reply: {size}.", argument=argument, value=value)
+    return index % count

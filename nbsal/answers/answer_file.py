@@ -1,6 +1,8 @@
 """What the file of a saved answer holds: everything but the model."""
 
-from typing import Any
+from collections.abc import Sequence
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -8,11 +10,14 @@ from nbsal.answers.reading import Prompt, Reading, Unit
 from nbsal.answers.sources import Source
 from nbsal.answers.statistics import TokenStatistics
 from nbsal.model.saved_files import numbers
+from nbsal.model.tokens import Row
 
 FORMAT = 1
 _PROMPT = ("text", "ids", "tokens", "spans", "owners", "places", "special", "placement", "source_size")
 _REPLY = ("reply_ids", "reply", "reply_spans", "reply_tokens", "reply_special")
 _STATISTICS = ("logprob", "rank", "entropy", "drawn")
+_PLAIN = {"method": str, "number": str, "linear": bool, "provenance": dict}
+_RIVALS = tuple[tuple[tuple[str, float], ...], ...]
 
 
 def plain(answer: Any) -> dict[str, Any]:
@@ -35,24 +40,72 @@ def plain(answer: Any) -> dict[str, Any]:
 
 
 def restored(content: dict[str, Any]) -> dict[str, Any]:
-    """The fields of an answer from a file."""
-    sources = tuple(Source(**source) for source in content["sources"])
-    prompt = Prompt(**{name: _tuples(value) for name, value in content["prompt"].items()}, sources=sources)
-    statistics: dict[str, Any] = {
-        name: None if value is None else np.array(value) for name, value in content["statistics"].items()
-    }
-    answer = {
-        "reading": Reading(prompt, **{name: _tuples(value) for name, value in content["reply"].items()}),
-        "scores": numbers(content["scores"], np.float64),
-        "statistics": TokenStatistics(**statistics, rivals=_tuples(content["rivals"])),
-        "units": tuple(Unit(**{name: _tuples(value) for name, value in unit.items()}) for unit in content["units"]),
-        **{name: content[name] for name in ("method", "number", "linear", "provenance")},
-    }
-    if answer["scores"].shape != (len(answer["reading"].reply_ids), len(answer["reading"].row)):
+    """The fields of an answer from a file; ValueError if they do not fit each other."""
+    sources = tuple(_part(Source, source) for source in content["sources"])
+    prompt = _part(Prompt, content["prompt"], sources=sources)
+    reading = _part(Reading, content["reply"], prompt=prompt)
+    units = tuple(_part(Unit, unit) for unit in content["units"])
+    _check_reading(reading, units)
+    size = len(reading.reply_ids)
+    statistics = {name: _statistic(name, content["statistics"][name], size) for name in _STATISTICS}
+    rivals = _of_type(content["rivals"], _RIVALS)
+    scores = numbers(content["scores"], np.float64)
+    if scores.shape != (size, len(reading.row)) or len(rivals) != size:
         raise ValueError("the numbers of scores and tokens differ")
-    return answer
+    return {
+        "reading": reading,
+        "scores": scores,
+        "statistics": TokenStatistics(**statistics, rivals=rivals),
+        "units": units,
+        **{name: _of_type(content[name], kind) for name, kind in _PLAIN.items()},
+    }
 
 
-def _tuples(value: Any) -> Any:
-    """A list of lists as a tuple of tuples."""
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+def _part(kind: Any, stored: dict[str, Any], **others: Any) -> Any:
+    """A dataclass from its fields in a file and from others; ValueError if a field has another type."""
+    hints = get_type_hints(kind)
+    return kind(**others, **{name: _of_type(value, hints[name]) for name, value in stored.items()})
+
+
+def _statistic(name: str, values: Any, size: int) -> Any:
+    """The numbers of all tokens of a reply, which may be infinite; a given reply was not `drawn`."""
+    if values is None and name == "drawn":
+        return None
+    if len(_of_type(values, tuple[float, ...])) != size:
+        raise ValueError("the numbers of statistics and tokens differ")
+    return np.array(values, np.int64 if name == "rank" else np.float64)
+
+
+def _check_reading(reading: Reading, units: Sequence[Unit]) -> None:
+    """Refuse indices of tokens, sources and characters that are not there."""
+    prompt, row = reading.prompt, reading.row
+    Row.from_dict({name: getattr(row, name) for name in Row.__dataclass_fields__})
+    numbered = range(len(prompt.sources))
+    texts = {number: source.text for number, source in enumerate(prompt.sources)} | {-1: ""}
+    valid = len(prompt.owners) == len(prompt.places) == len(prompt.ids) >= prompt.source_size >= 0
+    valid &= all(owner in texts for owner in prompt.owners) and len(reading.reply_ids) > 0
+    valid &= all(source.message is None or source.message in numbered for source in prompt.sources)
+    valid &= all(unit.source in numbered and all(0 <= i < len(prompt.ids) for i in unit.tokens) for unit in units)
+    located = zip(prompt.owners, prompt.places, strict=False)
+    if not valid or not all(0 <= place[0] <= place[1] <= len(texts[owner]) for owner, place in located if place):
+        raise ValueError("tokens, units and sources do not match")
+
+
+def _of_type(value: Any, hint: Any) -> Any:
+    """A value from a file, with lists as tuples, if it is of that type to its last entry.
+
+    >>> _of_type([1, 2], tuple[int, ...])
+    (1, 2)
+    >>> _of_type([1, None], tuple[int, ...])
+    Traceback (most recent call last):
+    ValueError: None is not of the type int
+    """
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return None if value is None else _of_type(value, parts[0])
+    if origin is tuple and isinstance(value, list):
+        kinds = parts[:1] * len(value) if parts[-1] is Ellipsis else parts
+        return tuple(_of_type(entry, kind) for entry, kind in zip(value, kinds, strict=True))
+    if type(value) is not (origin or hint) and not (hint is float and type(value) is int):
+        raise ValueError(f"{value!r:.40} is not of the type {getattr(hint, '__name__', hint)}")
+    return value

@@ -26,6 +26,13 @@ from nbsal.model.target import NUMBERS
 from nbsal.progress import Meter, Progress
 from nbsal.validation import checked, plural, positive_number, seed_number, whole_number
 
+PURPOSES = {
+    "sequence": "classifies texts",
+    "token": "classifies tokens",
+    "span": "finds answers in a text",
+    "masked": "fills in masked tokens",
+}
+INSTEAD = "Explain its decisions with nbsal.Explainer (`nbsal explain`), or load a model that generates text."
 UNREAD = ("document", "not read")
 
 
@@ -225,10 +232,11 @@ def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: d
 
 def _check_subject(subject: Subject) -> None:
     if subject.task not in ("next-token", REPLY) or isinstance(subject.model, Composite):
-        message = f"{subject.name} writes no replies: its task is {subject.task!r}. Use nbsal.Explainer."
+        does = PURPOSES.get(subject.task, "has no head that writes text")
+        message = f"{subject.name} {does} and cannot write a reply. {INSTEAD}"
         raise ModelError(message, part="task")
     if not (subject.causal or subject.task == REPLY):
-        message = f"{subject.name} writes no replies: its tokens read what follows them. Use nbsal.Explainer."
+        message = f"{subject.name} cannot write a reply: its tokens read what follows them. {INSTEAD}"
         raise ModelError(message, part="attention mask")
     if subject.tokenizer is None or not (subject.tokenizer.is_fast or subject.task == REPLY):
         message = f"{subject.name} needs a fast tokenizer. Pass nbsal.load(..., tokenizer=...)."

@@ -10,7 +10,8 @@ from nbsal.answers.reading import Reading
 from nbsal.answers.sources import Source
 from nbsal.render.headline import Phrase, percent
 
-MOSTLY = 0.4  # share above which one source is named alone
+ALONE = 0.4  # share above which one source is named alone
+MOST = 0.5
 NOTABLE = 0.1  # share against from which a source is named
 OWN = 0.1  # change of a token's probability without all sources, below which the model wrote from itself
 LONG = 40  # words from which the matrix has sentences instead of phrases
@@ -143,16 +144,16 @@ def headline(contribution: Contribution, names: Sequence[SourceName]) -> list[Ph
     order = sorted(range(len(shares)), key=lambda number: -shares[number])
     best = order[0] if order and shares[order[0]] > 0 else None
     about = contribution.about_target
-    if contribution.part and so_far > MOSTLY and (best is None or so_far > shares[best]):
-        verb = "follows mostly from" if about else "attends mostly to"
+    if contribution.part and so_far > ALONE and (best is None or so_far > shares[best]):
+        verb = _verb("follows", about, so_far)
         rest: list[Phrase] = []
         if best is not None and shares[best] >= NOTABLE:
             rest.append(("text", f"; {names[best].sentence} gives {percent(shares[best], 0)}"))
         return [*_whole(lead), ("text", f" {verb} {SO_FAR} ({percent(so_far, 0)})"), *rest, ("text", ".")]
     if best is None:
         return [*_whole(lead), ("text", " has no source that speaks for it.")]
-    if shares[best] > MOSTLY:
-        verb = "comes mostly from" if about else "attends mostly to"
+    if shares[best] > ALONE:
+        verb = _verb("comes", about, shares[best])
         against = _against(contribution, names)
         return [
             *_whole(lead),
@@ -165,6 +166,12 @@ def headline(contribution: Contribution, names: Sequence[SourceName]) -> list[Ph
     listed = [best, *(number for number in order[1:2] if shares[number] > 0)]
     pairs = [f"{names[i].sentence}{_gives(i == best, names[i])} {percent(shares[i], 0)}" for i in listed]
     return _start(lead, "has n", "N", f"o single source: {', '.join(pairs)}.")
+
+
+def _verb(verb: str, about_target: bool, share: float) -> str:
+    """What a reply does with a source that has this share of the score."""
+    size = "mostly" if share > MOST else "largely"
+    return f"{verb} {size} from" if about_target else f"attends {size} to"
 
 
 def _gives(is_first: bool, name: SourceName) -> str:

@@ -18,6 +18,10 @@ from nbsal.validation import positive_number
 
 DEFAULTS = {"do_sample": False, "max_new_tokens": 128}
 SEVERAL = ("num_return_sequences", "num_beam_groups")  # settings that would give more than one reply
+ARGUMENTS = (  # of `nbsal.answer`
+    "asked", "reply", "documents", "method", "unit", "number", "template", "tools", "seed", "batch_size", "progress",
+    "cancel", "on_token",
+)  # fmt: skip
 OURS = ("max_length", "return_dict_in_generate", "output_scores")  # settings that nbsal itself decides
 
 
@@ -36,7 +40,9 @@ def check_settings(settings: dict[str, Any]) -> dict[str, Any]:
     valid = sorted(name for name in vars(GenerationConfig()) if not name.startswith("_"))
     for name, value in settings.items():
         if name not in valid:
-            raise UnknownName("generate", name, valid, problem=f"Unknown setting {name}={value!r:.40} of generate.")
+            problem = f"{name}={value!r:.40} is neither an argument of nbsal.answer nor a setting of model.generate."
+            choice = "The settings are those of transformers.GenerationConfig."
+            raise UnknownName("generate", name, [*ARGUMENTS, *valid], problem, choice)
         if name in SEVERAL and value not in (None, 1):
             message = f"{name}={value} gives several replies. Explain them one at a time."
             raise InputError(message, argument=name, value=value)

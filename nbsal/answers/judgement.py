@@ -100,7 +100,7 @@ class Judgement:
 
         check_axes(ax)
         if ax is None:
-            _, ax = pyplot.subplots(figsize=(5, 3), layout="constrained")
+            _, ax = pyplot.subplots(figsize=(6.4, 3), layout="constrained")
         steps, random_curves = range(len(self.curve)), self.random_curves
         low, high = np.percentile(random_curves, BAND, axis=0)
         ax.fill_between(steps, low, high, color="0.85", label="95 % of random orders")
@@ -108,7 +108,7 @@ class Judgement:
         ax.plot(steps, self.curve, marker="o", label=self.method)
         ax.set_xlabel("units hidden")
         ax.set_ylabel("log-probability of the reply")
-        ax.legend(frameon=False)
+        ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)  # outside: the band fills the plot
         return ax
 
     def of(self, span: Any) -> "Judgement":

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -150,6 +151,14 @@ class Shard:
         """The number of rows that have scores."""
         return self.rows - self.failed
 
+    def check(self) -> None:
+        """Raise ValueError for values that no run has written."""
+        counts = (self.first, self.rows, self.failed, self.cut, self.tokens, self.size)
+        if not all(type(count) is int and 0 <= count <= sys.maxsize for count in counts) or self.failed > self.rows:
+            raise ValueError(f"the counts {counts!r:.80} are not those of a shard")
+        if not SHARD_NAME.fullmatch(self.name):  # it may be a path to a file elsewhere
+            raise ValueError(f"{self.name!r} is not the name of a shard")
+
 
 @dataclass
 class Manifest:
@@ -178,8 +187,7 @@ class Manifest:
                 raise ValueError("its checksum does not match")
             shards = {int(number): Shard(**shard) for number, shard in stored["shards"].items()}
             for shard in shards.values():
-                if not SHARD_NAME.fullmatch(shard.name):  # it may be a path to a file elsewhere
-                    raise ValueError(f"{shard.name!r} is not the name of a shard")
+                shard.check()
             return cls(Plan.from_json(stored["plan"]), shards, stored["complete"])
 
     def write(self, storage: Storage) -> None:

@@ -21,7 +21,7 @@ def check_columns(names: Sequence[str], columns: Iterable[Any]) -> None:
     available = list(columns)
     for name in names:
         if name not in available:
-            choice = f"Its columns: {', '.join(map(str, available))}. Set text= (--text) to one of them."
+            choice = f"Its columns: {', '.join(map(repr, available))}. Set text= (--text) to one of them."
             choice = choice if available else "It has no columns."
             raise UnknownName("text", name, available, f"The source has no column {name!r}.", choice)
         if available.count(name) > 1:
@@ -35,7 +35,7 @@ def select_text(row: Any, names: Sequence[str]) -> Any:
         return row
     if missing := [name for name in names if name not in row]:
         columns = " and ".join(map(repr, missing))
-        return UnreadableRow(f"The row lacks {columns}; it has {', '.join(map(str, row))}.")
+        return UnreadableRow(f"The row lacks {columns}; it has {', '.join(map(repr, row))}.")
     return next(merge_columns(*([row[name]] for name in names)))
 
 

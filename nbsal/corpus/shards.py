@@ -55,20 +55,22 @@ class ShardTask(Task):
 
     def explain_rows(self, first: int, values: Sequence[Any], meter: Meter) -> list[RowResult]:
         """The explanations of each row by every explainer, or the text of the error that prevented them."""
-        results: dict[int, RowResult] = {}
-        rows: dict[int, Row] = {}
-        for place, value in enumerate(values):
-            row = self._encode(value, first + place)
-            if isinstance(row, Row):
-                rows[place] = row
-            else:
-                results[place] = row
+        encoded = dict(enumerate(self._encode_all(values, first)))
+        rows = {place: row for place, row in encoded.items() if isinstance(row, Row)}
+        results: dict[int, RowResult] = {place: error for place, error in encoded.items() if isinstance(error, str)}
         meter.step(len(results))
         for places in token_batches(rows, 0 if self.subject.unbatchable else self.plan.tokens):
             meter.check()
             results |= self._explain_batch({place: rows[place] for place in places}, meter)
             meter.step(len(places))
         return [results[place] for place in range(len(values))]
+
+    def _encode_all(self, values: Sequence[Any], first: int) -> list[Row | str]:
+        """The encoded texts of rows, or the texts of their errors, if possible from one call of the tokenizer."""
+        try:
+            return list(self.subject.encode(list(values)))
+        except InputError:  # of at least one row
+            return [self._encode(value, number) for number, value in enumerate(values, first)]
 
     def _encode(self, value: Any, number: int) -> Row | str:
         """The encoded text of a row, or the text of its error."""

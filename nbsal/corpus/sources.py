@@ -69,7 +69,15 @@ def open_columns(source: Any, names: Sequence[str], texts: bool = True) -> Sourc
         )
     if columns := getattr(source, "column_names", None):  # datasets
         check_columns(names, columns)
+    elif isinstance(source, Sequence):
+        _check_rows(names, source)
     return Source((select_text(row, names) for row in source), len(source) if isinstance(source, Sized) else None)
+
+
+def _check_rows(names: Sequence[str], rows: Sequence[Any]) -> None:
+    """Refuse names of text columns that no row has; a single row without them fails alone, later."""
+    if rows and all(isinstance(row, Mapping) and not row.keys() >= set(names) for row in rows):
+        check_columns(names, dict.fromkeys(key for row in rows for key in row))
 
 
 def _column_to_list(source: Any) -> Any:
@@ -97,7 +105,9 @@ def _open_file(path: str, names: Sequence[str], texts: bool) -> Source:
     plain = path.removesuffix(".gz")
     extension = next((extension for extension in FORMATS if plain.endswith(extension)), None)
     if extension is None:
-        raise UnknownName("source", path, FORMATS)
+        problem = f"source={path!r:.200} has an unsupported format."
+        choice = f"Save it as one of: {', '.join(FORMATS)}."
+        raise UnknownName("source", path, FORMATS, problem, choice)
     if extension == ".parquet":
         return _open_parquet(files, inside, path, names, texts)
     if extension == ".csv":

@@ -16,6 +16,8 @@ from nbsal.errors import InputError
 from nbsal.model.token_text import is_byte_level
 from nbsal.model.tokens import WORD
 
+TEXTS = 10_000  # whose units are counted at once, since sorting takes several times their memory
+
 
 def columns_of(method: str) -> list[str]:
     """The columns that the units of a method are read from."""
@@ -73,7 +75,8 @@ class Units:
         totals = np.where(self.totals > 0, self.totals, 1.0) if normalise else np.ones(len(self.totals))
         labels, classes = np.unique(self.classes.astype(str), return_inverse=True)
         size = len(self.vocabulary)
-        key = classes[self.texts]
+        # Arrays with an entry for each unit are most of the memory, so their numbers are as short as they may be.
+        key: Array = classes.astype(np.int32 if len(labels) * size < 2**31 else np.int64)[self.texts]
         key *= size
         key += self.names
         order = np.argsort(key, kind="stable").astype(np.int32)
@@ -92,16 +95,20 @@ class Units:
         byte_level = self.unit == "token" and is_byte_level(name for name, _ in self.vocabulary)
         numbers: dict[str, int] = {}
         displayed = [numbers.setdefault(display_word(name, byte_level), len(numbers)) for name, _ in self.vocabulary]
-        key = self.texts.astype(np.int64)
-        key *= len(numbers)
-        key += np.array(displayed, np.int32)[self.names]
-        order = np.argsort(key, kind="stable").astype(np.int32)  # within a text alone, so it is almost in order
-        key = key[order]
-        begins = _begins(key)
-        positive = key[begins[np.add.reduceat(self.scores[order], begins) > 0]]
-        words, counts = list(numbers), {label: Counter[str]() for label in self.classes}
-        for label, word in zip(self.classes[positive // len(numbers)], positive % len(numbers), strict=True):
-            counts[label][words[word]] += 1
+        of_name, words = np.array(displayed, np.int32), list(numbers)
+        counts = {label: Counter[str]() for label in self.classes}
+        starts = np.arange(0, len(self.classes) + TEXTS, TEXTS, dtype=np.int32)
+        bounds: list[int] = np.searchsorted(self.texts, starts).tolist()
+        for begin, end in pairwise(bounds):
+            if begin == end:
+                continue
+            key = self.texts[begin:end].astype(np.int64) * len(numbers) + of_name[self.names[begin:end]]
+            order = np.argsort(key, kind="stable")  # within a text alone, so it is almost in order
+            key = key[order]
+            begins = _begins(key)
+            positive = key[begins[np.add.reduceat(self.scores[begin:end][order], begins) > 0]]
+            for label, word in zip(self.classes[positive // len(numbers)], positive % len(numbers), strict=True):
+                counts[label][words[word]] += 1
         return counts
 
 

@@ -17,7 +17,7 @@ from nbsal.progress import Progress
 from nbsal.saliency import Saliency
 from nbsal.validation import Text, as_list, check_one_per_text, checked, plural, positive_number
 
-TOKEN_COUNTS = tuple(range(10, 81, 10))  # as in Chefer et al. 2021
+TOKEN_COUNTS = tuple(range(10, 81, 10))  # as in Chefer et al. 2021a
 MATCH_THRESHOLD = 0.5  # two spans of tokens match if they share at least this much of their union (ERASER)
 
 
@@ -127,7 +127,7 @@ def token_f1_at(
     progress: Progress = True,
     cancel: Event | None = None,
 ) -> Results:
-    """Token F1 of the `k` most important tokens against human rationales, as Chefer et al. (2021) measure it.
+    """Token F1 of the `k` most important tokens against human rationales, as Chefer et al. (2021a) measure it.
 
     `rationales` are as in `rationale_agreement`. If a text has fewer than `k` tokens, all of them count. Chefer et al.
     use Movie Reviews with `k` from 10 to 80.

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from nbsal.errors import UnknownName
 from nbsal.evaluation.curve import Curve, join_runs
 from nbsal.evaluation.permutation import holm
 from nbsal.intervals import Bounds, Floats
-from nbsal.model.saved_files import check_format, numbers, parse_json, read_npz, reading
+from nbsal.model.saved_files import check_format, numbers, parse_json, read_npz, reading, write
 from nbsal.render import html
 from nbsal.render.looks import look
 from nbsal.validation import checked, plural
@@ -178,7 +179,7 @@ class Results:
             .apply(lambda _: styles, None)
         )
         notes = [*self.notes, intervals_note(int(values["low"].notna().sum()))]
-        return styled.set_caption(html.escape(". ".join(notes)))
+        return styled.set_caption(html.escape("; ".join(notes)))
 
     def plot(self, explainers: Sequence[str] | None = None) -> "Figure":
         """Plot one panel per measure and one line per explainer.
@@ -238,6 +239,8 @@ class Results:
         return float(curve.value @ curve.weights(self.metric.summary))
 
     def _curve(self, name: str, measure: str) -> Curve:
+        if measure not in self.measures:
+            raise UnknownName("measure", measure, self.measures)
         if (name, measure) not in self.curves:
             raise UnknownName("explainer", name, self.explainers)
         return self.curves[name, measure]
@@ -246,7 +249,7 @@ class Results:
         return self.table().to_html()
 
     def __repr__(self) -> str:
-        return f"Results({', '.join(self.explainers)}: {', '.join(self.measures)}; {'. '.join(self.notes)})"
+        return f"Results({', '.join(self.explainers)}: {', '.join(self.measures)}; {'; '.join(self.notes)})"
 
     def save(self, path: str | Path) -> None:
         """Save the results as an .npz file, from which `load` restores them exactly."""
@@ -260,8 +263,9 @@ class Results:
         arrays: dict[str, Any] = {}
         for at, curve in enumerate(self.curves.values()):
             arrays |= {f"{part}{at}": getattr(curve, part) for part in ("points", "runs", "samples")}
-        with Path(path).open("wb") as file:
-            np.savez_compressed(file, head=np.array(json.dumps(head)), **arrays)
+        buffer = BytesIO()
+        np.savez_compressed(buffer, head=np.array(json.dumps(head)), **arrays)
+        write(path, buffer.getvalue())
 
     @classmethod
     def load(cls, path: str | Path) -> "Results":

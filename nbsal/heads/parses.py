@@ -171,8 +171,8 @@ def _from_sentence(sentence: Any) -> Parse:
     parsed = []
     for (start, end), node in zip(spans, nodes, strict=True):
         head = ROOT if not node["head"] else node["head"] - 1
-        if head >= len(nodes):
-            message = f"The parse of {text!r:.60} has the head {head + 1}, but only {plural(len(nodes), 'word')}."
+        if not ROOT <= head < len(nodes):
+            message = f"The parse of {text!r:.60} has the head {head + 1}, but {plural(len(nodes), 'word')}."
             raise InputError(message, argument="parses", value=head + 1)
         parsed.append(ParsedWord(start, end, head, ALIASES.get(node["deprel"], node["deprel"])))
     return Parse(text, tuple(parsed))

@@ -1,6 +1,5 @@
 """Statistics of attention heads (Song et al. 2024): heads that follow dependencies, and heads that follow positions."""
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,7 +20,7 @@ from nbsal.heads.parses import Link, Parse, links, read_parses
 from nbsal.heads.spread import Spread
 from nbsal.model import batching
 from nbsal.model.head_mask import HeadMask
-from nbsal.model.saved_files import check_format, numbers, read_json, reading
+from nbsal.model.saved_files import check_format, numbers, read_json, reading, write_json
 from nbsal.model.subject import Subject
 from nbsal.model.tokens import Encoded, Row
 from nbsal.progress import Meter, Progress
@@ -206,7 +205,7 @@ class HeadStudy:
             "relation_spreads": {name: spread.to_json() for name, spread in self.relation_spreads.items()},
             "position_spread": self.position_spread.to_json(),
         }
-        Path(path).write_text(json.dumps(content), encoding="utf-8")
+        write_json(path, content)
 
     @classmethod
     def load(cls, path: str | Path) -> "HeadStudy":
@@ -314,12 +313,6 @@ def study(
         raise UnknownName("direction", direction, DIRECTIONS)
     if variant not in (None, "published"):
         raise UnknownName("variant", variant, (None, "published"))
-    if not isinstance(subject, Subject):
-        raise InputError(
-            f"subject must be what nbsal.load(model) returns, not {type(subject).__name__}.",
-            argument="subject",
-            value=subject,
-        )
     names: list[Any] = list(relations) if is_iterable(relations) else [relations]
     sentences = sorted(read_parses(parses), key=lambda parse: len(parse.text))
     result = HeadStudy.empty((subject.depth, subject.heads), names)

@@ -17,6 +17,7 @@ from safetensors import safe_open
 from nbsal.errors import InputError, ModelError, NbsalError
 from nbsal.model.saved_files import read_json
 
+NO_SUCH_MODEL = "there is no such folder. Pass a folder, or the name of a model of the hub (name or owner/name)."
 WEIGHTS, INDEX, ADAPTER = "model.safetensors", "model.safetensors.index.json", "adapter_config.json"
 # Tasks in the registry of transformers; the last one is none, of models without a head. A model of the last two may be
 # refused later, with a reason of its own.
@@ -44,6 +45,14 @@ def readable(source: str, argument: str, part: str = "checkpoint") -> Iterator[N
         reason = (str(error).strip().splitlines() or [""])[0]
         message = f"The {part} of {argument}={source!r} cannot be read. {type(error).__name__}: {reason:.200}"
         raise ModelError(message, part=part) from error
+
+
+def is_missing_folder(source: str) -> bool:
+    """Whether a source is the path of a folder that is not there, as its form or the folders beside it show."""
+    path = Path(source).expanduser()
+    is_hub_name = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", source) and not source.startswith((".", "/", "~"))
+    is_beside_others = path.parent != Path() and path.parent.is_dir()
+    return not path.exists() and (not is_hub_name or is_beside_others) and not source.startswith("demo/")
 
 
 def check(source: str, argument: str) -> None:

@@ -150,12 +150,15 @@ def _default_tokenizer(source: str, passed: Any) -> Any:
 
 def _move_to_device(model: Any, device: Any, in_memory: bool) -> Any:
     """The model on the requested device; a model that the user passed in memory is never moved."""
+    requested = None
     try:
         requested = None if device is None else torch.device(device)
         if not in_memory:
             return model.to(requested or ("cuda" if torch.cuda.is_available() else "cpu"))
     except (RuntimeError, AssertionError, TypeError, ValueError) as error:
         message = f"device={device!r} cannot be used here: {str(error).splitlines()[0]}"
+        if requested is not None and requested.type == "cuda" and not torch.cuda.is_available():
+            message = f"device={device!r} cannot be used here. Use device='cpu' or install a CUDA build of torch."
         raise InputError(message, argument="device", value=device) from error
     if requested is None:
         return model

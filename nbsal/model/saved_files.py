@@ -1,12 +1,15 @@
-"""Read the JSON and .npz files that nbsal saves; sizes and types are checked before anything large is made of them.
+"""Write and read the JSON and .npz files that nbsal saves; sizes and types are checked before they fill the memory.
 
 Damage raises ValueError or another error that `reading` turns into an InputError about the path.
 """
 
 import json
 import math
+import os
 import re
+import shutil
 import stat
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -47,6 +50,28 @@ def reading(path: object, kind: str) -> Iterator[None]:
             raise
         message = f"{path} is not a {kind}, or it is damaged: {error}"
         raise InputError(f"{message:.400}", argument="path", value=path) from error
+
+
+def write_json(path: str | Path, content: dict[str, Any]) -> None:
+    """Save an object as JSON."""
+    write(path, json.dumps(content, ensure_ascii=False).encode())
+
+
+def write(path: str | Path, content: bytes) -> None:
+    """Replace the content of a file; if that fails half way, as on a full disk, the file keeps the old one."""
+    target = Path(os.path.realpath(path))  # of a link, the file that it leads to
+    if not target.is_file():
+        target.write_bytes(content)  # a new file, or a device
+        return
+    with target.open("r+b"):  # refuses a file that may not be written, which could be replaced nevertheless
+        temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        temporary.write_bytes(content)
+        shutil.copymode(target, temporary)
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def read_json(path: str | Path) -> dict[str, Any]:

@@ -45,6 +45,9 @@ def _resolve_target(subject: "Subject", row: Row, logits: Tensor, requested: Any
         if subject.task == "token" and isinstance(parts[0], tuple) and isinstance(parts[1], str):
             parts = (parts[0], (parts[0][0], parts[1]))  # another label in the same place
         first, second = (_resolve_target(subject, row, logits, part) for part in parts)
+        if first.terms == second.terms:
+            message = f"The contrast of {first.label} with itself is zero for every text. Choose two different targets."
+            raise InputError(message, argument="target", value=requested)
         terms = first.terms + tuple((index, -weight) for index, weight in second.terms)
         return Target(f"{first.label} - {second.label}", terms)
     return _TASKS[subject.task](subject, row, logits, requested)[2]
@@ -348,11 +351,15 @@ def _parse_token(subject: "Subject", token: str) -> int:
     if (index := named_token(subject.tokenizer, token)) is not None:
         return index
     # The token of a word that continues the text includes the space before it, if the tokenizer has such tokens.
+    unknown = subject.tokenizer.unk_token_id
     for text in (" " + token, token):
         ids = subject.tokenizer(text, add_special_tokens=False)["input_ids"]
-        if len(ids) == 1:
+        if len(ids) == 1 and ids[0] != unknown:
             return int(ids[0])
-    message = (
-        f"target={token!r} is not a single token but {subject.tokenizer.tokenize(token)}. Choose one of its tokens."
-    )
+    if unknown in ids:
+        problem = f"is not in the model's vocabulary: its tokenizer reads {subject.tokenizer.unk_token!r}. Choose"
+        message = f"target={token!r} {problem} another token."
+    else:
+        pieces = subject.tokenizer.tokenize(token)
+        message = f"target={token!r} is not a single token but {pieces}. Choose one of its tokens."
     raise InputError(message, argument="target", value=token)

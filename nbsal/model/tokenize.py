@@ -55,16 +55,16 @@ class TextEncoder:
         """Encode one text or a list of texts; `first` is the number of the first text in error messages."""
         self._check_task()
         self._check_tokenizer()
-        return Encoded([self._encode_one(text) for text in check_texts(text, first)], self.pad_id)
+        return Encoded(self._encode_all(check_texts(text, first)), self.pad_id)
 
     def encode_whole(self, text: Text) -> tuple[Row, int, int]:
         """A text as one row of any length, and the number of special tokens the tokenizer put before and after it."""
         self._check_tokenizer()
-        output = _tokenize(self.tokenizer, self._with_prompt(text))
+        (output,) = _tokenize(self.tokenizer, [self._with_prompt(text)])
         added = output["special_tokens_mask"]
         before = added.index(0) if 0 in added else len(added)
         after = added[::-1].index(0) if 0 in added else 0
-        row = _text_row(self.tokenizer, text, output, 0, self.prompt)
+        row = _text_row(self.tokenizer, text, output, 0, special_ids(self.tokenizer), self.prompt)
         while self.prompt and before < len(row) and row.special[before]:
             before += 1
         return row, before, after
@@ -91,19 +91,31 @@ class TextEncoder:
         ]
         return Encoded([_require_content(row) for row in rows], self.pad_id)
 
-    def _encode_one(self, text: Text) -> Row:
-        """A text as one row, truncated to the model's length."""
-        if self.zero_shot is not None and isinstance(text, str):
-            text = (text, self.zero_shot.hypothesis(0))  # that of another label where the target is another
-        parts = self._with_prompt(text)
-        # Of a question and its context only the context may be truncated, and never a hypothesis.
-        truncation = "only_second" if self.task == "span" and len(parts) == 2 else "longest_first"
-        truncation = truncation if self.zero_shot is None else "only_first"
-        whole = output = _tokenize(self.tokenizer, parts)
-        if len(whole["input_ids"]) > self.max_length:
-            output = _tokenize(self.tokenizer, parts, truncation=truncation, max_length=self.max_length)
-        dropped = len(whole["input_ids"]) - len(output["input_ids"])
-        return _require_content(_text_row(self.tokenizer, text, output, dropped, self.prompt))
+    def _encode_all(self, texts: Sequence[Text]) -> list[Row]:
+        """Each text as one row, truncated to the model's length."""
+        if self.zero_shot is not None:  # the hypothesis is that of another label where the target is another
+            hypothesis = self.zero_shot.hypothesis(0)
+            texts = [(text, hypothesis) if isinstance(text, str) else text for text in texts]
+        parts, structure = [self._with_prompt(text) for text in texts], special_ids(self.tokenizer)
+        rows = zip(texts, parts, _tokenize(self.tokenizer, parts), strict=True)
+        return [_require_content(self._truncated_row(*row, structure)) for row in rows]
+
+    def _truncated_row(self, text: Text, parts: Sequence[str], whole: dict[str, Any], structure: frozenset[int]) -> Row:
+        """A text as a row, from the tokens of its parts."""
+        output, size = whole, len(whole["input_ids"])
+        if size > self.max_length:
+            # Of a question and its context only the context may be truncated, and never a hypothesis.
+            truncation = "only_second" if self.task == "span" and len(parts) == 2 else "longest_first"
+            truncation = truncation if self.zero_shot is None else "only_first"
+            shortened = {"only_first": 0, "only_second": 1}.get(truncation)
+            fixed = sum(part != shortened for part in whole["sequence_ids"])
+            if shortened is not None and fixed >= self.max_length:
+                part = "question" if shortened else "hypothesis"
+                message = f"The {part} leaves no room for the text: it has {fixed} tokens, special ones included, but "
+                message += f"the model reads at most {self.max_length}. Shorten it."
+                raise InputError(message, argument="text", value=text)
+            (output,) = _tokenize(self.tokenizer, [parts], truncation=truncation, max_length=self.max_length)
+        return _text_row(self.tokenizer, text, output, size - len(output["input_ids"]), structure, self.prompt)
 
     def _with_prompt(self, text: Text) -> tuple[str, ...]:
         """The parts of a text as the model reads them."""
@@ -182,25 +194,33 @@ def _require_content(row: Row) -> Row:
     return row
 
 
-def _tokenize(tokenizer: Any, parts: Sequence[str], **truncation: Any) -> dict[str, Any]:
+def _tokenize(tokenizer: Any, texts: Sequence[Sequence[str]], **truncation: Any) -> list[dict[str, Any]]:
+    """The tokens of texts of as many parts each, from one call, which costs half of one for each text."""
     # A tokenizer may make token types that it does not pass to its model, which then reads type 0 everywhere.
     types = "token_type_ids" in tokenizer.model_input_names
     outputs = {"return_offsets_mapping": True, "return_special_tokens_mask": True, "return_token_type_ids": types}
     with _TOKENIZER_LOCK:
         try:
-            encoding = tokenizer(*parts, verbose=False, **outputs, **truncation)
+            encoding = tokenizer(*map(list, zip(*texts, strict=True)), verbose=False, **outputs, **truncation)
         except Exception as error:  # the tokenizers library raises plain Exceptions
+            if len(texts) > 1:  # find the text
+                return [output for parts in texts for output in _tokenize(tokenizer, [parts], **truncation)]
             message = f"The tokenizer cannot read this text: {error}."
-            raise InputError(message, argument="text", value=parts) from error
-    no_types = {"token_type_ids": [0] * len(encoding["input_ids"])}
-    return no_types | dict(encoding) | {"sequence_ids": encoding.sequence_ids(0)}
+            raise InputError(message, argument="text", value=tuple(texts[0])) from error
+    results = [{name: values[i] for name, values in encoding.items()} for i in range(len(texts))]
+    for i, result in enumerate(results):
+        result["sequence_ids"] = encoding.sequence_ids(i)
+        result.setdefault("token_type_ids", [0] * len(result["input_ids"]))
+    return results
 
 
-def _text_row(tokenizer: Any, text: Text, output: dict[str, Any], dropped: int, prompt: str = "") -> Row:
-    """A row of what the tokenizer gave; the tokens of a prompt before the text are special."""
+def _text_row(
+    tokenizer: Any, text: Text, output: dict[str, Any], dropped: int, structure: frozenset[int], prompt: str = ""
+) -> Row:
+    """A row of what the tokenizer gave; a prompt's tokens and the ids of `structure` are special."""
     first, *rest = (text,) if isinstance(text, str) else text
     parts, shifts = (prompt + first, *rest), (len(prompt), *[0] * len(rest))
-    ids, structure = output["input_ids"], special_ids(tokenizer)
+    ids = output["input_ids"]
     segments = [part or 0 for part in output["sequence_ids"]]
     spans = [strip_span(parts[s], *span) for s, span in zip(segments, output["offset_mapping"], strict=True)]
     moved = [(start - shifts[s], end - shifts[s]) for s, (start, end) in zip(segments, spans, strict=True)]

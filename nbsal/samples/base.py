@@ -81,7 +81,9 @@ def tokenizer() -> Any:
     from transformers import BertTokenizer
 
     # The packaged tokenizer.json truncates and pads every text to 128 tokens, so it is not used.
-    return BertTokenizer(vocab=str(find("vocab.txt")), model_max_length=CONFIG["max_position_embeddings"])
+    # Releases of transformers differ in whether they lower case by default.
+    size = CONFIG["max_position_embeddings"]
+    return BertTokenizer(vocab=str(find("vocab.txt")), do_lower_case=True, model_max_length=size)
 
 
 def weights() -> dict[str, Any]:

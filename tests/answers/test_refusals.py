@@ -1,12 +1,15 @@
 """What cannot be explained is refused before anything runs: with the argument that is wrong, and what to do instead."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 import torch
 import transformers
 
 import nbsal
-from nbsal.errors import InputError, ModelError, NbsalError
+from nbsal.answers import generate
+from nbsal.errors import InputError, ModelError, NbsalError, UnknownName
 from tests.answers import writers
 from tests.raising import refuses
 
@@ -108,6 +111,20 @@ def test_what_cannot_be_is_refused(subject, settings, argument):
     assert caught.value.argument == argument and len(str(caught.value)) > 20
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"), [("docs", "documents"), ("document", "documents"), ("temprature", "temperature")]
+)
+def test_misspelled_arguments_are_suggested(subject, name, meant):
+    with refuses("generate", UnknownName) as caught:
+        answer(subject, **{name: ["A joy."]})
+    assert caught.value.suggestion == meant and "min_new_tokens" not in str(caught.value)
+
+
+def test_the_arguments_of_answer_are_all_suggested():
+    parameters = signature(nbsal.answer).parameters.values()
+    assert {p.name for p in parameters if p.kind != p.VAR_KEYWORD} - {"subject"} == set(generate.ARGUMENTS)
+
+
 def test_settings_that_stop_are_allowed(subject):
     longer = answer(subject, reply=None, max_new_tokens=12, do_sample=True, temperature=1.5, seed=2)
     letter = next(c for c in longer.text if c.isalpha())
@@ -172,13 +189,15 @@ def test_experts_in_float64_are_named():
         (lambda a: a.of((0,)), "span"),
         (lambda a: a.rather(a.ids[0], 0), "token"),
         (lambda a: a.rather(9, slice(0, 2)), "at"),
+        (lambda a: a.rather(9, 99), "at"),
+        (lambda a: a.of(-99), "span"),
         (lambda a: a.matrix("line"), "rows"),
         (lambda a: a.matrix("token", "line"), "unit"),
         (lambda a: a.sources(0), "k"),
         (lambda a: a.sources(1, "line"), "rows"),
         (lambda a: a.lens([99]), "layers"),
         (lambda a: a.lens(k=0), "k"),
-        (lambda a: a.speaks(0, 99), "span"),
+        (lambda a: a.speaks(0, 99), "token"),
     ],
 )
 def test_questions_to_an_answer_are_checked(subject, call, argument):

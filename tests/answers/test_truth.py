@@ -5,7 +5,7 @@ import pytest
 
 import nbsal
 
-QUESTIONS = 12
+QUESTIONS = 6
 FEWEST, MOST = 5, 7  # documents of a question: exact Shapley values of more took most of the time
 FIND = ("attn-lrp", "gae", "shapley", "occlusion", "contextcite", "ridge")
 

@@ -156,12 +156,13 @@ def test_overwrite_starts_where_nothing_is_and_keeps_what_a_wrong_call_would_los
     assert content(tmp_path) == before
 
 
-def test_a_manifest_that_names_files_elsewhere_is_refused(explain, tmp_path):
+@pytest.mark.parametrize("change", [{"name": "../mine.txt"}, {"rows": -1}, {"rows": None}, {"tokens": 2**70}])
+def test_a_manifest_with_values_that_no_run_wrote_is_refused(explain, tmp_path, change):
     (tmp_path / "mine.txt").write_bytes(b"mine")
     run(explain, TEXTS, tmp_path / "out")
     manifest = Manifest.read(Storage(tmp_path / "out"))
     shard = manifest.shards[0]
-    manifest.shards[0] = type(shard)(**vars(shard) | {"name": "../mine.txt"})
+    manifest.shards[0] = type(shard)(**vars(shard) | change)
     manifest.write(Storage(tmp_path / "out"))
     with refuses("path"):
         run(explain, TEXTS, tmp_path / "out", overwrite=True)

@@ -197,7 +197,7 @@ def test_arguments_are_checked(explainers, tmp_path):
 
 def test_a_model_that_writes_nothing_fails_in_every_row(reviews, tmp_path):
     stored = corpus.explain_replies(nbsal.Explainer(reviews, "gradcam"), [PROMPT], tmp_path, progress=False)
-    assert stored.failed == 1 and "task" in stored.failures()["error"][0]
+    assert stored.failed == 1 and "nbsal.Explainer" in stored.failures()["error"][0]
 
 
 def test_the_command_explains_replies(capsys, tmp_path):

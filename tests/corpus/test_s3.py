@@ -188,6 +188,7 @@ def test_an_interrupted_run_frees_the_lock(explain, texts, whole, out):
     assert files(out) == kills.files(whole)
 
 
+@pytest.mark.grid(2)
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("fault", [500, 403, "reset"])
 def test_a_source_that_cannot_be_read_is_an_error_of_the_argument(store, out, kind, fault):

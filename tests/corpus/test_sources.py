@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from nbsal import corpus
-from nbsal.corpus.sources import open_source
+from nbsal.corpus.sources import UnreadableRow, open_source
 from nbsal.errors import UnknownName
 from tests.raising import refuses
 
@@ -102,6 +102,14 @@ def test_unknown_columns_are_refused(tmp_path, kind):
     with refuses("text", UnknownName) as caught:
         list(open_source(create_source(kind, tmp_path), "review").rows)
     assert caught.value.value == "review" and caught.value.valid == ("text", "n")
+
+
+def test_rows_as_dicts_need_the_column_at_least_once():
+    rows = [{"text": "One.", "n": 1}, {"n": 2}]
+    assert isinstance(list(open_source(rows, "text").rows)[1], UnreadableRow)
+    with refuses("text", UnknownName) as caught:
+        open_source(rows, "review")
+    assert caught.value.valid == ("text", "n")
 
 
 def test_pairs_are_read_from_two_columns():

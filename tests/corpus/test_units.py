@@ -1,0 +1,19 @@
+"""Words of a corpus counted a few texts at a time, compared with all at once."""
+
+import pytest
+
+import nbsal
+from nbsal import corpus
+from nbsal.corpus import units
+
+
+@pytest.mark.parametrize("unit", ["token", "word"])
+def test_counts_of_parts_equal_those_of_all_texts(reviews, tmp_path, monkeypatch, unit):
+    texts = nbsal.data.load("samples/reviews")["text"].tolist()[:7]
+    stored = corpus.explain(nbsal.Explainer(reviews, "gradxact"), texts, tmp_path / "out", progress=False)
+    read = stored.units(unit)
+    whole = read.frequencies()
+    assert sum(counts.total() for counts in whole.values()) > 20
+    for count in (1, 2, 3, 7):
+        monkeypatch.setattr(units, "TEXTS", count)
+        assert read.frequencies() == whole
