@@ -38,12 +38,3 @@ def hex_colour(hue: tuple[int, int, int]) -> str:
     '#e67e10'
     """
     return "#{:02x}{:02x}{:02x}".format(*hue)
-
-
-def scale_label(value: float) -> str:
-    """A number as the label of a colour scale.
-
-    >>> scale_label(0.5), scale_label(0.0)
-    ('+0.5', '0')
-    """
-    return f"{value:+.3g}" if value else "0"

@@ -14,6 +14,7 @@ NOTABLE = 0.25  # share of the largest score from which a word against the targe
 DECISIVE = 0.05  # share of all absolute scores above which a single word counts
 CERTAIN = 0.9995
 LEANING = 0.6
+MOST = 0.5  # share of all absolute scores on special tokens above which the sentence is about the words alone
 CLOSE = 0.001  # probabilities that differ by less are told apart by a second digit
 
 _PLACE = re.compile(r" (\[\d+:\d+\]|(at|after) .* \[\d+\])$", re.DOTALL)  # where a target is in the text
@@ -45,8 +46,9 @@ class HeadsOff:
 class Outcome:
     """What is said about a decision; probabilities are None where there are none.
 
-    `about_target` is False for methods whose scores do not depend on the target; `parts` is 2 for a pair. With
-    `heads_off` the sentence compares the decision with the one without those heads.
+    `about_target` is False for methods whose scores do not depend on the target; `parts` is 2 for a pair; `special` is
+    the share of the score on special tokens. With `heads_off` the sentence compares the decision with the one without
+    those heads.
     """
 
     prediction: str
@@ -55,6 +57,7 @@ class Outcome:
     target_probability: float | None = None
     about_target: bool = True
     parts: int = 1
+    special: float = 0.0
     heads_off: HeadsOff | None = None
 
     @property
@@ -175,7 +178,8 @@ def _causes(outcome: Outcome, words: Sequence[Weighed]) -> list[Phrase]:
     despite = [("text", "despite "), *_list(against, "against", outcome)] if against else []
     if not best:
         return despite
-    because = [("text", f"{'still' if outcome.heads_off else 'mostly'} because of "), *_list(best, "for", outcome)]
+    reach = "among the words," if outcome.special > MOST else "mostly"
+    because = [("text", f"{reach} because of "), *_list(best, "for", outcome)]
     return [*because, ("text", ", "), *despite] if despite else because
 
 

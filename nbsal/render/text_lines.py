@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 POINTS = 72.0  # per inch
 WIDTH = 7.0  # inches
 SIZE = 9.0  # points
+ASCENT = 0.76 * SIZE  # of matplotlib's own font, above the baseline
 LINE, GAP, MARGIN = 14.0, 8.0, 8.0  # points
 LONGEST = 40  # characters of a word that stay in one line
 SPACE = 1.35  # factor for spaces: at a low resolution words are drawn a little wider than measured
 TEXT, FAINT_TEXT = "black", "0.35"
 DPI = 200
 RIGHT_TO_LEFT = ("R", "AL")  # categories of characters that are written from right to left
+COMPRESSION = {"compress_level": 3}  # of pictures: the usual 6 takes half as long again and saves a tenth at most
+Corners = Sequence[tuple[float, float]]  # of a box, or ends of a line, in points
 
 
 @dataclass(frozen=True)
@@ -92,23 +96,24 @@ def png(figure: "Figure") -> bytes:
     texts = [artist for artist in figure.findobj(Text) if isinstance(artist, Text) and artist.get_text()]
     for text in texts:
         text.set_parse_math(False)
-        text.set_fontfamily(fonts.families(text.get_text()))
+        if text.get_fontfamily() != (families := fonts.families(text.get_text())):
+            text.set_fontfamily(families)
     fonts.warn_missing_glyphs(text.get_text() for text in texts)
     file = io.BytesIO()
     with _without_glyph_warnings():
-        figure.savefig(file, format="png", dpi=DPI)
+        figure.savefig(file, format="png", dpi=DPI, pil_kwargs=COMPRESSION)
     return file.getvalue()
 
 
 def break_lines(parts: Sequence[Sequence[ScoredSpan]], room: float, bold: bool = False) -> Iterator[Piece]:
     """Break a scored text, or both texts of a pair, into lines of `room` points, if possible between words."""
-    line = 0
+    line, space = 0, SPACE * text_width(" ", bold)
     for number, part in enumerate(parts):
         line += bool(number)
         left = 0.0
         mirrored = _is_right_to_left(part)
         for word in _words(part):
-            widths = [SPACE * text_width(" ", bold) if s.text.isspace() else text_width(s.text, bold) for s in word]
+            widths = [space if s.text.isspace() else text_width(s.text, bold) for s in word]
             if word[0].text == "\n" or (left and left + sum(widths) > room):
                 line, left = line + 1, 0.0
             for span, width in zip(word, widths, strict=True):
@@ -166,31 +171,52 @@ def _write(ax: "Axes", line: str, top: float, colour: str = TEXT, bold: bool = F
 
 def _draw_pieces(ax: "Axes", pieces: Sequence[Piece], top: float, largest: float) -> float:
     """Draw the pieces of a text; return where the next line begins."""
-    for piece in pieces:
-        _draw_piece(ax, piece, top + LINE * piece.line, largest)
+    from nbsal.render.line_text import LineText
+
+    tops = [top + LINE * piece.line for piece in pieces]
+    _draw_marks(ax, list(zip(pieces, tops, strict=True)), largest)
+    for piece, at in zip(pieces, tops, strict=True):
+        if not piece.text.isspace():
+            style: dict[str, Any] = {"color": FAINT_TEXT if piece.struck else TEXT, "parse_math": False}
+            place = MARGIN + piece.left, at + LINE / 2 - 1 + ASCENT / 2
+            ax.add_artist(LineText(*place, piece.text, fontproperties=_font(piece.text), **style))
     return top + LINE * (1 + max((piece.line for piece in pieces), default=-1))
 
 
-def _draw_piece(ax: "Axes", piece: Piece, top: float, largest: float) -> None:
-    from matplotlib.patches import Rectangle
+def _draw_marks(ax: "Axes", pieces: Sequence[tuple[Piece, float]], largest: float) -> None:
+    """Draw the boxes and lines of pieces, with their tops, as few artists: one for each piece would take long."""
+    boxes, fills, struck, strikes, dots, dot_colours = [], [], [], [], [], []
+    for piece, top in pieces:
+        left, right = MARGIN + piece.left, MARGIN + piece.left + piece.width
+        box = [(left, top), (right, top), (right, top + LINE - 2), (left, top + LINE - 2)]
+        if piece.struck:
+            struck.append(box)
+            strikes.append([(left, top + LINE / 2 - 1), (right, top + LINE / 2 - 1)])
+        elif piece.score is not None:
+            (r, g, b), alpha = colours.colour(piece.score, largest)
+            boxes.append(box)
+            fills.append((r / 255, g / 255, b / 255, alpha))
+            if piece.score < 0 and alpha >= colours.FAINT:
+                dots.append([(left, top + LINE - 2.5), (right, top + LINE - 2.5)])
+                dot_colours.append((r / 255, g / 255, b / 255))
+    _add_boxes(ax, boxes, facecolor=fills, edgecolor="none")
+    _add_boxes(ax, struck, facecolor="0.96", edgecolor="0.82", hatch="////", linewidth=0)
+    _add_lines(ax, strikes, colors=FAINT_TEXT, linewidths=0.8, capstyle="projecting")
+    _add_lines(ax, dots, colors=dot_colours, linewidths=1, linestyles=":")
 
-    style: dict[str, Any]
-    left = MARGIN + piece.left
-    if piece.struck:
-        box: dict[str, Any] = {"facecolor": "0.96", "edgecolor": "0.82", "hatch": "////", "linewidth": 0}
-        ax.add_artist(Rectangle((left, top), piece.width, LINE - 2, **box))
-        ax.plot((left, left + piece.width), [top + LINE / 2 - 1] * 2, color=FAINT_TEXT, linewidth=0.8)
-    elif piece.score is not None:
-        (r, g, b), alpha = colours.colour(piece.score, largest)
-        colour = (r / 255, g / 255, b / 255)
-        style = {"facecolor": (*colour, alpha), "edgecolor": "none"}
-        ax.add_artist(Rectangle((left, top), piece.width, LINE - 2, **style))  # unlike a patch, it sets no limits
-        if piece.score < 0 and alpha >= colours.FAINT:
-            ax.plot((left, left + piece.width), [top + LINE - 2.5] * 2, ":", color=colour, linewidth=1)
-    if not piece.text.isspace():
-        colour_name = FAINT_TEXT if piece.struck else TEXT
-        style = {"va": "center_baseline", "color": colour_name, "parse_math": False}
-        ax.text(left, top + LINE / 2 - 1, piece.text, fontproperties=_font(piece.text), **style)
+
+def _add_boxes(ax: "Axes", boxes: Sequence[Corners], **style: Any) -> None:
+    from matplotlib.collections import PolyCollection
+
+    if boxes:
+        ax.add_collection(PolyCollection(boxes, **style), autolim=False)
+
+
+def _add_lines(ax: "Axes", lines: Sequence[Corners], **style: Any) -> None:
+    from matplotlib.collections import LineCollection
+
+    if lines:
+        ax.add_collection(LineCollection(lines, **style), autolim=False)
 
 
 def _legend(text: ScoredText) -> list[Piece]:
@@ -198,16 +224,21 @@ def _legend(text: ScoredText) -> list[Piece]:
     negative = any((span.score or 0.0) < 0 for part in text.parts for span in part)
     pieces, left = [], 0.0
     for share in (-1.0, -0.5, 0.0, 0.5, 1.0) if negative else (0.0, 0.5, 1.0):
-        label = f" {colours.scale_label(share * text.largest)} "
+        label = f" {html.score_text(share * text.largest)} "
         pieces.append(Piece(label, share * text.largest, left, 0, text_width(label)))
         left += pieces[-1].width
     return pieces
 
 
 def _font(text: str, bold: bool = False) -> "FontProperties":
+    return _font_of(tuple(fonts.families(text)), bold)
+
+
+@cache
+def _font_of(families: tuple[str, ...], bold: bool) -> "FontProperties":
     from matplotlib.font_manager import FontProperties
 
-    return FontProperties(family=fonts.families(text), size=SIZE, weight="bold" if bold else "normal")
+    return FontProperties(family=families, size=SIZE, weight="bold" if bold else "normal")
 
 
 @contextmanager

@@ -308,8 +308,8 @@ class View(ExportedWidget):
         names = set(self.class_trait_names(sync=True))
         if unknown := settings.keys() - names:
             name, valid = min(unknown), sorted(name for name in names - _STATE if name[0] != "_")
-            choice = f"Choose one of: {', '.join(valid)}."  # a hint would compare the value, not the name, with these
-            raise UnknownName(name, settings[name], valid, f"{type(self).__name__} has no setting {name!r}.", choice)
+            problem = f"{type(self).__name__} has no setting {name!r}."
+            raise UnknownName(name, settings[name], valid, problem, spelled=name)
 
     def _require_result(self, latest: bool = False) -> None:
         """Wait for a result; on the worker, which cannot wait, only check that there is one."""

@@ -44,9 +44,9 @@ class Compare(ShadedView):
     `method`, `layer`, `target` and `tau` belong to the first explainer, A, `other_method` and so on to the second, B,
     which equals the first if no `other` is passed; `swap()` exchanges them. Both share one trace if they explain one
     target of one subject. `scale` "own" colours each up to its own largest score, "shared" both up to the larger one.
-    `agreement` holds Kendall's tau of both rankings and the overlap of their top five: of the words, or with `level`
-    "token" of the tokens, ranked by the size of their scores, for or against. `difference` also shows the text coloured
-    by the difference.
+    `agreement` holds Kendall's rank correlation of both rankings and the overlap of their top five: of the words, or
+    with `level` "token" of the tokens, ranked by the size of their scores, for or against. `difference` also shows the
+    text coloured by the difference.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")

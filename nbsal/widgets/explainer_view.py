@@ -76,6 +76,7 @@ class ExplainerView(View):
     _result = traitlets.Dict().tag(sync=True)
 
     def __init__(self, source: Any, text: Any = None, **settings: Any) -> None:
+        self._check_settings(settings)  # `texts` is a misspelling, not a missing text
         if text is None and isinstance(source, Explainer | Subject):
             message = f'{type(self).__name__} needs a text. Pass text=..., for example text="A joy.".'
             raise InputError(message, argument="text", value=None)

@@ -119,4 +119,4 @@ class ExportedWidget(CheckedWidget):
             display(data, metadata, raw=True)  # type: ignore[no-untyped-call]
 
     def __repr__(self) -> str:
-        return f"<{self._title()}>"
+        return html.visible(f"<{self._title()}>")

@@ -220,7 +220,7 @@ class Chart:
     band: str
     probable: bool = True
     halved: bool = False
-    count: int = 0  # words at the right end, or 0 for shares
+    count: int = 0  # words of the text, or 0 for shares
     position: int | None = None  # of the step on display
 
 
@@ -325,7 +325,7 @@ def draw_chart(ax: "Axes", chart: Chart, hues: Sequence[str] = DARK) -> None:
     if chart.halved:
         ax.axhline(0.5, color=ink, linewidth=0.8, linestyle=":", alpha=0.7)
     ax.set_xlim(-0.01, 1.01)
-    ax.set_xticks([0, 0.25, 0.5, 0.75, 1], _tick_labels(chart.count))
+    ax.set_xticks(*_ticks(chart.count))
     ax.set_xlabel(chart.steps)
     ax.set_ylabel(html.label(chart.quantity, 48))
     _colour_axes(ax, ink)
@@ -334,10 +334,14 @@ def draw_chart(ax: "Axes", chart: Chart, hues: Sequence[str] = DARK) -> None:
         text.set_color(ink)
 
 
-def _tick_labels(count: int) -> list[str]:
+def _ticks(count: int) -> tuple[list[float], list[str]]:
+    """Shares of the width and their labels: up to five whole numbers of words, or percentages."""
     if not count:
-        return [percent(share, 0) for share in (0, 0.25, 0.5, 0.75, 1)]
-    return [f"{count * step / 4:g}" for step in range(4)] + [f"{count} word{'' if count == 1 else 's'}"]
+        shares = [0, 0.25, 0.5, 0.75, 1]
+        return shares, [percent(share, 0) for share in shares]
+    steps = min(4, count)
+    words = [int(count * step / steps + 0.5) for step in range(steps + 1)]
+    return [word / count for word in words], [str(word) for word in words]
 
 
 def _colour_axes(ax: "Axes", ink: str) -> None:

@@ -233,15 +233,14 @@ def heads_png(view: HeadView, saliencies: list[Saliency], with_heads: bool = Tru
     """Texts, and below them the grid of heads and the attention of the chosen one, as PNG."""
     texts = [replace(scored_text(saliency, view.level), title=plain(view.sentence())) for saliency in saliencies]
     grid, attention = view.grid, view.attention
+    read = [note for saliency in saliencies for note in saliency.notes()]
     if grid is None or not with_heads:
-        return text_lines.png(
-            text_lines.draw(texts, notes=[note for saliency in saliencies for note in saliency.notes()])
-        )
+        return text_lines.png(text_lines.draw(texts, notes=read))
     blocks, heads = grid.roles.shape
     words = 0 if attention is None or len(attention.names) > MAX_WORDS else len(attention.names)
     grid_height, map_height = CELL * (blocks + 1.5), WORD * (words + 8) if words else 0.0
     wide = max(text_lines.WIDTH, CELL * (1.3 * heads + 4), WORD * (words + 8))
-    notes = [grid.finding(), " · ".join([*grid.notes(), *view.effect_notes()])]
+    notes = [grid.finding(), " · ".join([*grid.notes(), *view.effect_notes()]), *read]
     figure = text_lines.draw(texts, width=wide, notes=notes, below=grid_height + map_height)
     width, height = figure.get_size_inches()
     place = (3 * CELL / width, map_height / height, 1.3 * heads * CELL / width, blocks * CELL / height)

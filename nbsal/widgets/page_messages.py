@@ -28,7 +28,7 @@ class CheckedWidget(AnyWidget):
     error = traitlets.Unicode("").tag(sync=True)
 
     def set_state(self, sync_data: Any) -> None:
-        """Set the traits that the page changed, may change, and can have these values."""
+        """Set those traits that the page may change, if the new values are valid."""
         accepted, refused = accept_changes(self, sync_data)
         reasons = list(refused.values())
         try:

@@ -58,7 +58,7 @@ def test_a_published_picture_has_every_colour_of_its_legend(names):
     figure = draw(results_of(names, measures), names)
     legend = {line.get_label(): to_hex(line.get_color()) for line in figure.axes[0].lines}
     assert legend == {name: to_hex(look(name).colour) for name in names}
-    picture = publish._compress(publish.b64encode(style.png_bytes(figure)).decode())
+    picture = publish.compress(publish.b64encode(style.png_bytes(figure)).decode())
     pixels = np.asarray(Image.open(BytesIO(publish.b64decode(picture))).convert("RGB")).reshape(-1, 3)
     seen = {tuple(colour) for colour in np.unique(pixels, axis=0).tolist()}
     for name, colour in legend.items():

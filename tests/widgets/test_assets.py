@@ -33,7 +33,8 @@ def test_every_view_has_its_assets():
     assert {path.name for path in BUILT} == {f"{name}.{kind}" for name in VIEWS for kind in ("js", "css")} | {
         "offline.js"
     }
-    classes = {kind.__name__.lower() for kind in vars(sys.modules["nbsal.widgets"]).values() if isinstance(kind, type)}
+    members = [member for member in vars(sys.modules["nbsal.widgets"]).values() if isinstance(member, type)]
+    classes = {member.__name__.lower() for member in members if issubclass(member, View)}
     assert set(VIEWS) == classes - {View.__name__.lower()}
 
 

@@ -226,6 +226,8 @@ def test_a_picture_names_its_axes_and_curves(view):
         "random order",
         "range of 10 random orders",
     ]
+    ticks = [label.get_text() for label in ax.get_xticklabels()]
+    assert ticks[0] == "0" and all(tick.isdigit() for tick in ticks), "whole words, whatever their number"
 
 
 def games_of(hiding, random=None, labels=("negative", "positive")):

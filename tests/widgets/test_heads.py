@@ -12,6 +12,7 @@ from nbsal.render.headline import percent, plain
 from nbsal.widgets import Heads
 from nbsal.widgets.head_grid import HeadGrid, heads_of_kind, toggle_heads
 from nbsal.widgets.head_parts import ZEROED, AttentionPart, mostly_attended
+from tests.browser.bench import drawn_texts
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
@@ -132,14 +133,22 @@ def test_the_effect_is_that_of_the_model_with_those_heads_zeroed(view, reviews):
     shares = [share for _, share in effect.alone.probabilities]
     assert np.allclose(shares, zeroed_probabilities(reviews, TEXT, off), atol=1e-6)
     assert torch.equal(logits, reviews.logits(reviews.inputs(reviews.encode(TEXT)))), "the model is as before"
-    assert effect.alone_words(view.result).startswith("Off alone: positive 9")
+    assert effect.alone_words(view.result).startswith("With this head alone off: positive 9")
+
+
+def test_a_picture_says_what_was_not_read(reviews, monkeypatch):
+    texts = drawn_texts(monkeypatch)
+    view = Heads(reviews, text="A warm and funny film. " * 120).wait()
+    (note,) = [note for note in view.result.notes() if "not read" in note]
+    view.to_png()
+    assert any(note in " ".join(text.get_text().split()) for text in texts)
 
 
 def test_the_headline_compares_before_and_after(view):
     view.kind, view.toggled = "all", [[0, 2], [2, 1], [3, 9], [5, 4], [5, 5], [5, 11]]
     sentence = plain(view.wait().sentence())
     after = dict(view.effect.without.probabilities)["positive"]
-    assert f" → {percent(after)} with 6 of 72 heads off — still because of" in sentence
+    assert f" → {percent(after)} with 6 of 72 heads off — among the words, because of" in sentence
     assert html.escape(sentence.split(" — ")[1][:20]) in view.to_html() and ZEROED in view.to_html()
     assert view._result["notes"][-1] == ZEROED
     view.toggled = []

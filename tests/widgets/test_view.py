@@ -160,6 +160,9 @@ def test_a_text_is_needed(reviews):
     for source in (reviews, nbsal.Explainer(reviews, "gradcam")):
         with refuses("text"):
             Highlight(source)
+        with refuses("texts", UnknownName) as caught:
+            Highlight(source, texts="A joy.")
+        assert caught.value.suggestion == "text"
 
 
 def test_a_subject_is_explained_by_decoding_if_it_can_be(reviews, load):

@@ -71,7 +71,7 @@ export function dropsPanel() {
       const fall = kept < NEEDED ? "far less likely" : "a little less likely";
       heading.textContent =
         kept < HELPFUL ? `Without ${name} ${subject} is ${fall}` : `No single source is needed for ${subject}`;
-      note.textContent = "log-probability of the same words";
+      note.textContent = "log-probability of the same words; bars: probability of a token";
       const rows: [string, number][] = [...without].map(([source, value]) => [
         `without ${sources[source].name}`,
         value,

@@ -101,8 +101,8 @@ export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token
       const title = "The token that the model was least sure of, among the chosen words";
       node.setAttribute("aria-label", `Instead of ${name}`);
       node.replaceChildren(
-        h("span", { class: "nbsal-quiet", title }, `Why \u201c${name}\u201d`),
-        button("at all", likelihood(Math.exp(data.reply.logprobs[at])), null, rival === null),
+        h("span", { class: "nbsal-quiet", title }, `Explain \u201c${name}\u201d`),
+        button("on its own", likelihood(Math.exp(data.reply.logprobs[at])), null, rival === null),
         h("span", { class: "nbsal-quiet" }, "rather than"),
         ...choices,
         other,

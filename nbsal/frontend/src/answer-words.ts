@@ -3,7 +3,8 @@
 import { formatPercent } from "./format";
 import type { Phrase } from "./headline";
 
-const MOSTLY = 0.4; // share above which one source is named alone
+const ALONE = 0.4; // share above which one source is named alone
+const MOST = 0.5;
 const NOTABLE = 0.1; // share against from which a source is named
 const OWN = 0.1; // change of a token's probability without all sources, below which the model wrote from itself
 const SO_FAR = "the reply so far";
@@ -46,19 +47,20 @@ export function answerHeadline(contribution: Contribution, names: SourceName[]):
   const soFar = shares[shares.length - 1];
   const order = given.map((_, i) => i).sort((a, b) => given[b] - given[a] || a - b);
   const best = order.length && given[order[0]] > 0 ? order[0] : null;
-  const verb = (about: string) => (aboutTarget ? about : "attends mostly to");
-  if (part && soFar > MOSTLY && (best === null || soFar > given[best])) {
+  const verb = (about: string, share: number) =>
+    `${aboutTarget ? about : "attends"} ${share > MOST ? "mostly" : "largely"} ${aboutTarget ? "from" : "to"}`;
+  if (part && soFar > ALONE && (best === null || soFar > given[best])) {
     const second =
       best !== null && given[best] >= NOTABLE ? [text(`; ${names[best].name} gives ${whole(given[best])}`)] : [];
-    return [...subject, text(` ${verb("follows mostly from")} ${SO_FAR} (${whole(soFar)})`), ...second, text(".")];
+    return [...subject, text(` ${verb("follows", soFar)} ${SO_FAR} (${whole(soFar)})`), ...second, text(".")];
   }
   if (best === null) return [...subject, text(" has no source that speaks for it.")];
-  if (given[best] > MOSTLY) {
+  if (given[best] > ALONE) {
     const { name, title } = names[best];
     const named: Phrase[] = title ? [text(`${name}, `), ["for", title]] : [["for", name]];
     const against = opposing(given, names, rival);
     const share = text(` (${whole(given[best])})`);
-    return [...subject, text(` ${verb("comes mostly from")} `), ...named, share, ...against, text(".")];
+    return [...subject, text(` ${verb("comes", given[best])} `), ...named, share, ...against, text(".")];
   }
   const listed = order.slice(0, 2).filter((i) => given[i] > 0);
   const pairs = listed.map(

@@ -133,7 +133,9 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     );
     const current = String(aloneHead) === String(head) && before !== undefined && after !== undefined;
     const [first, second] = current ? changeWords(before, after) : ["", ""];
-    alone.textContent = current ? sanitize(`Off alone: ${prediction} ${first} \u2192 ${second}`) : "\u00a0";
+    alone.textContent = current
+      ? sanitize(`With this head alone off: ${prediction} ${first} \u2192 ${second}`)
+      : "\u00a0";
   };
   /** Why there is no map of the chosen head, or "". */
   const reason = (head: Head) => {

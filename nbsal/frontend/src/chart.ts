@@ -71,11 +71,10 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
     drawing,
     places,
     here,
-    tag,
   );
   const [values, shares] = [h("div", { class: "nbsal-values" }), h("div", { class: "nbsal-shares" })];
   const xLabel = h("div", { class: "nbsal-x-label" });
-  const node = h("div", { class: "nbsal-chart nbsal-invisible" }, values, plot, shares, xLabel);
+  const node = h("div", { class: "nbsal-chart nbsal-invisible" }, tag, values, plot, shares, xLabel);
   const legend = h("div", { class: "nbsal-key" });
 
   /** Move the position without drawing the curves again. */
@@ -86,8 +85,6 @@ export function lineChart({ signal }: { signal: AbortSignal }, moveTo: (position
     plot.style.setProperty("--y", `${100 * y}%`);
     here.hidden = false;
     tag.textContent = chart.tag;
-    tag.classList.toggle("nbsal-at-left", share > 0.5);
-    tag.classList.toggle("nbsal-below", y < 0.5);
     plot.setAttribute("aria-valuenow", String(chart.position));
     plot.setAttribute("aria-valuetext", chart.tag);
   };

@@ -56,7 +56,7 @@ export function layerStepper(side: Side, always = false) {
   const draw = () => {
     const at = layer.get();
     node.hidden = at === null || !(always || (live && current(side)?.layered));
-    output.textContent = at === 0 ? "embeddings" : `layer ${at} of ${depth()}`;
+    output.textContent = at === 0 ? "layer 0: embeddings" : `layer ${at} of ${depth()}`;
     node.title = at ? `Hidden state ${at}, the output of block ${at - 1}` : "Hidden state 0, before the first block";
     down.disabled = at === 0;
     up.disabled = at === depth();

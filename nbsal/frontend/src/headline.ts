@@ -29,6 +29,8 @@ export interface Outcome {
   aboutTarget: boolean;
   /** The number of texts: 2 for a pair. */
   parts: number;
+  /** The share of the score on special tokens. */
+  special: number;
   /** The decision without some heads, with which the sentence compares this one. */
   headsOff?: HeadsOff | null;
 }
@@ -48,6 +50,7 @@ const NOTABLE = 0.25; // share of the largest score from which a word against th
 const DECISIVE = 0.05; // share of all absolute scores above which a single word counts
 const CERTAIN = 0.9995;
 const LEANING = 0.6;
+const MOST = 0.5; // share of all absolute scores on special tokens above which the sentence is about the words alone
 const CLOSE = 0.001; // probabilities that differ by less are told apart by a second digit
 
 const PLACE = / (\[\d+:\d+\]|(at|after) .* \[\d+\])$/s; // where a target is in the text
@@ -158,8 +161,8 @@ function causes(outcome: Outcome, words: Weighed[]): Phrase[] {
   }
   const despite: Phrase[] = against.length ? [["text", "despite "], ...list(against, "against", outcome)] : [];
   if (!speaksFor.length) return despite;
-  const mostly = outcome.headsOff ? "still" : "mostly";
-  const because: Phrase[] = [["text", `${mostly} because of `], ...list(speaksFor, "for", outcome)];
+  const reach = outcome.special > MOST ? "among the words," : "mostly";
+  const because: Phrase[] = [["text", `${reach} because of `], ...list(speaksFor, "for", outcome)];
   return despite.length ? [...because, ["text", ", "], ...despite] : because;
 }
 

@@ -15,7 +15,7 @@ import { outcomes } from "./outcomes";
 import { saveMenu } from "./save";
 import { scoredText } from "./scored-text";
 import { search } from "./search";
-import { shareBar } from "./share-bar";
+import { shareBar, specialShare } from "./share-bar";
 import type { Decision, Level, ShadedTraits } from "./traits";
 
 export function reading(context: Context<ShadedTraits>, settings: (Node | string)[][] = []) {
@@ -50,8 +50,7 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
     ...selectionButton(context, side),
     finder.node,
     grow,
-    displayMenu(context, [...settings, topSetting(side)]),
-    saveMenu(context),
+    h("span", { class: "nbsal-tools" }, displayMenu(context, [...settings, topSetting(side)]), saveMenu(context)),
   );
   const line = h("div", { class: "nbsal-read" }, text.readout.node, colours.node);
   return {
@@ -66,7 +65,8 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
       const scale = colourScale(context);
       const { scores, largest } = text.paint(row, scale, top);
       const words = text.words();
-      const outcome = { ...outcomeOf(explanation, explanation.parts.length), headsOff };
+      const special = specialShare(explanation.tokens, row);
+      const outcome = { ...outcomeOf(explanation, explanation.parts.length), special, headsOff };
       answer.replaceChildren(...phraseNodes(headline(outcome, words)));
       const strongest = words.find(({ rank }) => rank === 1);
       colours.draw(
@@ -75,7 +75,7 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
         scores.some((score) => score < 0),
         strongest ? nameInSentence(strongest.text) : "",
       );
-      share.draw(explanation.tokens, row);
+      share.draw(explanation.tokens, row, special);
       decision.draw(explanation);
       map.node.hidden = finder.node.hidden = !text.long();
       if (text.long()) map.draw(scores, largest, scale);
@@ -86,7 +86,10 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
 }
 
 /** What the headline says of a decision. */
-export function outcomeOf({ prediction, target, probabilities, about_target }: Decision, parts: number): Outcome {
+export function outcomeOf(
+  { prediction, target, probabilities, about_target }: Decision,
+  parts: number,
+): Omit<Outcome, "special"> {
   const of = (name: string) => probabilities.find(([label]) => label === name)?.[1] ?? null;
   return {
     prediction,

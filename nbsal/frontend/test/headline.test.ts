@@ -9,6 +9,7 @@ const sure: Outcome = {
   targetProbability: 0.998,
   aboutTarget: true,
   parts: 1,
+  special: 0.2,
 };
 const words = (scores: Record<string, number>) =>
   Object.entries(scores).map(([text, score]) => ({ text, score, part: 0 }));
@@ -30,6 +31,14 @@ test("function words and punctuation are named like all words, as the bars show 
     say({ warm: 3, "!": 3, and: -1 }),
     "positive, 99.8\u202f% \u2014 mostly because of warm and \u201c!\u201d, despite and.",
   );
+});
+
+test("where special tokens hold most of the score, the sentence is about the words alone", () => {
+  assert.match(
+    say({ warm: 3, slow: -1 }, { special: 0.9 }),
+    / \u2014 among the words, because of warm, despite slow\.$/,
+  );
+  assert.match(say({ warm: 3 }, { special: 0.5 }), / \u2014 mostly because of warm\.$/);
 });
 
 test("a doubtful, a certain and a numeric decision", () => {
@@ -70,7 +79,7 @@ test("with heads off the decision is compared with the one before", () => {
   const words = { warm: 2, slow: -1 };
   assert.equal(
     say(words, { headsOff: off }),
-    "positive, 99.8 \u2192 97.1\u202f% with 6 of 72 heads off \u2014 still because of warm, despite slow.",
+    "positive, 99.8 \u2192 97.1\u202f% with 6 of 72 heads off \u2014 mostly because of warm, despite slow.",
   );
   assert.equal(
     say(words, { headsOff: { ...off, prediction: "negative", probability: 0.121 } }),

@@ -22,7 +22,7 @@ import { methodPicker } from "../method-picker";
 import { mount } from "../mount";
 import { saveMenu } from "../save";
 import { scoredText } from "../scored-text";
-import { shareBar } from "../share-bar";
+import { shareBar, specialShare } from "../share-bar";
 import type { ShadedTraits } from "../traits";
 import { undo } from "../undo";
 
@@ -152,7 +152,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
       const ends = now.rival ? [`for \u201c${now.rival}\u201d`, `for \u201c${partText()}\u201d`] : undefined;
       colours.draw(largest, scale, negative, strongestOf(cards.words()), ends);
     }
-    share.draw(data.tokens, now.scores);
+    share.draw(data.tokens, now.scores, specialShare(data.tokens, now.scores));
     const words = (value: number) => (lost ? `${logText(lost.before)} \u2192 ${logText(value)}` : "");
     const changes = new Map([...(lost?.without ?? [])].map(([source, value]) => [source, words(value)]));
     cards.drawShares(shares, changes, get("struck"));

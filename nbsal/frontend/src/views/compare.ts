@@ -220,8 +220,7 @@ function toolRow(context: CompareContext, [editButton, finder]: HTMLElement[]) {
     button,
     finder,
     h("span", { class: "nbsal-grow" }),
-    displayMenu(context, settings),
-    saveMenu(context),
+    h("span", { class: "nbsal-tools" }, displayMenu(context, settings), saveMenu(context)),
   );
 }
 

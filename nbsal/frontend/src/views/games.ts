@@ -8,7 +8,7 @@ import { SHADING, segments } from "../display";
 import { closest, consume, h } from "../dom";
 import { firstSide } from "../explainer-controls";
 import { type Explanation, explanationReader } from "../explanation";
-import { formatPercent, plural } from "../format";
+import { formatPercent } from "../format";
 import { type Steps, stepPhrases, stepTag, VERBS } from "../game-words";
 import { nameInSentence, phraseNodes } from "../headline";
 import type { Mark } from "../marks";
@@ -120,11 +120,7 @@ export function hidingPanel(context: GamesContext) {
 }
 
 const SHARE_TICKS = [0, 0.25, 0.5, 0.75, 1].map((share): [number, string] => [share, formatPercent(share, 0)]);
-const wordTicks = (count: number) =>
-  ticks(count).map((tick): [number, string] => [
-    tick / (count || 1),
-    tick === count ? plural(count, "word") : `${tick}`,
-  ]);
+const wordTicks = (count: number) => ticks(count).map((tick): [number, string] => [tick / (count || 1), String(tick)]);
 
 const gameChoice = (context: GamesContext, noun: Noun) =>
   segments(bind(context, "game"), "Game", [

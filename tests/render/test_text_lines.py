@@ -1,0 +1,56 @@
+"""Scored text as pictures: few artists draw the same pixels as one for each piece."""
+
+import io
+
+import numpy as np
+from matplotlib import image
+from matplotlib.patches import Rectangle
+
+from nbsal.render import colours, text_lines
+from nbsal.render.html import ScoredSpan
+from nbsal.render.text_lines import LINE, MARGIN, ScoredText
+
+SPANS = [
+    ScoredSpan("for ", 1.0),
+    ScoredSpan("a \n\n b ", 0.4),
+    ScoredSpan("gone", -0.7, struck=True),
+    ScoredSpan(" against", -0.8),
+    ScoredSpan(" hardly", -0.01),
+    ScoredSpan(" ελληνικά", None),
+    ScoredSpan(" out ", None, struck=True),
+]
+
+
+def draw_marks_slowly(ax, pieces, largest):
+    """A rectangle and a line for each piece."""
+    for piece, top in pieces:
+        left = MARGIN + piece.left
+        place, size, ends = (left, top), (piece.width, LINE - 2), (left, left + piece.width)
+        if piece.struck:
+            style = {"facecolor": "0.96", "edgecolor": "0.82", "hatch": "////", "linewidth": 0}
+            ax.add_artist(Rectangle(place, *size, **style))
+            ax.plot(ends, [top + LINE / 2 - 1] * 2, color=text_lines.FAINT_TEXT, linewidth=0.8)
+        elif piece.score is not None:
+            (r, g, b), alpha = colours.colour(piece.score, largest)
+            ax.add_artist(Rectangle(place, *size, facecolor=(r / 255, g / 255, b / 255, alpha), edgecolor="none"))
+            if piece.score < 0 and alpha >= colours.FAINT:
+                ax.plot(ends, [top + LINE - 2.5] * 2, ":", color=(r / 255, g / 255, b / 255), linewidth=1)
+
+
+def pixels():
+    figure = text_lines.draw([ScoredText("title", [SPANS * 8, SPANS], 1.0, legend=True)], notes=["a note"])
+    return image.imread(io.BytesIO(text_lines.png(figure)))
+
+
+def test_few_artists_draw_the_pixels_of_many(monkeypatch):
+    few = pixels()
+    monkeypatch.setattr(text_lines, "_draw_marks", draw_marks_slowly)
+    many = pixels()
+    assert few.shape == many.shape and np.array_equal(few, many)
+    monkeypatch.setattr(text_lines, "_draw_marks", lambda *_: None)
+    assert not np.array_equal(few, pixels())
+
+
+def test_a_long_text_has_few_artists():
+    figure = text_lines.draw([ScoredText("title", [SPANS * 8], 1.0)])
+    assert len(figure.axes[0].collections) == 4 and not figure.axes[0].patches and not figure.axes[0].lines
