@@ -32,10 +32,11 @@ last column says what the paper's version needs, or what differs.
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper with its notebook, its figures and tables, and its equations and algorithms."""
+    """A paper with its notebook, the edition of its figures and tables, and its equations and algorithms."""
 
     title: str
     notebook: str
+    edition: str
     exhibits: Sequence[Exhibit]
     formulas: Sequence[Formula]
 
@@ -44,12 +45,14 @@ PAPERS = (
     Paper(
         "Decoding Layer Saliency in Language Transformers (Hou and Castanon 2023)",
         "05_decoding_paper",
+        "decoding",
         decoding_exhibits.EXHIBITS,
         equations.DECODING,
     ),
     Paper(
         "Better Explain Transformers by Illuminating Important Information (Song et al. 2024)",
         "06_mask_lrp_paper",
+        "mask-lrp",
         mask_lrp_exhibits.EXHIBITS,
         equations.MASK_LRP_FORMULAS,
     ),
@@ -81,7 +84,9 @@ def page() -> str:
     parts = [INTRODUCTION]
     for paper in PAPERS:
         shown, link = shown_cells(paper.notebook), f"[{paper.notebook}]({paper.notebook}.ipynb)"
-        lines = [f"\n## {paper.title}\n", f"Notebook: {link}; not shown: {len(missing(paper))}.\n"]
+        edition = f"[figures and tables](../.docs/editions/{paper.edition}.md)"
+        lines = [f"\n## {paper.title}\n", f"Notebook: {link}; not shown: {len(missing(paper))}."]
+        lines.append(f"Drawn by `python -m nbsal.figures --paper {paper.edition}`: {edition}.\n")
         lines += ["| exhibit | what | cell | code | state |", "|---|---|---|---|---|"]
         for formula in paper.formulas:
             code = ", ".join(f"`{name}`" for name in formula.code)

@@ -5,6 +5,6 @@ Each function is named after what it shows, and each module lists which figures 
 saliencies, clouds, head studies and masks) and return a `matplotlib.figure.Figure`, or a styled frame for a table.
 
 decoding_saliency   Hou and Castanon 2023; `pages.supplement` highlights a whole data set on one page
-relevance           Chefer et al. 2021, the part on text
+relevance           Chefer et al. 2021a, the part on text
 mask_lrp            Song et al. 2024; `flow` draws its Figure 2, and `checkpoints` its Tables 5 and 6
 """

@@ -21,9 +21,11 @@ from matplotlib.figure import Figure
 
 from nbsal import data
 from nbsal.errors import NbsalError
+from nbsal.explanation import versions
 from nbsal.figures import decoding_exhibits, mask_lrp_exhibits, pages, style
-from nbsal.figures.arguments import check_folders, check_names, parse_models
-from nbsal.figures.build import BENCHMARK_TASKS, Build, OutOfTime
+from nbsal.figures.arguments import check_folders, check_names, parse_models, parse_texts
+from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
+from nbsal.figures.build import Build, OutOfTime
 from nbsal.figures.exhibits import Exhibit, Product
 from nbsal.figures.pages import Page
 from nbsal.render import html
@@ -43,7 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         check_folders(options.out, tables, options.minutes)
         check_names(options.only, [_slug(exhibit) for exhibit in exhibits])
         models = parse_models(options.model, options.lm, options.labels)
-        build = Build(options.out / options.paper, options.full, options.minutes, models)
+        texts = parse_texts(options.texts)
+        build = Build(options.out / options.paper, options.full, options.minutes, models, texts)
     except NbsalError as error:
         print(f"nbsal.figures: {error}", file=sys.stderr)
         return 2
@@ -95,17 +98,18 @@ def _write_parts(build: Build, exhibit: Exhibit, product: Product) -> None:
         else:
             part.data.to_csv(build.out / f"{name}.csv", float_format="%.6g")  # type: ignore[attr-defined]
             body += part.to_html(table_uuid=name)
-    _store(build, exhibit, {"body": body, "source_note": product.source_note})
+    _store(build, exhibit, {"body": body, "source_note": product.source_note, "versions": versions()})
 
 
 def _write_index(build: Build, title: str, exhibits: Sequence[Exhibit]) -> None:
     """Write one page with all finished exhibits."""
-    sections, numbers = [], []
+    sections, numbers, used = [], [], set()
     for exhibit in exhibits:
         stored = _load(build, exhibit)
         if stored is None:
             continue
         numbers.append(exhibit.number)
+        used.add(", ".join(f"{name} {number}" for name, number in stored.get("versions", {}).items()))
         body = stored.get("body", f"<p>Failed: {html.escape(stored.get('error', ''))}</p>")
         notes = [
             stored.get("source_note", ""),
@@ -114,8 +118,19 @@ def _write_index(build: Build, title: str, exhibits: Sequence[Exhibit]) -> None:
         ]
         note = " ".join(part for part in notes if part)
         sections.append(pages.section(exhibit.number, exhibit.title, note, body))
-    head = f"<h1>{html.escape(title)}</h1><p>Figures and tables by nbsal, each with its models and texts.</p>"
+    head = f"<h1>{html.escape(title)}</h1>{_provenance(build, sorted(used - {''}))}"
     Page(title, head + pages.contents(numbers) + "".join(sections)).save(build.out / "index.html")
+
+
+def _provenance(build: Build, used: Sequence[str]) -> str:
+    """Say which program, versions and tables all exhibits come from; each exhibit names its models and texts."""
+    folder = Path(os.environ.get(data.FOLDER) or "nowhere")
+    counts = {task.title: build.count(table) for table, task in BENCHMARK_TASKS.items() if (folder / table).is_dir()}
+    available = ", ".join(f"{title} ({count:,} texts)" for title, count in counts.items())
+    size = "all texts" if build.full else "random samples (seed 0)"
+    source = f"{size} of the available benchmark tables, {available}" if available else "the bundled samples"
+    note = f"Drawn by python -m nbsal.figures on {source}. Each exhibit names its models and its number of texts."
+    return f"<p>{html.escape(' '.join([note, *(f'Computed with {line}.' for line in used)]))}</p>"
 
 
 def _store(build: Build, exhibit: Exhibit, content: dict[str, Any]) -> None:
@@ -140,8 +155,8 @@ def _cache_path(build: Build, exhibit: Exhibit) -> Path:
 def _settings(build: Build) -> list[Any]:
     """Return everything that the results of a run depend on."""
     models = {table: [astuple(named) for named in many] for table, many in sorted(build.models.items())}
-    settings: list[Any] = json.loads(json.dumps([build.has_benchmarks, build.full, models]))  # as they are read again
-    return settings
+    settings: list[Any] = json.loads(json.dumps([build.has_benchmarks, build.full, models, build.texts]))
+    return settings  # as they are read again
 
 
 def _slug(exhibit: Exhibit) -> str:
@@ -150,10 +165,17 @@ def _slug(exhibit: Exhibit) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m nbsal.figures", description=__doc__)
-    parser.add_argument("--paper", choices=PAPERS, required=True)
+    parser.add_argument("--paper", choices=PAPERS, required=True, help="the paper whose figures and tables to draw")
     parser.add_argument("--out", type=Path, default=Path("nbsal-figures"), metavar="DIR", help="(default %(default)s)")
     parser.add_argument("--data", type=Path, metavar="DIR", help=f"benchmark tables, instead of {data.FOLDER}")
     parser.add_argument("--full", action="store_true", help="use all texts of every table instead of a sample")
+    parser.add_argument(
+        "--texts",
+        action="append",
+        default=[],
+        metavar="TABLE=N",
+        help="use at most N texts of a table; repeat it for several",
+    )
     parser.add_argument(
         "--model", action="append", default=[], metavar="[TABLE=]ID",
         help=f"your own model for a table ({', '.join(BENCHMARK_TASKS)}); repeat it for several models, also of one "
@@ -173,8 +195,10 @@ def _parser() -> argparse.ArgumentParser:
         metavar="TABLE=CLASS,CLASS",
         help="the classes of your model in the order of its outputs, where it does not name them",
     )
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="start nothing new after this time")
-    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="such as figure-2 or table-1")
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="start no new figure after this many minutes"
+    )
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="draw only these, e.g. figure-2 table-1")
     return parser
 
 

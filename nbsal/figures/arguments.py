@@ -1,13 +1,14 @@
 """The arguments of `python -m nbsal.figures`, all checked before any work starts."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nbsal import data
 from nbsal.errors import InputError, UnknownName
+from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
 from nbsal.figures.checkpoints import CHECKPOINTS
+from nbsal.model.checkpoint import NO_SUCH_MODEL, is_missing_folder
 
 
 @dataclass(frozen=True)
@@ -51,14 +52,28 @@ def parse_models(models: Sequence[str], lms: Sequence[str], labels: Sequence[str
     return named_models
 
 
+def parse_texts(texts: Sequence[str]) -> dict[str, int]:
+    """The number of texts by table, from "sst2=100".
+
+    >>> parse_texts(["sst2=100", "imdb=8"])
+    {'sst2': 100, 'imdb': 8}
+    """
+    counts = {}
+    for argument in texts:
+        table, _, count = argument.partition("=")
+        if table not in BENCHMARK_TASKS:
+            raise UnknownName("--texts", table, BENCHMARK_TASKS, f"--texts {argument}: unknown table {table!r}.")
+        if not count.isdecimal() or int(count) < 1:
+            message = f"--texts {argument}: write TABLE=N with the number of texts, such as {table}=100."
+            raise InputError(message, argument="--texts", value=argument)
+        counts[table] = int(count)
+    return counts
+
+
 def check_source(argument: str, source: str) -> None:
     """Refuse a path that leads nowhere, which would otherwise be looked for on the hub."""
-    path = Path(source).expanduser()
-    is_hub_name = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", source) and not source.startswith((".", "/", "~"))
-    is_beside_others = path.parent != Path() and path.parent.is_dir()
-    if not path.exists() and (not is_hub_name or is_beside_others) and not source.startswith("demo/"):
-        message = f"{argument} {source}: there is no such folder. Pass a folder, or the name of a model of the hub."
-        raise InputError(message, argument=argument, value=source)
+    if is_missing_folder(source):
+        raise InputError(f"{argument} {source}: {NO_SUCH_MODEL}", argument=argument, value=source)
 
 
 def check_folders(out: Path, tables: Path | None, minutes: float) -> None:
@@ -85,13 +100,15 @@ def check_names(only: Sequence[str], names: Sequence[str]) -> None:
 def _tables_of(argument: str) -> tuple[list[str], str]:
     """The tables that a model is for, and where it is."""
     table, separator, source = argument.partition("=")
-    if separator and table in data.TABLES:
+    if separator:
+        if table not in BENCHMARK_TASKS:
+            raise UnknownName("--model", table, BENCHMARK_TASKS, f"--model {argument}: unknown table {table!r}.")
         return [table], source
     tables = [checkpoint.table for checkpoint in CHECKPOINTS if checkpoint.repository == argument]
     if not tables:
         message = (
             f"--model {argument} does not name its table. Write --model TABLE={argument}, where TABLE is one of: "
-            f"{', '.join(data.TABLES)}."
+            f"{', '.join(BENCHMARK_TASKS)}."
         )
         raise InputError(message, argument="--model", value=argument)
     return tables, argument
@@ -102,7 +119,7 @@ def _parse_labels(labels: Sequence[str]) -> dict[str, tuple[str, ...]]:
     orders = {}
     for argument in labels:
         table, _, names = argument.partition("=")
-        classes = data.TABLES[table].labels if table in data.TABLES else ()
+        classes = data.TABLES[table].labels if table in BENCHMARK_TASKS else ()
         order = tuple(name.strip() for name in names.split(","))
         if not classes or sorted(order) != sorted(classes):
             example = ",".join(classes) if classes else "negative,positive"

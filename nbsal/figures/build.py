@@ -22,6 +22,7 @@ from nbsal.evaluation.report import SHORTEST, Groups, NamedExplainers, ResultFol
 from nbsal.evaluation.results import Results, join_results
 from nbsal.explainer import Explainer
 from nbsal.figures.arguments import Models, NamedModel, class_numbers
+from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
 from nbsal.heads.statistics import HeadStudy
 from nbsal.model.subject import Subject
 from nbsal.saliency import Saliencies
@@ -31,32 +32,6 @@ TREEBANK_FILE = "ud_ewt/dev.conllu"
 BATCH_SIZE = 32  # texts
 CHECKED_TEXTS = 100  # on which a user's model must be right more often than chance
 FEWEST_CHECKED = 20  # with fewer texts, chance alone decides
-
-
-@dataclass(frozen=True)
-class BenchmarkTask:
-    """A benchmark table with its embedded model, the samples that stand in for it, and the sizes of a quick run.
-
-    `texts` is how many texts of the table a quick run takes, `sample_texts` how many of the samples.
-    """
-
-    title: str
-    demo: str
-    sample: str
-    texts: int
-    sample_texts: int
-
-
-BENCHMARK_TASKS = {
-    "sst2": BenchmarkTask("SST-2", "demo/reviews", "samples/reviews", 200, 12),
-    "ag_news": BenchmarkTask("AG News", "demo/news", "samples/news", 40, 6),
-    "imdb": BenchmarkTask("IMDB", "demo/reviews", "samples/reviews", 16, 8),
-    "yelp_polarity": BenchmarkTask("Yelp", "demo/reviews", "samples/reviews", 30, 8),
-    "mnli": BenchmarkTask("MNLI", "demo/nli", "samples/pairs", 60, 8),
-    "squad": BenchmarkTask("SQuAD v1.1", "demo/answers", "samples/answers", 60, 12),
-    "qqp": BenchmarkTask("QQP", "", "", 80, 0),
-    "squad_v2": BenchmarkTask("SQuAD v2", "", "", 80, 0),
-}
 ZERO_SHOT = {"mnli": "zero-shot from SNLI", "imdb": "trained on SST-2", "yelp_polarity": "trained on SST-2"}
 WEAK_MODELS = {"squad": "a weak model, trained on only 400 of these questions, some of which may appear here"}
 
@@ -79,13 +54,15 @@ class Rows:
 class Build:
     """One run: its output folder, models, data and time limit; `models` maps a table to the user's models for it.
 
-    Exhibits of one model show a table's first one; `variants` has one build for each.
+    `texts` maps a table to the number of its texts, if this is not the default. Exhibits of one model show a table's
+    first one; `variants` has one build for each.
     """
 
     out: Path
     full: bool = False
     minutes: float = float("inf")
     models: Models = field(default_factory=dict)
+    texts: Mapping[str, int] = field(default_factory=dict)
     start: float = field(default_factory=time.monotonic)
     subjects: dict[NamedModel, Subject] = field(default_factory=dict)
     caches: dict[NamedModel, Cache] = field(default_factory=dict)
@@ -181,8 +158,8 @@ class Build:
         if table == "qqp":
             filters["duplicates_only"] = True
         frame = data.load(table if self.has_benchmarks else task.sample, **filters)
-        total = len(frame)
-        count = max_texts or (None if self.full else task.texts if self.has_benchmarks else task.sample_texts)
+        total, default = len(frame), task.texts if self.has_benchmarks else task.sample_texts
+        count = max_texts or self.texts.get(table) or (None if self.full else default)
         if count and count < total:
             frame = frame.sample(count, random_state=0)
         labels = self._class_numbers(table, frame["label"]) if "label" in frame else None
@@ -206,7 +183,8 @@ class Build:
         if table in self.models:
             return f"{', '.join(named.model for named in self.models[table])} on {texts}"
         notes = [n[table] for n in (ZERO_SHOT, WEAK_MODELS) if table in n and self.has_benchmarks]
-        return "; ".join([f"embedded {BENCHMARK_TASKS[table].demo} on {texts}", *notes])
+        remark = f" ({', '.join(notes)})" if notes else ""
+        return f"{BENCHMARK_TASKS[table].demo}{remark} on {texts}"
 
     def results(
         self, evaluation: str, table: str, count: int, groups: Groups, evaluate: Callable[[NamedExplainers], Results]

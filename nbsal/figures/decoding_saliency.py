@@ -199,11 +199,11 @@ def overlap_shares(panels: Mapping[str, Results]) -> Figure:
     >>> [ax.get_title() for ax in overlap_shares({"two texts": results}).axes]
     ['two texts']
     """
-    figure, axes = style.panels(1, len(panels), 3.4, 3.0)
+    figure, axes = style.panels(1, len(panels), 3.4, 4.0)
     for ax, (name, results) in zip(axes[0], panels.items(), strict=True):
         style.draw_curves(ax, results, "overlap", results.explainers)
         style.set_titles(ax, name, "top k tokens", "share in more than one class")
-        ax.legend(loc="best")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22))  # outside, since curves fill the plot
     return figure
 
 
@@ -217,7 +217,7 @@ def overlap_counts(panels: Mapping[str, Mapping[str, Cloud]], counts: Sequence[i
     >>> overlap_counts({"two texts": {"gradcam": cloud}}, [1]).axes[0].lines[0].get_ydata().tolist()
     [0]
     """
-    figure, axes = style.panels(1, len(panels), 3.4, 3.0)
+    figure, axes = style.panels(1, len(panels), 3.4, 4.0)
     for ax, (name, clouds) in zip(axes[0], panels.items(), strict=True):
         for number, (explainer, cloud) in enumerate(clouds.items()):
             shared = [int(cloud.shared(count)["shared"].sum()) for count in counts]
@@ -225,7 +225,7 @@ def overlap_counts(panels: Mapping[str, Mapping[str, Cloud]], counts: Sequence[i
             label = html.visible(explainer)
             ax.plot(list(counts), shared, line.line, color=line.colour, label=label, marker=line.marker, markersize=3.5)
         style.set_titles(ax, name, "top k tokens", "tokens in more than one class")
-        ax.legend(loc="best")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22))  # outside, since curves fill the plot
     return figure
 
 

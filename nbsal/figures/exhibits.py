@@ -50,7 +50,7 @@ def source_note(build: Build, *sources: tuple[str, str]) -> str:
     """Describe the models and texts behind an exhibit; each source is a table and the description of its texts."""
     user_models = bool(sources) and all(table in build.models for table, _ in sources)
     kind = BUNDLED_SAMPLES if not build.has_benchmarks else USER_MODEL if user_models else EMBEDDED_MODEL
-    return f"{kind}. {'. '.join(build.describe_source(table, texts) for table, texts in sources)}."
+    return f"{kind}: {'; '.join(build.describe_source(table, texts) for table, texts in sources)}."
 
 
 def example(build: Build, table: str, label: int, min_words: int = 8, max_words: int = 60) -> Text:

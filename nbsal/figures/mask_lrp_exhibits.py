@@ -13,7 +13,8 @@ from nbsal.evaluation.results import Results
 from nbsal.explainer import Explainer
 from nbsal.figures import checkpoints, flow
 from nbsal.figures import mask_lrp as drawing
-from nbsal.figures.build import BENCHMARK_TASKS, Build
+from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
+from nbsal.figures.build import Build
 from nbsal.figures.checkpoints import DATASETS
 from nbsal.figures.exhibits import Exhibit, Product, example, source_note
 from nbsal.model.head_mask import HeadMask

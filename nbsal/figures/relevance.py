@@ -1,4 +1,4 @@
-"""Maps of "Transformer Interpretability Beyond Attention Visualization" (Chefer et al. 2021), the part on text.
+"""Maps of "Transformer Interpretability Beyond Attention Visualization" (Chefer et al. 2021a), the part on text.
 
 `relevance_maps` draws the map of every block and their rollout. `rollout_maps` compares attention rollout with it.
 `class_maps` shows one text explained for several classes. `conservation` draws the sum of relevance at every layer.

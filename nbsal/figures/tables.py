@@ -42,7 +42,7 @@ def score_table(
     axis: Literal[0, 1] = 1 if side_by_side else 0
     numbers: pandas.DataFrame = pandas.concat({name: part[0] for name, part in parts.items()}, axis=axis)
     styles: pandas.DataFrame = pandas.concat({name: part[1] for name, part in parts.items()}, axis=axis).fillna("")
-    notes = [f"{name}: {'. '.join(results.notes)}" for name, results in panels.items()]
+    notes = [f"{name}: {'; '.join(results.notes)}" for name, results in panels.items()]
     notes.append(intervals_note(sum(part[2] for part in parts.values())))
     return style_frame(numbers, " | ".join(notes), styles)
 

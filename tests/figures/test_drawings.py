@@ -291,7 +291,7 @@ def test_class_maps_share_one_colour_scale(reviews):
     explain = nbsal.Explainer(reviews, "transformer-attribution")
     saliencies = {name: explain(TEXTS[1], name) for name in reviews.labels}
     figure = render(relevance.class_maps(saliencies))
-    alphas = [patch.get_facecolor()[3] for patch in figure.axes[0].patches]
+    alphas = [colour[3] for boxes in figure.axes[0].collections for colour in boxes.get_facecolor()]
     assert max(alphas) == pytest.approx(0.72)
     assert figure.axes[0].texts[0].get_text().startswith("for negative")
 
@@ -320,9 +320,9 @@ def test_line_breaks_in_a_text_are_preserved():
 def test_negative_scores_are_underlined_in_blue():
     text = text_lines.ScoredText("t", [[ScoredSpan("for", 1.0), ScoredSpan(" "), ScoredSpan("against", -1.0)]], 1.0)
     ax = render(text_lines.draw([text])).axes[0]
-    assert len(ax.patches) == 2 and len(ax.lines) == 1
-    assert ax.patches[0].get_facecolor()[0] > ax.patches[0].get_facecolor()[2]
-    assert ax.patches[1].get_facecolor()[2] > ax.patches[1].get_facecolor()[0]
+    boxes, underlines = ax.collections
+    (positive, negative), lines = boxes.get_facecolor(), underlines.get_segments()
+    assert positive[0] > positive[2] and negative[2] > negative[0] and len(lines) == 1
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")

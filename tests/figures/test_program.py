@@ -8,10 +8,11 @@ import pytest
 from matplotlib.figure import Figure
 
 import nbsal
-from nbsal.errors import InputError
+from nbsal.errors import InputError, UnknownName
 from nbsal.figures import __main__ as program
 from nbsal.figures import build, decoding_exhibits, mask_lrp_exhibits
 from nbsal.figures.arguments import NamedModel, parse_models
+from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS, BenchmarkTask
 from nbsal.figures.build import Build
 from nbsal.figures.exhibits import Exhibit, Product, example
 from nbsal.figures.pages import Page
@@ -26,10 +27,7 @@ SENTENCES = [("a warm and funny joy of a film , never dull", 1), ("a dull bore ,
 def no_tables(monkeypatch):
     """Use few texts of the bundled samples only."""
     monkeypatch.delenv("NBSAL_DATA", raising=False)
-    tasks = {
-        name: build.BenchmarkTask(task.title, task.demo, task.sample, 4, 4)
-        for name, task in build.BENCHMARK_TASKS.items()
-    }
+    tasks = {name: BenchmarkTask(task.title, task.demo, task.sample, 4, 4) for name, task in BENCHMARK_TASKS.items()}
     monkeypatch.setattr(build, "BENCHMARK_TASKS", tasks)
     monkeypatch.setattr(nbsal.evaluation.report, "RANDOM", 5)
     for module in (mask_lrp_exhibits, program):
@@ -92,7 +90,9 @@ def test_games_cover_every_layer_and_baseline(tmp_path, tables, monkeypatch):
     monkeypatch.setenv("NBSAL_DATA", "")  # --data sets it for the whole process
     assert run_program(tmp_path, *arguments) == 0
     page = (tmp_path / "out" / "decoding" / "index.html").read_text(encoding="utf-8")
-    assert "Embedded model on benchmark data. embedded demo/reviews on SST-2 (validation), 4 of 6 texts" in page
+    assert "Embedded model on benchmark data: demo/reviews on SST-2 (validation), 4 of 6 texts" in page
+    assert "benchmark tables, SST-2 (6 texts), QQP (3 texts)" in page and "random samples (seed 0)" in page
+    assert f"nbsal {nbsal.__version__}, torch " in page
     csv = (tmp_path / "out" / "decoding" / "table-1.csv").read_text(encoding="utf-8")
     for name in ("decoded Grad-CAM l3", "decoded Grad-CAM l6", "Grad-CAM l5", "simple@allennlp", "random"):
         assert f"SST-2,{name}," in csv
@@ -115,6 +115,18 @@ def test_mask_lrp_on_samples(tmp_path, capsys, monkeypatch):
     rows = (out / "table-1.csv").read_text(encoding="utf-8").splitlines()
     assert [row.split(",")[0] for row in rows[2:]] == ["gae", "rollout", "mask-lrp", "random", "random mask"]
     assert (out / "table-2-b.csv").exists()
+
+
+def test_the_number_of_texts_can_be_chosen_by_table(tmp_path, tables, capsys, monkeypatch):
+    monkeypatch.setattr(decoding_exhibits, "CLOUD_METHODS", {"sst2": ("simple",)})
+    monkeypatch.setenv("NBSAL_DATA", "")
+    arguments = ("--paper", "decoding", "--data", str(tables), "--only", "table-9")
+    assert run_program(tmp_path, *arguments, "--texts", "sst2=5") == 0
+    assert "SST-2 (validation), 5 of 6 texts" in (tmp_path / "out/decoding/index.html").read_text(encoding="utf-8")
+    assert run_program(tmp_path, *arguments, "--texts", "sst2=2") == 0  # draws again
+    assert "SST-2 (validation), 2 of 6 texts" in (tmp_path / "out/decoding/index.html").read_text(encoding="utf-8")
+    assert run_program(tmp_path, *arguments, "--texts", "sst2=none") == 2
+    assert "sst2=100" in capsys.readouterr().err
 
 
 def test_a_run_out_of_time_can_be_resumed(tmp_path, capsys):
@@ -163,6 +175,10 @@ def test_models_are_matched_to_their_tables():
     }  # fmt: skip
     with refuses("--model"):
         parse_models(["roberta-base"], [])
+    for table in ("a", "snli"):  # snli is a table that no figure has
+        with refuses("--model", UnknownName) as caught:
+            parse_models([f"{table}=b"], [])
+        assert caught.value.value == table and "sst2" in caught.value.valid
     with refuses("--lm"):
         parse_models(["sst2=a", "imdb=b", "mnli=c"], ["d", "e"])
 
