@@ -1,0 +1,1 @@
+"""The documentation site: hand-written pages in `.docs/`, generated ones, and the program that builds both."""

@@ -1,0 +1,79 @@
+"""The notebooks as pages, with the outputs that are saved in them."""
+
+import re
+from base64 import b64decode
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from tests.docs.repository import PAGES, ROOT, adapt
+
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+GALLERY = (ROOT / "notebooks" / "gallery" / "README.md").read_text(encoding="utf-8")
+GALLERY_ALT = {name: alt for alt, name in re.findall(r"!\[([^\]]*)\]\(([\w-]+)\.png\)", GALLERY)}
+LINK = re.compile(r"(?<!\[)`(\d\d_\w+)`")  # the name of a notebook
+STYLED = re.compile(r"<style.*?</style>", re.DOTALL)
+
+
+def write(folder: Path) -> None:
+    """Write a page for every notebook, and its pictures beside it."""
+    folder.mkdir(exist_ok=True)
+    for source, page in PAGES.items():
+        if source.endswith(".ipynb"):
+            notebook = nbformat.read(ROOT / source, 4)
+            text, pictures = page_of(notebook, Path(source).stem)
+            (folder / Path(page).name).write_text(adapt(text, source, page), encoding="utf-8")
+            for name, picture in pictures.items():
+                (folder / name).write_bytes(picture)
+
+
+def page_of(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
+    """A notebook as Markdown, and its pictures by the names under which the page shows them."""
+    parts, pictures, heading = [], dict[str, bytes](), stem
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            *_, heading = (heading, *HEADING.findall(cell.source))
+            text = LINK.sub(_link, cell.source)
+            parts.append(text.replace("<details>", '<details markdown="1">'))
+            continue
+        parts.append(f"```python\n{cell.source}\n```")
+        for output in cell.outputs:
+            data = output.get("data", {})
+            if "image/png" in data:
+                name = f"{stem}-{len(pictures) + 1}.png"
+                pictures[name] = b64decode(data["image/png"])
+                caption = GALLERY_ALT.get(_gallery_name(cell), f"A figure of the section {heading!r}")
+                parts.append(_picture(name, {"alt": caption} | output.metadata.get("image/png", {})))
+            elif "text/html" in data:
+                parts.append(f'<div class="output">{_table(data["text/html"])}</div>')
+            else:
+                text = output.get("text", data.get("text/plain", ""))
+                parts.append(f"```{{.text .output}}\n{text.rstrip()}\n```")
+    return "\n\n".join(parts) + "\n", pictures
+
+
+def _link(match: re.Match[str]) -> str:
+    """The name of a notebook as a link to it."""
+    path = f"{match[1]}.ipynb"
+    return f"[{match[0]}]({path})" if f"notebooks/{path}" in PAGES else match[0]
+
+
+def _gallery_name(cell: Any) -> str:
+    """The name of the picture in the gallery that a cell draws, if it draws one."""
+    tags = cell.metadata.get("tags", [])
+    return next((tag.removeprefix("gallery-") for tag in tags if tag.startswith("gallery-")), "")
+
+
+def _picture(name: str, metadata: Any) -> str:
+    size = "".join(f' {side}="{metadata[side]}"' for side in ("width", "height") if side in metadata)
+    return f'<img class="output" src="{name}" alt="{escape(metadata["alt"])}"{size}>'
+
+
+def _table(html: str) -> str:
+    """A table of pandas in the style of the page, without header cells that are empty; others stay as they are."""
+    if "<table" not in html:
+        return html
+    plain = html if 'id="T_' in html else STYLED.sub("", html).replace(' border="1" class="dataframe"', "")
+    return re.sub(r"<th([^>]*)>(?:&nbsp;|\s)*</th>", r"<td\1></td>", plain)

@@ -1,0 +1,73 @@
+"""Put the pages of the site together in one folder, and let MkDocs build them strictly."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from mkdocs.commands.build import build as build_site
+from mkdocs.config import load_config
+
+from tests.docs import methods, notebooks, reference, repository, views
+
+SOURCES = repository.ROOT / ".docs"
+CONFIGURATION = SOURCES / "mkdocs.yml"
+DATA = ("*.yml", "*.toml", "methods.md")  # what is read, and is no page of the site
+
+
+def build(folder: Path) -> None:
+    """Build the whole site into a folder."""
+    with tempfile.TemporaryDirectory() as temporary:
+        pages = Path(temporary) / "pages"
+        collect(pages)
+        render(pages, list(expand(navigation(), pages)), folder)
+
+
+def render(pages: Path, nav: list[Any], folder: Path) -> None:
+    """Render pages into a folder; a warning, such as that of a link without a target, stops the build with Abort."""
+    folders = {"docs_dir": str(pages), "site_dir": str(folder.resolve())}
+    config = load_config(str(CONFIGURATION), nav=nav, strict=True, **folders)
+    config.plugins.run_event("startup", command="build", dirty=False)
+    try:
+        build_site(config)
+    finally:
+        config.plugins.run_event("shutdown")
+
+
+def collect(pages: Path) -> None:
+    """Write every page of the site into a folder: those written by hand, the repository's, and the generated ones."""
+    shutil.copytree(SOURCES, pages, ignore=shutil.ignore_patterns(*DATA))
+    repository.write(pages)
+    notebooks.write(pages / "course")
+    methods.write(pages / "reference" / "methods.md")
+    reference.write(pages / "reference" / "python")
+    views.write(pages)
+
+
+def navigation() -> list[Any]:
+    """The navigation as the configuration states it."""
+    entries: list[Any] = yaml.safe_load(CONFIGURATION.read_text(encoding="utf-8"))["nav"]
+    return entries
+
+
+def expand(entries: list[Any], pages: Path) -> Iterator[Any]:
+    """The navigation with every "folder/*" replaced by the folder's pages that it does not list."""
+    listed = set(_paths(navigation()))
+    for entry in entries:
+        if isinstance(entry, dict):
+            yield {name: list(expand(part, pages)) if isinstance(part, list) else part for name, part in entry.items()}
+        elif entry.endswith("/*"):
+            paths = (path.relative_to(pages).as_posix() for path in sorted(pages.glob(f"{entry}.md")))
+            yield from (path for path in paths if path not in listed)
+        else:
+            yield entry
+
+
+def _paths(entries: Any) -> Iterator[str]:
+    if isinstance(entries, str):
+        yield entries
+    else:
+        for entry in entries.values() if isinstance(entries, dict) else entries:
+            yield from _paths(entry)

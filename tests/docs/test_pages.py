@@ -1,0 +1,107 @@
+"""The pages of the site: what is generated is whole, and a page with a broken link is refused."""
+
+import nbformat
+import pytest
+from latex2mathml.converter import convert
+from mkdocs.exceptions import Abort
+
+from nbsal.methods import catalogue
+from tests.docs import markup, methods, notebooks, repository, site
+from tests.docs.repository import ROOT
+
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *(ROOT / source for source in repository.WRITTEN)]
+
+
+def test_every_method_has_a_formula_and_every_variant_says_how_it_differs():
+    formulas = methods.formulas()
+    assert sorted(formulas) == sorted(catalogue.names())
+    for name, entry in formulas.items():
+        base, _, suffix = name.partition("@")
+        assert ("differs" if suffix else "formula") in entry and base in formulas, name
+
+
+@pytest.mark.parametrize("name", [name for name in methods.formulas() if "@" not in name])
+def test_formulas_are_written_in_latex_that_can_be_drawn(name):
+    drawn = convert(methods.formulas()[name]["formula"], display="block")
+    assert drawn.startswith("<math") and "\\" not in drawn
+
+
+def test_the_page_of_methods_says_of_every_method_what_the_catalogue_says(tmp_path):
+    methods.write(tmp_path / "methods.md")
+    page = (tmp_path / "methods.md").read_text(encoding="utf-8")
+    runs, _ = methods.architectures()
+    for name, row in catalogue.table().iterrows():
+        start = page.index(f'id="{name.replace("@", "-")}"' if "@" in name else f"{{ #{name} }}")
+        section = page[start : page.find("### ", start)]
+        assert row["cost"] in section and (row["paper"] in section or "@" in name or row["paper"] == "-"), name
+        assert "@" in name or str(len(runs[name].everywhere)) in section, name
+
+
+def test_architectures_that_refuse_a_method_come_with_the_reason():
+    runs, reasons = methods.architectures()
+    assert set(runs) == set(catalogue.names())
+    assert "gpt2" in sum(runs["alti"].refused.values(), ()) and "bert" in runs["alti"].everywhere
+    assert {number for entry in runs.values() for number in entry.refused} <= set(reasons)
+
+
+@pytest.mark.parametrize("link", ["[a](missing.md)", "[a](#missing)", "[a](/index.md)", "[a][nbsal.missing]"])
+def test_a_link_without_a_target_stops_the_build(tmp_path, link):
+    pages = tmp_path / "pages"
+    (pages / "assets").mkdir(parents=True)
+    (pages / "index.md").write_text(f"# Start\n\n{link}\n", encoding="utf-8")
+    with pytest.raises(Abort):
+        site.render(pages, ["index.md"], tmp_path / "site")
+
+
+def test_a_page_that_the_navigation_does_not_name_stops_the_build(tmp_path):
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    for name in ("index", "other"):
+        (pages / f"{name}.md").write_text("# A page\n", encoding="utf-8")
+    with pytest.raises(Abort):
+        site.render(pages, ["index.md"], tmp_path / "site")
+    assert list(site.expand([{"All": ["index.md", "./*"]}], pages)) == [{"All": ["index.md", "other.md"]}]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_of_the_repository_lead_to_files(path):
+    targets = [target for _, _, target in repository.LINK.findall(path.read_text(encoding="utf-8"))]
+    local = [target.partition("#")[0] for target in targets if "://" not in target]
+    assert [target for target in local if target and not (path.parent / target).exists()] == []
+
+
+def test_links_between_documents_become_links_between_pages():
+    text = "[a](../CHANGELOG.md#x) [b](nowhere.py) [c](https://example.org) ![d](gallery/d.png)"
+    adapted = "[a](../changelog.md#x) b [c](https://example.org) ![d](d.png)"
+    assert repository.adapt(text, "notebooks/INDEX.md", "reference/exhibits.md") == adapted
+
+
+def test_outputs_of_a_notebook_become_text_tables_and_pictures():
+    frame = '<style scoped>td {}</style><table border="1" class="dataframe"><tr><th></th><td>1</td></tr></table>'
+    picture = {"output_type": "display_data", "data": {"image/png": "iVBO"}, "metadata": {"image/png": {"width": 5}}}
+    outputs = [
+        nbformat.v4.new_output("stream", text="printed\n"),
+        nbformat.v4.new_output("display_data", {"text/html": frame, "text/plain": "1"}),
+        nbformat.from_dict(picture),
+    ]
+    source = "# A title\n\n<details><summary>Answers</summary>\n\nSee `02_gradcam_decoding`.\n\n</details>"
+    cells = [nbformat.v4.new_markdown_cell(source), nbformat.v4.new_code_cell("x = 1", outputs=outputs)]
+    page, pictures = notebooks.page_of(nbformat.v4.new_notebook(cells=cells), "one")
+    assert "```python\nx = 1\n```" in page and "printed\n```" in page
+    assert '<div class="output"><table><tr><td></td><td>1</td></tr></table></div>' in page
+    assert list(pictures) == ["one-1.png"] and 'src="one-1.png"' in page and "A title" in page.split("alt=")[1]
+    assert '<details markdown="1">' in page and "[`02_gradcam_decoding`](02_gradcam_decoding.ipynb)" in page
+
+
+def test_formulas_become_mathml_and_empty_headers_go():
+    import markdown
+
+    extensions = ["tables", "pymdownx.arithmatex", "tests.docs.markup"]
+    settings = {"pymdownx.arithmatex": {"generic": True}}
+    html = markdown.markdown("$x_i$ and\n\n$$\ny < 2\n$$\n\n| | |\n|---|---|\n| a | b |", extensions=extensions,
+                             extension_configs=settings)  # fmt: skip
+    assert html.count("<math") == 2 and html.count('display="block"') == 1 and "arithmatex" not in html
+    assert "<thead>" not in html and "<td>a</td>" in html
+    with pytest.raises(ValueError, match="arg"):
+        markdown.markdown(r"$\arg x$", extensions=extensions, extension_configs=settings)
+    assert markup.EMPTY_HEADER.sub("", "<thead><tr><th>a</th><th></th></tr></thead>").startswith("<thead>")

@@ -1,0 +1,24 @@
+"""The documented API: the modules that users import from, and every class and function in them."""
+
+import importlib
+import inspect
+from typing import Any
+
+PACKAGES = ("nbsal", *(f"nbsal.{name}" for name in "heads evaluation corpus widgets samples testing".split()))
+MODULES = (
+    *("nbsal.data", "nbsal.clouds", "nbsal.lrp.rules", "nbsal.lrp.mode", "nbsal.methods.catalogue"),
+    *(f"nbsal.figures.{name}" for name in "decoding_saliency relevance mask_lrp flow checkpoints pages tables".split()),
+)
+
+
+def public() -> dict[str, Any]:
+    """Every class and function that a reader of the documentation meets, by its full name."""
+    members = {}
+    for place in (*PACKAGES, *MODULES):
+        module = importlib.import_module(place)
+        for name in {*dir(module), *getattr(module, "_NAMES", ())}:
+            member = getattr(module, name)
+            documented = name[0] != "_" and (inspect.isclass(member) or inspect.isfunction(member))
+            if documented and (member.__module__ == place or (place in PACKAGES and "nbsal." in member.__module__)):
+                members[f"{member.__module__}.{member.__qualname__}"] = member
+    return members
