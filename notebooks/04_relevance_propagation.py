@@ -51,7 +51,7 @@ import nbsal
 from nbsal.figures import relevance
 from nbsal.lrp import rules
 
-DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
+DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the bundled texts
 SIZE = int(os.environ.get("NBSAL_SIZE", 24)) or None  # texts for the comparison at the end; 0: all
 
 pandas.set_option("display.precision", 3)
@@ -65,8 +65,7 @@ text = "The plot is thin, but the acting is wonderful."
 # only contributions that push the output *up*: input $j$ receives from output $i$ its share of all positive $x_j
 # w_{ij}$.
 #
-# Here is one small layer with the shares worked out by hand, beside what nbsal's rule hands back. Both keep the
-# total.
+# Here is one small layer with the shares computed by hand, beside what nbsal's rule returns. Both keep the total.
 
 # %%
 x = torch.tensor([[2.0, -1.0, 0.5]], dtype=torch.float64)
@@ -77,9 +76,9 @@ pushes = (x * weight).clamp(min=0)  # [output, input]: what pushes each output u
 shares = pushes / pushes.sum(1, keepdim=True)
 by_hand = (arriving.T * shares).sum(0)
 
-given = x.clone().requires_grad_()
-output = rules.apply(rules.Linear, given, weight, None, x @ weight.T, rules.DEFAULT, (weight, weight.abs()))
-(ours,) = torch.autograd.grad(output, given, arriving)
+inputs = x.clone().requires_grad_()
+output = rules.apply(rules.Linear, inputs, weight, None, x @ weight.T, rules.DEFAULT, (weight, weight.abs()))
+(ours,) = torch.autograd.grad(output, inputs, arriving)
 pandas.DataFrame(
     {"by hand": by_hand.tolist(), "nbsal": ours[0].tolist()}, index=["input 0", "input 1", "input 2"]
 ).T.assign(total=lambda frame: frame.sum(axis=1))
@@ -94,9 +93,9 @@ pandas.DataFrame(
 # | sum of two tensors (residual connections) | each summand its share, rescaled to the total |
 # | layer norm, activation, softmax, dropout | relevance passes unchanged |
 #
-# nbsal runs the **stock** model under a mode that swaps the *backward* of each operation for its rule. No class is
-# patched and no modelling code is copied. An operation without a rule raises and names itself, so nothing is skipped
-# in silence.
+# nbsal runs the **stock** model under a mode that replaces the *backward* of each operation by its rule. No class is
+# patched and no modelling code is copied. An operation without a rule raises an error that names it, so nothing is
+# skipped silently.
 #
 # ## Conservation, watched
 #
@@ -109,7 +108,7 @@ print("relevance at every layer:", maps.layer_sums.round(9).tolist())
 relevance.conservation(maps)
 
 # %% [markdown]
-# This is not a matter of course. The rules of an earlier program, which the authors kept for their baselines, treat
+# Not all rules do. The rules of an earlier program, which the authors kept for their baselines, treat
 # positive and negative contributions as two separate sums, each of which is handed the *whole* relevance. Every
 # linear layer then makes relevance out of nothing. The same text, the same model, those rules:
 
@@ -117,15 +116,15 @@ relevance.conservation(maps)
 trace = nbsal.trace.record(subject.double, subject.encode(text), needs={"relevance"})
 readings = {"default": rules.DEFAULT, "two sums (lrp@chefer)": rules.CHEFER_RULES, "AttnLRP": rules.ATTN_LRP}
 sums = {name: trace.relevance_maps(chosen).hidden for name, chosen in readings.items()}
-frame = pandas.DataFrame({name: {f"l{k}": float(v.sum()) for k, v in found.items()} for name, found in sums.items()})
+frame = pandas.DataFrame({name: {f"l{k}": float(v.sum()) for k, v in layers.items()} for name, layers in sums.items()})
 frame.loc[[f"l{k}" for k in range(subject.depth, -1, -1)]].T.map("{:.3g}".format)
 
 # %% [markdown]
 # AttnLRP (Achtibat et al. 2024) counts contributions of both signs, and the biases. Where they nearly cancel, as in
 # $y = 10.0 - 9.9$, it hands on a hundred times and minus ninety-nine times what arrives, so that amounts of either
 # sign grow at every layer, and the part of a bias, which is not handed on, grows with them. A sum is then the small
-# difference of two large amounts. That is why it ends in the ten thousands at the embeddings, and no error: it is the
-# *order* of the words that AttnLRP is read for. The amounts themselves:
+# difference of two large amounts. That is why it ends in the ten thousands at the embeddings. This is no error:
+# AttnLRP is read for the *order* of the words. The amounts themselves:
 
 # %%
 sizes = {f"l{k}": float(v.abs().sum()) for k, v in sums["AttnLRP"].items()}
@@ -168,18 +167,19 @@ relevance.class_maps({label: explain(text, target=label) for label in subject.la
 # %%
 rows, words = [], list(maps.row.content)
 for name in ("rollout", "raw-attention", "transformer-attribution", "gae", "lrp"):
-    ask = nbsal.Explainer(subject, name)
-    one, other = (ask(text, target=label).scores[words] for label in subject.labels)
+    explainer = nbsal.Explainer(subject, name)
+    one, other = (explainer(text, target=label).scores[words] for label in subject.labels)
     rows.append((name, abs(one - other).max() / abs(one).max()))
-pandas.DataFrame(rows, columns=["method", "largest change from one class to the other, as a share"]).round(3)
+pandas.DataFrame(rows, columns=["method", "largest change between the classes / largest score"]).round(3)
 
 # %% [markdown]
 # A map that does not change with the class cannot be the reason for *this* class and not the other. It may still show
-# where the model looks. The two beside each other, as a view:
+# where the model looks. Both methods side by side, as a view:
 
 # %%
 nbsal.widgets.Compare(explain, text=text, other_method="rollout").wait()
-#
+
+# %% [markdown]
 # ## Why batches used to mix
 #
 # The sum rule rescales by totals: $|{\textstyle\sum} R_a|$ and $|{\textstyle\sum} R_b|$, taken over the tensor. In
@@ -204,11 +204,11 @@ def published_sum(a, b, arriving):
 
 
 alone = [float(published_sum(a[i : i + 1], b[i : i + 1], arriving[i : i + 1]).sum()) for i in range(2)]
-together = published_sum(a, b, arriving).sum((1, 2)).tolist()
+batched = published_sum(a, b, arriving).sum((1, 2)).tolist()
 ours, theirs = rules.summands(arriving, a, b, rules.DEFAULT)
-kept = (ours + theirs).sum((1, 2)).tolist()
+by_example = (ours + theirs).sum((1, 2)).tolist()
 pandas.DataFrame(
-    {"as published, one at a time": alone, "as published, in a batch": together, "nbsal, in a batch": kept},
+    {"as published, one at a time": alone, "as published, in a batch": batched, "nbsal, in a batch": by_example},
     index=["example 0", "example 1"],
 ).T.round(6)
 
@@ -220,15 +220,15 @@ pandas.DataFrame(
 many = [text, "Dull.", "A warm, funny and surprisingly honest film about a family that cannot stop talking."]
 batch = explain.map(many, batch_size=3, progress=False)
 singles = [explain(one) for one in many]
-gaps = [abs(together.scores - alone.scores).max() for together, alone in zip(batch, singles, strict=True)]
+gaps = [abs(row.scores - single.scores).max() for row, single in zip(batch, singles, strict=True)]
 print("largest difference between a batch and its singles:", f"{max(gaps):.1e}")
 
 # %% [markdown]
 # ## Is it any good here?
 #
 # AOPC is the mean loss of the decision's probability as the most important tokens are replaced by padding (high is
-# good), log-odds its logarithmic sister (low is good). Gradient times activation at a late
-# layer, which needs no relevance at all, is there for comparison, and so are orders by chance.
+# good), log-odds the mean change of its logarithm (low is good). Gradient times activation at a late layer, which
+# needs no relevance, and random orders are there for comparison.
 
 # %%
 methods = {name: name for name in ("transformer-attribution", "gae", "lrp", "partial-lrp", "rollout", "raw-attention")}
@@ -241,15 +241,15 @@ explainers |= {
 table = "sst2" if DATA else "samples/reviews"
 reviews = nbsal.data.load(table, shortest=14, tokenizer=subject.tokenizer)
 reviews = reviews.sample(min(SIZE or len(reviews), len(reviews)), random_state=0)
-found = nbsal.evaluation.faithfulness(explainers, nbsal.data.texts(reviews), progress=False)
+results = nbsal.evaluation.faithfulness(explainers, nbsal.data.texts(reviews), progress=False)
 PAPER = pandas.DataFrame(  # Table 1 of Song et al. 2024, who compare these on BERT base and SST-2
     {"aopc": [0.423, 0.336, 0.396, 0.337, 0.374, 0.405], "log-odds": [-1.171, -0.888, -1.052, -0.911, -0.992, -1.110]},
     index=["transformer-attribution", "lrp", "partial-lrp", "rollout", "raw-attention", "attcat"],
 )
-means = found.mean().pivot(index="explainer", columns="measure", values="mean")[["aopc", "log-odds"]]
+means = results.mean().pivot(index="explainer", columns="measure", values="mean")[["aopc", "log-odds"]]
 print(f"here: {subject.name} on {table}, {len(reviews)} texts of 14 tokens or more; paper: BERT base on SST-2")
 side = pandas.concat({"here": means, "paper": PAPER.reindex(means.index)}, axis=1)
-side.sort_values(("here", "aopc"), ascending=False).round(3)
+side.sort_values(("here", "aopc"), ascending=False).style.format(precision=3, na_rep="")
 
 # %% [markdown]
 # **What is the paper's, and what is ours.** Chefer et al. report their text results on other data, so the *paper*

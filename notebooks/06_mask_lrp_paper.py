@@ -25,7 +25,8 @@
 # **Time:** 50 minutes to read. **Know before:** attention heads, softmax, gradients; notebook 04 explains relevance.
 #
 # **What differs from the paper.** The paper runs BERT base on five classification sets and three models on two sets
-# of questions. Here are small models that come with nbsal. You can compare *shapes* with the paper but not *levels*.
+# of questions. This notebook runs nbsal's small embedded models. You can compare the *shapes* of curves with the paper,
+# but not their *levels*.
 #
 # | paper | in the published notebook (`NBSAL_DATA` is set) | without `NBSAL_DATA` |
 # |---|---|---|
@@ -44,6 +45,7 @@
 import os
 import tempfile
 import warnings
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -56,13 +58,13 @@ from nbsal.figures import checkpoints, flow, printed
 from nbsal.figures import mask_lrp as paper
 from nbsal.heads import HeadMask
 
-DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables and parses; None: what comes along
+DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables and parses; None: the bundled samples
 SIZE = int(os.environ.get("NBSAL_SIZE", 200 if DATA else 16)) or None  # texts of SST-2; 0: all
 SOME = SIZE and max(SIZE // 2, 4)  # pairs of MNLI, texts for the studies of the mask, and questions
 LONG = SIZE and min(SIZE, 60)  # reviews of IMDB and of Yelp; None: all
 RUNS = 2 if SIZE else 5  # random masks, and corruptions at each rate; 5 in the paper
 FRACTIONS = [0.1, 0.3, 0.5, 0.7, 0.9] if SIZE else [tenth / 10 for tenth in range(1, 10)]
-RESULTS = Path(os.environ.get("NBSAL_RESULTS") or tempfile.mkdtemp())  # results that exist here are not computed again
+RESULTS = Path(os.environ.get("NBSAL_RESULTS") or tempfile.mkdtemp())  # results stored here are not computed again
 pandas.set_option("display.precision", 4)
 
 # %%
@@ -96,7 +98,7 @@ for name, (subject, texts) in panels.items():
 # |---|---|
 # | $x^{(n)}$ | input of layer $n$; layers count from the *output* $x^{(1)}$ to the text $x^{(N)}$ |
 # | $R^{(n)}_j$ | relevance of element $j$ there |
-# | $B$, $M$; $\mathcal M \in \{0,1\}^{B \times M}$ | blocks, heads of a block; the head mask |
+# | $B$, $M$; $\mathcal M \in \mathbb R^{B \times M}$ | blocks, heads of a block; the head mask, a sum of 0s and 1s |
 # | $A^{(b)}$, $\nabla A^{(b)}$ | attention of block $b$, and the gradient of the logit with respect to it |
 #
 # Three things are called *head*: an **attention head**, which this paper masks; the **classification head** on
@@ -193,7 +195,7 @@ print(f"largest difference to nbsal: {difference:.0e}")
 # %% tags=["figure-1"]
 treebank = Path(DATA or ".") / "ud_ewt" / "dev.conllu"
 parses = treebank if treebank.exists() else Path(nbsal.samples.__file__).parent / "parses.conllu"
-source = "English Web Treebank, development part" if treebank.exists() else "sentences that come with nbsal"
+source = "English Web Treebank, development part" if treebank.exists() else "sentences bundled with nbsal"
 study = nbsal.heads.study(reviews, parses, progress=False)
 print(f"parses: {source}, {study.rows} positions")
 paper.relation_distances(study)
@@ -284,19 +286,19 @@ EIGHT = [name for name in BASELINES if name != "alti"]
 paper.deletion_curves(deletion["SST-2"], ["mask-lrp", *EIGHT, "random mask"])
 
 # %% [markdown]
-# **What the paper saw.** Mask-LRP is best at every share, and GAE is the best of the rest.
+# **What the paper saw.** Mask-LRP is best at every share, and on SST-2 GAE is the best method without a mask.
 #
-# **What you see.** Another order. CAM and AttCAT lead; Mask-LRP, its random masks and GAE lie on one line; rollout
-# and LRP are near the random order.
+# **What you see.** Another order. CAM and AttCAT have the highest means, but the tests below cannot tell them from
+# Mask-LRP; Mask-LRP, its random masks and GAE lie on one line; rollout and LRP are lowest, near the random order
+# (`random` in Table 1 below).
 #
-# **Why.** The methods that lead multiply by a gradient near the classification head. The relevance methods share the
-# gradient of attention and differ in little else on this model.
+# **Why.** The relevance methods share the gradient of attention and differ in little else on this model.
 #
 # ## Tables 1 and 4
 #
-# The best of a data set is bold, the best that is not Mask-LRP italic. Beside the paper's rows stand two of ours:
-# random orders (`random`), and gradient times activation at a late layer. Mask-LRP is the default reading; the other
-# two follow below.
+# The best of a data set is bold, the best that is not Mask-LRP italic. Two rows are not in the paper: random orders
+# (`random`), and gradient times activation at a late layer. Mask-LRP is the default reading; the other two follow
+# below.
 
 # %% tags=["table-1"]
 paper.faithfulness_table({f"{stand_in}{name}": results for name, results in deletion.items()}, ours=["mask-lrp"])
@@ -306,21 +308,21 @@ paper.faithfulness_table({f"{stand_in}{name}": results for name, results in dele
 # Table 4.
 
 # %%
-whole = printed.frame(printed.DELETION, printed.LOSSES).astype(object).fillna("")
+whole = printed.frame(printed.DELETION, printed.LOSSES).map("{:.3f}".format).replace("nan", "")
 for name, deviations in printed.DEVIATIONS.items():
     for measure, deviation in zip(printed.LOSSES, deviations, strict=True):
-        whole.loc["random mask", (name, measure)] = f"{whole.loc['random mask', (name, measure)]} ± {deviation}"
+        whole.loc["random mask", (name, measure)] = f"{whole.loc['random mask', (name, measure)]} ± {deviation:.3f}"
 whole
 
 # %% [markdown]
 # Ours, the paper's, and the difference:
 
 # %%
-printed.beside(deletion, printed.DELETION).round(3).astype(object).fillna("")
+printed.beside(deletion, printed.DELETION).style.format(precision=3, na_rep="")
 
 # %% tags=["table-4"]
 alti = {name: results for name, results in deletion.items() if name != "MNLI"}
-printed.beside(alti, printed.DELETION).loc[["alti", "mask-lrp"]].round(3)
+printed.beside(alti, printed.DELETION).loc[["alti", "mask-lrp"]].style.format(precision=3)
 
 # %% [markdown]
 # **What the paper saw.** Mask-LRP leads in every column but log-odds on Yelp, where AttCAT does. The random mask is
@@ -351,11 +353,12 @@ pandas.concat(margins).droplevel(1).drop(columns=["first", "measure"]).round(4)
 # construction: `demo/nli` has a single selected head (Figure 5).
 #
 # On sixty short reviews of IMDB, it beats ALTI by 0.04 (adjusted p 0.01), and gradient times activation beats it by
-# 0.07 (0.03). The random masks are 0.009 behind it, as much as the paper reports; adjusted for six comparisons, p is
+# 0.07 (0.03). The random masks are 0.009 behind it (0.005 in the paper); adjusted for six comparisons, p is
 # 0.05. On sixty of Yelp no margin survives the adjustment.
 #
-# **Why it differs from the paper.** The model is smaller and the head masks are other ones. And the
-# paper compares with no gradient of a hidden layer except AttCAT.
+# **Why it differs from the paper.** The model is smaller and has other head masks. And except for AttCAT, the paper
+# compares with no method that reads the gradient of a hidden layer: its CAM and Grad-CAM read that of attention in the
+# last block.
 #
 # ### Does the mask matter? All three readings
 #
@@ -439,18 +442,19 @@ print("Table 2 of the paper in percent, and ours")
 percent.sort_index(axis=1, level=0, sort_remaining=False).round(2)
 
 # %% [markdown]
-# **What the paper saw.** Mask-LRP finds half to two thirds of the answer's tokens, far more than attention. But its
-# program drops the head mask for span models, so these rows are GAE's, and its RoBERTa runs with wrong positions.
+# **What the paper saw.** Mask-LRP finds most of the answer's tokens: 52 to 67 % on SQuAD v1, 27 to 56 % on SQuAD v2.
+# But its program drops the head mask for span models, so these rows are GAE's, and its RoBERTa runs with wrong
+# positions.
 #
 # **What you see.** Compare the rows with `random`, which says how many tokens twenty guesses find; a method is only
 # worth something above it, and intervals over this number of questions are wide.
 #
 # ## Figure 4: a corrupted mask
 #
-# Ever more of the heads that the mask leaves out are added to it at random. The paper says that with all of them the
-# method "degenerates to GAE".
+# A growing share of the heads that the mask leaves out is added to it, chosen at random. The paper says that with all
+# of them the method "degenerates to GAE".
 #
-# Is that so? It depends on what is added up. A mask that says *why* a head was selected has two parts, syntactic and
+# Whether it does depends on what is added up. A mask that says *why* a head was selected has two parts, syntactic and
 # positional, and each is rescaled on its own; a head in both parts counts twice. Then all heads are *not* GAE. The
 # masks of this figure are plain sets of heads, `HeadMask.from_array`. For these the last point *is* transformer
 # attribution, up to rounding, which the next cell checks. The dotted
@@ -485,11 +489,11 @@ margins.drop(columns=["first", "measure"]).round(4)
 # margins is significant: the smallest adjusted p is 0.9. More texts could show a trend of a thousandth, but not one
 # that matters beside the differences between methods in Table 1.
 #
-# **Why.** The default reading hardly depends on the mask, as the ablation has shown.
+# **Why.** The default reading hardly depends on the mask, as the ablation shows.
 #
 # ## Figure 5: the heads
 #
-# The masks that come with the three models were computed on the development part of the English Web Treebank. The
+# The masks of the three embedded models were computed on the development part of the English Web Treebank. The
 # paper parses each data set by machine, and has one mask for each.
 
 # %% tags=["figure-5", "equations-7-8"]
@@ -531,12 +535,12 @@ pandas.concat({"paper": printed.frame(printed.MASK_PARTS, printed.LOSSES)}, axis
 halves.paired("mask-lrp", measures=["aopc"]).drop(columns=["first", "measure"]).round(4)
 
 # %% [markdown]
-# **What the paper saw.** Leaving out one kind of head changes AOPC by 0.001 at most.
+# **What the paper saw.** Leaving out one kind of head changes AOPC by 0.001 at most on SST-2, by 0.002 on QQP.
 #
 # **What you see.** Hardly any change here either.
 #
-# **Why.** The paper reads this as a sign that either kind is enough. The ablation above suggests another reason: the
-# default reading hardly depends on the mask.
+# **Why.** The paper's reading: one kind of head alone does not change the ranking, and the other only adds detail.
+# The ablation above suggests another reason: the default reading hardly depends on the mask.
 #
 # ## Figures 6 to 13: where methods differ
 #
@@ -556,8 +560,8 @@ def differences(subject, text):
 differences(reviews, sentence)  # Figure 6: positive, SST-2; written after the paper's sentence
 
 # %% [markdown]
-# **What the paper saw.** Attention methods stress *affecting*; Mask-LRP moves weight to *charming*, and to *journey*,
-# which hangs on it.
+# **What the paper saw.** Attention methods stress *affecting*; Mask-LRP moves weight to *charming*, and, unlike LRP
+# and GAE, to *journey*, which hangs on it.
 #
 # **What you see.** *warm* carries most of the score, and the last line, which is what the mask alone changes, is
 # nearly empty. A single sentence shows how the figure reads, not which method is right.
@@ -583,16 +587,21 @@ differences(nli, correct(1))  # Figure 8: neutral
 differences(nli, correct(2))  # Figure 9: contradiction
 
 # %% [markdown]
-# Figures 10 to 13 are long reviews: the longest of each class that fits a page. Without `NBSAL_DATA`, shipped reviews
-# stand in, another one in each figure.
+# Figures 10 to 13 are long reviews: the longest of each class that fits a page and is classified correctly. Without
+# `NBSAL_DATA`, bundled reviews stand in, another one in each figure.
 
 
 # %% tags=["figure-10"]
+classify = nbsal.Explainer(reviews, "raw-attention")
+
+
 def long_review(name, label, place):
-    """A review of a benchmark below 600 characters; without benchmarks, another of the samples at each place."""
+    """The longest correctly classified review below 600 characters; of the samples, another one for each place."""
     frame = nbsal.data.load(name if DATA else "samples/reviews")
     texts = frame[(frame["label"] == label) & (frame["text"].str.len() < 600)]["text"].head(200)
-    return texts.sort_values(key=lambda column: -column.str.len()).iloc[0 if DATA else place]
+    longest_first = sorted(texts, key=len, reverse=True)
+    classified = (text for text in longest_first if classify(text).prediction == reviews.labels[label])
+    return next(islice(classified, 0 if DATA else place, None))
 
 
 differences(reviews, long_review("imdb", 0, 0))  # Figure 10: negative, IMDB
@@ -607,7 +616,7 @@ differences(reviews, long_review("yelp_polarity", 0, 1))  # Figure 12: negative,
 differences(reviews, long_review("yelp_polarity", 1, 1))  # Figure 13: positive, Yelp
 
 # %% [markdown]
-# **What you see.** Differences to `transformer-attribution`, GAE, are the faintest line of each figure.
+# **What you see.** In each figure the faintest line is the difference to `transformer-attribution` (GAE).
 #
 # **Why.** GAE is Mask-LRP without a mask.
 #
@@ -631,13 +640,13 @@ checkpoints.checkpoint_table(used)
 #
 # <details><summary>Answer</summary>
 #
-# The map of a block is read before its own mask, so a mask acts on the blocks below. The lowest block has none. Try
-# it: change one head of block 0 with `HeadMask.from_array` and compare the scores.
+# The map of a block is read before its own mask, so a mask acts on the blocks below, and there is none below the lowest
+# block. Try it: change one head of block 0 with `HeadMask.from_array` and compare the scores.
 #
 # </details>
 #
-# **2.** Section 5.4 concludes from "random is second" that other methods suffer from irrelevant heads. Which column
-# of Table 1 disagrees, and what other explanation is there?
+# **2.** Section 5.4 concludes from a random mask being ahead of GAE that other methods suffer from irrelevant heads.
+# Which column of Table 1 disagrees, and what other explanation is there?
 #
 # <details><summary>Answer</summary>
 #

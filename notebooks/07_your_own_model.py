@@ -20,22 +20,22 @@
 # through the ways to load one and through the kinds of decisions it can explain: classes, pairs, spans and next
 # tokens. At the end it adds a method of its own in twenty lines.
 #
-# **You will be able to** load a model of yours, explain classes, pairs, spans, tags and next tokens, and add a method.
+# **You will be able to** load a model of yours, explain classes, pairs, spans and next tokens, and add a method.
 # Fifteen minutes; you should have used transformers before.
 #
 # So that it runs without a network, it trains two tiny models itself, in a few seconds, on tasks whose **reason is
-# known**. That is also the cheapest honest test of an explanation: plant a reason and see who finds it.
+# known**. That is also the cheapest honest test of an explanation: plant a reason and see which methods find it.
 #
 # ## From the hub, or from a folder
 #
 # ```python
 # nbsal.load("textattack/bert-base-uncased-SST-2", lm="bert-base-uncased")  # a hub id
 # nbsal.load("path/to/my-roberta-classifier", lm="roberta-base")            # a folder that save_pretrained wrote
-# nbsal.load(model, tokenizer=tokenizer, lm="tied")                          # objects you have at hand
+# nbsal.load(model, tokenizer=tokenizer, lm="tied")                         # objects in memory
 # ```
 #
-# `lm` names the **pretrained** checkpoint that the model was fine-tuned from, because that one has the language head
-# which decodes hidden layers. Only the decoded methods need it. Where there is none, `lm="tied"` decodes with the
+# `lm` names the **pretrained** checkpoint that the model was fine-tuned from, because that one has the LM head
+# that decodes hidden layers. Only the decoded methods need it. Where there is none, `lm="tied"` decodes with the
 # model's own input embeddings, which works at low layers and fades above. Only safetensors are read and no code from
 # the hub is run.
 #
@@ -58,21 +58,21 @@ import nbsal
 from nbsal.methods.base import LayerMethod, register
 from nbsal.methods.cost import Cost
 
-DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
+DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the bundled texts
 SIZE = int(os.environ.get("NBSAL_SIZE", 40)) or None  # texts that the last comparison is made on; 0: all
 transformers.logging.disable_progress_bar()
 transformers.logging.set_verbosity_error()
-os.chdir(tempfile.mkdtemp())  # what this notebook writes goes away with it
+os.chdir(tempfile.mkdtemp())  # for the files that this notebook writes
 
 
 def words_of(texts, *extra):
-    """A tokenizer that knows those texts' words, one token each."""
+    """A tokenizer with the words of those texts, one token each."""
     split = pre_tokenizers.BertPreTokenizer()
-    known = sorted({word for text in texts for word, _ in split.pre_tokenize_str(text.lower())} | set(extra))
-    vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *known])}
-    made = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    made.normalizer, made.pre_tokenizer = normalizers.Lowercase(), split
-    return made, {"unk_token": "[UNK]", "pad_token": "[PAD]"}
+    words = sorted({word for text in texts for word, _ in split.pre_tokenize_str(text.lower())} | set(extra))
+    vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])}
+    raw = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    raw.normalizer, raw.pre_tokenizer = normalizers.Lowercase(), split
+    return raw, {"unk_token": "[UNK]", "pad_token": "[PAD]"}
 
 
 def train(model, batches, rate=3e-3):
@@ -103,8 +103,8 @@ tokenizer = transformers.PreTrainedTokenizerFast(
 )
 
 
-def planted(text, flagged):
-    """The text, with the word put in at a random place or not."""
+def plant(text, flagged):
+    """The text; if flagged, with the word at a random place."""
     words = text.split()
     words.insert(draw.randrange(len(words) + 1), "indigo") if flagged else None
     return " ".join(words)
@@ -112,7 +112,7 @@ def planted(text, flagged):
 
 def batch(size=32):
     labels = [draw.random() < 0.5 for _ in range(size)]
-    texts = [planted(draw.choice(sentences), label) for label in labels]
+    texts = [plant(draw.choice(sentences), label) for label in labels]
     return {**tokenizer(texts, padding=True, return_tensors="pt"), "labels": torch.tensor(labels).long()}
 
 
@@ -134,7 +134,7 @@ model.save_pretrained("flagger")
 saved = tokenizer.save_pretrained("flagger")
 
 # %% [markdown]
-# From here on there is only the folder, as it would be with a model of yours.
+# From here on only the folder is used, as with a model of yours.
 
 # %%
 mine = nbsal.load("flagger", lm="tied")
@@ -143,34 +143,35 @@ text = "A warm and funny film with an indigo sky, and far too long."
 nbsal.Explainer(mine, "occlusion")(text)
 
 # %% [markdown]
-# The views take any model. `Highlight` is the smallest of them; type another text into it:
+# The views take any model. `Highlight` is the smallest of them; in a running notebook, type another text into it:
 
 # %%
 nbsal.widgets.Highlight(nbsal.Explainer(mine, "occlusion"), text=text).wait()
 
 # %% [markdown]
-# ### Who finds the planted reason?
+# ### Which methods find the planted reason?
 #
 # We know the reason, so we can count: on how many flagged texts is *indigo* the most important token?
 
 # %%
-flagged = [planted(one, True) for one in sentences[:40]]
+flagged = [plant(sentence, True) for sentence in sentences[:40]]
 names = ["decoded-gradcam", "gradcam", "simple", "integrated", "occlusion", "gae", "transformer-attribution"]
 names += ["lrp", "raw-attention", "rollout", "random"]
 hits = {}
 for name in names:
-    said = nbsal.Explainer(mine, name).map(flagged, progress=False)
-    hits[name] = sum(one.top(1)["token"].item() == "indigo" for one in said) / len(said)
+    saliencies = nbsal.Explainer(mine, name).map(flagged, progress=False)
+    hits[name] = sum(saliency.top(1)["token"].item() == "indigo" for saliency in saliencies) / len(saliencies)
 pandas.Series(hits, name="share of texts with indigo on top").sort_values(ascending=False).to_frame().round(2)
 
 # %% [markdown]
-# Grad-CAM and its decoded form miss it. The model is so sure of itself that its gradients have all but vanished: its
-# attention rests on *indigo*, and no small change of anything moves the logit. Methods that make a large change are not
-# deceived, occlusion by taking the word away, integrated gradients by starting from nothing. Rollout passes without
-# knowing the class, because attention really does go to that word here. So a test like this is passed by a method *on a
-# model*, not by a method as such.
+# Grad-CAM and its decoded form miss it. The model is so confident that its gradients have nearly vanished. At the layer
+# that Grad-CAM reads, what is left of gradient times activation is slightly negative at every token; Grad-CAM drops
+# negative evidence, and all its scores are 0. `simple` ranks positions by the size of the gradient, however small, and
+# still has *indigo* first. Methods that make a large change find it as well: occlusion removes the word, and integrated
+# gradients start from an empty input. Rollout finds it without knowing the class, because attention does go to that
+# word here. So a method passes such a test *on a model*, not in general.
 #
-# What is missing is said in a sentence, with the way out:
+# Errors say what is missing and what to pass:
 
 # %%
 try:
@@ -179,10 +180,10 @@ except nbsal.errors.NbsalError as error:
     print(error)
 
 # %% [markdown]
-# ## What other libraries wrap
+# ## Models of other libraries
 #
-# A pipeline is taken with its truncation, its labels and the function that it applies; an adapter by its folder. What
-# `nbsal.load` returns predicts as the wrapper does.
+# A pipeline keeps its truncation, its labels and its activation function; an adapter is loaded from its folder. The
+# subject that `nbsal.load` returns predicts what the wrapper predicts.
 #
 # ```python
 # nbsal.load("path/to/lora-adapter")                                 # with peft; relevance reads a merged copy
@@ -196,8 +197,9 @@ print({answer["label"]: round(answer["score"], 4) for answer in pipe([text])[0]}
 print(nbsal.Explainer(piped, "occlusion")(text).caption())
 
 # %% [markdown]
-# Any module with one transformer inside will do: here a head that reads the **mean** of all positions instead of the
-# first. Which positions a head reads is measured, not assumed, since attention methods and relevance begin there.
+# Any module with one transformer inside can be loaded: here one whose classification head reads the **mean** of all
+# positions instead of the first. nbsal measures which positions a head reads, since attention methods and relevance
+# begin there.
 
 
 # %%
@@ -216,8 +218,7 @@ averaged = nbsal.load(MeanHead(model.bert).eval(), tokenizer=tokenizer)
 print(mine.pooling, averaged.pooling)
 
 # %% [markdown]
-# And of a function that only answers, such as a service, the methods that take words away and ask again can explain
-# what it says:
+# Methods that only hide words can also explain a function from texts to probabilities, such as a service:
 
 
 # %%
@@ -225,11 +226,12 @@ def service(texts):
     return [[answer["score"] for answer in sorted(row, key=lambda a: a["label"])] for row in pipe(list(texts))]
 
 
-asked = nbsal.load(service, labels=["fine", "flagged"])
-nbsal.Explainer(asked, "occlusion")(text).by_word().nlargest(3, "score")
+black_box = nbsal.load(service, labels=["fine", "flagged"])
+nbsal.Explainer(black_box, "occlusion")(text).by_word().nlargest(3, "score").round(3)
 
 # %% [markdown]
-# Two checkpoints of a model are compared on the same texts. Before training, *indigo* comes first by chance only:
+# `nbsal.compare` explains the same texts with two checkpoints of a model. Here we count the texts on which Grad-CAM has
+# *indigo* first; after training there are hardly more of them than before, for the reason above:
 
 # %%
 untrained = nbsal.load(transformers.BertForSequenceClassification(config).eval(), tokenizer=tokenizer)
@@ -239,8 +241,7 @@ many = nbsal.compare({"before": untrained, "after": mine}, "gradcam", flagged, t
 # %% [markdown]
 # ## Pairs
 #
-# A pair is a tuple of two texts. Scores know which text they belong to. Ask for the decision, for another class, or
-# for the difference of two.
+# A pair is a tuple of two texts. You can explain the prediction, another class, or the difference between two classes.
 
 # %%
 nli = nbsal.load("demo/nli")
@@ -249,14 +250,15 @@ nbsal.Explainer(nli, "decoded-gradxact")(pair)
 
 # %%
 why_not = nbsal.Explainer(nli, "decoded-gradxact")(pair, target=nbsal.contrast("contradiction", "neutral"))
-why_not.by_word().assign(text=lambda frame: frame["segment"].map({0: "premise", 1: "hypothesis"})).nlargest(4, "score")
+largest = why_not.by_word().round(3).nlargest(3, "score")
+largest.assign(text=largest["segment"].map({0: "premise", 1: "hypothesis"}))
 
 # %% [markdown]
 # ## Spans
 #
-# A question-answering model points at the first and the last token of an answer. The pair is (question, context), the
-# target the span it chose, or any other one by its token numbers. `demo/answers` finds two answers in five; look at it
-# as an example of the mechanics, not of reading skill.
+# A question-answering model predicts the first and the last token of an answer. The pair is (question, context), and
+# the target is the predicted span, or any other one by its token numbers. `demo/answers` is right on two questions in
+# five: it shows how spans are explained, not how well a model reads.
 
 # %%
 answers = nbsal.load("demo/answers")
@@ -268,14 +270,14 @@ explain = nbsal.Explainer(answers, "mask-lrp")
 predicted = explain(question)
 start = predicted.tokens.index("aberdeen")
 correct = explain(question, target=(start, start))
-print("it answers:", predicted.prediction)
+print("predicted answer:", predicted.prediction)
 correct
 
 # %% [markdown]
 # ## Next tokens
 #
-# A causal model decides at every position what comes next. This one is trained on a world in which everybody eats one
-# kind of fruit. Given *anna* early in the sentence, the fruit at the end is certain, and *anna* is the only reason.
+# A causal model predicts the next token at every position. This one is trained on a world in which everybody eats one
+# kind of fruit. With *anna* early in the sentence, the fruit at the end is certain, and *anna* is the only reason.
 
 # %%
 FRUIT = {"anna": "apples", "ben": "pears", "cara": "figs", "dan": "plums"}
@@ -283,12 +285,12 @@ DAYS = ("monday", "tuesday", "friday", "sunday")
 PLACES = ("home", "work", "school", "lunch")
 
 
-def told():
+def sentence_of_day():
     name = draw.choice(list(FRUIT))
     return f"on {draw.choice(DAYS)} {name} was late and at {draw.choice(PLACES)} there were only {FRUIT[name]}"
 
 
-raw, special = words_of([told() for _ in range(300)])
+raw, special = words_of([sentence_of_day() for _ in range(300)])
 speller = transformers.PreTrainedTokenizerFast(tokenizer_object=raw, **special)
 config = transformers.GPT2Config(
     vocab_size=len(speller), n_embd=48, n_layer=2, n_head=4, n_positions=32, bos_token_id=0, eos_token_id=0
@@ -296,41 +298,43 @@ config = transformers.GPT2Config(
 
 
 def lines(size=32):
-    ids = speller([told() for _ in range(size)], return_tensors="pt")["input_ids"]
+    ids = speller([sentence_of_day() for _ in range(size)], return_tensors="pt")["input_ids"]
     labels = ids.clone()
     labels[:, :-1] = -100  # only the fruit counts
     return {"input_ids": ids, "labels": labels}
 
 
 speaker = train(transformers.GPT2LMHeadModel(config), [lines() for _ in range(200)])
-writer = nbsal.load(speaker, tokenizer=speller)  # a causal model brings its own language head
+writer = nbsal.load(speaker, tokenizer=speller)  # a causal model has its own LM head
 nbsal.Explainer(writer, "occlusion")("on monday ben was late and at school there were only")
 
 # %% [markdown]
 # Why *pears* rather than *figs*? A contrast removes what both have in common, such as the words that call for a fruit
-# at all. And since the reason is known again, we can see who finds it. Scores are shares of the sum of their sizes:
+# at all. The reason is known again, so we can see which methods find it. Scores are divided by the sum of their
+# absolute values:
 
 # %%
 sentence = "on monday ben was late and at school there were only"
-rivals = ("occlusion", "shapley", "integrated", "simple", "gae", "transformer-attribution", "lrp", "gradxact")
+names = ("occlusion", "shapley", "integrated", "simple", "gae", "transformer-attribution", "lrp", "gradxact")
 shares = {}
-for name in rivals:
-    said = nbsal.Explainer(writer, name)(sentence, target=nbsal.contrast("pears", "figs"))
-    shares[name] = said.scores / abs(said.scores).sum()
-pandas.DataFrame(shares, index=said.tokens).T.round(2)
+for name in names:
+    saliency = nbsal.Explainer(writer, name)(sentence, target=nbsal.contrast("pears", "figs"))
+    shares[name] = saliency.scores / abs(saliency.scores).sum()
+pandas.DataFrame(shares, index=saliency.tokens).T.round(2) + 0.0  # without -0.00
 
 # %% [markdown]
-# Nearly all methods point at *ben*, and the days and places get nothing, as they should. Beware of the last word: the
-# decision is read at its position, so it always matters in a way. Transformer attribution adds the identity for that
-# position, which dwarfs everything else here; gradient times activation stays on the direct path through it. Leave
-# the last position out before you rank the others.
+# Most methods give *ben* the largest score in size (`lrp` with the wrong sign), and all give the days and places
+# little, as they should. Beware of the last word: the model predicts the next token at its position, so its score is
+# large for another reason. Transformer attribution adds 1 to the score of that position, which is far more than all
+# other scores here; gradient times activation also stays mostly there. Leave the last position out before you rank the
+# others.
 #
 # ## A method of your own, in twenty lines
 #
-# A method is a small frozen dataclass. This one asks what a position adds *beyond the average position of its text*:
-# it centres the hidden states before it multiplies them with the gradient. It reads one hidden layer, so it says only
-# what it does with features; batching, targets, pairs, decoding, all layers at once, games and views come by
-# themselves.
+# A method is a small frozen dataclass. This one asks what a position adds *beyond the average position of its text*: it
+# centres the hidden states before it multiplies them with the gradient. It reads one hidden layer, so it defines only
+# its features and their sum; batching, targets, pairs, decoding, all layers at once, games and views work without
+# further code.
 
 
 # %%
@@ -363,16 +367,17 @@ nbsal.Explainer(reviews, "centred", layer=5)("A slow start, but the second half 
 nbsal.Explainer(reviews, nbsal.Decoded(Centred(layer=5))).every_layer("A slow start, but a warm and funny end.")
 
 # %% [markdown]
-# Before you believe your own method, let it play against the ones that are there. A batch must equal its singles
-# (that is why padding is left out of the mean above), and the games say whether it found anything:
+# Before you believe your own method, compare it with others. A batch must equal its single texts (that is why padding
+# is left out of the mean above), and the games show how well it ranks the words:
 
 # %%
 sample = nbsal.data.load("sst2" if DATA else "samples/reviews")
 sample = sample.sample(min(SIZE or len(sample), len(sample)), random_state=0)
 texts = nbsal.data.texts(sample)
 method = nbsal.Explainer(reviews, "centred", layer=5)
-together, alone = method.map(texts[:8], progress=False), [method(one) for one in texts[:8]]
-print("batch and singles:", f"{max(abs(a.scores - b.scores).max() for a, b in zip(together, alone, strict=True)):.1e}")
+batched, singles = method.map(texts[:8], progress=False), [method(single) for single in texts[:8]]
+gap = max(abs(a.scores - b.scores).max() for a, b in zip(batched, singles, strict=True))
+print(f"largest difference between a batch and its single texts: {gap:.1e}")
 games = nbsal.evaluation.games(
     {"centred l5": method, "gradxact l5": nbsal.Explainer(reviews, "gradxact", layer=5)},
     texts,
@@ -387,8 +392,8 @@ games
 games.paired("centred l5", "gradxact l5").round(3)
 
 # %% [markdown]
-# A tie, by the last table: the simpler method stays. The levels are those of `demo/reviews` on the
-# texts named in the caption; there is no paper to compare with.
+# The last table shows no difference between the two, so there is no reason to prefer the new method. The numbers are
+# those of `demo/reviews` on 40 texts; no paper has any to compare them with.
 #
 # ## Worth knowing
 #
@@ -407,7 +412,8 @@ games.paired("centred l5", "gradxact l5").round(3)
 # <details><summary>Answers</summary>
 #
 # 1. Loop over `nbsal.methods.catalogue.names()` with `nbsal.Explainer(mine, name)`, and count how often `top(1)` is
-#    *indigo*. Those that read the gradient of a hidden layer are the ones that miss it.
+#    *indigo*: `gradcam`, `decoded-gradcam`, `decoded-gradxact`, `attention-cam` and `random` miss it, the others have
+#    it on 8 to 10 of ten texts. `mask-lrp` raises an error: this model has no head mask.
 # 2. Return `trace.hidden_grad[self.chosen]` from `features` and `features.norm(dim=-1)` from `aggregate`; this is
 #    `simple`.
 # 3. `subject.default_layer` says which layer decoded methods read by default.

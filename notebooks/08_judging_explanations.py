@@ -26,6 +26,10 @@
 # **You will be able to** test an explanation by hiding words, compare methods on the same texts with intervals, and
 # list the occasions on which a map should not be believed. Thirty minutes; you should have read notebook 01.
 #
+# Six methods are judged, none of which needs to be known: decoded Grad-CAM at layer 5 and plain Grad-CAM at layer 0
+# (the embeddings), Simple (the size of the gradient), AttCAT (attention times gradient), rollout (attention alone)
+# and occlusion (hide a token and look).
+#
 # All numbers below are computed here, on `demo/reviews` and on texts that come with nbsal (SST-2 with `NBSAL_DATA`).
 # There is no paper to compare with; notebooks 05 and 06 do that.
 
@@ -42,7 +46,7 @@ from matplotlib.figure import Figure
 import nbsal
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the texts that come along
-SIZE = int(os.environ.get("NBSAL_SIZE", 32)) or None  # texts; 0: all
+SIZE = int(os.environ.get("NBSAL_SIZE", 160)) or None  # texts; 0: all
 
 pandas.set_option("display.precision", 3)
 subject = nbsal.load("demo/reviews")
@@ -78,11 +82,12 @@ view.wait()
 # ## Many texts, with intervals
 #
 # One text proves nothing. Over many, accuracy is drawn against the share of tokens shown or hidden, and the area
-# under the curve sums it up. Every area has a 95 % interval, which says how much it would vary with other *texts*.
+# under the curve sums it up. Every area has a 95 % interval, over which it would plausibly range with other *texts* of
+# the same kind. In the games, a hidden token is taken out of attention.
 
 # %%
 tenths = [step / 10 for step in range(11)]
-games = nbsal.evaluation.games(explainers, texts, labels, fractions=tenths, random=5, cache=cache, progress=False)
+games = nbsal.evaluation.games(explainers, texts, labels, fractions=tenths, random=20, cache=cache, progress=False)
 games
 
 # %% [markdown]
@@ -96,11 +101,16 @@ pairs = games.paired(ours)
 pairs.drop(columns="first").set_index(["game", "second"]).sort_index(ascending=False).round(3)
 
 # %% [markdown]
+# A margin is by how much decoded Grad-CAM is better. Judge by `p_holm`; an interval is for one comparison alone. Seven
+# of the twelve are below 0.05: decoded Grad-CAM is better than rollout, random orders and Grad-CAM at layer 0 in both
+# games, and better than Simple in the Hiding game. From occlusion and AttCAT it cannot be told apart, and three of its
+# four margins against them are negative.
+#
 # How many texts does it take? The interval of a margin narrows with the square root of their number:
 
 # %%
 rows = {}
-for count in (8, 16, len(texts)):
+for count in (10, 40, len(texts)):
     part = nbsal.evaluation.games(
         {name: explainers[name] for name in (ours, "Simple l0")},
         texts[:count],
@@ -118,8 +128,9 @@ pandas.DataFrame(rows).T.assign(width=lambda frame: frame["high"] - frame["low"]
 # ## Hidden how?
 #
 # "Without this token" can mean three things: replaced by padding in full view of the others (as in the papers),
-# replaced by the mask token, or taken away. The model has seen none of the first kind in training. If the order of
-# methods depends on the way, the measure is about the way.
+# replaced by the mask token, or taken away. In training the model never saw visible padding. If the order of methods
+# depends on the way, the measure is about the way. AOPC, the area over the perturbation curve, is by how much the
+# probability falls on average when the most important tokens are hidden; larger is better.
 
 # %%
 ways = {
@@ -134,10 +145,14 @@ print(aopc.corr("spearman").round(2).to_string())
 aopc.sort_values("remove", ascending=False)
 
 # %% [markdown]
+# The ways agree on the order of the methods here, though not on the values: visible padding makes every method, and
+# chance, look better. With your model and texts, look again.
+#
 # ## Do methods agree with each other?
 #
 # Kendall's tau of two rankings is 1 where every pair of tokens stands the same way, 0 where they have nothing to do
-# with each other. Two methods that disagree cannot both be right. Two that agree can both be wrong.
+# with each other. Two methods may differ because they answer different questions, so neither is wrong by that alone;
+# and two that agree can both be wrong.
 
 # %% tags=["gallery-agreement"]
 agreement = nbsal.evaluation.rank_agreement(explainers, texts, cache=cache, progress=False).mean()
@@ -157,6 +172,8 @@ ax.set_title("Kendall's tau between methods")
 figure
 
 # %% [markdown]
+# Most pairs agree little: the methods answer different questions. Only AttCAT and occlusion order most words alike.
+#
 # ## Choose on one half, report on the other
 #
 # Whoever tries seven layers and reports the best one has reported luck as well. `best_layer` chooses on some texts;
@@ -193,11 +210,13 @@ spans = [[(text.index(w), text.index(w) + len(w)) for w in words] for text, word
 nbsal.evaluation.rationale_agreement(explainers, list(marked), spans, progress=False)
 
 # %% [markdown]
+# Five texts show how it is done and nothing more: the intervals reach from 0 to 1.
+#
 # # When not to believe a map
 #
 # ## 1. When it would look the same for another class
 #
-# Explain each class in turn. A method that gives the same map for both cannot be the reason for one of them.
+# Explain each class in turn. A map that is the same for both classes cannot say why the model chose one of them.
 
 # %%
 change = {}
@@ -209,7 +228,9 @@ pandas.Series(change, name="Kendall's tau between the maps of the two classes").
 
 # %% [markdown]
 # Rollout never changes. Simple cannot tell either, for another reason: it takes the *size* of a gradient, and with
-# two classes the two gradients are nearly mirror images.
+# two classes the two gradients are nearly mirror images. For the same reason the others change sides completely, so
+# with two classes this check is an easy one. Grad-CAM drops negative scores; tokens of which it says nothing tie, and
+# a tie is ordered by the score before it was cut off.
 #
 # ## 2. When it would look the same for another model
 #
@@ -250,11 +271,15 @@ right = [one.prediction == subject.labels[label] for one, label in zip(decided, 
 samples.assign(right=right).groupby("kind")["right"].agg(["mean", "size"]).round(2)
 
 # %%
-explainers[ours]("I loved the ending, because it meant I could finally go home.")
+irony = "I loved the ending, because it meant I could finally go home."
+for word in ("loved", "", "hated"):
+    one = explainers[ours](irony.replace("loved", word))
+    print(f"{word or '(nothing)':9} {one.prediction}, {one.probabilities.max():.1%}")
+explainers[ours](irony)
 
 # %% [markdown]
-# The map is faithful: the model did decide by *loved*. It tells you why the model fails at irony. It does not tell
-# you that it fails; that takes a label.
+# The map is faithful: without *loved*, or with *hated* in its place, the model decides otherwise. It tells you why the
+# model fails at irony. It does not tell you that it fails; that takes a label.
 #
 # ## 4. When chance is in it
 #
@@ -271,7 +296,7 @@ for samples_drawn in (20, 100):
 pandas.DataFrame(rows).T.round(2)
 
 # %% [markdown]
-# ## 5. When a comma turns it over
+# ## 5. When a full stop turns it over
 #
 # An edit that means nothing should change nothing. Take the final full stop away and compare the rankings of the
 # words that stay.
@@ -289,6 +314,8 @@ for name, explain in explainers.items():
 pandas.Series(steady, name="Kendall's tau with and without the final full stop").round(2).to_frame()
 
 # %% [markdown]
+# No method is turned over by it: on twelve texts all are alike, rollout included, which knows least of the decision.
+#
 # ## 6. When it does not add up, or did not see everything
 #
 # Some methods promise that their scores sum to what they explain. The provenance of a result holds the gap; a wide
@@ -296,7 +323,7 @@ pandas.Series(steady, name="Kendall's tau with and without the final full stop")
 # cut. Both stand under the picture, and in `saliency.notes()`.
 
 # %%
-long = " ".join(["It goes on and on."] * 120) + " But the end is wonderful."
+long = " ".join(["It goes on and on."] * 90) + " But the end is wonderful, " + "and wonderful, " * 40 + "and warm."
 for steps in (5, 50):
     print(f"{steps} steps:", nbsal.Explainer(subject, "integrated", steps=steps)(text).notes()[-1])
 cut = nbsal.Explainer(subject, "gradcam", layer=5)(long)
@@ -305,6 +332,8 @@ whole = nbsal.Explainer(subject, "gradcam", layer=5, long="window")(long)
 print("in windows:", whole.prediction, "|", whole.notes()[-1])
 
 # %% [markdown]
+# The text ends with praise that the model did not read until it was given overlapping windows.
+#
 # ## A checklist
 #
 # 1. Play both games against orders by chance, on texts you did not tune on.
@@ -318,16 +347,21 @@ print("in windows:", whole.prediction, "|", whole.notes()[-1])
 #
 # ## Exercises
 #
-# 1. Add `"random": nbsal.Explainer(subject, "random")` to the explainers. Which of the six warnings does it pass, and
-#    why is passing not enough?
+# 1. Add `"one order": nbsal.Explainer(subject, "random")` to the explainers. Which of the warnings 1, 2 and 5 does it
+#    fail, and is a method that passes them good?
 # 2. Which method changes least without the final full stop, and is it faithful?
-# 3. Repeat the paired table with another seed of `frame.sample`. Which of the margins keep their sign?
+# 3. Load the table again and play the games on samples of 32 texts, with `random_state` 0 to 4. Which margins of the
+#    Hiding game keep their sign, and which have an interval without zero?
 #
 # <details><summary>Answers</summary>
 #
-# 1. A fixed random order survives the comma and the other class, and the ruined model as well: it depends on nothing.
-#    Only the games find it out. A check that a bad method passes shows nothing about a good one.
-# 2. Steadiness is no virtue by itself: compare the table of full stops with the games.
-# 3. Change `random_state`. Margins whose interval holds zero change sign easily; that is what the interval says.
+# 1. It fails 1 and 2 with a tau of 1, since it looks neither at the class nor at the model, and 5 with a tau near 0,
+#    since a text of another length is another draw. Passing is necessary and not sufficient: Grad-CAM at layer 0 passes
+#    all three, and hides worse than the decoded layer.
+# 2. Rollout (0.97), though on twelve texts that is level with the others. It hides no better than a random order (0.66
+#    against 0.67): steadiness is no virtue by itself.
+# 3. Against Grad-CAM at layer 0: 0.23, 0.05, 0.11, 0.03, 0.11, always of one sign, but only the first with an interval
+#    without zero. Against Simple: 0.27, 0.04, 0.04, -0.02, 0.03. So 32 texts can miss a margin that is there (0.17 and
+#    0.13 on all 160), and the lucky sample would have said twice as much.
 #
 # </details>

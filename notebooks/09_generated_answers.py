@@ -23,8 +23,8 @@
 # hiding notes, measure methods against known sources, and do the same with a translation. Fifteen minutes; you should
 # know what a language model is.
 #
-# The model is `demo/notes`, a Llama of four blocks that comes along. It knows a made-up world of a few hundred names
-# and things and has never seen these notes, so an answer can only be from a note. That is what makes it useful here:
+# The model is `demo/notes`, an embedded Llama of four blocks. It knows a made-up world of a few hundred names and
+# things and has never seen these notes, so an answer can only come from a note. That is what makes it useful here:
 # **the source of every answer is known**.
 
 # %%
@@ -53,10 +53,10 @@ answer
 # %% [markdown]
 # `question` is a list of messages for the model's chat template, which also places the documents. Every token of prompt
 # and reply is traced back to the message or document, and to the character there, that it came from. What the template
-# writes itself counts as a source of nothing.
+# itself adds belongs to no source.
 #
-# In a running notebook, `Answers` is the same to play with: choose words of the reply, and the notes light up that they
-# come from; choose words of a note, and the reply shows what depends on them. Strike a note out, ask for a rival.
+# In a running notebook, `Answers` shows the same as a view: select words of the reply to see which notes they come
+# from, or words of a note to see what depends on them. You can also hide a note, or ask for a rival word.
 
 # %%
 nbsal.widgets.Answers(answer).wait()
@@ -73,22 +73,22 @@ answer.sources(rows="reply")
 answer.matrix(rows="word", columns="document").T.round(2)
 
 # %% [markdown]
-# A column is one word of the reply. Names that are new come from a note; words that the question has, from the
-# question; and much of a sentence from the reply so far, which the last row holds.
+# A column is one word of the reply. Words that the question has, such as *helmet*, come mostly from the question; new
+# ones, such as *armoury*, from a note; other words, such as the second *the*, mostly from the reply so far (last row).
 #
 # ## Why this word and not another
 #
-# The model itself says how sure it was of each word, and what else it might have said:
+# The model's own probability of each token, and the most probable other token, its rival:
 
 # %%
 tokens = answer.tokens()
-tokens[["token", "probability", "rank", "entropy"]].assign(
+tokens[["token", "probability", "rank", "entropy"]].round(2).assign(
     rival=[f"{rivals[0][0]} {rivals[0][1]:.1%}" for rivals in tokens["rivals"]]
 )
 
 # %% [markdown]
-# `of` explains a part of the reply, `rather` the difference between the word it has and a rival. Both are ordinary
-# explanations of a text, with everything that other notebooks show:
+# `of` explains a part of the reply, `rather` the difference between a word of the reply and a rival. Both return
+# ordinary explanations of a text, as in the other notebooks. This is the word whose rival came closest:
 
 # %%
 least = int(np.argmax([rivals[0][1] for rivals in tokens["rivals"]]))
@@ -97,17 +97,26 @@ answer.rather(tokens["rivals"][least][0][0], at=least)
 # %% [markdown]
 # ## Without the note
 #
-# An explanation is a claim: without this note, the answer would be another one. Hide each note and look. Hiding keeps
-# all other tokens at their positions; every hidden subset scores all words of the reply at once.
+# An explanation is a claim: without this note, the answer would be another one. `judge` tests it: it hides the units of
+# the explanation one after the other, the one with the largest score first, and measures the log-probability of the
+# reply. All other tokens keep their positions.
+#
+# Without its question the model has nothing to answer, so only the notes should be hidden. For that, the units here are
+# the notes' characters in the prompt, as the model reads it.
 
 # %%
-judgement = answer.judge(progress=False)
+prompt = answer.reading.prompt.text
+spans = [(prompt.index(note), prompt.index(note) + len(note)) for note in row["documents"]]
+notes = nbsal.answer(subject, prompt, answer.text.replace("</s>", ""), unit=spans, progress=False)
+judgement = notes.judge(progress=False)
 judgement.plot()
 judgement.frame()
 
 # %% [markdown]
-# The curve falls at once if the first note that is hidden is the one that matters. The grey band is what random orders
-# do: a method whose curve lies inside has found nothing. And what does the model write without the note?
+# The curve falls at once, because the first note that is hidden is the one that matters; the others add nothing. The
+# grey band has 95 % of 20 random orders, which fall at the step that hides this note. A method has found something if
+# its mean drop, in the table, is above the interval of the random orders. And what does the model write without the
+# note?
 
 # %%
 without = [text for number, text in enumerate(row["documents"]) if number not in row["source"]]
@@ -118,53 +127,52 @@ print("without the note:", again.text.replace("</s>", ""))
 # %% [markdown]
 # ## Which method finds the source?
 #
-# The source is known, so methods can be counted: how often is the note with the largest score the right one? Only
-# answers that are right count; of a wrong one nobody knows the source.
+# The source is known, so we can count how often a method gives the largest score to the right note. Only right answers
+# count, since the source of a wrong one is unknown.
 
 # %%
 METHODS = ["attn-lrp", "gae", "shapley", "contextcite", "ridge", "occlusion", "simple", "gradxact"]
 METHODS += ["rollout", "raw-attention", "random"]
 hits = {name: [] for name in METHODS}
 for row in rows[:SIZE]:
-    asked = [{"role": "user", "content": row["question"]}]
-    answers = nbsal.answer(subject, asked, documents=row["documents"], unit="document", method=METHODS, progress=False)
+    chat = [{"role": "user", "content": row["question"]}]
+    answers = nbsal.answer(subject, chat, documents=row["documents"], unit="document", method=METHODS, progress=False)
     if answers["gae"].text.replace("</s>", "").strip() != row["answer"]:
         continue
     for name, each in answers.items():
         scores = each.unit_scores().sum(0)
         documents = [i for i, unit in enumerate(each.units) if unit.name.startswith("document")]
         hits[name].append(int(np.argmax(scores[documents])) == row["source"][0])
-count = len(hits["gae"])
-table = pandas.DataFrame({name: {"right": np.mean(found), "of": count} for name, found in hits.items()}).T
-table.sort_values("right", ascending=False)
+right = {name: np.mean(correct) for name, correct in hits.items()}
+pandas.DataFrame({"right": right, "of": len(hits["gae"])}).sort_values("right", ascending=False)
 
 # %% [markdown]
-# Here nearly every method finds the note, gradient times input included; random choice is right about once in as many
-# times as there are notes, and attention in the last block is no better. Read the table with its size in mind: with
-# forty questions, two methods that differ by ten points are not told apart. And this is one small model that is sure of
-# its answers.
+# Here nearly every method finds the note, gradient times input (`gradxact`) included. Attention in the last block
+# (`raw-attention`) is no better than the random order. Mind the number of questions: with forty, two methods that
+# differ by ten points cannot be told apart. And this is one small model that is confident of its answers.
 #
-# That it is sure matters in another way. Scores above explain **logits**. The log-probability of a word that the model
-# is sure of hardly has a gradient, and what is left is rounding:
+# The confidence has another effect. The scores above explain **logits**. The log-probability of a word that is nearly
+# certain hardly has a gradient, and what is left is rounding error:
 
 # %%
 gradients = {"logit": {"gae": [], "gradxact": []}, "logprob": {"gae": [], "gradxact": []}}
 for row in rows[:SIZE]:
-    asked = [{"role": "user", "content": row["question"]}]
-    for number, found in gradients.items():
+    chat = [{"role": "user", "content": row["question"]}]
+    for number, correct in gradients.items():
         settings = {"documents": row["documents"], "unit": "document", "number": number, "progress": False}
-        for name, each in nbsal.answer(subject, asked, " " + row["answer"], method=list(found), **settings).items():
+        for name, each in nbsal.answer(subject, chat, " " + row["answer"], method=list(correct), **settings).items():
             scores = each.unit_scores().sum(0)
             documents = [i for i, unit in enumerate(each.units) if unit.name.startswith("document")]
-            found[name].append(int(np.argmax(scores[documents])) == row["source"][0])
-pandas.DataFrame({number: {name: np.mean(hits) for name, hits in found.items()} for number, found in gradients.items()})
+            correct[name].append(int(np.argmax(scores[documents])) == row["source"][0])
+shares = {number: {name: np.mean(hits) for name, hits in correct.items()} for number, correct in gradients.items()}
+pandas.DataFrame(shares)
 
 # %% [markdown]
 # ## A translated sentence
 #
-# Encoder-decoders are asked in the same way: the source is what the encoder reads. So that the truth is known again, a
-# small T5 learns here, in ten seconds, to put fourteen English words into French, adjectives behind their nouns. The
-# source of a word is the word that it translates.
+# Encoder-decoders work in the same way: the source is what the encoder reads. So that the source of every word is known
+# again, the next cell trains a small T5, in ten seconds, to translate sentences of fourteen English words into French,
+# with adjectives after their nouns. The source of a word is the word that it translates.
 
 # %%
 FRENCH = {
@@ -207,50 +215,59 @@ for _ in range(500):
 translator = nbsal.load(model.eval(), tokenizer=words)
 
 # %%
-ASKED = ["attn-lrp", "gae", "occlusion", "raw-attention", "gradxact", "random"]
-draw, right, hits = random.Random(9), 0, {name: [] for name in ASKED}
+COMPARED = ["attn-lrp", "gae", "occlusion", "raw-attention", "gradxact", "random"]
+draw, right, hits = random.Random(9), 0, {name: [] for name in COMPARED}
 for _ in range(30):
     english, french = pair(draw)
-    said = nbsal.answer(translator, english, method=ASKED, unit="word", max_new_tokens=12, progress=False)
-    if said["gae"].text.replace("</s>", "").split() != french.split():
+    translated = nbsal.answer(translator, english, method=COMPARED, unit="word", max_new_tokens=12, progress=False)
+    if translated["gae"].text.replace("</s>", "").split() != french.split():
         continue
     right += 1
-    for name, each in said.items():
+    for name, each in translated.items():
         scores = each.matrix("word", "word", earlier=False).to_numpy()[:, : len(SLOTS)]
         hits[name] += [int(np.argmax(row)) == place for row, place in zip(scores, ORDER, strict=True)]
-print(f"{right} of 30 new sentences are right; how often a method's best word is the one that was translated:")
-pandas.Series({name: np.mean(found) for name, found in hits.items()}, name="right").sort_values(ascending=False)
+print(f"{right} of 30 new sentences are translated correctly")
+name = "share of words whose largest score is on the word they translate"
+shares = pandas.Series({label: np.mean(correct) for label, correct in hits.items()}, name=name)
+shares.sort_values(ascending=False).to_frame()
 
 # %%
-print(english, "->", said["attn-lrp"].text.replace("</s>", ""))
-said["attn-lrp"].matrix("word", "word").round(1)
+print(english, "->", translated["attn-lrp"].text.replace("</s>", ""))
+translated["attn-lrp"].matrix("word", "word").round(2) + 0.0  # without -0.00
 
 # %% [markdown]
-# A reply's word has two kinds of sources here, the words of the source sentence and the reply so far (the last column):
-# after a noun the next word must be its adjective, and the decoder knows that by itself.
+# A word of the reply has two kinds of sources here: the words of the source sentence, and the reply so far (the last
+# column). After a noun the next word must be its adjective, and the decoder knows that by itself. The column `template`
+# is the end token of the source.
 #
 # ## When not to believe it
 #
-# * **Attention of the last block** says what is read at the end, not what decided: see the first table. In the
-#   translation it is among the best. Such a check holds for a model and a task, not for a method as such.
-# * **Log-probabilities** of words that the model is sure of: see the second table. Ask for logits, or hide.
-# * The scores of `gae` are never negative: it cannot say that a note speaks **against** a word. `attn-lrp` and the
+# * **Attention of the last block** shows what is read last, not what decided: in the notes it is no better than a
+#   random order. In the translation it is among the best. Such a check holds for a model and a task, not for a method
+#   in general.
+# * **Log-probabilities** of nearly certain words have hardly any gradient. Explain logits, or use a method that hides.
+# * **Scores of `gae`** are never negative: it cannot say that a note speaks *against* a word. `attn-lrp` and the
 #   methods that hide can.
-# * The question always scores high, since without it there is nothing to answer. Compare notes with notes.
-# * If no note holds the answer, the model says so, and all notes get some score all the same. Judge before you believe.
+# * **The question** always scores high, since without it there is nothing to answer. Compare notes with notes.
+# * **If no note has the answer**, the model says so, and all notes still get some score. Use `judge` before you believe
+#   it.
 #
 # ## Exercises
 #
 # 1. Ask a question that the notes do not answer. What does the model say, and does `judge()` find a source?
-# 2. Put the source note twice. How do `occlusion` and `gae` divide the credit, and why does occlusion see nothing?
+# 2. Add the source note a second time. How do `occlusion`, `gae` and `shapley` divide the credit?
 # 3. Explain by sentence and by word (`unit="word"`) with `shapley`. What does it cost, and what do you learn?
 #
 # <details><summary>Answers</summary>
 #
-# 1. "The notes do not say." The curve lies in or near the band: no note is the source of an absence.
-# 2. Hiding one copy leaves the other, so the reply hardly changes, and both copies score about 0; `gae` shares the
-#    attention among both. Shapley, which also hides both, gives each half.
-# 3. Every unit is another forward pass or more (`answer.provenance["subsets"]`); the word that answers usually carries
-#    the note's whole score.
+# 1. To "Where did they put the compass?" the model replies "The notes do not say." Hiding any notes changes the
+#    log-probability of this reply by less than 0.1, and the mean drop is inside the interval of the random orders:
+#    `judge` finds no source, and there is none.
+# 2. Pass `documents=[*row["documents"], row["documents"][0]]`. `occlusion` gives both copies 0, because it hides one
+#    copy at a time and the reply then comes from the other. `gae` gives them 0.43 and 0.27, since attention is divided
+#    between the copies (0.50 for the single note). `shapley` also hides both at once, and gives them 5.1 and 4.6 (13.7
+#    for the single note).
+# 3. `provenance["subsets"]` counts the hidden subsets: 268 for the 13 sentences, 2,873 for the 116 words. Among the
+#    words, *armoury* and *helmet* of the note and *helmet* of the question score highest: the reply needs all three.
 #
 # </details>

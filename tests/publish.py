@@ -122,7 +122,7 @@ def _clean_output(output: Any, table: str) -> Any:
     if output.data == {"text/plain": ""}:  # the place of a message that is gone
         return None
     if "image/png" in output.data:
-        output.data["image/png"] = _compress(output.data["image/png"])
+        output.data["image/png"] = compress(output.data["image/png"])
     for kind, text in output.data.items():
         if kind.startswith("text/"):
             text = STYLED.sub(table, text)
@@ -130,7 +130,7 @@ def _clean_output(output: Any, table: str) -> Any:
     return output
 
 
-def _compress(picture: str) -> str:
+def compress(picture: str) -> str:
     """A PNG on white, with a palette where no pixel changes by more than the eye can see."""
     data = b64decode(picture)
     with Image.open(BytesIO(data)) as image:
@@ -154,10 +154,10 @@ def shrink(notebook: Any) -> None:
         for output in cell.get("outputs", []):
             picture = output.get("data", {}).get("image/png", "")
             if len(picture) * 3 / 4 > LARGE:
-                output.data["image/png"] = _common_colours(picture)
+                output.data["image/png"] = common_colours(picture)
 
 
-def _common_colours(picture: str) -> str:
+def common_colours(picture: str) -> str:
     with Image.open(BytesIO(b64decode(picture))) as image:
         flat = image.convert("RGB")
     pixels = np.asarray(flat).reshape(-1, 3)
