@@ -16,7 +16,8 @@ OFFLINE = Path(__file__).parent / "offline"
 if str(OFFLINE) not in os.environ.get("PYTHONPATH", ""):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(OFFLINE), os.environ.get("PYTHONPATH")]))
 
-collect_ignore = ["offline"]  # importing it would cut this process off the network
+collect_ignore = ["data", "offline"]  # importing these would register a method, and cut this process off the network
+collect_ignore_glob = ["bench/features/probe_*.py"]  # each needs its tool
 
 import pytest
 import torch
@@ -34,6 +35,15 @@ warnings.filterwarnings("ignore", module="transformers")
 def pytest_configure(config):
     """Free memory after doctests of the package too, which see no fixture of this folder."""
     config.pluginmanager.register(memory)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """By day, a grid of parameters runs one combination in so many, which leaves no value out; at night all of them."""
+    for item in items:
+        grid = item.get_closest_marker("grid")
+        if grid and sum(item.callspec.indices.values()) % grid.args[0]:
+            item.add_marker(pytest.mark.nightly)
 
 
 @pytest.fixture(autouse=True)

@@ -46,7 +46,7 @@ FOOTNOTES = {
     "the model unquantised.",
     "stacks": "The method reads one stack of blocks, and the model has two: an encoder, which reads the source, and a "
     "decoder, which writes the reply. The error names the methods that follow both.",
-    "model": "The methods read inside a model, but a function can only be asked. Use occlusion, lime or shapley.",
+    "model": "The methods read layers, which a function does not show. Use a perturbation method such as occlusion.",
 }
 
 

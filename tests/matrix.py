@@ -18,10 +18,10 @@ import transformers
 
 import nbsal
 from nbsal.errors import ModelError
-from nbsal.heads import HeadMask
 from nbsal.methods import alti, catalogue
 from nbsal.methods.base import Method
 from nbsal.model.tokens import Row
+from nbsal.testing.tiny_models import MASK
 from nbsal.validation import Text
 from tests import zoo
 
@@ -63,7 +63,6 @@ FOOTNOTES = {
     "padding token": "The program masks tokens with padding, which the model cannot tell from text. Use the method's "
     "plain name.",
 }
-MASK = HeadMask.from_array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]])
 FEW = {"samples": 5, "steps": 3}
 ALL, NONE = "all", "none"
 Targets = Iterator[tuple[Any, str]]  # a target as it is passed, and its label in the result

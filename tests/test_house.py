@@ -13,13 +13,13 @@ import tomllib
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import grimp
 import pytest
 
 import nbsal
 from tests import style
+from tests.public import public
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "nbsal"
@@ -157,31 +157,20 @@ def test_public_names_are_there(name):
     assert getattr(nbsal, name) is not None
 
 
-PACKAGES = ("nbsal", "nbsal.heads", "nbsal.evaluation", "nbsal.corpus", "nbsal.widgets", "nbsal.samples")
-MODULES = (
-    *("nbsal.data", "nbsal.clouds", "nbsal.lrp.rules", "nbsal.lrp.mode", "nbsal.methods.catalogue"),
-    *(f"nbsal.figures.{name}" for name in "decoding_saliency relevance mask_lrp flow checkpoints pages tables".split()),
-)
-
-
-def public() -> dict[str, Any]:
-    """Every class and function that a reader of the documentation meets, by its full name."""
-    members = {}
-    for place in (*PACKAGES, *MODULES):
-        module = importlib.import_module(place)
-        for name in {*dir(module), *getattr(module, "_NAMES", ())}:
-            member = getattr(module, name)
-            documented = name[0] != "_" and (inspect.isclass(member) or inspect.isfunction(member))
-            if documented and (member.__module__ == place or (place in PACKAGES and "nbsal." in member.__module__)):
-                members[f"{member.__module__}.{member.__qualname__}"] = member
-    return members
-
-
 def test_every_public_name_has_an_example_that_runs():
     """Doctests of the package run beside these tests, so the examples hold."""
     examples = {name: doctest.DocTestParser().get_examples(member.__doc__ or "") for name, member in public().items()}
     assert {"nbsal.model.load.load", "nbsal.heads.statistics.study", "nbsal.lrp.rules.Linear"} <= set(examples)
     assert not [name for name, lines in examples.items() if not any(example.want for example in lines)]
+
+
+@pytest.mark.parametrize("name", ["clouds", "data", "progress", "similarity", "trace"])
+def test_modules_list_their_own_names_only(name):
+    module = getattr(nbsal, name)
+    members = [getattr(module, listed) for listed in dir(module)]
+    assert members and dir(module) == sorted(module.__all__)
+    defined = [member for member in members if inspect.isclass(member) or inspect.isfunction(member)]
+    assert defined and {member.__module__ for member in defined} == {module.__name__}
 
 
 def test_unknown_names_are_refused():
@@ -204,12 +193,19 @@ def test_files_are_short_and_documented(path):
 
 
 @pytest.mark.parametrize(
-    ("loaded", "messages"), [({"ipykernel"}, ["Loading torch", ""]), ({"ipykernel", "torch"}, []), (set(), [])]
+    ("loaded", "shell", "messages"),
+    [
+        ({"ipykernel"}, object(), ["Loading torch", ""]),
+        ({"ipykernel"}, None, []),  # as in Panel
+        ({"ipykernel", "torch"}, object(), []),
+        (set(), None, []),
+    ],
 )
-def test_the_first_use_in_a_notebook_says_what_it_waits_for(monkeypatch, loaded, messages):
+def test_the_first_use_in_a_notebook_says_what_it_waits_for(monkeypatch, loaded, shell, messages):
     shown = []
     handle = SimpleNamespace(update=lambda data, raw: shown.append(data["text/plain"]))
     monkeypatch.setattr(nbsal, "modules", dict.fromkeys(loaded))
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data["text/plain"]) or handle)
     assert nbsal.load is importlib.import_module("nbsal.model.load").load
     assert [text[: len("Loading torch")] for text in shown] == messages

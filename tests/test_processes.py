@@ -40,6 +40,7 @@ def test_explainers_work_in_other_processes(in_memory, method):
     assert all(np.array_equal(*pair) for pair in zip(results, truth, strict=True))
 
 
+@pytest.mark.nightly
 def test_joblib_needs_no_tricks(load):
     explain = nbsal.Explainer(load("bert"), "decoded-gradcam")
     results = joblib.Parallel(n_jobs=2, timeout=LIMIT)(joblib.delayed(explain)(text) for text in TEXTS[:2])

@@ -16,6 +16,7 @@ BENCHES = (
     "pages",
     "lab",
     "views",
+    "growth",
     "peers",
     "answers",
     "answer_peers",

@@ -14,13 +14,15 @@ none of these tools; a tool that is not installed gets a row that says so.
 import ast
 import importlib
 import inspect
+import json
 import textwrap
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,9 +36,10 @@ from nbsal.methods.base import Method
 from nbsal.samples import base
 from tests.bench import snippets
 from tests.bench.measure import cpu
-from tests.bench.snippets import ferret, inseq, interpreto
-from tests.bench.table import Row, line, markdown, missing, parser, spread
+from tests.bench.snippets import ferret, inseq, interpreto, shap
+from tests.bench.table import Row, line, machine, markdown, missing, parser, spread
 
+PATH = Path(__file__).with_name("peers.json")
 PACKAGES = {"transformers-interpret": "transformers_interpret", "ferret-xai": "ferret"}  # where the names differ
 MODELS = ("demo/reviews", "a Llama classifier", "a Llama")
 EMBEDDINGS, RANDOM, PROBABILITY = "it explains word embeddings", "random samples", "it explains the probability"
@@ -103,6 +106,14 @@ CASES = (
         interpreto("IntegratedGradients", n_perturbations=50),
         nbsal.Integrated(0, steps=50),
         f"{EMBEDDINGS}, takes absolute values of single features, and multiplies by points of the path, not the path",
+    ),
+    Case("shap", "Shapley, 24 permutations", shap("permutation"), nbsal.Shapley(24, way="mask"), RANDOM),
+    Case(
+        "shap",
+        "Shapley, 24 permutations or as many evaluations",
+        shap("partition"),
+        nbsal.Shapley(24, way="mask"),
+        f"{RANDOM}, Owen values of a tree of tokens",
     ),
     Case("inseq", "gradient x input", inseq("input_x_gradient", "sum"), GRADIENT, model=MODELS[2]),
     Case("inseq", "gradient norm", inseq("saliency", "vnorm"), nbsal.Simple(0, norm=2), model=MODELS[2]),
@@ -182,27 +193,43 @@ def compare_case(case: Case, rounds: int, count: int) -> Row:
     )
 
 
-def results(rounds: int = 3, quick: bool = False) -> list[Row]:
-    """The rows of all tools."""
+def results(rounds: int = 3, quick: bool = False, count: int = 16, tools: Sequence[str] = ()) -> list[Row]:
+    """The rows of some tools, or of all."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     warnings.filterwarnings("ignore")
     table_rows = []
-    for tool, cases in groupby(CASES, lambda case: case.tool):
+    chosen = [case for case in CASES if not tools or case.tool in tools]
+    for tool, cases in groupby(chosen, lambda case: case.tool):
         try:
             importlib.import_module(PACKAGES.get(tool, tool))
         except Exception as error:  # the import of an outdated tool may raise anything
             table_rows.append(missing(tool, f"does not import: {type(error).__name__}: {error}"))
             continue
         for case in cases:
-            table_rows.append(compare_case(case, rounds, 2 if quick else 16))
+            table_rows.append(compare_case(case, rounds, 2 if quick else count))
             print(line(table_rows[-1]), flush=True)
     return table_rows
 
 
+def save(rows: Sequence[Row], path: Path = PATH) -> None:
+    """Replace the stored rows of the tools that were run."""
+    stored = json.loads(path.read_text()) if path.exists() else {}
+    for tool, measured in groupby(rows, lambda row: row.work.split(",")[0].split()[0]):
+        stored[tool] = {"machine": machine(), "rows": [asdict(row) for row in measured]}
+    path.write_text(json.dumps(stored, indent=1) + "\n")
+
+
 def main() -> None:
-    options = parser(".peers", __doc__).parse_args()
-    print(markdown(results(options.rounds, options.quick)))
+    arguments = parser(".peers", __doc__)
+    arguments.add_argument("--texts", type=int, default=16, help="number of texts")
+    arguments.add_argument("--tools", nargs="*", default=(), metavar="NAME", help="only these tools")
+    arguments.add_argument("--write", action="store_true", help=f"store the rows in {PATH.name}")
+    options = arguments.parse_args()
+    rows = results(options.rounds, options.quick, options.texts, options.tools)
+    print(markdown(rows))
+    if options.write:
+        save(rows)
 
 
 if __name__ == "__main__":

@@ -124,3 +124,25 @@ def inseq(kind, aggregation):
         return [output.aggregate(aggregation, normalize=False).target_attributions[:-1, 0] for output in outputs]
 
     return explain_texts
+
+
+def shap(algorithm):
+    """One of shap's explainers of texts, with as many evaluations as 24 permutations need."""
+
+    def explain_texts(model, tokenizer, texts):
+        import shap
+        import torch
+
+        def logits(texts):
+            with torch.no_grad():
+                return model(**tokenizer(list(texts), padding=True, return_tensors="pt")).logits.numpy()
+
+        masker = shap.maskers.Text(tokenizer, mask_token=tokenizer.mask_token, collapse_mask_token=False)
+        explain, targets, scores = shap.Explainer(logits, masker, algorithm=algorithm), logits(texts).argmax(-1), []
+        for text, target in zip(texts, targets, strict=True):
+            count = len(tokenizer(text)["input_ids"]) - 2
+            values = explain([text], max_evals=12 * (2 * count + 1), silent=True).values[0]
+            scores.append(values[:, target])
+        return scores
+
+    return explain_texts

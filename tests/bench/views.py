@@ -57,10 +57,9 @@ def lab_address(folder: Path) -> float:
     return float(seconds)
 
 
-def large_corpus(folder: Path, count: int) -> corpus.Corpus:
+def large_corpus(folder: Path, count: int, explain: nbsal.Explainer) -> corpus.Corpus:
     """A corpus of so many texts, which repeat the explanations of its first shard."""
-    many = texts(SHARD, *SHORT)
-    explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam", layer=None)
+    many = texts(min(count, SHARD), *SHORT)
     explained = list(corpus.explain(explain, many, folder, progress=False))
     storage = Storage(folder)
     manifest = Manifest.read(storage)
@@ -82,7 +81,7 @@ def grown(work) -> tuple[float, float]:
 
 def corpus_views(folder: Path, count: int) -> list[Row]:
     """Rows for the views of a large corpus."""
-    stored = large_corpus(folder, count)
+    stored = large_corpus(folder, count, nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam", layer=None))
     work = {
         "Browse(...).to_html()": lambda: Browse(stored).to_html(),
         "corpus.clouds()": stored.clouds,

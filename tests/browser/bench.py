@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nbsal.cli import CHROMIUM
+from nbsal.doctor import CHROMIUM
 from nbsal.model.tokens import Row
 from nbsal.saliency import LayerSaliency, Saliency
 from nbsal.widgets import export as pages

@@ -12,8 +12,8 @@ from typing import Any
 import nbformat
 
 from tests.browser import servers
+from tests.browser.servers import ROOT
 
-ROOT = Path(__file__).parents[2]
 FOLDERS = {
     "JUPYTER_CONFIG_DIR": "config",
     "JUPYTER_DATA_DIR": "data",
@@ -58,6 +58,9 @@ EXECUTE = f"""async (code) => {{
 class Lab:
     """A server that uses none of the user's folders."""
 
+    module = "jupyterlab"
+    app = "LabApp"
+
     def __init__(self, base: Path) -> None:
         self.base, self.root = base, base / "root"
         self.root.mkdir()
@@ -79,7 +82,7 @@ class Lab:
             "ServerApp.root_dir": self.root,
             "ServerApp.terminals_enabled": False,
             "IdentityProvider.token": self.token,
-            "LabApp.expose_app_in_browser": True,
+            f"{self.app}.expose_app_in_browser": True,
             "LabApp.news_url": None,
             "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
             "LabApp.extension_manager": "readonly",
@@ -89,7 +92,7 @@ class Lab:
         settings = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         self.log = (self.base / "lab.log").open("wb")
         environment = os.environ | folders | settings
-        self.server = servers.start("jupyterlab", *arguments, env=environment, stdout=self.log, stderr=self.log)
+        self.server = servers.start(self.module, *arguments, env=environment, stdout=self.log, stderr=self.log)
         deadline = time.monotonic() + 60
         while True:
             assert self.server.poll() is None and time.monotonic() < deadline, (self.base / "lab.log").read_text()
@@ -129,6 +132,20 @@ class Lab:
         page.goto(f"{self.url}/lab/workspaces/{secrets.token_hex(4)}?token={self.token}&reset")
         page.wait_for_function("() => window.jupyterapp?.shell")
         page.evaluate(OPEN, name)
+        page.wait_for_function(IDLE)
+        return Notebook(page)
+
+
+class ClassicServer(Lab):
+    """A server of Jupyter Notebook 7, which shows one notebook a page."""
+
+    module = "notebook"
+    app = "JupyterNotebookApp"
+
+    def open(self, page, name: str) -> "Notebook":
+        page.goto(f"{self.url}/notebooks/{name}?token={self.token}")
+        page.wait_for_function("() => window.jupyterapp?.shell?.currentWidget?.sessionContext")
+        page.evaluate(f"async () => {{ await {CURRENT}.context.ready; await {CURRENT}.sessionContext.ready; }}")
         page.wait_for_function(IDLE)
         return Notebook(page)
 

@@ -46,9 +46,11 @@ STATES = [
 ]
 
 
+@pytest.mark.grid(2)
 @every_view
-@pytest.mark.parametrize(("theme", "state"), STATES)
-def test_every_state_is_accessible(show, sheet, audit, name, theme, state):
+@pytest.mark.parametrize("look", STATES)
+def test_every_state_is_accessible(show, sheet, audit, name, look):
+    theme, state = look
     show(name, live=True)
     bench.change(sheet, **state)
     assert audit(theme=theme) == []
@@ -219,9 +221,9 @@ def test_a_method_is_found_and_chosen_by_keys(show, sheet):
     bench.expect_traits(sheet, method="mask-lrp")
     expect(picker).to_be_focused()
     expect(root.get_by_label("Find a method")).to_be_hidden()
-    expect(root.get_by_label("Find a method")).to_have_value("")
     picker.press("Space")
     expect(root.get_by_label("Find a method")).to_be_focused()
+    expect(root.get_by_label("Find a method")).to_have_value("")
     sheet.keyboard.press("Tab")
     sheet.keyboard.press("Enter")
     expect(root.locator(".nbsal-more").first).to_have_attribute("open", "")

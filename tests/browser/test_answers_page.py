@@ -108,7 +108,7 @@ def test_a_rival_turns_the_signs_and_blue_speaks_for_it(show, sheet, answers, vi
     root = show(view, live=True)
     word(root, "Oslo").click()
     why = root.get_by_role("group", name="Instead of Oslo")
-    expect(why.get_by_role("button", pressed=True)).to_have_text(re.compile("^at all"))
+    expect(why.get_by_role("button", pressed=True)).to_have_text(re.compile("^on its own"))
     why.get_by_role("button", name="other…").click()
     why.get_by_label("Another token").fill("Rouen")
     why.get_by_label("Another token").press("Enter")
@@ -123,7 +123,7 @@ def test_a_rival_turns_the_signs_and_blue_speaks_for_it(show, sheet, answers, vi
     rouen.hover()
     expect(root.locator(".nbsal-readout")).to_contain_text("speaks for “Rouen”")
     expect(root.locator(".nbsal-legend")).to_contain_text("for “Rouen”")
-    why.get_by_role("button", name="at all").click()
+    why.get_by_role("button", name="on its own").click()
     bench.expect_traits(sheet, rival=None, at=None)
     why.get_by_role("button").nth(1).click()
     assert trait(sheet, "rival") == view._facts["rivals"][trait(sheet, "at")][0][0]

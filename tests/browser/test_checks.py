@@ -2,8 +2,11 @@
 
 import html as markup
 import re
+from io import BytesIO
 
+import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import expect
 
 import nbsal
@@ -156,6 +159,14 @@ def test_the_answer_names_the_words_by_its_rule(show, reviews):
         assert words == expected_words(view.result), text
 
 
+def test_where_special_tokens_hold_most_of_the_score_the_answer_says_that_it_is_about_the_words(show, reviews):
+    view = Highlight(nbsal.Explainer(reviews, "mask-lrp"), text=REAL).wait()
+    assert view.result.special_share() > 0.5
+    sentence = plain(view.result.headline())
+    assert " — among the words, because of " in sentence
+    expect(show(view).locator(".nbsal-headline")).to_have_text(sentence)
+
+
 @pytest.mark.parametrize("name", [*OF_ONE_TEXT, "browse"])
 def test_the_legend_says_what_a_percentage_is_of(show, sheet, views, name):
     root = show(name, live=True)
@@ -195,6 +206,27 @@ def test_static_html_says_the_same(show, views, name):
         shares = [re.sub(r"\s", " ", text) for text in root.locator(".nbsal-share > span").all_text_contents()]
         places = [static.index(part) for part in [answers[0], REAL[:30], *shares[:1]]]
         assert places == sorted(places) and (shares or name == "games")
+
+
+WORD_BOXES = """(root, [texts]) => [...root.querySelectorAll(texts)].filter(node => node.textContent.trim())
+  .map(node => { const { left, top } = node.getClientRects()[0]; return [left + 3, top + 1]; })"""
+
+
+def shades(page, root, words):
+    """The colour at the upper left of each word, above its letters, in a screenshot of the page."""
+    places = root.evaluate(WORD_BOXES, [words])
+    picture = Image.open(BytesIO(page.screenshot(animations="disabled"))).convert("RGB")
+    return np.array([picture.getpixel((round(x), round(y))) for x, y in places], int)
+
+
+def test_words_have_the_same_colours_in_static_html(chromium, show, sheet, views):
+    live = shades(sheet, show("highlight", live=True), ".nbsal-text .nbsal-mark")
+    page = open_page(chromium)
+    page.set_content(f"<body style='background:white'>{views['highlight'].render_html()}")
+    static = shades(page, page.locator("[role=figure]"), "p[dir] > span")
+    page.context.close()
+    assert len(live) == len(static) > 10 and len({*map(tuple, live)}) > 5
+    assert abs(live - static).max() <= 12 and np.median(abs(live - static)) <= 3
 
 
 OPTION_KEYS = ["gamma", "clip", "signed", "tau", "level", "unit", "rho", "target", "other_method"]

@@ -1,16 +1,10 @@
 """Two views in marimo, which sends each trait alone, uses shadow roots, and has no comms in Python."""
 
-import os
-import socket
-import time
-import urllib.request
-
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser import servers
 from tests.browser.conftest import open_page
-from tests.browser.lab import ROOT
 
 NOTEBOOK = """
 import marimo
@@ -42,24 +36,9 @@ def served(tmp_path_factory):
     pytest.importorskip("marimo", reason="marimo is not installed (pip install marimo)")
     folder = tmp_path_factory.mktemp("marimo")
     (folder / "views.py").write_text(NOTEBOOK)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    settings = {"HOME": str(folder), "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}", "HF_HUB_OFFLINE": "1"}
-    options = ["--headless", "--no-token", "--host", "127.0.0.1", "--port", str(port)]
-    server = servers.start("marimo", "run", "views.py", *options, cwd=folder, env=os.environ | settings)
-    url, deadline = f"http://127.0.0.1:{port}/", time.monotonic() + 60
-    try:
-        while True:
-            assert server.poll() is None and time.monotonic() < deadline
-            try:
-                urllib.request.urlopen(url, timeout=2).close()
-                break
-            except OSError:
-                time.sleep(0.1)
+    options = ["--headless", "--no-token", "--host", "127.0.0.1", "--port", "PORT"]
+    with servers.serving("marimo", "run", "views.py", *options, folder=folder) as url:
         yield url
-    finally:
-        servers.stop(server)
 
 
 def test_two_views_work_in_marimo(served, chromium):

@@ -13,6 +13,8 @@ from tests.browser import servers
 from tests.browser.conftest import missing
 from tests.browser.lab import ROOT, Lab
 
+pytestmark = pytest.mark.nightly  # they start many servers, to test a tool of the other tests
+
 ALONE = """
 import sys, time
 from pathlib import Path

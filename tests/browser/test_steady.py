@@ -113,7 +113,7 @@ def test_pointing_and_computing_never_change_the_height(show, sheet, views, name
     sheet.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")  # laid out
     before, count = height(root), words.count()
     assert count > 5
-    for k in range(count):
+    for k in range(0, count, -(-count // 8)):
         words.nth(k).hover(force=True)
         assert height(root) == before, words.nth(k).inner_text()
     sheet.mouse.move(0, 0)

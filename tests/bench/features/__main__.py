@@ -1,0 +1,36 @@
+"""Print the page that compares nbsal with other tools: `python -m tests.bench.features [--write] [--run TOOL ...]`.
+
+`--run` probes tools that are installed in this environment and stores the answers. The tools exclude each other's
+versions of transformers, so each may be run in an environment of its own; the page needs none of them.
+"""
+
+import argparse
+import contextlib
+import json
+import sys
+from datetime import date
+
+from tests.bench.features.page import PAGE, RESULTS, load, page
+from tests.bench.features.registry import TOOLS, run_tool
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.features", description=__doc__)
+    parser.add_argument("--run", nargs="+", choices=TOOLS, default=(), metavar="TOOL", help=", ".join(TOOLS))
+    parser.add_argument("--write", action="store_true", help=f"update {PAGE.name}")
+    options = parser.parse_args()
+    for tool in options.run:
+        with contextlib.redirect_stdout(sys.stderr):
+            result = {"date": date.today().isoformat()} | run_tool(tool)
+        results = load() | {tool: result}
+        ordered = {name: results[name] for name in TOOLS if name in results}
+        RESULTS.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = page()
+    print(text)
+    if options.write:
+        PAGE.parent.mkdir(parents=True, exist_ok=True)
+        PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
