@@ -41,7 +41,7 @@ def relative(ours: Any, truth: Any) -> float:
 
 def tolerance(subject: Subject) -> float:
     """The largest difference allowed between two ways to compute the same scores."""
-    return 1e-10 if subject.dtype == torch.float64 else 1e-5
+    return 1e-10 if subject.dtype == torch.float64 else 1e-4  # products that cancel lose digits
 
 
 def targets(subject: Subject) -> list[Any]:

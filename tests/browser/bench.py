@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -155,15 +156,20 @@ def answer(page, view) -> None:
     page.evaluate("() => window.view.model.set('status', 'ready')")
 
 
-def is_dim(page) -> bool:
-    """Whether the answer line, the evidence and the shades are dim."""
+def is_dim(page) -> bool | None:
+    """Whether the answer line, the evidence and the shades are dim; None where they disagree."""
     selectors = [".nbsal-headline", ".nbsal-evidence"]
     opacities = page.evaluate(
         "(selectors) => selectors.map(s => Number(getComputedStyle(document.querySelector(s)).opacity))", selectors
     )
     shades = page.evaluate("() => getComputedStyle(document.querySelector('.nbsal-text')).getPropertyValue('--dim')")
-    assert len({*(opacity < 1 for opacity in opacities), shades not in ("", "1")}) == 1
-    return opacities[0] < 1
+    dim = {*(opacity < 1 for opacity in opacities), shades not in ("", "1")}
+    return dim.pop() if len(dim) == 1 else None
+
+
+def expect_dim(page, dim: bool = True) -> None:
+    """Wait until the answer line, the evidence and the shades are dim, or are not."""
+    wait_for(page, lambda: is_dim(page), dim)
 
 
 def plain(state: dict[str, Any]) -> dict[str, Any]:
@@ -188,12 +194,17 @@ def trait(page, name: str):
     return page.evaluate("(name) => window.view.model.get(name)", name)
 
 
-def expect_traits(page, /, **values: Any) -> None:
-    """Wait until traits of the view in a bare page have these values: a press may set them a moment later."""
+def wait_for(page, read: Callable[[], Any], expected: Any) -> None:
+    """Wait until something that is read from a page is as expected: a press may change it a moment later."""
     deadline = time.monotonic() + 15
-    while (current := {name: trait(page, name) for name in values}) != values and time.monotonic() < deadline:
+    while (current := read()) != expected and time.monotonic() < deadline:
         page.wait_for_timeout(20)
-    assert current == values
+    assert current == expected
+
+
+def expect_traits(page, /, **values: Any) -> None:
+    """Wait until traits of the view in a bare page have these values."""
+    wait_for(page, lambda: {name: trait(page, name) for name in values}, values)
 
 
 def drawn_texts(monkeypatch) -> list[Any]:

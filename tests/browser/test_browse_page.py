@@ -150,7 +150,7 @@ def test_the_table_is_one_tab_stop(show, sheet, corpus, reset):
     root = show(corpus, live=True)
     assert rows(root).locator("button:not([tabindex='-1'])").count() == 1
     root.get_by_role("button", name="Open text 0", exact=True).press("Tab")
-    assert sheet.evaluate("() => document.activeElement.closest('tbody')") is None
+    bench.wait_for(sheet, lambda: sheet.evaluate("() => document.activeElement.closest('tbody')"), None)
 
 
 def test_pages_are_turned(show, sheet, corpus, reset):

@@ -102,7 +102,7 @@ def test_one_click_explains_a_class_by_both_and_swap_asks_python(show, sheet):
     bench.expect_traits(sheet, target="negative", other_target="negative")
     sheet.evaluate("() => { window.view.model.send = (content) => (window.sent ??= []).push(content.ask); }")
     root.get_by_role("button", name="Swap A and B").click()
-    assert sheet.evaluate("() => window.sent.includes('swap')")
+    sheet.wait_for_function("() => window.sent?.includes('swap')")
 
 
 @pytest.mark.parametrize("width", [400, 760, 1400])

@@ -62,21 +62,25 @@ def test_an_error_of_another_kind_folds_its_details(show, sheet):
 def test_a_result_that_does_not_match_the_controls_is_dimmed(show, sheet, views):
     root = show("highlight", live=True)
     state = root.locator(".nbsal-state")
-    assert not bench.is_dim(sheet)
+    bench.expect_dim(sheet, False)
     bench.change(sheet, status="error", error="The layer is too deep.")
     expect(root.get_by_role("alert").filter(visible=True)).to_have_text("The layer is too deep.")
-    assert bench.is_dim(sheet) and state.inner_text() == "Not computed"
+    bench.expect_dim(sheet)
+    expect(state).to_have_text("Not computed")
     bench.change(sheet, status="cancelled", error="")
     expect(root.get_by_role("alert").filter(visible=True)).to_have_count(0)
-    assert bench.is_dim(sheet) and state.inner_text() == "Cancelled; showing the result before"
+    bench.expect_dim(sheet)
+    expect(state).to_have_text("Cancelled; showing the result before")
     bench.change(sheet, status="computing")
-    assert bench.is_dim(sheet) and state.inner_text() == "Updating\u2026"
+    bench.expect_dim(sheet)
+    expect(state).to_have_text("Updating\u2026")
     bench.change(sheet, status="ready")
-    assert not bench.is_dim(sheet)
+    bench.expect_dim(sheet, False)
     root.locator(".nbsal-classes").get_by_role("button", name="negative").click()
-    assert bench.is_dim(sheet) and state.inner_text() == "Updating\u2026", "before Python answers"
+    bench.expect_dim(sheet)
+    expect(state).to_have_text("Updating\u2026")  # before Python answers
     root.locator(".nbsal-classes").get_by_role("button", name="negative").click()
-    assert not bench.is_dim(sheet), "the result is of what is chosen again"
+    bench.expect_dim(sheet, False)  # the result is of what is chosen again
 
 
 @pytest.mark.parametrize("name", ["highlight", "layers", "compare", "games", "heads", "workbench", "browse", "clouds"])
@@ -133,7 +137,7 @@ def test_the_end_of_python_is_said_once_and_the_typed_text_stays(show, sheet):
     expect(state).to_have_text(STOPPED)
     expect(root.get_by_text("Python has stopped")).to_have_count(1)
     expect(root.get_by_role("alert").filter(visible=True)).to_have_count(0)
-    assert bench.is_dim(sheet), "the colours are of an older text"
+    bench.expect_dim(sheet)  # the colours are of an older text
     expect(root.get_by_role("button", name="Cancel")).to_be_hidden()
     expect(root.locator(".nbsal-work")).to_be_hidden()
 
@@ -144,9 +148,9 @@ def test_without_python_only_what_needs_it_is_disabled(show, sheet):
     tokens = root.get_by_role("listbox", name="The text, word by word").get_by_role("option")
     tokens.nth(1).hover()
     expect(root.locator(".nbsal-state")).to_have_text(STOPPED)
-    assert not bench.is_dim(sheet), "the result is still that of the text"
+    bench.expect_dim(sheet, False)  # the result is still that of the text
     for control in [".nbsal-method-picker", ".nbsal-stepper", ".nbsal-popover:has-text('Save')"]:
-        assert root.locator(control).evaluate("node => node.inert"), control
+        expect(root.locator(control)).to_have_js_property("inert", True)
     for button in [root.locator("button.nbsal-class").nth(0), root.get_by_role("button", name="Edit text")]:
         expect(button).to_be_disabled()
     bench.choose(root, "Unit", "Tokens")

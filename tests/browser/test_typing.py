@@ -112,14 +112,15 @@ def test_what_was_drawn_is_dim_at_once_and_words_keep_their_shades(show, sheet, 
     shades = "nodes => nodes.map(node => [node.textContent, node.style.getPropertyValue('--s')])"
     before = texts.get_by_role("option").evaluate_all(shades)
     edit(root)
-    assert not bench.is_dim(sheet)
+    bench.expect_dim(sheet, False)
     dim = sheet.evaluate(
         """() => {
           document.execCommand('insertText', false, ' Fine');
           return document.querySelector('section').classList.contains('nbsal-stale');
         }"""
     )
-    assert dim and bench.is_dim(sheet), "in the same task as the key"
+    assert dim, "in the same task as the key"
+    bench.expect_dim(sheet)
     expect(texts).to_have_text(f"{REAL} Fine")
     assert texts.get_by_role("option").evaluate_all(shades) == before
     expect(root.locator(".nbsal-state")).to_have_text("Updating\u2026")
@@ -139,7 +140,8 @@ def test_an_answer_of_an_older_text_is_never_drawn(show, sheet, views, name):
     root.get_by_role("button", name="For only", exact=True).click()  # draws again
     assert "bore" not in str(answers(root))
     bench.answer(sheet, of_text(views, name, f"{REAL}So"))
-    assert not bench.is_dim(sheet) and answers(root) != before
+    bench.expect_dim(sheet, False)
+    assert answers(root) != before
     expect(root.locator(".nbsal-text").first).to_have_text(f"{REAL}So")
 
 
@@ -172,7 +174,7 @@ def test_a_text_set_by_python_or_a_link_reaches_the_editor_that_has_the_focus(sh
     sheet.wait_for_timeout(200)
     bench.expect_traits(sheet, text="A dull bore.")  # what was typed before does not come back
     bench.answer(sheet, of_text(views, name, "A dull bore."))
-    assert not bench.is_dim(sheet)
+    bench.expect_dim(sheet, False)
     expect(area).to_be_focused()
 
 
@@ -188,7 +190,7 @@ def test_a_preview_is_marked_and_has_no_numbers(show, sheet, views):
     expect(root.locator(".nbsal-state")).to_have_text("Updating\u2026 · preview")
     expect(root.locator(".nbsal-headline")).to_have_text(plain(preview.headline()))
     expect(root.locator(".nbsal-notes")).to_contain_text("Gradient × input")
-    assert not bench.is_dim(sheet), "it is of the typed text"
+    bench.expect_dim(sheet, False)  # it is of the typed text
     expect(score).to_be_hidden()
     bench.answer(sheet, view)
     expect(score).to_be_visible()

@@ -22,6 +22,12 @@ def values(sheet):
     return [trait(sheet, name) for name in TRAITS]
 
 
+def changed(sheet, before):
+    """The values once they are others."""
+    bench.wait_for(sheet, lambda: values(sheet) != before, True)
+    return values(sheet)
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_undo_takes_back_one_change_after_the_other(show, sheet, explained, name):
     root = show(explained[name], live=True)
@@ -29,9 +35,9 @@ def test_undo_takes_back_one_change_after_the_other(show, sheet, explained, name
     expect(undo).to_be_hidden()
     steps = [values(sheet)]
     root.get_by_role("button", name="Previous layer").first.click()
-    steps.append(values(sheet))
+    steps.append(changed(sheet, steps[-1]))
     root.get_by_role("group", name="Explain").get_by_role("button", name="negative").click()
-    steps.append(values(sheet))
+    steps.append(changed(sheet, steps[-1]))
     sheet.evaluate("() => window.view.model.set('method', 'gradcam')")
     sheet.evaluate("() => null")  # a task of its own
     steps.append(values(sheet))
@@ -42,15 +48,15 @@ def test_undo_takes_back_one_change_after_the_other(show, sheet, explained, name
     sheet.wait_for_function("() => window.view.model.get('text').endsWith('abc')")
     assert len(set(map(str, steps))) == 4
     area.press("Control+z")
-    assert values(sheet)[1:] == steps[-1][1:], "the key is the editor's"
+    bench.wait_for(sheet, lambda: values(sheet)[1:], steps[-1][1:])  # the key is the editor's
     root.get_by_role("button", name="Done").click()
     undo.click()
-    assert values(sheet) == steps.pop(), "what was typed in a row is one step"
+    bench.wait_for(sheet, lambda: values(sheet), steps.pop())  # what was typed in a row is one step
     expect(area).to_have_value(REAL)
     while steps:
         expect(undo).to_be_visible()
         text.press("Control+z")
-        assert values(sheet) == steps.pop()
+        bench.wait_for(sheet, lambda: values(sheet), steps.pop())
     expect(undo).to_be_hidden()
 
 

@@ -88,7 +88,7 @@ def test_a_layer_is_painted_without_python(show, sheet, full):
     before = root.locator(".nbsal-text .nbsal-mark").evaluate_all(strengths)
     panel(root, "layers").get_by_role("rowheader", name="layer 2").click()
     bench.expect_traits(sheet, layer=2)
-    assert root.locator(".nbsal-text .nbsal-mark").evaluate_all(strengths) != before
+    bench.wait_for(sheet, lambda: root.locator(".nbsal-text .nbsal-mark").evaluate_all(strengths) != before, True)
     bench.change(sheet, status="computing")
     assert opacity(root.locator(".nbsal-headline")) == 1, "it is painted from what is there"
 
@@ -132,7 +132,7 @@ def test_heads_act_on_mask_lrp_only(show, sheet, full):
     expect(panel(root, "heads").get_by_text("Heads act on Mask-LRP only.")).to_be_hidden()
     expect(panel(root, "heads").get_by_text("9 of 72 heads on", exact=True)).to_be_visible()
     cell.click(modifiers=["Shift"])
-    assert len(trait(sheet, "toggled")) == 1
+    bench.wait_for(sheet, lambda: len(trait(sheet, "toggled")), 1)
 
 
 def test_a_method_without_layers_offers_another(show, sheet, explain):
@@ -190,7 +190,7 @@ def test_a_saved_page_works_for_what_was_computed(chromium, tmp_path, explain):
     strengths = "marks => marks.map(mark => mark.style.getPropertyValue('--s'))"
     before = root.locator(".nbsal-text .nbsal-mark").evaluate_all(strengths)
     panel(root, "layers").get_by_role("rowheader", name="layer 2").click()
-    assert root.locator(".nbsal-text .nbsal-mark").evaluate_all(strengths) != before
+    bench.wait_for(page, lambda: root.locator(".nbsal-text .nbsal-mark").evaluate_all(strengths) != before, True)
     panel(root, "games").locator("> summary").click()
     expect(panel(root, "games").get_by_text("Not computed before this page was saved.")).to_be_visible()
     panel(root, "heads").locator("> summary").click()
