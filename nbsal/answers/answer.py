@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from nbsal.answers.running import Running
 
 EARLIER = "reply so far"
+SUMMED = "scores of the reply's tokens, added up; the view Answers explains the whole reply as one target"
 Floats = NDArray[np.float64]
 
 
@@ -239,7 +240,8 @@ class Answer:
         total = self.scores[tokens].sum(0)
         shares = tuple(findings.shares(self.reading, total).tolist())
         contribution = Contribution("", "", shares, about_target=self.about_target)
-        return AnswerPicture(self.reading, self.scores, total, contribution, self.notes())
+        notes = self.notes() + ([] if self.linear else [SUMMED])
+        return AnswerPicture(self.reading, self.scores, total, contribution, notes)
 
     @property
     def about_target(self) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import nbsal
+from nbsal.answers.answer import SUMMED
 from nbsal.errors import Cancelled, InputError, ModelError, NbsalError, UnknownName
 from tests.answers import writers
 from tests.raising import refuses
@@ -68,6 +69,15 @@ def test_sources_have_shares(result):
     assert set(frame["text"]) <= units
     with refuses("k"):
         result.sources(0)
+
+
+def test_a_picture_says_where_it_adds_up_what_is_no_sum(subject):
+    question = [{"role": "user", "content": "Who ran?"}]
+    answers = nbsal.answer(subject, question, reply=" The cat.", method=["gradxact", "gae"], progress=False)
+    assert {name: SUMMED in answer.picture().notes for name, answer in answers.items()} == {
+        name: not answer.linear for name, answer in answers.items()
+    }
+    assert {answer.linear for answer in answers.values()} == {True, False}
 
 
 def test_spans_of_the_user_are_units(subject):
