@@ -209,12 +209,6 @@ def weigh(groups: Iterable[UnitGroup], idf: Mapping[str, float] | None, unit: st
     """
     if unit not in UNITS:
         raise UnknownName("unit", unit, UNITS)
-    if idf is not None and not isinstance(idf, Mapping):
-        raise InputError(
-            f"idf must be a dict such as inverse_document_frequency(texts, subject), not {type(idf).__name__}.",
-            argument="idf",
-            value=idf,
-        )
     table = wikitext_idf.load() if idf is None else idf
     rarest = max(table.values(), default=1.0)
     rarity: dict[str, float] = {}
@@ -241,10 +235,8 @@ def _groups(saliencies: Any, unit: str, normalise: bool) -> Iterator[UnitGroup]:
         yield from ((label, name, tokens_of[name], values) for name, values in names.items())
 
 
-def _check_saliencies(saliencies: Any) -> Iterator[Saliency]:
+def _check_saliencies(saliencies: Iterable[Any]) -> Iterator[Saliency]:
     rule = "saliencies must be a sequence of Saliency such as explain.map(texts)"
-    if not isinstance(saliencies, Iterable):
-        raise InputError(f"{rule}, not {type(saliencies).__name__}.", argument="saliencies", value=saliencies)
     for saliency in saliencies:
         if not isinstance(saliency, Saliency):
             message = f"{rule}, but it contains {type(saliency).__name__}."

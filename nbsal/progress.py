@@ -10,7 +10,7 @@ from threading import Event
 from types import TracebackType
 from typing import Any, Self
 
-from nbsal.errors import Cancelled, InputError
+from nbsal.errors import Cancelled
 
 __all__ = ("Meter", "Progress")
 
@@ -26,9 +26,6 @@ class Meter:
     """
 
     def __init__(self, total: int | None, progress: Progress = False, cancel: Event | None = None) -> None:
-        if cancel is not None and not hasattr(cancel, "is_set"):
-            message = f"cancel must be a threading.Event, not {type(cancel).__name__}."
-            raise InputError(message, argument="cancel", value=cancel)
         self.total = total
         self.done = 0
         self._fractional = 0.0  # steps done, including parts of a step

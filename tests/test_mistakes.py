@@ -7,6 +7,8 @@ import pytest
 import nbsal
 from nbsal import clouds, corpus, data, evaluation, heads
 from nbsal.errors import InputError, NbsalError, UnknownName
+from nbsal.figures.arguments import parse_texts
+from nbsal.figures.decoding_saliency import toy_geometry
 from nbsal.heads import HeadMask, Parse, discover, study
 from nbsal.model.entities import words_at
 from tests import axioms
@@ -197,7 +199,10 @@ WRONG = [
     (lambda e: e.map(TEXTS, cancel=42), "cancel"),
     (lambda e: nbsal.Decoded("gradcam"), "method"),
     (lambda e: nbsal.Explainer(e.subject, "integrated", baselines="zero", layer=0)("A joy."), "baselines"),
+    (lambda e: nbsal.Explainer(e.subject, "gradient-shap", baselines=(), layer=0)("A joy."), "baselines"),
     (lambda e: nbsal.Explainer(e.subject, "integrated", tolerance=10**400)("A joy."), "tolerance"),
+    (lambda e: toy_geometry(pandas.DataFrame({"a": [1]})), "path"),
+    (lambda e: parse_texts(["no-table=3"]), "--texts"),
     (lambda e: e.map(TEXTS, batch_size=10**5000), "batch_size"),
     (lambda e: words_at(e.subject.encode("A joy.")[0], (1, 2)), "target"),
     (lambda e: words_at(e.subject.encode("A joy.")[0], (1, "2")), "target"),
@@ -220,3 +225,9 @@ def test_numbers_of_numpy_are_accepted(explain):
     assert len(explain.map(TEXTS, batch_size=np.int64(1), **QUIET)) == 2
     with refuses("target", UnknownName):
         explain("A joy.", target=np.int64(5))
+
+
+def test_a_missing_argument_is_left_to_python(explain):
+    for call in (nbsal.load, explain, evaluation.games):
+        with pytest.raises(TypeError, match=r"missing \d required positional argument"):
+            call()

@@ -322,3 +322,10 @@ def test_notes_report_truncation_windows_and_the_completeness_gap():
     noted = replace(saliency, row=replace(saliency.row, dropped=5), provenance=provenance)
     _, truncated, windows, gap = noted.notes()
     assert "5" in truncated and "2" in windows and "+1.75" in gap and "+1.25" in gap
+
+
+def test_plots_are_drawn_into_given_axes(reviews):
+    explain = nbsal.Explainer(reviews, "gradxact")
+    for result in (explain("A joy."), explain.every_layer("A joy.")):
+        ax = matplotlib.figure.Figure().add_subplot()
+        assert result.plot(ax=ax) is ax and ax.get_yticklabels()

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 import nbsal
 from nbsal import similarity
@@ -90,3 +91,9 @@ def test_what_compares_no_embeddings_is_refused(tmp_path, load):
         assert caught.value.part == "similarity"
     with refuses("steps"):
         similarity.token_pairs(nbsal.load(wrapped.sentence_transformer(tmp_path), similar_to="A"), "A", "B", steps=0)
+
+
+def test_pairs_are_drawn_into_given_axes(tmp_path):
+    subject = nbsal.load(wrapped.sentence_transformer(tmp_path, "mean"), similar_to=SECOND)
+    ax = Figure().add_subplot()
+    assert similarity.token_pairs(subject, FIRST, SECOND, progress=False).plot(ax=ax) is ax and ax.images

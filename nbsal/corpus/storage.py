@@ -42,12 +42,6 @@ class Storage:
             import pyarrow  # noqa: F401
         except ImportError:
             raise MissingExtra("Explaining a corpus", "scale") from None
-        if not isinstance(location, str | os.PathLike):
-            raise InputError(
-                f"A corpus is stored in a folder or at an address that fsspec supports, not at {location!r:.60}.",
-                argument=argument,
-                value=location,
-            )
         self.argument, self.local = argument, False
         self.location = os.fspath(location)
         with self._access():

@@ -180,10 +180,6 @@ def at_layers(explainer: Explainer) -> dict[int, Explainer]:
     >>> list(at_layers(nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")))
     [0, 1, 2, 3, 4, 5, 6]
     """
-    if not isinstance(explainer, Explainer):
-        raise InputError(
-            f"explainer must be an nbsal.Explainer, not {explainer!r:.60}.", argument="explainer", value=explainer
-        )
     method, subject = explainer.method, explainer.subject
     if isinstance(method, Decoded):
         methods: list[Any] = [

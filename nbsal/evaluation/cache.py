@@ -126,10 +126,6 @@ def _key(explainer: Explainer) -> Key:
 def cache_or_new(cache: Cache | None) -> Iterator[Cache]:
     """The cache of a call, a new one for None; an error that ends the call carries it as `partial`."""
     cache = Cache() if cache is None else cache
-    if not isinstance(cache, Cache):
-        raise InputError(
-            f"cache must be an nbsal.evaluation.Cache, not {type(cache).__name__}.", argument="cache", value=cache
-        )
     try:
         yield cache
     except NbsalError as error:
@@ -146,9 +142,6 @@ def named_explainers(explainers: Explainers) -> dict[str, list[Explainer]]:
         message = "explainers contains no explainer to evaluate. Pass at least one."
         raise InputError(message, argument="explainers", value=explainers)
     for name, runs in runs_by_name.items():
-        if not all(isinstance(run, Explainer) for run in runs):
-            message = f"explainers[{name!r}] must be an nbsal.Explainer or a list of them, not {runs!r:.60}."
-            raise InputError(message, argument="explainers", value=runs)
         if len({run.subject for run in runs}) > 1:
             message = f"The runs of {name!r} explain different models. Give each model its own name."
             raise InputError(message, argument="explainers", value=runs)
@@ -162,10 +155,6 @@ def _by_name(explainers: Explainers) -> Mapping[str, Explainer | Sequence[Explai
     if isinstance(explainers, Explainer):
         explainers = [explainers]
     values = as_list(explainers, "explainers", "must be an Explainer, a list of them or a dict that names them")
-    for value in values:
-        if not isinstance(value, Explainer):
-            message = f"explainers contains {value!r:.60}, which is not an nbsal.Explainer."
-            raise InputError(message, argument="explainers", value=value)
     named = {explainer.method.name: explainer for explainer in values}
     if len(named) < len(values):
         message = "Several explainers have the same method name. Name them: {'layer 3': ..., 'layer 4': ...}."

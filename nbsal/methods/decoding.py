@@ -53,14 +53,6 @@ class Decoded(Method):
     renormalise: bool = False
     coarse: bool = False
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.method, LayerMethod):
-            raise InputError(
-                f"method must be a layer method such as nbsal.GradCAM(layer=4), not {self.method!r:.60}.",
-                argument="method",
-                value=self.method,
-            )
-
     @property
     def name(self) -> str:  # type: ignore[override]
         return f"decoded-{self.method.name}"

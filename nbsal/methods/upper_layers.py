@@ -193,7 +193,7 @@ def default_baselines(subject: Subject, others: tuple[str, ...]) -> tuple[str, .
 def checked_baselines(subject: Subject, baselines: Sequence[str] | None) -> tuple[str, ...]:
     """The baselines as a tuple, after checking that each is available."""
     baselines = default_baselines(subject, SEVERAL) if baselines is None else baselines
-    if isinstance(baselines, str) or not isinstance(baselines, Sequence) or not baselines:
+    if not baselines:
         message = f'baselines must be a tuple of names such as ("zero", "pad"), not {baselines!r}.'
         raise InputError(message, argument="baselines", value=baselines)
     for kind in baselines:

@@ -89,9 +89,6 @@ def body(model: Any, side: str = sides.SOURCE) -> nn.Module:
     if sides.writes_replies(model):
         half: nn.Module = model.get_encoder() if side == sides.SOURCE else model.get_decoder()
         return half
-    if model.config.is_encoder_decoder and not isinstance(model, Composite):
-        name = type(model).__name__
-        raise ModelError(f"{name} is an encoder-decoder. nbsal explains encoders and decoders only.", part="encoder")
     base: nn.Module = model.base_model
     return base
 

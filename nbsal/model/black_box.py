@@ -179,8 +179,5 @@ class BlackBoxEncoder:
                 segments.append(segment)
                 end = match.end()
         special = tuple(number < len(STRUCTURE) for number in ids)
-        if all(special):
-            message = f"{text!r:.80} has no words, so there is nothing to score. Pass a text with words."
-            raise InputError(message, argument="text", value=text)
         zeros, ones = (0,) * len(ids), (1,) * len(ids)
         return Row(text, tuple(ids), tuple(tokens), tuple(offsets), tuple(segments), special, zeros, ones)

@@ -2,9 +2,11 @@
 
 import pickle
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import nbsal
 from nbsal.answers.hiding import Hiding
@@ -161,3 +163,11 @@ def test_an_answer_in_another_process_is_judged_alike():
     copy = pickle.loads(pickle.dumps(result))
     settings = {"random": 2, "subsets": 3, "progress": False}
     assert np.allclose(copy.judge(**settings).hidden, result.judge(**settings).hidden)
+
+
+def test_a_judgement_is_drawn_into_given_axes_and_an_even_one_ranks_nothing(results):
+    judgement = results["shapley"].judge(random=3, subsets=5, progress=False)
+    ax = Figure().add_subplot()
+    assert judgement.plot(ax=ax) is ax and ax.lines
+    even = replace(judgement, scores=np.zeros_like(judgement.scores))
+    assert even.rank_correlation == 0 != judgement.rank_correlation

@@ -322,3 +322,12 @@ def test_the_model_is_left_as_it_was(subjects):
         answer(subject, "gae", [10**6])
     assert state() == before
     model.eval()
+
+
+def test_a_decoder_without_a_first_token_is_refused():
+    subject = writers.load_sides("t5")
+    for settings in (subject.model.config, subject.model.generation_config):
+        settings.decoder_start_token_id = settings.bos_token_id = None
+    with pytest.raises(ModelError) as caught:
+        nbsal.answer(subject, "Who ran?", progress=False)
+    assert caught.value.part == "decoder_start_token_id"

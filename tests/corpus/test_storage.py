@@ -226,3 +226,11 @@ def test_a_killed_run_leaves_a_lock_that_the_next_takes_over(tmp_path):
         warnings.simplefilter("error")
         with Storage(tmp_path).lock():
             pass
+
+
+def test_errors_of_the_file_system_are_told_as_they_are(tmp_path):
+    (tmp_path / "file").write_bytes(b"1")
+    with pytest.raises(OSError):
+        Storage(tmp_path / "file").write("one", b"1")
+    with pytest.raises(OSError):
+        Storage(tmp_path).read("one" * 200)

@@ -294,7 +294,9 @@ def test_masks_survive_a_file_and_damaged_files_are_refused(tmp_path):
     path = tmp_path / "mask.json"
     MASK.save(path)
     assert HeadMask.load(path) == MASK
-    for damage in ("", "[]", "{}", json.dumps(json.loads(path.read_text()) | {"positional": [[2]]})):
+    saved = json.loads(path.read_text())
+    odd = [json.dumps(saved | change) for change in ({"positional": [[2]]}, {"provenance": {"pos": "0.8"}})]
+    for damage in ("", "[]", "{}", *odd):
         path.write_text(damage)
         with pytest.raises(InputError):
             HeadMask.load(path)
@@ -375,3 +377,15 @@ def test_a_mask_says_how_many_heads_are_near_a_threshold(tmp_path):
     mask.save(tmp_path / "mask.json")
     assert HeadMask.load(tmp_path / "mask.json").provenance == mask.provenance
     assert not (mask | mask).provenance and not mask.corrupted(0.5, 0).provenance
+
+
+def test_sums_of_other_heads_are_not_added():
+    counts = study(handmade_model(), sentences(), relations=["amod"], progress=False)
+    spread = counts.position_spread
+    shape = next(iter(spread.squares.values())).shape
+    spread.check_shapes(shape, shape)
+    with pytest.raises(ValueError, match="sums of different heads"):
+        spread.check_shapes((9, 9), (9, 9))
+    spread.products.popitem()
+    with pytest.raises(ValueError, match="sums of different shares"):
+        spread.check_shapes(shape, shape)

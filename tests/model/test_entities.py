@@ -47,6 +47,8 @@ def test_an_entity_is_the_mean_of_its_words(tagger):
     parts = [explain(TEXT, target=pair).scores for pair in zip(firsts, labels, strict=True)]
     assert axioms.relative(saliency.scores, sum(parts) / 2) < 1e-12
     assert (explain(TEXT, target=((0, 11), "PER")).scores == saliency.scores).all()
+    first = NAMES.index(labels[0])  # a label may be a number, which is that of a tag
+    assert explain(TEXT, target=("the company", first)).target.startswith(NAMES[first])
     outside = [explain(TEXT, target=(i, "O")).scores for i in firsts]
     against = explain(TEXT, target=nbsal.contrast(("the company", "PER"), "O"))
     assert axioms.relative(against.scores, (sum(parts) - sum(outside)) / 2) < 1e-12

@@ -1,11 +1,15 @@
 """Models of other kinds are refused in words when they are loaded; odd labels of token classifiers work."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 import transformers
 
 import nbsal
 from nbsal.errors import InputError, ModelError, UnknownName
+from nbsal.model import limits, sides
+from nbsal.model.attention_maps import HeadSwitch
 from tests import zoo
 from tests.raising import refuses
 
@@ -110,3 +114,44 @@ def test_a_configuration_with_another_number_of_labels_is_refused(head, id2label
     with pytest.raises(ModelError) as caught:
         nbsal.Explainer(nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece")), "gradcam")(TEXT)
     assert caught.value.part == "labels"
+
+
+def test_an_encoder_that_reads_no_tokens_is_refused():
+    class Encoder:
+        def forward(self, pixel_values):
+            return pixel_values
+
+    with pytest.raises(ModelError) as caught:
+        sides.check_reads_tokens(SimpleNamespace(get_encoder=Encoder))
+    assert caught.value.part == "input"
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("device", lambda model: model.register_parameter("far", torch.nn.Parameter(torch.ones(1, device="meta")))),
+        ("quantization", lambda model: setattr(model.config, "quantization_config", SimpleNamespace(quant_method="x"))),
+    ],
+)
+def test_relevance_of_a_model_that_cannot_be_copied_is_refused(load, part, change):
+    subject = load("bert")
+    change(subject.model)
+    with pytest.raises(ModelError) as caught:
+        nbsal.Explainer(subject, "lrp")
+    assert caught.value.part == part
+
+
+def test_weights_of_4_bits_are_refused_on_the_processor(load):
+    model = load("bert").model
+    limits.check_quantization(model)
+    model.config.quantization_config = SimpleNamespace(load_in_4bit=True)
+    with pytest.raises(ModelError) as caught:
+        limits.check_quantization(model)
+    assert caught.value.part == "quantization"
+
+
+def test_heads_are_switched_only_where_their_number_is_known():
+    switch = HeadSwitch(torch.zeros(2, 4, dtype=torch.bool))
+    with pytest.raises(ModelError) as caught:
+        switch.on_weights(torch.ones(1, 3, 5, 5))
+    assert caught.value.part == "attention maps"

@@ -9,9 +9,11 @@ import torch
 
 import nbsal
 from nbsal import testing
+from nbsal.errors import UnknownName
 from nbsal.methods.base import Method
 from nbsal.methods.cost import Cost
 from nbsal.testing import CHECKS, __main__, suite, tiny_models
+from nbsal.testing.promises import at_layer_0
 from tests.raising import refuses
 
 
@@ -344,3 +346,15 @@ def test_without_base_weights_the_tiny_models_remain(monkeypatch):
         nbsal, "load", lambda model, **s: raise_error() if model == "demo/reviews" else load(model, **s)
     )
     assert len(suite.default_subjects()) == 3
+
+
+@pytest.mark.parametrize("method", ["decoded-gradxact", "gradxact", "rollout"])
+def test_properties_of_layer_0_are_checked_there(bert, method):
+    explain = at_layer_0(nbsal.Explainer(bert, method))
+    inner = getattr(explain.method, "method", explain.method)
+    assert getattr(inner, "layer", 0) == 0 and explain.method.name == method
+
+
+def test_unknown_tiny_models_are_refused():
+    with refuses("name", UnknownName):
+        tiny_models.load("no-model")

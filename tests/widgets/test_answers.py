@@ -345,6 +345,7 @@ NAMES = [SourceName("You", "You", "your question"), SourceName("Document 1", "Do
     ("contribution", "expected"),
     [
         (Contribution("14 days.", "", [0.2, 0.7, 0.1]), "“14 days” comes mostly from document 1, Sale terms (70 %)."),
+        (Contribution("x", "", [-0.1, -0.1, 0.8]), "“x” follows mostly from the reply so far (80 %)."),
         (Contribution("", "", [0.2, 0.7, 0.1]), "The reply comes mostly from document 1, Sale terms (70 %)."),
         (Contribution("", "", [0.3, 0.46, 0.1]), "The reply comes largely from document 1, Sale terms (46 %)."),
         (Contribution("", "", [0.28, 0.31, 0.41]), "No single source: document 1 gives 31 %, your question 28 %."),

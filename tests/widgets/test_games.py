@@ -1,5 +1,6 @@
 """The Games view: every step is the model's output for the remaining words, beside that of random orders."""
 
+import re
 import threading
 from types import SimpleNamespace
 
@@ -12,6 +13,8 @@ from nbsal.model.masking import MaskedModel
 from nbsal.progress import Meter
 from nbsal.render.headline import plain
 from nbsal.widgets import Games
+from nbsal.widgets.game_words import _ordinal as ordinal
+from nbsal.widgets.game_words import _score as score_words
 from nbsal.widgets.game_words import finding, results_finding, step_phrases
 from nbsal.widgets.games import chart_of, draw_chart, game_traits, results_curves, struck
 from nbsal.widgets.token_games import (
@@ -336,3 +339,30 @@ def test_the_curves_of_results_keep_their_names_and_intervals(explain):
     curves = results_curves(results)
     assert [curve.name for curve in curves["hiding"]] == ["decoded-gradcam", "random"]
     assert all((curve.low <= curve.high).all() for game in curves.values() for curve in game)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_a_model_without_classes_shows_its_output(load, game):
+    view = Games(nbsal.Explainer(load("bert", num_labels=1), "gradxact"), text="The film is a joy.", game=game).wait()
+    values = view.token_games.outcomes[game][:, 0]
+    whole = values[0] if game == "hiding" else values[-1]
+    for at in (0, 2, len(view.token_games.order)):
+        view.at = at
+        sentence, step = plain(view.sentence()), view.token_games.step(at)
+        shown = [float(number.replace("\u2212", "-")) for number in re.findall("[-\u2212]?[0-9]+[.][0-9]+", sentence)]
+        expected = [values[step]] if values[step] == whole and len(shown) == 1 else [values[step], whole]
+        assert shown == pytest.approx(expected, rel=5e-3), sentence
+    view.close()
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.0, "0"), (1.5, "+1.50"), (-2.0, "\u22122.00"), (123456.0, "+1.2e5"), (-0.00012, "\u22121.2e\u22124")],
+)
+def test_scores_are_written_as_on_the_page(value, words):
+    assert score_words(value) == words
+
+
+def test_places_after_the_tenth_are_numbers():
+    places = [ordinal(number) for number in (1, 11, 12, 21, 22, 103, 111)]
+    assert places[0] == "first" and places[1:] == ["11th", "12th", "21st", "22nd", "103rd", "111th"]

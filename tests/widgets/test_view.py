@@ -12,6 +12,7 @@ import nbsal
 from nbsal.errors import InputError, UnknownName
 from nbsal.methods.base import Method
 from nbsal.widgets import Compare, Heads, Highlight, Layers, View
+from nbsal.widgets.export import literal
 from tests.raising import refuses
 
 TEXT = "A warm and oddly funny film."
@@ -468,3 +469,8 @@ def test_a_callback_is_called_once_and_one_that_was_never_added_can_be_removed(r
     view.selection = [2]
     assert len(rows) == 1
     view.close()
+
+
+def test_what_is_no_bytes_cannot_be_written_into_a_page():
+    with pytest.raises(TypeError):
+        literal({"_scores": {1, 2}})
