@@ -18,7 +18,8 @@ from nbsal.lrp.mode import AttentionFilter, RelevanceMode
 from nbsal.lrp.rules import Rules
 from nbsal.model import architecture, attention_maps, batching, memory, restore, sides
 from nbsal.model.attention_maps import LatestAttention
-from nbsal.model.block_calls import BlockCall, record_calls
+from nbsal.model.block_calls import BlockCall, drop_graphs, record_calls
+from nbsal.model.composite import transformer_of
 from nbsal.model.fused_attention import FusedAttention, FusedRecorder
 from nbsal.model.layout import check_count, check_finite, check_layout, unpad
 from nbsal.model.subject import Subject
@@ -93,6 +94,8 @@ class Stream:
     ) -> Iterator[Block]:
         """The values of every block, from the last to the first; each is cleared when the next is requested."""
         run = partial(restore.exclusively, self.subject.model)
+        if not (self.fused and WITHOUT_MAPS.issuperset(parts)):
+            drop_graphs(self.calls)  # blocks run again
         gradient, relevance = run(lambda: self._at_last_layer(decisions, parts))
         for index in reversed(range(len(self.calls))):
             block = run(lambda: self._run_block(index, gradient, relevance, parts, attention_filter))  # noqa: B023
@@ -135,16 +138,17 @@ class Stream:
         if "mean_attention" in parts:
             block["mean_attention"] = attention.mean()
         if gradient is None:
+            check_finite(*block.values())
             return block
         hidden, attention, output = self._graph(index)
         inputs = [attention.mixed, hidden] if index or "hidden_grad" in parts else [attention.mixed]
         mixed, *below = _gradients(output, inputs, gradient)
-        check_finite(mixed, *below)
         block |= dict(zip(["hidden_grad"], below, strict=False))
         if "mean_gradient" in parts:
             block["mean_gradient"] = attention.mean_gradient(mixed)
         if "mean_evidence" in parts:
             block["mean_evidence"] = attention.mean_evidence(mixed)
+        check_finite(*block.values())
         return block
 
     def _graph(self, index: int) -> tuple[Tensor, FusedAttention, Tensor]:
@@ -214,7 +218,9 @@ def _open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradie
     # has nothing but padding.
     fused = rules is None and all(len(row) == encoded.longest for row in encoded)
     run_attention = attention_maps.with_eager_masks if fused else attention_maps.with_mode
-    recorder, keep_graphs = FusedRecorder(), fused and gradients and _graphs_fit(subject, encoded)
+    shows_no_maps = transformer_of(subject.model).config._attn_implementation == attention_maps.FUSED
+    keep_graphs = fused and shows_no_maps and gradients and _graphs_fit(subject, encoded)
+    recorder = FusedRecorder()
     with (
         _running(subject, run_attention(subject.model, recorder), rules) as relevance_mode,
         record_calls(subject.model, subject.depth, start_graph, keep_graphs) as calls,
@@ -224,6 +230,8 @@ def _open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradie
     check_layout("hidden states", [leaves[0].shape[:2]], encoded, subject)
     complete = recorder.readable and len(recorder.calls) == len(calls)
     maps = recorder.calls if complete else []
+    if not complete:
+        drop_graphs(calls)
     check_layout("attention maps", [(each.map_shape[0], *each.map_shape[2:]) for each in maps], encoded, subject)
     return Stream(subject, encoded, rules, calls, maps, leaves[0], logits)
 

@@ -170,12 +170,15 @@ class Alive:
 
 
 @pytest.mark.parametrize("depth", [4, 12])
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize(("name", "most"), [("rollout", 5), ("gae", 6), ("lrp", 7), ("transformer-attribution", 8)])
-def test_the_number_of_maps_does_not_grow_with_the_depth(name, most, depth, monkeypatch):
+def test_the_number_of_maps_does_not_grow_with_the_depth(name, most, attention, depth, monkeypatch):
     sizes = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16, "num_hidden_layers": depth}
     torch.manual_seed(0)
     config = transformers.BertConfig(vocab_size=60, max_position_embeddings=400, **sizes)
-    explain = nbsal.Explainer(nbsal.load(transformers.BertForSequenceClassification(config).eval()), name)
+    model = transformers.BertForSequenceClassification(config).eval()
+    model.set_attn_implementation(attention)
+    explain = nbsal.Explainer(nbsal.load(model), name)
     ids = list(range(5, 55)) * 8
     explain.ids(ids[:9])
     counts = []

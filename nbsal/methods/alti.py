@@ -110,15 +110,17 @@ class ALTI(Method):
         modules: list[Any] = [block.get_submodule(path) for path in paths]
         value, out, norm, second = modules
         heads, n = len(attention), len(x)
-        weight = out.weight.view(x.shape[-1], heads, -1)
-        values = torch.einsum("jhd,ohd->jho", value(x).view(n, heads, -1), weight)
+        own, wide = x.dtype, torch.promote_types(x.dtype, torch.float32)  # half precision is too coarse for distances
+        weight = out.weight.view(x.shape[-1], heads, -1).to(wide)
+        values = torch.einsum("jhd,ohd->jho", value(x).view(n, heads, -1).to(wide), weight)
+        x, attention = x.to(wide), attention.to(wide)
         sums = torch.einsum("hij,jho->io", attention, values) + x[queries] + out.bias
         deviation = sums.std(-1, unbiased=False)[:, None]
         output = norm.weight * _centred(sums) / deviation + norm.bias
         # The norms are linear but for their deviations: what is sent has been through them before it is summed.
         values, x = norm.weight * _centred(values), norm.weight * _centred(x)
         if self.second_norm:
-            states = parts.feed_forward(block, output) + output
+            states = parts.feed_forward(block, output.to(own)).to(wide) + output
             second_deviation = states.std(-1, unbiased=False)[:, None]
             output = second.weight * _centred(states) / second_deviation + second.bias
             deviation = deviation * second_deviation

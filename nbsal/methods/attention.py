@@ -185,7 +185,8 @@ class AttCAT(Method):
         scores = torch.zeros_like(queries[..., 0])
         for block in trace.blocks("mean_attention", "hidden", "hidden_grad"):
             impact = (block["hidden"] * block["hidden_grad"]).sum(-1)
-            scores += impact * (queries.mT @ block["mean_attention"])[:, 0]
+            # Models in half precision compute attention in float32, or not.
+            scores += impact * (queries.mT @ block["mean_attention"].to(queries))[:, 0]
         return scores
 
 

@@ -1,6 +1,6 @@
 """The calls of a model's blocks in one forward pass, kept by their inputs, so that each block can run again alone."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +35,12 @@ class BlockCall:
         """The block's output for other hidden states."""
         args, kwargs = self.arguments(hidden)
         return first_tensor(self.module(*args, **kwargs))
+
+
+def drop_graphs(calls: Iterable[BlockCall]) -> None:
+    """Free the graphs that calls keep."""
+    for call in calls:
+        call.outputs.clear()
 
 
 @contextmanager

@@ -36,8 +36,9 @@ class FusedAttention:
     def mean(self) -> Tensor:
         """The map, averaged over heads, [batch, query, key]."""
         result = self._empty()
+        key = self._key()
         for queries in self._chunks():
-            result[:, queries] = self._weights(queries).mean(1)
+            result[:, queries] = self._weights(queries, key).mean(1)
         return result
 
     @torch.no_grad()
@@ -50,11 +51,11 @@ class FusedAttention:
     @torch.no_grad()
     def mean_evidence(self, gradient: Tensor) -> Tensor:
         """The map times its gradient where that is positive, averaged over heads; `gradient` is that of `mixed`."""
-        result, values = self._empty().zero_(), self.value.mT
+        result, key, values = self._empty().zero_(), self._key(), self.value.mT
         for queries in self._chunks():
             arriving = gradient[:, :, queries]
             if arriving.any():  # in the last block, it is 0 but for the deciding positions
-                result[:, queries] = self._weights(queries).mul_(arriving @ values).relu_().mean(1)
+                result[:, queries] = self._weights(queries, key).mul_(arriving @ values).relu_().mean(1)
         return result
 
     def _empty(self) -> Tensor:
@@ -67,13 +68,16 @@ class FusedAttention:
         size = max(1, CHUNK // (batch * heads * keys))
         return (slice(start, start + size) for start in range(0, length, size))
 
-    def _weights(self, queries: slice) -> Tensor:
-        """The rows of the map of some queries; in float32 at least while they are scaled to sum 1."""
-        scores = (self.query[:, :, queries] @ self.key.mT).mul_(self.scale)
+    def _key(self) -> Tensor:
+        """The key, scaled; in float32 at least, since products of half precision can overflow."""
+        return self.key.mT.to(torch.promote_types(self.key.dtype, torch.float32)) * self.scale
+
+    def _weights(self, queries: slice, key: Tensor) -> Tensor:
+        """The rows of the map of some queries."""
+        scores = self.query[:, :, queries].to(key) @ key
         if self.mask is not None:
             scores += self.mask[:, :, queries]
-        dtype = torch.promote_types(scores.dtype, torch.float32)
-        return scores.softmax(-1, dtype=dtype).to(scores.dtype)
+        return scores.softmax(-1).to(self.query)
 
 
 class FusedRecorder(AttentionMode):
@@ -109,8 +113,13 @@ class FusedRecorder(AttentionMode):
         """Keep a call; masks are sums of eager attention (see `attention_maps.with_eager_masks`), dropout is off."""
         summed = attn_mask is None or (attn_mask.ndim == 4 and attn_mask.is_floating_point())
         self.readable &= query.ndim == 4 and summed and not is_causal and not dropout_p
+        if not self.readable:
+            return
         if enable_gqa:
             copies = query.shape[1] // key.shape[1]
             key, value = key.repeat_interleave(copies, 1), value.repeat_interleave(copies, 1)
+        key, value = (tensor.expand(-1, query.shape[1], -1, -1) for tensor in (key, value))  # one head may serve all
+        if attn_mask is not None:
+            attn_mask = attn_mask.expand(-1, -1, query.shape[2], -1)  # one row may serve all queries
         scale = query.shape[-1] ** -0.5 if scale is None else scale
         self.calls.append(FusedAttention(query, key, value, attn_mask, scale, mixed))

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import trace
+from nbsal import stream, trace
 from nbsal.errors import ModelError
 from nbsal.methods import alti
 from tests import axioms
@@ -191,3 +191,21 @@ def test_scores_are_computed_once(load, monkeypatch, name):
     monkeypatch.setattr(type(explain.method), "scores", lambda self, trace: traces.append(trace) or scores(self, trace))
     explain(TEXT)
     assert len(traces) == 1
+
+
+@pytest.mark.parametrize("name", ["raw-attention", "rollout", "attention-cam", "attcat", "gae"])
+@pytest.mark.parametrize("limit", [2**60, 0])
+def test_decoders_in_half_precision_are_explained(load, monkeypatch, name, limit):
+    """Some compute attention in float32."""
+    monkeypatch.setattr(stream, "LIMIT", limit)
+    whole = nbsal.Explainer(load("llama", "sequence"), name)(TEXT)
+    half = nbsal.Explainer(load("llama", "sequence", dtype="bfloat16"), name)(TEXT)
+    assert abs(half.scores).max() > 0 and axioms.relative(half.scores, whole.scores) < 0.1
+
+
+def test_alti_in_half_precision_is_as_exact_as_its_states(reviews):
+    half = nbsal.load("demo/reviews", dtype="bfloat16")
+    texts = [row["text"] for row in nbsal.samples.texts("reviews")[:8]]
+    scores = [nbsal.compare(subject, ["alti"], texts, progress=False)["alti"] for subject in (reviews, half)]
+    errors = [axioms.relative(b.scores, a.scores) for a, b in zip(*scores, strict=True)]
+    assert sum(errors) / len(errors) < 0.06

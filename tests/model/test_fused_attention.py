@@ -45,3 +45,22 @@ def test_means_over_heads_equal_those_of_whole_maps(inputs, chunk, monkeypatch):
 def test_what_maps_cannot_be_computed_of_is_not_readable(inputs, settings):
     query, key, value, _ = inputs
     assert not record(query, key.repeat_interleave(2, 1), value.repeat_interleave(2, 1), **settings).readable
+
+
+def test_one_head_of_keys_and_one_row_of_a_mask_serve_all(inputs, monkeypatch):
+    monkeypatch.setattr(fused_attention, "CHUNK", 1)
+    query, key, value, mask = inputs
+    (call,) = record(query, key[:, :1], value[:, :1], attn_mask=mask[:, :, :1]).calls
+    weights = (query @ key[:, :1].mT / 5**0.5 + mask[:, :, :1]).softmax(-1)
+    assert axioms.relative(call.mean(), weights.mean(1)) < 1e-12
+    expected = (weights * (query @ value[:, :1].mT)).relu().mean(1)
+    assert axioms.relative(call.mean_evidence(query), expected) < 1e-12
+
+
+def test_products_of_half_precision_do_not_overflow(inputs):
+    query, key, value, _ = (tensor.to(torch.float16) for tensor in inputs)
+    key = key.repeat_interleave(2, 1)
+    (call,) = record(300 * query, 300 * key, value.repeat_interleave(2, 1), scale=1e-4).calls
+    weights = (1e-4 * (300 * query).double() @ (300 * key).double().mT).softmax(-1)
+    assert call.mean().dtype == torch.float16
+    assert axioms.relative(call.mean(), weights.mean(1)) < 2e-3
