@@ -19,10 +19,13 @@ class LineText(Text):
         >>> artist.stale
         False
         """
+        if not self.get_visible():
+            return
         x, y = self.get_transform().transform(self.get_position())
         if renderer.flipy():
             y = renderer.get_canvas_width_height()[1] - y
         graphics = renderer.new_gc()
+        graphics.set_alpha(self.get_alpha())
         graphics.set_foreground(self.get_color())
         renderer.draw_text(graphics, x, y, self.get_text(), self.get_fontproperties(), 0, mtext=self)
         graphics.restore()

@@ -3,11 +3,14 @@
 import io
 
 import numpy as np
+import pytest
 from matplotlib import image
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from nbsal.render import colours, text_lines
 from nbsal.render.html import ScoredSpan
+from nbsal.render.line_text import LineText
 from nbsal.render.text_lines import LINE, MARGIN, ScoredText
 
 SPANS = [
@@ -54,3 +57,15 @@ def test_few_artists_draw_the_pixels_of_many(monkeypatch):
 def test_a_long_text_has_few_artists():
     figure = text_lines.draw([ScoredText("title", [SPANS * 8], 1.0)])
     assert len(figure.axes[0].collections) == 4 and not figure.axes[0].patches and not figure.axes[0].lines
+
+
+@pytest.mark.parametrize("kind", ["png", "pdf"])
+def test_a_line_of_text_is_drawn_as_it_is_set(kind):
+    def drawn(**settings):
+        figure, file = Figure(), io.BytesIO()
+        figure.add_artist(LineText(0.1, 0.5, "A joy.", **settings))
+        figure.savefig(file, format=kind, metadata={"CreationDate": None} if kind == "pdf" else None)
+        return file.getvalue()
+
+    pictures = [drawn(), drawn(alpha=0.5), drawn(color="red"), drawn(visible=False)]
+    assert len(set(pictures)) == 4 and len(pictures[-1]) < min(map(len, pictures[:-1]))
