@@ -11,7 +11,7 @@ from nbsal.render import html
 from nbsal.render.headline import percent, plain
 from nbsal.widgets import Heads
 from nbsal.widgets.head_grid import HeadGrid, heads_of_kind, toggle_heads
-from nbsal.widgets.head_parts import ZEROED, AttentionPart, mostly_attended
+from nbsal.widgets.head_parts import ZEROED, AttentionPart, HeadEffect, mostly_attended
 from tests.browser.bench import drawn_texts
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
@@ -134,6 +134,15 @@ def test_the_effect_is_that_of_the_model_with_those_heads_zeroed(view, reviews):
     assert np.allclose(shares, zeroed_probabilities(reviews, TEXT, off), atol=1e-6)
     assert torch.equal(logits, reviews.logits(reviews.inputs(reviews.encode(TEXT)))), "the model is as before"
     assert effect.alone_words(view.result).startswith("With this head alone off: positive 9")
+    assert HeadEffect(0, 72).alone_words(view.result) == ""
+
+
+def test_the_map_of_a_long_text_is_left_out_of_static_pages(reviews):
+    view = Heads(reviews, text="A warm and funny film. " * 10, head=[2, 1]).wait()
+    page = view.render_html()
+    assert len(view.attention.names) > 40 and "Block 2, head 1" in page
+    assert page.count("<td") < 3 * len(view.attention.names)  # those of the grid of heads
+    view.close()
 
 
 def test_a_picture_says_what_was_not_read(reviews, monkeypatch):
