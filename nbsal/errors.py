@@ -126,6 +126,10 @@ def _closest(value: object, names: Sequence[str]) -> str | None:
     return max(prefixes, key=len, default=next(iter(similar), None))
 
 
+class BrokenView(InputError, AttributeError):
+    """A view that another package offers and that cannot be used; an AttributeError, so that tools can list modules."""
+
+
 class ModelError(NbsalError):
     """A model that lacks a required part, or whose weights or layout cannot be used.
 
