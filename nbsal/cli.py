@@ -18,7 +18,7 @@ from typing import Any
 
 import nbsal
 from nbsal import doctor
-from nbsal.errors import InputError, MissingExtra, NbsalError
+from nbsal.errors import FileError, InputError, MissingExtra, NbsalError, file_error
 from nbsal.render import html
 from nbsal.validation import file_errors, plural
 
@@ -166,10 +166,7 @@ def _answer(options: argparse.Namespace) -> int:
         raise InputError("The question is empty. Pass a text.", argument="QUESTION", value=options.question)
     with _collector_paused():
         subject = nbsal.load(options.model)
-    texts = []
-    for path in options.documents:
-        with file_errors("--documents", path):
-            texts.append(path.read_text(encoding="utf-8"))
+    texts = [_read_document(path) for path in options.documents]
     documents = [text[slice(*span)].strip() for text in texts for span in paragraphs(text)]
     chats = subject.tokenizer is not None and subject.tokenizer.chat_template
     asked = [{"role": "user", "content": options.question}] if chats else options.question
@@ -179,12 +176,24 @@ def _answer(options: argparse.Namespace) -> int:
     if options.html:
         _write_page(options.html, html.page_html("nbsal answer", answer.to_html()))
     if options.json:
-        answer.save(options.json)
+        try:
+            answer.save(options.json)
+        except FileError as error:  # about `path`, the argument of `save`
+            raise file_error("--json", options.json, error) from error
     print(html.visible(subject.tokenizer.decode(answer.ids, skip_special_tokens=True).strip()))
     print("sources (share of the score):")
     for _, row in answer.sources(rows="reply").iterrows():
         print(f"{row['share']:6.1%}  {html.visible(row['unit'])}: {html.visible(' '.join(row['text'].split()))}")
     return 0
+
+
+def _read_document(path: Path) -> str:
+    try:
+        with file_errors("--documents", path):
+            return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"--documents {path} is not UTF-8. Save it as UTF-8: {error}."
+        raise InputError(message, argument="--documents", value=path) from None
 
 
 def _corpus_parser(corpus: argparse.ArgumentParser) -> None:
@@ -227,6 +236,9 @@ def _corpus(options: argparse.Namespace) -> int:
     subject = nbsal.load(options.model or ("demo/notes" if replies else "demo/reviews"), lm=options.lm)
     settings = {} if options.layer is None else {"layer": options.layer}
     names = options.method or ["gae" if replies else "decoded-gradcam"]
+    if len(set(names)) < len(names):
+        message = f"--method names a method twice: {', '.join(names)}. Name each once."
+        raise InputError(message, argument="--method", value=names)
     explainers = [nbsal.Explainer(subject, name, **settings) for name in names]
     try:
         with _client(options.scheduler) as client:

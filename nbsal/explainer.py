@@ -89,7 +89,9 @@ class Explainer:
         if len(encoded) != 1:
             message = f"explain.ids takes one sequence, not {len(encoded)}. Call it for each."
             raise InputError(message, argument="input_ids", value=input_ids)
-        return self.encoded(encoded, [target])[0]
+        saliency = self.encoded(encoded, [target])[0]
+        saliency.provenance.pop("unpaired", None)  # without token types, the ids of a pair look like those of one text
+        return saliency
 
     def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
         """Explain a batch of encoded texts, with a target for each."""
@@ -196,8 +198,7 @@ class Explainer:
         if isinstance(text, list):
             message = "text must be one text. To explain many, call explain.map(texts)."
             raise InputError(message, argument="text", value=text)
-        (text,) = check_texts(text)
-        return self.subject.encode(text)
+        return self.subject.encode(check_texts(text)[0])
 
     def _explain_long(self, row: Row, target: Any, meter: Meter) -> Saliency:
         """Explain one text by sliding windows; the default target is the label with the highest mean probability."""

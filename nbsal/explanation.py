@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.errors import InputError
+from nbsal.errors import InputError, NbsalError
 from nbsal.methods.labels import label_of
 from nbsal.model.saved_files import check_format, numbers, read_json, reading, write_json
 from nbsal.model.tokens import Row, Span, Word
@@ -85,11 +85,13 @@ class Explanation:
 
     @property
     def about_target(self) -> bool:
-        """Whether the scores depend on the target; assumed of methods that are not in the catalogue."""
+        """Whether the scores depend on the target; assumed of methods that the catalogue cannot create."""
         from nbsal.methods import catalogue, labels
 
-        is_catalogued = self.method in catalogue.names()
-        return not is_catalogued or labels.about_target(catalogue.create(self.method))
+        try:
+            return labels.about_target(catalogue.create(self.method))
+        except NbsalError:  # no name of the catalogue, or a method of another package that needs settings
+            return True
 
     def notes(self) -> list[str]:
         """What a reader must know to judge the scores: model, method, truncation, windows, completeness gap."""

@@ -291,7 +291,8 @@ def check_value(value: Any, hint: Any, name: str) -> Any:
         return _convert(value, hint)
     kinds = [kind for kind in get_args(hint) or [hint] if isinstance(kind, type)]
     if isinstance(value, type) and issubclass(value, tuple(kinds)):
-        problem = f"not the class {value.__name__}. Pass an instance: {value.__name__}(...)."
+        advice = _ADVICE.get(value.__name__, f"Pass an instance: {value.__name__}(...).")
+        problem = f"not the class {value.__name__}. {advice}"
     else:
         problem = " ".join([f"not {value!r:.60}.", *(_ADVICE[k.__name__] for k in kinds if k.__name__ in _ADVICE)])
     raise InputError(f"{name} must be {_describe(hint)}, {problem}", argument=name, value=value)

@@ -22,6 +22,7 @@ from nbsal import cli, doctor, trace
 from nbsal.methods import catalogue
 from nbsal.samples import base
 from tests import zoo
+from tests.raising import refuses
 
 TEXT = "A warm and funny film."
 
@@ -108,6 +109,25 @@ def test_answer_writes_a_reply_with_its_sources(capsys, tmp_path):
         "document 2",
     ]
     assert cli.main([*arguments, "--reply", "Ann.", "--documents", "no/such/file"]) == 2
+
+
+def test_documents_are_utf_8_with_or_without_a_byte_order_mark(capsys, tmp_path):
+    notes, question = tmp_path / "notes.txt", ["answer", "Where does Mara live?", "--reply", " Mara lives in Oslo."]
+    printed = []
+    for encoding in ("utf-8", "utf-8-sig"):
+        notes.write_text("Mara lives in Oslo. Caf\u00e9.", encoding=encoding)
+        assert cli.main([*question, "--documents", str(notes)]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    notes.write_text("Caf\u00e9.", encoding="latin-1")
+    with refuses("--documents"):
+        cli._read_document(notes)
+    assert cli.main([*question, "--documents", str(notes)]) == 2
+
+
+def test_an_answer_that_cannot_be_saved_names_the_option(capsys):
+    assert cli.main(["answer", "Where does Mara live?", "--reply", " Mara lives in Oslo.", "--json", "."]) == 2
+    assert "--json='.'" in capsys.readouterr().err
 
 
 def test_control_characters_of_texts_do_not_reach_the_terminal(capsys, tmp_path):
@@ -287,6 +307,12 @@ def test_doctor_prints_how_to_install_what_is_missing(capsys, monkeypatch):
     monkeypatch.setattr(doctor, "_version", lambda name: None)
     assert cli.main(["doctor"]) == 1
     assert "MISSING" in capsys.readouterr().out
+
+
+def test_doctor_without_torch_prints_what_is_installed(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert cli.main(["doctor"]) == 1
+    assert "unknown" in capsys.readouterr().out
 
 
 def test_doctor_refuses_damaged_base_weights(capsys, monkeypatch, tmp_path):

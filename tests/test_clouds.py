@@ -58,6 +58,7 @@ def test_overlap_counts_tokens_in_both_lists():
     assert cloud.overlap(2) == 0.5  # the, a; end, the
     assert cloud.shared(2)["tokens"].item() == "the"
     assert cloud.overlap(6) == pytest.approx(2 / 6)  # "and" has no weight for the first class
+    assert clouds.Cloud({"a": {}, "b": {"x": 1.0}}).overlap(5) == 0.0
     with refuses("count"):
         cloud.overlap(0)
     with refuses(None):

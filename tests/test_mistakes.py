@@ -203,6 +203,8 @@ WRONG = [
     (lambda e: nbsal.Explainer(e.subject, "integrated", tolerance=10**400)("A joy."), "tolerance"),
     (lambda e: toy_geometry(pandas.DataFrame({"a": [1]})), "path"),
     (lambda e: parse_texts(["no-table=3"]), "--texts"),
+    (lambda e: parse_texts(["sst2=0"]), "--texts"),
+    (lambda e: parse_texts(["sst2=1" + "0" * 5000]), "--texts"),
     (lambda e: e.map(TEXTS, batch_size=10**5000), "batch_size"),
     (lambda e: words_at(e.subject.encode("A joy.")[0], (1, 2)), "target"),
     (lambda e: words_at(e.subject.encode("A joy.")[0], (1, "2")), "target"),
@@ -225,6 +227,12 @@ def test_numbers_of_numpy_are_accepted(explain):
     assert len(explain.map(TEXTS, batch_size=np.int64(1), **QUIET)) == 2
     with refuses("target", UnknownName):
         explain("A joy.", target=np.int64(5))
+
+
+def test_the_class_of_models_is_refused_with_the_way_to_a_model():
+    with refuses("subject") as caught:
+        nbsal.Explainer(nbsal.Subject, "gradcam")
+    assert "nbsal.load" in str(caught.value) and "Subject(" not in str(caught.value)
 
 
 def test_a_missing_argument_is_left_to_python(explain):

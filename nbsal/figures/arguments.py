@@ -1,5 +1,6 @@
 """The arguments of `python -m nbsal.figures`, all checked before any work starts."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,8 @@ from nbsal.errors import InputError, UnknownName
 from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
 from nbsal.figures.checkpoints import CHECKPOINTS
 from nbsal.model.checkpoint import NO_SUCH_MODEL, is_missing_folder
+
+COUNT = re.compile(r"[1-9][0-9]{0,8}")  # Python refuses to read thousands of digits
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,8 @@ def parse_texts(texts: Sequence[str]) -> dict[str, int]:
         table, _, count = argument.partition("=")
         if table not in BENCHMARK_TASKS:
             raise UnknownName("--texts", table, BENCHMARK_TASKS, f"--texts {argument}: unknown table {table!r}.")
-        if not count.isdecimal() or int(count) < 1:
-            message = f"--texts {argument}: write TABLE=N with the number of texts, such as {table}=100."
+        if not COUNT.fullmatch(count):
+            message = f"--texts {argument:.60}: write TABLE=N with the number of texts, such as {table}=100."
             raise InputError(message, argument="--texts", value=argument)
         counts[table] = int(count)
     return counts

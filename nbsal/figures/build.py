@@ -150,7 +150,10 @@ class Build:
             raise InputError(message, argument="--labels", value=table)
 
     def rows(self, table: str, skip_short: bool = False, max_texts: int | None = None) -> Rows:
-        """Return texts of a table: all of them in a full run, otherwise always the same random sample."""
+        """Return texts of a table: all of them in a full run, otherwise always the same random sample.
+
+        `max_texts` takes the place of the number that `texts` has for the table.
+        """
         task = BENCHMARK_TASKS[table]
         filters: dict[str, Any] = (
             {"shortest": SHORTEST, "tokenizer": self.subject(table).tokenizer} if skip_short else {}

@@ -69,7 +69,8 @@ def corruption_figure(build: Build) -> Product:
     which the corrupted masks do not have.
     """
     subject, cache = build.subject("sst2"), build.cache("sst2")
-    limit = None if build.full or not build.has_benchmarks else MAX_CORRUPTION_TEXTS
+    most = min(MAX_CORRUPTION_TEXTS, build.texts.get("sst2", MAX_CORRUPTION_TEXTS))
+    limit = None if build.full or not build.has_benchmarks else most
     rows = build.rows("sst2", skip_short=True, max_texts=limit)
     evaluate = partial(faithfulness, texts=rows.texts, cache=cache, progress=False)
     groups = corrupted_masks(subject) | single_method_groups(subject, [OURS, GAE])

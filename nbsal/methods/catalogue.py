@@ -1,12 +1,13 @@
 """The catalogue of methods: names, settings, papers, costs and the properties of their scores."""
 
+import inspect
 import warnings
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from nbsal import trace
-from nbsal.errors import InputError, UnknownName
+from nbsal.errors import InputError, NbsalError, UnknownName
 from nbsal.methods import (
     alti,
     attention,
@@ -55,16 +56,40 @@ def create(name: str, **options: Any) -> Method:
         if name not in plugins.offered():
             raise UnknownName("method", name, names(), where="`nbsal methods` lists")
         REGISTER[name] = plugins.load(name)
-    settings = REGISTER[name]().parameters() if options else {}
+    settings = _settings(name) if options else []
     for option, value in options.items():
         if option not in settings:
             choice = f"Its settings: {', '.join(settings)}." if settings else "It has no settings."
             raise InputError(f"{name} has no setting {option!r}. {choice}", argument=option, value=value)
-    return REGISTER[name](**options)
+    return _construct(name, **options)
+
+
+def _settings(name: str) -> list[str]:
+    """The names of a method's settings: from its signature if it has no default for some of them."""
+    try:
+        return list(_construct(name).parameters())
+    except NbsalError:
+        return list(inspect.signature(REGISTER[name]).parameters)
+
+
+def _construct(name: str, **options: Any) -> Method:
+    """The method of that name with those settings; an InputError says what went wrong in one of another package."""
+    if plugins.is_own(name):
+        return REGISTER[name](**options)
+    try:
+        method = REGISTER[name](**options)
+        method.parameters()  # which every list of methods shows
+    except NbsalError:
+        raise
+    except Exception as error:  # code of others
+        package = plugins.origin(name) or REGISTER[name].__module__
+        problem = f"The method {name!r} of {package} cannot be created ({type(error).__name__}: {error})."
+        raise InputError(problem, argument="method", value=name) from error
+    return method
 
 
 def every_method() -> dict[str, Method]:
-    """Every method with its default settings, by name; without those of other packages that cannot be imported.
+    """Every method with its default settings, by name; without those of other packages that cannot be created.
 
     >>> every_method()["gradcam"]
     GradCAM(layer=None)
@@ -73,8 +98,8 @@ def every_method() -> dict[str, Method]:
     for name in names():
         try:
             methods[name] = create(name)
-        except InputError as error:
-            if name not in plugins.offered():
+        except NbsalError as error:
+            if plugins.is_own(name):
                 raise
             _warn_once(str(error))
     return methods
@@ -82,7 +107,7 @@ def every_method() -> dict[str, Method]:
 
 @cache
 def _warn_once(problem: str) -> None:
-    """Warn of a method that cannot be imported, once a process: each view lists the methods."""
+    """Warn of a method that cannot be created, once a process: each view lists the methods."""
     warnings.warn(problem, stacklevel=3)
 
 

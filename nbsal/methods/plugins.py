@@ -18,7 +18,7 @@ FIELDS = ("name", "family", "needs", "paper", "cost", "promise")  # what `regist
 @cache
 def offered() -> dict[str, EntryPoint]:
     """The entry points of installed packages by the name of the method; names that are taken are left out."""
-    return entry_points.scan(GROUP, "method", _is_own)
+    return entry_points.scan(GROUP, "method", is_own)
 
 
 def origin(name: str) -> str | None:
@@ -45,6 +45,6 @@ def load(name: str) -> type[Method]:
     return method
 
 
-def _is_own(name: str) -> bool:
+def is_own(name: str) -> bool:
     """Whether a method of that name is nbsal's own; that of another package may be imported already."""
     return name in REGISTER and REGISTER[name].__module__.startswith("nbsal.")

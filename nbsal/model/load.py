@@ -73,7 +73,8 @@ def load(
             layer, lm = samples.DEFAULT_LAYER, samples.build_lm() if lm is None else lm
     elif isinstance(model, str | Path):
         name = str(model)
-        model = folders.load_folder(name, _parse_dtype(dtype)) or folders.load_checkpoint(name, _parse_dtype(dtype))
+        with checkpoint.readable(name, "model"):
+            model = folders.load_folder(name, _parse_dtype(dtype)) or folders.load_checkpoint(name, _parse_dtype(dtype))
         if isinstance(model, transformers.PreTrainedModel) or hasattr(model, "peft_config"):
             default_tokenizer = _default_tokenizer(name, passed_tokenizer)
     elif Path(getattr(getattr(model, "config", None), "name_or_path", None) or "?").is_dir():
@@ -126,7 +127,7 @@ def _check_tokenizer(tokenizer: Any) -> Any:
 
     if isinstance(tokenizer, str | Path):
         loaded = None
-        with suppress(ModelError):
+        with suppress(ModelError), checkpoint.readable(str(tokenizer), "tokenizer"):
             loaded = checkpoint.saved_tokenizer(str(tokenizer), "tokenizer")
         if loaded is None:
             message = f"No tokenizer can be loaded from {str(tokenizer)!r}. Pass a folder, a hub id or a tokenizer."

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import re
-import shutil
 import stat
 import uuid
 from collections.abc import Iterator, Sequence
@@ -58,20 +57,38 @@ def write_json(path: str | Path, content: dict[str, Any]) -> None:
 
 
 def write(path: str | Path, content: bytes) -> None:
-    """Replace the content of a file; if that fails half way, as on a full disk, the file keeps the old one."""
+    """Replace the content of a file; if that fails half way, as on a full disk, the file keeps the old one.
+
+    A file is written in place, without that promise, if another one could not take its place unnoticed: if it has hard
+    links or another owner, or if its folder cannot be written.
+    """
     target = Path(os.path.realpath(path))  # of a link, the file that it leads to
     if not target.is_file():
         target.write_bytes(content)  # a new file, or a device
         return
-    with target.open("r+b"):  # refuses a file that may not be written, which could be replaced nevertheless
-        temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")
+    with target.open("r+b") as file:  # refuses a file that may not be written, which could be replaced nevertheless
+        status = os.fstat(file.fileno())
+    temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
+        if status.st_nlink > 1 or not _make_alike(temporary, status):
+            target.write_bytes(content)
+            return
         temporary.write_bytes(content)
-        shutil.copymode(target, temporary)
         temporary.replace(target)
-    except BaseException:
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
+
+
+def _make_alike(path: Path, status: os.stat_result) -> bool:
+    """Make an empty file with the mode of another; whether it could be made, and has the same owner and group."""
+    mode = stat.S_IMODE(status.st_mode)
+    try:
+        path.touch(mode, exist_ok=False)  # with that mode from the start: the content may be secret
+    except PermissionError:
+        return False
+    path.chmod(mode)  # of which the umask may have removed a part
+    made = path.stat()
+    return (made.st_uid, made.st_gid) == (status.st_uid, status.st_gid)
 
 
 def read_json(path: str | Path) -> dict[str, Any]:

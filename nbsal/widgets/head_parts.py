@@ -216,7 +216,7 @@ class AttentionPart(Part):
 
 def masks_heads(method: str) -> bool:
     """Whether switching heads changes what a method says: only Mask-LRP and its variants read them."""
-    return method in catalogue.names() and isinstance(catalogue.create(method), MaskLRP)
+    return isinstance(catalogue.every_method().get(method), MaskLRP)
 
 
 def word_attention(attention: Weights, row: Row) -> tuple[list[str], Weights]:

@@ -5,11 +5,12 @@ Bars = "their_package:Bars"
 """
 
 import sys
+import warnings
 from functools import cache
 from importlib.metadata import EntryPoint
 
 from nbsal import entry_points
-from nbsal.errors import InputError
+from nbsal.errors import BrokenView, InputError
 from nbsal.widgets.base import View
 
 GROUP = "nbsal.views"
@@ -22,12 +23,25 @@ def offered() -> dict[str, EntryPoint]:
 
 
 def load(name: str) -> type[View]:
-    """Import the view of that name and check that it is one; an AttributeError if no package offers it."""
+    """Import the view of that name and check that it is one; an AttributeError if no package offers one that works."""
     if name.startswith("_") or name not in offered():
         raise AttributeError(f"module 'nbsal.widgets' has no attribute {name!r}")
-    entry = offered()[name]
+    try:
+        return _load(offered()[name])
+    except InputError as error:
+        _warn_once(str(error))  # `from nbsal.widgets import ...` does not show why an attribute is missing
+        raise BrokenView(str(error), argument="view", value=name) from error
+
+
+@cache
+def _warn_once(problem: str) -> None:
+    """Warn of a view that cannot be used, once a process: tools that list the module ask for each."""
+    warnings.warn(problem, stacklevel=4)
+
+
+def _load(entry: EntryPoint) -> type[View]:
     view = entry_points.load(entry, "view")
     if not (isinstance(view, type) and issubclass(view, View)):
         message = f"{entry.value} of {entry_points.source(entry)} is no view: a subclass of nbsal.widgets.View."
-        raise InputError(message, argument="view", value=name)
+        raise InputError(message, argument="view", value=entry.name)
     return view

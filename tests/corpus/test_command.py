@@ -34,7 +34,12 @@ def test_pairs_are_read_from_two_columns(capsys, tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "mentioned"),
-    [([], "none.csv"), (["--scheduler", "nowhere"], "'nowhere'"), (["--scheduler", "foo://nowhere:1"], "foo")],
+    [
+        ([], "none.csv"),
+        (["--method", "gradcam", "--method", "gradcam"], "--method"),
+        (["--scheduler", "nowhere"], "'nowhere'"),
+        (["--scheduler", "foo://nowhere:1"], "foo"),
+    ],
 )
 def test_wrong_arguments_print_an_error(capsys, tmp_path, arguments, mentioned):
     assert cli.main(["corpus", str(tmp_path / "none.csv"), str(tmp_path / "out"), *arguments]) == 2

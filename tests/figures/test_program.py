@@ -129,6 +129,23 @@ def test_the_number_of_texts_can_be_chosen_by_table(tmp_path, tables, capsys, mo
     assert "sst2=100" in capsys.readouterr().err
 
 
+def test_the_chosen_number_of_texts_limits_the_corrupted_masks(tmp_path, tables, monkeypatch):
+    counts = []
+
+    def count(self, evaluation, table, texts, *_):
+        counts.append(texts)
+        raise build.OutOfTime
+
+    monkeypatch.setattr(Build, "results", count)
+    monkeypatch.setattr(build, "SHORTEST", 2)
+    monkeypatch.setattr(mask_lrp_exhibits, "MAX_CORRUPTION_TEXTS", 4)
+    monkeypatch.setenv("NBSAL_DATA", str(tables))
+    for texts in ({}, {"sst2": 2}, {"sst2": 5}):
+        with pytest.raises(build.OutOfTime):
+            mask_lrp_exhibits.corruption_figure(Build(tmp_path, texts=texts))
+    assert counts == [4, 2, 4]
+
+
 def test_a_run_out_of_time_can_be_resumed(tmp_path, capsys):
     arguments = ("--paper", "decoding", "--only", "figure-10")
     assert run_program(tmp_path, *arguments, "--minutes", "0") == 1

@@ -15,7 +15,7 @@ from tests import axioms, packages
 from tests.raising import refuses
 
 PACKAGE = """
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 import torch
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
@@ -30,18 +30,36 @@ class TokenLength(Method):
         longest = trace.encoded.longest
         return torch.tensor([row + [0.0] * (longest - len(row)) for row in rows])
 
+@register("needs-scale", family="baseline", needs={"forward"}, paper="none", cost=Cost(0), promise={"nonnegative"})
+@dataclass(frozen=True)
+class NeedsScale(TokenLength):
+    scale: float = field()
+
+@register("raises", family="baseline", needs={"forward"}, paper="none", cost=Cost(0), promise={"nonnegative"})
+@dataclass(frozen=True)
+class Raises(TokenLength):
+    def __post_init__(self):
+        raise RuntimeError("no licence")
+
+@register("plain", family="baseline", needs={"forward"}, paper="none", cost=Cost(0), promise={"nonnegative"})
+class Plain(Method):
+    scores = TokenLength.scores
+
 NOTHING = 3
 """
 ENTRIES = """
 [nbsal.methods]
 token-length = nbsal_extra:TokenLength
+needs-scale = nbsal_extra:NeedsScale
+raises = nbsal_extra:Raises
+plain = nbsal_extra:Plain
 renamed = nbsal_extra:TokenLength
 no-method = nbsal_extra:NOTHING
 broken = nbsal_lost:Method
 exits = nbsal_exits:Method
 gradcam = nbsal_extra:TokenLength
 """
-BROKEN = ("renamed", "no-method", "broken", "exits")
+BROKEN = ("renamed", "no-method", "broken", "exits", "raises", "plain", "needs-scale")
 
 
 @pytest.fixture
@@ -95,6 +113,24 @@ def test_broken_methods_leave_the_others_in_place(installed, load):
         warnings.simplefilter("ignore")
         choices = view_choices(nbsal.Explainer(load("bert"), "gradcam"))["methods"]
     assert "token-length" in [choice["name"] for choice in choices]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_method_without_defaults_runs_with_its_settings(installed, load):
+    explain = nbsal.Explainer(load("bert"), "needs-scale", scale=2.0)
+    saliency = explain("A warm joy.")
+    assert list(saliency.scores) == [2 * len(token) for token in saliency.tokens] and saliency.to_html()
+    assert "needs-scale" in [choice["name"] for choice in view_choices(explain)["methods"]]
+    with refuses("tempo"):
+        nbsal.Explainer(load("bert"), "needs-scale", tempo=1)
+    with refuses("scale"):
+        nbsal.Explainer(load("bert"), "needs-scale", scale="x")
+
+
+def test_a_broken_method_of_the_session_leaves_the_others_in_place(monkeypatch):
+    monkeypatch.setitem(REGISTER, "mine", type("Mine", (nbsal.GradCAM,), {"__init__": lambda self, scale: None}))
+    with pytest.warns(UserWarning, match="mine"):
+        assert "gradcam" in catalogue.table().index
 
 
 def test_a_registered_name_cannot_be_taken():

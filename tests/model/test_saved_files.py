@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections import Counter
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -101,6 +102,57 @@ def test_a_full_disk_keeps_the_file_that_was_there(saved, kind, tmp_path):
     assert path.read_bytes() == before and set(tmp_path.iterdir()) == {path, link}
     saved[kind].save(link)
     assert link.is_symlink() and path.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.fixture
+def private(tmp_path):
+    """A file that only its owner may read."""
+    path = tmp_path / "mask.json"
+    path.write_text("old")
+    path.chmod(0o600)
+    return path
+
+
+def test_a_file_with_hard_links_keeps_them(private, tmp_path):
+    (tmp_path / "link").hardlink_to(private)
+    saved_files.write(private, b"new")
+    assert (tmp_path / "link").samefile(private) and private.read_bytes() == b"new"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can change the owner of a file")
+def test_a_file_keeps_its_owner(private, tmp_path):
+    os.chown(private, 12345, 12345)
+    saved_files.write(private, b"new")
+    assert (private.stat().st_uid, private.stat().st_gid) == (12345, 12345) and private.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [private]
+
+
+def test_a_file_in_a_folder_that_cannot_be_written_is_saved(private, monkeypatch):
+    def refuse_new_files(method):
+        def call(self, *args, **settings):
+            if not self.exists():
+                raise PermissionError(13, "Permission denied", str(self))
+            return method(self, *args, **settings)
+
+        return call
+
+    for name in ("open", "touch"):
+        monkeypatch.setattr(Path, name, refuse_new_files(getattr(Path, name)))
+    saved_files.write(private, b"new")
+    assert private.read_bytes() == b"new"
+
+
+def test_nobody_else_can_read_a_private_file_while_it_is_saved(private, monkeypatch):
+    modes, write_bytes = [], Path.write_bytes
+
+    def write(self, content):
+        size = write_bytes(self, content)
+        modes.append(self.stat().st_mode & 0o777)
+        return size
+
+    monkeypatch.setattr(Path, "write_bytes", write)
+    saved_files.write(private, b"new")
+    assert modes == [0o600] and private.stat().st_mode & 0o777 == 0o600
 
 
 def test_every_truncated_file_is_refused(saved, kind, tmp_path):

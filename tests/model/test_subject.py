@@ -10,7 +10,7 @@ import transformers
 
 import nbsal
 from nbsal.errors import LanguageHeadError, ModelError, UnknownName, WeightsError
-from nbsal.model.checkpoint import NO_SUCH_MODEL
+from nbsal.model.checkpoint import NO_SUCH_MODEL, is_missing_folder
 from nbsal.samples import base
 from tests import zoo
 from tests.raising import refuses
@@ -297,6 +297,23 @@ def test_missing_checkpoints_are_refused(checkpoints):
     assert caught.value.part == "checkpoint" and NO_SUCH_MODEL in str(caught.value)
     with pytest.raises(ModelError, match="'no/such-lm'"):
         nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm="no/such-lm")
+
+
+@pytest.mark.parametrize("source", ["x" * 300, "~nobody_x/model"])
+def test_names_that_cannot_be_folders_are_refused(checkpoints, source):
+    with refuses_part("checkpoint"):
+        nbsal.load(source)
+    with refuses_part("checkpoint"):
+        nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm=source)
+    with refuses("tokenizer"):
+        nbsal.load(zoo.save(checkpoints, "bert", "sequence"), tokenizer=source)
+
+
+def test_a_name_on_the_hub_may_begin_like_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "textattack").mkdir()
+    assert not is_missing_folder("textattack/bert-base-uncased-SST-2")
+    assert all(map(is_missing_folder, ("./textattack/none", "/" + "x" * 300, "~nobody_x/model")))
 
 
 def test_an_electra_discriminator_is_no_lm(checkpoints, tmp_path):

@@ -237,6 +237,15 @@ def test_ids_of_every_type_and_their_segments(load):
         subject.encode_ids(pair.ids, token_type_ids=[7] * len(pair.ids))
 
 
+def test_ids_without_types_are_not_called_one_text():
+    """Models such as RoBERTa have no types: what their ids hold, one text or a pair, is unknown."""
+    labels = ["entailment", "neutral", "contradiction"]
+    subject = nbsal.load(zoo.model("roberta", "sequence"), tokenizer=zoo.tokenizer("bytes"), labels=labels)
+    explain = nbsal.Explainer(subject, "gradcam")
+    pair = explain.ids(subject.encode(("A man sleeps.", "A man is awake.")).ids)
+    assert explain("A man sleeps.").provenance["unpaired"] and "unpaired" not in pair.provenance
+
+
 @pytest.mark.parametrize("name", [name for name in catalogue.names() if not name.startswith("mask-lrp")])
 def test_padding_in_ids_has_no_effect(load, name):
     """It is not sampled, averaged over or scored: the scores are those of the same ids without padding."""

@@ -1,5 +1,6 @@
 """Views of other packages: attributes of nbsal.widgets, refused when broken, never looked for at import."""
 
+import inspect
 import subprocess
 import sys
 import warnings
@@ -35,6 +36,7 @@ def installed(tmp_path, monkeypatch):
     packages.write(tmp_path, "nbsal_views", PACKAGE, ENTRIES)
     monkeypatch.syspath_prepend(tmp_path)
     plugins.offered.cache_clear()
+    plugins._warn_once.cache_clear()
     yield
     sys.modules.pop("nbsal_views", None)
     monkeypatch.undo()
@@ -60,6 +62,13 @@ def test_a_broken_view_says_what_is_wrong(installed, name):
     with refuses("view") as caught:
         getattr(nbsal.widgets, name)
     assert caught.value.value == name
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tools_can_list_the_module(installed):
+    with pytest.warns(UserWarning, match="Broken"):
+        views = dict(inspect.getmembers(nbsal.widgets))
+    assert "Bars" in views and not {"NoView", "Broken"} & set(views)
 
 
 def test_a_view_that_nobody_offers_is_no_attribute(installed):
