@@ -75,7 +75,9 @@ def parse_texts(texts: Sequence[str]) -> dict[str, int]:
 
 def check_source(argument: str, source: str) -> None:
     """Refuse a path that leads nowhere, which would otherwise be looked for on the hub."""
-    if is_missing_folder(source):
+    folder = Path(source).parent  # beside other folders, a name that is none of them is more likely mistyped
+    is_mistyped = folder != Path() and folder.is_dir() and not Path(source).exists()
+    if is_missing_folder(source) or (is_mistyped and not source.startswith("demo/")):
         raise InputError(f"{argument} {source}: {NO_SUCH_MODEL}", argument=argument, value=source)
 
 

@@ -398,3 +398,12 @@ def test_a_class_without_a_correctly_classified_text_has_no_example(tmp_path, ta
     assert example(Build(tmp_path), "sst2", 0) == SENTENCES[1][0]
     with refuses("label"):
         example(Build(tmp_path), "sst2", 1)
+
+
+def test_a_mistyped_folder_beside_others_is_not_looked_for_on_the_hub(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models" / "bert").mkdir(parents=True)
+    assert parse_models(["sst2=models/bert"], [])["sst2"][0].model == "models/bert"
+    assert parse_models(["sst2=owner/model"], [])["sst2"][0].model == "owner/model"
+    with refuses("--model"):
+        parse_models(["sst2=models/berrt"], [])
