@@ -88,6 +88,14 @@ def test_half_precision_rounds_more(dtype):
     assert fails(SaysSum(), subject, "promise")
 
 
+def test_training_modes_that_differ_between_modules_are_restored():
+    subject = bert()
+    subject.model.base_model.encoder.train()
+    modes = [module.training for module in subject.model.modules()]
+    assert testing.check(nbsal.GradCAM(layer=1), subject, only=["state"])
+    assert [module.training for module in subject.model.modules()] == modes
+
+
 @pytest.mark.parametrize("scale", SCALES)
 def test_gaps_are_judged_by_the_size_of_the_scores(scale):
     subject = scaled_bert(scale)
