@@ -96,6 +96,13 @@ def test_training_modes_that_differ_between_modules_are_restored():
     assert [module.training for module in subject.model.modules()] == modes
 
 
+def test_generators_of_accelerators_are_not_seeded(monkeypatch):
+    seeds = []
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds.append)
+    testing.check(nbsal.GradCAM(layer=1), bert(), only=["repeat", "state"])
+    assert not seeds
+
+
 @pytest.mark.parametrize("scale", SCALES)
 def test_gaps_are_judged_by_the_size_of_the_scores(scale):
     subject = scaled_bert(scale)
