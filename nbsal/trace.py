@@ -92,11 +92,11 @@ class Trace:
 
     def per_end_traces(self, needs: Collection[str]) -> "list[Trace]":
         """One trace for each end if targets are spans, else this trace; for methods whose scores are not additive."""
-        if self.subject.task != "span":
-            return [self]
         subject, encoded = self.subject, self.encoded
         ends = [decision.target.ends() for decision in self.decisions]
         sides = range(max(map(len, ends)))
+        if subject.task != "span" or len(sides) == 1:
+            return [self]
         return [
             record(subject, encoded, [targets[side % len(targets)] for targets in ends], needs, stream=self.streamed)
             for side in sides

@@ -6,7 +6,6 @@ from nbsal.testing.scores import TEXTS, relative
 from nbsal.testing.scores import batch_equals_singles as batch_equals_singles
 from nbsal.testing.scores import explain_batched as explain_batched
 from nbsal.testing.scores import padding_is_invisible as padding_is_invisible
-from nbsal.testing.scores import tolerance as tolerance
 
 
 def change_weights(model):

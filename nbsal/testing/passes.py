@@ -10,7 +10,7 @@ from torch.nn import Module
 from nbsal.explainer import Explainer
 from nbsal.lrp.mode import proxy_of
 from nbsal.model.subject import Subject
-from nbsal.testing.scores import TEXTS, require
+from nbsal.testing.scores import TEXTS, require, targets
 
 
 @dataclass
@@ -61,14 +61,14 @@ class CountingSubject(Subject):
 
 
 def cost_is_true(explain: Explainer, text: str = TEXTS[0]) -> None:
-    """The passes for one text are those that the method's `cost` says."""
+    """The passes for one text and one decision are those that the method's `cost` says."""
     counting = CountingSubject.of(explain.subject)
     counted = Explainer(counting, explain.method, long=explain.long)
     cost = counted.method.cost
     forwards, backwards, relevance = cost.passes(counted.method.sizes(counting.encode(text)[0]))
     hook = counting.model.register_forward_hook(counting.count_call, with_kwargs=True)
     try:
-        counted(text)
+        counted(text, targets(explain.subject)[0])
     finally:
         hook.remove()
     passes = counting.passes

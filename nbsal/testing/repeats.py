@@ -15,10 +15,10 @@ from nbsal.testing.scores import TEXTS, require
 
 @contextmanager
 def global_seed(seed: int) -> Iterator[None]:
-    """Seed the global random generators of PyTorch, numpy and Python, and restore them afterwards."""
+    """Seed the global random generators of PyTorch (on the CPU), numpy and Python, and restore them afterwards."""
     states = np.random.get_state(), random.getstate()
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed accelerators and not restore them
         np.random.seed(seed)
         random.seed(seed)
         try:

@@ -20,6 +20,7 @@ TEXTS = [
 OTHERS = ["Größe 😀 zählt, oder?", "שלום עולם", "Warm, warm, warm."]  # of other scripts, and more than four texts
 PAIRS = [(TEXTS[0], TEXTS[1]), (TEXTS[2], TEXTS[3]), (TEXTS[3], TEXTS[2])]
 LEAST = 1e-12  # a smaller score counts as no evidence
+HALF_STEPS = 32  # rounding steps of half precision that two ways to compute the same scores may differ by
 
 
 def require(condition: bool, problem: str) -> None:
@@ -39,15 +40,20 @@ def relative(ours: Any, truth: Any) -> float:
     return float(difference / size) if size else float(difference)
 
 
-def tolerance(subject: Subject) -> float:
-    """The largest difference allowed between two ways to compute the same scores."""
-    return 1e-10 if subject.dtype == torch.float64 else 1e-4  # products that cancel lose digits
+def tolerance(dtype: torch.dtype) -> float:
+    """The largest relative difference allowed between two ways to compute the same scores in that precision."""
+    if dtype == torch.float64:
+        return 1e-10
+    return max(1e-4, HALF_STEPS * torch.finfo(dtype).eps)  # products that cancel lose digits
 
 
 def targets(subject: Subject) -> list[Any]:
-    """Some targets that a text of that subject has: labels, also of its first token, spans, or tokens to come next."""
+    """Some targets of any text: labels, also of its first token, ends of spans, or tokens to come next.
+
+    All are read from the same position, as one decision. A span of two ends would be two decisions.
+    """
     if subject.task == "span":
-        return [(1, 2), (2, 3)]
+        return [(2, None), (None, 2)]
     if subject.task == "token":
         return [(1, label) for label in subject.labels]
     return list(range(5, 8)) if subject.task in PREDICTS_TOKENS else list(subject.labels)
@@ -96,7 +102,7 @@ def padding_is_invisible(explain: Explainer, text: str = TEXTS[0], extra: int = 
 
 
 def _require_close(explain: Explainer, saliency: Saliency, single: Saliency, where: str) -> None:
-    difference, most = relative(saliency.scores, single.scores), tolerance(explain.subject)
+    difference, most = relative(saliency.scores, single.scores), tolerance(explain.subject.dtype)
     largest = int(np.argmax(abs(saliency.scores - single.scores)))
     require(
         difference < most,

@@ -119,14 +119,15 @@ OUTCOMES: dict[str, Callable[[Subject, Explain], Any]] = {
 
 def is_restored(subject: Subject, explain: Explain, outcome: str) -> None:
     """The model, in training mode too, and the process are after that outcome as they were before."""
-    training = subject.model.training
+    training = {module: module.training for module in subject.model.modules()}
     try:
         for mode in (False, True):
             subject.model.train(mode)
             changed = changes(subject, partial(OUTCOMES[outcome], subject, explain))
             require(not changed, f"changed after {outcome}, with training={mode}: {changed}")
     finally:
-        subject.model.train(training)
+        for module, mode in training.items():  # modes may be mixed, as when part of a model is fine-tuned
+            module.training = mode
 
 
 def everything_is_restored(explain: Explainer) -> None:

@@ -126,7 +126,7 @@ def build(architecture: Architecture, head: str, seed: int = 0, **settings: Any)
     """A random model of that architecture with that head; the caller's random generator is left as it is."""
     settings = {"num_labels": 2 if head == "span" else 3} | settings
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would reseed accelerators and not restore them
         return getattr(transformers, HEADS[head]).from_config(config(architecture, **settings)).eval()
 
 
