@@ -1,6 +1,8 @@
 """The documentation site: built strictly, whole, and searchable and accessible from disk without a network."""
 
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,7 +14,7 @@ from nbsal.methods import catalogue
 from tests.browser.conftest import open_page
 from tests.browser.test_accessibility import AUDIT as AUDIT_ONLINE
 from tests.browser.test_accessibility import MODULES
-from tests.docs import site as docs
+from tests.docs.repository import ROOT
 from tests.public import public
 
 PAGES = (
@@ -44,9 +46,9 @@ class Links(HTMLParser):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The built site."""
+    """The site, built by its command in a process of its own, since the build takes gigabytes."""
     path = tmp_path_factory.mktemp("docs") / "site"
-    docs.build(path)
+    subprocess.run([sys.executable, "-m", "tests.docs", path], cwd=ROOT, check=True)
     return path
 
 
