@@ -22,7 +22,11 @@ from pathlib import Path
 # The tests that must fail for a mutant of a file.
 TESTS = {
     "nbsal/lrp/rules.py": ["tests/lrp/test_rules.py", "tests/lrp", "tests/test_golden.py"],
-    "nbsal/methods/decoding.py": ["tests/methods/test_decoding.py", "tests/test_golden.py"],
+    "nbsal/methods/decoding.py": [
+        "tests/methods/test_decoding.py",
+        "tests/methods/test_catalogue.py",
+        "tests/test_golden.py",
+    ],
     "nbsal/evaluation/_games.py": ["tests/evaluation/test_games.py", "tests/evaluation/test_cache.py"],
 }
 TIMEOUT = 240  # seconds; a mutant that does not terminate counts as killed
