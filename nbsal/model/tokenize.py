@@ -64,7 +64,7 @@ class TextEncoder:
         added = output["special_tokens_mask"]
         before = added.index(0) if 0 in added else len(added)
         after = added[::-1].index(0) if 0 in added else 0
-        row = _text_row(self.tokenizer, text, output, 0, special_ids(self.tokenizer), self.prompt)
+        row = _text_row(text, output, 0, special_ids(self.tokenizer), self.prompt)
         while self.prompt and before < len(row) and row.special[before]:
             before += 1
         return row, before, after
@@ -115,7 +115,7 @@ class TextEncoder:
                 message += f"the model reads at most {self.max_length}. Shorten it."
                 raise InputError(message, argument="text", value=text)
             (output,) = _tokenize(self.tokenizer, [parts], truncation=truncation, max_length=self.max_length)
-        return _text_row(self.tokenizer, text, output, size - len(output["input_ids"]), structure, self.prompt)
+        return _text_row(text, output, size - len(output["input_ids"]), structure, self.prompt)
 
     def _with_prompt(self, text: Text) -> tuple[str, ...]:
         """The parts of a text as the model reads them."""
@@ -210,36 +210,40 @@ def _tokenize(tokenizer: Any, texts: Sequence[Sequence[str]], **truncation: Any)
     results = [{name: values[i] for name, values in encoding.items()} for i in range(len(texts))]
     for i, result in enumerate(results):
         result["sequence_ids"] = encoding.sequence_ids(i)
+        result["tokens"] = encoding.tokens(i)
         result.setdefault("token_type_ids", [0] * len(result["input_ids"]))
     return results
 
 
-def _text_row(
-    tokenizer: Any, text: Text, output: dict[str, Any], dropped: int, structure: frozenset[int], prompt: str = ""
-) -> Row:
+def _text_row(text: Text, output: dict[str, Any], dropped: int, structure: frozenset[int], prompt: str = "") -> Row:
     """A row of what the tokenizer gave; a prompt's tokens and the ids of `structure` are special."""
     first, *rest = (text,) if isinstance(text, str) else text
-    parts, shifts = (prompt + first, *rest), (len(prompt), *[0] * len(rest))
-    ids = output["input_ids"]
+    parts, ids, added = (prompt + first, *rest), output["input_ids"], output["special_tokens_mask"]
     segments = [part or 0 for part in output["sequence_ids"]]
     spans = [strip_span(parts[s], *span) for s, span in zip(segments, output["offset_mapping"], strict=True)]
-    moved = [(start - shifts[s], end - shifts[s]) for s, (start, end) in zip(segments, spans, strict=True)]
-    offsets = [(max(0, start), max(0, end)) for start, end in moved]
-    added = [
-        bool(mark) or end <= 0 < shifts[s]
-        for mark, s, (_, end) in zip(output["special_tokens_mask"], segments, moved, strict=True)
-    ]
+    if prompt:
+        spans, added = _after_prompt(len(prompt), segments, spans, added)
     return Row(
         text=text,
         ids=tuple(ids),
-        tokens=tuple(tokenizer.convert_ids_to_tokens(ids)),
-        offsets=tuple(offsets),
+        tokens=tuple(output["tokens"]),
+        offsets=tuple(spans),
         segments=tuple(segments),
-        special=tuple(mark or i in structure for i, mark in zip(ids, added, strict=True)),
+        special=tuple(bool(mark) or i in structure for i, mark in zip(ids, added, strict=True)),
         types=tuple(output["token_type_ids"]),
         mask=(1,) * len(ids),
         dropped=dropped,
     )
+
+
+def _after_prompt(
+    size: int, segments: Sequence[int], spans: Sequence[Span], added: Sequence[int]
+) -> tuple[list[Span], list[int]]:
+    """Spans in the text after its prompt, and which tokens are not the text's, those of the prompt among them."""
+    shifts = [0 if segment else size for segment in segments]
+    moved = [(start - shift, end - shift) for shift, (start, end) in zip(shifts, spans, strict=True)]
+    marks = [mark or end <= 0 < shift for mark, shift, (_, end) in zip(added, shifts, moved, strict=True)]
+    return [(max(0, start), max(0, end)) for start, end in moved], marks
 
 
 def _id_row(tokenizer: Any, ids: list[int], mask: list[int], types: list[int]) -> Row:

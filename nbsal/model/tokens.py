@@ -173,7 +173,7 @@ def strip_span(text: str, start: int, end: int) -> Span:
     Byte-level tokens begin with the space before them.
     """
     piece = text[start:end]
-    if not piece.strip():
+    if len(piece.strip()) in (0, len(piece)):
         return start, end
     return start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())
 
