@@ -13,8 +13,9 @@ from torch import Tensor
 
 from nbsal.model import architecture, attention_maps, batching, restore, sides
 from nbsal.model.attention_maps import AttentionRecorder
+from nbsal.model.finite import check_finite
 from nbsal.model.layers import Parts, check_maps, join, run_model
-from nbsal.model.layout import check_finite, check_layout
+from nbsal.model.layout import check_layout
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.tokens import Encoded, Row

@@ -20,8 +20,9 @@ from nbsal.model import architecture, attention_maps, batching, memory, restore,
 from nbsal.model.attention_maps import LatestAttention
 from nbsal.model.block_calls import BlockCall, drop_graphs, record_calls
 from nbsal.model.composite import transformer_of
+from nbsal.model.finite import check_finite
 from nbsal.model.fused_attention import FusedAttention, FusedRecorder
-from nbsal.model.layout import check_count, check_finite, check_layout, unpad
+from nbsal.model.layout import check_count, check_layout, unpad
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.tokens import Encoded

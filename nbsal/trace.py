@@ -20,8 +20,9 @@ from nbsal.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfilt
 from nbsal.lrp.rules import DEFAULT, Rules
 from nbsal.model import architecture, attention_maps, batching, memory, restore, sides
 from nbsal.model.attention_maps import AttentionRecorder, HeadSwitch
+from nbsal.model.finite import check_finite
 from nbsal.model.layers import Layers, Parts, check_maps, deepest, first_blocks, join, map_count, run_model
-from nbsal.model.layout import check_count, check_finite, check_layout, unpad
+from nbsal.model.layout import check_count, check_layout, unpad
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
 from nbsal.model.targets import decide

@@ -17,6 +17,7 @@ from nbsal.model import products, restore, sides
 from nbsal.model.black_box import BlackBox
 from nbsal.model.checkpoint import NO_SUCH_MODEL, is_missing_folder
 from nbsal.model.composite import Composite
+from nbsal.model.finite import is_finite
 
 TASKS = {
     "ForSequenceClassification": "sequence",
@@ -367,7 +368,7 @@ def check_weights(model: nn.Module) -> None:
         if parameter.is_meta:
             raise ModelError(f"The weight {name} {_META_DEVICE}", part=name)
         # Quantised weights of other libraries are tensors of a class of their own, which may lack this operation.
-        if type(parameter.data) is torch.Tensor and not torch.isfinite(parameter).all():
+        if type(parameter.data) is torch.Tensor and not is_finite(parameter):
             raise ModelError(f"The weight {name} contains NaN or infinity, so no explanation is possible.", part=name)
 
 

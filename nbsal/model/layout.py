@@ -1,9 +1,8 @@
-"""Checks that what a forward pass records is finite, complete, and laid out by text and position."""
+"""Checks that what a forward pass records is complete, and laid out by text and position."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from nbsal.errors import ModelError
@@ -17,16 +16,6 @@ def unpad(logits: Tensor, encoded: Encoded) -> list[Tensor]:
     """The logits of each text, without those at padding."""
     rows = zip(encoded, logits, strict=True)
     return [row_logits[: len(row)] if row_logits.ndim > 1 else row_logits for row, row_logits in rows]
-
-
-def check_finite(*tensors: Tensor) -> None:
-    """Refuse to rank tokens by NaN."""
-    if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors):
-        raise ModelError(
-            "The model's output or its gradient is NaN or infinite for this text. Check the weights. If the "
-            'precision overflows, load the model with dtype="float32".',
-            part="output",
-        )
 
 
 def check_count(part: str, count: int, expected: int, subject: "Subject") -> None:
