@@ -155,7 +155,7 @@ class MaskedModel:
 
     def _run_rests(self, jobs: "list[_Job]", meter: Meter | None) -> "list[_Job]":
         """Run jobs that share much with their text from their first hidden token on; return the others."""
-        padding = self.subject.model.config.pad_token_id
+        padding = getattr(self.subject.model.config, "pad_token_id", None)
         for _, group in groupby(jobs, lambda job: id(job.cached)):
             text_jobs = list(group)
             for job in text_jobs:

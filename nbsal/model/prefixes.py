@@ -22,8 +22,9 @@ from nbsal.model.tokens import Encoded, Row
 if TYPE_CHECKING:
     from nbsal.model.text_cache import TextCache
 
-LEAST_SHARED = 1 / 8  # of a variant's tokens; less is not worth a batch of another kind
-LEAST_SAVED = 512  # tokens of all variants of a text, after those of reading the text and testing two variants
+LEAST_SHARED = 1 / 8  # of a variant's tokens, and of those of all variants; less is not worth more batches
+LEAST_SAVED = 768  # tokens of all variants of a text
+COST = 4  # times the tokens of a text that reading it, and probing two variants, computes
 MAX_REPEATED = 128  # tokens per batch that are computed again because they do not belong to what all of it shares
 PADDED = 4  # times the tokens of a usual batch that keys and values may have
 READS_LATER = ("dynamic", "longrope")  # rotary positions that depend on the longest position of a batch
@@ -76,8 +77,8 @@ def worth_sharing(variants: Sequence[T]) -> list[T]:
     """Those of a text's variants that share so much with it that it pays, beginning with those that share least."""
     chosen = [variant for variant in variants if variant.start >= LEAST_SHARED * variant.size]
     chosen.sort(key=lambda variant: variant.start)
-    cost = 2 * max((variant.size for variant in chosen), default=0)
-    return chosen if sum(variant.start for variant in chosen) - cost >= LEAST_SAVED else []
+    saved = sum(variant.start for variant in chosen) - COST * max((variant.size for variant in chosen), default=0)
+    return chosen if saved >= max(LEAST_SAVED, LEAST_SHARED * sum(variant.size for variant in variants)) else []
 
 
 def batches(variants: Sequence[T], tokens: int, largest: float) -> Iterator[list[T]]:

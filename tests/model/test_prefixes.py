@@ -221,6 +221,7 @@ def test_only_variants_that_change_late_are_worth_it():
     assert prefixes.worth_sharing(early) == []
     assert prefixes.worth_sharing(late[:20]) == []
     assert prefixes.worth_sharing(late[::-1] + early) == late
+    assert prefixes.worth_sharing(late + 20 * early) == [], "of so many, the late ones are a small part"
     for batch in prefixes.batches(late, 400, 7):
         assert len(batch) <= 7 and len(batch) * (80 - batch[0].start) <= 400
         assert sum(variant.start - batch[0].start for variant in batch) <= prefixes.MAX_REPEATED
