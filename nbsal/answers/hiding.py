@@ -208,13 +208,15 @@ class Hiding:
             return self._run([inputs.after(start) for inputs in batch], partial(cache.put_before, size=start))
 
         def is_exact(cache: "TextCache", job: _Job) -> bool:
+            self._run_batch([job], self._run, meter)
             numbers = prefixes.attempt(lambda: run_after(cache, job.start, [job.inputs]))
-            return numbers is not None and _close(numbers[0], self._run([job.inputs])[0], EXACT)
+            return numbers is not None and _close(numbers[0], self._results[job.key], EXACT)
 
         row = self.reading.row
         cache = prefixes.read_text(self.subject, row, lambda cache: run_after(cache, 0, [whole]))
         if cache is None or not all(is_exact(cache, job) for job in prefixes.probes(jobs)):
             return False
+        jobs = [job for job in jobs if job.key not in self._results]
         for batch in prefixes.batches(jobs, TOKENS, self._largest):
             self._run_batch(batch, partial(run_after, cache, batch[0].start), meter)
         return True

@@ -161,10 +161,8 @@ class MaskedModel:
             for job in text_jobs:
                 job.start = prefixes.shared_size(job.cached.row, job.coalition, padding)
             shared = prefixes.worth_sharing(text_jobs)
-            if shared and self._reuses is None:
-                self._reuses = prefixes.can_reuse(self.subject)
-            if shared and self._reuses:
-                self._reuses = self._run_after_text(shared, meter)
+            if shared and self._reuses is not False:
+                self._reuses = prefixes.can_reuse(self.subject) and self._run_after_text(shared, meter)
         return [job for job in jobs if job.key not in job.cached.results]
 
     def _run_after_text(self, jobs: "list[_Job]", meter: Meter | None) -> bool:
@@ -172,17 +170,25 @@ class MaskedModel:
         row = jobs[0].cached.row
         whole = self._mask_row(row, np.ones(len(row), dtype=bool), False)
         cache = prefixes.read_text(self.subject, row, lambda cache: self._run_after(cache, 0, [whole]))
-        if cache is None or not all(self._continues_exactly(cache, job) for job in prefixes.probes(jobs)):
+        if cache is None or not all(self._continues_exactly(cache, job, meter) for job in prefixes.probes(jobs)):
             return False
+        jobs = [job for job in jobs if job.key not in job.cached.results]
         for batch in prefixes.batches(jobs, TOKENS, 1 if self.subject.unbatchable else TOKENS):
             self._run_batch(batch, partial(self._run_after, cache, batch[0].start), meter)
         return True
 
-    def _continues_exactly(self, cache: "TextCache", job: "_Job") -> bool:
-        """True if reading a coalition after what it shares with the text gives the same logits as reading it all."""
-        masked_rows = [self._mask_row(job.cached.row, job.coalition, job.drops)]
-        logits = prefixes.attempt(lambda: self._run_after(cache, job.start, masked_rows))
-        return logits is not None and _close(logits, self._run(masked_rows))
+    def _continues_exactly(self, cache: "TextCache", job: "_Job", meter: Meter | None) -> bool:
+        """Run a coalition as a whole; true if reading it after what it shares with the text gives the same logits."""
+        exact = False
+
+        def run(rows: "Sequence[_MaskedRow]") -> Tensor:
+            nonlocal exact
+            whole, rest = self._run(rows), prefixes.attempt(lambda: self._run_after(cache, job.start, rows))
+            exact = rest is not None and _close(whole, rest)
+            return whole
+
+        self._run_batch([job], run, meter)
+        return exact
 
     def _run_after(self, cache: "TextCache", start: int, batch: "Sequence[_MaskedRow]") -> Tensor:
         """The logits of rows that begin with the first `start` tokens of a text."""

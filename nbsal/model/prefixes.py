@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from nbsal.model.text_cache import TextCache
 
 LEAST_SHARED = 1 / 8  # of a variant's tokens, and of those of all variants; less is not worth more batches
-LEAST_SAVED = 768  # tokens of all variants of a text
-COST = 4  # times the tokens of a text that reading it, and probing two variants, computes
+LEAST_SAVED = 1024  # tokens of all variants of a text
+COST = 2  # times the tokens of a text that reading it, and two variants in both ways, computes beside
 MAX_REPEATED = 128  # tokens per batch that are computed again because they do not belong to what all of it shares
 PADDED = 4  # times the tokens of a usual batch that keys and values may have
 READS_LATER = ("dynamic", "longrope")  # rotary positions that depend on the longest position of a batch
