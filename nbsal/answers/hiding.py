@@ -1,9 +1,10 @@
 """The numbers of all tokens of a reply with units of its sources hidden; no subset is run twice."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,17 +14,21 @@ from nbsal.answers import sides
 from nbsal.answers.reading import Reading, Unit
 from nbsal.answers.shorten import check_shortens, ids_without
 from nbsal.errors import ModelError
-from nbsal.model import architecture, batching
+from nbsal.model import architecture, batching, prefixes
 from nbsal.model.masking import TEXT, TOKENS, filler_id, run_exclusively
 from nbsal.model.subject import Subject
 from nbsal.model.target import log_odds, number_of
 from nbsal.model.version import model_version
 from nbsal.progress import Meter
 
+if TYPE_CHECKING:
+    from nbsal.model.text_cache import TextCache
+
 Subsets = NDArray[np.bool_]  # [subset, unit], true where a unit stays
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 TOLERANCE = 1e-4  # of a number, between tokens that are left out and tokens that nobody attends to
+EXACT = 1e-5  # of a number, between a subset read as a whole and after what it shares with the text
 STORED = ("logprob", "logit")  # numbers of each token that are stored for a subset
 
 
@@ -39,8 +44,34 @@ class _Input:
     reads: Places
     positions: Places | None = None
 
+    def shared_size(self, text: "_Input") -> int:
+        """How many leading tokens are those of the whole text, and not read."""
+        size = min(len(self.ids), len(text.ids), int(self.reads[0]), int(text.reads[0]))
+        differs = (self.ids[:size] != text.ids[:size]) | (self.visible[:size] != text.visible[:size])
+        if self.positions is not None and text.positions is not None:
+            differs |= self.positions[:size] != text.positions[:size]
+        return int(differs.argmax()) if differs.any() else size
 
-def logits_at(subject: Subject, inputs: dict[str, torch.Tensor], at: Places) -> torch.Tensor:
+    def after(self, start: int) -> "_Input":
+        """What comes after the first tokens."""
+        positions = None if self.positions is None else self.positions[start:]
+        return _Input(self.ids[start:], self.visible[start:], self.reads - start, positions)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What the model reads for one subset, and how many leading tokens are those of the whole text."""
+
+    key: bytes
+    inputs: _Input
+    start: int
+
+    @property
+    def size(self) -> int:
+        return len(self.inputs.ids)
+
+
+def logits_at(subject: Subject, inputs: dict[str, Any], at: Places) -> torch.Tensor:
     """The logits at some positions of each text, [text, position]; where the model can, it computes no others."""
     if "logits_to_keep" in inspect.signature(subject.model.forward).parameters:
         places = np.unique(at)
@@ -88,6 +119,7 @@ class Hiding:
         self._first_position = architecture.first_position(self.subject.model)
         # Whether hidden tokens are left out; None: not tested yet.
         self._drops: bool | None = False if self.reading.prompt.source_size else None
+        self._reuses: bool | None = None  # whether the text is read once up to the first change; None: not asked yet
         self._version = version
 
     @property
@@ -135,25 +167,59 @@ class Hiding:
     def _run_missing(self, missing: dict[bytes, Subsets], meter: Meter | None) -> None:
         if self._drops is None and self.setting == "remove":
             self._drops = self._leaves_out_exactly()
-        jobs = sorted(((key, self._input(row)) for key, row in missing.items()), key=lambda job: len(job[1].ids))
+        whole = self._input(np.ones(len(self.units), dtype=bool))
+        jobs = [_Job(key, inputs := self._input(row), inputs.shared_size(whole)) for key, row in missing.items()]
+        shared = prefixes.worth_sharing(jobs) if self.subject.causal and self._reuses is not False else []
+        if shared:
+            self._reuses = prefixes.can_reuse(self.subject) and self._run_after_text(whole, shared, meter)
+        jobs = sorted((job for job in jobs if job.key not in self._results), key=lambda job: job.size)
         for batch in batching.fill_batches(jobs, self._is_full):
-            if meter is not None:
-                meter.check()
-            parts = batching.run_in_halves([inputs for _, inputs in batch], self._run)
-            results = [numbers for part in parts for numbers in part]
-            if np.isnan(results).any():
-                message = (
-                    f"With so much hidden, a token of {self.subject.name} has nothing to attend to. Hide smaller units."
-                )
-                raise ModelError(message, part="attention mask")
-            self._results |= {key: numbers for (key, _), numbers in zip(batch, results, strict=True)}
-            self.forwards += len(batch)
-            if meter is not None:
-                meter.step(len(batch))
+            self._run_batch(batch, self._run, meter)
 
-    def _is_full(self, batch: list[Any], job: tuple[bytes, _Input]) -> bool:
-        too_large = (len(batch) + 1) * len(job[1].ids) > TOKENS
-        return self.subject.unbatchable or too_large or len(batch) == self.batch_size
+    def _run_batch(
+        self, batch: Sequence[_Job], run: Callable[[Sequence[_Input]], list[Floats]], meter: Meter | None
+    ) -> None:
+        if meter is not None:
+            meter.check()
+        parts = batching.run_in_halves([job.inputs for job in batch], run)
+        results = [numbers for part in parts for numbers in part]
+        if np.isnan(results).any():
+            message = (
+                f"With so much hidden, a token of {self.subject.name} has nothing to attend to. Hide smaller units."
+            )
+            raise ModelError(message, part="attention mask")
+        self._results |= {job.key: numbers for job, numbers in zip(batch, results, strict=True)}
+        self.forwards += len(batch)
+        if meter is not None:
+            meter.step(len(batch))
+
+    def _is_full(self, batch: list[_Job], job: _Job) -> bool:
+        return (len(batch) + 1) * job.size > TOKENS or len(batch) == self._largest
+
+    @property
+    def _largest(self) -> int:
+        """The most subsets of a batch."""
+        return 1 if self.subject.unbatchable else self.batch_size or TOKENS
+
+    def _run_after_text(self, whole: _Input, jobs: Sequence[_Job], meter: Meter | None) -> bool:
+        """Read the text once, and subsets from their first change on; False if two of them show a difference."""
+
+        def run_after(cache: "TextCache", start: int, batch: Sequence[_Input]) -> list[Floats]:
+            return self._run([inputs.after(start) for inputs in batch], partial(cache.put_before, size=start))
+
+        def is_exact(cache: "TextCache", job: _Job) -> bool:
+            self._run_batch([job], self._run, meter)
+            numbers = prefixes.attempt(lambda: run_after(cache, job.start, [job.inputs]))
+            return numbers is not None and _close(numbers[0], self._results[job.key], EXACT)
+
+        row = self.reading.row
+        cache = prefixes.read_text(self.subject, row, lambda cache: run_after(cache, 0, [whole]))
+        if cache is None or not all(is_exact(cache, job) for job in prefixes.probes(jobs)):
+            return False
+        jobs = [job for job in jobs if job.key not in self._results]
+        for batch in prefixes.batches(jobs, TOKENS, self._largest):
+            self._run_batch(batch, partial(run_after, cache, batch[0].start), meter)
+        return True
 
     def _input(self, subset: Subsets) -> _Input:
         """What the model reads for a subset."""
@@ -197,8 +263,8 @@ class Hiding:
     def _decoder_reads(self) -> Places:
         return np.arange(len(self.reading.reply_ids)) + self.reading.position(0)
 
-    def _run(self, batch: Sequence[_Input]) -> list[Floats]:
-        """The stored numbers of the reply for each input, [stored number, reply token]."""
+    def _run(self, batch: Sequence[_Input], extend: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> list[Floats]:
+        """The stored numbers of the reply for each input, [stored number, reply token]; `extend` adds model inputs."""
         longest, device = max(len(inputs.ids) for inputs in batch), self.subject.device
 
         def padded(rows: Sequence[Places], filler: int) -> torch.Tensor:
@@ -217,7 +283,7 @@ class Hiding:
             arguments["position_ids"] = padded(positions, 0)
         if self.reading.prompt.source_size:
             arguments |= sides.decoder_inputs(self.subject, self.reading, len(batch))
-        chosen = logits_at(self.subject, arguments, np.stack([inputs.reads for inputs in batch]))
+        chosen = logits_at(self.subject, extend(arguments), np.stack([inputs.reads for inputs in batch]))
         outcomes = torch.tensor(self.reading.reply_ids, device=device).expand(len(batch), -1)
         numbers = torch.stack([number_of(chosen, outcomes, number) for number in STORED], 1)
         return list(numbers.double().cpu().numpy())
@@ -231,7 +297,11 @@ class Hiding:
                 (left_out,), (in_place,) = (self._run([self._removed(stays, drops)]) for drops in (True, False))
             except TypeError:  # a model without position ids
                 return False
-            scale = np.fmax(1.0, np.abs(in_place).max())
-            if not np.abs(left_out - in_place).max() <= TOLERANCE * scale:  # also where a token sees nothing
+            if not _close(left_out, in_place, TOLERANCE):
                 return False
         return True
+
+
+def _close(first: Floats, second: Floats, tolerance: float) -> bool:
+    """True if numbers are equal except for rounding; False where a token sees nothing."""
+    return bool(np.abs(first - second).max() <= tolerance * np.fmax(1.0, np.abs(second).max()))

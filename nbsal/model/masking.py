@@ -3,14 +3,16 @@
 A coalition is a subset of a text's tokens that stays visible. To remove a token, its row is run without it while the
 other tokens keep their positions, so the cost depends on the visible tokens only. For models that measure distances by
 index this differs from a token that nobody attends to; a self-test on the texts at hand detects that, and the attention
-mask hides their tokens instead.
+mask hides their tokens instead. Causal models read what precedes the first hidden token only once for each text (see
+nbsal.model.prefixes), if that saves much, and if it gives the same for two coalitions that are run both ways.
 """
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Any
+from functools import partial
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,12 +20,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nbsal.errors import InputError, UnknownName
-from nbsal.model import architecture, batching, restore
+from nbsal.model import architecture, batching, prefixes, restore
 from nbsal.model.subject import Subject
 from nbsal.model.target import Target
 from nbsal.model.tokens import Encoded, Row
 from nbsal.model.version import model_version
 from nbsal.progress import Meter
+
+if TYPE_CHECKING:
+    from nbsal.model.text_cache import TextCache
 
 WAYS = ("remove", "mask", "pad")
 TEXT = "text"  # another way, of replies: the prompt without the hidden parts, tokenized anew (see nbsal.answers.hiding)
@@ -64,6 +69,7 @@ class MaskedModel:
         # Outputs at positions need every position to be there.
         can_drop = self.way == "remove" and self._passes_positions and self.subject.task == "sequence"
         self._droppable = _DroppableLengths() if can_drop else _DroppableLengths(shortest_failed=0)
+        self._reuses: bool | None = None  # whether texts are read once up to their first change; None: not asked yet
         self._version = version
 
     def logits(self, rows: Sequence[Row], coalitions: Sequence[Any], meter: Meter | None = None) -> list[Tensor]:
@@ -125,20 +131,70 @@ class MaskedModel:
         for job in jobs:
             job.drops = self._droppable.holds(len(job.cached.row))
             job.size = len(self._visible(job.cached.row, job.coalition, job.drops)[1])
+        if self.subject.causal and self._passes_positions:
+            jobs = self._run_rests(jobs, meter)
         jobs.sort(key=lambda job: job.size)
         # A hidden token whose own position is read may attend to padding (DeBERTa): then no batch is padded.
         equal_lengths = self.way == "remove" and self.subject.task != "sequence"
         for batch in _job_batches(jobs, self.subject.unbatchable, equal_lengths):
-            if meter is not None:
-                meter.check()
-            masked_rows = [self._mask_row(job.cached.row, job.coalition, job.drops) for job in batch]
-            parts = batching.run_in_halves(masked_rows, self._run)
-            for job, logits in zip(batch, chain.from_iterable(parts), strict=True):
-                # Positions after a text's own are padding of the batch.
-                job.cached.store(job.key, logits[: job.size] if logits.ndim > 1 else logits)
-            self.forwards += len(batch)
-            if meter is not None:
-                meter.step(len(batch))
+            self._run_batch(batch, self._run, meter)
+
+    def _run_batch(
+        self, batch: "list[_Job]", run: "Callable[[Sequence[_MaskedRow]], Tensor]", meter: Meter | None
+    ) -> None:
+        if meter is not None:
+            meter.check()
+        masked_rows = [self._mask_row(job.cached.row, job.coalition, job.drops) for job in batch]
+        parts = batching.run_in_halves(masked_rows, run)
+        for job, logits in zip(batch, chain.from_iterable(parts), strict=True):
+            # Positions after a text's own are padding of the batch.
+            job.cached.store(job.key, logits[: job.size] if logits.ndim > 1 else logits)
+        self.forwards += len(batch)
+        if meter is not None:
+            meter.step(len(batch))
+
+    def _run_rests(self, jobs: "list[_Job]", meter: Meter | None) -> "list[_Job]":
+        """Run jobs that share much with their text from their first hidden token on; return the others."""
+        padding = getattr(self.subject.model.config, "pad_token_id", None)
+        for _, group in groupby(jobs, lambda job: id(job.cached)):
+            text_jobs = list(group)
+            for job in text_jobs:
+                job.start = prefixes.shared_size(job.cached.row, job.coalition, padding)
+            shared = prefixes.worth_sharing(text_jobs)
+            if shared and self._reuses is not False:
+                self._reuses = prefixes.can_reuse(self.subject) and self._run_after_text(shared, meter)
+        return [job for job in jobs if job.key not in job.cached.results]
+
+    def _run_after_text(self, jobs: "list[_Job]", meter: Meter | None) -> bool:
+        """Read a text once, and its coalitions from their first change on; False if two of them show a difference."""
+        row = jobs[0].cached.row
+        whole = self._mask_row(row, np.ones(len(row), dtype=bool), False)
+        cache = prefixes.read_text(self.subject, row, lambda cache: self._run_after(cache, 0, [whole]))
+        if cache is None or not all(self._continues_exactly(cache, job, meter) for job in prefixes.probes(jobs)):
+            return False
+        jobs = [job for job in jobs if job.key not in job.cached.results]
+        for batch in prefixes.batches(jobs, TOKENS, 1 if self.subject.unbatchable else TOKENS):
+            self._run_batch(batch, partial(self._run_after, cache, batch[0].start), meter)
+        return True
+
+    def _continues_exactly(self, cache: "TextCache", job: "_Job", meter: Meter | None) -> bool:
+        """Run a coalition as a whole; true if reading it after what it shares with the text gives the same logits."""
+        exact = False
+
+        def run(rows: "Sequence[_MaskedRow]") -> Tensor:
+            nonlocal exact
+            whole, rest = self._run(rows), prefixes.attempt(lambda: self._run_after(cache, job.start, rows))
+            exact = rest is not None and _close(whole, rest)
+            return whole
+
+        self._run_batch([job], run, meter)
+        return exact
+
+    def _run_after(self, cache: "TextCache", start: int, batch: "Sequence[_MaskedRow]") -> Tensor:
+        """The logits of rows that begin with the first `start` tokens of a text."""
+        inputs = self._batch_inputs([masked.after(start) for masked in batch])
+        logits = self.subject.logits(cache.put_before(inputs, start)).cpu()
+        return cache.with_text(logits, start) if self.subject.task != "sequence" else logits
 
     def _mask_row(self, row: Row, coalition: Coalitions, drops: bool) -> "_MaskedRow":
         """The row with all tokens outside the coalition hidden; `drops` leaves them out of the input."""
@@ -223,6 +279,10 @@ class _MaskedRow:
     row: Row
     positions: tuple[int, ...]
 
+    def after(self, start: int) -> "_MaskedRow":
+        """The row without its first tokens."""
+        return _MaskedRow(self.row.pick(range(start, len(self.row))), self.positions[start:])
+
 
 @dataclass
 class _CachedRow:
@@ -248,13 +308,15 @@ class _CachedRow:
 
 @dataclass(slots=True)
 class _Job:
-    """A coalition to run: whether its hidden tokens are dropped, and how many tokens are left."""
+    """A coalition to run: whether its hidden tokens are dropped, how many tokens are left, and how many come first
+    that are those of the whole text."""
 
     cached: _CachedRow
     key: bytes
     coalition: Coalitions
     drops: bool = False
     size: int = 0
+    start: int = 0
 
 
 @dataclass

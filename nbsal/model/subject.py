@@ -303,7 +303,7 @@ class Subject:
             arrays["position_ids"] = np.broadcast_to(np.arange(encoded.longest), encoded.input_ids.shape).copy()
         return {name: torch.as_tensor(array, device=self.device) for name, array in arrays.items()}
 
-    def logits(self, inputs: dict[str, Tensor]) -> Tensor:
+    def logits(self, inputs: dict[str, Any]) -> Tensor:
         """Run the model: [batch, label]; for spans [batch, position, 2]; else [batch, position, label or token]."""
         architecture.check_device(self.model)  # the user may have moved or converted it
         options = {"return_dict": True, "output_hidden_states": False, "output_attentions": False}

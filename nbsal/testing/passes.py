@@ -36,7 +36,7 @@ class CountingSubject(Subject):
             vars(counting)[cached] = None
         return counting
 
-    def logits(self, inputs: dict[str, Tensor]) -> Tensor:
+    def logits(self, inputs: dict[str, Any]) -> Tensor:
         counted = self.passes.forward + len(inputs["input_ids"])
         output = super().logits(inputs)
         self.passes.forward = counted  # once, also where the model's own hook counted it

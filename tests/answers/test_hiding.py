@@ -11,6 +11,7 @@ from nbsal.answers.hiding import Hiding
 from nbsal.answers.reading import read_prompt, tokenize_reply, with_reply
 from nbsal.answers.sources import parse_prompt
 from nbsal.errors import ModelError
+from nbsal.model import prefixes
 from nbsal.model.target import number_of
 from tests.answers import writers
 from tests.raising import refuses
@@ -81,6 +82,44 @@ def test_a_batch_equals_its_singles():
     together = Hiding(subject, reading, reading.units("sentence")).values(subsets)
     alone = [Hiding(subject, reading, reading.units("sentence")).values(subset[None])[0] for subset in subsets]
     assert np.abs(together - np.stack(alone)).max() < 1e-5
+
+
+@pytest.mark.parametrize("way", ["remove", "text", 7])
+@pytest.mark.parametrize("name", writers.MODELS)
+def test_a_prompt_is_read_once_up_to_the_first_change(monkeypatch, name, way):
+    monkeypatch.setattr(prefixes, "LEAST_SAVED", 0)
+    subject = writers.load(name)
+    reading = reading_of(subject, f"{PROMPT} {PROMPT}")
+    units = reading.units("word")
+    table, results, computed = ~np.eye(len(units), dtype=bool), [], []
+
+    def count(module, args, kwargs):
+        hidden = args[0] if args else kwargs["hidden_states"]
+        computed[-1] += hidden.shape[0] * hidden.shape[1]
+
+    subject.blocks[0].register_forward_pre_hook(count, with_kwargs=True)
+    for reuses in (None, False):
+        hiding = Hiding(subject, reading, units, way)
+        hiding._reuses = reuses
+        computed.append(0)
+        results.append(hiding.values(table))
+        assert hiding._reuses is not None and hiding._reuses == (reuses is None)
+    assert np.abs(results[0] - results[1]).max() < 1e-10 * np.ptp(results[1], 0).max()
+    assert computed[0] < 0.8 * computed[1]
+
+
+def test_a_writer_that_looks_ahead_reads_the_whole_prompt(monkeypatch):
+    monkeypatch.setattr(prefixes, "LEAST_SAVED", 0)
+    subject = writers.load()
+    reading = reading_of(subject)
+    values = []
+    subject.blocks[1].register_forward_pre_hook(lambda module, args: (args[0] + args[0].mean(1, True), *args[1:]))
+    for reuses in (None, False):
+        hiding = Hiding(subject, reading, reading.units("word"), 7)
+        hiding._reuses = reuses
+        values.append(hiding.values(~np.eye(len(hiding.units), dtype=bool)))
+        assert not hiding._reuses
+    assert np.array_equal(*values)
 
 
 def test_shapley_values_sum_to_the_change():
