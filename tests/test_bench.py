@@ -1,5 +1,6 @@
 """The benchmarks: goals, tasks that cannot be run, and the counted lines of snippets."""
 
+import json
 import os
 import subprocess
 import sys
@@ -81,9 +82,24 @@ def test_a_tool_that_fails_gives_a_row_with_its_error():
 
 def test_agreement_tells_equal_methods_from_different_ones():
     model, tokenizer, texts = peers.load_case("demo/reviews", 2)
-    same, other = (peers.Case("captum", "", snippets.captum_gradxact, m) for m in (peers.GRADIENT, peers.LIME))
-    assert float(peers.agreement(same, model, tokenizer, texts).split()[-1]) < 1e-4
-    assert float(peers.agreement(other, model, tokenizer, texts).split()[-1]) > 0.1
+    encoded = peers.nbsal.load(model, tokenizer=tokenizer).encode(texts)
+    theirs = snippets.captum_gradxact(model, tokenizer, texts)
+
+    def difference(method):
+        case = peers.Case("captum", "", snippets.captum_gradxact, method)
+        return float(peers.agreement(case, encoded, theirs, snippets.ours(method)(model, tokenizer, texts)).split()[-1])
+
+    assert difference(peers.GRADIENT) < 1e-4
+    assert difference(peers.LIME) > 0.1
+
+
+def test_rows_are_stored_with_their_processor(monkeypatch, tmp_path):
+    monkeypatch.setattr(peers, "CASES", peers.CASES[:1])
+    store = tmp_path / "peers.json"
+    (row,) = peers.results(1, True, store=store)
+    stored = json.loads(store.read_text())["captum"]
+    assert "GFLOP/s" in stored["machine"]
+    assert [entry["work"] for entry in stored["rows"]] == [row.work]
 
 
 def test_only_the_lines_of_a_snippets_body_are_counted():

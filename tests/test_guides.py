@@ -33,10 +33,11 @@ def test_examples_run(name, tmp_path):
 
 @pytest.fixture(scope="module")
 def recipes(tmp_path_factory):
-    """The folder in which the recipes ran, and the scores of a text that they pulled and that they pushed."""
+    """The folder in which the recipes ran, and what they printed: files of the artifact, scores pulled and pushed."""
     folder = tmp_path_factory.mktemp("recipes")
     has_datasets = importlib.util.find_spec("datasets")
-    values = ["list(scores)", "corpus.saliency(1).scores.tolist()"] if has_datasets else []
+    values = ["logged_files"] if importlib.util.find_spec("wandb") else []
+    values += ["list(scores)", "corpus.saliency(1).scores.tolist()"] if has_datasets else []
     return folder, run("recipes", folder, *values)
 
 
@@ -55,3 +56,10 @@ def test_scores_survive_the_datasets_library(recipes):
 def test_an_artifact_of_mlflow_has_the_page_and_the_numbers(recipes):
     pytest.importorskip("mlflow")
     assert {"review.html", "review.json"} <= {path.name for path in (recipes[0] / "downloaded").iterdir()}
+
+
+def test_a_run_of_weights_and_biases_has_the_page_and_the_corpus(recipes):
+    pytest.importorskip("wandb")
+    (run_folder,) = (recipes[0] / "wandb").glob("offline-run-*")
+    assert list(run_folder.glob("files/media/html/review_*.html"))
+    assert any("review.json" in line and "corpus/_manifest.json" in line for line in recipes[1])

@@ -152,6 +152,16 @@ def test_explaining_loads_no_widgets_and_no_package_of_the_weights():
     assert "torch" in modules and not heavy & modules
 
 
+def test_views_need_no_extra():
+    """psutil and fsspec are of an extra too, but may come with packages that are always installed."""
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys('dask distributed pyarrow datasets spacy jupyterlab'.split())); "
+        "import nbsal; explain = nbsal.Explainer(nbsal.load('demo/reviews'), 'gradcam');"
+        "view = nbsal.widgets.Highlight(explain, text='A joy.').wait(); print(view.status)"
+    )
+    assert run("-c", code).stdout.strip() == "ready"
+
+
 @pytest.mark.parametrize("name", nbsal.__dir__())
 def test_public_names_are_there(name):
     assert getattr(nbsal, name) is not None

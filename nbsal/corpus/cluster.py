@@ -5,7 +5,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from nbsal.corpus.manifest import Shard
-from nbsal.corpus.plugin import ModelPlugin
 from nbsal.corpus.shards import Task
 from nbsal.corpus.storage import Storage
 from nbsal.progress import Meter
@@ -23,6 +22,8 @@ def run_shards(
 ) -> Iterator[tuple[int, Shard]]:
     """Run the shards on the cluster, a few per thread at a time, and yield them as they finish."""
     from distributed import wait
+
+    from nbsal.corpus.plugin import ModelPlugin  # imports distributed
 
     name = f"nbsal-{storage.location}"
     client.register_plugin(ModelPlugin(name, task))

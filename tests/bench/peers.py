@@ -17,7 +17,7 @@ import inspect
 import json
 import textwrap
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
@@ -33,6 +33,7 @@ from tokenizers.processors import TemplateProcessing
 
 import nbsal
 from nbsal.methods.base import Method
+from nbsal.model.tokens import Row as Tokens
 from nbsal.samples import base
 from tests.bench import snippets
 from tests.bench.measure import cpu
@@ -154,18 +155,17 @@ def lines(work: Callable[..., Any]) -> int:
     return sum(bool(line.strip()) for line in body_lines)
 
 
-def agreement(case: Case, model, tokenizer, texts: Sequence[str]) -> str:
+def agreement(case: Case, encoded: Iterable[Tokens], theirs: Iterable[Any], ours: Iterable[Any]) -> str:
     """The rank agreement of the content tokens' scores, and their largest difference if they should be equal."""
-    saliencies = nbsal.Explainer(nbsal.load(model, tokenizer=tokenizer), case.method).map(texts, progress=False)
     ranks, largest = [], 0.0
-    for s, tool_scores in zip(saliencies, case.theirs(model, tokenizer, texts), strict=True):
-        scores, content = np.asarray(tool_scores, dtype=float).ravel(), ~s.special
-        theirs = scores if len(scores) == content.sum() else scores[content]
-        ours = s.scores[content]
-        ranks.append(np.corrcoef(pandas.Series(ours).rank(), pandas.Series(theirs).rank())[0, 1])
+    for row, tool_scores, our_scores in zip(encoded, theirs, ours, strict=True):
+        scores, content = np.asarray(tool_scores, dtype=float).ravel(), ~np.asarray(row.special)
+        scores = scores if len(scores) == content.sum() else scores[content]
+        own = our_scores[content]
+        ranks.append(np.corrcoef(pandas.Series(own).rank(), pandas.Series(scores).rank())[0, 1])
         if isinstance(case.method, nbsal.Simple):  # ours are scaled to sum to 1
-            theirs = theirs / theirs.sum()
-        largest = max(largest, float(np.abs(ours - theirs).max() / np.abs(ours).max()))
+            scores = scores / scores.sum()
+        largest = max(largest, float(np.abs(own - scores).max() / np.abs(own).max()))
     summary = f"Spearman {spread(ranks)}"
     return f"{summary}; {case.differs}" if case.differs else f"{summary}; largest difference {largest:.1e}"
 
@@ -175,12 +175,17 @@ def compare_case(case: Case, rounds: int, count: int) -> Row:
     model, tokenizer, texts = load_case(case.model, count)
     work = f"{case.tool} {version(case.tool)}, {case.description}, {len(texts)} texts, {case.model}"
     our_snippet = snippets.ours(case.method)
+    scores: dict[Callable[..., Any], Any] = {}  # those of the last round
+
+    def timed(snippet: Callable[..., Any]) -> float:
+        return cpu(lambda: scores.update({snippet: snippet(model, tokenizer, texts)}))
+
     try:
-        summary = agreement(case, model, tokenizer, texts)
-        seconds = [
-            (cpu(lambda: case.theirs(model, tokenizer, texts)), cpu(lambda: our_snippet(model, tokenizer, texts)))
-            for _ in range(rounds)
-        ]
+        for snippet in (case.theirs, our_snippet):  # imports and first calls are not timed
+            snippet(model, tokenizer, texts[:1])
+        seconds = [(timed(case.theirs), timed(our_snippet)) for _ in range(rounds)]
+        encoded = nbsal.load(model, tokenizer=tokenizer).encode(texts)
+        summary = agreement(case, encoded, scores[case.theirs], scores[our_snippet])
     except Exception as error:  # a tool may raise anything for a model that it does not support
         return missing(work, f"{case.tool} raises {type(error).__name__}: {error}")
     their_seconds, our_seconds = zip(*seconds, strict=True)
@@ -193,8 +198,10 @@ def compare_case(case: Case, rounds: int, count: int) -> Row:
     )
 
 
-def results(rounds: int = 3, quick: bool = False, count: int = 16, tools: Sequence[str] = ()) -> list[Row]:
-    """The rows of some tools, or of all."""
+def results(
+    rounds: int = 3, quick: bool = False, count: int = 16, tools: Sequence[str] = (), store: Path | None = None
+) -> list[Row]:
+    """The rows of some tools, or of all; those of a tool are stored when its last one is finished."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     warnings.filterwarnings("ignore")
@@ -206,13 +213,17 @@ def results(rounds: int = 3, quick: bool = False, count: int = 16, tools: Sequen
         except Exception as error:  # the import of an outdated tool may raise anything
             table_rows.append(missing(tool, f"does not import: {type(error).__name__}: {error}"))
             continue
+        rows = []
         for case in cases:
-            table_rows.append(compare_case(case, rounds, 2 if quick else count))
-            print(line(table_rows[-1]), flush=True)
+            rows.append(compare_case(case, rounds, 2 if quick else count))
+            print(line(rows[-1]), flush=True)
+        if store:
+            save(rows, store)
+        table_rows += rows
     return table_rows
 
 
-def save(rows: Sequence[Row], path: Path = PATH) -> None:
+def save(rows: Sequence[Row], path: Path) -> None:
     """Replace the stored rows of the tools that were run."""
     stored = json.loads(path.read_text()) if path.exists() else {}
     for tool, measured in groupby(rows, lambda row: row.work.split(",")[0].split()[0]):
@@ -226,10 +237,8 @@ def main() -> None:
     arguments.add_argument("--tools", nargs="*", default=(), metavar="NAME", help="only these tools")
     arguments.add_argument("--write", action="store_true", help=f"store the rows in {PATH.name}")
     options = arguments.parse_args()
-    rows = results(options.rounds, options.quick, options.texts, options.tools)
-    print(markdown(rows))
-    if options.write:
-        save(rows)
+    store = PATH if options.write else None
+    print(markdown(results(options.rounds, options.quick, options.texts, options.tools, store)))
 
 
 if __name__ == "__main__":

@@ -108,16 +108,18 @@ def _better() -> str:
 
 def _speed(speed: dict[str, Any]) -> str:
     introduction = (
-        "Measured by `python -m tests.bench.peers`, which says how each tool is called: the same texts and model, one "
-        "thread, seconds of CPU including loading, while other programs ran. The ratio is the other tool's time over "
-        "ours: below 1, it is quicker. `tests/bench/README.md` has sixteen texts on a quieter machine.\n"
+        "Measured by `python -m tests.bench.peers --write`, which says how each tool is called: the same texts and "
+        "model, one thread, seconds of CPU including loading, while other programs ran. The ratio is the other tool's "
+        "time over ours: below 1, it is quicker.\n"
     )
+    tools = [tool for tool in TOOLS if tool in speed]
     lines = ["| what | ours | theirs | ratio |", "| --- | --- | --- | --- |"]
-    for tool in (tool for tool in TOOLS if tool in speed):
+    for tool in tools:
         for row in speed[tool]["rows"]:
             cells = [row["work"], row["ours"], row["peer"], row["ratio"]]
             lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
-    return "\n".join([introduction, *lines, ""])
+    processors = "\n".join(f"- {tool}: {speed[tool]['machine']}" for tool in tools)
+    return "\n".join([introduction, *lines, "", f"The processor of each tool's rows:\n\n{processors}", ""])
 
 
 def _notes(tool: str, result: dict[str, Any]) -> str:
