@@ -23,7 +23,8 @@ from nbsal.widgets.answer_parts import AnswerResult, Draft, HiddenSources, Rewri
 from nbsal.widgets.asked import Asked, reply_choices
 from nbsal.widgets.base import NO_SOURCE, View
 from nbsal.widgets.cached_view import LastValue
-from nbsal.widgets.explainer_view import NO_CHOICES, Shading, check_layer, check_method, method_traits, with_settings
+from nbsal.widgets.choices import MethodTraits
+from nbsal.widgets.explainer_view import Shading, method_traits, with_settings
 from nbsal.widgets.export import asset
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ STREAM = 0.06  # seconds between two pieces of a reply that is being written
 LOADED = "Loaded without its model \N{MIDDLE DOT} pass reply=... to nbsal.answer to change it"
 
 
-class Answers(Shading, View):
+class Answers(Shading, MethodTraits, View):
     """Why a model replied what it did: a finished Answer, or an Explainer or Subject and what is asked.
 
     `asked`, `reply`, `documents`, `template`, `tools`, `seed`, `unit`, `number` and settings of `generate` are those of
@@ -61,13 +62,10 @@ class Answers(Shading, View):
 
     level = traitlets.Enum(LEVELS, "word").tag(sync=True, page=True)
     source_selection = traitlets.List(traitlets.Int()).tag(sync=True, page=True)
-    method = traitlets.Unicode().tag(sync=True, page=True)
-    layer = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
     rival = traitlets.Unicode(None, allow_none=True).tag(sync=True, page=True)
     at = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
     struck: Any = traitlets.List().tag(sync=True, page=True)
     panels = traitlets.List(traitlets.Enum(("curve",))).tag(sync=True, page=True)
-    _choices = traitlets.Dict(NO_CHOICES).tag(sync=True)
     _tokens = traitlets.Dict().tag(sync=True)
     _scores = traitlets.Bytes().tag(sync=True)
     _result = traitlets.Dict().tag(sync=True)
@@ -166,14 +164,6 @@ class Answers(Shading, View):
         """Answer a page that wants another reply."""
         self.write_again()
         return "writing"
-
-    @traitlets.validate("method")
-    def _valid_method(self, proposal: Any) -> Any:
-        return check_method(proposal["value"], self._choices)
-
-    @traitlets.validate("layer")
-    def _valid_layer(self, proposal: Any) -> Any:
-        return check_layer(proposal["value"], self._choices)
 
     @traitlets.validate("struck")
     def _valid_struck(self, proposal: Any) -> Any:

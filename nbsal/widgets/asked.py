@@ -13,7 +13,7 @@ from nbsal.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.perturbation import Perturbation
 from nbsal.widgets.answer_parts import Struck
-from nbsal.widgets.explainer_view import view_choices
+from nbsal.widgets.choices import offered_methods, view_choices
 
 FIRST = ("gae", "gradxact", "integrated", "occlusion", "shapley", "lime", "attn-lrp", "decoded-gradxact")
 ELSEWHERE = ("alti", "mask-lrp")  # they read encoders, or need a mask
@@ -76,9 +76,9 @@ class Asked:
 
 def reply_choices(explainer: Explainer, unit: Any) -> dict[str, Any]:
     """What the page may choose from: the methods that explain replies."""
-    choices = view_choices(explainer)
     own = explainer.method.name
-    usual = [m for m in choices["methods"] if m["name"] == own or not ("@" in m["name"] or m["name"] in ELSEWHERE)]
+    offered = offered_methods(explainer)
+    usual = [m for m in offered if m["name"] == own or not ("@" in m["name"] or m["name"] in ELSEWHERE)]
     order = {name: place for place, name in enumerate(FIRST)}
     methods = catalogue.every_method()
     noun = unit if isinstance(unit, str) else "part"
@@ -87,7 +87,7 @@ def reply_choices(explainer: Explainer, unit: Any) -> dict[str, Any]:
         per = method["cost"].replace("per word", f"per {noun}") if hides else f"{method['cost']} per token"
         method |= {"cost": per, "group": "recommended" if method["name"] in order else method["group"]}
     usual.sort(key=lambda method: (bool(method["unavailable"]), order.get(method["name"], len(order))))
-    return choices | {"methods": usual}
+    return view_choices(explainer, usual)
 
 
 def _request(sources: Sequence[Source]) -> tuple[Any, list[dict[str, str]]]:

@@ -34,7 +34,7 @@ no scripts run. This is a complete view:
 `Bars(explain, text="A joy.")` shows it. Its page can set only traits that are also tagged `page=True`. More hooks:
 `render_html` and `render_png` (exports), `from_explainer` and `from_result` (initial traits), `accepts` (finished
 results that the view shows without an explainer). The page sends requests as messages: `ask("name", {...})` is
-answered by `handle_name(**arguments)` on the worker.
+answered by `handle_name(**arguments)` on the worker, or at once if `immediate` has the name.
 
 A view of this package also uses `ExplainerView` (text, method, layer, target, tau), `wire` (packed results) and, in
 `frontend/src`, a module NAME.ts in `views` that calls `mount`. It needs a line in `widgets/__init__.py`, a build
@@ -42,7 +42,7 @@ A view of this package also uses `ExplainerView` (text, method, layer, target, t
 '''
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from threading import Condition
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -87,6 +87,7 @@ class View(ExportedWidget):
 
     inputs: ClassVar[tuple[str, ...]] = ()
     accepts: ClassVar[tuple[type, ...]] = ()
+    immediate: ClassVar[Collection[str]] = ("cancel",)  # requests that compute nothing and are answered at once
     # Guards traits, which cells, pages and workers all set; links between views need one lock for all. Blocks that
     # cells run end with a `nullcontext`: an interrupt as a block ends strikes the innermost exit, and frees the lock.
     _lock: ClassVar[Condition] = jobs.SharedCondition()
@@ -198,6 +199,11 @@ class View(ExportedWidget):
                 self.status = "cancelling"
                 if self._worker.withdraw(self._job):
                     self._settle("cancelled")
+
+    def handle_cancel(self) -> str:
+        """Answer a page that wants to cancel."""
+        self.cancel()
+        return self.status
 
     def wait(self, timeout: float | None = None) -> "View":
         """Wait until the current request is done; raise its error if it failed."""
@@ -340,14 +346,13 @@ class View(ExportedWidget):
         """Answer {"ask": name, "id": id, **arguments} with {"id", "reply"} or {"id", "error"}."""
         if not isinstance(content, dict) or not is_message_id(message_id := content.get("id")):
             return  # the page only checks the connection
-        if content.get("ask") == "cancel":
-            self.cancel()
-            self.send({"id": message_id, "reply": self.status})
-            return
         try:
             answer = find_request(self, content)
         except InputError as error:
             self.send({"id": message_id, "error": error_text(error)})
+            return
+        if content["ask"] in self.immediate:
+            self._reply(message_id, answer)
         else:
             self._worker.submit((id(self), content["ask"]), lambda job: self._reply(message_id, answer))
 

@@ -13,16 +13,20 @@ from nbsal.render import html, text_lines
 from nbsal.render.text_lines import ScoredText
 from nbsal.saliency import Saliency
 from nbsal.widgets import jobs, wire
-from nbsal.widgets.compared_pair import BADGES, ComparedPair
-from nbsal.widgets.explainer_view import (
+from nbsal.widgets.choices import (
     NO_CHOICES,
-    TARGET_JSON,
-    ShadedView,
     check_layer,
     check_method,
+    offered_methods,
+    view_choices,
+    with_method,
+)
+from nbsal.widgets.compared_pair import BADGES, ComparedPair
+from nbsal.widgets.explainer_view import (
+    TARGET_JSON,
+    ShadedView,
     method_traits,
     result_traits,
-    view_choices,
     with_settings,
 )
 from nbsal.widgets.export import asset
@@ -79,7 +83,8 @@ class Compare(ShadedView):
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
         self.other = self.as_explainer(self.other)
         settings = {f"other_{name}": value for name, value in method_traits(self.other.method).items()}
-        return super().from_explainer(explainer) | settings | {"_other_choices": view_choices(self.other)}
+        choices = view_choices(self.other, offered_methods(self.other))
+        return super().from_explainer(explainer) | settings | {"_other_choices": choices}
 
     def from_result(self, result: Any) -> dict[str, Any]:
         settings = result_traits(self.other)
@@ -120,6 +125,10 @@ class Compare(ShadedView):
     @traitlets.validate("other_layer")
     def _valid_other_layer(self, proposal: Any) -> Any:
         return check_layer(proposal["value"], self._other_choices, "other_layer")
+
+    @traitlets.observe("other_method")
+    def _describe_other_method(self, change: Any) -> None:
+        self._other_choices = with_method(self._other_choices, change["new"])
 
     @traitlets.observe("level")
     def _follow_level(self, change: Any) -> None:

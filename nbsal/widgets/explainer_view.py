@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import traitlets
 
-from nbsal.errors import InputError, UnknownName
+from nbsal.errors import InputError
 from nbsal.explainer import Explainer, explain_batch
 from nbsal.explanation import Explanation
-from nbsal.methods import catalogue, crossing, labels
+from nbsal.methods import catalogue
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model.subject import Subject
@@ -18,6 +18,7 @@ from nbsal.model.target import Contrast
 from nbsal.saliency import Saliency
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.base import View
+from nbsal.widgets.choices import MethodTraits, offered_methods, view_choices
 from nbsal.widgets.slow_methods import QUICK, Durations, wait_for_pause
 
 STEPS = 1000  # resolution of the progress of one text
@@ -54,11 +55,10 @@ def _target_from_json(value: Any, _: Any = None) -> Any:
     return parts
 
 
-NO_CHOICES: dict[str, Any] = {"methods": [], "labels": [], "depth": 0, "task": ""}  # of a finished result
 TARGET_JSON = {"to_json": _target_to_json, "from_json": _target_from_json}
 
 
-class ExplainerView(View):
+class ExplainerView(MethodTraits, View):
     """A view of an explainer and a text, or of a finished result."""
 
     inputs: ClassVar[tuple[str, ...]] = ("text", "method", "layer", "target", "tau")
@@ -66,11 +66,8 @@ class ExplainerView(View):
     layer_methods_only: ClassVar[bool] = False
 
     text = TextTrait("").tag(sync=True, page=True)
-    method = traitlets.Unicode().tag(sync=True, page=True)
-    layer = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
     target = traitlets.Any(None).tag(sync=True, page=True, **TARGET_JSON)
     tau = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
-    _choices = traitlets.Dict(NO_CHOICES).tag(sync=True)
     _tokens = traitlets.Dict().tag(sync=True)
     _scores = traitlets.Bytes().tag(sync=True)
     _result = traitlets.Dict().tag(sync=True)
@@ -85,7 +82,8 @@ class ExplainerView(View):
         super().__init__(source, **({} if text is None else {"text": text}) | settings)
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
-        return method_traits(explainer.method) | {"_choices": view_choices(explainer, self.layer_methods_only)}
+        methods = offered_methods(explainer, self.layer_methods_only)
+        return method_traits(explainer.method) | {"_choices": view_choices(explainer, methods)}
 
     def from_result(self, result: Any) -> dict[str, Any]:
         return result_traits(result) | {"_live": False}
@@ -94,14 +92,6 @@ class ExplainerView(View):
     def target_probability(self) -> float | None:
         """The probability of what is explained, if it is one of the outcomes listed."""
         return dict(self._result.get("probabilities", ())).get(self._result.get("target"))
-
-    @traitlets.validate("method")
-    def _valid_method(self, proposal: Any) -> Any:
-        return check_method(proposal["value"], self._choices)
-
-    @traitlets.validate("layer")
-    def _valid_layer(self, proposal: Any) -> Any:
-        return check_layer(proposal["value"], self._choices)
 
     @traitlets.observe("text")
     def _clear_selection(self, change: Any) -> None:
@@ -202,40 +192,6 @@ def with_settings(explainer: Explainer, inputs: dict[str, Any]) -> Explainer:
     return Explainer(explainer.subject, method, long=explainer.long)
 
 
-def view_choices(explainer: Explainer, layer_methods_only: bool = False) -> dict[str, Any]:
-    """What the page may choose from: classes, layers and methods, the recommended ones first."""
-    subject, current = explainer.subject, explainer.method
-    offered = (catalogue.every_method() | {current.name: current}).values()
-    methods = [method_choice(method, subject, layer_methods_only) for method in offered]
-    order = {name: place for place, name in enumerate([*labels.WITHOUT_LM_HEAD, *labels.RECOMMENDED])}
-    methods.sort(key=lambda choice: (bool(choice["unavailable"]), order.get(choice["name"], len(order))))
-    classes = subject.labels if subject.task == "sequence" else []
-    return {"methods": methods, "labels": classes, "depth": subject.depth, "task": subject.task}
-
-
-def method_choice(method: Method, subject: Subject, layer_methods_only: bool = False) -> dict[str, Any]:
-    """A method as the page lists it."""
-    decodes, has_head = isinstance(method, Decoded), subject.decodes
-    layered = isinstance(method, LayerMethod | Decoded)
-    reason = "needs an LM head (load the model with lm=...)" if decodes and not has_head else ""
-    if layer_methods_only and not layered:
-        reason = "reads the whole model at once, so it has no layers"
-    reason = crossing.obstacle(method, subject) or reason
-    label = labels.describe(method, has_head)
-    return {
-        "name": method.name,
-        "label": label.label,
-        "summary": label.summary,
-        "paper": method.paper,
-        "cost": labels.cost_words(method),
-        "signed": labels.is_signed(method),
-        "layered": layered,
-        "decodes": decodes,
-        "group": label.group,
-        "unavailable": reason,
-    }
-
-
 def method_traits(method: Method) -> dict[str, Any]:
     """The traits that describe a method."""
     layer = method.layer if isinstance(method, LayerMethod | Decoded) else None
@@ -252,22 +208,3 @@ def result_traits(result: Explanation) -> dict[str, Any]:
         "layer": layer if isinstance(layer, int) else None,
         "tau": tau if isinstance(tau, int) else None,
     }
-
-
-def check_method(name: str, choices: dict[str, Any], argument: str = "method") -> str:
-    """The name of a method, if the page offers it; the page of a finished result offers none and accepts any."""
-    reasons = {method["name"]: method["unavailable"] for method in choices["methods"]}
-    valid = [name for name, reason in reasons.items() if not reason]
-    if reason := reasons.get(name):
-        choice = f"Use {valid[0]!r}." if valid else ""
-        raise UnknownName(argument, name, valid, f"{name!r} cannot be used here: it {reason}.", choice)
-    if valid and name not in valid:
-        raise UnknownName(argument, name, valid)
-    return name
-
-
-def check_layer(layer: int | None, choices: dict[str, Any], argument: str = "layer") -> int | None:
-    """The layer, if the model has it."""
-    if choices["depth"] and layer is not None and layer not in range(choices["depth"] + 1):
-        raise UnknownName(argument, layer, range(choices["depth"] + 1))
-    return layer

@@ -18,7 +18,8 @@ from nbsal.saliency import Saliency
 from nbsal.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import CachedView, TextResult
-from nbsal.widgets.explainer_view import ShadedView, view_choices, with_settings
+from nbsal.widgets.choices import offered_methods, view_choices
+from nbsal.widgets.explainer_view import ShadedView, with_settings
 from nbsal.widgets.export import asset
 from nbsal.widgets.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
 from nbsal.widgets.head_parts import (
@@ -216,9 +217,8 @@ def masked_explainer(explainer: Explainer, switches: HeadSwitches, inputs: dict[
 def mask_lrp_choices(explainer: Explainer) -> dict[str, Any]:
     """What the page may choose from if it offers only the methods that use a head mask."""
     names = {name for name, method in catalogue.every_method().items() if isinstance(method, MaskLRP)}
-    choices = view_choices(explainer)
-    methods = [entry for entry in choices["methods"] if entry["name"] in names | {explainer.method.name}]
-    return choices | {"methods": methods}
+    offered = offered_methods(explainer)
+    return view_choices(explainer, [entry for entry in offered if entry["name"] in names | {explainer.method.name}])
 
 
 def initial_heads(switches: HeadSwitches) -> dict[str, Any]:

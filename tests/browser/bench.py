@@ -33,6 +33,8 @@ SHOW = """async ([script, style, state]) => {
   document.body.replaceChildren(sheet, el);
   window.view = await nbsal.show(script, state, el);
 }"""
+# Gives the page lists of methods, as if a view had requested them.
+SHARE = "(lists) => { globalThis[Symbol.for('nbsal.method-lists')] = new Map(Object.entries(lists)); }"
 BLANK = (
     '<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
     "<title>bench</title><body style='background:Canvas'>"
@@ -136,12 +138,19 @@ def show(page, view, live: bool = False) -> None:
     if page.url == "about:blank" and not page.evaluate("() => 'nbsal' in window"):
         page.set_content(BLANK)
         page.add_script_tag(content=pages.asset("offline.js"))
+    page.evaluate(SHARE, method_lists(view) if live else {})
     page.evaluate(SHOW, show_arguments(view, live))
 
 
 def show_arguments(view, live: bool = False) -> list[Any]:
     """The arguments of SHOW: the script, style and state of a view."""
     return [str(view._esm), str(view._css), plain(pages.state(view) | {"_live": live})]
+
+
+def method_lists(view) -> dict[str, Any]:
+    """The lists of methods that the page of a view may request, by name."""
+    choices = [getattr(view, name) for name in ("_choices", "_other_choices") if view.has_trait(name)]
+    return {each["methods"]: view.handle_methods(each["methods"]) for each in choices}
 
 
 def change(page, /, **state: Any) -> None:

@@ -10,7 +10,7 @@ import nbsal
 from nbsal.errors import InputError
 from nbsal.methods import catalogue, plugins
 from nbsal.methods.base import REGISTER, register
-from nbsal.widgets.explainer_view import view_choices
+from nbsal.widgets.choices import offered_methods
 from tests import axioms, packages
 from tests.raising import refuses
 
@@ -111,7 +111,7 @@ def test_broken_methods_leave_the_others_in_place(installed, load):
     assert "token-length" in table.index and "gradcam" in table.index and not set(BROKEN) & set(table.index)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        choices = view_choices(nbsal.Explainer(load("bert"), "gradcam"))["methods"]
+        choices = offered_methods(nbsal.Explainer(load("bert"), "gradcam"))
     assert "token-length" in [choice["name"] for choice in choices]
 
 
@@ -120,7 +120,7 @@ def test_a_method_without_defaults_runs_with_its_settings(installed, load):
     explain = nbsal.Explainer(load("bert"), "needs-scale", scale=2.0)
     saliency = explain("A warm joy.")
     assert list(saliency.scores) == [2 * len(token) for token in saliency.tokens] and saliency.to_html()
-    assert "needs-scale" in [choice["name"] for choice in view_choices(explain)["methods"]]
+    assert "needs-scale" in [choice["name"] for choice in offered_methods(explain)]
     with refuses("tempo"):
         nbsal.Explainer(load("bert"), "needs-scale", tempo=1)
     with refuses("scale"):

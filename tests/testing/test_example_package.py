@@ -42,7 +42,7 @@ from nbsal.testing import tiny_models
 explain = nbsal.Explainer(tiny_models.load("bert"), "gradcam", layer=1)
 assert "Strongest" in dir(nbsal.widgets)
 view = nbsal.widgets.Strongest(explain, text="A warm joy.").wait()
-print("gradient-norm" in [choice["name"] for choice in view._choices["methods"]])
+print("gradient-norm" in [choice["name"] for choice in view.handle_methods(view._choices["methods"])])
 view.method = "gradient-norm"
 view.wait()
 print(view.status, view.result.method, view.result.provenance["package"], len(view._words))

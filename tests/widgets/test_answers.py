@@ -121,7 +121,7 @@ def test_the_source_says_what_to_pass(notes, answer):
 
 
 def test_only_methods_that_explain_replies_are_offered(view, notes):
-    offered = [method["name"] for method in view._choices["methods"] if not method["unavailable"]]
+    offered = [method["name"] for method in view.handle_methods(view._choices["methods"]) if not method["unavailable"]]
     assert offered[0] == "gae" and {"alti", "mask-lrp"}.isdisjoint(offered)
     for name in offered:
         if name not in ("integrated", "gradient-shap", "smooth", "deeplift-shap"):  # slow
@@ -134,7 +134,7 @@ def test_only_methods_that_explain_replies_are_offered(view, notes):
 def test_methods_that_cannot_follow_two_sides_come_last_with_their_reason(method):
     subject = writers.load_sides("t5")
     view = Answers(subject, writers.SOURCE, reply=writers.REPLY, method=method).wait()
-    reasons = {choice["name"]: choice["unavailable"] for choice in view._choices["methods"]}
+    reasons = {choice["name"]: choice["unavailable"] for choice in view.handle_methods(view._choices["methods"])}
     refused = [name for name in reasons if reasons[name]]
     assert list(reasons)[-len(refused) :] == refused and next(iter(reasons)) == "gae"
     assert {"attcat", "decoded-gradcam", "decoded-simple", "decoded-gradxact"} == set(refused)

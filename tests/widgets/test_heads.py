@@ -86,7 +86,7 @@ def test_the_other_settings_of_the_method_stay(reviews):
     view = Heads(explain, text=TEXT, kind="both")
     assert view.wait().result.scores.tolist() == explain(TEXT).scores.tolist()
     assert view.method == "mask-lrp@published"
-    names = [entry["name"] for entry in view._choices["methods"]]
+    names = [entry["name"] for entry in view.handle_methods(view._choices["methods"])]
     assert names == ["mask-lrp", "mask-lrp@published", "mask-lrp@equations"]
 
 

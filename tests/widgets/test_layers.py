@@ -51,7 +51,7 @@ def test_selected_tokens_are_those_of_the_chosen_layer(view):
 
 
 def test_methods_without_layers_are_listed_with_the_reason(view, reviews):
-    reasons = {method["name"]: method["unavailable"] for method in view._choices["methods"]}
+    reasons = {method["name"]: method["unavailable"] for method in view.handle_methods(view._choices["methods"])}
     assert not reasons["decoded-gradcam"] and "no layers" in reasons["lrp"] and list(reasons)[-1] != "decoded-gradcam"
     with refuses("method", UnknownName):
         view.method = "lrp"

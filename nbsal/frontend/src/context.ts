@@ -1,5 +1,7 @@
 // Types of a view's surroundings: its model, the context that `mount` makes of it, a binding to one trait.
 
+import type { MethodChoice } from "./traits";
+
 /** A message from Python: the reply to the request with the same id. */
 export interface Message {
   id: string;
@@ -27,6 +29,7 @@ export interface SavedFile {
 /** What Python replies to each request. */
 export interface Replies {
   cancel: string;
+  methods: MethodChoice[];
   skip_pause: string;
   save: SavedFile;
   swap: string;

@@ -2,13 +2,14 @@
 
 import { type Binding, bind, type Context } from "./context";
 import { h, stopPropagation } from "./dom";
+import { chosenMethod } from "./method-lists";
 import { methodPicker } from "./method-picker";
 import type { Choices, CompareTraits, ExplainerTraits, Target } from "./traits";
 
 const TOP_TITLE = "Only the likeliest tokens of each position count. Empty: all.";
 
 /** The traits of one explainer; Compare has two. */
-export interface Side {
+export interface Side extends Pick<Context<ExplainerTraits>, "ask" | "fail"> {
   method: Binding<string>;
   layer: Binding<number | null>;
   target: Binding<Target>;
@@ -17,6 +18,8 @@ export interface Side {
 }
 
 export const firstSide = (context: Context<ExplainerTraits>): Side => ({
+  ask: context.ask,
+  fail: context.fail,
   method: bind(context, "method"),
   layer: bind(context, "layer"),
   target: bind(context, "target"),
@@ -25,14 +28,14 @@ export const firstSide = (context: Context<ExplainerTraits>): Side => ({
 });
 
 export const secondSide = (context: Context<CompareTraits>): Side => ({
+  ask: context.ask,
+  fail: context.fail,
   method: bind(context, "other_method"),
   layer: bind(context, "other_layer"),
   target: bind(context, "other_target"),
   tau: bind(context, "other_tau"),
   choices: bind(context, "_other_choices"),
 });
-
-const current = ({ method, choices }: Side) => choices.get().methods.find(({ name }) => name === method.get());
 
 /** The method and its layer. */
 export const methodControls = (side: Side) => [methodPicker(side), layerStepper(side)];
@@ -55,14 +58,13 @@ export function layerStepper(side: Side, always = false) {
   );
   const draw = () => {
     const at = layer.get();
-    node.hidden = at === null || !(always || (live && current(side)?.layered));
+    node.hidden = at === null || !(always || (live && chosenMethod(side)?.layered));
     output.textContent = at === 0 ? "layer 0: embeddings" : `layer ${at} of ${depth()}`;
     node.title = at ? `Hidden state ${at}, the output of block ${at - 1}` : "Hidden state 0, before the first block";
     down.disabled = at === 0;
     up.disabled = at === depth();
   };
-  method.mirror(draw);
-  layer.mirror(draw);
+  for (const each of [method, layer, choices]) each.mirror(draw);
   return node;
 }
 
@@ -86,10 +88,9 @@ export function topSetting(side: Side) {
   });
   const draw = () => {
     input.value = String(tau.get() ?? "");
-    input.disabled = !tau.live || !current(side)?.decodes;
+    input.disabled = !tau.live || !chosenMethod(side)?.decodes;
   };
-  tau.mirror(draw);
-  side.method.mirror(draw);
+  for (const each of [tau, side.method, side.choices]) each.mirror(draw);
   return ["Decode from the top", input, h("small", {}, TOP_TITLE)];
 }
 

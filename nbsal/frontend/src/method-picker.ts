@@ -2,6 +2,7 @@
 
 import { closest, consume, h } from "./dom";
 import type { Side } from "./explainer-controls";
+import { chosenMethod, methodLists } from "./method-lists";
 import { popover } from "./popover";
 import type { MethodChoice } from "./traits";
 
@@ -10,7 +11,8 @@ const GROUPS = [
   ["published", "As published"],
 ] as const;
 
-export function methodPicker({ method, choices }: Pick<Side, "method" | "choices">) {
+export function methodPicker(side: Pick<Side, "method" | "choices" | "ask" | "fail">) {
+  const { method, choices, ask, fail } = side;
   const { signal, live } = method;
   const name = h("b");
   const search = h("input", { type: "search", placeholder: "Find a method", "aria-label": "Find a method", signal });
@@ -19,6 +21,8 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
   const title = [h("span", { class: "nbsal-quiet" }, "Method"), name];
   const picker = popover(signal, title, sheet, "nbsal-method-picker", "nbsal-needs-python");
   let rows: HTMLElement[] = [];
+  let awaited = ""; // the list that was requested
+  let early: KeyboardEvent | null = null; // a key that waits for the list
 
   const choose = (row: HTMLElement | null | undefined) => {
     if (!row || row.getAttribute("aria-disabled")) return;
@@ -27,12 +31,17 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
     method.set(row.dataset.method ?? method.get());
   };
   const draw = () => {
-    const { methods } = choices.get();
     const current = method.get();
-    const choice = methods.find((entry) => entry.name === current);
+    const choice = chosenMethod(side);
     name.textContent = choice?.label ?? current;
     picker.summary.title = choice ? `${choice.name} (${choice.paper})` : current;
     if (!picker.node.open) return;
+    const methods = methodLists().get(choices.get().methods);
+    if (!methods) {
+      list.replaceChildren(h("p", { class: "nbsal-quiet" }, "Reading the list of methods\u2026"));
+      request();
+      return;
+    }
     const query = search.value.trim().toLowerCase();
     const matches = methods.filter((entry) =>
       `${entry.name} ${entry.label} ${entry.summary}`.toLowerCase().includes(query),
@@ -55,14 +64,34 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
     });
     list.replaceChildren(...first, ...folds.filter((fold) => fold !== null));
   };
+  const request = async () => {
+    const { methods } = choices.get();
+    if (!live || methods === awaited || methodLists().has(methods)) return;
+    awaited = methods;
+    try {
+      methodLists().set(methods, await ask("methods", { key: methods }));
+    } catch (error) {
+      picker.close();
+      fail(error instanceof Error ? error.message : String(error));
+    }
+    awaited = "";
+    draw();
+    if (early && picker.node.open) onKeyDown(early);
+    early = null;
+  };
   const onKeyDown = (event: KeyboardEvent) => {
+    const { key } = event;
+    if (!["ArrowDown", "ArrowUp", "Enter"].includes(key) || (key === "Enter" && closest(event, "summary"))) return;
+    consume(event);
+    if (awaited) {
+      early = event;
+      return;
+    }
     const visible = rows.filter((row) => row.checkVisibility());
     const at = visible.indexOf(document.activeElement as HTMLElement);
-    if (event.key === "ArrowDown") visible[Math.min(at + 1, visible.length - 1)]?.focus();
-    else if (event.key === "ArrowUp") (at > 0 ? visible[at - 1] : search).focus();
-    else if (event.key === "Enter" && !closest(event, "summary")) choose(at < 0 ? visible[0] : visible[at]);
-    else return;
-    consume(event);
+    if (key === "ArrowDown") visible[Math.min(at + 1, visible.length - 1)]?.focus();
+    else if (key === "ArrowUp") (at > 0 ? visible[at - 1] : search).focus();
+    else choose(visible[Math.max(at, 0)]);
   };
   sheet.addEventListener("keydown", onKeyDown, { signal });
   list.addEventListener("click", (event) => choose(closest(event, "[data-method]")), { signal });
@@ -70,11 +99,13 @@ export function methodPicker({ method, choices }: Pick<Side, "method" | "choices
   const onOpen = () => {
     if (!picker.node.open) return;
     search.value = "";
+    early = null;
     draw();
     search.focus(); // in the click itself: keys typed right after it are for the search
   };
   picker.summary.addEventListener("click", onOpen, { signal });
-  picker.node.hidden = !live && !choices.get().methods.length;
+  for (const event of ["pointerenter", "focus"]) picker.summary.addEventListener(event, request, { signal });
+  picker.node.hidden = !live && !choices.get().method;
   if (!live) picker.node.classList.add("nbsal-disabled");
   method.mirror(draw);
   choices.mirror(draw);

@@ -45,7 +45,12 @@ export type Probabilities = [string, number][];
 
 /** What the user may choose from. */
 export interface Choices {
-  methods: MethodChoice[];
+  /** The name of the list of methods; "" if there is none. */
+  methods: string;
+  /** The chosen method. */
+  method: MethodChoice | null;
+  /** A recommended method that explains one layer. */
+  layered: Pick<MethodChoice, "name" | "label"> | null;
   labels: string[];
   depth: number;
   task: string;

@@ -237,6 +237,8 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   };
 
   const method: Side = {
+    ask: context.ask,
+    fail: context.fail,
     method: bind(context, "method"),
     layer: bind(context, "layer"),
     choices: bind(context, "_choices"),

@@ -4,11 +4,13 @@ import { bind, type Context } from "../context";
 import { rowsOf } from "../decode";
 import { SHADING, scaleSetting } from "../display";
 import { h } from "../dom";
+import { firstSide } from "../explainer-controls";
 import { type Explanation, explanationReader } from "../explanation";
 import { fold, watchSight } from "../fold";
 import { headsAct } from "../head-grid";
 import { headsOffOf } from "../head-words";
 import type { Mark } from "../marks";
+import { chosenMethod } from "../method-lists";
 import { mount } from "../mount";
 import { ranking } from "../ranking";
 import { reading } from "../reading";
@@ -30,6 +32,7 @@ function layerRows({ get }: WorkbenchContext, explanation: Explanation | null): 
 
 function workbenchFolds(context: WorkbenchContext, explanation: () => Explanation | null) {
   const { get, set, live, signal } = context;
+  const side = firstSide(context);
   const layers = layersPanel(context);
   const allLayers = {
     node: layers.node,
@@ -40,10 +43,8 @@ function workbenchFolds(context: WorkbenchContext, explanation: () => Explanatio
   };
   const noLayers = () => {
     const { why } = get("_layers");
-    const { methods } = get("_choices");
-    const current = methods.find(({ name }) => name === get("method"));
-    const other = methods.find(({ layered, unavailable, group }) => layered && !unavailable && group === "recommended");
-    if (!why || !live || !other || current?.layered) return why ? [why] : [];
+    const { layered: other } = get("_choices");
+    if (!why || !live || !other || chosenMethod(side)?.layered) return why ? [why] : [];
     const choose = () => set({ method: other.name });
     return [
       why,
