@@ -22,6 +22,8 @@ from nbsal.errors import FileError, InputError, MissingExtra, NbsalError, file_e
 from nbsal.render import html
 from nbsal.validation import file_errors, plural
 
+# Views say at once that a kernel was killed; by default, Jupyter looks for it every three seconds only.
+NOTICE_DEATH = "--KernelRestarter.time_to_dead=0.5"
 UNITS = "token, word, sentence, paragraph, document, message"
 
 
@@ -352,7 +354,7 @@ def _lab(options: argparse.Namespace) -> int:
     token = secrets.token_urlsafe(16)
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={options.folder.resolve()}"]
     command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", f"--IdentityProvider.token={token}"]
-    command += [f"--LabApp.default_url=/lab/tree/{first.name}"]
+    command += [f"--LabApp.default_url=/lab/tree/{first.name}", NOTICE_DEATH]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")
     if not _has_display():

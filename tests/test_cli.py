@@ -383,6 +383,7 @@ def test_lab_opens_a_browser_if_there_is_a_display_and_returns_its_status(comman
     assert cli.main(["lab", str(tmp_path / "one")]) == 7
     assert ["--no-browser" in command for command in commands] == [True, False]
     assert f"--ServerApp.root_dir={tmp_path / 'one'}" in commands[0] and "--ServerApp.ip=127.0.0.1" in commands[0]
+    assert cli.NOTICE_DEATH in commands[0]
     tokens = {part for command in commands for part in command if part.startswith("--IdentityProvider.token=")}
     assert len(tokens) == 2, "every server has another token"
 

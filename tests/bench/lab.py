@@ -14,6 +14,7 @@ from tests.browser import bench
 SENTENCE = "A slow start, but the second half is warm, funny and beautifully played by all. "
 GOALS = {30: 150, 300: 450}
 LAYER_GOAL = 80
+DEATH_GOAL = 1000
 SETUP = """
 import nbsal
 explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
@@ -79,6 +80,18 @@ def hovering(page: Any, words: int) -> list[float]:
     return times
 
 
+def death(page: Any, notebook: Any) -> float:
+    """Milliseconds from a key, pressed when the kernel is killed, to the sentence that says that Python has stopped."""
+    area = page.locator(".nbsal-highlight").get_by_label("Text", exact=True)
+
+    def kill() -> None:
+        notebook.kill()
+        area.press_sequentially("a")
+
+    said = "root.querySelector('.nbsal-state').textContent.includes('Python has stopped')"
+    return measure(page, ".nbsal-highlight", "input", said, kill)
+
+
 def text_of(words: int) -> str:
     """A text of so many words."""
     return " ".join((SENTENCE * (words // 10)).split()[:words])
@@ -102,6 +115,7 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
             browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=bench.FLAGS)
             for words in [30] if quick else GOALS:
                 rows += _rows(browser, server, words, 10 * rounds)
+            rows.append(_row("killed kernel to the sentence about it", deaths(browser, server, rounds), DEATH_GOAL))
             browser.close()
     finally:
         server.stop()
@@ -122,6 +136,20 @@ def _rows(browser: Any, server: Any, words: int, keys: int) -> list[Row]:
     rows.append(_row(f"layer step, {words} words", layer_steps(page, 10), LAYER_GOAL))
     page.close()
     return rows
+
+
+def deaths(browser: Any, server: Any, count: int) -> list[float]:
+    """The time of each of some kernels that are killed."""
+    times = []
+    for number in range(count):
+        page = browser.new_page(viewport={"width": 1100, "height": 900})
+        notebook = server.open(page, server.write(f"killed-{number}.ipynb", SETUP, HIGHLIGHT.format(text=text_of(30))))
+        notebook.run_cell(0)
+        notebook.run_cell(1)
+        typing(page, 1)
+        times.append(death(page, notebook))
+        page.close()
+    return times
 
 
 def _row(work: str, times: list[float], goal: float) -> Row:

@@ -11,6 +11,7 @@ from typing import Any
 
 import nbformat
 
+from nbsal.cli import NOTICE_DEATH
 from tests.browser import servers
 from tests.browser.servers import ROOT
 
@@ -87,7 +88,8 @@ class Lab:
             "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
             "LabApp.extension_manager": "readonly",
         }
-        arguments = ["--no-browser", "--allow-root", *(f"--{name}={value}" for name, value in options.items())]
+        arguments = ["--no-browser", "--allow-root", NOTICE_DEATH]
+        arguments += [f"--{name}={value}" for name, value in options.items()]
         folders = {name: str(self.base / folder) for name, folder in FOLDERS.items()}
         settings = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
         self.log = (self.base / "lab.log").open("wb")

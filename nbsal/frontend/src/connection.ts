@@ -3,7 +3,7 @@
 import type { Model } from "./context";
 import { onAbort, throttle } from "./dom";
 
-const CHECK_INTERVAL = 1000; // ms between two checks whether Python is connected
+const CHECK_INTERVAL = 300; // ms between two checks whether Python is connected
 
 interface Watch {
   /** Whether an answer of Python is expected. */
