@@ -124,7 +124,7 @@ class ComparedPair:
             return f"One {self.level} has no ranking."
         tau = round(rank, 2) + 0.0
         degree = next((f"agree {word}" for least, word in AGREEMENT if tau >= least), "do not agree at all")
-        return f"Rankings by size {degree} (τ = {tau:.2f})".replace("-", "\u2212")
+        return f"Rankings by absolute score {degree} (τ = {tau:.2f})".replace("-", "\u2212")
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each token, or for each word."""

@@ -79,7 +79,7 @@ def quantity(games: TokenGames) -> str:
 def footnote(game: str, noun: str = "word") -> str:
     """How to judge a curve of hidden or revealed words, or tokens."""
     better, bare = ("lower", "end") if game == "hiding" else ("higher", "start")
-    empty = f"; its {bare} is the answer to an empty text" if noun == "word" else ""
+    empty = f"; its {bare} is the prediction for an empty text" if noun == "word" else ""
     return f"the {better} the curve, the better the {noun}s were chosen{empty}"
 
 

@@ -32,10 +32,7 @@ MAX_RELATIONS = 3  # in the description of a head
 MIN_SHARE = 0.05  # smaller shares are left out of the description of a head
 SYNTAX, POSITION = (0, 112, 107), (124, 63, 168)  # hues of cells
 TINT = 0.22  # opacity of cells
-HOW_TO_STUDY = (
-    "What these heads follow is not recorded. Count it with study = nbsal.heads.study(subject, parses) and pass "
-    "study=study."
-)
+HOW_TO_STUDY = "This model has no head study. Run study = nbsal.heads.study(subject, parses) and pass study=study."
 
 T = TypeVar("T")
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MAX_TOKENS = 512  # up to which a head's attention map is sent: its size is the square of this
 MAX_WORDS = 40  # up to which an attention map is part of a page without scripts, and of a picture
 MOST, MANY = 0.5, 0.3  # mean shares of attention from which a word is attended to "mostly" and "often"
-UNMASKED = "all heads are on in the answer: they act on Mask-LRP only"
-ZEROED = "before and after: the model with the output of those heads set to zero"
+UNMASKED = "the prediction uses all heads: they act on Mask-LRP only"
+ZEROED = "second number: with the output of the heads that are off set to zero"
 
 Weights = NDArray[np.float64]  # of attention, [query, key]
 

@@ -186,7 +186,7 @@ def test_words_against_are_underlined_in_the_legend_as_in_the_text(show, sheet, 
     dashes = "() => getComputedStyle(document.querySelector('.nbsal-ramp'), '::after')"
     width = sheet.evaluate(f"{dashes[:6]}parseFloat({dashes[6:]}.width)")
     assert width / ramp == pytest.approx((1 - FAINT / STRONGEST) / 2, abs=0.005)
-    assert "underlined from 10\u202f%" in root.locator(".nbsal-legend").get_attribute("title")
+    assert "at least 10\u202f%" in root.locator(".nbsal-legend").get_attribute("title")
     root.get_by_role("button", name="Display").or_(root.get_by_text("Display", exact=True)).first.click()
     root.get_by_role("button", name="For only", exact=True).click()
     assert sheet.evaluate(f"{dashes[:6]}{dashes[6:]}.content") == "none"

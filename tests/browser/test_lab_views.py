@@ -140,7 +140,7 @@ def test_an_answer_is_changed_from_both_sides(notebook):
     notebook.until("answers.selected()['token'].item().strip()", "Oslo")
     notebook.python("answers.rival, answers.at = 'Rouen', 3")
     expect(view.locator(".nbsal-headline")).to_have_text(re.compile("^“Oslo” rather than “Rouen”"))
-    view.get_by_role("button", name="on its own").click()
+    view.get_by_role("button", name="nothing").click()
     notebook.until("answers.rival, answers.at", "None None")
     for number in (2, 3):
         view.get_by_role("button", name=f"Strike out: Document {number}").click()

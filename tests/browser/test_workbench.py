@@ -123,7 +123,7 @@ def test_panels_out_of_sight_are_named(show, sheet, full):
 def test_heads_act_on_mask_lrp_only(show, sheet, full):
     root = show(full, live=True)
     expect(panel(root, "heads").get_by_text("Heads act on Mask-LRP only.")).to_be_visible()
-    expect(panel(root, "heads").get_by_text("all 72 heads in the answer")).to_be_visible()
+    expect(panel(root, "heads").get_by_text("the prediction uses all 72 heads")).to_be_visible()
     cell = panel(root, "heads").locator(".nbsal-switch").nth(20)
     cell.click(modifiers=["Shift"])
     bench.expect_traits(sheet, toggled=[])

@@ -71,7 +71,7 @@ export function dropsPanel() {
       const fall = kept < NEEDED ? "far less likely" : "a little less likely";
       heading.textContent =
         kept < HELPFUL ? `Without ${name} ${subject} is ${fall}` : `No single source is needed for ${subject}`;
-      note.textContent = "log-probability of the same words; bars: probability of a token";
+      note.textContent = "log-probability of the same words; bars: probability per token, relative to all sources";
       const rows: [string, number][] = [...without].map(([source, value]) => [
         `without ${sources[source].name}`,
         value,
@@ -81,7 +81,7 @@ export function dropsPanel() {
         ...rows.flatMap(([label, value]) => {
           const bar = h("i", {
             class: "nbsal-changed",
-            title: "Probability of a token, against that with all sources",
+            title: "Probability per token, relative to that with all sources",
           });
           bar.style.setProperty("--now", `${100 * Math.min(1, likelihood(value))}%`);
           bar.style.setProperty("--before", "100%");

@@ -89,6 +89,7 @@ export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token
       const index = [...node.children].indexOf(focused as Element);
       const rivals = data.reply.rivals[at] ?? [];
       const name = textOfToken(at);
+      const likely = likelihood(Math.exp(data.reply.logprobs[at]));
       const listed = rivals.slice(0, LISTED);
       const typed = rival !== null && !listed.some(([token]) => token === rival);
       const choices = listed.map(([token, share]) =>
@@ -101,9 +102,8 @@ export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token
       const title = "The token that the model was least sure of, among the chosen words";
       node.setAttribute("aria-label", `Instead of ${name}`);
       node.replaceChildren(
-        h("span", { class: "nbsal-quiet", title }, `Explain \u201c${name}\u201d`),
-        button("on its own", likelihood(Math.exp(data.reply.logprobs[at])), null, rival === null),
-        h("span", { class: "nbsal-quiet" }, "rather than"),
+        h("span", { class: "nbsal-quiet", title }, `Compare \u201c${name}\u201d (${likely}) with`),
+        button("nothing", "", null, rival === null),
         ...choices,
         other,
         input,

@@ -6,7 +6,7 @@ import { chosenMethod } from "./method-lists";
 import { methodPicker } from "./method-picker";
 import type { Choices, CompareTraits, ExplainerTraits, Target } from "./traits";
 
-const TOP_TITLE = "Only the likeliest tokens of each position count. Empty: all.";
+const TOP_TITLE = "Only the likeliest tokens of each position count. Leave empty for all.";
 
 /** The traits of one explainer; Compare has two. */
 export interface Side extends Pick<Context<ExplainerTraits>, "ask" | "fail"> {
@@ -89,6 +89,7 @@ export function topSetting(side: Side) {
   const draw = () => {
     input.value = String(tau.get() ?? "");
     input.disabled = !tau.live || !chosenMethod(side)?.decodes;
+    input.title = tau.live && input.disabled ? "Only decoded methods use it." : "";
   };
   for (const each of [tau, side.method, side.choices]) each.mirror(draw);
   return ["Decode from the top", input, h("small", {}, TOP_TITLE)];

@@ -6,7 +6,7 @@ import { headName } from "./head-words";
 import { nextItem } from "./keyboard";
 import type { Head, HeadsTraits } from "./traits";
 
-const HINT = "Click: see its attention. Shift+click or Delete: switch it off.";
+const HINT = "Click a head to see its attention; Shift+click or Delete switches it on or off.";
 
 /** Whether switching heads changes anything: only Mask-LRP reads them, and a mask without a text shows them. */
 export const headsAct = ({ get }: Pick<Context<HeadsTraits>, "get">) =>

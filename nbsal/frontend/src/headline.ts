@@ -40,8 +40,8 @@ export type Phrase = ["text" | "class" | "for" | "against" | "struck", string];
 
 /** What the percentage is, and which words are named. */
 export const HEADLINE_TITLE =
-  "The percentage is the model\u2019s probability. Named are the strongest words, as the bars rank them: at most three for " +
-  "the class, until they hold 60 % of the score for it, and at most two against it, from 25 % of the strongest word on.";
+  "The percentage is the model\u2019s probability. The sentence names at most three words for the class, fewer if they hold " +
+  "60 % of the score for it, and at most two against it, whose score is at least 25 % of the strongest word\u2019s.";
 
 const ENOUGH = 0.6; // share of the positive scores that the listed words hold
 const MOST_FOR = 3;

@@ -33,8 +33,10 @@ export function legend() {
       low.textContent = twoSided ? ends[0] : "0";
       ramp.classList.toggle("nbsal-one-sided", !twoSided);
       unit.textContent = strongest && `\u00b7 100 % = ${strongest}`;
-      const underlined = twoSided ? ` Words against are underlined from ${formatPercent(FAINT, 0)} of it on.` : "";
-      node.title = `Full colour from ${formatScore(full * clip)} on.${underlined}`;
+      const underlined = twoSided
+        ? ` Words against the class are underlined if their score is at least ${formatPercent(FAINT, 0)} of that.`
+        : "";
+      node.title = `Full colour at ${formatScore(full * clip)} and above.${underlined}`;
     },
   };
 }

@@ -205,7 +205,7 @@ function stateOf(get: Context<ViewTraits>["get"], live: boolean, outdated: boole
   if (status === "computing" || (status === "ready" && outdated)) return ["computing", computing];
   if (status === "cancelling") return [status, "Stopping\u2026"];
   if (status === "cancelled")
-    return [status, get("_rev") ? `Cancelled; showing ${preview ? "a preview" : "the result before"}` : "Cancelled"];
+    return [status, get("_rev") ? `Cancelled; showing ${preview ? "a preview" : "the previous result"}` : "Cancelled"];
   if (status === "error" && isBlank(get("text"))) return ["ready", "Ready"];
   if (status === "error") return [status, "Not computed"];
   return ["ready", get("_rev") && seconds !== null ? `Up to date \u00b7 ${seconds.toFixed(1)} s` : "Ready"];

@@ -1,4 +1,4 @@
-// The words by score: a bar for each, for the target to the right of a common zero, against it to the left.
+// Strongest words: a bar for each, for the target to the right of a common zero, against it to the left.
 
 import type { Context } from "./context";
 import { closest, consume, h, uniqueId } from "./dom";
@@ -82,12 +82,12 @@ export const largestFirst = (sizes: number[]) =>
     .slice(0, LISTED);
 
 export function ranking(context: TextContext) {
-  const words = markList(context, "The words by score");
+  const words = markList(context, "Strongest words");
   const unit = h("span");
   const node = h(
     "section",
     { class: "nbsal-panel nbsal-evidence" },
-    h("header", {}, h("h3", {}, "The words by score"), unit),
+    h("header", {}, h("h3", {}, "Strongest words"), unit),
     words.list,
   );
   return {

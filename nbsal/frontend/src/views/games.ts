@@ -130,7 +130,7 @@ const gameChoice = (context: GamesContext, noun: Noun) =>
 
 function footnote(game: Game, noun: Noun) {
   const [better, bare] = game === "hiding" ? ["lower", "end"] : ["higher", "start"];
-  const empty = noun === "word" ? `; its ${bare} is the answer to an empty text` : "";
+  const empty = noun === "word" ? `; its ${bare} is the prediction for an empty text` : "";
   return `the ${better} the curve, the better the ${noun}s were chosen${empty}`;
 }
 

@@ -18,7 +18,7 @@ import { undo } from "../undo";
 
 type HeadsContext = Context<HeadsTraits>;
 
-const NOT_STUDIED = "What these heads follow is not recorded for this model. Count it in Python:";
+const NOT_STUDIED = "This model has no head study. Run one in Python:";
 const HOW_TO_STUDY = "study = nbsal.heads.study(subject, parses)";
 const KEYS: [string, string][] = [
   ["syntactic", "follows syntax"],
@@ -78,9 +78,9 @@ function headsParts(context: HeadsContext) {
 function countWords(context: HeadsContext, on: number, total: number) {
   const count = `${on} of ${total} heads on`;
   if (!context.get("method") || on === total) return count;
-  if (!headsAct(context)) return `all ${total} heads in the answer`;
+  if (!headsAct(context)) return `the prediction uses all ${total} heads`;
   const { off, without } = context.get("_effect");
-  return without || !off ? count : `${count} for the scores, all in the answer`;
+  return without || !off ? count : `scores: ${count}; prediction: all`;
 }
 
 /** The heads as one panel of another view. */

@@ -15,7 +15,7 @@ import { hoverSender } from "../scored-text";
 import type { LayersTraits } from "../traits";
 import { EXPLAINED, undo } from "../undo";
 
-const HINT = "Point at a cell to see its score. Up and down go through the layers.";
+const HINT = "Point at a cell to see its score. The keys \u2191 and \u2193 change the layer.";
 
 /** Every layer by words. Its `draw` takes an explanation with a row of scores for each layer. */
 export function layersPanel(context: Context<LayersTraits>) {
