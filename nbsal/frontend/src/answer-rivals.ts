@@ -76,7 +76,7 @@ export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token
         click: () => choose(rival),
       },
       h("span", { class: "nbsal-name" }, words),
-      h("span", {}, share),
+      share && h("span", {}, share),
     );
   return {
     node,
