@@ -28,9 +28,9 @@ def compare(
 ) -> Comparison:
     """Explain the same texts with several methods; the model runs once a batch, and all methods share its trace.
 
-    `methods` are names or instances, or a dict that names them. Several models are a dict, too: `{"before": subject,
-    "after": tuned}`. The result is a dict of results by the name of the method or, for several models, of the model;
-    by both where there are several of both. `to_frame()` gives one frame of all.
+    `methods` are names or instances, or a dict that names them. To compare models, pass a dict of them: `{"before":
+    subject, "after": tuned}`. The result is a dict. Its keys are the names of the methods or, with a dict of models,
+    those of the models; with several methods as well, a key is "model: method". `to_frame()` gives one frame of all.
 
     >>> import nbsal
     >>> many = compare(nbsal.load("demo/reviews"), ["gradcam", "simple"], ["A joy.", "A bore."])

@@ -108,7 +108,8 @@ class Explanation:
         if "gap" in self.provenance:
             gap, change = self.provenance["gap"], self.provenance["change"]
             warning = "▲ " if abs(gap) > NOTABLE_GAP * abs(change) else ""
-            lines.append(f"{warning}the scores sum to {change + gap:+.3g}, the change they explain is {change:+.3g}")
+            total = f"Scores sum to {change + gap:+.3g}"
+            lines.append(f"{warning}{total}; the output changed by {change:+.3g} from the baseline.")
         return lines
 
     def settings(self) -> str:

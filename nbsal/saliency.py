@@ -217,7 +217,7 @@ class LayerSaliency(Explanation):
     def plot(self, ax: "Axes | None" = None, longest: int = 60) -> "Axes":
         """A heat map of layers and content tokens, each layer scaled to its own largest score.
 
-        Of a longer text, it shows the `longest` tokens with the largest scores in any layer.
+        If the text has more than `longest` tokens, only those with the largest scores in any layer are drawn.
         """
         from matplotlib import pyplot
         from matplotlib.colors import LinearSegmentedColormap

@@ -160,9 +160,9 @@ def text_list(texts: Any) -> Iterable[Text]:
     ['A joy.', 'A bore.']
     """
     if isinstance(texts, str | tuple):
-        raise InputError(
-            "texts must be a list. To explain one text, call explain(text).", argument="texts", value=texts
-        )
+        single = '["..."] for a single text' if isinstance(texts, str) else '[("...", "...")] for a single pair'
+        message = f"texts must be a list of texts, not a {type(texts).__name__}. Pass {single}."
+        raise InputError(message, argument="texts", value=texts)
     values: Iterable[Text] = texts.tolist() if hasattr(texts, "tolist") else texts
     if not is_iterable(values):
         raise InputError(

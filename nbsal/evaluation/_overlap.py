@@ -39,8 +39,9 @@ def overlap(
     """The share of the top k tokens that pairs of classes have in common, for every k in `counts`; lower is better.
 
     Only tokens with a positive weight count, see `nbsal.clouds.Cloud.overlap`. `idf`, `unit` and `normalise` are those
-    of `nbsal.clouds.rank`. The confidence interval is the value plus and minus the spread of bootstrap samples of the
-    texts. It is NaN if all samples have the same overlap, as those of a single text do.
+    of `nbsal.clouds.rank`. The confidence interval is a t interval around the value; its standard error is the standard
+    deviation of bootstrap samples of the texts. It is NaN if all samples have the same overlap, as those of a single
+    text do.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")

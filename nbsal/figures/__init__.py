@@ -1,4 +1,4 @@
-"""Every figure and table of the three papers, drawn from results.
+"""Every figure and table of two papers and of the part on text of Chefer et al. 2021a, drawn from results.
 
 Each function is named after what it shows, and each module lists which figures and tables of its paper it draws.
 `python -m nbsal.figures --paper decoding` draws all of them, by number. Functions take results (data frames,

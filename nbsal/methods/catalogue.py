@@ -149,7 +149,7 @@ def as_method(method: Any, **options: Any) -> Method:
 
 
 def table() -> "pandas.DataFrame":
-    """Tabulate the methods: family, needs, paper, cost, promise and the defaults of their settings.
+    """Tabulate the methods: family, what each needs, paper, cost, properties of its scores, and default settings.
 
     >>> table().loc["gradcam", "paper"]
     'Selvaraju et al. 2017'

@@ -30,7 +30,7 @@ PRESERVED = {"nonnegative", "signed", "about_target", "not_about_target", "seede
 @checked
 @dataclass(frozen=True)
 class Decoded(Method):
-    """Decoding (Hou and Castanon 2023, Algorithm 1) of any layer method.
+    """Decode the scores of a method that explains one layer (Hou and Castanon 2023, Algorithm 1).
 
     A token's score is the sum of the layer's scores, weighted by how strongly the LM head predicts the token from each
     hidden state.

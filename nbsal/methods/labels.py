@@ -14,22 +14,22 @@ RECOMMENDED = {
     ),
     "decoded-gradxact": (
         "Decoded gradient × activation",
-        "The same reading, with what speaks against as well.",
+        "Like decoded Grad-CAM, also with words against.",
     ),
     "gradxact": (
         "Gradient × input",
-        "How the score would move with each word. The quickest; restless on long texts.",
+        "Effect of each word on the target, to first order. Fastest; noisy on long texts.",
     ),
     "integrated": (
         "Integrated gradients",
-        "Gradients added up from an empty text to yours; the scores sum to the change they explain.",
+        "Gradients averaged from a baseline to your text; the scores sum to the change of the output.",
     ),
     "occlusion": ("Occlusion", "Takes each word away and measures what changes."),
     "shapley": ("Shapley values", "Shares the change fairly among the words, over random orders. Thorough and slow."),
-    "lime": ("LIME", "Fits a simple rule to 100 versions of the text with words missing."),
+    "lime": ("LIME", "Fits a linear model to 100 versions of the text with words missing."),
     "mask-lrp": (
         "Mask-LRP",
-        "Passes relevance through the attention heads you choose; goes with the heads view.",
+        "Passes relevance through the attention heads you choose; use it with the heads view.",
     ),
 }
 # These take the first two places for models without an LM head.
@@ -37,7 +37,7 @@ WITHOUT_LM_HEAD = {
     "gradcam": ("Grad-CAM", "Evidence for the target in each position of one hidden layer. A good start."),
     "transformer-attribution": (
         "Attention relevance",
-        "Follows relevance and attention through all blocks to the words. For only.",
+        "Follows relevance and attention through all blocks to the words. Positive scores only.",
     ),
 }
 LABELS = {

@@ -70,7 +70,8 @@ def check(source: str, argument: str) -> None:
         message = f"{argument}={source!r} is an adapter. Merge it with merge_and_unload(), and save the whole model."
         raise ModelError(message, part="adapter")
     if not (folder / "config.json").is_file():
-        raise ModelError(f"{argument}={source!r} is a folder without a config.json.", part="checkpoint")
+        message = f"{argument}={source!r} is a folder without a config.json. Pass a folder that save_pretrained wrote."
+        raise ModelError(message, part="checkpoint")
     config = read_json(folder / "config.json")
     check_config(config, source)
     tensors = sum(_tensor_count(path) for path in _weight_files(folder, config, argument))

@@ -387,8 +387,8 @@ def filler_id(subject: Subject, way: str | int) -> int:
             raise InputError(message, argument="way", value=way)
         return way
     if way not in WAYS:
-        of_replies = [TEXT] if subject.task in ("next-token", "reply") and way != TEXT else []
-        raise UnknownName("way", way, [*WAYS, *of_replies, "a token id"])
+        ways = [*WAYS, TEXT] if subject.task in ("next-token", "reply") and way != TEXT else WAYS
+        raise UnknownName("way", way, [*ways, "a token id"], "", f"Choose {', '.join(map(repr, ways))} or a token id.")
     if way == "pad":
         return subject.text_encoder.pad_id
     mask = getattr(tokenizer, "mask_token_id", None)

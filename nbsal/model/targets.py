@@ -283,7 +283,7 @@ def label_index(label: Any, names: list[str], argument: str) -> int:
     except TypeError:
         index = -1
     if not 0 <= index < len(names):
-        numbers = f"0 to {len(names) - 1}"
+        numbers = "0 or 1" if len(names) == 2 else f"0 to {len(names) - 1}"
         choice = f"Choose a label ({', '.join(names)}) or its number ({numbers})."
         raise UnknownName(argument, label, [*names, numbers], choice=choice)
     return index

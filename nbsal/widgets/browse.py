@@ -12,7 +12,7 @@ from nbsal.render import html, text_lines
 from nbsal.render.headline import Phrase, percent
 from nbsal.render.text_lines import ScoredText
 from nbsal.saliency import Saliency
-from nbsal.validation import Text, checked, plural
+from nbsal.validation import Text, check_one_per_text, checked, plural
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html, list_texts
 from nbsal.widgets.explainer_view import Shading
@@ -196,9 +196,7 @@ class Browse(Shading, CorpusView):
         """The labels by name, one for each text."""
         if labels is None:
             return None
-        if len(labels) != count:
-            message = f"labels must have one entry per text; there are {count} texts and {len(labels)} labels."
-            raise InputError(message, argument="labels", value=labels)
+        check_one_per_text(labels, "labels", count)
         names = [] if self.subject is None else self.subject.labels
         if names:
             return [str(names[label_index(label, names, "labels")]) for label in labels]

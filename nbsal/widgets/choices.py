@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import traitlets
 
-from nbsal.errors import InputError, UnknownName
+from nbsal.errors import LISTED, InputError, UnknownName
 from nbsal.explainer import Explainer
 from nbsal.methods import catalogue, crossing, labels
 from nbsal.methods.base import LayerMethod, Method
@@ -126,7 +126,8 @@ def check_method(name: str, choices: dict[str, Any], argument: str = "method") -
         choice = f"Use {valid[0]!r}." if valid else ""
         raise UnknownName(argument, name, valid, f"{name!r} cannot be used here: it {reason}.", choice)
     if valid and name not in valid:
-        raise UnknownName(argument, name, valid)
+        choice = f"`nbsal methods` lists all {len(reasons)} names." if len(valid) > LISTED else ""
+        raise UnknownName(argument, name, valid, choice=choice)
     return name
 
 

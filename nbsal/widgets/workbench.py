@@ -6,6 +6,7 @@ from typing import Any
 
 import traitlets
 
+from nbsal.errors import UnknownName
 from nbsal.explainer import Explainer
 from nbsal.heads.statistics import HeadStudy
 from nbsal.model.subject import Subject
@@ -62,7 +63,7 @@ class Workbench(HeadView, GameTraits):
     _esm = asset("workbench.js")
     _css = asset("workbench.css")
 
-    panels = traitlets.List(traitlets.Enum(tuple(PANELS)), ["layers", "games"]).tag(sync=True, page=True)
+    panels = traitlets.List(default_value=["layers", "games"]).tag(sync=True, page=True)
     scale = traitlets.Enum(("own", "shared"), "own").tag(sync=True, page=True)
     _layers = traitlets.Dict().tag(sync=True)
     _no_games = traitlets.Unicode().tag(sync=True)  # why there are none
@@ -138,6 +139,13 @@ class Workbench(HeadView, GameTraits):
         super()._require_result(latest)
         if self._unseen and not self._worker.here:
             self.wait()
+
+    @traitlets.validate("panels")
+    def _valid_panels(self, proposal: Any) -> Any:
+        for name in proposal["value"]:
+            if not isinstance(name, str) or name not in PANELS:
+                raise UnknownName("panels", name, PANELS)
+        return list(proposal["value"])
 
     @traitlets.observe("method")
     def _open_heads(self, change: Any) -> None:

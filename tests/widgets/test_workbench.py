@@ -14,6 +14,7 @@ import pytest
 from PIL import Image, ImageColor
 
 import nbsal
+from nbsal.errors import UnknownName
 from nbsal.methods.base import Method
 from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench
 from nbsal.widgets.games import GamePart
@@ -60,6 +61,17 @@ def test_only_open_panels_are_computed(view, monkeypatch):
     assert view._heads["finding"] == "Heads: 9 of 72 follow syntax or position", "a folded panel names its finding"
     view.layer = 2
     assert view.wait().status == "ready"
+
+
+def test_unknown_panels_are_refused_and_the_valid_ones_listed(view, explain):
+    for name in ("layer", 3, ["layers"]):
+        with refuses("panels", UnknownName) as caught:
+            view.panels = ["games", name]
+        assert (caught.value.value, caught.value.valid) == (name, tuple(PANELS))
+        from_page(view, panels=[name])
+        assert view.panels == ["layers", "games"] and "panels" in view.error
+    with refuses("panels", UnknownName):
+        Workbench(explain, text=TEXT, panels=["layer"])
 
 
 def test_a_computed_panel_is_cached_while_it_is_folded(view, monkeypatch):
