@@ -9,6 +9,7 @@ import nbsal
 from nbsal.heads import Parse
 from nbsal.render.headline import plain
 from nbsal.widgets import Heads
+from nbsal.widgets.head_parts import ZEROED
 from tests.browser import bench
 from tests.browser.bench import REAL, tokens
 from tests.browser.conftest import open_page
@@ -73,7 +74,7 @@ def test_the_headline_and_bars_compare_before_and_after(show, off):
     before = sentence.split(" → ")[0].split(", ")[1]
     expect(root.locator(".nbsal-headline s")).to_have_text(before)
     expect(root.locator(".nbsal-changes")).to_contain_text(sentence.split(", ")[1].split(" with")[0])
-    expect(root.locator(".nbsal-footer")).to_contain_text("the model with the output of those heads set to zero")
+    expect(root.locator(".nbsal-footer")).to_contain_text(ZEROED)
 
 
 def test_a_click_shows_attention_and_a_shift_click_switches(show, sheet, off):
