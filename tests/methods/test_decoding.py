@@ -1,12 +1,14 @@
 """Decoded saliency against slow replicas of Algorithm 1 and equation 6, in float64, on twelve architectures."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import transformers
 
 import nbsal
 from nbsal.errors import LanguageHeadError, UnknownName
-from nbsal.methods import decoding
+from nbsal.methods import catalogue, decoding
 from nbsal.model import lm_head
 from tests import replicas, zoo
 from tests.axioms import relative
@@ -149,3 +151,8 @@ def test_decoding_needs_an_lm_head(load, name):
     with pytest.raises(LanguageHeadError) as caught:
         nbsal.Explainer(load(name, decoding=False), "decoded-gradcam")
     assert caught.value.part == "lm_head" and "lm=" in str(caught.value)
+
+
+def test_decoding_costs_what_its_method_costs_and_the_lm_head():
+    plain, decoded = (catalogue.create(name).cost for name in ("gradcam", "decoded-gradcam"))
+    assert decoded == replace(plain, lm_head=True) and not plain.lm_head
