@@ -169,7 +169,7 @@ class LayerWords:
         special = [name for i, name in enumerate(names) if i not in content and scores[i]]
         if not special:
             return "every token scores 0"
-        why = ", the position that the model classifies" if layer == len(self.scores) - 1 and len(special) == 1 else ""
+        why = ", which the model classifies" if layer == len(self.scores) - 1 and len(special) == 1 else ""
         return f"all of the score is on {', '.join(special[:3])}{why}"
 
     def describe(self, layer: int, word: int) -> str:

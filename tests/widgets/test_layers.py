@@ -115,7 +115,7 @@ def layers_of(*rows):
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        ([[1, 2, 3, 0], [4, 0, 0, 0]], "all of the score is on [CLS], the position that the model classifies"),
+        ([[1, 2, 3, 0], [4, 0, 0, 0]], "all of the score is on [CLS], which the model classifies"),
         ([[0, 0, 0, 5], [1, 2, 3, 0]], "all of the score is on [SEP]"),
         ([[1, 2, 3, 0], [4, 0, 0, 1]], "all of the score is on [CLS], [SEP]"),
         ([[1, 2, 3, 0], [0, 0, 0, 0]], "every token scores 0"),

@@ -52,7 +52,7 @@ function placesInSentence(places: number[], depth: number) {
 /** Why no word of a layer has a score; `special` are the special tokens that have one. */
 export function blankWords(special: string[], isLast: boolean) {
   if (!special.length) return "every token scores 0";
-  const why = isLast && special.length === 1 ? ", the position that the model classifies" : "";
+  const why = isLast && special.length === 1 ? ", which the model classifies" : "";
   return `all of the score is on ${special.slice(0, 3).join(", ")}${why}`;
 }
 

@@ -24,7 +24,7 @@ test("layers are counted without the embeddings", () => {
 });
 
 test("a blank row says where the score is, and why", () => {
-  assert.equal(blankWords(["[CLS]"], true), "all of the score is on [CLS], the position that the model classifies");
+  assert.equal(blankWords(["[CLS]"], true), "all of the score is on [CLS], which the model classifies");
   assert.equal(blankWords(["[CLS]"], false), "all of the score is on [CLS]");
   assert.equal(blankWords(["[CLS]", "[SEP]"], true), "all of the score is on [CLS], [SEP]");
   assert.equal(blankWords([], true), "every token scores 0");
