@@ -3,6 +3,7 @@
 import copy
 import os
 import warnings
+from collections import defaultdict
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -24,7 +25,7 @@ import torch
 import transformers
 
 import nbsal
-from tests import memory, zoo
+from tests import covering, memory, zoo
 
 torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()
@@ -39,11 +40,23 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """By day, a grid of parameters runs one combination in so many, which leaves no value out; at night all of them."""
+    """Run a covering array of tests with several lists of parameters; the other combinations are marked `full`."""
+    grids = defaultdict(list)
     for item in items:
-        grid = item.get_closest_marker("grid")
-        if grid and sum(item.callspec.indices.values()) % grid.args[0]:
-            item.add_marker(pytest.mark.nightly)
+        if len(list(item.iter_markers("parametrize"))) > 1:
+            grids[item.nodeid.partition("[")[0]].append(item)
+    for cells in grids.values():
+        chosen = covering.array([_values(item) for item in cells])
+        for index, item in enumerate(cells):
+            if index not in chosen:
+                item.add_marker(pytest.mark.full)
+
+
+def _values(item):
+    """The parameters of a test, one entry for each list that they are from."""
+    lists = [mark.args[0] for mark in item.iter_markers("parametrize")]
+    names = [[name.strip() for name in part.split(",")] if isinstance(part, str) else part for part in lists]
+    return tuple(tuple(id(item.callspec.params[name]) for name in part) for part in names)
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,9 @@
-"""Mutation testing of a few files: `python -m tests.mutants [--most 60] [FILE ...]`.
+"""Mutation testing: `python -m tests.mutants [--most 120] [--largest 40] [FILE ...]`.
 
-A mutant changes one operator, comparison, condition, number or truth value of a file. The file's tests run with each
-mutant in a process of its own, until one of them fails. Printed are the share of mutants that were killed, and the
-mutants that survived.
+A mutant changes one operator, comparison, condition, number or truth value of a file. A seeded sample of all mutants
+of the files is tested, each in a process of its own, with the tests that reach its line, until one of them fails.
+Which tests reach a line is read from the data of `pytest --cov --cov-context=test tests nbsal`. Printed are the share
+of mutants that were killed for each file, and the mutants that survived.
 """
 
 import argparse
@@ -14,22 +15,19 @@ import random
 import signal
 import sys
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
+from typing import NamedTuple
 
-# The tests that must fail for a mutant of a file.
-TESTS = {
-    "nbsal/lrp/rules.py": ["tests/lrp/test_rules.py", "tests/lrp", "tests/test_golden.py"],
-    "nbsal/methods/decoding.py": [
-        "tests/methods/test_decoding.py",
-        "tests/methods/test_catalogue.py",
-        "tests/test_golden.py",
-    ],
-    "nbsal/evaluation/_games.py": ["tests/evaluation/test_games.py", "tests/evaluation/test_cache.py"],
-}
-TIMEOUT = 240  # seconds; a mutant that does not terminate counts as killed
+from coverage import CoverageData
+
+PACKAGE = Path("nbsal")
+TIMEOUT = 300  # seconds; a mutant that makes a test hang counts as killed
+TESTS = 60  # that are run for a mutant at most: those that reach fewest lines, which test them most closely
 # Operators that replace each other.
 PAIRS = [
     (ast.Add, ast.Sub),
@@ -44,18 +42,30 @@ PAIRS = [
 REPLACEMENTS = dict(PAIRS) | {new: old for old, new in PAIRS} | {ast.Pow: ast.Mult, ast.FloorDiv: ast.Mult}
 
 
-def mutants(source: str) -> Iterator[tuple[str, ast.Module]]:
-    """All mutants of a file: a description of the change, and the changed syntax tree."""
-    tree = ast.parse(source)
+class Mutant(NamedTuple):
+    """One change of one file."""
+
+    file: Path
+    index: int  # of the changed node, in the order of ast.walk
+    line: int
+    change: str
+
+    def tree(self) -> ast.Module:
+        tree = ast.parse(self.file.read_text(encoding="utf-8"))
+        _mutate(list(ast.walk(tree))[self.index])
+        return ast.fix_missing_locations(tree)
+
+
+def mutants(file: Path) -> Iterator[Mutant]:
+    """All mutants of a file."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
     ignored = _ignored_nodes(tree)
     for index, node in enumerate(ast.walk(tree)):
-        if index in ignored:
-            continue
-        changed = copy.deepcopy(tree)
-        changed_node = list(ast.walk(changed))[index]
-        before = ast.unparse(node)
-        if _mutate(changed_node):
-            yield f"line {node.lineno}: {before} -> {ast.unparse(changed_node)}", ast.fix_missing_locations(changed)
+        changed = copy.copy(node)
+        if hasattr(node, "ops"):
+            changed.ops = list(node.ops)
+        if index not in ignored and _mutate(changed):
+            yield Mutant(file, index, node.lineno, f"{ast.unparse(node)} -> {ast.unparse(changed)}")
 
 
 def _mutate(node: ast.AST) -> bool:
@@ -103,56 +113,95 @@ class TreeLoader(SourceFileLoader):
         return spec_from_file_location(fullname, self.path, loader=self) if fullname == self.name else None
 
 
-def is_killed(file: Path, tree: ast.Module) -> bool:
-    """Whether the tests of a file fail if it is replaced by this syntax tree."""
+class Reached:
+    """Which tests reach which lines."""
+
+    def __init__(self, data: CoverageData):
+        self._tests = {
+            Path(name).resolve(): {
+                line: {context.removesuffix("|run") for context in contexts if context.endswith("|run")}
+                for line, contexts in data.contexts_by_lineno(name).items()
+            }
+            for name in data.measured_files()
+        }
+        self._lines = Counter(test for lines in self._tests.values() for tests in lines.values() for test in tests)
+
+    def by(self, mutant: Mutant) -> list[str]:
+        """The tests to run for a mutant; for a line that runs at import, those that reach the file."""
+        lines = self._tests.get(mutant.file.resolve(), {})
+        tests = lines.get(mutant.line) or set().union(*lines.values())
+        return sorted(tests, key=lambda test: (self._lines[test], test))[:TESTS]
+
+
+def outcome(mutant: Mutant, tests: list[str]) -> str:
+    """What these tests do to this mutant: killed, survived, or timeout."""
     process = os.fork()
     if not process:
-        _run_tests(file, tree)
+        _run_tests(mutant, tests)
     end = time.monotonic() + TIMEOUT
     while time.monotonic() < end:
         done, status = os.waitpid(process, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status) != 0
+            return "killed" if os.waitstatus_to_exitcode(status) else "survived"
         time.sleep(0.05)
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
-    return True
+    return "timeout"
 
 
-def _run_tests(file: Path, tree: ast.Module) -> None:
+def _run_tests(mutant: Mutant, tests: list[str]) -> None:
     """Run the tests in this process, then exit."""
     import pytest
 
     code = 1
     try:
-        loader = TreeLoader(".".join(file.with_suffix("").parts), str(file.resolve()))
-        loader.tree = tree
+        loader = TreeLoader(
+            ".".join(mutant.file.with_suffix("").parts).removesuffix(".__init__"), str(mutant.file.resolve())
+        )
+        loader.tree = mutant.tree()
         sys.meta_path.insert(0, loader)
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, 1)
         os.dup2(devnull, 2)
-        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-n", "0", *TESTS[file.as_posix()]])
+        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-n", "0", *tests])
     finally:
         os._exit(code)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("files", nargs="*", default=list(TESTS), choices=[[], *TESTS], metavar="FILE")
-    parser.add_argument("--most", type=int, default=60, help="number of mutants per file, sampled at random")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
+    parser.add_argument("--largest", type=int, default=40, help="without FILE: this many of the largest files")
+    parser.add_argument("--most", type=int, default=120, help="number of mutants, sampled at random")
+    parser.add_argument("--coverage", default=".coverage", help="the data that tells which tests reach a line")
+    parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
+    data = CoverageData(options.coverage)
+    data.read()
+    reached = Reached(data)
+    largest = sorted(
+        PACKAGE.rglob("*.py"), key=lambda file: (-len(file.read_text(encoding="utf-8").splitlines()), file)
+    )
+    files = options.files or largest[: options.largest]
+    every = [mutant for file in files for mutant in mutants(file)]
+    sample = random.Random(0).sample(every, min(options.most, len(every)))
     for module in ("torch", "transformers", "numpy", "pandas", "pytest"):  # imported once for all processes
         importlib.import_module(module)
-    for name in options.files or TESTS:
-        all_mutants = list(mutants(Path(name).read_text(encoding="utf-8")))
-        sample = random.Random(0).sample(all_mutants, min(options.most, len(all_mutants)))
-        if is_killed(Path(name), ast.parse(Path(name).read_text(encoding="utf-8"))):
-            raise SystemExit(f"The tests of {name} fail without a mutant.")
-        survived = [description for description, tree in sample if not is_killed(Path(name), tree)]
-        print(
-            f"{name}: {len(sample) - len(survived)} of {len(sample)} mutants killed ({len(all_mutants)} are possible)"
-        )
-        print(*(f"  survived: {description}" for description in survived), sep="\n", flush=True)
+    with ThreadPoolExecutor(options.workers) as pool:
+        outcomes = list(pool.map(lambda mutant: outcome(mutant, reached.by(mutant)), sample))
+    count = Counter(outcomes)
+    print(
+        f"{len(sample) - count['survived']} of {len(sample)} mutants killed, {count['timeout']} of them by the timeout;"
+    )
+    print(f"{len(every)} are possible in {len(files)} files")
+    by_file = defaultdict(list)
+    for mutant, result in zip(sample, outcomes, strict=True):
+        by_file[mutant.file].append((mutant, result))
+    for file, results in sorted(by_file.items()):
+        survived = [mutant for mutant, result in results if result == "survived"]
+        print(f"{file}: {len(results) - len(survived)} of {len(results)}")
+        for mutant in survived:
+            print(f"  survived: line {mutant.line}: {mutant.change}")
 
 
 if __name__ == "__main__":

@@ -11,17 +11,15 @@ import os
 import re
 import tempfile
 from base64 import b64decode, b64encode
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import jupytext
 import nbformat
-import numpy as np
 from nbclient import NotebookClient
-from PIL import Image, ImageChops
 from playwright.sync_api import sync_playwright
 
+from tests import pictures
 from tests.browser import bench
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
@@ -38,8 +36,6 @@ TRACES = re.compile(
     r"/(?:home|root|tmp|usr|var|work|Users)/|[A-Z]:\\\\|site-packages|0x[0-9a-f]{6,}|\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d"
 )
 COLOURED = re.compile(r"background(?:-color)?:rgba\(")  # in the HTML of highlighted texts and of views
-INVISIBLE = 20  # levels of 255, of any colour of any pixel
-LARGE, EDGES = 150_000, 0.01  # bytes of a picture that is shrunk, and the share of its pixels that may change visibly
 PAGE_WIDTH = 760  # CSS pixels
 PICTURE_KEYS = ("alt", "height", "width")
 CELL_KEYS = ("tags", "lines_to_next_cell")  # jupytext needs the latter for the .py
@@ -122,7 +118,7 @@ def _clean_output(output: Any, table: str) -> Any:
     if output.data == {"text/plain": ""}:  # the place of a message that is gone
         return None
     if "image/png" in output.data:
-        output.data["image/png"] = compress(output.data["image/png"])
+        output.data["image/png"] = pictures.compress(output.data["image/png"])
     for kind, text in output.data.items():
         if kind.startswith("text/"):
             text = STYLED.sub(table, text)
@@ -130,49 +126,7 @@ def _clean_output(output: Any, table: str) -> Any:
     return output
 
 
-def compress(picture: str) -> str:
-    """A PNG on white, with a palette where no pixel changes by more than the eye can see."""
-    data = b64decode(picture)
-    with Image.open(BytesIO(data)) as image:
-        if image.mode == "P":
-            return picture
-        flat = Image.new("RGB", image.size, "white")
-        flat.paste(image, mask=image.getchannel("A") if image.mode == "RGBA" else None)
-    few = flat.quantize(256, kmeans=3, dither=Image.Dither.NONE)
-    change = ImageChops.difference(flat, few.convert("RGB")).getextrema()
-    file = BytesIO()
-    (few if max(high for _, high in change) <= INVISIBLE else flat).save(file, "PNG", optimize=True)
-    return b64encode(file.getvalue()).decode()
-
-
-def shrink(notebook: Any) -> None:
-    """Give pictures that are still large a palette of their most common colours, if few other pixels change.
-
-    Shaded areas keep their colours exactly; what changes is the blur at the edges of letters.
-    """
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            picture = output.get("data", {}).get("image/png", "")
-            if len(picture) * 3 / 4 > LARGE:
-                output.data["image/png"] = common_colours(picture)
-
-
-def common_colours(picture: str) -> str:
-    with Image.open(BytesIO(b64decode(picture))) as image:
-        flat = image.convert("RGB")
-    pixels = np.asarray(flat).reshape(-1, 3)
-    colours, places, counts = np.unique(pixels, axis=0, return_inverse=True, return_counts=True)
-    palette = colours[np.argsort(-counts, kind="stable")[:256]].astype(int)
-    nearest = np.array([np.abs(palette - colour).sum(1).argmin() for colour in colours.astype(int)])[places.ravel()]
-    few = Image.fromarray(nearest.astype(np.uint8).reshape(flat.height, flat.width), "P")
-    few.putpalette(palette.ravel().tolist())
-    change = np.abs(palette[nearest] - pixels).max(-1)
-    file = BytesIO()
-    few.save(file, "PNG", optimize=True)
-    return b64encode(file.getvalue()).decode() if (change > INVISIBLE).mean() < EDGES else picture
-
-
-def pictures(notebook: Any) -> dict[str, bytes]:
+def gallery(notebook: Any) -> dict[str, bytes]:
     """The pictures for the gallery by name."""
     images = {}
     for cell in notebook.cells:
@@ -189,8 +143,8 @@ def publish(script: Path) -> Path:
     execute(notebook, script.stem)
     draw_coloured(notebook)
     clean(notebook)
-    shrink(notebook)
-    for name, picture in pictures(notebook).items():
+    pictures.fit(notebook)
+    for name, picture in gallery(notebook).items():
         (FOLDER / "gallery" / f"{name}.png").write_bytes(picture)
     path = script.with_suffix(".ipynb")
     nbformat.write(notebook, path)

@@ -272,7 +272,7 @@ nbsal.corpus.explain(explain, kills.texts(), {out!r}, shard_rows=kills.SHARD, pr
 """
 
 
-@pytest.mark.nightly
+@pytest.mark.full
 def test_a_restarted_kernel_resumes_the_corpus(checkpoints, tmp_path):
     """The first kernel dies in the middle of the corpus; the next one runs the same cell.
 

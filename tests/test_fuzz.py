@@ -302,7 +302,7 @@ def test_odd_arguments_of_every_public_call(objects):
     assert_no_bare_errors(fuzzing.discover(objects), 6, 1_500)
 
 
-@pytest.mark.nightly
+@pytest.mark.full
 def test_all_odd_arguments_of_every_public_call(objects):
     assert_no_bare_errors(fuzzing.discover(objects), 1, 10_000)
 
@@ -311,7 +311,7 @@ def test_odd_arguments_and_traits_of_every_view(objects):
     assert_no_bare_errors(fuzzing.discover_views(objects), 6, 1_500)
 
 
-@pytest.mark.nightly
+@pytest.mark.full
 def test_all_odd_arguments_of_every_view(objects):
     assert_no_bare_errors(fuzzing.discover_views(objects), 1, 9_000)
 

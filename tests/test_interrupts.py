@@ -127,11 +127,11 @@ def first_and_last(executed):
 
 @pytest.mark.parametrize(("call", "share"), [("gradcam", 1), ("rollout", 1), ("mask-lrp", 12), ("lrp streamed", 12)])
 def test_an_interrupt_at_any_line(subject, call, share):
-    """The long calls at some lines only; at night all calls at all lines."""
+    """The long calls at some lines only; with `-m full` all calls at all lines."""
     check_every_line(subject, CALLS[call], lambda executed: first_and_last(executed)[::share])
 
 
-@pytest.mark.nightly
+@pytest.mark.full
 @pytest.mark.parametrize("call", CALLS)
 def test_an_interrupt_at_every_execution_of_a_line(subject, call):
     check_every_line(subject, CALLS[call])

@@ -145,7 +145,7 @@ SEVERAL = [name for name in zoo.ARCHITECTURES if name != "bert"]  # with several
 
 
 @pytest.mark.parametrize(
-    "architecture", ["bert", *(pytest.param(name, marks=pytest.mark.nightly) for name in SEVERAL), *zoo.OTHERS]
+    "architecture", ["bert", *(pytest.param(name, marks=pytest.mark.full) for name in SEVERAL), *zoo.OTHERS]
 )
 def test_cells_show_what_happens(load_zoo, architecture):
     assert architecture in PAGE, matrix.OUTDATED

@@ -31,7 +31,7 @@ def explain_text(explain, text):
     return explain(text).scores
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork", pytest.param("forkserver", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("method", ["spawn", "fork", pytest.param("forkserver", marks=pytest.mark.full)])
 def test_explainers_work_in_other_processes(in_memory, method):
     explain = nbsal.Explainer(in_memory, "mask-lrp", mask=HeadMask.from_array(np.eye(3, 4)))
     truth = [explain(text).scores for text in TEXTS[:2]]
@@ -40,7 +40,7 @@ def test_explainers_work_in_other_processes(in_memory, method):
     assert all(np.array_equal(*pair) for pair in zip(results, truth, strict=True))
 
 
-@pytest.mark.nightly
+@pytest.mark.full
 def test_joblib_needs_no_tricks(load):
     explain = nbsal.Explainer(load("bert"), "decoded-gradcam")
     results = joblib.Parallel(n_jobs=2, timeout=LIMIT)(joblib.delayed(explain)(text) for text in TEXTS[:2])

@@ -23,7 +23,6 @@ def shared(load):
     return functools.cache(load)
 
 
-@pytest.mark.grid(3)
 @pytest.mark.filterwarnings("ignore:attention-gradcam")
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("name", catalogue.names())

@@ -54,7 +54,7 @@ def test_methods_that_read_attention_or_relevance_are_streamed():
     ("architecture", "dtype"),
     [(name, "float64") for name in zoo.ARCHITECTURES]
     + [("bert", "float32")]
-    + [pytest.param(name, "float32", marks=pytest.mark.nightly) for name in zoo.ARCHITECTURES if name != "bert"],
+    + [pytest.param(name, "float32", marks=pytest.mark.full) for name in zoo.ARCHITECTURES if name != "bert"],
 )
 def test_streamed_scores_equal_whole_ones(load, architecture, dtype, monkeypatch):
     subject = load(architecture, dtype=dtype)
@@ -190,7 +190,7 @@ def test_the_number_of_maps_does_not_grow_with_the_depth(name, most, attention, 
     assert counts[1] <= most and counts[0] > depth
 
 
-@pytest.mark.nightly
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "most"), [("rollout", 9), ("gae", 8), ("lrp", 9), ("transformer-attribution", 9)])
 def test_peak_memory_at_2048_tokens(name, most):
     """In maps of the method's precision, measured from outside, in a process of its own."""

@@ -54,9 +54,8 @@ def dangers(source):
     return dangerous
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_sources_execute_no_data_and_access_no_network(path):
-    assert dangers(path.read_text(encoding="utf-8")) == set()
+def test_sources_execute_no_data_and_access_no_network():
+    assert not {path: names for path in SOURCES if (names := dangers(path.read_text(encoding="utf-8")))}
 
 
 MUTANTS = [
@@ -68,9 +67,10 @@ MUTANTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_dangerous_code_is_noticed(mutant):
-    assert dangers(f"def read(path, name, text, line, flag, trust):\n    {mutant}\n")
+def test_dangerous_code_is_noticed():
+    assert not [
+        line for line in MUTANTS if not dangers(f"def read(path, name, text, line, flag, trust):\n    {line}\n")
+    ]
 
 
 def run_offline(code):
@@ -203,9 +203,8 @@ def test_dependencies_have_permissive_licences():
     assert {name: text for name, text in licences.items() if not is_permissive(text)} == {}
 
 
-@pytest.mark.parametrize("licence", ["GPL-3.0", "AGPL-3.0-only", "MIT AND GPL-2.0", "Proprietary", ""])
-def test_other_licences_are_noticed(licence):
-    assert not is_permissive(licence)
+def test_other_licences_are_noticed():
+    assert not any(map(is_permissive, ["GPL-3.0", "AGPL-3.0-only", "MIT AND GPL-2.0", "Proprietary", ""]))
 
 
 def test_installed_modules_do_not_import_training_programs():

@@ -211,7 +211,6 @@ TEXTS = {
 }
 
 
-@pytest.mark.grid(2)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("template", OTHERS.values(), ids=OTHERS)
 def test_templates_of_other_kinds_and_texts_of_other_scripts(template, text):

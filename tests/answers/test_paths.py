@@ -37,7 +37,6 @@ def explained(subject, method, layer=0, **settings):
     return answer(subject, method.split()[0], options=METHODS[method] | {"layer": layer}, **settings)
 
 
-@pytest.mark.grid(6)
 @pytest.mark.parametrize("layer", [0, 2, 3])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", METHODS)

@@ -33,7 +33,6 @@ def answer(subject, method, reply=" The company wrote it.", **settings):
     return explain, explain.reply(PROMPT, reply, progress=False, **settings)
 
 
-@pytest.mark.grid(2)
 @pytest.mark.parametrize("name", writers.MODELS)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_row_is_the_explanation_of_its_token_alone(subjects, name, method):
@@ -47,7 +46,6 @@ def test_a_row_is_the_explanation_of_its_token_alone(subjects, name, method):
         assert not result.scores[token, end:].any()
 
 
-@pytest.mark.grid(3)
 @pytest.mark.parametrize("name", writers.MODELS)
 @pytest.mark.parametrize("method", ["gae", "lrp", "attn-lrp", "gradxact", "integrated", "decoded-gradcam"])
 def test_a_row_is_the_explanation_of_ids_with_that_target(subjects, name, method):

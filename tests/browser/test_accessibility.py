@@ -46,7 +46,6 @@ STATES = [
 ]
 
 
-@pytest.mark.grid(2)
 @every_view
 @pytest.mark.parametrize("look", STATES)
 def test_every_state_is_accessible(show, sheet, audit, name, look):

@@ -313,7 +313,7 @@ def test_a_closed_view_leaves_no_listener(show, sheet, name):
     assert sheet.locator("section.nbsal").count() == 0
 
 
-@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("count", [1_000, pytest.param(10_000, marks=pytest.mark.full)])
 def test_speed_is_printed(show, sheet, count):
     """`python -m tests.bench.pages` measures the same and lists the goals."""
     turns = speed.paints(sheet, count, 3)

@@ -13,7 +13,7 @@ from tests.browser import servers
 from tests.browser.conftest import missing
 from tests.browser.lab import ROOT, Lab
 
-pytestmark = pytest.mark.nightly  # they start many servers, to test a tool of the other tests
+pytestmark = pytest.mark.full  # they start many servers, to test a tool of the other tests
 
 ALONE = """
 import sys, time

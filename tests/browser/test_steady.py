@@ -105,7 +105,7 @@ def height(root):
 
 
 @every_view
-@pytest.mark.parametrize("width", [400, pytest.param(760, marks=pytest.mark.nightly), 1400])
+@pytest.mark.parametrize("width", [400, pytest.param(760, marks=pytest.mark.full), 1400])
 def test_pointing_and_computing_never_change_the_height(show, sheet, views, name, width):
     sheet.set_viewport_size({"width": width, "height": 900})
     root = show(name, live=True)

@@ -70,7 +70,7 @@ def test_shards_of_a_lost_worker_are_run_elsewhere(client, explain, texts, whole
     assert victim not in client.run(os.getpid).values()
 
 
-@pytest.mark.nightly
+@pytest.mark.full
 def test_a_cluster_explains_replies_too(client, tmp_path):
     explain = nbsal.Explainer(writers.load(), "ridge")
     rows = [

@@ -20,7 +20,7 @@ from tests.raising import refuses
 
 ROUNDS = 10
 FOREVER = 10**9
-NIGHTLY = pytest.mark.nightly
+FULL = pytest.mark.full
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +116,7 @@ TARGETS = {
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-@pytest.mark.parametrize(
-    "kind", [503, *(pytest.param(kind, marks=NIGHTLY) for kind in (500, "reset", "lost", "timeout"))]
-)
+@pytest.mark.parametrize("kind", [503, *(pytest.param(kind, marks=FULL) for kind in (500, "reset", "lost", "timeout"))])
 def test_a_request_that_fails_is_repeated(explain, texts, whole, store, out, kind, target):
     store.faults.append(Fault(kind, *target))
     with warnings.catch_warnings():
@@ -128,7 +126,7 @@ def test_a_request_that_fails_is_repeated(explain, texts, whole, store, out, kin
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-@pytest.mark.parametrize("kind", [pytest.param(503, marks=NIGHTLY), "lost"])
+@pytest.mark.parametrize("kind", [pytest.param(503, marks=FULL), "lost"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_run_on_a_store_that_fails_resumes(explain, texts, whole, store, out, kind, target):
     store.faults.append(Fault(kind, *target, times=FOREVER))
@@ -188,7 +186,6 @@ def test_an_interrupted_run_frees_the_lock(explain, texts, whole, out):
     assert files(out) == kills.files(whole)
 
 
-@pytest.mark.grid(2)
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("fault", [500, 403, "reset"])
 def test_a_source_that_cannot_be_read_is_an_error_of_the_argument(store, out, kind, fault):

@@ -125,7 +125,7 @@ def test_margins_have_the_stated_coverage_and_error_rate(name):
         check(name, texts, 2000)
 
 
-@pytest.mark.nightly
+@pytest.mark.full
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_margins_in_a_large_simulation(name):
     for texts in (8, 12, 16, 19, 20, 30, 100):

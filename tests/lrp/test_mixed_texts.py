@@ -44,7 +44,7 @@ def test_ties_have_the_same_rank():
     assert same_order(np.array([3, 1.2, 0.9, 1.1, 2.0]), exact)[0] < 0.99
 
 
-@pytest.mark.nightly
+@pytest.mark.full
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("table", TABLES)
 def test_tokens_of_real_texts_keep_their_order(monkeypatch, table, method):

@@ -33,11 +33,11 @@ SETTINGS = [
 
 
 def pairs():
-    """Every method on one encoder and one decoder, in turn; at night on all."""
+    """Every method on one encoder and one decoder, in turn; with `-m full` on all."""
     for number, name in enumerate(name for name in catalogue.names() if name not in EXCEPTIONS):
         usual = ENCODERS[number % len(ENCODERS)], DECODERS[number // len(ENCODERS) % len(DECODERS)]
         for architecture in (*ENCODERS, *DECODERS):
-            yield pytest.param(architecture, name, marks=() if architecture in usual else pytest.mark.nightly)
+            yield pytest.param(architecture, name, marks=() if architecture in usual else pytest.mark.full)
 
 
 def check(explain):

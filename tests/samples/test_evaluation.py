@@ -25,7 +25,7 @@ def tables(monkeypatch):
     monkeypatch.setenv("NBSAL_DATA", str(FOLDER))
 
 
-@pytest.mark.nightly  # the weights change only when they are trained again
+@pytest.mark.full  # the weights change only when they are trained again
 @pytest.mark.usefixtures("tables")
 @pytest.mark.parametrize("name", TABLES)
 def test_accuracy(name):

@@ -258,7 +258,7 @@ def test_a_broken_method_fails_its_check(mutant, name):
         "random",
         "decoded-gradcam",
         "rollout",
-        *(pytest.param(name, marks=pytest.mark.nightly) for name in ("lrp", "mask-lrp")),
+        *(pytest.param(name, marks=pytest.mark.full) for name in ("lrp", "mask-lrp")),
     ],
 )
 def test_methods_of_the_catalogue_pass(name):
