@@ -7,10 +7,9 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 from tests.bench import gpu, measure, peers, snippets, table
 from tests.bench.__main__ import BENCHES
+from tests.cases import cases
 
 ROOT = Path(__file__).parents[1]
 
@@ -29,7 +28,7 @@ def test_rows_are_formatted_as_markdown():
     assert lines.splitlines()[4] == "| a / b | 1 |  |  | 2.50 (1.00 to 3.00) | >= 2 | yes |"
 
 
-@pytest.mark.parametrize("name", BENCHES)
+@cases("name", BENCHES)
 def test_every_benchmark_has_results(name):
     assert callable(import_module(f"tests.bench.{name}").results)
 

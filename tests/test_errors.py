@@ -6,6 +6,7 @@ import pytest
 
 from nbsal.errors import Cancelled, InputError, MissingExtra, MissingFile, NbsalError, OutOfMemory, UnknownName
 from nbsal.validation import file_errors, loading
+from tests.cases import cases
 from tests.raising import refuses
 
 ERRORS = [
@@ -17,7 +18,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@cases("error", ERRORS)
 def test_errors_can_be_pickled(error: NbsalError):
     error.partial = [1, 2]
     restored = pickle.loads(pickle.dumps(error))
@@ -29,8 +30,8 @@ def test_errors_can_be_pickled(error: NbsalError):
 NAMES = ["gradcam", "gradxact", "simple", "rollout", "lime", "shapley", "occlusion", "random", "alti"]
 
 
-@pytest.mark.parametrize(
-    ("value", "valid", "suggestion"),
+@cases(
+    "value, valid, suggestion",
     [
         ("grad-cam", NAMES, "gradcam"),
         ("grad-cam", NAMES[:8], None),

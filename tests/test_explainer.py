@@ -12,6 +12,7 @@ from nbsal.errors import Cancelled, InputError, ModelError, UnknownName
 from nbsal.explainer import explain_batch, length_batches
 from nbsal.model import long_texts
 from tests import axioms, zoo
+from tests.cases import cases
 from tests.raising import refuses
 
 NAMES = ("gradcam", "simple", "gradxact", "decoded-gradcam", "decoded-simple", "decoded-gradxact")
@@ -198,7 +199,7 @@ WRONG_NAMES = [
 ]
 
 
-@pytest.mark.parametrize(("call", "argument", "valid"), WRONG_NAMES)
+@cases("call, argument, valid", WRONG_NAMES)
 def test_unknown_names_are_refused_with_the_valid_ones(load, call, argument, valid):
     method, options = call
     with refuses(argument, UnknownName) as caught:
@@ -374,7 +375,7 @@ WRONG_CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "argument"), WRONG_CALLS)
+@cases("call, argument", WRONG_CALLS)
 def test_wrong_arguments_are_refused(load, call, argument):
     with refuses(argument):
         call(load("bert"))

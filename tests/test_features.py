@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.bench.features import page, registry
+from tests.cases import cases
 
 FOLDER = Path(registry.__file__).parent
 
 
-@pytest.mark.parametrize("tool", registry.TOOLS)
+@cases("tool", registry.TOOLS)
 def test_every_probe_has_a_stored_answer(tool):
     source = ast.parse((FOLDER / f"probe_{registry.TOOLS[tool]}.py").read_text())
     probes = {node.name for node in source.body if isinstance(node, ast.FunctionDef) and node.name[0] != "_"}
@@ -34,7 +35,7 @@ def test_a_probe_that_fails_is_a_no():
     assert registry.run_probe(lambda folder: folder.name and "seen") == registry.Answer("yes", "seen")
 
 
-@pytest.mark.parametrize("tool", [tool for tool in registry.TOOLS if tool != "nbsal"])
+@cases("tool", [tool for tool in registry.TOOLS if tool != "nbsal"])
 def test_what_a_tool_does_better_was_run(tool):
     keys, _ = page.BETTER[tool]
     answers = page.load()[tool]["answers"]

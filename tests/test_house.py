@@ -19,6 +19,7 @@ import pytest
 
 import nbsal
 from tests import style
+from tests.cases import cases
 from tests.public import public
 
 ROOT = Path(__file__).parents[1]
@@ -173,7 +174,7 @@ def test_every_public_name_has_an_example_that_runs():
     assert not [name for name, lines in examples.items() if not any(example.want for example in lines)]
 
 
-@pytest.mark.parametrize("name", ["clouds", "data", "progress", "similarity", "trace"])
+@cases("name", ["clouds", "data", "progress", "similarity", "trace"])
 def test_modules_list_their_own_names_only(name):
     module = getattr(nbsal, name)
     members = [getattr(module, listed) for listed in dir(module)]

@@ -13,6 +13,7 @@ import pytest
 import nbsal
 from nbsal.errors import ModelError
 from tests import axioms, kind_examples, kinds
+from tests.cases import cases
 from tests.kind_examples import KINDS
 
 PAGE = kinds.read(kinds.PATH.read_text(encoding="utf-8"))
@@ -41,7 +42,7 @@ def test_cells_show_what_happens(name):
     assert {family: kinds.cell(example(name), family) for family in kinds.FAMILIES} == PAGE[name], kinds.OUTDATED
 
 
-@pytest.mark.parametrize("name", KINDS)
+@cases("name", KINDS)
 def test_outputs_are_those_of_the_library(name):
     """Single texts, pairs, a padded batch and a text that is cut."""
     case = example(name)

@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from tests import publish
+from tests.cases import cases
 
 SCRIPTS = sorted(publish.FOLDER.glob("*.py"))
 NOTEBOOKS = sorted(publish.FOLDER.glob("*.ipynb"))
@@ -180,7 +181,7 @@ def test_published_notebooks_need_no_colours_in_html(notebook):
             )
 
 
-@pytest.mark.parametrize("trace", ["/home/me/x", "/tmp/abc", r"C:\\Users\\me", "0x7f00dead", "2026-01-01 10:00"])
+@cases("trace", ["/home/me/x", "/tmp/abc", r"C:\\Users\\me", "0x7f00dead", "2026-01-01 10:00"])
 def test_paths_addresses_and_times_are_noticed(trace):
     assert publish.TRACES.search(f"saved in {trace}")
 

@@ -13,12 +13,13 @@ from nbsal.errors import ModelError, UnknownName
 from nbsal.model import attention_maps
 from nbsal.model.attention_maps import AttentionRecorder
 from tests import axioms, zoo
+from tests.cases import cases
 from tests.raising import refuses
 
 EAGER_64 = ("bert", "roberta", "electra", "albert", "xlm-roberta", "gpt2", "mpnet", "deberta-v2")
 
 
-@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+@cases("architecture", zoo.ARCHITECTURES)
 def test_recorded_attention_equals_the_models_output(load, architecture):
     # Some models round their softmax to float32 (and overflow there), even in float64; the trace does not.
     exact = architecture in EAGER_64
@@ -63,7 +64,7 @@ def test_attention_gradients_are_true_gradients(load, architecture, monkeypatch)
     assert abs(slope - float(recorded.attention_grad[block][0, head, query, key])) < 1e-3 * max(1, abs(slope))
 
 
-@pytest.mark.parametrize("architecture", ["bert", "modernbert", "gpt2", "llama"])
+@cases("architecture", ["bert", "modernbert", "gpt2", "llama"])
 def test_the_last_layer_is_the_blocks_output_before_any_norm(load, architecture):
     subject = load(architecture)
     encoded = subject.encode(axioms.TEXTS[0])
@@ -90,7 +91,7 @@ def test_a_trace_without_attention_maps_is_refused(load, monkeypatch):
     assert caught.value.part == "attention maps"
 
 
-@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+@cases("architecture", zoo.ARCHITECTURES)
 def test_heads_are_off_in_fused_attention_as_in_eager(load, architecture):
     subject = load(architecture)
     encoded, off = subject.encode(axioms.TEXTS), torch.rand(subject.depth, subject.heads) < 0.5

@@ -10,6 +10,7 @@ import nbsal
 from nbsal.answers.answer import SUMMED
 from nbsal.errors import Cancelled, InputError, ModelError, NbsalError, UnknownName
 from tests.answers import writers
+from tests.cases import cases
 from tests.raising import refuses
 
 MESSAGES = [
@@ -238,7 +239,7 @@ def test_documents_that_the_template_leaves_out_are_refused(subject):
     nbsal.answer(subject, placed, " Ann.", documents=DOCUMENTS, template=template, progress=False)
 
 
-@pytest.mark.parametrize("method", ["gae", "occlusion", "random"])
+@cases("method", ["gae", "occlusion", "random"])
 def test_a_model_without_numbers_is_named(method):
     import torch
 

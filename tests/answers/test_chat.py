@@ -8,6 +8,7 @@ import nbsal
 from nbsal.answers import chat, reading
 from nbsal.answers.sources import parse_documents, parse_messages
 from tests.answers import writers
+from tests.cases import cases
 from tests.raising import refuses
 
 CHATS = {
@@ -76,8 +77,8 @@ DOCUMENTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("template", "content", "placement"),
+@cases(
+    "template, content, placement",
     [
         ("citing", "Who likes tea?", "by the template"),
         ("chatml", "Read this:\n{documents}\nWho likes tea?", "at the placeholder"),
@@ -267,8 +268,8 @@ def test_contents_in_parts_are_joined_by_the_template_alone():
         nbsal.answer(subject, messages, " A.", progress=False)  # ChatML would print the list
 
 
-@pytest.mark.parametrize(
-    ("content", "statuses"),
+@cases(
+    "content, statuses",
     [
         ("{{ m.content }} - {{ m.content }}", ["rewritten", "rewritten"]),
         ("{{ m.content | replace('joy', 'pain') }}", ["read", "rewritten"]),

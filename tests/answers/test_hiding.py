@@ -14,6 +14,7 @@ from nbsal.errors import ModelError
 from nbsal.model import prefixes
 from nbsal.model.target import number_of
 from tests.answers import writers
+from tests.cases import cases
 from tests.raising import refuses
 
 PROMPT = "The film is a joy. The plot is a bore. Ann wrote the book. Ben read it."
@@ -38,7 +39,7 @@ def masked_by_hand(subject, reading, hidden):
     return values
 
 
-@pytest.mark.parametrize("name", writers.MODELS)
+@cases("name", writers.MODELS)
 def test_hidden_units_are_as_if_nobody_attended_to_them(name):
     subject = writers.load(name)
     reading = reading_of(subject, f"{PROMPT} {PROMPT}")
@@ -130,7 +131,7 @@ def test_shapley_values_sum_to_the_change():
     assert result.unit_scores().sum(1) == pytest.approx(full - empty, abs=1e-6)
 
 
-@pytest.mark.parametrize("number", ["logprob", "logit", "logit-prob"])
+@cases("number", ["logprob", "logit", "logit-prob"])
 def test_numbers(number):
     logits = torch.tensor([[0.0, 2.0, -1.0], [0.0, 800.0, 0.0]])
     values = number_of(logits, torch.tensor([1, 1]), number)

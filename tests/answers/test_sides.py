@@ -16,6 +16,7 @@ from nbsal.model import sides
 from tests import zoo
 from tests.answers import writers
 from tests.answers.writers import REPLY, SOURCE, answer, values_of
+from tests.cases import cases
 from tests.raising import refuses
 
 NAMES = ("t5", "bart", "marian")
@@ -283,7 +284,7 @@ VISION_AND_SPEECH = {
 }
 
 
-@pytest.mark.parametrize("name", VISION_AND_SPEECH)
+@cases("name", VISION_AND_SPEECH)
 def test_images_and_speech_are_refused(name):
     model_class = getattr(transformers, name)
     with torch.device("meta"):

@@ -13,6 +13,7 @@ from nbsal.answers.sources import parse_documents, parse_messages, parse_prompt
 from nbsal.errors import InputError, UnknownName
 from nbsal.model.masking import WAYS
 from tests.answers import writers
+from tests.cases import cases
 from tests.raising import refuses
 
 SENTENCES = ["The film is a joy.", "The plot is a bore.", "Ann wrote the book.", "Ben read it."]
@@ -192,7 +193,7 @@ def test_the_batch_size_changes_nothing_but_memory(method):
         nbsal.answer(subject, PROMPT, REPLY, batch_size=0, progress=False)
 
 
-@pytest.mark.parametrize("name", writers.MODELS)
+@cases("name", writers.MODELS)
 def test_the_head_reads_only_the_places_that_predict_the_reply(name):
     subject, places = writers.load(name), []
     subject.model.get_output_embeddings().register_forward_hook(lambda _, __, logits: places.append(logits.shape[1]))

@@ -12,6 +12,7 @@ from pyarrow import parquet
 from nbsal import corpus
 from nbsal.corpus.sources import UnreadableRow, open_source
 from nbsal.errors import UnknownName
+from tests.cases import cases
 from tests.raising import refuses
 
 TEXTS = ["A joy.", "Une pièce, 悲しい.", 'He said "no",\nthen left.']
@@ -53,7 +54,7 @@ def test_every_kind_of_source(tmp_path, kind):
     assert list(source.rows) == TEXTS and source.total == len(TEXTS)
 
 
-@pytest.mark.parametrize(
+@cases(
     "column",
     [
         pandas.Series(TEXTS),
@@ -62,7 +63,6 @@ def test_every_kind_of_source(tmp_path, kind):
         pyarrow.chunked_array([TEXTS[:1], TEXTS[1:]]),
         pyarrow.array(TEXTS).dictionary_encode(),
     ],
-    ids=["pandas", "polars", "array", "chunked", "dictionary"],
 )
 def test_columns_of_data_frames(column):
     source = open_source(column, "text")
@@ -176,25 +176,25 @@ def test_missing_texts_are_failures(explain, tmp_path, kind):
     assert explained.failures()["text_id"].tolist() == [1] and len(explained) == 2
 
 
-@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "binary", "large_binary"])
+@cases("kind", ["string", "large_string", "string_view", "binary", "large_binary"])
 def test_every_type_of_strings_is_read(kind):
     values = [text.encode() for text in TEXTS] if "binary" in kind else TEXTS
     table = pyarrow.table({"text": pyarrow.array(values, getattr(pyarrow, kind)())})
     assert list(open_source(table, "text").rows) == TEXTS
 
 
-@pytest.mark.parametrize("dtype", ["object", "str", "string", "category", "string[python]"])
+@cases("dtype", ["object", "str", "string", "category", "string[python]"])
 def test_every_type_of_strings_in_a_data_frame_is_read(dtype):
     assert list(open_source(pandas.DataFrame({"text": TEXTS}, dtype=dtype), "text").rows) == TEXTS
 
 
-@pytest.mark.parametrize("columns", [("a",), ["a", "b"], ("a", "b", "c"), 3])
+@cases("columns", [("a",), ["a", "b"], ("a", "b", "c"), 3])
 def test_text_must_be_a_name_or_a_pair_of_names(columns):
     with refuses("text"):
         open_source(TEXTS, columns)
 
 
-@pytest.mark.parametrize("wrong", [7, {"text": TEXTS}, "no/such.jsonl", b"bytes"[0]])
+@cases("wrong", [7, {"text": TEXTS}, "no/such.jsonl", b"bytes"[0]])
 def test_other_sources_are_refused(wrong):
     with refuses("source"):
         open_source(wrong, "text")

@@ -6,6 +6,7 @@ from latex2mathml.converter import convert
 from mkdocs.exceptions import Abort
 
 from nbsal.methods import catalogue
+from tests.cases import cases
 from tests.docs import markup, methods, notebooks, repository, site
 from tests.docs.repository import ROOT
 
@@ -20,7 +21,7 @@ def test_every_method_has_a_formula_and_every_variant_says_how_it_differs():
         assert ("differs" if suffix else "formula") in entry and base in formulas, name
 
 
-@pytest.mark.parametrize("name", [name for name in methods.formulas() if "@" not in name])
+@cases("name", [name for name in methods.formulas() if "@" not in name])
 def test_formulas_are_written_in_latex_that_can_be_drawn(name):
     drawn = convert(methods.formulas()[name]["formula"], display="block")
     assert drawn.startswith("<math") and "\\" not in drawn
@@ -63,7 +64,7 @@ def test_a_page_that_the_navigation_does_not_name_stops_the_build(tmp_path):
     assert list(site.expand([{"All": ["index.md", "./*"]}], pages)) == [{"All": ["index.md", "other.md"]}]
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+@cases("path", DOCUMENTS)
 def test_links_of_the_repository_lead_to_files(path):
     targets = [target for _, _, target in repository.LINK.findall(path.read_text(encoding="utf-8"))]
     local = [target.partition("#")[0] for target in targets if "://" not in target]

@@ -21,6 +21,7 @@ from nbsal.evaluation import (
 from nbsal.evaluation._agreement import average_precision, iou_f1, kendall
 from nbsal.evaluation.bootstrap import bootstrap_weights, text_order
 from tests import axioms, zoo
+from tests.cases import cases
 from tests.evaluation import toys
 from tests.raising import refuses
 
@@ -29,7 +30,7 @@ def mean_of(results, measure):
     return results.mean().set_index("measure")["mean"][measure]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@cases("seed", range(5))
 def test_kendall_and_average_precision_equal_scipy_and_sklearn(seed):
     generator = np.random.default_rng(seed)
     first, second = (generator.permutation(9).tolist() for _ in range(2))

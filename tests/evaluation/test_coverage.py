@@ -16,6 +16,7 @@ from scipy import stats
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.permutation import holm, margin_p, sign_flip_p
 from nbsal.intervals import LARGE, margin_interval, mean_interval, mean_p, t_quantile, t_tails
+from tests.cases import cases
 
 COVERAGE = 0.935, 0.965
 ERRORS = 3  # standard errors of a simulation that are tolerated
@@ -151,7 +152,7 @@ def test_real_differences_are_detected():
     assert (margin_interval(first + 1 - second)[0] > 0).mean() > 0.95
 
 
-@pytest.mark.parametrize("texts", [8, 16, 30, 100])
+@cases("texts", [8, 16, 30, 100])
 def test_accuracies_have_the_stated_coverage(texts):
     """Exact, by all numbers of right predictions; a single accuracy may miss because their number is whole."""
     samples = np.tri(texts + 1, texts, -1)  # one for each number of right predictions
@@ -201,7 +202,7 @@ def test_few_equal_and_missing_values_have_documented_intervals():
     assert margin_p([[3.0]]).tolist() == [1.0] and margin_p([[3.0, 4.0]]).item() >= 0.5
 
 
-@pytest.mark.parametrize("size", [3, 19, 20, 400])
+@cases("size", [3, 19, 20, 400])
 def test_signs_are_flipped_exactly_or_by_sampling(size):
     margins = np.random.default_rng(4).normal(0.3, 1, (2, size))
     p = sign_flip_p(margins)
@@ -217,7 +218,7 @@ def test_adjusted_values_are_those_of_holm():
     assert np.isnan(holm([0.5, np.nan])[1]) and holm([0.5, 0.9]).tolist() == [1.0, 1.0] and holm([]).tolist() == []
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 3, 7, 30, 871, 30_000])
+@cases("freedom", [1, 2, 3, 7, 30, 871, 30_000])
 def test_student_t_equals_scipy(freedom):
     t = np.array([0.0, 0.4, 2.0, 7.0])
     tolerance = 1e-9 if freedom < LARGE else 1e-4

@@ -15,6 +15,7 @@ from nbsal.heads import HeadMask, HeadStudy, Parse, discover, study
 from nbsal.heads.parses import align_words, from_conllu, read_parses
 from nbsal.heads.spread import Spread
 from nbsal.intervals import wilson_interval
+from tests.cases import cases
 from tests.raising import refuses
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -176,7 +177,7 @@ def test_parts_that_do_not_spell_their_multiword_token_share_its_span():
     assert [(word.start, word.end) for word in parse.words] == [(0, 7), (0, 7), (8, 10)]
 
 
-@pytest.mark.parametrize("head", ["-1", "-5", "3"])
+@cases("head", ["-1", "-5", "3"])
 def test_heads_that_are_no_words_are_refused(head):
     with refuses("parses") as caught:
         from_conllu(f"1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n2\tb\t_\t_\t_\t_\t{head}\tobj\t_\t_\n\n")
@@ -220,8 +221,8 @@ def test_the_shipped_parses_are_read_and_studied(reviews):
     assert counts.mask().shape == (6, 12)
 
 
-@pytest.mark.parametrize(
-    ("parses", "argument"),
+@cases(
+    "parses, argument",
     [
         ([], "parses"),
         (5, "parses"),
@@ -302,7 +303,7 @@ def test_masks_survive_a_file_and_damaged_files_are_refused(tmp_path):
             HeadMask.load(path)
 
 
-@pytest.mark.parametrize("array", [[1, 0], [[0.5]], [[2]], np.zeros((0, 4)), [[1, 0], [1]], [[1, 0], 1]])
+@cases("array", [[1, 0], [[0.5]], [[2]], np.zeros((0, 4)), [[1, 0], [1]], [[1, 0], 1]])
 def test_masks_are_zeros_and_ones(array):
     with refuses("mask"):
         HeadMask.from_array(array)

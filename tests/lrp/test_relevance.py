@@ -16,6 +16,7 @@ from nbsal.heads import HeadMask
 from nbsal.lrp import mode, rules
 from nbsal.methods import catalogue
 from tests import axioms, zoo
+from tests.cases import cases
 from tests.raising import refuses
 
 RELEVANCE = ("lrp", "partial-lrp", "transformer-attribution", "attn-lrp")
@@ -254,7 +255,7 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@cases("settings", SETTINGS)
 def test_settings_of_mask_lrp(load, settings):
     torch.manual_seed(0)
     synt = np.array([[1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]])

@@ -20,6 +20,7 @@ from nbsal.methods import paths, rng, upper_layers
 from nbsal.methods.upper_layers import UpperLayers
 from nbsal.model.target import Target
 from tests import axioms, bag, zoo
+from tests.cases import cases
 from tests.raising import refuses
 
 TEXT = axioms.TEXTS[0]
@@ -289,8 +290,8 @@ def test_an_unused_baseline_has_no_effect(load):
     assert first.any() and axioms.relative(second, first) < 1e-12
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "kind"),
+@cases(
+    "name, settings, kind",
     [
         ("integrated", {"baseline": "noise"}, UnknownName),
         ("gradient-shap", {"baselines": ("zero", "one")}, UnknownName),

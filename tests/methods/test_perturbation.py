@@ -14,6 +14,7 @@ from nbsal.errors import Cancelled, InputError, UnknownName
 from nbsal.methods import perturbation, rng, shapley
 from nbsal.model.masking import WAYS
 from tests import axioms, bag, zoo
+from tests.cases import cases
 from tests.raising import refuses
 
 TEXT = axioms.TEXTS[0]
@@ -282,8 +283,8 @@ def test_progress_and_cancel_reach_into_a_batch(load, monkeypatch):
         explain.map(axioms.TEXTS, progress=lambda done, total: cancel.set(), cancel=cancel)
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "valid"),
+@cases(
+    "name, settings, valid",
     [
         ("shapley", {"level": "letter"}, perturbation.LEVELS),
         ("random", {"level": "letter"}, perturbation.LEVELS),

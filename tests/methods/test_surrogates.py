@@ -11,6 +11,7 @@ from nbsal.methods import catalogue, surrogates
 from nbsal.methods.perturbation import ridge_slopes, units
 from nbsal.methods.shapley import ExactShapley
 from tests import axioms, bag
+from tests.cases import cases
 from tests.raising import refuses
 
 TEXT = axioms.TEXTS[0]
@@ -133,8 +134,8 @@ def test_exact_shapley_values_are_those_of_all_orders():
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "settings"),
+@cases(
+    "name, settings",
     [
         ("contextcite", {"alpha": -1}),
         ("contextcite", {"alpha": float("nan")}),

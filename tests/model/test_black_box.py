@@ -10,6 +10,7 @@ import nbsal
 from nbsal.errors import ModelError
 from nbsal.methods import catalogue
 from tests import axioms, wrapped
+from tests.cases import cases
 from tests.raising import refuses
 
 WEIGHTS = {"warm": 1.5, "funny": 1.0, "joy": 2.0, "dull": -2.0, "bore": -1.5}
@@ -80,7 +81,7 @@ def test_axioms(name):
     axioms.padding_is_invisible(explain)
 
 
-@pytest.mark.parametrize("name", ["gradcam", "integrated", "gae", "rollout", "lrp", "attn-lrp"])
+@cases("name", ["gradcam", "integrated", "gae", "rollout", "lrp", "attn-lrp"])
 def test_methods_that_look_inside_are_refused(name):
     with pytest.raises(ModelError) as caught:
         nbsal.Explainer(loaded(), name)
@@ -99,7 +100,7 @@ def test_a_score():
     assert not saliency.probabilities.size and saliency.provenance["values"] == [3.5]
 
 
-@pytest.mark.parametrize("answer", [None, "positive", [], [[]], [[0.5, float("nan")]], [[2.0, -1.0]], [[0.1], [0.9]]])
+@cases("answer", [None, "positive", [], [[]], [[0.5, float("nan")]], [[2.0, -1.0]], [[0.1], [0.9]]])
 def test_what_is_no_table_of_probabilities_is_refused(answer):
     with refuses("model"):
         nbsal.load(lambda texts: answer)

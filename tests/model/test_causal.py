@@ -8,6 +8,7 @@ import transformers
 import nbsal
 from nbsal.errors import ModelError
 from tests import axioms, zoo
+from tests.cases import cases
 
 SIZES = {
     "vocab_size": 200, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -87,7 +88,7 @@ def test_relevance_through_experts_is_refused(name, method):
     assert caught.value.part
 
 
-@pytest.mark.parametrize("name", EXPERTS)
+@cases("name", EXPERTS)
 def test_experts_without_float64_are_named(name):
     with pytest.raises(ModelError) as caught:
         nbsal.Explainer(loaded(name, torch.float64), "gradcam").ids(IDS)

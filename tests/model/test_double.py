@@ -10,6 +10,7 @@ from nbsal.methods import alti
 from nbsal.model import double
 from nbsal.testing.state import snapshot
 from tests import axioms, zoo
+from tests.cases import cases
 
 
 def whole_copy(subject):
@@ -27,7 +28,7 @@ def test_scores_are_those_of_a_whole_copy(load, architecture):
         assert ours.scores.dtype == theirs.scores.dtype and axioms.relative(ours.scores, theirs.scores) < 1e-12, name
 
 
-@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+@cases("architecture", zoo.ARCHITECTURES)
 def test_weights_of_blocks_and_tables_are_shared(load, architecture):
     subject = load(architecture, dtype="float32", decoding=False)
     copied = subject.double

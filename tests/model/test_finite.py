@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from nbsal.model.finite import is_finite
+from tests.cases import cases
 
 FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e5m2)
 
@@ -18,7 +19,7 @@ def test_one_value_that_is_no_number_is_found(value, dtype):
     assert not is_finite(tensor.to(dtype))
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, torch.int8, torch.bool], ids=str)
+@cases("dtype", [*FLOATS, torch.int8, torch.bool])
 def test_the_largest_numbers_are_finite(dtype):
     largest = 1 if dtype == torch.bool else (torch.finfo if dtype.is_floating_point else torch.iinfo)(dtype).max
     assert is_finite(torch.full((3, 5), largest, dtype=torch.float64).to(dtype))

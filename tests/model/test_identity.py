@@ -9,6 +9,7 @@ from transformers import AutoTokenizer, ByT5Tokenizer
 import nbsal
 from nbsal.model.identity import lm_head_checksum, model_identity
 from tests import zoo
+from tests.cases import cases
 
 TEXT = "The film is a warm and funny joy."
 
@@ -54,8 +55,8 @@ def frozen(model):
     model.requires_grad_(False).train()
 
 
-@pytest.mark.parametrize(
-    ("change", "differing"),
+@cases(
+    "change, differing",
     [
         (changed_precision, {"weights"}),
         (changed_shape, {"weights"}),

@@ -11,6 +11,7 @@ from nbsal.errors import InputError, ModelError, UnknownName
 from nbsal.model import limits, sides
 from nbsal.model.attention_maps import HeadSwitch
 from tests import zoo
+from tests.cases import cases
 from tests.raising import refuses
 
 TEXT = "The film is a warm and funny joy."
@@ -46,7 +47,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "config", "part"), OTHERS, ids=lambda value: value if isinstance(value, str) else "")
+@cases("name, config, part", OTHERS)
 def test_models_of_other_kinds_are_refused(name, config, part):
     model = getattr(transformers, name)(getattr(transformers, config[0])(**config[1]))
     for refusing in (nbsal.load, nbsal.Subject):
@@ -55,7 +56,7 @@ def test_models_of_other_kinds_are_refused(name, config, part):
         assert caught.value.part == part and type(model).__name__ in str(caught.value)
 
 
-@pytest.mark.parametrize("model", [None, "bert-base-uncased", 3, {}, torch.nn.Linear(2, 2)], ids=repr)
+@cases("model", [None, "bert-base-uncased", 3, {}, torch.nn.Linear(2, 2)])
 def test_what_is_no_model_is_refused(model):
     with refuses("model"):
         nbsal.Subject(model)
@@ -74,8 +75,8 @@ def token_classifier(**labels):
     return nbsal.Subject(model, zoo.tokenizer("wordpiece"))
 
 
-@pytest.mark.parametrize(
-    ("id2label", "labels"),
+@cases(
+    "id2label, labels",
     [
         ({0: "O", 1: "B-PER", 7: "I-PER"}, ["O", "B-PER", "LABEL_2"]),
         ({0: "O", 1: None, 2: 3}, ["O", "None", "3"]),
@@ -96,9 +97,7 @@ def test_a_label_that_names_two_classes_is_refused():
         explain(TEXT, target=(3, "PER"))
 
 
-@pytest.mark.parametrize(
-    "target", ["B-PER", "O", 1, (1, 2, 3), (99, "O"), (1, "B-LOC"), {"a": 1}, ("x", "O"), object()]
-)
+@cases("target", ["B-PER", "O", 1, (1, 2, 3), (99, "O"), (1, "B-LOC"), {"a": 1}, ("x", "O"), object()])
 def test_other_targets_of_a_token_classifier_are_refused(target):
     explain = nbsal.Explainer(token_classifier(id2label={0: "O", 1: "B-PER", 2: "I-PER"}), "gradcam")
     with pytest.raises(InputError) as caught:

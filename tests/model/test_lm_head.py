@@ -8,6 +8,7 @@ import nbsal
 from nbsal.errors import LanguageHeadError
 from nbsal.model import lm_head
 from tests import axioms, replicas, zoo
+from tests.cases import cases
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +18,7 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(lm_head, "ROWS", 5)
 
 
-@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+@cases("architecture", zoo.ARCHITECTURES)
 def test_chunked_probabilities_are_the_stock_softmax(architecture):
     lm = zoo.model(architecture, zoo.lm_head(architecture)).double()
     head = lm_head.from_model(lm, "a model")
@@ -28,7 +29,7 @@ def test_chunked_probabilities_are_the_stock_softmax(architecture):
     assert axioms.relative(head.probabilities(hidden, columns), truth[:, columns]) < 1e-12
 
 
-@pytest.mark.parametrize("architecture", ["bert", "gpt2", "modernbert"])
+@cases("architecture", ["bert", "gpt2", "modernbert"])
 def test_decoding_the_last_block_gives_the_models_logits(architecture):
     """This needs the final norm, which is detected by comparing outputs."""
     lm = zoo.model(architecture, zoo.lm_head(architecture)).double()
@@ -54,7 +55,7 @@ def test_neither_body_nor_head_is_copied_or_changed():
     assert all(torch.equal(value, before[name]) for name, value in lm.state_dict().items())
 
 
-@pytest.mark.parametrize("architecture", ["bert", "gpt2", "llama"])
+@cases("architecture", ["bert", "gpt2", "llama"])
 def test_training_flags_are_kept(architecture):
     """Every module keeps its own training flag."""
     lm = zoo.model(architecture, zoo.lm_head(architecture)).train()
@@ -106,7 +107,7 @@ OBSERVED = {  # heads that cap or scale their logits, that come after a second p
 }
 
 
-@pytest.mark.parametrize("kind", OBSERVED)
+@cases("kind", OBSERVED)
 def test_the_head_of_other_causal_models(kind):
     """The LM head equals the model's logits at the last layer, scale and cap included, and is built at first use."""
     name, settings = OBSERVED[kind]
@@ -145,7 +146,7 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize(("architecture", "head"), MODELS)
+@cases("architecture, head", MODELS)
 def test_a_head_shares_the_weights_of_its_model(architecture, head):
     """Embeddings, final norm and bias are always the current ones, in every precision."""
     model = zoo.model(architecture, head).train()

@@ -11,6 +11,7 @@ import nbsal
 from nbsal.errors import ModelError
 from nbsal.model import pooling
 from tests import axioms, bag, zoo
+from tests.cases import cases
 
 TEXT, TEXTS = "The film is a warm and funny joy.", ["The film is a warm and funny joy.", "A dull bore."]
 ROW_METHODS = ("raw-attention", "rollout", "gae", "partial-lrp", "transformer-attribution", "alti")
@@ -80,7 +81,7 @@ def own(pool, join=False):
     return nbsal.load(model(zoo.config("bert", num_labels=3)).double().eval(), tokenizer=zoo.tokenizer("wordpiece"))
 
 
-@pytest.mark.parametrize("pool", KINDS, ids=lambda pool: pool.__name__)
+@cases("pool", KINDS)
 def test_own_heads_are_measured(pool):
     subject = own(pool)
     assert subject.pooling == KINDS[pool]
@@ -88,7 +89,7 @@ def test_own_heads_are_measured(pool):
     assert subject.unbatchable == (pool is pool_all)  # padding would change its output
 
 
-@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+@cases("architecture", zoo.ARCHITECTURES)
 def test_stock_heads_are_measured(load, architecture):
     subject = load(architecture, dtype="float32")
     measured = pooling.probe(subject, "no answer")
@@ -114,7 +115,7 @@ def test_heads_that_classify_no_sequence_have_no_pooling(load):
     assert load("bert", "token").pooling is None and load("gpt2", "causal").pooling is None
 
 
-@pytest.mark.parametrize("pool", [pool_mean, pool_weighted, pool_content, pool_attention])
+@cases("pool", [pool_mean, pool_weighted, pool_content, pool_attention])
 def test_raw_attention_follows_the_weights_of_the_head(pool):
     subject = own(pool)
     saliency = nbsal.Explainer(subject, "raw-attention")(TEXT)
@@ -138,7 +139,7 @@ def test_a_batch_equals_its_single_texts(pool, method):
         assert np.abs(together.scores - explain(text).scores).max() < 1e-10
 
 
-@pytest.mark.parametrize("method", ROW_METHODS)
+@cases("method", ROW_METHODS)
 def test_a_head_that_reads_several_layers_is_refused_by_methods_that_follow_the_last(method):
     subject = own(pool_first, join=True)
     assert not subject.measured_pooling.last_layer_only

@@ -13,6 +13,7 @@ from nbsal.errors import LanguageHeadError, ModelError, UnknownName, WeightsErro
 from nbsal.model.checkpoint import NO_SUCH_MODEL, is_missing_folder
 from nbsal.samples import base
 from tests import zoo
+from tests.cases import cases
 from tests.raising import refuses
 
 TEXT = "The film is a warm and funny joy."
@@ -46,7 +47,7 @@ def test_every_head(load, architecture, head):
     assert nbsal.Explainer(subject, "decoded-gradcam", layer=1)(text).provenance["lm"]
 
 
-@pytest.mark.parametrize("architecture", zoo.DECODERS)
+@cases("architecture", zoo.DECODERS)
 def test_causal_models_decode_with_their_lm_head(load, architecture):
     subject = load(architecture, "causal")
     assert subject.task == "next-token" and subject.lm_head.source == "its own LM head"
@@ -98,7 +99,7 @@ def test_labels_and_pooling(load):
     assert "decoded" not in repr(load("bert")) and "depth=3" in repr(load("bert"))
 
 
-@pytest.mark.parametrize("architecture", ["bert", "modernbert", "gpt2"])
+@cases("architecture", ["bert", "modernbert", "gpt2"])
 def test_the_pooled_position_has_the_gradient(load, architecture):
     subject = load(architecture)
     scores = nbsal.Explainer(subject, "simple", layer=subject.depth)(TEXT).scores
@@ -213,7 +214,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("kind", REFUSED)
+@cases("kind", REFUSED)
 def test_unsupported_architectures_are_refused(kind):
     config, part = REFUSED[kind]
     torch.manual_seed(0)
@@ -411,7 +412,7 @@ def test_damaged_checkpoints_are_refused(checkpoints, tmp_path, damage):
         nbsal.load(path)
 
 
-@pytest.mark.parametrize("value", [None, 42, torch.nn.Linear(2, 2), {"a": 1}])
+@cases("value", [None, 42, torch.nn.Linear(2, 2), {"a": 1}])
 def test_values_that_are_not_models_are_refused(checkpoints, value):
     with refuses("model"):
         nbsal.load(value)

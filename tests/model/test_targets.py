@@ -9,6 +9,7 @@ from nbsal.errors import InputError, UnknownName
 from nbsal.figures import pages
 from nbsal.model import long_texts
 from tests import axioms, replicas, zoo
+from tests.cases import cases
 from tests.raising import refuses
 
 TEXT = "The film is a warm and funny joy."
@@ -67,7 +68,7 @@ def test_regression_and_one_logit_heads_explain_their_output(load):
     assert not saliency.probabilities.size and saliency.to_html()
 
 
-@pytest.mark.parametrize("architecture", ["bert", "distilbert", "electra", "albert"])
+@cases("architecture", ["bert", "distilbert", "electra", "albert"])
 def test_a_span_is_the_sum_of_both_ends(load, architecture):
     subject = load(architecture, "span")
     row = subject.encode(PAIR)[0]
@@ -169,7 +170,7 @@ INVALID = [  # the head, the target, and the part of it that the error names
 ]
 
 
-@pytest.mark.parametrize(("head", "target", "value"), INVALID)
+@cases("head, target, value", INVALID)
 def test_invalid_targets_are_refused(load, head, target, value):
     explain = nbsal.Explainer(load("gpt2" if head == "causal" else "bert", head), "gradcam")
     names_label = head == "sequence" or value == "PER"
@@ -201,7 +202,7 @@ def test_the_check_detects_another_target(load):
         check_target(load("bert"), TEXT, 0, lambda out: out.logits[0, 1])
 
 
-@pytest.mark.parametrize("architecture", ["bert", "roberta", "distilbert", "electra", "gpt2"])
+@cases("architecture", ["bert", "roberta", "distilbert", "electra", "gpt2"])
 def test_predicted_spans_lie_in_the_context_and_run_forwards(load, architecture):
     subject = load(architecture, "span")
     for question, context in (PAIR, ("The plot?", "A bore."), ("What fell on Monday?", "Prices fell on Monday.")):
@@ -234,7 +235,7 @@ def test_regression_with_several_outputs_shows_their_values(load):
     assert "%" not in saliency.caption()
 
 
-@pytest.mark.parametrize("target", [0, "LABEL_2", nbsal.contrast(0, 1)])
+@cases("target", [0, "LABEL_2", nbsal.contrast(0, 1)])
 def test_any_output_of_a_regression_can_be_explained(load, target):
     picks = {0: lambda out: out.logits[0, 0], "LABEL_2": lambda out: out.logits[0, 2]}
     check_target(regression(load), TEXT, target, picks.get(target, lambda out: out.logits[0, 0] - out.logits[0, 1]))

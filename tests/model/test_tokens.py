@@ -15,6 +15,7 @@ from nbsal.errors import InputError
 from nbsal.methods import catalogue
 from nbsal.model import tokenize, tokens
 from tests import zoo
+from tests.cases import cases
 from tests.raising import refuses
 
 UNUSUAL = [
@@ -121,8 +122,8 @@ def test_byte_level_offsets_exclude_the_leading_space(load):
     assert all(piece == piece.strip() or not piece.strip() for piece in pieces) and "is" in pieces
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
+@cases(
+    "text, words",
     [
         ("It's a joy, isn’t it?", ["It's", "a", "joy", ",", "isn’t", "it", "?"]),
         ("e\u0301te\u0301 naïve", ["e\u0301te\u0301", "naïve"]),
@@ -185,7 +186,7 @@ INVALID_TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "argument"), INVALID_TEXTS)
+@cases("text, argument", INVALID_TEXTS)
 def test_invalid_texts_are_refused(load, text, argument):
     with refuses(argument):
         load("bert").encode(text)
@@ -209,7 +210,7 @@ INVALID_IDS = [
 ]
 
 
-@pytest.mark.parametrize(("ids", "argument"), INVALID_IDS)
+@cases("ids, argument", INVALID_IDS)
 def test_invalid_ids_are_refused(load, ids, argument):
     with refuses(argument):
         load("bert").encode_ids(ids)

@@ -1,8 +1,7 @@
 """The headline of static pages and pictures; nbsal/frontend/test/headline.test.ts holds the page to the same words."""
 
-import pytest
-
 from nbsal.render.headline import HeadsOff, Outcome, Weighed, headline, plain
+from tests.cases import cases
 
 PERCENT = "\u202f%"
 SIX_OFF = {"off": 6, "total": 72, "prediction": "positive"}
@@ -64,7 +63,7 @@ SENTENCES = [
 ]
 
 
-@pytest.mark.parametrize(("outcome", "scores", "sentence"), SENTENCES, ids=[case[2][:40] for case in SENTENCES])
+@cases("outcome, scores, sentence", SENTENCES)
 def test_what_is_said_of_an_outcome(outcome, scores, sentence):
     words = [Weighed(text, score) for text, score in scores.items()]
     assert plain(headline(Outcome(**outcome), words)).replace(PERCENT, " %") == sentence

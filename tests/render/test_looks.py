@@ -13,6 +13,7 @@ from nbsal.figures import decoding_exhibits, decoding_saliency, mask_lrp, mask_l
 from nbsal.methods import catalogue
 from nbsal.render.looks import METHODS, RANDOM, look
 from tests import publish
+from tests.cases import cases
 
 PAPERS = {
     "SST-2": ["decoded Grad-CAM l5", "Grad-CAM l0", *decoding_exhibits.ALLENNLP, "random"],
@@ -33,7 +34,7 @@ def results_of(names, measures):
     return Results(MetricInfo(better=dict.fromkeys(measures, "high")), curves, ())
 
 
-@pytest.mark.parametrize("names", PAPERS.values(), ids=PAPERS)
+@cases("names", PAPERS.values())
 def test_methods_of_one_figure_look_different(names):
     looks = [look(name) for name in names]
     assert len({(one.colour, one.line) for one in looks}) == len(names)

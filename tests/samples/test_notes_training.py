@@ -14,6 +14,7 @@ from nbsal.samples.training import notes as train
 from nbsal.samples.training import notes_attention, notes_batches, notes_model, notes_texts, notes_words
 from nbsal.samples.training.notes_relations import ABSENT, RELATIONS, UNSEEN_QUESTIONS
 from nbsal.samples.training.notes_world import Asker, Fact, Level, draw_case, held_out
+from tests.cases import cases
 
 WHOLE = train.LEVELS[-1]
 
@@ -23,7 +24,7 @@ def cases(number, level=WHOLE, unseen=False, seed=0):
     return [draw_case(rng, level, rng.randint(2, 8), unseen) for _ in range(number)]
 
 
-@pytest.mark.parametrize("name", RELATIONS)
+@cases("name", RELATIONS)
 def test_relations_can_be_learnt(name):
     """The key stands before the value and near it, and unseen questions have no unseen words."""
     relation = RELATIONS[name]

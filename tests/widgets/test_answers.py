@@ -18,6 +18,7 @@ from nbsal.widgets import Answers, answer_parts
 from nbsal.widgets.answer_parts import Struck
 from tests.answers import writers
 from tests.browser import bench
+from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets import unwire
 from tests.widgets.test_view import ask, from_page
@@ -341,8 +342,8 @@ def test_a_long_reply_has_rows_of_sentences(notes):
 NAMES = [SourceName("You", "You", "your question"), SourceName("Document 1", "Doc 1", "document 1", "Sale terms")]
 
 
-@pytest.mark.parametrize(
-    ("contribution", "expected"),
+@cases(
+    "contribution, expected",
     [
         (Contribution("14 days.", "", [0.2, 0.7, 0.1]), "“14 days” comes mostly from document 1, Sale terms (70 %)."),
         (Contribution("x", "", [-0.1, -0.1, 0.8]), "“x” follows mostly from the reply so far (80 %)."),

@@ -11,6 +11,7 @@ from nbsal.errors import UnknownName
 from nbsal.widgets import Browse, Highlight
 from nbsal.widgets.browse import PAGE
 from tests.browser import bench
+from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
@@ -214,8 +215,8 @@ def test_texts_that_are_not_explained_yet_pass_no_filter(reviews, monkeypatch):
         assert all(not page.waiting and page.listed == len(page.numbers) for page, _ in pages)
 
 
-@pytest.mark.parametrize(
-    ("predictions", "labels", "filters", "sentence"),
+@cases(
+    "predictions, labels, filters, sentence",
     [
         ("ab", "ab", {}, "None of 2 texts is predicted differently from its label."),
         ("aba", "aaa", {}, "1 of 3 texts is predicted differently from its label (33.3 %); it is predicted b."),

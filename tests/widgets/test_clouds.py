@@ -13,6 +13,7 @@ from nbsal.validation import plural
 from nbsal.widgets import Clouds
 from nbsal.widgets.corpus_view import CHUNK, excerpt
 from tests.browser import bench
+from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
@@ -89,8 +90,8 @@ def test_the_four_classes_with_most_texts_have_hues():
     assert "color:inherit" in view.to_html() and view.to_png()[:4] == b"\x89PNG"
 
 
-@pytest.mark.parametrize(
-    ("counts", "lead", "end"),
+@cases(
+    "counts, lead, end",
     [
         ([1], "In 1 text, word00 and film speak for class 0.", "Every text was predicted class 0."),
         ([1, 1], "In 2 texts, word00 and film speak for class 0; word10 and film for class 1.", "1 word in 2 is "),

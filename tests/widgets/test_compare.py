@@ -12,6 +12,7 @@ from nbsal.evaluation._agreement import kendall
 from nbsal.widgets import Compare, wire
 from nbsal.widgets.compare import ComparedPair
 from tests.browser import bench
+from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, from_page
 
@@ -150,8 +151,8 @@ def words(first, second, **settings):
 NAMES = ["warm", "funny", "film", "dull", "long", "end"]
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "sentence"),
+@cases(
+    "first, second, sentence",
     [
         (
             [4, 3, 2, 1, 0.5, 0.1],

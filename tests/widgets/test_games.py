@@ -26,6 +26,7 @@ from nbsal.widgets.token_games import (
     units,
     word_order,
 )
+from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
@@ -261,8 +262,8 @@ def test_of_many_labels_only_those_that_matter_are_sent():
     assert traits["outcomes"]["hiding"][1] == [0.01, 0.01, 0.5]
 
 
-@pytest.mark.parametrize(
-    ("hiding", "random", "expected"),
+@cases(
+    "hiding, random, expected",
     [
         (
             [0.9, 0.2, 0.1],
@@ -288,8 +289,8 @@ def test_the_finding_of_hiding_is_when_the_decision_turns(hiding, random, expect
     assert expected in finding(games_of(hiding, random), "hiding")
 
 
-@pytest.mark.parametrize(
-    ("hiding", "random", "expected"),
+@cases(
+    "hiding, random, expected",
     [
         ([0.9, 0.8, 0.2], [0.9, 0.3, 0.2], "1 word is enough for positive; random orders, on average, need 2"),
         ([0.9, 0.3, 0.2], [0.9, 0.8, 0.7], "Both words are needed for positive; random orders, on average, need none"),
@@ -355,8 +356,8 @@ def test_a_model_without_classes_shows_its_output(load, game):
     view.close()
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
+@cases(
+    "value, words",
     [(0.0, "0"), (1.5, "+1.50"), (-2.0, "\u22122.00"), (123456.0, "+1.2e5"), (-0.00012, "\u22121.2e\u22124")],
 )
 def test_scores_are_written_as_on_the_page(value, words):

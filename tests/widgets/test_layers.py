@@ -10,6 +10,7 @@ from nbsal.errors import UnknownName
 from nbsal.widgets import Highlight, Layers, wire
 from nbsal.widgets.layers import LISTED, LayerWords, layers_html
 from tests.browser import bench
+from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, from_page
 
@@ -87,8 +88,8 @@ def layer_words(scores, names):
     return words
 
 
-@pytest.mark.parametrize(
-    ("scores", "expected"),
+@cases(
+    "scores, expected",
     [
         ([[0, 2, 1], [3, 0, 0], [0, -5, 0]], "warm is the strongest word in the embeddings and 1 of 2 layers"),
         ([[0, 2, 1], [0, 2, 0], [0, 3, 0]], "warm is the strongest word in the embeddings and both layers"),
@@ -112,8 +113,8 @@ def layers_of(*rows):
     return replace(layers, scores=np.array(rows, "float32"))
 
 
-@pytest.mark.parametrize(
-    ("rows", "reason"),
+@cases(
+    "rows, reason",
     [
         ([[1, 2, 3, 0], [4, 0, 0, 0]], "all of the score is on [CLS], which the model classifies"),
         ([[0, 0, 0, 5], [1, 2, 3, 0]], "all of the score is on [SEP]"),

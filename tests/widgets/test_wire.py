@@ -3,12 +3,12 @@
 import json
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import nbsal
 from nbsal.widgets import wire
+from tests.cases import cases
 from tests.widgets import unwire
 
 WORDS = "The film, though slow, was in the end a warm and oddly funny thing that nobody of us wanted to miss. "
@@ -24,7 +24,7 @@ def assert_tokens_come_back(row):
         assert back[i]["part"] == row.segments[i]
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@cases("text", TEXTS)
 def test_tokens_come_back_with_their_places(reviews, text):
     assert_tokens_come_back(reviews.encode(text)[0])
 
@@ -35,7 +35,7 @@ def test_tokens_of_any_text_come_back(reviews, text):
     assert_tokens_come_back(reviews.encode(text)[0])
 
 
-@pytest.mark.parametrize("name", ["roberta", "deberta-v2", "gpt2"])
+@cases("name", ["roberta", "deberta-v2", "gpt2"])
 def test_tokens_of_every_tokenizer_come_back(load, name):
     head = "causal" if name == "gpt2" else "sequence"
     assert_tokens_come_back(load(name, head, decoding=False).encode("A dull bor\U0001f600e,  naïve film.")[0])

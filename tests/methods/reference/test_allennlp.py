@@ -7,6 +7,7 @@ import torch
 import nbsal
 from nbsal.methods import rng
 from tests import axioms
+from tests.cases import cases
 from tests.raising import refuses
 
 TEXT = axioms.TEXTS[0]
@@ -64,7 +65,7 @@ def test_it_is_the_program(load, name, architecture):
         assert scores.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("architecture", ["bert", "roberta", "gpt2"])
+@cases("architecture", ["bert", "roberta", "gpt2"])
 def test_layer_norms_leave_smooth_only_rounding(load, architecture):
     """Gradients through a LayerNorm sum to zero over the features that it takes the mean of."""
     subject = load(architecture)

@@ -8,6 +8,7 @@ from torch.nn import functional
 import nbsal
 from nbsal.errors import InputError, ModelError, UnknownName
 from tests import axioms, wrapped, zoo
+from tests.cases import cases
 
 REFERENCE = "A dull bore."
 TEXTS = [*wrapped.TEXTS, wrapped.LONG]
@@ -28,9 +29,7 @@ def embed(subject, text, pooling):
         return pool(subject.transformer(**inputs).last_hidden_state[0], pooling)
 
 
-@pytest.mark.parametrize(
-    ("name", "pooling"), [("bert", "mean"), ("bert", "first"), ("gpt2", "last"), ("llama", "mean"), ("roberta", "last")]
-)
+@cases("name, pooling", [("bert", "mean"), ("bert", "first"), ("gpt2", "last"), ("llama", "mean"), ("roberta", "last")])
 def test_logits_are_the_similarities_of_the_pooled_states(name, pooling):
     model, tokenizer = body(name), zoo.tokenizer(zoo.ARCHITECTURES[name][2])
     subject = nbsal.load(model, tokenizer=tokenizer, similar_to=REFERENCE, pooling=pooling)
@@ -79,9 +78,7 @@ def test_a_body_needs_a_text_and_a_tokenizer():
     assert missing.value.argument == "tokenizer"
 
 
-@pytest.mark.parametrize(
-    "options", [{"pooling": "mean"}, {"similar_to": REFERENCE}, {"pooling": "mean", "similar_to": "a"}]
-)
+@cases("options", [{"pooling": "mean"}, {"similar_to": REFERENCE}, {"pooling": "mean", "similar_to": "a"}])
 def test_a_model_with_a_head_takes_neither_argument(options):
     with pytest.raises(InputError) as caught:
         nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece"), **options)
