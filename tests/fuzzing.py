@@ -376,15 +376,16 @@ def discover_views(objects: Objects) -> Iterator[Call]:
                 yield call_of(f"{name}.{method}", getattr(view, method), objects)
 
 
-def bare_errors(calls: Iterator[Call], share: int = 1) -> tuple[int, list[str]]:
+def bare_errors(calls: Iterator[Call], share: int = 1, seed: int = 0) -> tuple[int, list[str]]:
     """Run every call with odd values; return the number of cases, and those that ended in an error not of nbsal.
 
-    With `share` 3, each parameter gets every third odd value, beginning at another one than the parameter before it.
+    With `share` 20, each parameter gets every 20th odd value, beginning at another one than the parameter before it;
+    the seed says at which one the first begins.
     """
     cases, bare, names = 0, [], list(ODD)
     pairs = ((call, parameter) for call in calls for parameter in call.parameters)
     for number, (call, parameter) in enumerate(pairs):
-        for name in names[number % share :: share]:
+        for name in names[(number + seed) % share :: share]:
             cases += 1
             try:
                 with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):

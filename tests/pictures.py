@@ -17,8 +17,9 @@ SMALL = 20_000  # bytes of a picture that is not worth fewer colours
 
 def with_palette(image: Image.Image, colours: int = COLOURS[0]) -> bytes:
     """A PNG with at most so many colours: those that stand for most pixels, and furthest from each other."""
-    pixels = np.asarray(image.convert("RGB")).reshape(-1, 3)
-    unique, places, counts = np.unique(pixels, axis=0, return_inverse=True, return_counts=True)
+    pixels = np.asarray(image.convert("RGB"), dtype=np.int32) @ [1 << 16, 1 << 8, 1]
+    codes, places, counts = np.unique(pixels, return_inverse=True, return_counts=True)
+    unique = np.stack([codes >> 16, codes >> 8 & 255, codes & 255], 1)
     palette, nearest = _palette(unique.astype(float), counts, colours)
     few = Image.fromarray(nearest[places.ravel()].astype(np.uint8).reshape(image.height, image.width), "P")
     few.putpalette(palette.round().astype(np.uint8).ravel().tolist())

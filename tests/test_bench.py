@@ -7,6 +7,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 from tests.bench import gpu, measure, peers, snippets, table
 from tests.bench.__main__ import BENCHES
 from tests.cases import cases
@@ -38,6 +40,7 @@ def test_a_benchmark_that_fails_gives_a_row_with_its_error():
     assert row.work == "nothing" and "tests.bench.nothing" in row.ours and not row.met
 
 
+@pytest.mark.full
 def test_benchmarks_run_from_the_command_line(tmp_path):
     """Without Chromium on the PATH there is nothing to measure, and a row of the table says so."""
     command = [sys.executable, "-m", "tests.bench", "--quick", "--rounds", "1", "--only", "pages"]

@@ -10,6 +10,7 @@ import pytest
 import nbsal
 from nbsal import data
 from nbsal.errors import InputError, TableMissing, UnknownName
+from tests.cases import cases
 from tests.raising import refuses
 
 ROWS = {
@@ -57,7 +58,7 @@ def test_a_split_that_the_hub_lacks_is_refused_without_asking(hub):
     assert hub == [("nyu-mll/glue", "sst2", split) for split in readable]
 
 
-@pytest.mark.parametrize("name", data.TABLES)
+@cases("name", data.TABLES)
 def test_a_table_is_the_same_from_a_folder_and_from_the_hub(name, hub, tmp_path, monkeypatch):
     split = data.TABLES[name].split
     from_hub = data.load(name)
@@ -98,7 +99,7 @@ def test_rows_without_a_label_are_left_out(tmp_path, monkeypatch):
     assert data.load("snli")["label"].tolist() == [0]
 
 
-@pytest.mark.parametrize("label", ["positive", {"a": 1}, [1]])
+@cases("label", ["positive", {"a": 1}, [1]])
 def test_labels_that_are_no_numbers_are_refused(tmp_path, monkeypatch, label):
     folder(tmp_path, "snli", "validation", [ROWS["snli"] | {"label": label}])
     monkeypatch.setenv(data.FOLDER, str(tmp_path))
@@ -106,7 +107,7 @@ def test_labels_that_are_no_numbers_are_refused(tmp_path, monkeypatch, label):
         data.load("snli")
 
 
-@pytest.mark.parametrize("name", data.SAMPLES)
+@cases("name", data.SAMPLES)
 def test_samples_work_without_folder_and_hub(name, monkeypatch):
     monkeypatch.delenv(data.FOLDER, raising=False)
     monkeypatch.setitem(sys.modules, "datasets", None)
@@ -152,7 +153,7 @@ def test_missing_tables_and_wrong_arguments_are_refused(tmp_path, monkeypatch):
         data.texts(data.load("samples/reviews")[["label"]])
 
 
-@pytest.mark.parametrize("line", ["{", "[1]", '{"text": "a joy", "label": 1}', "\udcff"])
+@cases("line", ["{", "[1]", '{"text": "a joy", "label": 1}', "\udcff"])
 def test_files_with_other_lines_are_refused(monkeypatch, tmp_path, line):
     folder(tmp_path, "sst2", "validation", [ROWS["sst2"]])
     path = tmp_path / "sst2" / "validation.jsonl"
@@ -235,7 +236,7 @@ def layout(root, kind):
         parquet.write_table(table, path)
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "parquet", "parts", "saved", "glue"])
+@cases("kind", ["jsonl", "parquet", "parts", "saved", "glue"])
 def test_a_table_is_read_in_the_layouts_that_people_have(kind, tmp_path, monkeypatch):
     layout(tmp_path, kind)
     monkeypatch.setenv(data.FOLDER, str(tmp_path))
@@ -268,7 +269,7 @@ def test_a_table_of_glue_has_any_line_ends_and_long_texts(tmp_path, monkeypatch)
     ]
 
 
-@pytest.mark.parametrize("rows", ["text\tlabel\na joy\t1", "sentence\tlabel\na joy", "sentence\tlabel\na joy\tgood"])
+@cases("rows", ["text\tlabel\na joy\t1", "sentence\tlabel\na joy", "sentence\tlabel\na joy\tgood"])
 def test_a_table_of_glue_with_other_columns_is_refused(tmp_path, monkeypatch, rows):
     (tmp_path / "SST-2").mkdir()
     (tmp_path / "SST-2" / "dev.tsv").write_text(rows, encoding="utf-8")

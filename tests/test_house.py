@@ -113,6 +113,7 @@ def test_format(command):
     assert result.returncode == 0, result.stdout
 
 
+@pytest.mark.full  # the CI script runs mypy beside the front end's checks
 def test_types():
     result = run("-m", "mypy")
     assert result.returncode == 0, result.stdout
@@ -207,8 +208,8 @@ def test_files_are_short_and_documented():
     assert not {path: names for path, text in sources.items() if (names := undocumented(ast.parse(text)))}
 
 
-@pytest.mark.parametrize(
-    ("loaded", "shell", "messages"),
+@cases(
+    "loaded, shell, messages",
     [
         ({"ipykernel"}, object(), ["Loading torch", ""]),
         ({"ipykernel"}, None, []),  # as in Panel

@@ -125,7 +125,7 @@ def first_and_last(executed):
     return sorted({number for ends in places.values() for number in ends})
 
 
-@pytest.mark.parametrize(("call", "share"), [("gradcam", 1), ("rollout", 1), ("mask-lrp", 12), ("lrp streamed", 12)])
+@pytest.mark.parametrize(("call", "share"), [("gradcam", 3), ("rollout", 4), ("mask-lrp", 24), ("lrp streamed", 24)])
 def test_an_interrupt_at_any_line(subject, call, share):
     """The long calls at some lines only; with `-m full` all calls at all lines."""
     check_every_line(subject, CALLS[call], lambda executed: first_and_last(executed)[::share])
@@ -135,6 +135,9 @@ def test_an_interrupt_at_any_line(subject, call, share):
 @pytest.mark.parametrize("call", CALLS)
 def test_an_interrupt_at_every_execution_of_a_line(subject, call):
     check_every_line(subject, CALLS[call])
+
+
+FURTHER = ("rollout", "mask-lrp", "occlusion")
 
 
 class Calls:
@@ -151,7 +154,9 @@ class Calls:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a generator that is closed
-@pytest.mark.parametrize("call", ["gradcam", "rollout", "mask-lrp", "occlusion", "gae streamed"])
+@pytest.mark.parametrize(
+    "call", ["gradcam", "gae streamed", *(pytest.param(name, marks=pytest.mark.full) for name in FURTHER)]
+)
 def test_a_second_interrupt_while_changes_are_undone(subject, call):
     """The first strikes in the model; the second at each call and return of what undoes the changes."""
     run = CALLS[call]

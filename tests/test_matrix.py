@@ -15,6 +15,7 @@ from nbsal.methods.base import REGISTER
 from nbsal.model import architecture, attention_maps
 from nbsal.model.attention_maps import AttentionRecorder
 from tests import matrix, zoo
+from tests.cases import cases
 
 PAGE = matrix.read(matrix.PATH.read_text(encoding="utf-8"))
 
@@ -177,7 +178,7 @@ def test_refusals_have_their_reason_and_explanations_have_none(load_zoo, archite
             assert kind in cell.kinds or reasons.issuperset(cell.refusals), (name, kind, reasons)
 
 
-@pytest.mark.parametrize("architecture", zoo.OTHERS)
+@cases("architecture", zoo.OTHERS)
 def test_refusals_of_further_architectures_are_facts(load_zoo, architecture):
     (kind,) = matrix.kinds(architecture)
     subject = load_zoo(architecture, matrix.KINDS[kind].head)
@@ -198,7 +199,7 @@ def test_cells_survive_the_page():
     assert matrix.read(matrix.table(page)) == page
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
     [
         lambda scores: torch.zeros_like(scores),

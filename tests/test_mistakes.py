@@ -12,6 +12,7 @@ from nbsal.figures.decoding_saliency import toy_geometry
 from nbsal.heads import HeadMask, Parse, discover, study
 from nbsal.model.entities import words_at
 from tests import axioms
+from tests.cases import cases
 from tests.raising import refuses
 
 TEXTS = axioms.TEXTS[:2]
@@ -111,7 +112,7 @@ ODD_CALLS = {
 }
 
 
-@pytest.mark.parametrize("name", ODD_CALLS)
+@cases("name", ODD_CALLS)
 def test_odd_values_are_refused(explain, name):
     call, arguments = ODD_CALLS[name]
     for odd in ODD:
@@ -211,7 +212,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("call", "argument"), WRONG)
+@cases("call, argument", WRONG)
 def test_wrong_arguments_are_named(explain, call, argument):
     with pytest.raises(NbsalError) as caught:
         call(explain)

@@ -15,6 +15,7 @@ import nbsal
 from nbsal.errors import UnknownName
 from nbsal.model.tokens import Row
 from nbsal.render import colours, html
+from tests.cases import cases
 from tests.raising import refuses
 
 matplotlib.use("Agg")
@@ -103,7 +104,7 @@ def test_saving_and_loading_keeps_every_bit(tmp_path_factory, scores, kind):
     assert loaded.to_html() == saved.to_html()
 
 
-@pytest.mark.parametrize(
+@cases(
     "damage",
     [
         lambda text: text[: len(text) // 2],

@@ -10,12 +10,15 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
+import yaml
 from jupyter_client.manager import start_new_kernel
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import nbsal
 from nbsal.errors import WeightsError
 from nbsal.samples import base, embedded
+from tests.cases import cases
 from tests.conftest import OFFLINE
 
 ROOT = Path(__file__).parents[1]
@@ -133,7 +136,7 @@ def test_base_weights_that_differ_in_one_bit_are_refused(monkeypatch, tmp_path, 
     assert str(copy) in str(caught.value) and base.digest(copy) in str(caught.value)
 
 
-@pytest.mark.parametrize("size", [None, 0, 5, 100, 1000])
+@cases("size", [None, 0, 5, 100, 1000])
 def test_damaged_weights_of_embedded_models_are_refused(monkeypatch, tmp_path, size):
     data = (ROOT / "nbsal" / "samples" / "weights" / "news.safetensors").read_bytes()
     (tmp_path / "weights").mkdir()
@@ -205,6 +208,18 @@ def test_dependencies_have_permissive_licences():
 
 def test_other_licences_are_noticed():
     assert not any(map(is_permissive, ["GPL-3.0", "AGPL-3.0-only", "MIT AND GPL-2.0", "Proprietary", ""]))
+
+
+def test_the_conda_recipe_requires_what_the_package_requires():
+    """Under other names for torch and matplotlib; its command is that of the package too."""
+    recipe = yaml.safe_load((ROOT / ".conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    names = {"torch": "pytorch", "matplotlib": "matplotlib-base"}
+    packages = [Requirement(line) for line in PROJECT["dependencies"]]
+    lines = {f"{names.get(package.name, package.name)} {package.specifier}" for package in packages}
+    assert set(recipe["requirements"]["run"]) == lines | {f"python {PROJECT['requires-python']}"}
+    commands = [f"{name} = {call}" for name, call in PROJECT["scripts"].items()]
+    assert recipe["build"]["python"]["entry_points"] == commands
+    assert recipe["context"]["version"] == nbsal.__version__
 
 
 def test_installed_modules_do_not_import_training_programs():

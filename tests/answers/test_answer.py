@@ -169,7 +169,7 @@ def test_text_is_passed_on_while_it_is_written(subject):
     assert len(pieces) > 2 and result.text.startswith("".join(pieces))
 
 
-@pytest.mark.parametrize("method", ["gae", "attcat", "occlusion"])
+@cases("method", ["gae", "attcat", "occlusion"])
 def test_it_can_be_cancelled(subject, method):
     cancel = threading.Event()
     cancel.set()
@@ -212,7 +212,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "argument"), REFUSED, ids=str)
+@cases("settings, argument", REFUSED)
 def test_what_cannot_be_is_refused(subject, settings, argument):
     settings = {"asked": MESSAGES, "reply": " Ann.", "progress": False} | settings
     if argument in ("max_new_tokens", "num_return_sequences", "generate", "seed"):

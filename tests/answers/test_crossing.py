@@ -51,11 +51,11 @@ def test_a_row_is_the_explanation_of_its_token_alone(subjects, name, method):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", [*METHODS, *HIDING])
 def test_a_later_token_changes_no_earlier_row(subjects, name, method):
-    """To the last bit."""
+    """But for rounding."""
     explain, result = answer(subjects[name], method)
     other = with_reply(explain.subject, result.reading.prompt, (*result.reading.reply_ids[:-2], 7, 9))
     changed = explain.reply(SOURCE, other.reply_ids, progress=False)
-    assert np.array_equal(changed.scores[:-2], result.scores[:-2])
+    assert axioms.relative(changed.scores[:-2], result.scores[:-2]) < 1e-9
 
 
 @pytest.mark.parametrize("name", NAMES)

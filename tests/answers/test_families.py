@@ -13,6 +13,7 @@ from nbsal.model.tokens import Encoded
 from tests import axioms
 from tests.answers import writers
 from tests.answers.test_hiding import masked_by_hand
+from tests.cases import cases
 
 PROMPT, REPLY = "The film is a warm joy. The plot is a bore. Who wrote the book?", " The company wrote it."
 PLAIN = {name: value for name, value in writers.SIZES.items() if name not in ("head_dim", "num_key_value_heads")}
@@ -60,7 +61,7 @@ def test_a_row_is_the_explanation_of_its_token_alone(subjects, name, method):
     assert not result.scores[token, end:].any()
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@cases("name", FAMILIES)
 def test_hidden_units_are_as_if_nobody_attended_to_them(subjects, name):
     result = nbsal.answer(subjects[name], PROMPT, REPLY, method="occlusion", progress=False)
     table = ~np.eye(len(result.units), dtype=bool)
@@ -71,7 +72,7 @@ def test_hidden_units_are_as_if_nobody_attended_to_them(subjects, name):
     assert (result.provenance["hidden"] == "masked in place") == (name in IN_PLACE)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@cases("name", FAMILIES)
 def test_the_last_layer_says_what_the_model_says(subjects, name):
     result = nbsal.answer(subjects[name], PROMPT, REPLY, method="random", progress=False)
     frame = result.lens()

@@ -13,6 +13,7 @@ from nbsal.answers.hiding import Hiding
 from tests.answers import writers
 from tests.answers.test_hiding import masked_by_hand
 from tests.answers.test_ways import sequences
+from tests.cases import cases
 from tests.raising import refuses
 
 SENTENCES = [
@@ -123,13 +124,19 @@ def test_a_part_of_the_reply_is_judged_without_another_run(results):
     assert len(part.plot().lines) == 2
 
 
-@pytest.mark.parametrize(
-    ("settings", "argument"),
+@cases(
+    "settings, argument",
     [
-        ({"k": 2}, "k"), ({"k": [0]}, "k"), ({"k": "two"}, "k"), ({"random": 0}, "random"), ({"seed": -1}, "seed"),
-        ({"subsets": 1.5}, "subsets"), ({"unit": "lines"}, "unit"), ({"unit": [(0, 18)]}, "unit"),
+        ({"k": 2}, "k"),
+        ({"k": [0]}, "k"),
+        ({"k": "two"}, "k"),
+        ({"random": 0}, "random"),
+        ({"seed": -1}, "seed"),
+        ({"subsets": 1.5}, "subsets"),
+        ({"unit": "lines"}, "unit"),
+        ({"unit": [(0, 18)]}, "unit"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_judged_is_refused(results, settings, argument):
     with pytest.raises(nbsal.errors.InputError) as caught:
         results["random"].judge(**settings)

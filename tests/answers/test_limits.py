@@ -14,6 +14,7 @@ from nbsal.errors import Cancelled, OutOfMemory
 from tests import axioms
 from tests.answers import writers
 from tests.answers.writers import REPLY, SOURCE
+from tests.cases import cases
 
 METHODS = ("gae", "gradxact", "attn-lrp", "integrated", "occlusion", "decoded-gradcam")
 SIDES = ("gae", "gradxact", "attn-lrp", "integrated", "occlusion")
@@ -58,7 +59,7 @@ def test_gradients_take_one_forward_and_a_backward_for_each_chunk(subjects, forw
     assert (len(forwards), len(backwards)) == expected, "a part of the reply is one target"
 
 
-@pytest.mark.parametrize(("method", "passes"), [("rollout", 0), ("raw-attention", 0), ("occlusion", 0), ("ridge", 0)])
+@cases("method, passes", [("rollout", 0), ("raw-attention", 0), ("occlusion", 0), ("ridge", 0)])
 def test_what_needs_no_gradient_runs_none(subjects, backwards, method, passes):
     explain(subjects["llama"], method)
     assert sum(backwards) == passes
@@ -160,7 +161,7 @@ def test_an_error_or_an_interrupt_leaves_the_model_as_it_was(subjects, name, met
     assert np.array_equal(explain(subject, method).scores, expected.scores)
 
 
-@pytest.mark.parametrize(("name", "method"), CASES)
+@cases("name, method", CASES)
 def test_a_cancelled_call_leaves_the_model_as_it_was(subjects, monkeypatch, name, method):
     subject, cancel = subjects[name], threading.Event()
     monkeypatch.setattr(reply_trace, "_chunk", lambda *_: 2)
@@ -176,7 +177,7 @@ def test_a_cancelled_call_leaves_the_model_as_it_was(subjects, monkeypatch, name
     assert cancel.is_set() and state(subject) == before
 
 
-@pytest.mark.parametrize("error", [RuntimeError, ValueError, KeyboardInterrupt])
+@cases("error", [RuntimeError, ValueError, KeyboardInterrupt])
 def test_an_error_while_the_model_writes_is_the_callers(subjects, error):
     subject = subjects["llama"]
     before = state(subject)

@@ -11,6 +11,7 @@ import nbsal
 from nbsal.answers import generate
 from nbsal.errors import InputError, ModelError, NbsalError, UnknownName
 from tests.answers import writers
+from tests.cases import cases
 from tests.raising import refuses
 
 CHAT = [{"role": "user", "content": "The film is a joy. The plot is a bore."}]
@@ -104,16 +105,14 @@ WRITING = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "argument"), REFUSED + [({"reply": None} | s, a) for s, a in WRITING], ids=str)
+@cases("settings, argument", REFUSED + [({"reply": None} | s, a) for s, a in WRITING])
 def test_what_cannot_be_is_refused(subject, settings, argument):
     with pytest.raises(InputError) as caught:
         answer(subject, **settings)
     assert caught.value.argument == argument and len(str(caught.value)) > 20
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"), [("docs", "documents"), ("document", "documents"), ("temprature", "temperature")]
-)
+@cases("name, meant", [("docs", "documents"), ("document", "documents"), ("temprature", "temperature")])
 def test_misspelled_arguments_are_suggested(subject, name, meant):
     with refuses("generate", UnknownName) as caught:
         answer(subject, **{name: ["A joy."]})
@@ -176,8 +175,8 @@ def test_experts_in_float64_are_named():
     assert np.isfinite(answer(single, method="gae").scores).all()
 
 
-@pytest.mark.parametrize(
-    ("call", "argument"),
+@cases(
+    "call, argument",
     [
         (lambda a: a.of("Ann"), "span"),
         (lambda a: a.of("Vienna"), "span"),

@@ -11,6 +11,7 @@ import nbsal
 from nbsal.answers.replies import parse_row, plain
 from nbsal.errors import Cancelled, InputError
 from tests.answers import writers
+from tests.cases import cases
 
 PROMPT = "The film is a joy. The plot is a bore."
 MESSAGES = [{"role": "user", "content": PROMPT}]
@@ -73,8 +74,8 @@ def test_progress_counts_rows_and_cancel_keeps_them(explain):
     assert steps == [(1, 4), (2, 4)] and len(caught.value.partial) == 2
 
 
-@pytest.mark.parametrize(
-    ("row", "argument"),
+@cases(
+    "row, argument",
     [
         ({"reply": "x"}, "rows"),
         ({"asked": PROMPT, "messages": MESSAGES}, "rows"),
@@ -82,7 +83,6 @@ def test_progress_counts_rows_and_cancel_keeps_them(explain):
         ({"asked": PROMPT, "reply": 1.5}, "reply"),
         (3, "asked"),
     ],
-    ids=str,
 )
 def test_a_row_that_cannot_be_explained_is_named(explain, row, argument):
     with pytest.raises(InputError) as caught:

@@ -72,12 +72,12 @@ HIDING = ("occlusion", "lime", "shapley", "kernel-shap", "ridge", "contextcite")
     ],
 )
 def test_a_later_token_changes_no_earlier_row(subjects, name, method):
-    """To the last bit."""
+    """But for rounding."""
     explain, result = answer(subjects[name], method)
     reading = result.reading
     other = with_reply(explain.subject, reading.prompt, (*reading.reply_ids[:-2], 7, 9))
     changed = explain.reply(PROMPT, other.reply_ids, progress=False)
-    assert np.array_equal(changed.scores[:-2], result.scores[:-2]) and result.scores[:-2].any()
+    assert axioms.relative(changed.scores[:-2], result.scores[:-2]) < 1e-9 and result.scores[:-2].any()
     assert not np.array_equal(changed.scores[-1], result.scores[-1])
 
 

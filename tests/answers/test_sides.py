@@ -93,7 +93,7 @@ def test_a_language_is_forced_by_a_setting(subjects):
         answer(subjects["marian"], "gae", forced_bos_token_id=4000)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", NAMES)
 def test_hidden_units_are_masked_in_the_encoder(subjects, name):
     subject = subjects[name]
     result = answer(subject, "random")[1]
@@ -112,7 +112,7 @@ def test_hidden_units_are_masked_in_the_encoder(subjects, name):
     assert hiding.values(subsets).shape == (8, len(result.ids)) and hiding.forwards == len(subsets)
 
 
-@pytest.mark.parametrize("way", ["text", "pad", 7])
+@cases("way", ["text", "pad", 7])
 def test_other_ways_to_hide_change_the_source_alone(subjects, way):
     """Written anew without a unit, or with another token in its place."""
     subject = subjects["bart"]
@@ -144,7 +144,7 @@ def test_a_source_without_end_keeps_one_token(subjects):
     assert values[0] == pytest.approx(expected.numpy(), abs=1e-7)
 
 
-@pytest.mark.parametrize("name", writers.ENCODER_DECODERS)
+@cases("name", writers.ENCODER_DECODERS)
 def test_the_last_layer_of_the_decoder_says_what_the_model_says(subjects, name):
     result = answer(subjects[name], "random")[1]
     frame = result.lens(k=3)
@@ -233,8 +233,8 @@ def test_messages_need_a_template(subjects):
     assert result.reading.prompt.names == ("user message 1",)
 
 
-@pytest.mark.parametrize(
-    ("settings", "argument"),
+@cases(
+    "settings, argument",
     [
         ({"reply": " a" * 600}, "asked"),
         ({"asked": "a " * 600}, "asked"),
@@ -244,7 +244,6 @@ def test_messages_need_a_template(subjects):
         ({"reply": None, "max_new_tokens": 512}, "max_new_tokens"),
         ({"unit": "lines"}, "unit"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_is_refused(subjects, settings, argument):
     with pytest.raises(InputError) as caught:

@@ -207,6 +207,7 @@ def test_the_dark_theme_is_followed(notebook, view):
         notebook.theme("Light")
 
 
+@pytest.mark.full
 def test_a_restart_leaves_a_view_that_can_be_run_again(notebook, view):
     notebook.restart()
     notebook.run_cell(0)
@@ -215,6 +216,7 @@ def test_a_restart_leaves_a_view_that_can_be_run_again(notebook, view):
     notebook.until("view.selection", "[2]")
 
 
+@pytest.mark.full
 def test_a_save_is_downloaded(notebook, view):
     with notebook.page.expect_download() as download:
         view.locator("summary", has_text="Save").click()

@@ -9,6 +9,8 @@ from nbsal.widgets.token_games import RANDOM_NAME
 from tests.browser.bench import ASKED, MANY, NOTES
 from tests.browser.conftest import open_page
 
+pytestmark = pytest.mark.full  # a kernel and a model for what tests/browser/test_lab.py tests with three other views
+
 SETUP = """
 import nbsal
 subject = nbsal.load("demo/reviews")

@@ -41,6 +41,7 @@ def served(tmp_path_factory):
         yield url
 
 
+@pytest.mark.full
 def test_two_views_work_in_marimo(served, chromium):
     page = open_page(chromium)
     page.goto(served)

@@ -3,6 +3,7 @@
 import shutil
 
 import nbformat
+import pytest
 from nbconvert import HTMLExporter
 from playwright.sync_api import expect
 
@@ -13,6 +14,7 @@ PUBLISHED = publish.FOLDER / "01_quickstart.ipynb"
 PHRASE = "beautifully"
 
 
+@pytest.mark.full
 def test_a_published_notebook_shows_its_text_views_and_figures(lab, chromium, tmp_path):
     shutil.copyfile(PUBLISHED, lab.root / "published.ipynb")
     page = open_page(chromium)

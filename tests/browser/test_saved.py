@@ -53,6 +53,7 @@ def test_an_untrusted_notebook_shows_static_html(lab, chromium, executed):
     page.context.close()
 
 
+@pytest.mark.full
 def test_a_reopened_notebook_shows_the_last_picture(lab, chromium):
     page = open_page(chromium)
     notebook = lab.open(page, lab.write("reopened.ipynb", SETUP, HIGHLIGHT, COMPARE))

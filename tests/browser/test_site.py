@@ -24,6 +24,7 @@ PAGES = (
     "reference/methods.html",
     "course/02_gradcam_decoding.html",
 )
+pytestmark = pytest.mark.full  # the build takes a minute and gigabytes
 AUDIT = AUDIT_ONLINE.replace("resultTypes", "preload: false, resultTypes")  # a page on disk may not fetch its styles
 ELSEWHERE = ("https://", "http://", "//")
 

@@ -170,6 +170,7 @@ def test_a_request_that_fails_says_so_in_the_state_line(show, sheet):
     expect(root.get_by_role("alert").filter(visible=True)).to_have_count(0)
 
 
+@pytest.mark.full
 def test_the_typed_text_stays_when_the_kernel_is_killed(lab, chromium):
     page = open_page(chromium)
     setup = "import nbsal\nexplain = nbsal.Explainer(nbsal.load('demo/reviews'), 'decoded-gradcam')"

@@ -7,6 +7,7 @@ from nbsal import corpus
 from nbsal.corpus.manifest import Manifest
 from nbsal.corpus.storage import Storage
 from nbsal.errors import InputError
+from tests.cases import cases
 from tests.corpus.kills import files
 from tests.corpus.test_run import run
 from tests.raising import refuses
@@ -56,7 +57,7 @@ def test_the_working_and_the_home_folder_are_refused(explain, tmp_path, monkeypa
         refused(explain, TEXTS, out, tmp_path)
 
 
-@pytest.mark.parametrize("out", ["", " ", "\t\n"])
+@cases("out", ["", " ", "\t\n"])
 def test_a_blank_name_is_refused(explain, tmp_path, monkeypatch, out):
     monkeypatch.chdir(tmp_path)
     refused(explain, TEXTS, out, tmp_path)
@@ -156,7 +157,7 @@ def test_overwrite_starts_where_nothing_is_and_keeps_what_a_wrong_call_would_los
     assert content(tmp_path) == before
 
 
-@pytest.mark.parametrize("change", [{"name": "../mine.txt"}, {"rows": -1}, {"rows": None}, {"tokens": 2**70}])
+@cases("change", [{"name": "../mine.txt"}, {"rows": -1}, {"rows": None}, {"tokens": 2**70}])
 def test_a_manifest_with_values_that_no_run_wrote_is_refused(explain, tmp_path, change):
     (tmp_path / "mine.txt").write_bytes(b"mine")
     run(explain, TEXTS, tmp_path / "out")
@@ -169,7 +170,7 @@ def test_a_manifest_with_values_that_no_run_wrote_is_refused(explain, tmp_path, 
     assert (tmp_path / "mine.txt").exists()
 
 
-@pytest.mark.parametrize("content", ["{}", "mine", '{"plan": {"schema": 1}, "shards": {}}'])
+@cases("content", ["{}", "mine", '{"plan": {"schema": 1}, "shards": {}}'])
 def test_a_manifest_of_another_program_is_left_as_it_is(explain, tmp_path, content):
     for name in ("_manifest.json", "part-000000.parquet", "_part-000000.parquet.abc.tmp"):
         (tmp_path / name).write_text(content)

@@ -11,6 +11,7 @@ import nbsal
 from nbsal import cli, corpus
 from nbsal.errors import Cancelled, InputError, UnknownName
 from tests.answers import writers
+from tests.cases import cases
 from tests.corpus.kills import files
 from tests.raising import refuses
 
@@ -108,8 +109,8 @@ def test_damaged_shards_are_restored(explainers, whole, tmp_path):
     assert files(tmp_path) == files(whole)
 
 
-@pytest.mark.parametrize(
-    ("changed", "argument"),
+@cases(
+    "changed, argument",
     [
         ({"seed": 4}, "replies"),
         ({"max_new_tokens": 6}, "replies"),
@@ -120,7 +121,6 @@ def test_damaged_shards_are_restored(explainers, whole, tmp_path):
         ({"shard_rows": 3}, "shard_rows"),
         ({"resume": False}, "out"),
     ],
-    ids=str,
 )
 def test_other_settings_are_refused(explainers, whole, changed, argument):
     before = files(whole)

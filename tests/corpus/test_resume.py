@@ -13,6 +13,7 @@ import nbsal
 from nbsal import corpus
 from nbsal.corpus.storage import LOCK, Storage
 from nbsal.errors import Cancelled, InputError
+from tests.cases import cases
 from tests.corpus.kills import files
 from tests.corpus.processes import run_and_die
 from tests.corpus.test_run import run
@@ -170,14 +171,13 @@ def test_a_run_only_resumes_with_the_same_source(explain, texts, tmp_path):
         run(explain, texts, tmp_path, resume=False)
 
 
-@pytest.mark.parametrize(
-    ("content", "argument"),
+@cases(
+    "content, argument",
     [
         ('{"plan": {"schema": 1}}', "location"),
         ('{"plan": {"schema": 2}, "checksum": ""}', "path"),
         ("{", "path"),
     ],
-    ids=["other version", "wrong checksum", "damaged"],
 )
 def test_manifests_of_other_versions_and_damaged_ones_are_refused(explain, texts, tmp_path, content, argument):
     (tmp_path / "_manifest.json").write_text(content)

@@ -48,7 +48,7 @@ def create_source(kind, folder):
 KINDS = ("parquet", "csv", "jsonl", "jsonl.gz", "folder", "pandas", "polars", "arrow", "dicts", "list")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_every_kind_of_source(tmp_path, kind):
     source = open_source(create_source(kind, tmp_path), "text")
     assert list(source.rows) == TEXTS and source.total == len(TEXTS)
@@ -78,7 +78,7 @@ def categories(kind, folder):
     return pyarrow.Table.from_pandas(frame) if kind == "arrow" else polars.from_pandas(frame)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "arrow", "polars"])
+@cases("kind", ["parquet", "arrow", "polars"])
 def test_columns_of_categories(tmp_path, kind):
     assert list(open_source(categories(kind, tmp_path), "text").rows) == [*TEXTS, None, TEXTS[0]]
 
@@ -97,7 +97,7 @@ def test_tables_of_datasets_are_read_row_by_row():
     assert caught.value.valid == ("text", "label")
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "pandas", "arrow"])
+@cases("kind", ["parquet", "csv", "pandas", "arrow"])
 def test_unknown_columns_are_refused(tmp_path, kind):
     with refuses("text", UnknownName) as caught:
         list(open_source(create_source(kind, tmp_path), "review").rows)

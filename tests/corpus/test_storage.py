@@ -16,6 +16,7 @@ from nbsal.corpus import storage as storage_module
 from nbsal.corpus.owner import Owner
 from nbsal.corpus.sources import open_source
 from nbsal.corpus.storage import LOCK, Storage
+from tests.cases import cases
 from tests.corpus.kills import files
 from tests.corpus.processes import run_and_die
 from tests.corpus.racing import DEAD
@@ -137,7 +138,7 @@ OWNERS = {
 }
 
 
-@pytest.mark.parametrize(("change", "running"), OWNERS.values(), ids=OWNERS)
+@cases("change, running", OWNERS.values())
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_only_locks_of_running_processes_count(tmp_path, change, running):
     process = psutil.Process(os.getppid())

@@ -9,6 +9,7 @@ from nbsal import corpus
 from nbsal.corpus import text_files
 from nbsal.corpus.sources import UnreadableRow, open_source
 from nbsal.errors import UnknownName
+from tests.cases import cases
 from tests.raising import refuses
 
 
@@ -80,7 +81,7 @@ QUOTES = {  # the content of a file, and the line of the quote
 }
 
 
-@pytest.mark.parametrize(("content", "line"), QUOTES.values(), ids=QUOTES)
+@cases("content, line", QUOTES.values())
 def test_a_file_with_a_quote_that_is_not_closed_is_refused_at_its_line(create, content, line):
     path = create("text,label\n" + content)
     with refuses("source") as caught:
@@ -100,7 +101,7 @@ def test_quotes_that_are_right_are_read(create):
     assert rows_of(create("text,label\n" + "\n".join(lines))) == texts
 
 
-@pytest.mark.parametrize("header", ["text,text", "text,label,text", '"text",text', "\ufefftext,text"])
+@cases("header", ["text,text", "text,label,text", '"text",text', "\ufefftext,text"])
 def test_a_text_column_that_exists_twice_is_refused(create, header):
     with refuses("text"):
         open_source(create(header + "\na,b,c\n"), "text")
@@ -110,7 +111,7 @@ def test_other_columns_may_exist_twice(create):
     assert rows_of(create("n,n,text\n1,2,A joy.\n")) == ["A joy."]
 
 
-@pytest.mark.parametrize("name", ["corpus.csv", "corpus.jsonl", "corpus.csv.gz"])
+@cases("name", ["corpus.csv", "corpus.jsonl", "corpus.csv.gz"])
 def test_a_byte_order_mark_is_not_part_of_the_content(create, name):
     content = b'\xef\xbb\xbf{"text": "A joy."}\n' if "jsonl" in name else b'\xef\xbb\xbf"text",n\nA joy.,1\n'
     assert rows_of(create(gzip.compress(content) if name.endswith("gz") else content, name)) == ["A joy."]
@@ -184,7 +185,7 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("line", DAMAGED.values(), ids=DAMAGED)
+@cases("line", DAMAGED.values())
 def test_lines_that_are_not_rows_are_kept_with_their_errors(create, line):
     path = create(b'{"text": "A joy."}\n' + line + b'\n{"text": "A hit."}\n', "corpus.jsonl")
     first, error, last = rows_of(path)

@@ -9,6 +9,7 @@ import nbsal
 from nbsal import evaluation
 from nbsal.errors import Cancelled, InputError
 from tests.answers import writers
+from tests.cases import cases
 from tests.raising import refuses
 
 SENTENCES = ["The film is a joy.", "The plot is a bore.", "Ann wrote the book.", "Ben read it.", "Prices fell."]
@@ -56,7 +57,7 @@ def test_other_units_are_judged(answers):
     assert not words.equals(evaluation.answers(answers, **SETTINGS).frame)
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
     [
         lambda a: None,

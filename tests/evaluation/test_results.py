@@ -14,6 +14,7 @@ from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.permutation import holm
 from nbsal.evaluation.results import MetricInfo, join_results
+from tests.cases import cases
 from tests.raising import refuses
 
 HOSTILE = ["$x_1$ <b>", "a\u202eb & c"]
@@ -134,7 +135,7 @@ def test_saved_results_load_unchanged(tmp_path):
         assert (loaded.notes, loaded.metric) == (saved.notes, saved.metric)
 
 
-@pytest.mark.parametrize("name", ["newer.npz", "broken", "other", "bare.npz"])
+@cases("name", ["newer.npz", "broken", "other", "bare.npz"])
 def test_files_of_other_formats_and_damaged_ones_are_refused(tmp_path, name):
     results_of([random_values()], ["one"]).save(tmp_path / "results")
     np.savez(tmp_path / "newer.npz", head=json.dumps({"nbsal": 99}))

@@ -14,6 +14,7 @@ from nbsal.methods.reference.thermostat import CaptumModel
 from nbsal.testing.passes import cost_is_true
 from nbsal.testing.promises import SINGLE, signs_are_as_promised, targets_matter_as_promised
 from tests import axioms, matrix
+from tests.cases import cases
 from tests.raising import refuses
 
 TEXTS = ["A warm and funny film.", "The plot is a bore, endlessly dull.", "Good food, good people, good grief."]
@@ -95,7 +96,7 @@ def test_a_wrong_cost_is_noticed(reviews, monkeypatch):
             cost_is_true(nbsal.Explainer(reviews, name), TEXTS[0])
 
 
-@pytest.mark.parametrize("name", catalogue.names())
+@cases("name", catalogue.names())
 def test_properties_of_single_explanations_hold(results, name):
     for saliency in results[name]:
         for promised in catalogue.create(name).promise & set(SINGLE):

@@ -135,7 +135,7 @@ def upper(subject, layer=0):
 
 
 @pytest.mark.filterwarnings("ignore:Input Tensor 0 did not already")
-@pytest.mark.parametrize("layer", [0, 1, 3])
+@cases("layer", [0, 1, 3])
 def test_simple_is_captums_signed_saliency(load, layer):
     subject = load("bert")
     value, states = upper(subject, layer)

@@ -12,6 +12,7 @@ from nbsal.methods import catalogue, plugins
 from nbsal.methods.base import REGISTER, register
 from nbsal.widgets.choices import offered_methods
 from tests import axioms, packages
+from tests.cases import cases
 from tests.raising import refuses
 
 PACKAGE = """
@@ -97,7 +98,7 @@ def test_a_name_of_nbsal_stays_its_own(installed):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", BROKEN)
+@cases("name", BROKEN)
 def test_a_broken_method_says_what_is_wrong(installed, load, name):
     assert name in catalogue.names()
     with refuses("method") as caught:

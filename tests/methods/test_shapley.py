@@ -12,6 +12,7 @@ from nbsal.methods.perturbation import units
 from nbsal.methods.shapley import ExactShapley, KernelShap, Shapley, all_coalitions, exact_values
 from tests import axioms
 from tests.answers import writers
+from tests.cases import cases
 
 TEXT = "The film is a joy to see, now."
 
@@ -57,7 +58,7 @@ def orders_of(method, row, count):
     return list(np.argsort((~steps).sum(1), axis=1))
 
 
-@pytest.mark.parametrize("samples", [1, 2, 5, 6])
+@cases("samples", [1, 2, 5, 6])
 def test_orders_are_paired_with_their_reverse(row, samples):
     orders = orders_of(Shapley(samples), row, 12)
     assert len(orders) == samples
@@ -100,7 +101,7 @@ def test_orders_that_may_ask_for_all_coalitions_are_exact(row):
     assert error(Shapley(), row, rough(8)) > 0.01
 
 
-@pytest.mark.parametrize("count", range(1, 11))
+@cases("count", range(1, 11))
 def test_a_kernel_with_all_coalitions_is_exact(row, count):
     for samples in (2**count, 2**count + 1, 5000):
         method = KernelShap(max(4, samples))

@@ -7,6 +7,7 @@ import transformers
 import nbsal
 from nbsal.errors import InputError, UnknownName
 from tests import axioms, zoo
+from tests.cases import cases
 from tests.raising import refuses
 
 TEXT = "The company wrote the book about the river on Monday."
@@ -54,7 +55,7 @@ def test_an_entity_is_the_mean_of_its_words(tagger):
     assert axioms.relative(against.scores, (sum(parts) - sum(outside)) / 2) < 1e-12
 
 
-@pytest.mark.parametrize("method", TASKS)
+@cases("method", TASKS)
 def test_every_family_explains_an_entity(tagger, method):
     saliency = nbsal.Explainer(tagger, method)(TEXT, target=("river", "LOC"))
     assert saliency.target == "LOC at river [37:42]"
@@ -62,8 +63,8 @@ def test_every_family_explains_an_entity(tagger, method):
     assert saliency.provenance.get("gap", 0) == pytest.approx(0, abs=0.05)
 
 
-@pytest.mark.parametrize(
-    ("target", "value", "error"),
+@cases(
+    "target, value, error",
     [
         (("the", "PER"), "the", InputError),
         (("Vienna", "PER"), "Vienna", InputError),

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 import nbsal
 from nbsal.errors import InputError, ModelError, NbsalError
 from tests import zoo
+from tests.cases import cases
 
 CODE = "from pathlib import Path\nPath({!r}).touch()\nclass C: pass\nclass M(C): pass\ndef generate(*a, **k): pass\n"
 
@@ -266,7 +267,7 @@ def no_code_is_run(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("ran-*"))
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@cases("name", HOSTILE)
 def test_hostile_folders_are_refused(folder, name):
     change, part = HOSTILE[name]
     change(folder)
@@ -312,7 +313,7 @@ LMS = ["empty", "config is a list", "config is deep", "sizes are text", "a billi
        "architectures is a number"]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LMS)
+@cases("name", LMS)
 def test_hostile_folders_are_refused_as_lm(folder, checkpoints, tmp_path, name):
     lm = shutil.copytree(zoo.save(checkpoints, "bert", "masked", seed=1), tmp_path / "lm")
     HOSTILE[name][0](lm)
@@ -320,7 +321,7 @@ def test_hostile_folders_are_refused_as_lm(folder, checkpoints, tmp_path, name):
         nbsal.load(folder, lm=lm)
 
 
-@pytest.mark.parametrize("name", [name for name in HOSTILE if name.startswith("tokenizer")])
+@cases("name", [name for name in HOSTILE if name.startswith("tokenizer")])
 def test_a_damaged_tokenizer_can_be_replaced(folder, checkpoints, name):
     good = zoo.tokenizer("wordpiece")
     HOSTILE[name][0](folder)

@@ -10,6 +10,7 @@ from torch import nn
 import nbsal
 from nbsal.errors import UnknownName
 from nbsal.model import architecture, products, restore
+from tests.cases import cases
 from tests.raising import refuses
 
 BOUNDS = {"decoded-gradcam": 1e-5}  # it multiplies with probabilities: exponentials of logits near 15
@@ -96,7 +97,7 @@ def test_transposed_layers_use_it(calls):
     assert close(quick, own)
 
 
-@pytest.mark.parametrize("rows", [3, 8, 80])
+@cases("rows", [3, 8, 80])
 def test_products_and_gradients(setting, layer, rows):
     setting("onednn")
     x = torch.randn(rows, 192, requires_grad=True)
@@ -127,7 +128,7 @@ def test_weights_are_frozen_while_a_model_is_explained(calls, layer, x):
     assert calls and layer.weight.requires_grad and layer.bias.requires_grad
 
 
-@pytest.mark.parametrize("change", ["double", "few rows", "small", "autocast", "off"])
+@cases("change", ["double", "few rows", "small", "autocast", "off"])
 def test_the_rest_is_left_to_torch(calls, setting, layer, x, change):
     if change == "double":
         layer, x = layer.double(), x.double()
@@ -181,7 +182,7 @@ def change_numpy(weight):
     weight.numpy()[...] *= 2
 
 
-@pytest.mark.parametrize("change", [change_in_place, change_data, change_numpy])
+@cases("change", [change_in_place, change_data, change_numpy])
 def test_copies_follow_the_weights(calls, layer, change):
     x = torch.randn(8, 192)
     with architecture.eval_mode(layer):

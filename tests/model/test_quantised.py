@@ -9,6 +9,7 @@ import torch
 import nbsal
 from nbsal.errors import ModelError
 from tests import wrapped, zoo
+from tests.cases import cases
 
 TEXT = wrapped.TEXTS[0]
 
@@ -17,7 +18,7 @@ KINDS = {"8 bits": wrapped.bitsandbytes, "quanto": wrapped.quanto, "torchao": wr
 RELEVANCE = ("lrp", "attn-lrp", "transformer-attribution")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@cases("kind", KINDS)
 def test_a_quantised_model_is_explained_as_it_is(tmp_path, kind):
     model = wrapped.quantised(tmp_path, KINDS[kind]())
     subject = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"))

@@ -24,6 +24,7 @@ from nbsal.heads.statistics import HeadStudy
 from nbsal.model import saved_files
 from nbsal.model.head_mask import HeadMask
 from tests.answers import writers
+from tests.cases import cases
 from tests.raising import refuses
 
 FLIPS = 300
@@ -254,7 +255,7 @@ def test_scores_must_be_finite_numbers(saved, kind, tmp_path, score):
             type(saved[kind]).load(other)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
     ["[" * 100_000, '{"a":' * 100_000, "9" * 100_000, "{}" * 2, "\ufeff{}", "[]", '"text"', "null", "NaN", "", "\0"],
 )

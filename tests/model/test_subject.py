@@ -398,7 +398,7 @@ def test_code_of_a_checkpoint_is_never_run(checkpoints, tmp_path, monkeypatch):
     assert not ran.exists()
 
 
-@pytest.mark.parametrize("damage", ["empty folder", "no weights", "truncated weights"])
+@cases("damage", ["empty folder", "no weights", "truncated weights"])
 def test_damaged_checkpoints_are_refused(checkpoints, tmp_path, damage):
     path = copy_checkpoint(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
     if damage == "truncated weights":

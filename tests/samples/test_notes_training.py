@@ -19,7 +19,7 @@ from tests.cases import cases
 WHOLE = train.LEVELS[-1]
 
 
-def cases(number, level=WHOLE, unseen=False, seed=0):
+def drawn(number, level=WHOLE, unseen=False, seed=0):
     rng = Random(seed)
     return [draw_case(rng, level, rng.randint(2, 8), unseen) for _ in range(number)]
 
@@ -45,7 +45,7 @@ def test_a_key_of_one_kind_is_no_key_of_another():
 
 def test_answers_follow_from_the_notes_of_their_source():
     kinds = set()
-    for case in cases(150) + cases(150, unseen=True):
+    for case in drawn(150) + drawn(150, unseen=True):
         for question in case.questions:
             kinds.add(question.kind)
             assert len(question.source) == {"none": 0, "one": 1, "half": 1, "two": 2}[question.kind]
@@ -72,10 +72,10 @@ def test_seen_and_unseen_facts_and_questions_do_not_overlap():
     ]
     assert 0.08 < sum(map(held_out, facts)) / len(facts) < 0.12
     plain = Level(turns=9, alike=0.0)
-    seen, unseen = ({note for case in cases(400, plain, part) for note in case.notes} for part in (False, True))
+    seen, unseen = ({note for case in drawn(400, plain, part) for note in case.notes} for part in (False, True))
     assert not seen & unseen
     questions = [
-        {q.text for case in cases(200, replace(plain, paraphrase=p)) for q in case.questions} for p in (False, True)
+        {q.text for case in drawn(200, replace(plain, paraphrase=p)) for q in case.questions} for p in (False, True)
     ]
     assert all(questions) and not questions[0] & questions[1]
 
@@ -106,7 +106,7 @@ def test_plain_products_are_causal_attention():
 def test_answers_alone_are_learnt_and_values_most():
     encoder = notes_batches.Encoder(notes.vocabulary())
     tokens = list(notes.vocabulary())
-    for case in cases(30):
+    for case in drawn(30):
         encoded = encoder.case(case, Random(0), noise=0.0)
         learnt = [number for number, weight in zip(encoded.ids, encoded.weights, strict=True) if weight]
         answers = "".join(f" {question.answer}</s>" for question in case.questions)

@@ -14,6 +14,7 @@ from nbsal.methods.base import Method
 from nbsal.methods.cost import Cost
 from nbsal.testing import CHECKS, __main__, suite, tiny_models
 from nbsal.testing.promises import at_layer_0
+from tests.cases import cases
 from tests.raising import refuses
 
 
@@ -348,7 +349,7 @@ def test_without_base_weights_the_tiny_models_remain(monkeypatch):
     assert len(suite.default_subjects()) == 3
 
 
-@pytest.mark.parametrize("method", ["decoded-gradxact", "gradxact", "rollout"])
+@cases("method", ["decoded-gradxact", "gradxact", "rollout"])
 def test_properties_of_layer_0_are_checked_there(bert, method):
     explain = at_layer_0(nbsal.Explainer(bert, method))
     inner = getattr(explain.method, "method", explain.method)

@@ -195,8 +195,8 @@ def test_decisions_that_differ_come_first(reviews):
     assert by_target._result["same_model"]
 
 
-@pytest.mark.parametrize(
-    ("tau", "words"),
+@cases(
+    "tau, words",
     [
         (0.704, "agree well (τ = 0.70)"),
         (0.696, "agree well"),

@@ -12,6 +12,7 @@ from nbsal.heads.statistics import HeadStudy
 from nbsal.widgets import Answers, Browse, Clouds, Compare, Games, Heads, Highlight, Layers, View, Workbench
 from nbsal.widgets.export import _is_view_trait
 from tests.browser import bench
+from tests.cases import cases
 from tests.widgets.test_view import TEXT, from_page
 
 FRONTEND = Path(nbsal.__file__).parent / "frontend" / "src"
@@ -219,7 +220,7 @@ ASKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("ask", ASKS, ids=lambda ask: repr(ask)[:20])
+@cases("ask", ASKS)
 def test_unknown_requests_are_answered_with_an_error(explain, ask):
     view = Highlight(explain, text=TEXT).wait()
     replies = message(view, {"method": "custom", "content": {"ask": ask, "id": "1", "comm": 1, "msg": 1}})
@@ -233,7 +234,7 @@ ARGUMENTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", ARGUMENTS, ids=lambda arguments: repr(arguments)[:30])
+@cases("arguments", ARGUMENTS)
 def test_requests_with_wrong_arguments_are_answered_with_an_error(explain, capsys, arguments):
     view = Highlight(explain, text=TEXT).wait()
     (reply,) = message(view, {"method": "custom", "content": {"ask": "save", "id": "1"} | arguments})

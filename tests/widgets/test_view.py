@@ -13,6 +13,7 @@ from nbsal.errors import InputError, UnknownName
 from nbsal.methods.base import Method
 from nbsal.widgets import Compare, Heads, Highlight, Layers, View
 from nbsal.widgets.export import literal
+from tests.cases import cases
 from tests.raising import refuses
 
 TEXT = "A warm and oddly funny film."
@@ -134,8 +135,8 @@ def test_unknown_settings_are_refused_and_the_valid_ones_listed(explain):
     assert not {"status", "_scores"} & set(caught.value.valid)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "kind"),
+@cases(
+    "name, value, kind",
     [
         ("method", "gradcamm", UnknownName),
         ("layer", 7, UnknownName),

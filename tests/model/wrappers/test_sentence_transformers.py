@@ -13,6 +13,7 @@ import nbsal
 from nbsal.errors import InputError, ModelError
 from nbsal.model.identity import model_identity
 from tests import axioms, wrapped
+from tests.cases import cases
 
 library = pytest.importorskip("sentence_transformers", reason="needs the extra peers")
 REFERENCE = "A dull bore."
@@ -216,7 +217,7 @@ def test_a_corpus_and_its_workers_read_texts_in_the_same_way(tmp_path):
     assert model_identity(shortened)["tokenizer"] != model_identity(explain.subject)["tokenizer"]
 
 
-@pytest.mark.parametrize("method", ["gradcam", "gae", "lrp", "occlusion", "deeplift-shap"])
+@cases("method", ["gradcam", "gae", "lrp", "occlusion", "deeplift-shap"])
 def test_the_model_of_the_user_is_as_before(tmp_path, method):
     model = wrapped.setfit(tmp_path, "torch").model_body.train()
     state = {name: value.clone() for name, value in model.state_dict().items()}
