@@ -40,16 +40,24 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Run a covering array of tests with several lists of parameters; the other combinations are marked `full`."""
-    grids = defaultdict(list)
+    """Run a covering array of tests with several lists of parameters, and some cells of tests that are marked so."""
+    tests = defaultdict(list)
     for item in items:
-        if len(list(item.iter_markers("parametrize"))) > 1:
-            grids[item.nodeid.partition("[")[0]].append(item)
-    for cells in grids.values():
-        chosen = covering.array([_values(item) for item in cells])
-        for index, item in enumerate(cells):
-            if index not in chosen:
-                item.add_marker(pytest.mark.full)
+        tests[item.nodeid.partition("[")[0]].append(item)
+    for cells in tests.values():
+        if len(list(cells[0].iter_markers("parametrize"))) > 1:
+            chosen = covering.array([_values(item) for item in cells])
+            cells = _split(cells, chosen)
+        if mark := cells[0].get_closest_marker("some"):
+            _split(cells, {index * len(cells) // mark.args[0] for index in range(mark.args[0])})
+
+
+def _split(cells, chosen):
+    """Mark the other cells of a test `full`, and return the chosen ones."""
+    for index, item in enumerate(cells):
+        if index not in chosen:
+            item.add_marker(pytest.mark.full)
+    return [cells[index] for index in sorted(chosen)]
 
 
 def _values(item):

@@ -58,7 +58,7 @@ def test_a_split_that_the_hub_lacks_is_refused_without_asking(hub):
     assert hub == [("nyu-mll/glue", "sst2", split) for split in readable]
 
 
-@cases("name", data.TABLES)
+@pytest.mark.parametrize("name", data.TABLES)
 def test_a_table_is_the_same_from_a_folder_and_from_the_hub(name, hub, tmp_path, monkeypatch):
     split = data.TABLES[name].split
     from_hub = data.load(name)

@@ -125,6 +125,7 @@ def first_and_last(executed):
     return sorted({number for ends in places.values() for number in ends})
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("call", "share"), [("gradcam", 3), ("rollout", 4), ("mask-lrp", 24), ("lrp streamed", 24)])
 def test_an_interrupt_at_any_line(subject, call, share):
     """The long calls at some lines only; with `-m full` all calls at all lines."""

@@ -36,6 +36,7 @@ def forget():
     example.cache_clear()
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("name", KINDS)
 def test_cells_show_what_happens(name):
     assert name in PAGE, kinds.OUTDATED
@@ -53,6 +54,7 @@ def test_outputs_are_those_of_the_library(name):
             assert ours.shape == truth.shape and np.abs(ours - truth).max() < 1e-5
 
 
+@pytest.mark.some(8)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", KINDS)
 def test_axioms(name):

@@ -145,6 +145,7 @@ def load_zoo(checkpoints):
 SEVERAL = [name for name in zoo.ARCHITECTURES if name != "bert"]  # with several kinds of text, as BERT has
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize(
     "architecture", ["bert", *(pytest.param(name, marks=pytest.mark.full) for name in SEVERAL), *zoo.OTHERS]
 )
@@ -153,6 +154,7 @@ def test_cells_show_what_happens(load_zoo, architecture):
     assert matrix.column(architecture, load_zoo) == PAGE.get(architecture), matrix.OUTDATED
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("architecture", SEVERAL)
 def test_cells_show_what_happens_with_one_kind_of_text(load_zoo, architecture):
     """By day each method of an architecture explains one kind of text, in turn."""
@@ -167,6 +169,7 @@ def test_cells_show_what_happens_with_one_kind_of_text(load_zoo, architecture):
             assert kind in cell.kinds, matrix.OUTDATED
 
 
+@pytest.mark.some(4)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
 def test_refusals_have_their_reason_and_explanations_have_none(load_zoo, architecture):

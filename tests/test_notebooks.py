@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests import publish
+from tests import pictures, publish
 from tests.cases import cases
 
 SCRIPTS = sorted(publish.FOLDER.glob("*.py"))
 NOTEBOOKS = sorted(publish.FOLDER.glob("*.ipynb"))
 KERNEL = {"name": "python3", "display_name": "Python 3"}
-MOST_BYTES, MOST_PICTURE_BYTES = 5_000_000, 600_000
+MOST_PICTURE_BYTES = 400_000
 by_name = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -88,7 +88,7 @@ def test_outputs_are_static_and_small(notebook):
     publish.clean(cleaned)
     assert cleaned == content, f"run: python -m tests.publish {notebook.stem}"
     assert publish.TRACES.findall(text_outputs(content)) == []
-    assert notebook.stat().st_size < MOST_BYTES
+    assert notebook.stat().st_size <= pictures.NOTEBOOK
 
 
 def text_outputs(notebook):
@@ -125,7 +125,7 @@ def test_cleaning_removes_what_depends_on_the_run():
         {"text/html": "<b>seen</b>", "text/plain": "View"},
         {"text/html": '<table id="T_0_5"><td id="T_0_5_row0">'},
     ]
-    assert len(outputs) == 4 and publish.pictures(notebook)["one"].startswith(b"\x89PNG")
+    assert len(outputs) == 4 and publish.gallery(notebook)["one"].startswith(b"\x89PNG")
     again = copy.deepcopy(notebook)
     publish.clean(again)
     assert again == notebook
@@ -147,29 +147,24 @@ def test_coloured_html_becomes_a_picture_that_keeps_its_words():
     assert (230, 126, 16) in {colour for _, colour in image.getcolors(1 << 20)}
 
 
-def test_large_pictures_shrink_and_keep_the_colours_of_areas(monkeypatch):
-    generator = np.random.default_rng(0)
+def test_pictures_shrink_until_a_notebook_is_small(monkeypatch):
+    """Areas keep their colours; what changes is the blur at the edges of letters, here a row of random pixels."""
     pixels = np.full((300, 300, 3), (253, 231, 207), np.uint8)
     pixels[:100] = (230, 126, 16)
-    pixels[150, :] = generator.integers(0, 256, (300, 3))  # as many colours as the edges of letters have
-
-    def encode(array):
-        file = BytesIO()
-        Image.fromarray(array).save(file, "PNG")
-        return b64encode(file.getvalue()).decode()
-
-    def shrunk(array):
-        output = nbformat.v4.new_output("display_data", {"image/png": encode(array)})
-        publish.shrink(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=[output])]))
-        return output.data["image/png"]
-
-    assert shrunk(pixels) == encode(pixels)  # it is small
-    monkeypatch.setattr(publish, "LARGE", 1000)
-    after = Image.open(BytesIO(b64decode(shrunk(pixels))))
-    kept = (np.asarray(after.convert("RGB")) == pixels).all(-1)
-    assert after.mode == "P" and kept[:150].all() and kept[151:].all() and not kept[150].all()
-    noise = generator.integers(0, 256, (60, 60, 3)).astype(np.uint8)
-    assert shrunk(noise) == encode(noise)  # too many pixels would change
+    pixels[150, :] = np.random.default_rng(0).integers(0, 256, (300, 3))
+    picture = b64encode(pictures.with_palette(Image.fromarray(pixels))).decode()
+    monkeypatch.setattr(pictures, "SMALL", 1000)
+    sizes = []
+    for most, colours, width in ((1_000_000, 128, 300), (len(picture), 64, 300), (1, 24, 225)):
+        monkeypatch.setattr(pictures, "NOTEBOOK", most)
+        output = nbformat.v4.new_output("display_data", {"image/png": picture})
+        pictures.fit(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=[output])]))
+        image = Image.open(BytesIO(b64decode(output.data["image/png"])))
+        after = np.asarray(image.convert("RGB"))
+        assert image.mode == "P" and len(image.getcolors()) <= colours and image.width == width
+        assert (after[10] == (230, 126, 16)).all() and (after[-10] == (253, 231, 207)).all()
+        sizes.append(len(output.data["image/png"]))
+    assert sizes == sorted(sizes, reverse=True) and output.metadata["image/png"] == {"width": 150, "height": 150}
 
 
 @by_name
@@ -187,16 +182,16 @@ def test_paths_addresses_and_times_are_noticed(trace):
 
 
 def test_the_gallery_has_the_pictures_of_the_notebooks():
-    pictures = {}
+    published = {}
     for path in NOTEBOOKS:
-        pictures |= publish.pictures(nbformat.read(path, 4))
-    assert pictures
-    for name, picture in pictures.items():
+        published |= publish.gallery(nbformat.read(path, 4))
+    assert published
+    for name, picture in published.items():
         assert (publish.FOLDER / "gallery" / f"{name}.png").read_bytes() == picture, "run: python -m tests.publish"
 
 
 def test_the_gallery_page_shows_every_picture_and_they_are_small():
     page = (publish.FOLDER / "gallery" / "README.md").read_text(encoding="utf-8")
-    pictures = sorted(Path(publish.FOLDER / "gallery").glob("*.png"))
-    assert pictures and all(picture.stat().st_size < MOST_PICTURE_BYTES for picture in pictures)
-    assert [picture.name for picture in pictures if f"]({picture.name})" not in page] == []
+    files = sorted(Path(publish.FOLDER / "gallery").glob("*.png"))
+    assert files and all(file.stat().st_size < MOST_PICTURE_BYTES for file in files)
+    assert [file.name for file in files if f"]({file.name})" not in page] == []

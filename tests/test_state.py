@@ -28,7 +28,8 @@ def shared(load):
 @pytest.mark.parametrize("name", catalogue.names())
 def test_methods_restore_everything(shared, name, outcome):
     method = matrix.method(name)  # with few samples
-    for architecture in ARCHITECTURES:
+    number = catalogue.names().index(name)
+    for architecture in (ARCHITECTURES[number % 5], ARCHITECTURES[(number + 2) % 5]):
         if architecture == "deberta-v2" and method.family == "relevance" and method.rules.mask:
             continue  # it adds no mask to its attention scores
         if name == "alti" and architecture not in alti.PARTS:

@@ -49,6 +49,7 @@ def test_methods_that_read_attention_or_relevance_are_streamed():
     assert len(BY_BLOCK) >= 12 and all("@" in name for name in others)
 
 
+@pytest.mark.some(5)
 @pytest.mark.filterwarnings("ignore:attention-gradcam")
 @pytest.mark.parametrize(
     ("architecture", "dtype"),
@@ -169,6 +170,7 @@ class Alive:
             self.most = max(self.most, sum(self.sizes.values()))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("depth", [4, 12])
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize(("name", "most"), [("rollout", 5), ("gae", 6), ("lrp", 7), ("transformer-attribution", 8)])

@@ -35,6 +35,7 @@ def subjects():
     return {name: writers.load_sides(name) for name in writers.ENCODER_DECODERS}
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_row_is_the_explanation_of_its_token_alone(subjects, name, method):
@@ -48,6 +49,7 @@ def test_a_row_is_the_explanation_of_its_token_alone(subjects, name, method):
         assert not result.scores[token, end:].any()
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", [*METHODS, *HIDING])
 def test_a_later_token_changes_no_earlier_row(subjects, name, method):

@@ -146,6 +146,7 @@ def struck(block, at, error):
         kind.forward = forward
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 @pytest.mark.parametrize(("name", "method"), CASES)
 def test_an_error_or_an_interrupt_leaves_the_model_as_it_was(subjects, name, method, error):

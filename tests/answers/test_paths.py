@@ -37,6 +37,7 @@ def explained(subject, method, layer=0, **settings):
     return answer(subject, method.split()[0], options=METHODS[method] | {"layer": layer}, **settings)
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("layer", [0, 2, 3])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", METHODS)
@@ -108,6 +109,7 @@ def test_integrated_is_a_loop_over_points_of_the_embeddings(subjects):
     assert result.provenance["change"][token] == pytest.approx(change, abs=1e-6)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_more_steps_close_the_gap(subjects, name):
     gaps = []

@@ -64,6 +64,7 @@ DRAWN = ("random", "lime", "smooth", "gradient-shap")  # these depend on random 
 HIDING = ("occlusion", "lime", "shapley", "kernel-shap", "ridge", "contextcite")
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize(
     ("name", "method"),
     [("llama", method) for method in (*METHODS, *HIDING, *DRAWN[2:])]

@@ -27,6 +27,7 @@ def hits():
     return hits
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("method", FIND)
 def test_methods_find_the_note_that_the_answer_is_from(hits, method):
     assert np.mean(hits[method]) >= 0.75

@@ -198,6 +198,7 @@ UNSEEN = (
 )
 
 
+@pytest.mark.some(3)
 @every_view
 def test_the_focus_is_always_seen(show, sheet, name):
     root = show(name, live=True)
@@ -232,6 +233,7 @@ def test_a_method_is_found_and_chosen_by_keys(show, sheet):
     expect(root.get_by_label("Find a method")).to_be_hidden()
 
 
+@pytest.mark.some(3)
 @every_view
 def test_a_printed_view_answers_its_question(show, sheet, name):
     root = show(name, live=True)

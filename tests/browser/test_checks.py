@@ -55,6 +55,7 @@ PARTS = """root => {
 }"""
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", [*OF_ONE_TEXT, "compare"])
 def test_answer_text_and_readout_come_first(show, resize, name):
     resize(400)

@@ -267,6 +267,7 @@ def test_a_wide_grid_draws_only_visible_cells(show, sheet):
     expect(root.get_by_role("columnheader", name="w1999")).to_be_in_viewport()
 
 
+@pytest.mark.some(4)
 @every_view
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_everything_can_be_read_in_both_themes(show, sheet, name, theme):

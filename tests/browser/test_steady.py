@@ -104,6 +104,7 @@ def height(root):
     return root.bounding_box()["height"]
 
 
+@pytest.mark.some(3)
 @every_view
 @pytest.mark.parametrize("width", [400, pytest.param(760, marks=pytest.mark.full), 1400])
 def test_pointing_and_computing_never_change_the_height(show, sheet, views, name, width):

@@ -1,5 +1,7 @@
 """Style sheets in Chromium: views of one notebook leave each other as they are."""
 
+import pytest
+
 from nbsal.widgets.export import STATIC, asset
 from tests.browser.bench import every_view
 
@@ -21,6 +23,7 @@ LOOKS = """(styles) => {
 }"""
 
 
+@pytest.mark.some(3)
 @every_view
 def test_a_view_looks_the_same_beside_all_other_views(show, sheet, name):
     """Notebooks load the style sheets of views in any order, and each applies to every view."""

@@ -83,6 +83,7 @@ def test_a_result_that_does_not_match_the_controls_is_dimmed(show, sheet, views)
     bench.expect_dim(sheet, False)  # the result is of what is chosen again
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", ["highlight", "layers", "compare", "games", "heads", "workbench", "browse", "clouds"])
 def test_an_error_stands_below_the_text_and_keeps_its_room_while_computing(show, sheet, name):
     root = show(name, live=True)
@@ -258,6 +259,7 @@ def test_hostile_tokens_do_nothing_in_a_saved_page(chromium, tmp_path, name, int
     page.context.close()
 
 
+@pytest.mark.some(1)
 @each_view
 def test_hostile_tokens_are_drawn_as_they_are(name, monkeypatch):
     texts = bench.drawn_texts(monkeypatch)

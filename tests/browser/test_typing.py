@@ -126,6 +126,7 @@ def test_what_was_drawn_is_dim_at_once_and_words_keep_their_shades(show, sheet, 
     expect(root.locator(".nbsal-state")).to_have_text("Updating\u2026")
 
 
+@pytest.mark.some(2)
 @each_kind
 def test_an_answer_of_an_older_text_is_never_drawn(show, sheet, views, name):
     root = show(name, live=True)

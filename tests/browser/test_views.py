@@ -237,6 +237,7 @@ def test_hostile_tokens_do_nothing_in_a_saved_page(chromium, tmp_path, hostile, 
     page.context.close()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", OURS)
 def test_hostile_tokens_are_drawn_as_they_are(hostile, name, monkeypatch):
     texts = bench.drawn_texts(monkeypatch)
@@ -244,6 +245,7 @@ def test_hostile_tokens_are_drawn_as_they_are(hostile, name, monkeypatch):
     assert not [text for text in texts if "$" in text.get_text() and text.get_parse_math()]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", OURS)
 def test_a_saved_page_works_without_python_or_network(chromium, tmp_path, views, name):
     file = tmp_path / "page.html"

@@ -11,7 +11,7 @@ from html import unescape
 from pathlib import Path
 
 from nbsal.figures.__main__ import PAPERS
-from tests import publish
+from tests import pictures
 from tests.docs.repository import ROOT
 
 FOLDER = ROOT / ".docs" / "editions"
@@ -36,7 +36,7 @@ def publish_edition(source: Path, paper: str, folder: Path) -> Path:
         old.unlink()
     names = {b64encode(path.read_bytes()).decode(): path.name for path in sorted((source / paper).glob("*.png"))}
     for picture, name in names.items():
-        (files / name).write_bytes(b64decode(publish.common_colours(publish.compress(picture))))
+        (files / name).write_bytes(b64decode(pictures.compress(picture)))
     for path in (source / paper).glob("*.csv"):
         (files / path.name).write_bytes(path.read_bytes())
     page = folder / f"{paper}.md"

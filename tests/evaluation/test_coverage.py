@@ -120,6 +120,7 @@ def check(name, texts, simulations):
     return row
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_margins_have_the_stated_coverage_and_error_rate(name):
     for texts in (8, 16, 30):

@@ -34,6 +34,7 @@ def check_against_naive(subject, way):
     assert np.allclose(means(results), truth, atol=1e-5)
 
 
+@pytest.mark.some(9)
 @pytest.mark.parametrize(("architecture", "way"), WAYS)
 def test_measures_equal_one_forward_pass_per_fraction(load, architecture, way):
     check_against_naive(load(architecture, decoding=False, dtype="float32"), way)
@@ -129,6 +130,7 @@ def naive_published(explain, texts, labels, **settings):
     return naive.published(explain.subject, scores, texts, labels, **settings)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("method", ["mask-lrp@published", "gradxact", "rollout"])
 @pytest.mark.parametrize("texts", [LONG, PAIRS], ids=["texts", "pairs"])
 def test_the_published_variant_equals_the_published_program(load, texts, method):

@@ -29,6 +29,7 @@ def check_against_naive(explain, labels, texts=axioms.TEXTS):
     assert np.allclose(areas(results, "ours"), truth, atol=1e-12)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("labels", [None, [0, 1, 2, 0]], ids=["predictions", "labels"])
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
 def test_games_equal_one_forward_pass_per_fraction(load, architecture, labels):

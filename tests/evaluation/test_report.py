@@ -52,6 +52,7 @@ def test_margins_are_printed_for_all_other_explainers(capsys):
         assert [name for name in NAMES if name in printed.partition("\n")[2]] == names
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("name", "contents"),
     [

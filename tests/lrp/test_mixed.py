@@ -26,6 +26,7 @@ def same_order(scores, exact):
     assert np.abs(scores - exact).max() <= 1e-5 * np.abs(exact).max()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_tokens_keep_their_order(reviews, method):
     for text in nbsal.data.load("samples/reviews")["text"].tolist()[:3]:

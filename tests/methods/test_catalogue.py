@@ -66,6 +66,7 @@ def test_one_frame_compares_all(results, reviews):
     assert np.allclose(compared["score"], alone, atol=1e-5 * alone.max())
 
 
+@pytest.mark.some(20)
 @pytest.mark.parametrize("name", catalogue.names())
 def test_costs_are_the_passes_that_are_run(reviews, name):
     cost_is_true(nbsal.Explainer(reviews, name), TEXTS[0])
@@ -108,6 +109,7 @@ def test_each_property_of_single_explanations_fails_somewhere(results):
         assert not all(holds(saliency, 0) for saliencies in results.values() for saliency in saliencies), promised
 
 
+@pytest.mark.some(20)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", catalogue.names())
 def test_signs_and_targets_are_as_promised(load, results, name):

@@ -63,6 +63,7 @@ def test_undecoded_scores_are_the_formula(case, name, method):
         assert relative(ours, truth) < 1e-10
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("name", zoo.ARCHITECTURES)
 @pytest.mark.parametrize("form", decoding.FORMS)
 def test_decoded_gradcam_is_algorithm_1_and_equation_6(case, name, form):

@@ -325,6 +325,7 @@ def at_tolerance(subject, texts, tolerance, **settings):
     return nbsal.Explainer(subject, method).map(texts, progress=False)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("layer", [0, 2])
 @pytest.mark.parametrize("baseline", ["zero", "mask", "mean"])
 def test_points_are_added_until_the_gap_is_small(load, layer, baseline):
@@ -348,6 +349,7 @@ def test_points_are_added_until_the_gap_is_small(load, layer, baseline):
     assert max(numbers) > 2
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("architecture", ["bert", "gpt2", "modernbert"])
 def test_a_text_stops_by_its_own_gap(load, architecture):
     """Whatever texts are beside it."""

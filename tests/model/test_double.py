@@ -17,6 +17,7 @@ def whole_copy(subject):
     return nbsal.load(copy.deepcopy(subject.model).double(), tokenizer=subject.tokenizer)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
 def test_scores_are_those_of_a_whole_copy(load, architecture):
     subject = load(architecture, dtype="float32", decoding=False)

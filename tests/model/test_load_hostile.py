@@ -267,7 +267,7 @@ def no_code_is_run(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("ran-*"))
 
 
-@cases("name", HOSTILE)
+@pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_folders_are_refused(folder, name):
     change, part = HOSTILE[name]
     change(folder)
@@ -354,6 +354,7 @@ def test_wrong_values_in_config_raise_no_other_error(folder):
     print(f"config.json: {counts[0]} refused, {counts[1]} loaded")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"])
 def test_damaged_bytes_raise_no_other_error(folder, name):
     data, pick, counts = (folder / name).read_bytes(), random.Random(0), [0, 0]

@@ -79,6 +79,7 @@ def largest_change(subject, row, logits):
     return float((logits[:, :size] - whole[:, :size]).abs().max())
 
 
+@pytest.mark.some(7)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("head", ["sequence", "causal"])
 @pytest.mark.parametrize("name", DECODERS)
@@ -125,6 +126,7 @@ def test_occlusion_of_a_long_text_computes_about_half(load, reuse):
     assert 0.5 < results[True][1] / results[False][1] < 0.7
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("method", ["occlusion", "shapley", "kernel-shap", "lime"])
 def test_a_batch_equals_its_singles(load, reuse, method, dtype):

@@ -54,6 +54,7 @@ def close(a, b, tolerance=5e-6):
     return bool((a - b).abs().max() <= tolerance * b.abs().max())
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_scores_are_those_of_torch(calls, setting, method, reviews):
     explain = nbsal.Explainer(reviews, method, **METHODS[method])
@@ -128,7 +129,7 @@ def test_weights_are_frozen_while_a_model_is_explained(calls, layer, x):
     assert calls and layer.weight.requires_grad and layer.bias.requires_grad
 
 
-@cases("change", ["double", "few rows", "small", "autocast", "off"])
+@pytest.mark.parametrize("change", ["double", "few rows", "small", "autocast", "off"])
 def test_the_rest_is_left_to_torch(calls, setting, layer, x, change):
     if change == "double":
         layer, x = layer.double(), x.double()

@@ -196,6 +196,7 @@ def places(value, path=()):
             yield from places(value[key], (*path, key))
 
 
+@pytest.mark.some(2)
 def test_wrong_values_anywhere_are_refused_or_can_be_used(saved, kind, tmp_path):
     """A file with one value replaced or removed is refused, or what it holds can be shown."""
     if kind == "Results":

@@ -247,6 +247,7 @@ def test_ids_without_types_are_not_called_one_text():
     assert explain("A man sleeps.").provenance["unpaired"] and "unpaired" not in pair.provenance
 
 
+@pytest.mark.some(15)
 @pytest.mark.parametrize("name", [name for name in catalogue.names() if not name.startswith("mask-lrp")])
 def test_padding_in_ids_has_no_effect(load, name):
     """It is not sampled, averaged over or scored: the scores are those of the same ids without padding."""

@@ -1,5 +1,6 @@
 """One look for each method, wherever it is drawn."""
 
+from base64 import b64decode, b64encode
 from io import BytesIO
 
 import numpy as np
@@ -12,7 +13,7 @@ from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.figures import decoding_exhibits, decoding_saliency, mask_lrp, mask_lrp_exhibits, style
 from nbsal.methods import catalogue
 from nbsal.render.looks import METHODS, RANDOM, look
-from tests import publish
+from tests import pictures
 from tests.cases import cases
 
 PAPERS = {
@@ -59,8 +60,8 @@ def test_a_published_picture_has_every_colour_of_its_legend(names):
     figure = draw(results_of(names, measures), names)
     legend = {line.get_label(): to_hex(line.get_color()) for line in figure.axes[0].lines}
     assert legend == {name: to_hex(look(name).colour) for name in names}
-    picture = publish.compress(publish.b64encode(style.png_bytes(figure)).decode())
-    pixels = np.asarray(Image.open(BytesIO(publish.b64decode(picture))).convert("RGB")).reshape(-1, 3)
+    picture = pictures.compress(b64encode(style.png_bytes(figure)).decode())
+    pixels = np.asarray(Image.open(BytesIO(b64decode(picture))).convert("RGB")).reshape(-1, 3)
     seen = {tuple(colour) for colour in np.unique(pixels, axis=0).tolist()}
     for name, colour in legend.items():
         assert tuple(round(255 * part) for part in to_rgb(colour)) in seen, name

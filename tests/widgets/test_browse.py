@@ -44,7 +44,7 @@ def test_all_texts_are_listed_a_page_at_a_time(view):
     assert view.wait()._table["page"] == 30 // PAGE
 
 
-@cases("column", ["number", "text", "prediction", "confidence", "label", "top"])
+@pytest.mark.parametrize("column", ["number", "text", "prediction", "confidence", "label", "top"])
 def test_every_column_sorts(view, column):
     from_page(view, sort=column)
     values = view.wait().to_frame()[column].tolist()

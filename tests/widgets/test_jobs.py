@@ -79,6 +79,7 @@ def test_waiting_jobs_run_between_the_steps_of_a_long_one(worker):
     assert ran == ["short", ("long", True), "newer"], "a newer job of the same key waits for the end of the older"
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("method", "times"), [("occlusion", 4), ("shapley", 1), ("lime", 1), ("gradient-shap", 1)])
 def test_a_short_request_is_answered_while_a_long_one_of_the_same_model_runs(reviews, method, times):
     text = times * "A slow start, but the second half is warm, funny and beautifully played. "

@@ -105,6 +105,7 @@ def test_a_page_cannot_set_other_traits(view):
     print(f"{type(view).__name__}: {len(others)} traits, {count} messages ignored")
 
 
+@pytest.mark.some(4)
 def test_a_page_can_set_its_traits(explain, view):
     kind = kind_of(view)
     assert set(view.trait_names(sync=True, page=True)) == set(SETTABLE[kind])

@@ -56,6 +56,7 @@ SORTS = [
 TOKENS = [{"token": word} for word in ("the", "The ", "film", "##s", "s", "nowhere", "'")]
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("filters", [{}, {"descending": True}, {"label": "negative", "wrong": True}, *SORTS, *TOKENS])
 def test_a_corpus_is_listed_as_its_explanations_are(corpus, filters):
     labels = ["positive", "negative"] * 14 + ["positive"]

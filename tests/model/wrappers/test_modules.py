@@ -83,6 +83,7 @@ METHODS = (
 )  # fmt: skip
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("method", METHODS)
 def test_axioms(method):
     subject = loaded(Pooled().double())

@@ -84,6 +84,7 @@ def test_similarity_is_that_of_the_library(tmp_path, pooling, normalize):
         assert nbsal.Explainer(subject, method)(texts[0]).scores.sum() == pytest.approx(1, abs=1e-4)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_axioms_of_a_mean_pooled_embedding(tmp_path, method):
     explain = nbsal.Explainer(nbsal.load(wrapped.sentence_transformer(tmp_path).double(), similar_to=REFERENCE), method)
