@@ -47,7 +47,7 @@ def check(explain):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize(("architecture", "name"), pairs())
+@pytest.mark.parametrize(("architecture", "name"), list(pairs()))
 def test_batches_and_padding(load, architecture, name):
     try:
         check(nbsal.Explainer(load(architecture), matrix.method(name)))
