@@ -65,7 +65,8 @@ def mutants(file: Path) -> Iterator[Mutant]:
         if hasattr(node, "ops"):
             changed.ops = list(node.ops)
         if index not in ignored and _mutate(changed):
-            yield Mutant(file, index, node.lineno, f"{ast.unparse(node)} -> {ast.unparse(changed)}")
+            before, after = (ast.unparse(part).partition("\n")[0] for part in (node, changed))
+            yield Mutant(file, index, node.lineno, f"{before} -> {after}")
 
 
 def _mutate(node: ast.AST) -> bool:

@@ -83,7 +83,9 @@ def test_the_wheel_holds_the_assets_and_no_sources(tmp_path):
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], cwd=ROOT, check=True
     )
-    names = zipfile.ZipFile(next(tmp_path.glob("*.whl"))).namelist()
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.stat().st_size <= 18_000_000
+    names = zipfile.ZipFile(wheel).namelist()
     assert {Path(name).name for name in names if name.startswith("nbsal/widgets/static/")} == {p.name for p in BUILT}
     assert not [name for name in names if re.search("frontend|node_modules|samples/training", name)]
     scripts = [name for name in names if name.endswith((".js", ".css", ".ts", ".mjs"))]
