@@ -116,7 +116,7 @@ class Running:
 
     def rival_target(self, token: int, rival: Any) -> Target:
         """The difference between a token's number and that of another in its place; its label is the other's name."""
-        index = token_id(self.explainer.subject, rival, self.explainer.subject.model.config.vocab_size)
+        index = token_id(self.explainer.subject, rival, self.explainer.subject.model.config.vocab_size, "token")
         if index == self.reading.reply_ids[token]:
             message = f"The reply itself has {rival!r} there. Name another token."
             raise InputError(message, argument="token", value=rival)

@@ -329,25 +329,25 @@ def _check_position(value: Any, row: Row) -> int:
     return position
 
 
-def token_id(subject: "Subject", token: Any, size: int) -> int:
-    """The id of a token that is passed as text or as its id."""
+def token_id(subject: "Subject", token: Any, size: int, argument: str = "target") -> int:
+    """The id of a token that is passed, as that argument, as text or as its id."""
     if isinstance(token, str):
-        return _parse_token(subject, token)
+        return _parse_token(subject, token, argument)
     try:
         index = operator.index(token)
     except TypeError:
         index = -1
     if not 0 <= index < size:
-        message = f"target={token!r} is not a token. Pass a token's text, or its id from 0 to {size - 1}."
-        raise InputError(message, argument="target", value=token)
+        message = f"{argument}={token!r} is not a token. Pass a token's text, or its id from 0 to {size - 1}."
+        raise InputError(message, argument=argument, value=token)
     return index
 
 
-def _parse_token(subject: "Subject", token: str) -> int:
+def _parse_token(subject: "Subject", token: str, argument: str) -> int:
     """The id of a token given as text."""
     if subject.tokenizer is None:
-        message = f"target={token!r}, but this subject has no tokenizer. Pass the token's id."
-        raise InputError(message, argument="target", value=token)
+        message = f"{argument}={token!r}, but this subject has no tokenizer. Pass the token's id."
+        raise InputError(message, argument=argument, value=token)
     if (index := named_token(subject.tokenizer, token)) is not None:
         return index
     # The token of a word that continues the text includes the space before it, if the tokenizer has such tokens.
@@ -358,8 +358,8 @@ def _parse_token(subject: "Subject", token: str) -> int:
             return int(ids[0])
     if unknown in ids:
         problem = f"is not in the model's vocabulary: its tokenizer reads {subject.tokenizer.unk_token!r}. Choose"
-        message = f"target={token!r} {problem} another token."
+        message = f"{argument}={token!r} {problem} another token."
     else:
         pieces = subject.tokenizer.tokenize(token)
-        message = f"target={token!r} is not a single token but {pieces}. Choose one of its tokens."
-    raise InputError(message, argument="target", value=token)
+        message = f"{argument}={token!r} is not a single token but {pieces}. Choose one of its tokens."
+    raise InputError(message, argument=argument, value=token)
