@@ -42,21 +42,11 @@ class Paper:
 
 
 PAPERS = (
-    Paper(
-        "Decoding Layer Saliency in Language Transformers (Hou and Castanon 2023)",
-        "05_decoding_paper",
-        "decoding",
-        decoding_exhibits.EXHIBITS,
-        equations.DECODING,
-    ),
-    Paper(
-        "Better Explain Transformers by Illuminating Important Information (Song et al. 2024)",
-        "06_mask_lrp_paper",
-        "mask-lrp",
-        mask_lrp_exhibits.EXHIBITS,
-        equations.MASK_LRP_FORMULAS,
-    ),
-)
+    Paper("Decoding Layer Saliency in Language Transformers (Hou and Castanon 2023)", "05_decoding_paper", "decoding",
+          decoding_exhibits.EXHIBITS, equations.DECODING),
+    Paper("Better Explain Transformers by Illuminating Important Information (Song et al. 2024)", "06_mask_lrp_paper",
+          "mask-lrp", mask_lrp_exhibits.EXHIBITS, equations.MASK_LRP_FORMULAS),
+)  # fmt: skip
 
 
 def shown_cells(notebook: str) -> dict[str, int]:
@@ -117,14 +107,9 @@ def _name(make: Callable[..., object]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
-def main() -> None:
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.exhibits", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="write the page instead of printing it")
+    parser.add_argument("--write", action="store_true", help="write the page as well as print it")
+    print(page())
     if parser.parse_args().write:
         PATH.write_text(page(), encoding="utf-8")
-    else:
-        print(page())
-
-
-if __name__ == "__main__":
-    main()

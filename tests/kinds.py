@@ -5,14 +5,12 @@ prints the table; `--write` updates the file. It needs the libraries of the extr
 """
 
 import argparse
-import importlib.util
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import transformers
 
 import nbsal
 from nbsal.errors import NbsalError
@@ -66,7 +64,7 @@ def check(example: Example, method: str) -> None:
 
 
 def cell(example: Example, family: str) -> str:
-    """What a family's methods do with a model: RUNS, or the part that all of them lack.
+    """What a family's methods do with a model: RUNS, or the number of the footnote about what all of them lack.
 
     Only two stacks of blocks may be the reason that a method refuses what others of its family explain.
     """
@@ -80,11 +78,14 @@ def cell(example: Example, family: str) -> str:
             if part not in FOOTNOTES:
                 raise
             outcomes[method] = str(part)
-    if set(outcomes.values()) == {RUNS, STACKS}:
-        return f"{RUNS}, except {', '.join(f'`{name}`' for name, part in outcomes.items() if part == STACKS)}"
-    if len(set(outcomes.values())) > 1:
+    reasons = set(outcomes.values()) - {RUNS}
+    notes = "".join(f" <sup>{1 + list(FOOTNOTES).index(part)}</sup>" for part in reasons)
+    if RUNS not in outcomes.values() and len(reasons) == 1:
+        return "none" + notes
+    if reasons - {STACKS}:
         raise Hole(f"The methods of {family} differ: {outcomes}")
-    return outcomes.popitem()[1]
+    refusing = ", ".join(f"`{name}`" for name, part in outcomes.items() if part == STACKS)
+    return f"{RUNS}, except {refusing}{notes}" if refusing else RUNS
 
 
 def row(name: str, folder: Path) -> dict[str, str]:
@@ -95,59 +96,30 @@ def row(name: str, folder: Path) -> dict[str, str]:
 
 def table(rows: Mapping[str, Mapping[str, str]]) -> str:
     """The page."""
-    numbers = {part: number for number, part in enumerate(FOOTNOTES, 1)}
     methods = [f"- {family}: {', '.join(f'`{name}`' for name in names)}" for family, names in FAMILIES.items()]
     lines = [["kind of model", *FAMILIES], ["---"] * (len(FAMILIES) + 1)]
-    for name, cells in rows.items():
-        lines.append([name, *(_write(cells[family], numbers) for family in FAMILIES)])
-    notes = [f"{number}. {FOOTNOTES[part]}" for part, number in numbers.items()]
-    page = [INTRODUCTION, *methods, "", *(f"| {' | '.join(line)} |" for line in lines), "", *notes, ""]
-    return "\n".join(page)
-
-
-def _write(text: str, numbers: Mapping[str, int]) -> str:
-    if text.startswith(RUNS):
-        return text if text == RUNS else f"{text} <sup>{numbers[STACKS]}</sup>"
-    return f"none <sup>{numbers[text]}</sup>"
+    lines += [[name, *cells.values()] for name, cells in rows.items()]
+    notes = [f"{number}. {text}" for number, text in enumerate(FOOTNOTES.values(), 1)]
+    return "\n".join([INTRODUCTION, *methods, "", *(f"| {' | '.join(line)} |" for line in lines), "", *notes, ""])
 
 
 def read(page: str) -> dict[str, dict[str, str]]:
     """The rows of a page."""
-    parts = list(FOOTNOTES)
-    _, _, *lines = (line.strip("| ").split(" | ") for line in page.splitlines() if line[:1] == "|")
-    return {
-        name: {
-            family: text.partition(" <sup>")[0]
-            if text.startswith(RUNS)
-            else parts[int(text.partition("<sup>")[2].partition("<")[0]) - 1]
-            for family, text in zip(FAMILIES, cells, strict=True)
-        }
-        for name, *cells in lines
-    }
-
-
-def missing(names: Iterable[str]) -> list[str]:
-    """The modules that are not installed."""
-    return [name for name in names if importlib.util.find_spec(name.partition(".")[0]) is None]
+    lines = [line.strip("| ").split(" | ") for line in page.splitlines() if line[:1] == "|"]
+    return {name: dict(zip(FAMILIES, cells, strict=True)) for name, *cells in lines[2:]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.kinds", description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"update {PATH.name}")
     options = parser.parse_args()
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    lacking = missing(kind.library for kind in kind_examples.KINDS.values() if kind.library)
-    if lacking:
-        parser.error(f"not installed: {', '.join(sorted(set(lacking)))}. Install the extra peers.")
     rows = {}
     for name in kind_examples.KINDS:
         with tempfile.TemporaryDirectory() as folder:
             rows[name] = row(name, Path(folder))
-    page = table(rows)
-    print(page)
+    print(table(rows))
     if options.write:
-        PATH.write_text(page, encoding="utf-8")
+        PATH.write_text(table(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

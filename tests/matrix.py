@@ -4,17 +4,16 @@
 """
 
 import argparse
-import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import transformers
 
 import nbsal
 from nbsal.errors import ModelError
@@ -70,17 +69,6 @@ Targets = Iterator[tuple[Any, str]]  # a target as it is passed, and its label i
 
 class Hole(Exception):
     """A cell in which a method neither explains nor refuses."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """The kinds of text that a method explains on an architecture, and why it refuses the others."""
-
-    kinds: tuple[str, ...]
-    refusals: tuple[str, ...] = ()
-
-
-Column = Mapping[str, Cell]  # of an architecture, by method
 
 
 def labels(subject: nbsal.Subject, row: Row) -> Targets:
@@ -164,17 +152,20 @@ def check(subject: nbsal.Subject, name: str, kind: str) -> None:
     raise Hole(f"{name} finds nothing for any target of {text!r} on {subject!r}")
 
 
-def column(architecture: str, load: Callable[[str, str], nbsal.Subject]) -> Column:
-    """The cells of an architecture; `load` loads a model of it with a head."""
-    cells = {name: Cell(()) for name in catalogue.names()}
-    for kind in kinds(architecture):
-        subject = load(architecture, KINDS[kind].head)
-        for name, cell in cells.items():
+def column(architecture: str, load: Callable[[str, str], nbsal.Subject]) -> dict[str, str]:
+    """The cells of an architecture, by method; `load` loads a model of it with a head."""
+    subjects = {kind: load(architecture, KINDS[kind].head) for kind in kinds(architecture)}
+    cells = {}
+    for name in catalogue.names():
+        explained, notes = [], []
+        for kind, subject in subjects.items():
             try:
                 check(subject, name, kind)
-                cells[name] = Cell((*cell.kinds, kind), cell.refusals)
+                explained.append(kind)
             except ModelError as error:
-                cells[name] = Cell(cell.kinds, tuple(dict.fromkeys((*cell.refusals, reason(error)))))
+                notes.append(f" <sup>{1 + list(FOOTNOTES).index(reason(error))}</sup>")
+        text = ALL if len(explained) == len(subjects) else ", ".join(explained) or NONE
+        cells[name] = text + "".join(dict.fromkeys(notes))
     return cells
 
 
@@ -187,61 +178,36 @@ def reason(error: ModelError) -> str:
     return part
 
 
-def table(columns: Mapping[str, Column]) -> str:
+def table(columns: Mapping[str, Mapping[str, str]]) -> str:
     """The matrix as a Markdown page: two tables, with one row per method and one column per architecture."""
     notes = [f"{number}. {text}" for number, text in enumerate(FOOTNOTES.values(), 1)]
-    further = {name: column for name, column in columns.items() if name in zoo.OTHERS}
-    first = {name: column for name, column in columns.items() if name not in further}
-    tables = [INTRODUCTION, *_write_table(first), *([FURTHER, *_write_table(further)] if further else [])]
-    return "\n".join([*tables, "", *notes, ""])
+    first, further = ({name: columns[name] for name in names} for names in (zoo.ARCHITECTURES, zoo.OTHERS))
+    return "\n".join([INTRODUCTION, *_write_table(first), FURTHER, *_write_table(further), "", *notes, ""])
 
 
-def _write_table(columns: Mapping[str, Column]) -> list[str]:
-    numbers = {part: number for number, part in enumerate(FOOTNOTES, 1)}
+def _write_table(columns: Mapping[str, Mapping[str, str]]) -> list[str]:
     lines = [["method", *columns], ["---"] * (len(columns) + 1)]
-    for name in catalogue.names():
-        cells = (_write_cell(cells[name], architecture, numbers) for architecture, cells in columns.items())
-        lines.append([f"`{name}`", *cells])
+    lines += [[f"`{name}`", *(cells[name] for cells in columns.values())] for name in catalogue.names()]
     return [f"| {' | '.join(line)} |" for line in lines]
 
 
-def _write_cell(cell: Cell, architecture: str, numbers: Mapping[str, int]) -> str:
-    text = ALL if list(cell.kinds) == kinds(architecture) else ", ".join(cell.kinds) or NONE
-    return text + "".join(f" <sup>{numbers[part]}</sup>" for part in cell.refusals)
-
-
-def read(page: str) -> dict[str, dict[str, Cell]]:
+def read(page: str) -> dict[str, dict[str, str]]:
     """The columns of a page."""
-    columns: dict[str, dict[str, Cell]] = {}
-    for part in page.split("\n\n"):
-        if not part.startswith("|"):
-            continue
+    columns: dict[str, dict[str, str]] = {}
+    for part in [part for part in page.split("\n\n") if part.startswith("|")]:
         (_, *architectures), _, *rows = (line.strip("| ").split(" | ") for line in part.splitlines())
         for i, architecture in enumerate(architectures):
-            columns[architecture] = {name.strip("`"): _read_cell(cells[i], architecture) for name, *cells in rows}
+            columns[architecture] = {name.strip("`"): cells[i] for name, *cells in rows}
     return columns
-
-
-def _read_cell(text: str, architecture: str) -> Cell:
-    explained, parts = text.partition(" <")[0], list(FOOTNOTES)
-    known = {ALL: kinds(architecture) if architecture in zoo.ARCHITECTURES | zoo.OTHERS else [], NONE: []}
-    refusals = (parts[int(number) - 1] for number in re.findall(r"<sup>(\d+)</sup>", text))
-    return Cell(tuple(known.get(explained, explained.split(", "))), tuple(refusals))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"update {PATH.name}")
     options = parser.parse_args()
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
-
-        def load(architecture: str, head: str) -> nbsal.Subject:
-            return zoo.load(Path(folder), architecture, head)
-
-        every = zoo.ARCHITECTURES | zoo.OTHERS
-        page = table({architecture: column(architecture, load) for architecture in every})
+        load = partial(zoo.load, Path(folder))
+        page = table({architecture: column(architecture, load) for architecture in zoo.ARCHITECTURES | zoo.OTHERS})
     print(page)
     if options.write:
         PATH.write_text(page, encoding="utf-8")

@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from unittest import mock
@@ -13,12 +12,10 @@ import torch
 
 import nbsal
 from nbsal import stream
-from nbsal.errors import ModelError
 from nbsal.heads import HeadMask
 from nbsal.model import restore
 from nbsal.testing.state import snapshot
 from tests import zoo
-from tests.axioms import TEXTS
 from tests.test_faults import is_free
 
 PACKAGE = str(Path(nbsal.__file__).parent)
@@ -37,17 +34,11 @@ CALLS = {
     "rollout": lambda s: nbsal.Explainer(s, "rollout")(TEXT),
     "mask-lrp": lambda s: nbsal.Explainer(s, "mask-lrp", mask=MASK)(TEXT),
     "attcat": lambda s: nbsal.Explainer(s, "attcat")(TEXT),
-    "lrp": lambda s: nbsal.Explainer(s, "lrp")(TEXT),
     "occlusion": lambda s: nbsal.Explainer(s, "occlusion")(TEXT),
-    "decoded": lambda s: nbsal.Explainer(s, "decoded-gradcam")(TEXT),
-    "every layer": lambda s: nbsal.Explainer(s, "gradcam").every_layer(TEXT),
     "windows": lambda s: nbsal.Explainer(s, "gradcam", long="window")("a joy " * 35),
-    "batch": lambda s: nbsal.Explainer(s, "gradcam").map(TEXTS[:2], progress=False)[1],
     "smooth": lambda s: nbsal.Explainer(s, "smooth", samples=2)(TEXT),
-    "integrated": lambda s: nbsal.Explainer(s, "integrated", steps=2)(TEXT),
     "gae streamed": lambda s: streamed(lambda: nbsal.Explainer(s, "gae")(TEXT)),
     "lrp streamed": lambda s: streamed(lambda: nbsal.Explainer(s, "lrp")(TEXT)),
-    "published": lambda s: nbsal.Explainer(s, "mask-lrp@published", mask=MASK)(TEXT),
 }
 
 
@@ -110,10 +101,7 @@ def check_every_line(subject, run, numbers=None):
     assert np.array_equal(run(subject).scores, truth) and everything(subject) == before
 
 
-ENTER_AND_LEAVE = (
-    *("restore", "architecture", "subject", "trace", "mode", "explainer", "batching", "version"),
-    *("stream", "block_calls", "double"),
-)
+ENTER_AND_LEAVE = "restore architecture subject trace mode explainer batching version stream block_calls double".split()
 
 
 def first_and_last(executed):
@@ -138,9 +126,6 @@ def test_an_interrupt_at_every_execution_of_a_line(subject, call):
     check_every_line(subject, CALLS[call])
 
 
-FURTHER = ("rollout", "mask-lrp", "occlusion")
-
-
 class Calls:
     """Interrupts at the call or return of that number in the package, after it was started."""
 
@@ -155,9 +140,7 @@ class Calls:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a generator that is closed
-@pytest.mark.parametrize(
-    "call", ["gradcam", "gae streamed", *(pytest.param(name, marks=pytest.mark.full) for name in FURTHER)]
-)
+@pytest.mark.parametrize("call", ["gradcam", "gae streamed", pytest.param("mask-lrp", marks=pytest.mark.full)])
 def test_a_second_interrupt_while_changes_are_undone(subject, call):
     """The first strikes in the model; the second at each call and return of what undoes the changes."""
     run = CALLS[call]
@@ -194,12 +177,3 @@ def test_an_undo_that_fails_does_not_keep_others_from_running():
         changes.record_undo(lambda: 1 / 0)
         changes.record_undo(undone.append, "last")
     assert undone == ["last", "first"] and not restore.state(model).changes
-
-
-def test_the_check_detects_a_change_that_is_not_undone(subject, monkeypatch):
-    """A mutant that records no undo. PyTorch's modes stay active as well, in a thread that ends."""
-    monkeypatch.setattr(restore.Changes, "record_undo", lambda self, *args: None)
-    with ThreadPoolExecutor(1) as thread:
-        check = thread.submit(check_every_line, subject, CALLS["rollout"], first_and_last)
-        with pytest.raises((AssertionError, ModelError)):  # the model is changed, or its hooks break the next call
-            check.result()

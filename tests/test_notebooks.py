@@ -50,17 +50,6 @@ def code_cells(notebook):
     return [cell for cell in nbformat.read(notebook, 4).cells if cell.cell_type == "code"]
 
 
-def test_only_the_papers_are_published_from_benchmark_tables(monkeypatch):
-    monkeypatch.setenv("NBSAL_DATA", "/tables")
-    monkeypatch.setenv("NBSAL_RESULTS", "/results")
-    names = [script.stem for script in SCRIPTS]
-    with_tables = [name for name in names if {"NBSAL_DATA", "NBSAL_RESULTS"} <= publish.environment(name).keys()]
-    assert with_tables == [name for name in names if name.endswith("_paper")] == list(publish.ON_TABLES)
-    assert not [name for name in names if publish.environment(name)["HF_HUB_OFFLINE"] != "1"]
-    without = publish.environment("01_quickstart")
-    assert not {"NBSAL_DATA", "NBSAL_RESULTS"} & without.keys() and "PATH" in without
-
-
 @by_name
 def test_notebooks_have_the_cells_of_their_scripts(notebook):
     script = notebook.with_suffix(".py")
@@ -165,15 +154,6 @@ def test_pictures_shrink_until_a_notebook_is_small(monkeypatch):
         assert (after[10] == (230, 126, 16)).all() and (after[-10] == (253, 231, 207)).all()
         sizes.append(len(output.data["image/png"]))
     assert sizes == sorted(sizes, reverse=True) and output.metadata["image/png"] == {"width": 150, "height": 150}
-
-
-@by_name
-def test_published_notebooks_need_no_colours_in_html(notebook):
-    for cell in nbformat.read(notebook, 4).cells:
-        for output in cell.get("outputs", []):
-            assert not publish.COLOURED.search(output.get("data", {}).get("text/html", "")), (
-                "run: python -m tests.publish"
-            )
 
 
 @cases("trace", ["/home/me/x", "/tmp/abc", r"C:\\Users\\me", "0x7f00dead", "2026-01-01 10:00"])

@@ -7,14 +7,12 @@ import pickle
 import threading
 from concurrent.futures import ProcessPoolExecutor
 
-import joblib
 import numpy as np
 import pytest
 import torch
 
 import nbsal
 from nbsal.heads import HeadMask
-from nbsal.widgets import Highlight
 from tests import axioms, zoo
 from tests.axioms import TEXTS
 
@@ -38,14 +36,6 @@ def test_explainers_work_in_other_processes(in_memory, method):
     with ProcessPoolExecutor(1, multiprocessing.get_context(method)) as pool:
         results = [pool.submit(explain_text, explain, text).result(LIMIT) for text in TEXTS[:2]]
     assert all(np.array_equal(*pair) for pair in zip(results, truth, strict=True))
-
-
-@pytest.mark.full
-def test_joblib_needs_no_tricks(load):
-    explain = nbsal.Explainer(load("bert"), "decoded-gradcam")
-    results = joblib.Parallel(n_jobs=2, timeout=LIMIT)(joblib.delayed(explain)(text) for text in TEXTS[:2])
-    assert [saliency.text for saliency in results] == list(TEXTS[:2])
-    assert all(np.array_equal(saliency.scores, explain(saliency.text).scores) for saliency in results)
 
 
 def test_a_loaded_subject_is_pickled_by_its_source(reviews):
@@ -72,13 +62,6 @@ def test_a_subject_that_was_changed_is_pickled_with_its_weights(load):
         assert np.array_equal(nbsal.Explainer(again, "gradcam")(TEXTS[0]).scores, truth)
 
 
-def test_settings_of_a_subject_survive_its_pickle(load):
-    subject = load("bert")
-    subject.mask, subject.default_layer, subject.labels = HeadMask.from_array(np.eye(3, 4)), 1, ["a", "b", "c"]
-    again = pickle.loads(pickle.dumps(subject))
-    assert again.default_layer == 1 and again.labels == ["a", "b", "c"] and (again.mask.selected == np.eye(3, 4)).all()
-
-
 def test_copies_are_independent(in_memory):
     explain = nbsal.Explainer(in_memory, "lrp", dtype="float64")
     truth, decoded = explain(TEXTS[0]).scores, nbsal.Explainer(in_memory, "decoded-gradcam")(TEXTS[0]).scores
@@ -94,24 +77,15 @@ def test_copies_are_independent(in_memory):
     assert shallow.model is in_memory.model and shallow.lock is in_memory.lock
 
 
-def test_results_survive_a_pickle(in_memory):
+def test_results_and_settings_survive_a_pickle(in_memory):
     explain = nbsal.Explainer(in_memory, "gradcam")
     for result in (explain(TEXTS[0]), explain.every_layer(TEXTS[0]), explain.map(TEXTS[:2], progress=False)[1]):
         again = pickle.loads(pickle.dumps(result))
         assert np.array_equal(again.scores, result.scores) and again.row == result.row
-    mask = HeadMask.from_array(np.eye(3, 4))
-    assert (pickle.loads(pickle.dumps(mask)).selected == mask.selected).all()
-
-
-def run_in_fork(run):
-    """Run a function in a forked process; fail if that does not end."""
-    process = multiprocessing.get_context("fork").Process(target=run)
-    process.start()
-    process.join(LIMIT)
-    if process.is_alive():
-        process.kill()
-        pytest.fail("the child hangs")
-    assert process.exitcode == 0
+    subject = in_memory
+    subject.mask, subject.default_layer, subject.labels = HeadMask.from_array(np.eye(3, 4)), 1, ["a", "b", "c"]
+    again = pickle.loads(pickle.dumps(subject))
+    assert again.default_layer == 1 and again.labels == ["a", "b", "c"] and (again.mask.selected == np.eye(3, 4)).all()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -141,35 +115,13 @@ def test_a_fork_while_threads_explain(in_memory):
     torch.set_num_threads(2)
     try:
         torch.ones(10**6).exp()
-        run_in_fork(child)
+        process = multiprocessing.get_context("fork").Process(target=child)
+        process.start()
+        process.join(LIMIT)
+        assert process.exitcode == 0, "the child hangs or fails"
     finally:
         torch.set_num_threads(threads)
+        process.kill()
         leave.set()
         thread.join()
         handle.remove()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_while_a_view_computes(in_memory):
-    inside, leave = threading.Event(), threading.Event()
-    parent = os.getpid()
-
-    class SlowHighlight(Highlight):
-        def compute(self, inputs, job):
-            if os.getpid() == parent:
-                inside.set()
-                leave.wait(LIMIT)
-            return super().compute(inputs, job)
-
-    view = SlowHighlight(nbsal.Explainer(in_memory, "gradcam"), text=TEXTS[0])
-    assert inside.wait(LIMIT)
-
-    def child():
-        assert view.wait(LIMIT).result.text == TEXTS[0]
-        view.text = TEXTS[1]
-        assert view.wait(LIMIT).result.text == TEXTS[1]
-
-    run_in_fork(child)
-    leave.set()
-    assert view.wait(LIMIT).result.text == TEXTS[0]
-    view.close()

@@ -14,20 +14,12 @@ from hypothesis import strategies as st
 import nbsal
 from nbsal.errors import UnknownName
 from nbsal.model.tokens import Row
-from nbsal.render import colours, html
+from nbsal.render import html
 from tests.cases import cases
 from tests.raising import refuses
 
 matplotlib.use("Agg")
-HOSTILE = [
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "$\\frac{1}{0}$",
-    "a_b^c",
-    "</p>",
-    "&lt;",
-    "\x1b[31m",
-]
+HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "$\\frac{1}{0}$", "a_b^c", "</p>", "\x1b[31m"]
 
 
 def make(tokens=("good", "bad", "bad"), scores=(0.5, -0.25, 0.0), tie_breaker=(0.5, -0.25, -1.0), text=None, **changes):
@@ -37,26 +29,15 @@ def make(tokens=("good", "bad", "bad"), scores=(0.5, -0.25, 0.0), tie_breaker=(0
         offsets.append((at, at + len(token)))
         at += len(token) + 1
     n = len(tokens) + 2
-    row = Row(
-        text=text,
-        ids=tuple(range(n)),
-        tokens=("[CLS]", *tokens, "[SEP]"),
-        offsets=(*offsets, (0, 0)),
-        segments=(0,) * n,
-        special=(True, *[False] * len(tokens), True),
-        types=(0,) * n,
-        mask=(1,) * n,
-    )
+    special, zeros, ones = (True, *[False] * len(tokens), True), (0,) * n, (1,) * n
+    names, offsets = ("[CLS]", *tokens, "[SEP]"), (*offsets, (0, 0))
+    row = Row(text, tuple(range(n)), names, offsets, zeros, special, zeros, ones)
+    provenance = {"model": "a model", "dtype": "float64", "parameters": {"layer": 3}}
     fields = {
-        "row": row,
-        "target": "positive",
-        "prediction": "positive",
-        "probabilities": np.array([0.1, 0.9]),
-        "method": "gradcam",
-        "provenance": {"model": "a model", "dtype": "float64", "parameters": {"layer": 3}},
-        "scores": np.array([9.0, *scores, -9.0]),
+        "row": row, "target": "positive", "prediction": "positive", "probabilities": np.array([0.1, 0.9]),
+        "method": "gradcam", "provenance": provenance, "scores": np.array([9.0, *scores, -9.0]),
         "tie_breaker": np.array([0.0, *tie_breaker, 0.0]),
-    }
+    }  # fmt: skip
     return nbsal.Saliency(**fields | changes)
 
 
@@ -72,17 +53,13 @@ def test_special_tokens_are_scored_and_never_ranked():
     assert frame["rank"].dropna().tolist() == [1, 3, 2]
     assert make().top(2)["token"].tolist() == ["good", "bad"]
     assert make().largest == 0.5
-
-
-def test_a_number_of_tokens_below_one_is_refused():
     with refuses("count"):
         make().top(-1)
 
 
 def test_a_word_has_the_sum_of_its_tokens_scores():
     saliency = make(tokens=("unlike", "ly"), scores=(0.25, 0.5), tie_breaker=(0, 0), text="unlikely")
-    row = saliency.row.__class__(**{**vars(saliency.row), "offsets": ((0, 0), (0, 6), (6, 8), (0, 0))})
-    words = make(row=row, scores=(0.25, 0.5), tie_breaker=(0, 0), tokens=("unlike", "ly")).by_word()
+    words = replace(saliency, row=replace(saliency.row, offsets=((0, 0), (0, 6), (6, 8), (0, 0)))).by_word()
     assert words[["word", "score", "start", "end"]].values.tolist() == [["unlikely", 0.75, 0, 8]]
 
 
@@ -93,10 +70,9 @@ def test_a_word_has_the_sum_of_its_tokens_scores():
 )
 def test_saving_and_loading_keeps_every_bit(tmp_path_factory, scores, kind):
     path = tmp_path_factory.mktemp("saved") / "s.json"
-    saved = make()
     with np.errstate(over="ignore"):
         values = np.array([0, *scores, 0], kind)
-    saved = nbsal.Saliency(**{**{f: getattr(saved, f) for f in saved.__dataclass_fields__}, "scores": values})
+    saved = replace(make(), scores=values)
     saved.save(path)
     loaded = nbsal.Saliency.load(path)
     assert loaded.scores.dtype == kind and np.array_equal(loaded.scores, values)
@@ -104,27 +80,24 @@ def test_saving_and_loading_keeps_every_bit(tmp_path_factory, scores, kind):
     assert loaded.to_html() == saved.to_html()
 
 
-@cases(
-    "damage",
-    [
-        lambda text: text[: len(text) // 2],
-        lambda text: "[]",
-        lambda text: "{}",
-        lambda text: text.replace('"nbsal": 1', '"nbsal": 99'),
-        lambda text: json.dumps(json.loads(text) | {"scores": [1.0]}),
-        lambda text: json.dumps(json.loads(text) | {"row": {"text": "a"}}),
-        lambda text: json.dumps(json.loads(text) | {"dtype": "float99"}),
-    ],
-)
+DAMAGES = [
+    lambda text: text[: len(text) // 2],
+    lambda text: "[]",
+    lambda text: "{}",
+    lambda text: text.replace('"nbsal": 1', '"nbsal": 99'),
+    lambda text: json.dumps(json.loads(text) | {"scores": [1.0]}),
+    lambda text: json.dumps(json.loads(text) | {"row": {"text": "a"}}),
+    lambda text: json.dumps(json.loads(text) | {"dtype": "float99"}),
+]
+
+
+@cases("damage", DAMAGES)
 def test_damaged_files_are_refused(tmp_path, damage):
     path = tmp_path / "s.json"
     make().save(path)
     path.write_text(damage(path.read_text()))
     with refuses("path"):
         nbsal.Saliency.load(path)
-
-
-def test_a_missing_file_raises_file_not_found(tmp_path):
     with pytest.raises(FileNotFoundError):
         nbsal.Saliency.load(tmp_path / "none.json")
 
@@ -134,7 +107,7 @@ class Page(HTMLParser):
 
     def __init__(self, source):
         super().__init__()
-        self.elements, self.text, self.depth = [], "", 0
+        self.elements, self.text = [], ""
         self.feed(source)
 
     def handle_starttag(self, tag, attributes):
@@ -149,25 +122,23 @@ def test_html_shows_the_text_as_typed_and_contains_no_scripts():
         page = Page(make(tokens=(token, "x"), scores=(1.0, -1.0), tie_breaker=(0, 0)).to_html(page=True))
         names = {name for name, _ in page.elements}
         assert names <= {"html", "meta", "title", "body", "div", "b", "p", "span", "table", "tr", "td"}, token
-        assert not any(
-            key.startswith("on") or key in ("href", "src") for _, attributes in page.elements for key in attributes
-        )
+        keys = {key for _, attributes in page.elements for key in attributes}
+        assert not [key for key in keys if key.startswith("on") or key in ("href", "src")]
         assert html.visible(token) in page.text
 
 
-def test_html_has_a_caption_a_legend_and_tooltips():
+def test_html_has_tooltips_and_dashes_for_evidence_against(load):
     source = make().to_html()
-    assert "<b>positive</b>, 90.0\u202f%" in source and "Grad-CAM, layer 3" in source
-    assert 'title="good: +0.5"' in source and "underline dashed" in source  # the sign does not depend on colour alone
+    assert "90.0" in source and 'title="good: +0.5"' in source
     assert re.search(r'role="figure" aria-label="[^"]+"', source)
+    assert "underline dashed" in source  # the sign does not depend on colour alone
     assert "dashed" not in make(scores=(1.0, 0.5, 0.0)).to_html()
     assert make()._repr_html_() == source
-
-
-def test_opacity_is_proportional_to_the_score():
-    alphas = [colours.colour(score, 2.0)[1] for score in (0.0, 0.5, 2.0, -2.0)]
-    assert alphas == [0.0, colours.STRONGEST / 4, colours.STRONGEST, colours.STRONGEST]
-    assert colours.colour(1.0, 1.0)[0] != colours.colour(-1.0, 1.0)[0]
+    signed, plain = html.legend_html(True), html.legend_html(False)
+    assert [legend.count("background-color") for legend in (signed, plain)] == [5, 3]
+    pair = Page(nbsal.Explainer(load("bert"), "gradxact")(("A joy.", "The film is a bore.")).to_html())
+    assert [name for name, _ in pair.elements].count("p") == 3  # the headline, and a paragraph for each text
+    assert "A joy." in pair.text and "The film is a bore." in pair.text
 
 
 @settings(max_examples=100, deadline=None)
@@ -178,11 +149,6 @@ def test_spans_concatenate_to_the_text(text, spans):
     assert "".join(span.text for span in scored) == text
 
 
-def test_tokens_of_one_character_share_a_span():
-    spans = html.scored_spans("😀!", [(0, 1, 0.25, "a"), (0, 1, 0.5, "b"), (1, 2, 1.0, "!")])
-    assert [(span.text, span.score) for span in spans] == [("😀", 0.75), ("!", 1.0)]
-
-
 def test_escape_codes_in_the_text_do_not_reach_the_terminal():
     output = make(tokens=("\x1b[31mred", "x"), scores=(1.0, 0.9), tie_breaker=(0, 0)).to_terminal()
     assert "\x1b[31m" not in output and "␛[31mred" in output and "\x1b[48;2;" in output
@@ -190,7 +156,7 @@ def test_escape_codes_in_the_text_do_not_reach_the_terminal():
     assert "\x1b" not in plain and "good[+0.5] bad[-0.25] bad" in plain
 
 
-def test_bar_chart_of_words():
+def test_bar_chart_of_words(load):
     ax = make().plot()
     assert [bar.get_height() for bar in ax.patches] == [0.5, -0.25, 0.0]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["good", "bad", "bad"]
@@ -199,9 +165,17 @@ def test_bar_chart_of_words():
     assert make().plot(axes) is axes and len(axes.patches) == 3
     many = make(tokens=[f"w{i}" for i in range(99)], scores=np.arange(99.0), tie_breaker=np.zeros(99)).plot(longest=7)
     assert [label.get_text() for label in many.get_xticklabels()] == [f"w{i}" for i in range(92, 99)]
+    long = "pneumo" * 20
+    bars = make(tokens=(long, "x"), scores=(1.0, 0.0), tie_breaker=(0, 0)).plot()
+    layers = nbsal.Explainer(load("bert"), "gradxact").every_layer(f"good {long}")
+    other = matplotlib.figure.Figure().add_subplot()
+    assert layers.plot(ax=other) is other and other.get_yticklabels()
+    for drawn in (bars, other):
+        assert max(len(tick.get_text()) for tick in drawn.get_xticklabels()) <= 24
+    matplotlib.pyplot.close("all")
 
 
-@pytest.mark.parametrize("token", HOSTILE)
+@cases("token", HOSTILE)
 def test_figures_draw_hostile_tokens_as_they_are(load, token):
     figure = make(tokens=(token, "x"), scores=(1.0, 0.0), tie_breaker=(0, 0)).plot().figure
     figure.canvas.draw()
@@ -228,30 +202,14 @@ def test_frame_of_several_texts(load):
     assert frame["text"].unique().tolist() == [0, 1]
     assert len(frame) == sum(len(saliency.tokens) for saliency in saliencies)
     assert saliencies._repr_html_().count('role="figure"') == 2 and len(saliencies[:1]) == 1
-
-
-def test_html_of_a_pair_has_both_texts(load):
-    pair = nbsal.Explainer(load("bert"), "gradxact")(("A joy.", "The film is a bore."))
-    page = Page(pair.to_html())
-    assert [name for name, _ in page.elements].count("p") == 3  # the headline, and a paragraph for each text
-    assert "A joy." in page.text and "The film is a bore." in page.text
+    assert "2" in repr(saliencies) and "gradcam" in repr(saliencies)
 
 
 def test_provenance_records_settings_and_versions(load):
-    saliency = nbsal.Explainer(load("bert"), "decoded-gradcam", layer=1, tau=3)("A joy.")
-    assert saliency.provenance["parameters"] == {
-        "layer": 1, "form": "per_position", "tau": 3, "renormalise": False, "coarse": False,
-    }  # fmt: skip
-    assert saliency.provenance["dtype"] == "float64" and "torch" in saliency.provenance["versions"]
-
-
-def test_long_names_are_shortened_in_figures(load):
-    long = "pneumo" * 20
-    bars = make(tokens=(long, "x"), scores=(1.0, 0.0), tie_breaker=(0, 0)).plot()
-    layers = nbsal.Explainer(load("bert"), "gradxact").every_layer(f"good {long}").plot()
-    for axes in (bars, layers):
-        assert max(len(tick.get_text()) for tick in axes.get_xticklabels()) <= 24
-        matplotlib.pyplot.close(axes.figure)
+    provenance = nbsal.Explainer(load("bert"), "decoded-gradcam", layer=1, tau=3)("A joy.").provenance
+    expected = {"layer": 1, "form": "per_position", "tau": 3, "renormalise": False, "coarse": False}
+    assert provenance["parameters"] == expected
+    assert provenance["dtype"] == "float64" and "torch" in provenance["versions"]
 
 
 def test_truncated_text_is_marked():
@@ -266,54 +224,22 @@ def test_a_special_token_typed_at_the_end_is_not_marked_as_truncated(reviews):
     assert saliency.scored_spans()[0][-1].text.strip() == "[SEP]" and html.UNREAD not in saliency.to_html()
 
 
-def test_the_legend_has_evidence_against_only_if_there_is_some():
-    signed, plain = html.legend_html(True), html.legend_html(False)
-    assert [legend.count("background-color") for legend in (signed, plain)] == [5, 3]
-    assert "against" in signed and "dashed" in signed and "against" not in plain
-
-
-def test_scales_include_negative_scores_only_if_a_content_token_has_one(reviews):
-    assert "against</span>" in make().to_html() and "against</span>" not in make(scores=(0.5, 0.25, 0.0)).to_html()
-    for name, scale in (("gradcam", (0, 1)), ("gradxact", (-1, 1))):
-        grid = nbsal.Explainer(reviews, name).every_layer("A warm and funny film, though dull.").plot()
-        assert grid.images[0].get_clim() == scale
-        matplotlib.pyplot.close(grid.figure)
-
-
 def test_plots_of_long_texts_show_the_most_important_tokens(reviews):
     explain = nbsal.Explainer(reviews, "gradxact")
     text = "A warm and funny film, though dull. " * 12
     bars, grid = explain(text).plot(longest=5), explain.every_layer(text).plot(longest=7)
-    assert bars.get_xlabel() == "the 5 most important of 108 words"
-    assert grid.get_xlabel() == "the 7 most important of 108 tokens" and len(grid.get_xticks()) == 7
-    layers = explain.every_layer(text)
-    shares = np.abs(layers.scores[:, layers.row.content])
-    shares = (shares / np.maximum(shares.max(1, keepdims=True), 1e-30)).max(0)
-    assert np.abs(grid.images[0].get_array()).max(0).tolist() == pytest.approx(
-        shares[np.sort(np.argsort(-shares, kind="stable")[:7])].tolist()
-    )
+    assert "108" in bars.get_xlabel() and "108" in grid.get_xlabel()
+    assert len(bars.patches) == 5 and len(grid.get_xticks()) == 7
     assert not explain("A joy.").plot().get_xlabel() and not explain.every_layer("A joy.").plot().get_xlabel()
     matplotlib.pyplot.close("all")
-
-
-def test_html_of_layers_has_a_heading_and_a_note_about_the_scale(reviews):
-    source = nbsal.Explainer(reviews, "gradxact").every_layer("A joy.")._repr_html_()
-    assert "<th>layer</th>" in source and "largest score of each layer" in source
 
 
 def test_control_characters_of_labels_do_not_reach_the_terminal(load):
     subject = nbsal.load(load("bert").model, tokenizer=load("bert").tokenizer, labels=["\x1b[2J", "\u202e", "joy"])
     explain = nbsal.Explainer(subject, "gradcam")
-    saliency, view = explain("A warm joy."), nbsal.widgets.Highlight(explain, text="A warm joy.").wait()
-    for thing in (saliency, explain.every_layer("A warm joy."), view):
+    saliency = explain("A warm joy.")
+    for thing in (saliency, explain.every_layer("A warm joy.")):
         assert saliency.prediction in ("\x1b[2J", "\u202e") and not {"\x1b", "\u202e"} & set(repr(thing))
-
-
-def test_repr_is_one_line(reviews):
-    explain = nbsal.Explainer(reviews, "gradxact")
-    layers, many = explain.every_layer("A joy."), explain.map(["A joy.", "A bore."], progress=False)
-    assert repr(layers) == f"LayerSaliency({layers.caption()}: 7 layers, 5 tokens)"
-    assert repr(many) == "Saliencies(2 of gradxact)" and repr(many[:0]) == "Saliencies(0)"
 
 
 def test_notes_report_truncation_windows_and_the_completeness_gap():
@@ -323,10 +249,3 @@ def test_notes_report_truncation_windows_and_the_completeness_gap():
     noted = replace(saliency, row=replace(saliency.row, dropped=5), provenance=provenance)
     _, truncated, windows, gap = noted.notes()
     assert "5" in truncated and "2" in windows and "+1.75" in gap and "+1.25" in gap
-
-
-def test_plots_are_drawn_into_given_axes(reviews):
-    explain = nbsal.Explainer(reviews, "gradxact")
-    for result in (explain("A joy."), explain.every_layer("A joy.")):
-        ax = matplotlib.figure.Figure().add_subplot()
-        assert result.plot(ax=ax) is ax and ax.get_yticklabels()

@@ -1,6 +1,7 @@
 """The parts of pairs of tokens in a similarity: they sum to it, and follow the roles of both texts."""
 
 import itertools
+import threading
 
 import numpy as np
 import pytest
@@ -46,31 +47,24 @@ def test_pairs_sum_to_four_similarities(tmp_path, pooling, function):
     assert not pairs.scores[special].any() and pairs.scores[~special].any(), "special tokens do not change"
 
 
-def test_pairs_of_a_body_without_a_head():
-    subject = nbsal.load(
-        zoo.model("bert", "sequence").base_model, tokenizer=zoo.tokenizer("wordpiece"), similar_to=SECOND
-    )
-    pairs = similarity.token_pairs(subject, FIRST, SECOND, progress=False)
-    assert abs(pairs.gap) < 1e-4 < abs(pairs.change)
+@pytest.fixture
+def subject():
+    body = zoo.model("bert", "sequence").base_model
+    return nbsal.load(body, tokenizer=zoo.tokenizer("wordpiece"), similar_to=SECOND)
 
 
-def test_the_texts_may_change_places(tmp_path):
-    subject = nbsal.load(wrapped.sentence_transformer(tmp_path), similar_to="A joy.")
-    one, other = (similarity.token_pairs(subject, *texts, steps=6, progress=False) for texts in (
-        (FIRST, SECOND), (SECOND, FIRST)
-    ))  # fmt: skip
-    assert np.allclose(one.scores, other.scores.T, atol=1e-6)
-    frame = one.to_frame()
+def test_the_texts_may_change_places(subject):
+    texts = ((FIRST, SECOND), (SECOND, FIRST))
+    one, other = (similarity.token_pairs(subject, *pair, steps=6, progress=False) for pair in texts)
+    assert abs(one.gap) < 1e-4 < abs(one.change) and np.allclose(one.scores, other.scores.T, atol=1e-6)
+    frame, ax = one.to_frame(), Figure().add_subplot()
     assert list(frame.index) == list(one.first.tokens) and list(frame.columns) == list(one.second.tokens)
-    assert [label.get_text() for label in one.plot().get_yticklabels()] == [
-        one.first.tokens[i] for i in one.first.content
-    ]
+    assert one.plot(ax=ax) is ax and ax.images
+    labels = [label.get_text() for label in one.plot().get_yticklabels()]
+    assert labels == [one.first.tokens[i] for i in one.first.content]
 
 
-def test_it_can_be_cancelled_and_reports_its_steps(tmp_path):
-    import threading
-
-    subject = nbsal.load(wrapped.sentence_transformer(tmp_path), similar_to="A joy.")
+def test_it_can_be_cancelled_and_reports_its_steps(subject):
     cancel, done = threading.Event(), []
 
     def report(steps, total):
@@ -82,18 +76,12 @@ def test_it_can_be_cancelled_and_reports_its_steps(tmp_path):
     assert done == [(similarity.POINTS, 40)]
 
 
-def test_what_compares_no_embeddings_is_refused(tmp_path, load):
+def test_what_compares_no_embeddings_is_refused(tmp_path, load, subject):
     model = wrapped.sentence_transformer(tmp_path)
     model.similarity_fn_name = "euclidean"
-    for subject in (load("bert"), nbsal.load(model, similar_to="A joy.")):
+    for other in (load("bert"), nbsal.load(model, similar_to="A joy.")):
         with pytest.raises(ModelError) as caught:
-            similarity.token_pairs(subject, FIRST, SECOND)
+            similarity.token_pairs(other, FIRST, SECOND)
         assert caught.value.part == "similarity"
     with refuses("steps"):
-        similarity.token_pairs(nbsal.load(wrapped.sentence_transformer(tmp_path), similar_to="A"), "A", "B", steps=0)
-
-
-def test_pairs_are_drawn_into_given_axes(tmp_path):
-    subject = nbsal.load(wrapped.sentence_transformer(tmp_path, "mean"), similar_to=SECOND)
-    ax = Figure().add_subplot()
-    assert similarity.token_pairs(subject, FIRST, SECOND, progress=False).plot(ax=ax) is ax and ax.images
+        similarity.token_pairs(subject, "A", "B", steps=0)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jupyter_client.manager import start_new_kernel
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -61,21 +60,6 @@ def test_sources_execute_no_data_and_access_no_network():
     assert not {path: names for path in SOURCES if (names := dangers(path.read_text(encoding="utf-8")))}
 
 
-MUTANTS = [
-    "import pickle", "from marshal import loads", "import urllib.request", "from requests import get", "eval(text)",
-    "exec(text)", "torch.load(path)", "torch.load(path, weights_only=False)", "np.load(path)",
-    "np.load(path, allow_pickle=flag)", "AutoModel.from_pretrained(name, trust_remote_code=True)",
-    "AutoModel.from_pretrained(name, trust_remote_code=trust)", "options = {'trust_remote_code': True}",
-    "subprocess.run(line, shell=True)", "__import__(name)", "os.system(line)",
-]  # fmt: skip
-
-
-def test_dangerous_code_is_noticed():
-    assert not [
-        line for line in MUTANTS if not dangers(f"def read(path, name, text, line, flag, trust):\n    {line}\n")
-    ]
-
-
 def run_offline(code):
     """Run code in a new Python process without a network, and without the settings that say so."""
     environment = {name: value for name, value in os.environ.items() if name not in ("HF_HUB_OFFLINE", "HF_HOME")}
@@ -105,21 +89,6 @@ REACH = "socket.create_connection(('{}', 9), 1)"
 def test_network_access_is_refused_even_if_exceptions_are_suppressed(host):
     result = run_offline(f"import socket\ntry:\n    {REACH.format(host)}\nexcept Exception:\n    pass")
     assert result.returncode != 0 and "NetworkRefused" in result.stderr and host in result.stderr
-
-
-def test_connections_to_this_machine_are_allowed():
-    code = "import socket; s = socket.create_server(('127.0.0.1', 0)); socket.create_connection(s.getsockname(), 5)"
-    assert run_offline(code).returncode == 0
-
-
-def test_kernels_of_notebooks_have_no_network():
-    manager, client = start_new_kernel(kernel_name="python3")
-    try:
-        reply = client.execute_interactive(f"import socket\n{REACH.format('192.0.2.1')}", timeout=60, output_hook=str)
-    finally:
-        client.stop_channels()
-        manager.shutdown_kernel(now=True)
-    assert (reply["content"]["status"], reply["content"]["ename"]) == ("error", "NetworkRefused")
 
 
 @pytest.mark.parametrize("name", base.DIGESTS)
@@ -204,10 +173,6 @@ def test_dependencies_have_permissive_licences():
     assert {"torch", "transformers", "tokenizers", "pyarrow", "distributed"} <= set(packages)
     licences = {name: licence(package) for name, package in packages.items() if not name.startswith(CUDA)}
     assert {name: text for name, text in licences.items() if not is_permissive(text)} == {}
-
-
-def test_other_licences_are_noticed():
-    assert not any(map(is_permissive, ["GPL-3.0", "AGPL-3.0-only", "MIT AND GPL-2.0", "Proprietary", ""]))
 
 
 def test_the_conda_recipe_requires_what_the_package_requires():

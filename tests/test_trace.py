@@ -2,7 +2,6 @@
 
 import copy
 
-import numpy as np
 import pytest
 import torch
 import transformers
@@ -106,19 +105,9 @@ def test_heads_are_off_in_fused_attention_as_in_eager(load, architecture):
         assert not torch.allclose(one.probabilities, other.probabilities, rtol=0, atol=1e-6)
 
 
-def test_fused_attention_is_left_as_it_is(load, monkeypatch):
-    subject, calls = load("bert"), []
-    assert subject.model.config._attn_implementation == attention_maps.FUSED
-    monkeypatch.setattr(attention_maps.HeadSwitch, "on_mixed", lambda self, values: calls.append(1) or values)
-    with pytest.raises(ModelError):  # nothing has counted the blocks
-        trace.decide_without_heads(subject, subject.encode("A joy."), [None], np.zeros((3, 4), bool))
-    assert len(calls) == subject.depth
-
-
 def test_an_unknown_need_is_refused(load):
-    subject = load("bert")
     with refuses("needs", UnknownName) as caught:
-        trace.record(subject, subject.encode("A joy."), needs=["weights"])
+        trace.record(load("bert"), load("bert").encode("A joy."), needs=["weights"])
     assert caught.value.valid == tuple(trace.NEEDS)
 
 
@@ -130,55 +119,21 @@ def test_gradients_at_padding_are_zero(load):
         assert recorded.hidden_grad[0][i, : len(row)].any()
 
 
-def fnet():
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "intermediate_size": 48, "max_position_embeddings": 16}
-    config = transformers.FNetConfig(vocab_size=60, num_labels=2, tpu_short_seq_length=16, **sizes)
-    config.num_attention_heads = 1
-    torch.manual_seed(0)
-    return transformers.FNetForSequenceClassification(config).eval()
-
-
-def test_a_model_without_attention_probabilities_is_refused():
-    subject = nbsal.load(fnet())
-    with pytest.raises(ModelError) as caught:
-        nbsal.Explainer(subject, "rollout").ids([5, 6, 7])
-    assert caught.value.part == "attention maps"
-
-
-LARGE = {"vocab_size": 60, "num_labels": 2, "pad_token_id": 1}
-XLNET = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 16}
-OTHER_LAYOUTS = {
-    # XLNet puts positions before texts; Longformer pads to whole windows and has one attention map per window.
-    "XLNet": (LARGE | XLNET | {"summary_type": "first"}, "gradxact", "raw-attention"),
-    "Longformer": (
-        LARGE | zoo.SIZES | {"attention_window": 4, "max_position_embeddings": 40},
-        "raw-attention",
-        "gradxact",
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", OTHER_LAYOUTS)
-def test_other_layouts_are_refused_only_by_methods_that_need_them(kind):
-    sizes, refused, works = OTHER_LAYOUTS[kind]
-    torch.manual_seed(0)
-    config = getattr(transformers, f"{kind}Config")(**sizes)
-    subject = nbsal.load(getattr(transformers, f"{kind}ForSequenceClassification")(config).eval())
-    with pytest.raises(ModelError, match=f"{kind}ForSequenceClassification") as caught:
-        nbsal.Explainer(subject, refused).ids([5, 6, 7, 8, 9])
-    assert caught.value.part == {"gradxact": "hidden states", "raw-attention": "attention maps"}[refused]
-    for name in (works, "occlusion"):
-        assert nbsal.Explainer(subject, name).ids([5, 6, 7, 8, 9]).scores.shape == (5,)
-
-
 def test_models_that_cannot_mask_padding_run_one_text_at_a_time(load):
     """FNet takes no mask; XLNet's mean and last position include padding."""
-    assert nbsal.load(fnet()).unbatchable
+    sizes = {"vocab_size": 60, "num_labels": 2}
+    fourier = zoo.SIZES | {"max_position_embeddings": 16, "tpu_short_seq_length": 16}
+    fnet = transformers.FNetConfig(**sizes, **fourier)
+    assert nbsal.load(transformers.FNetForSequenceClassification(fnet).eval()).unbatchable
     for summary in ("last", "mean", "first"):
         torch.manual_seed(0)
-        config = transformers.XLNetConfig(**LARGE, **XLNET, summary_type=summary)
+        small = {"d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 16, "pad_token_id": 1}
+        config = transformers.XLNetConfig(**sizes, **small, summary_type=summary)
         subject = nbsal.load(transformers.XLNetForSequenceClassification(config).eval())
         assert subject.pooling == summary and subject.unbatchable == (summary != "first")
+    with pytest.raises(ModelError) as caught:  # it puts positions before texts
+        nbsal.Explainer(subject, "gradxact").ids([5, 6, 7, 8, 9])
+    assert caught.value.part == "hidden states" and nbsal.Explainer(subject, "raw-attention").ids([5, 6, 7, 8, 9])
     for name in zoo.ENCODERS:
         assert not load(name).unbatchable, name
 

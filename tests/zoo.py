@@ -10,26 +10,24 @@ from nbsal.testing.tiny_models import HEADS as HEADS
 from nbsal.testing.tiny_models import SIZES, tokenizer
 from nbsal.testing.tiny_models import SPECIAL as SPECIAL
 
+RELATIVE = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False}
+LOCAL = {
+    "pad_token_id": 0,
+    "cls_token_id": 2,
+    "sep_token_id": 3,
+    "local_attention": 16,
+    "global_attn_every_n_layers": 2,
+}
 ENCODERS = {
     "bert": TINY["bert"],
     "roberta": TINY["roberta"],
     "distilbert": ("DistilBertConfig", {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48}, "wordpiece"),
     "electra": ("ElectraConfig", SIZES | {"embedding_size": 16}, "wordpiece"),
     "albert": ("AlbertConfig", SIZES | {"embedding_size": 16}, "pieces"),
-    "deberta-v2": (
-        "DebertaV2Config",
-        SIZES | {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False},
-        "pieces",
-    ),
+    "deberta-v2": ("DebertaV2Config", SIZES | RELATIVE, "pieces"),
     "mpnet": ("MPNetConfig", SIZES | {"pad_token_id": 0}, "wordpiece"),
     "xlm-roberta": ("XLMRobertaConfig", SIZES | {"pad_token_id": 0, "type_vocab_size": 1}, "pieces"),
-    "modernbert": (
-        "ModernBertConfig",
-        SIZES
-        | {"pad_token_id": 0, "cls_token_id": 2, "sep_token_id": 3}
-        | {"local_attention": 16, "global_attn_every_n_layers": 2},
-        "bytes",
-    ),
+    "modernbert": ("ModernBertConfig", SIZES | LOCAL, "bytes"),
 }
 DECODERS = {
     "gpt2": ("GPT2Config", {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 64}, "bytes"),
@@ -40,7 +38,6 @@ ARCHITECTURES = ENCODERS | DECODERS
 # Architectures that only the table of methods and architectures runs, each with one head. None: without an LM head.
 GROUPED = SIZES | {"num_key_value_heads": 2, "head_dim": 8}
 EXPERTS = GROUPED | {"num_experts_per_tok": 2, "num_local_experts": 4}
-DISENTANGLED = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False}
 BART = {
     "d_model": 32, "encoder_layers": 3, "decoder_layers": 3, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
     "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "init_std": 0.15, "decoder_start_token_id": 3,
@@ -50,25 +47,21 @@ T5 = {
     "initializer_factor": 0.5,  # the norms of T5 are steep near zero
 }  # fmt: skip
 OTHER_ENCODERS = {
-    "deberta": ("DebertaConfig", SIZES | DISENTANGLED, "bytes"),
+    "deberta": ("DebertaConfig", SIZES | RELATIVE, "bytes"),
     "big-bird": ("BigBirdConfig", SIZES | {"attention_type": "original_full"}, "pieces"),
     "longformer": ("LongformerConfig", SIZES | {"attention_window": 16}, "bytes"),
     "xlnet": ("XLNetConfig", {"d_model": 32, "n_layer": 3, "n_head": 4, "d_inner": 48}, "pieces"),
     "bart": ("BartConfig", BART, "bytes"),
     "t5": ("T5Config", T5, "pieces"),
 }
+OPT = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 48, "word_embed_proj_dim": 32}
+NEO = {
+    "hidden_size": 32, "num_layers": 3, "num_heads": 4, "window_size": 4, "max_position_embeddings": 600,
+    "attention_types": [[["global", "local", "global"], 1]],
+}  # fmt: skip
 OTHER_DECODERS = {
-    "opt": (
-        "OPTConfig",
-        {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "ffn_dim": 48, "word_embed_proj_dim": 32},
-        "bytes",
-    ),
-    "gpt-neo": (
-        "GPTNeoConfig",
-        {"hidden_size": 32, "num_layers": 3, "num_heads": 4, "window_size": 4, "max_position_embeddings": 600}
-        | {"attention_types": [[["global", "local", "global"], 1]]},
-        "bytes",
-    ),
+    "opt": ("OPTConfig", OPT, "bytes"),
+    "gpt-neo": ("GPTNeoConfig", NEO, "bytes"),
     "gpt-neox": ("GPTNeoXConfig", SIZES, "bytes"),
     "gemma2": ("Gemma2Config", GROUPED, "pieces"),
     "gemma3": ("Gemma3TextConfig", GROUPED, "pieces"),
@@ -85,11 +78,8 @@ OTHER_DECODERS = {
 OTHERS = OTHER_ENCODERS | OTHER_DECODERS
 SINGLE_PRECISION = ("gpt-neo", "xlnet", "xglm", "mixtral", "qwen3-moe", "gpt-oss")  # they cannot run in float64
 WITHOUT_LM_HEAD = ("longformer", "xlnet", "bart", "t5")  # that could decode their hidden layers
-FIRST_POSITION = {
-    "roberta": 1,
-    "xlm-roberta": 1,
-    "mpnet": 2,
-}  # the position after the padding id; MPNet's padding id is 1 whatever its configuration says
+# The position after the padding id; MPNet's padding id is 1 whatever its configuration says.
+FIRST_POSITION = {"roberta": 1, "xlm-roberta": 1, "mpnet": 2}
 
 
 def config(name: str, **settings):

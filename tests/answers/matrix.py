@@ -3,7 +3,7 @@
 `python -m tests.answers.matrix` runs every method on every model and prints the table; `--write` updates the file.
 """
 
-import argparse
+import sys
 import warnings
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def column(model: str) -> dict[str, str]:
 def table(columns: dict[str, dict[str, str]]) -> str:
     """The page, with a row for each method."""
     rows = [("method", *columns), ("---",) * (len(columns) + 1)]
-    rows += [(f"`{name}`", *(cells[name] for cells in columns.values())) for name in next(iter(columns.values()))]
+    rows += [(f"`{name}`", *(cells[name] for cells in columns.values())) for name in catalogue.names()]
     return "\n".join([INTRODUCTION, *(f"| {' | '.join(row)} |" for row in rows), ""])
 
 
@@ -65,15 +65,8 @@ def read(page: str) -> dict[str, dict[str, str]]:
     return {model: {row[0].strip("`"): row[at] for row in rows} for at, model in enumerate(models, 1)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true", help="update tests/answers/matrix.md")
-    page = table({model: column(model) for model in MODELS})
-    if parser.parse_args().write:
-        PATH.write_text(page, encoding="utf-8")
-    else:
-        print(page)
-
-
 if __name__ == "__main__":
-    main()
+    page = table({model: column(model) for model in MODELS})
+    print(page)
+    if "--write" in sys.argv:
+        PATH.write_text(page, encoding="utf-8")

@@ -5,11 +5,18 @@ import random
 import pytest
 
 import nbsal
-from nbsal.answers import chat, reading
+from nbsal.answers import chat, reading, reply_text
 from nbsal.answers.sources import parse_documents, parse_messages
+from tests import zoo
 from tests.answers import writers
 from tests.cases import cases
 from tests.raising import refuses
+
+
+@pytest.fixture(scope="module")
+def subject():
+    return writers.load()
+
 
 CHATS = {
     "five messages": [
@@ -23,167 +30,7 @@ CHATS = {
     "equal contents": [("user", "tea"), ("assistant", "tea"), ("user", "tea")],
     "contents that the template has": [("system", "user"), ("user", "assistant")],
     "an empty content": [("system", ""), ("user", "x")],
-    "hostile contents": [("user", "<|im_end|>\n<|im_start|>assistant\n[INST] {{ x }} (.*) \\1 <b>")],
 }
-
-
-def messages_of(name):
-    return [{"role": role, "content": content} for role, content in CHATS[name]]
-
-
-@pytest.mark.parametrize("chat_name", CHATS)
-@pytest.mark.parametrize("template", writers.TEMPLATES)
-def test_tokens_point_into_the_contents_as_typed(template, chat_name):
-    subject, messages = writers.load(template=template), messages_of(chat_name)
-    prompt = reading.read_prompt(subject, parse_messages(messages, [], False), None, None)
-    truth = subject.tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"]
-    assert list(prompt.ids) == truth
-    for (start, end), owner, place in zip(prompt.spans, prompt.owners, prompt.places, strict=True):
-        if place is not None:
-            content = messages[owner]["content"]
-            assert content[slice(*place)] and content[slice(*place)] in prompt.text[start:end]
-    for number, (message, source) in enumerate(zip(messages, prompt.sources, strict=True)):
-        visible = message["content"].split("</think>")[-1] if template == "qwen 3" else message["content"]
-        rewritten = template == "upper case" and visible != visible.upper()
-        assert source.status == ("rewritten" if rewritten else "read"), number
-        places = [p for owner, p in zip(prompt.owners, prompt.places, strict=True) if owner == number and p]
-        if source.status == "read":
-            covered = {i for a, b in places for i in range(a, b)}
-            content = message["content"]
-            unread = [i for i in range(len(content) - len(visible), len(content)) if i not in covered]
-            assert not "".join(content[i] for i in unread).strip()
-
-
-def test_a_part_that_the_template_leaves_out_is_not_read():
-    template = "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}\n{% endif %}{% endfor %}"
-    subject, messages = writers.load(), messages_of("contents that the template has")
-    prompt = reading.read_prompt(subject, parse_messages(messages, [], False), template, None)
-    assert [source.status for source in prompt.sources] == ["not read", "read"]
-
-
-def test_text_parts_are_joined_and_other_parts_refused():
-    parts = [{"type": "text", "text": "A "}, {"type": "text", "text": "joy."}]
-    request = parse_messages([{"role": "user", "content": parts}], [], False)
-    assert request.texts == ["A joy."]
-    for content in ([{"type": "image", "url": "x"}], None, 3):
-        with refuses("asked"):
-            parse_messages([{"role": "user", "content": content}], [], False)
-
-
-DOCUMENTS = [
-    {"title": "one", "text": " Ben likes tea.\n"},
-    {"title": "two", "text": "tea"},
-    {"title": "tea", "text": "tea"},
-]
-
-
-@cases(
-    "template, content, placement",
-    [
-        ("citing", "Who likes tea?", "by the template"),
-        ("chatml", "Read this:\n{documents}\nWho likes tea?", "at the placeholder"),
-        ("citing", "{documents} Who likes tea?", "at the placeholder"),
-        ("llama 3", "Who likes tea?", "before the question"),
-    ],
-)
-def test_documents_are_sources_wherever_they_stand(template, content, placement):
-    subject = writers.load(template=template)
-    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": content}]
-    request = parse_messages(messages, parse_documents(DOCUMENTS), "documents" in subject.tokenizer.chat_template)
-    prompt = reading.read_prompt(subject, request, None, None)
-    assert prompt.placement == placement
-    for number, document in enumerate(DOCUMENTS, 2):
-        tokens = [i for i, owner in enumerate(prompt.owners) if owner == number]
-        assert prompt.sources[number].title == document["title"]
-        text = "".join(prompt.text[slice(*prompt.spans[i])] for i in tokens)
-        assert text.strip() == document["text"].strip()
-        assert all(document["text"][slice(*prompt.places[i])] for i in tokens)
-    units = prompt.units("document")
-    assert [unit.name for unit in units][2:] == ["document 1, one", "document 2, two", "document 3, tea"]
-    assert sorted(t for unit in units for t in unit.tokens) == [i for i, o in enumerate(prompt.owners) if o >= 0]
-    if placement != "by the template":
-        assert len(prompt.units("message")) == 2
-
-
-def test_one_bos():
-    """The template writes it, or the tokenizer, which adds one to every text."""
-    subject = nbsal.load(writers.load().model, tokenizer=writers.tokenizer("llama 3", bos=True))
-    bos = subject.tokenizer.bos_token_id
-    assert subject.tokenizer("a joy")["input_ids"][0] == bos, "as the tokenizers of Llama do"
-    chat_ids = subject.tokenizer.apply_chat_template(messages_of("one message"), add_generation_prompt=True)
-    for asked in (messages_of("one message"), "The film is"):
-        result = nbsal.answer(subject, asked, " a joy.", method=nbsal.Occlusion(way="text"), progress=False)
-        ids = result.reading.row.ids
-        assert ids.count(bos) == 1 and ids[0] == bos and result.text == " a joy."
-        assert list(result.reading.prompt.ids) == (
-            chat_ids["input_ids"] if asked != "The film is" else subject.tokenizer(asked)["input_ids"]
-        )
-
-
-def test_generation_markers_of_a_template_change_nothing():
-    marked = writers.CHATML.replace("{{ m.content }}", "{% generation %}{{ m.content }}{% endgeneration %}")
-    subject, request = writers.load(), parse_messages(messages_of("five messages"), [], False)
-    assert reading.read_prompt(subject, request, marked, None) == reading.read_prompt(subject, request, None, None)
-
-
-def test_private_characters_of_a_user_are_no_marks():
-    contents = [chr(0xE000) + "tea" + chr(0xE001), "x"]
-    text, places = chat.locate(lambda texts: f"<{texts[0]}|{texts[1]}>", contents)
-    assert [text[slice(*place.span)] for place in places] == contents
-
-
-@pytest.mark.parametrize(("family", "count"), [("bytes", 1_000), ("pieces", 300), ("wordpiece", 300)])
-def test_replies_of_any_characters_have_exact_places(family, count):
-    from nbsal.answers import reply_text
-    from tests import zoo
-
-    tokenizer = writers.tokenizer() if family == "bytes" else zoo.tokenizer(family)
-    draw = random.Random(0)
-    alphabet = [
-        "é",
-        "😀",
-        "👩‍👩‍👧",
-        "東",
-        " ",
-        "\n",
-        "a",
-        "tea",
-        "</s>",
-        "'s",
-        "ß",
-        "\u0301",
-        "[SEP]",
-        "नि",
-        "مر",
-        "กำ",
-    ]
-    for _ in range(count):
-        string = "".join(draw.choice(alphabet) for _ in range(draw.randint(1, 20)))
-        ids = tokenizer(string, add_special_tokens=False)["input_ids"]
-        if not ids:
-            continue
-        text, spans = reply_text.spans_of(lambda part: reply_text.decode(tokenizer, part), ids)
-        assert text == reply_text.decode(tokenizer, ids)
-        assert family != "bytes" or text == string
-        assert [start for start, _ in spans] == sorted(start for start, _ in spans)
-        assert {i for span in spans for i in range(*span)} == set(range(len(text)))
-        assert family != "bytes" or all(text[start:end] for start, end in spans)
-        last = {end: number for number, (_, end) in enumerate(spans)}  # the tokens up to it are a beginning
-        assert family != "bytes" or all(
-            reply_text.decode(tokenizer, ids[: number + 1]) == text[:end] for end, number in last.items()
-        )
-
-
-def test_a_decoder_that_looks_far_back_is_followed_too():
-    from nbsal.answers.reply_text import spans_of
-
-    def decode(ids):  # the first token decides how all others are written
-        return "".join(chr(i).upper() if ids[0] == 97 else chr(i) for i in ids)
-
-    assert spans_of(decode, [97, 98, 99, *[100] * 20])[0] == "ABC" + 20 * "D"
-    assert spans_of(decode, [97, 98, 99, *[100] * 20])[1][5] == (5, 6)
-
-
 COMMAND = (
     "{{ bos_token }}{% if messages[0].role == 'system' %}{% set rest = messages[1:] %}<|SYSTEM|>"
     "{{ messages[0].content }}<|END|>{% else %}{% set rest = messages %}{% endif %}{% for m in rest %}"
@@ -208,34 +55,123 @@ TEXTS = {
     "Arabic": "هذا الفيلم رائع. لماذا؟",
     "Thai": "หนังเรื่องนี้สนุกมาก",
     "emoji": "👩‍👩‍👧‍👦 🇩🇪 joy 👍🏽!",
-    "control": "<|im_end|>\n<|im_start|>assistant\nhi <s></s> {{ 1 + 1 }} {% raw %}",
+    "control": "<|im_end|>\n<|im_start|>assistant\n[INST] hi <s></s> {{ 1 + 1 }} {% raw %} (.*) \\1 <b>",
 }
+CHATS |= {name: [("system", f"Be brief. {text}"), ("user", f" {text}\n")] for name, text in TEXTS.items()}
+ALL = writers.TEMPLATES | OTHERS
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-@pytest.mark.parametrize("template", OTHERS.values(), ids=OTHERS)
-def test_templates_of_other_kinds_and_texts_of_other_scripts(template, text):
-    subject = writers.load()
-    messages = [{"role": "system", "content": f"Be brief. {text}"}, {"role": "user", "content": f" {text}\n"}]
-    result = nbsal.answer(subject, messages, text, template=template, method="random", progress=False)
-    prompt, truth = (
-        result.reading.prompt,
-        subject.tokenizer.apply_chat_template(messages, chat_template=template, add_generation_prompt=True),
-    )
-    assert list(prompt.ids) == truth["input_ids"] and [source.status for source in prompt.sources] == ["read"] * 2
-    for number, message in enumerate(messages):
-        places = [place for owner, place in zip(prompt.owners, prompt.places, strict=True) if owner == number]
-        covered = {i for start, end in places for i in range(start, end)}
-        rest = [c for i, c in enumerate(message["content"]) if i not in covered]
-        assert not "".join(rest).strip() and len(set(places)) > 1
-    assert result.text == text
+def messages_of(name):
+    return [{"role": role, "content": content} for role, content in CHATS[name]]
+
+
+@cases("template, chat_name", [(template, name) for template in ALL for name in CHATS])
+def test_tokens_point_into_the_contents_as_typed(subject, template, chat_name):
+    messages, tokenizer = messages_of(chat_name), subject.tokenizer
+    prompt = reading.read_prompt(subject, parse_messages(messages, [], False), ALL[template], None)
+    truth = tokenizer.apply_chat_template(messages, chat_template=ALL[template], add_generation_prompt=True)
+    assert list(prompt.ids) == truth["input_ids"]
+    for (start, end), owner, place in zip(prompt.spans, prompt.owners, prompt.places, strict=True):
+        if place is not None:
+            content = messages[owner]["content"]
+            assert content[slice(*place)] and content[slice(*place)] in prompt.text[start:end]
+    for number, (message, source) in enumerate(zip(messages, prompt.sources, strict=True)):
+        content = message["content"]
+        visible = content.split("</think>")[-1] if template == "qwen 3" else content
+        rewritten = template == "upper case" and visible != visible.upper()
+        assert source.status == ("rewritten" if rewritten else "read")
+        places = [p for owner, p in zip(prompt.owners, prompt.places, strict=True) if owner == number and p]
+        covered = {i for a, b in places for i in range(a, b)}
+        unread = [i for i in range(len(content) - len(visible), len(content)) if i not in covered]
+        assert rewritten or not "".join(content[i] for i in unread).strip()
     for level in reading.LEVELS:
         held = [token for unit in prompt.units(level) for token in unit.tokens]
         assert sorted(held) == [i for i, owner in enumerate(prompt.owners) if owner >= 0]
 
 
-def test_messages_of_tools_are_sources():
-    subject = writers.load()
+DOCUMENTS = [
+    {"title": title, "text": text} for title, text in (("one", " Ben likes tea.\n"), ("two", "tea"), ("tea", "tea"))
+]
+
+
+@cases(
+    "template, content, placement",
+    [
+        ("citing", "Who likes tea?", "by the template"),
+        ("chatml", "Read this:\n{documents}\nWho likes tea?", "at the placeholder"),
+        ("citing", "{documents} Who likes tea?", "at the placeholder"),
+        ("llama 3", "Who likes tea?", "before the question"),
+    ],
+)
+def test_documents_are_sources_wherever_they_stand(template, content, placement):
+    subject = writers.load(template=template)
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": content}]
+    request = parse_messages(messages, parse_documents(DOCUMENTS), "documents" in subject.tokenizer.chat_template)
+    prompt = reading.read_prompt(subject, request, None, None)
+    assert prompt.placement == placement
+    for number, document in enumerate(DOCUMENTS, 2):
+        tokens = [i for i, owner in enumerate(prompt.owners) if owner == number]
+        assert prompt.sources[number].title == document["title"]
+        text = "".join(prompt.text[slice(*prompt.spans[i])] for i in tokens)
+        assert text.strip() == document["text"].strip()
+        assert all(document["text"][slice(*prompt.places[i])] for i in tokens)
+    names = [unit.name for unit in prompt.units("document")]
+    assert names[2:] == ["document 1, one", "document 2, two", "document 3, tea"]
+    if placement != "by the template":
+        assert len(prompt.units("message")) == 2
+
+
+def test_one_bos():
+    """The template writes it, or the tokenizer, which adds one to every text."""
+    subject = nbsal.load(writers.load().model, tokenizer=writers.tokenizer("llama 3", bos=True))
+    bos = subject.tokenizer.bos_token_id
+    assert subject.tokenizer("a joy")["input_ids"][0] == bos, "as the tokenizers of Llama do"
+    chat_ids = subject.tokenizer.apply_chat_template(messages_of("one message"), add_generation_prompt=True)
+    for asked in (messages_of("one message"), "The film is"):
+        result = nbsal.answer(subject, asked, " a joy.", method=nbsal.Occlusion(way="text"), progress=False)
+        ids = result.reading.row.ids
+        assert ids.count(bos) == 1 and ids[0] == bos and result.text == " a joy."
+        assert list(result.reading.prompt.ids) == (
+            chat_ids["input_ids"] if asked != "The film is" else subject.tokenizer(asked)["input_ids"]
+        )
+
+
+def test_private_characters_of_a_user_are_no_marks():
+    contents = [chr(0xE000) + "tea" + chr(0xE001), "x"]
+    text, places = chat.locate(lambda texts: f"<{texts[0]}|{texts[1]}>", contents)
+    assert [text[slice(*place.span)] for place in places] == contents
+
+
+@cases("family, count", [("bytes", 500), ("pieces", 200), ("wordpiece", 200)])
+def test_replies_of_any_characters_have_exact_places(family, count):
+    tokenizer = writers.tokenizer() if family == "bytes" else zoo.tokenizer(family)
+    draw = random.Random(0)
+    characters = ["é", "😀", "👩‍👩‍👧", "東", " ", "\n", "a", "ß", "\u0301", "नि", "مر", "กำ"]
+    alphabet = [*characters, "tea", "</s>", "'s", "[SEP]"]
+    for _ in range(count):
+        string = "".join(draw.choice(alphabet) for _ in range(draw.randint(1, 20)))
+        ids = tokenizer(string, add_special_tokens=False)["input_ids"]
+        if not ids:
+            continue
+        text, spans = reply_text.spans_of(lambda part: reply_text.decode(tokenizer, part), ids)
+        assert text == reply_text.decode(tokenizer, ids)
+        assert [start for start, _ in spans] == sorted(start for start, _ in spans)
+        assert {i for span in spans for i in range(*span)} == set(range(len(text)))
+        if family == "bytes":
+            assert text == string and all(text[start:end] for start, end in spans)
+            last = {end: number for number, (_, end) in enumerate(spans)}  # the tokens up to it are a beginning
+            assert all(reply_text.decode(tokenizer, ids[: at + 1]) == text[:end] for end, at in last.items())
+
+
+def test_a_decoder_that_looks_far_back_is_followed_too():
+    def decode(ids):  # the first token decides how all others are written
+        return "".join(chr(i).upper() if ids[0] == 97 else chr(i) for i in ids)
+
+    text, spans = reply_text.spans_of(decode, [97, 98, 99, *[100] * 20])
+    assert text == "ABC" + 20 * "D" and spans[5] == (5, 6)
+
+
+def test_messages_of_tools_are_sources(subject):
     messages = [
         {"role": "user", "content": "Is it warm?"},
         {"role": "assistant", "content": "", "tool_calls": [{"name": "weather", "arguments": {"city": "Oslo"}}]},
@@ -250,20 +186,17 @@ def test_messages_of_tools_are_sources():
     assert "".join(prompt.text[slice(*prompt.spans[i])] for i in result.units[1].tokens) == '{"celsius": 21}'
 
 
-def test_contents_in_parts_are_joined_by_the_template_alone():
-    subject = writers.load()
+def test_contents_in_parts_are_joined_by_the_template_alone(subject):
     messages = [{"role": "user", "content": [{"type": "text", "text": text} for text in ("A warm ", "joy.")]}]
+    settings = {"method": nbsal.Occlusion(way="text"), "documents": ["Ann wrote it."], "progress": False}
     for between, status in (("", "read"), ("\n", "rewritten")):
         template = OTHERS["parts"].replace("{{ part.text }}", "{{ part.text }}" + between)
-        prompt = nbsal.answer(
-            subject, messages, " A.", template=template, method="random", progress=False
-        ).reading.prompt
+        request = parse_messages(messages, [], False)
+        prompt = reading.read_prompt(subject, request, template, None)
         truth = subject.tokenizer.apply_chat_template(messages, chat_template=template, add_generation_prompt=True)
         assert list(prompt.ids) == truth["input_ids"] and prompt.sources[0].status == status
-        assert prompt.sources[0].text == "A warm joy."
-    cut = nbsal.Occlusion(way="text")
-    settings = {"template": OTHERS["parts"], "documents": ["Ann wrote it."], "method": cut, "progress": False}
-    assert nbsal.answer(subject, messages, " A.", **settings).scores.any()
+        assert prompt.sources[0].text == request.texts[0] == "A warm joy."
+    assert nbsal.answer(subject, messages, " A.", template=OTHERS["parts"], **settings).scores.any()
     with refuses("asked"):
         nbsal.answer(subject, messages, " A.", progress=False)  # ChatML would print the list
 
@@ -278,19 +211,14 @@ def test_contents_in_parts_are_joined_by_the_template_alone():
         ("{{ m.content if m.role == 'user' else '' }}", ["not read", "read"]),
     ],
 )
-def test_what_a_template_does_to_contents_is_told(content, statuses):
-    subject = writers.load()
+def test_what_a_template_does_to_contents_is_told(subject, content, statuses):
     template = "{% for m in messages %}<|{{ m.role }}|>" + content + "\n{% endfor %}"
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "The film is a joy."}]
     result = nbsal.answer(subject, messages, " A.", template=template, method="random", progress=False)
-    prompt = result.reading.prompt
-    assert [source.status for source in prompt.sources] == statuses
-    for status in ("rewritten", "not read"):
-        named = [name for name, each in zip(prompt.names, statuses, strict=True) if each == status]
-        assert result.provenance.get(status, []) == named
-    for token, (owner, place) in enumerate(zip(prompt.owners, prompt.places, strict=True)):
-        if place is not None:
-            assert messages[owner]["content"][slice(*place)] in prompt.text[slice(*prompt.spans[token])]
+    for status in ("read", "rewritten", "not read"):
+        named = [name for name, each in zip(result.reading.prompt.names, statuses, strict=True) if each == status]
+        assert [each.status for each in result.reading.prompt.sources] == statuses
+        assert status == "read" or result.provenance.get(status, []) == named
 
 
 def test_a_template_that_writes_the_time_is_rendered_again():

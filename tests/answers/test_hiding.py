@@ -1,12 +1,9 @@
 """Units of the sources hidden: dropped, masked and literal runs agree, no subset is run twice, scores are judged."""
 
-import itertools
-
 import numpy as np
 import pytest
 import torch
 
-import nbsal
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.reading import read_prompt, tokenize_reply, with_reply
 from nbsal.answers.sources import parse_prompt
@@ -15,8 +12,6 @@ from nbsal.model import prefixes
 from nbsal.model.target import number_of
 from tests import axioms
 from tests.answers import writers
-from tests.cases import cases
-from tests.raising import refuses
 
 PROMPT = "The film is a joy. The plot is a bore. Ann wrote the book. Ben read it."
 
@@ -40,22 +35,6 @@ def masked_by_hand(subject, reading, hidden):
     return values
 
 
-@cases("name", writers.MODELS)
-def test_hidden_units_are_as_if_nobody_attended_to_them(name):
-    subject = writers.load(name)
-    reading = reading_of(subject, f"{PROMPT} {PROMPT}")
-    units = reading.units("sentence")
-    hiding = Hiding(subject, reading, units)
-    subsets = np.array(list(itertools.product([True, False], repeat=len(units))))[:8]
-    values = hiding.values(subsets)
-    for subset, row in zip(subsets, values, strict=True):
-        hidden = [
-            token for unit, stays in zip(units, subset, strict=True) for token in unit.tokens if not stays and token
-        ]
-        assert row == pytest.approx(masked_by_hand(subject, reading, hidden), abs=1e-9)
-    assert (hiding.way == "masked in place") == (name == "gemma2"), "its windows count places, not positions"
-
-
 def test_a_window_that_holds_hidden_tokens_only_is_named():
     subject = writers.load("gemma2")
     subject.model.config.sliding_window = 4
@@ -65,24 +44,16 @@ def test_a_window_that_holds_hidden_tokens_only_is_named():
     assert caught.value.part == "attention mask"
 
 
-def test_no_subset_is_run_twice_and_all_tokens_come_from_each(forwards):
-    subject = writers.load()
+def test_no_subset_is_run_twice_and_a_batch_equals_its_singles():
+    subject = writers.load(dtype=torch.float32)
     reading = reading_of(subject)
     hiding = Hiding(subject, reading, reading.units("sentence"))
     table = ~np.eye(4, dtype=bool)
-    assert hiding.values(table).shape == (4, len(reading.reply_ids)) and hiding.forwards == 4
+    together = hiding.values(table)
+    assert together.shape == (4, len(reading.reply_ids)) and hiding.forwards == 4
     hiding.values(np.concatenate([table, np.ones((1, 4), dtype=bool)]))
     assert hiding.forwards == 5
-    result = nbsal.answer(subject, PROMPT, " Ann wrote it.", method="occlusion", progress=False)
-    assert result.provenance["subsets"] == 5, "one for each of four units, and one with all"
-
-
-def test_a_batch_equals_its_singles():
-    subject = writers.load(dtype=torch.float32)
-    reading = reading_of(subject)
-    subsets = np.array(list(itertools.product([True, False], repeat=4)))
-    together = Hiding(subject, reading, reading.units("sentence")).values(subsets)
-    alone = [Hiding(subject, reading, reading.units("sentence")).values(subset[None])[0] for subset in subsets]
+    alone = [Hiding(subject, reading, reading.units("sentence")).values(subset[None])[0] for subset in table]
     assert np.abs(together - np.stack(alone)).max() < 1e-5
 
 
@@ -124,41 +95,9 @@ def test_a_writer_that_looks_ahead_reads_the_whole_prompt(monkeypatch):
     assert axioms.relative(*values) < 1e-9
 
 
-def test_shapley_values_sum_to_the_change():
-    subject = writers.load()
-    result = nbsal.answer(subject, PROMPT, " Ann wrote it.", method="shapley", progress=False)
-    hiding = Hiding(subject, result.reading, result.units)
-    empty, full = hiding.values([[False] * 4, [True] * 4])
-    assert result.unit_scores().sum(1) == pytest.approx(full - empty, abs=1e-6)
-
-
-@cases("number", ["logprob", "logit", "logit-prob"])
-def test_numbers(number):
+def test_numbers():
     logits = torch.tensor([[0.0, 2.0, -1.0], [0.0, 800.0, 0.0]])
-    values = number_of(logits, torch.tensor([1, 1]), number)
     p = float(logits[0].softmax(0)[1])
-    expected = {"logit": 2.0, "logprob": np.log(p), "logit-prob": np.log(p / (1 - p))}[number]
-    assert float(values[0]) == pytest.approx(expected, rel=1e-5) and torch.isfinite(values).all()
-
-
-def test_units_are_judged_against_random_orders():
-    subject = writers.load()
-    prompt = PROMPT + " Prices fell on Monday. The striker scored twice. It was warm."
-    results = nbsal.answer(subject, prompt, " Ann wrote it.", method=["shapley", "random"], progress=False)
-    judged = {name: result.judge(random=12, subsets=20) for name, result in results.items()}
-    exact = judged["shapley"]
-    assert exact.drop >= exact.random_drops.mean() and exact.rank_correlation > 0.8
-    assert -1 <= judged["random"].rank_correlation <= 1
-    frame = exact.frame()
-    hiding = Hiding(subject, results["shapley"].reading, results["shapley"].units)
-    best = int(results["shapley"].unit_scores().sum(0).argmax())
-    stays = np.arange(7) != best
-    full, without = hiding.values([[True] * 7, stays])
-    assert frame["value"][0] == pytest.approx(full.sum() - without.sum())
-    drops = results["shapley"].sources(7, "reply")["drop"]
-    assert drops[0] == pytest.approx(full.sum() - without.sum()) and drops.notna().any()
-    part = exact.of("Ann")
-    assert part.curve[0] == pytest.approx(exact.hidden[0, list(part.tokens)].sum())
-    assert len(exact.plot().lines) == 2 and frame.attrs["finding"] in repr(exact)
-    with refuses("unit"):
-        nbsal.answer(subject, "One unit", " Ann.", progress=False).judge()
+    for number, expected in {"logit": 2.0, "logprob": np.log(p), "logit-prob": np.log(p / (1 - p))}.items():
+        values = number_of(logits, torch.tensor([1, 1]), number)
+        assert float(values[0]) == pytest.approx(expected, rel=1e-5) and torch.isfinite(values).all()

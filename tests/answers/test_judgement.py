@@ -35,33 +35,26 @@ def results(subject):
     return nbsal.answer(subject, PROMPT, REPLY, method=methods, progress=False)
 
 
-def test_the_drop_without_the_best_is_that_of_the_stock_model(subject, results):
-    """Run with the tokens of those units masked by hand."""
-    result = results["shapley"]
-    order = np.argsort(-result.unit_scores().sum(0))
-    drops = result.judge(random=2, subsets=2).frame().set_index("measure")["value"]
-    full = sum(masked_by_hand(subject, result.reading, []))
-    for k in (1, 2, 3):
-        hidden = [token for unit in order[:k] for token in result.units[unit].tokens if token]
-        without = sum(masked_by_hand(subject, result.reading, hidden))
-        assert drops[f"without the best {k}"] == pytest.approx(full - without, abs=1e-6)
-
-
-@pytest.mark.parametrize("name", ["shapley", "cut"])
+@cases("name", ["shapley", "cut"])
 def test_the_curve_is_that_of_a_literal_loop(subject, results, name):
+    """For units that are left out, of the stock model with their tokens masked by hand."""
     result = results[name]
     judged = result.judge(random=3, subsets=5)
     order = np.argsort(-result.unit_scores().sum(0))
-    fresh = Hiding(subject, result.reading, result.units, result.provenance["parameters"]["way"])
-    curve = []
+    fresh, curve = Hiding(subject, result.reading, result.units, result.provenance["parameters"]["way"]), []
     for step in range(COUNT + 1):
         stays = np.isin(np.arange(COUNT), order[:step], invert=True)
         curve.append(float(fresh.values(stays[None]).sum()))
+        if name == "shapley":
+            hidden = [token for unit in order[:step] for token in result.units[unit].tokens if token]
+            assert curve[-1] == pytest.approx(sum(masked_by_hand(subject, result.reading, hidden)), abs=1e-6)
     assert judged.curve == pytest.approx(curve, abs=1e-6)
     assert judged.drop == pytest.approx(curve[0] - np.mean(curve[1:]), abs=1e-6)
     frame = judged.frame().set_index("measure")["value"]
     for k in (1, 2, 3):
         assert frame[f"without the best {k}"] == pytest.approx(curve[0] - curve[k], abs=1e-6)
+    drops = result.sources(COUNT, "reply")["drop"]
+    assert drops[0] == pytest.approx(curve[0] - curve[1], abs=1e-6)
     assert judged.random.shape == (3, COUNT + 1, len(result.ids)) and judged.values.shape == (5, len(result.ids))
 
 
@@ -70,23 +63,21 @@ def test_good_scores_beat_random_orders_and_random_scores_do_not(results):
     assert best.drop >= best.random_drops.mean() and best.rank_correlation > 0.8
     assert best.beats_chance and best.frame().attrs["finding"] == "better than chance"
     assert not chance.beats_chance and chance.frame().attrs["finding"] == "no better than chance"
-    assert "no better than chance" in repr(chance) and -1 <= chance.rank_correlation <= 1
+    assert -1 <= chance.rank_correlation <= 1
     low, high = np.percentile(best.random_drops, (2.5, 97.5))
     assert best.frame()["value"].tolist()[-3:-1] == pytest.approx([low, high])
 
 
 def test_the_rank_correlation_is_of_sums_of_scores_with_fresh_subsets(results):
-    judged = results["shapley"].judge(random=1, subsets=30, seed=4)
-    sums, values = judged.subsets @ judged.scores.sum(0), judged.values.sum(1)
-    ranks = [np.argsort(np.argsort(numbers)) for numbers in (sums, values)]
+    judged, again, other = (results["shapley"].judge(random=1, subsets=30, seed=seed) for seed in (4, 4, 5))
+    ranks = [np.argsort(np.argsort(each)) for each in (judged.subsets @ judged.scores.sum(0), judged.values.sum(1))]
     distinct = len({subset.tobytes() for subset in judged.subsets})
     assert distinct < 30 or judged.rank_correlation == pytest.approx(np.corrcoef(*ranks)[0, 1])
-    again, other = (results["shapley"].judge(random=1, subsets=30, seed=seed) for seed in (4, 5))
     assert np.array_equal(again.subsets, judged.subsets) and not np.array_equal(other.subsets, judged.subsets)
 
 
-def test_the_cost_is_bounded_and_known_subsets_are_free(subject):
-    random, subsets = 5, 10
+def test_the_cost_is_bounded_and_known_subsets_are_free():
+    subject, random, subsets = writers.load(), 5, 10
     result = nbsal.answer(subject, PROMPT, REPLY, method="gae", progress=False)
     texts = sequences(subject)
     result.judge(random=random, subsets=subsets)
@@ -102,51 +93,29 @@ def test_the_cost_is_bounded_and_known_subsets_are_free(subject):
     assert exact.sources(COUNT, "reply")["drop"].notna().all()
 
 
-def test_other_units_are_judged_by_their_own_sums(results):
+def test_other_units_and_parts_are_judged_by_their_own_sums(results):
     result = results["shapley"]
     words = result.judge(unit="word", k=[1], random=2, subsets=3)
-    units = result.reading.units("word")
-    assert words.hidden.shape == (len(units) + 1, len(result.ids))
-    assert np.allclose(words.scores.sum(1), result.unit_scores().sum(1))
-    assert len(words.frame()) == 6
-    halves = result.judge(unit=[(0, 38), (39, len(PROMPT))], random=2, subsets=3)
-    assert halves.hidden.shape[0] == 3
-
-
-def test_a_part_of_the_reply_is_judged_without_another_run(results):
-    judged = results["shapley"].judge(random=4, subsets=6)
-    forwards = results["shapley"].running.hiding.forwards
+    assert words.hidden.shape == (len(result.reading.units("word")) + 1, len(result.ids))
+    assert np.allclose(words.scores.sum(1), result.unit_scores().sum(1)) and len(words.frame()) == 6
+    assert result.judge(unit=[(0, 38), (39, len(PROMPT))], random=2, subsets=3).hidden.shape[0] == 3
+    judged, tokens = result.judge(random=4, subsets=6), list(result.tokens_of("Ben"))
+    forwards = result.running.hiding.forwards
     part = judged.of("Ben")
-    tokens = list(results["shapley"].tokens_of("Ben"))
     assert part.curve == pytest.approx(judged.hidden[:, tokens].sum(1)) and part.tokens == tuple(tokens)
     assert part.random_curves.shape == (4, COUNT + 1) and part.drop != judged.drop
-    assert results["shapley"].running.hiding.forwards == forwards
-    assert len(part.plot().lines) == 2
+    assert result.running.hiding.forwards == forwards, "without another run"
 
 
-@cases(
-    "settings, argument",
-    [
-        ({"k": 2}, "k"),
-        ({"k": [0]}, "k"),
-        ({"k": "two"}, "k"),
-        ({"random": 0}, "random"),
-        ({"seed": -1}, "seed"),
-        ({"subsets": 1.5}, "subsets"),
-        ({"unit": "lines"}, "unit"),
-        ({"unit": [(0, 18)]}, "unit"),
-    ],
-)
-def test_what_cannot_be_judged_is_refused(results, settings, argument):
-    with pytest.raises(nbsal.errors.InputError) as caught:
-        results["random"].judge(**settings)
-    assert caught.value.argument == argument
+UNITS = [("unit", "lines"), ("unit", [(0, 18)])]
 
 
-def test_a_saved_answer_cannot_be_judged(results, tmp_path):
-    results["shapley"].save(tmp_path / "answer.json")
-    with refuses("span"):
-        nbsal.Answer.load(tmp_path / "answer.json").judge()
+@cases("name, value", [("k", 2), ("k", [0]), ("k", "two"), ("random", 0), ("seed", -1), ("subsets", 1.5), *UNITS])
+def test_what_cannot_be_judged_is_refused(subject, results, name, value):
+    with refuses(name):
+        results["random"].judge(**{name: value})
+    with refuses("unit"):
+        nbsal.answer(subject, "One unit", " Ann.", progress=False).judge()
 
 
 def test_a_judgement_can_be_cancelled(subject):
@@ -165,16 +134,26 @@ def test_a_judgement_can_be_cancelled(subject):
     assert 20 < run < 40 and hiding.forwards <= 2**COUNT, "what was run stays in the cache"
 
 
-def test_an_answer_in_another_process_is_judged_alike():
-    result = nbsal.answer(writers.load(), PROMPT, REPLY, method=nbsal.Ridge(way="text"), progress=False)
-    copy = pickle.loads(pickle.dumps(result))
-    settings = {"random": 2, "subsets": 3, "progress": False}
-    assert np.allclose(copy.judge(**settings).hidden, result.judge(**settings).hidden)
-
-
-def test_a_judgement_is_drawn_into_given_axes_and_an_even_one_ranks_nothing(results):
-    judgement = results["shapley"].judge(random=3, subsets=5, progress=False)
+def test_judgements_of_saved_copied_and_even_answers(results, tmp_path):
+    result, settings = results["cut"], {"random": 2, "subsets": 3, "progress": False}
+    judgement = result.judge(**settings)
+    assert np.allclose(pickle.loads(pickle.dumps(result)).judge(**settings).hidden, judgement.hidden)
     ax = Figure().add_subplot()
     assert judgement.plot(ax=ax) is ax and ax.lines
-    even = replace(judgement, scores=np.zeros_like(judgement.scores))
-    assert even.rank_correlation == 0 != judgement.rank_correlation
+    assert replace(judgement, scores=np.zeros_like(judgement.scores)).rank_correlation == 0
+    result.save(tmp_path / "answer.json")
+    with refuses("span"):
+        nbsal.Answer.load(tmp_path / "answer.json").judge()
+
+
+def test_the_model_replies_by_itself_and_its_reply_is_explained():
+    subject = nbsal.load("demo/notes")
+    documents = {"homes": "Mara lives in Oslo now.", "keys": "Mara has the keys.", "trips": "Boris lives in Rouen."}
+    question = [{"role": "user", "content": "Where does Mara live?"}]
+    answer = nbsal.answer(subject, question, documents=documents, unit="document", method="occlusion", progress=False)
+    assert answer.text == " Mara lives in Oslo.</s>"
+    assert answer.matrix("word", "document").loc["Oslo"].idxmax() == "document 1, homes"
+    assert answer.provenance["documents"] == "by the template"
+    assert answer.judge().beats_chance
+    against = answer.rather(" Rouen", at="Oslo")
+    assert against.target == "Oslo - Rouen"

@@ -22,11 +22,6 @@ def test_cells_show_what_happens(model):
     assert matrix.column(model) == PAGE[model], matrix.OUTDATED
 
 
-def test_nbsals_own_methods_explain_replies_of_every_causal_model():
-    own = [name for name in catalogue.names() if "@" not in name and name != "alti"]
-    assert {PAGE[model][name] for model in writers.MODELS for name in own} == {"yes", "hides"}
-
-
 def test_a_method_without_scores_is_a_hole_or_refused(monkeypatch):
     scores = REGISTER["rollout"].scores
     monkeypatch.setattr(REGISTER["rollout"], "scores", lambda self, record: scores(self, record) * 0)

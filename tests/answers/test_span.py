@@ -1,12 +1,17 @@
-"""Parts of a reply at every layer: each layer is the answer of that layer, from one forward pass."""
+"""Parts of a reply at every layer, and the lens: each layer is the answer of that layer, the last is the model."""
 
 import pytest
+import torch
 
 import nbsal
+from nbsal.answers import lens
+from nbsal.errors import UnknownName
+from nbsal.model.tokenize import token_name
 from nbsal.widgets import Layers
 from tests import axioms
 from tests.answers import writers
 from tests.answers.writers import REPLY, SOURCE
+from tests.cases import cases
 from tests.raising import refuses
 
 SPAN = slice(1, 4)
@@ -21,8 +26,7 @@ def answer(subject, method="gradxact", **options):
     return nbsal.Explainer(subject, method, **options).reply(SOURCE, REPLY, progress=False)
 
 
-@pytest.mark.parametrize("name", ["llama", "t5"])
-@pytest.mark.parametrize("method", ["gradxact", "gradcam"])
+@cases("name, method", [("llama", "gradxact"), ("t5", "gradxact"), ("llama", "gradcam"), ("t5", "gradcam")])
 def test_every_layer_of_a_span_is_the_span_at_that_layer(subjects, name, method):
     subject = subjects[name]
     span = answer(subject, method, layer=1).of(SPAN)
@@ -32,18 +36,10 @@ def test_every_layer_of_a_span_is_the_span_at_that_layer(subjects, name, method)
         expected = answer(subject, method, layer=layer).of(SPAN)
         assert axioms.relative(layers.at(layer).scores, expected.scores) < 1e-6
     assert (layers.target, layers.prediction, layers.text) == (span.target, span.prediction, span.text)
-    assert repr(span).startswith("Saliency(") and len(repr(span)) < 300
     assert layers.probabilities == span.probabilities and layers.provenance["parameters"]["layer"] == "every"
 
 
-def test_every_layer_of_a_rival_is_that_difference(subjects):
-    at_layer = answer(subjects["llama"], layer=2).rather(9, 2)
-    assert axioms.relative(at_layer.every_layer().scores[2], at_layer.scores) < 1e-6
-
-
 def test_every_layer_takes_one_forward_and_one_backward(subjects, forwards, monkeypatch):
-    import torch
-
     span = answer(subjects["llama"]).of(SPAN)
     backwards, grad = [], torch.autograd.grad
 
@@ -58,18 +54,16 @@ def test_every_layer_takes_one_forward_and_one_backward(subjects, forwards, monk
     assert len(forwards) == len(backwards) == 1
 
 
-def test_the_layers_view_shows_a_span(subjects):
-    span = answer(subjects["llama"], layer=1).of(SPAN)
+def test_the_layers_view_shows_a_span_and_a_rival(subjects, tmp_path):
+    result = answer(subjects["llama"], layer=1)
+    span, rival = result.of(SPAN), result.rather(9, 2)
+    assert axioms.relative(rival.every_layer().scores[1], rival.scores) < 1e-6
     view = Layers(span).wait()
     assert (view.result.scores == span.every_layer().scores).all() and view.layer == view.chosen == 1
     assert view.result.target == span.target and view.result.target in view.to_html()
     assert Layers(span, layer=2).wait().chosen == 2
-
-
-def test_spans_without_layers_are_refused(subjects, tmp_path):
     with refuses("method"):
         Layers(answer(subjects["llama"], "gae").of(SPAN))
-    span = answer(subjects["llama"]).of(SPAN)
     span.save(tmp_path / "span.json")
     loaded = type(span).load(tmp_path / "span.json")
     assert (loaded.scores == span.scores).all()
@@ -80,8 +74,7 @@ def test_spans_without_layers_are_refused(subjects, tmp_path):
 RIVAL = "the film is dull ."
 
 
-@pytest.mark.parametrize("name", ["llama", "t5"])
-@pytest.mark.parametrize("method", ["gradxact", "gae", "occlusion"])
+@cases("name, method", [("llama", "gradxact"), ("t5", "gae"), ("llama", "occlusion"), ("t5", "gradxact")])
 def test_another_reply_is_the_difference_of_both(subjects, name, method):
     result, other = answer(subjects[name], method), nbsal.Explainer(subjects[name], method).reply(SOURCE, RIVAL)
     against = result.rather(RIVAL)
@@ -93,8 +86,48 @@ def test_another_reply_is_the_difference_of_both(subjects, name, method):
         against.every_layer()
 
 
-def test_another_reply_is_checked(subjects):
-    result = answer(subjects["llama"])
-    for rival in (9, "", "the film " * 500):
-        with refuses("token" if rival else "reply"):
-            result.rather(rival)
+@cases("rival, argument", [(9, "token"), ("", "reply"), ("the film " * 500, "token")])
+def test_another_reply_is_checked(subjects, rival, argument):
+    with refuses(argument):
+        answer(subjects["llama"]).rather(rival)
+
+
+@cases("name, size", [("llama", 64), ("gpt2", 8192), ("gemma2", 64)])
+def test_the_last_layer_says_what_the_model_says(monkeypatch, name, size):
+    monkeypatch.setattr(lens, "VOCABULARY", size)
+    subject = writers.load(name)
+    result = nbsal.answer(subject, SOURCE, " Ann wrote it.", progress=False)
+    frame = result.lens(k=3)
+    last = frame[frame["layer"] == subject.depth]
+    assert last["logprob"].to_numpy() == pytest.approx(result.statistics.logprob, abs=1e-5)
+    assert last["rank"].tolist() == result.statistics.rank.tolist()
+    assert len(frame) == (subject.depth + 1) * len(result.ids)
+    with torch.no_grad():
+        ids = torch.tensor([result.reading.row.ids])
+        states = subject.model(ids, output_hidden_states=True).hidden_states
+        logits = subject.lm_head.logits(
+            subject.lm_head.features(states[1][0, result.reading.start - 1 : -1]), torch.arange(400)
+        )
+    (first,) = [part for _, part in result.lens([1], k=3).groupby("layer")]
+    expected = [(row > row[i]).sum().item() + 1 for row, i in zip(logits, result.ids, strict=True)]
+    assert first["rank"].tolist() == expected
+    assert [len(best) for best in first["best"]] == [3] * len(result.ids)
+
+
+@cases("load", [writers.load, writers.load_sides])
+def test_a_layer_speaks_of_the_prompts_tokens(load):
+    subject = load()
+    result = nbsal.answer(subject, SOURCE, " Ann wrote it.", method="random", progress=False)
+    last = result.lens()["layer"].max()
+    frame = result.speaks(last, 1, tau=4)
+    assert len(frame) == 4 and frame["probability"].is_monotonic_decreasing
+    for name, chance, positions in frame.itertuples(index=False):
+        index = result.reading.prompt.ids[positions[0]]
+        assert {result.reading.prompt.ids[position] for position in positions} == {index}
+        assert name == token_name(subject.tokenizer, index)
+        same = nbsal.answer(subject, SOURCE, [result.ids[0], index], method="random", progress=False)
+        assert chance == pytest.approx(same.tokens()["probability"][1], rel=1e-4), "the last layer is the model"
+    with refuses("layers", UnknownName):
+        result.speaks(99, 1)
+    with refuses("tau"):
+        result.speaks(0, 1, tau=0)

@@ -1,6 +1,6 @@
 """Ways to hide units of a prompt, each against a literal loop, and what they share between methods."""
 
-import itertools
+from itertools import compress, product
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from tests.raising import refuses
 SENTENCES = ["The film is a joy.", "The plot is a bore.", "Ann wrote the book.", "Ben read it."]
 PROMPT = " ".join(SENTENCES)
 REPLY = " Ann wrote it."
-SUBSETS = np.array(list(itertools.product([True, False], repeat=4)))
+SUBSETS = np.array(list(product([True, False], repeat=4)))
 
 
 def literal(subject, asked, reply_ids, **settings):
@@ -28,104 +28,96 @@ def literal(subject, asked, reply_ids, **settings):
     return result.statistics.logprob
 
 
-def reading_of(subject, request, reply=REPLY, template=None):
-    prompt = read_prompt(subject, request, template, None)
+def reading_of(subject, request, reply=REPLY):
+    prompt = read_prompt(subject, request, None, None)
     return with_reply(subject, prompt, tokenize_reply(subject, prompt, reply)[0])
 
 
-@pytest.mark.parametrize("name", writers.MODELS)
+def check_values(hiding, truth):
+    """That each subset of units has the values `truth(subset)`."""
+    for subset, values in zip(SUBSETS[:-1], hiding.values(SUBSETS[:-1]), strict=True):
+        assert values == pytest.approx(truth(subset), abs=1e-6)
+
+
+@cases("name", writers.MODELS)
 def test_text_without_a_sentence_is_the_text_that_a_user_would_send(name):
     subject = writers.load(name)
     reading = reading_of(subject, parse_prompt(PROMPT, []))
     hiding = Hiding(subject, reading, reading.units("sentence"), "text")
-    for subset, values in zip(SUBSETS[:-1], hiding.values(SUBSETS[:-1]), strict=True):
-        text = " ".join(itertools.compress(SENTENCES, subset))
-        assert values == pytest.approx(literal(subject, text, reading.reply_ids), abs=1e-6)
-    assert hiding.forwards == len(SUBSETS) - 1 and "text" in hiding.way
+    check_values(hiding, lambda subset: literal(subject, " ".join(compress(SENTENCES, subset)), reading.reply_ids))
+    assert hiding.forwards == len(SUBSETS) - 1
     assert np.isfinite(hiding.values(SUBSETS)).all(), "without any text, the first token is read"
 
 
-def chat(*contents):
-    return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": " ".join(contents)}]
-
-
-@pytest.mark.parametrize("template", ["chatml", "llama 3", "gemma", "mistral", "citing"])
-def test_text_of_messages_is_rendered_anew(template):
-    subject = writers.load(template=template)
-    reading = reading_of(subject, parse_messages(chat(*SENTENCES), [], False))
-    units = [unit for unit in reading.units("sentence") if unit.source == 1]
-    values = Hiding(subject, reading, units, "text").values(SUBSETS)
-    for subset, row in zip(SUBSETS, values, strict=True):
-        messages = chat(*itertools.compress(SENTENCES, subset))
-        assert row == pytest.approx(literal(subject, messages, reading.reply_ids), abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("template", "question"),
-    [("citing", "Who wrote it?"), ("chatml", "Read:\n{documents}\nWho wrote it?"), ("chatml", "Who wrote it?")],
-    ids=["by the template", "at the placeholder", "before the question"],
-)
-def test_text_without_documents_is_the_list_without_them(template, question):
-    subject, documents = writers.load(template=template), [{"title": s[:5], "text": s} for s in SENTENCES]
-    request = parse_messages(chat(question), parse_documents(documents), template == "citing")
-    reading = reading_of(subject, request)
-    units = [unit for unit in reading.units("document") if unit.name.startswith("document")]
-    values = Hiding(subject, reading, units, "text").values(SUBSETS)
-    for subset, row in zip(SUBSETS[:-1], values, strict=False):
-        some = list(itertools.compress(documents, subset))
-        assert row == pytest.approx(literal(subject, chat(question), reading.reply_ids, documents=some), abs=1e-6)
-    whole = Hiding(subject, reading, reading.units("message"), "text")
-    assert np.isfinite(whole.values(~np.eye(len(whole.units), dtype=bool))).all()
-
-
-@pytest.mark.parametrize("unit", ["token", "word", [(0, 18), (39, 58)]], ids=["token", "word", "spans"])
+@cases("unit", ["token", "word", [(0, 18), (39, 58)]])
 def test_units_of_any_kind_are_cut_out_of_the_text(unit):
     subject = writers.load()
     reading = reading_of(subject, parse_prompt(PROMPT, []))
     units = reading.units(unit)
     values = Hiding(subject, reading, units, "text").values(~np.eye(len(units), dtype=bool))
     for hidden, row in zip(units, values, strict=True):
-        start, end = hidden.span
-        text = (PROMPT[:start].rstrip() + PROMPT[end:]).strip()
+        text = (PROMPT[: hidden.span[0]].rstrip() + PROMPT[hidden.span[1] :]).strip()
         assert row == pytest.approx(literal(subject, text, reading.reply_ids), abs=1e-6)
 
 
-def test_what_the_template_rewrote_cannot_be_cut_out():
-    subject = writers.load(template="upper case")
-    explain = nbsal.Explainer(subject, nbsal.Occlusion(way="text"))
-    with refuses("way"):
-        explain.reply(chat(PROMPT), REPLY, progress=False)
+def chat(*contents):
+    return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": " ".join(contents)}]
 
 
-@pytest.mark.parametrize("way", ["pad", 7])
+@cases("template", ["chatml", "llama 3", "gemma", "mistral", "citing"])
+def test_text_of_messages_is_rendered_anew(template):
+    subject = writers.load(template=template)
+    reading = reading_of(subject, parse_messages(chat(*SENTENCES), [], False))
+    units = [unit for unit in reading.units("sentence") if unit.source == 1]
+    hiding = Hiding(subject, reading, units, "text")
+    check_values(hiding, lambda subset: literal(subject, chat(*compress(SENTENCES, subset)), reading.reply_ids))
+
+
+@cases("template, text", [("citing", "Who?"), ("chatml", "Read:\n{documents}\nWho?"), ("chatml", "Who?")])
+def test_text_without_documents_is_the_list_without_them(template, text):
+    subject, documents = writers.load(template=template), [{"title": s[:5], "text": s} for s in SENTENCES]
+    reading = reading_of(subject, parse_messages(chat(text), parse_documents(documents), template == "citing"))
+    units = [unit for unit in reading.units("document") if unit.name.startswith("document")]
+
+    def truth(subset):
+        return literal(subject, chat(text), reading.reply_ids, documents=list(compress(documents, subset)))
+
+    check_values(Hiding(subject, reading, units, "text"), truth)
+    whole = Hiding(subject, reading, reading.units("message"), "text")
+    assert np.isfinite(whole.values(~np.eye(len(whole.units), dtype=bool))).all()
+
+
+@cases("way", ["pad", 7])
 def test_another_token_stands_in_place_of_a_hidden_one(way):
     subject = writers.load()
     reading = reading_of(subject, parse_prompt(PROMPT, []))
     units = reading.units("sentence")
-    values = Hiding(subject, reading, units, way).values(SUBSETS)
-    for subset, row in zip(SUBSETS, values, strict=True):
+
+    def truth(subset):
         ids = torch.tensor([reading.row.ids])
-        for unit in itertools.compress(units, ~subset):
+        for unit in compress(units, ~subset):
             ids[0, list(unit.tokens)] = 0 if way == "pad" else way
         with torch.no_grad():
-            logits = subject.model(ids, attention_mask=torch.ones_like(ids)).logits[0, reading.start - 1 : -1]
-        truth = logits.log_softmax(-1)[range(len(reading.reply_ids)), reading.reply_ids]
-        assert row == pytest.approx(truth.numpy(), abs=1e-6)
+            logits = subject.model(ids).logits[0, reading.start - 1 : -1]
+        return logits.log_softmax(-1)[range(len(reading.reply_ids)), reading.reply_ids].numpy()
+
+    check_values(Hiding(subject, reading, units, way), truth)
 
 
 def test_the_provenance_says_how_units_are_hidden():
-    subject = writers.load()
-    hidden = {}
+    subject, hidden = writers.load(), {}
     for way in ("remove", "text", "pad", 7):
         result = nbsal.answer(subject, PROMPT, REPLY, method=nbsal.Occlusion(way=way), progress=False)
         assert result.provenance["parameters"]["way"] == way
         hidden[way] = result.provenance["hidden"]
-    assert len(set(hidden.values())) == 4 and "positions" in hidden["remove"] and "<pad>" in hidden["pad"]
-    with refuses("way"):
-        nbsal.answer(subject, PROMPT, REPLY, method=nbsal.Occlusion(way="mask"), progress=False)
-    with refuses("way", UnknownName) as caught:
-        nbsal.answer(subject, PROMPT, REPLY, method=nbsal.Occlusion(way="blur"), progress=False)
+    assert len(set(hidden.values())) == 4
+    for way, error in (("mask", InputError), ("blur", UnknownName)):
+        with refuses("way", error) as caught:
+            nbsal.answer(subject, PROMPT, REPLY, method=nbsal.Occlusion(way=way), progress=False)
     assert {*WAYS, "text"} < set(caught.value.valid)
+    rewriting = nbsal.Explainer(writers.load(template="upper case"), nbsal.Occlusion(way="text"))
+    with refuses("way"):
+        rewriting.reply(chat(PROMPT), REPLY, progress=False)
 
 
 def sequences(subject):
@@ -138,15 +130,6 @@ def sequences(subject):
 
 
 SELF_TEST, STATISTICS = 4, 1  # texts that are run beside the subsets
-
-
-@pytest.mark.parametrize("way", ["remove", "text"])
-def test_one_out_takes_a_forward_for_each_unit_and_one_more(way):
-    subject = writers.load()
-    texts = sequences(subject)
-    result = nbsal.answer(subject, PROMPT, REPLY, method=nbsal.Occlusion(way=way), progress=False)
-    assert len(result.ids) > 3 and result.provenance["subsets"] == 5
-    assert len(texts) == 5 + STATISTICS + (SELF_TEST if way == "remove" else 0)
 
 
 def test_methods_that_hide_share_their_subsets():
@@ -163,6 +146,8 @@ def test_methods_that_hide_share_their_subsets():
     ways = {"dropped": nbsal.Ridge(), "cut": nbsal.Ridge(way="text")}
     apart = nbsal.answer(subject, PROMPT, REPLY, method=ways, progress=False)
     assert apart["dropped"].provenance["hidden"] != apart["cut"].provenance["hidden"]
+    with pytest.raises(InputError):
+        nbsal.answer(subject, PROMPT, REPLY, method=["ridge", "ridge"], progress=False)
 
 
 def test_methods_that_read_the_same_trace_share_it(forwards):
@@ -175,51 +160,32 @@ def test_methods_that_read_the_same_trace_share_it(forwards):
         assert np.allclose(alone.scores, results[name].scores, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", ["contextcite", "ridge", "occlusion", "gae", "attcat"])
+@cases("method", ["contextcite", "ridge", "occlusion", "gae", "attcat"])
 def test_the_batch_size_changes_nothing_but_memory(method):
-    subject = writers.load()
-    sizes = []
+    subject, sizes = writers.load(), []
     subject.model.register_forward_pre_hook(
         lambda module, args, arguments: sizes.append(len(arguments["input_ids"])), with_kwargs=True
     )
-    whole, single = (
-        nbsal.answer(subject, PROMPT, REPLY, method=method, batch_size=size, progress=False) for size in (None, 1)
-    )
-    assert np.allclose(whole.scores, single.scores, atol=1e-9) and set(sizes[len(sizes) // 2 :]) >= {1}
+    whole = nbsal.answer(subject, PROMPT, REPLY, method=method, progress=False)
     sizes.clear()
-    nbsal.answer(subject, PROMPT, REPLY, method=method, batch_size=2, progress=False)
-    assert max(sizes) <= 2
-    with refuses("batch_size"):
-        nbsal.answer(subject, PROMPT, REPLY, batch_size=0, progress=False)
+    two = nbsal.answer(subject, PROMPT, REPLY, method=method, batch_size=2, progress=False)
+    assert np.allclose(whole.scores, two.scores, atol=1e-9) and max(sizes) <= 2
 
 
-@cases("name", writers.MODELS)
-def test_the_head_reads_only_the_places_that_predict_the_reply(name):
-    subject, places = writers.load(name), []
+def test_the_head_reads_only_the_places_that_predict_the_reply():
+    subject, places = writers.load(), []
     subject.model.get_output_embeddings().register_forward_hook(lambda _, __, logits: places.append(logits.shape[1]))
     result = nbsal.answer(subject, PROMPT, REPLY, method="occlusion", batch_size=1, progress=False)
     assert len(places) > 5 and set(places) == {len(result.ids)}
 
 
-def test_a_changed_model_is_run_again():
-    subject = writers.load()
-    reading = reading_of(subject, parse_prompt(PROMPT, []))
-    hiding = Hiding(subject, reading, reading.units("sentence"))
-    before = hiding.values([[True] * 4])
-    with torch.no_grad():
-        subject.model.lm_head.weight.mul_(2)
-    after = hiding.values([[True] * 4])
-    assert hiding.forwards == 2 and np.abs(after - before).max() > 1e-3
-
-
-@pytest.mark.parametrize("way", ["remove", "text"])
+@cases("way", ["remove", "text"])
 def test_exact_shapley_values_sum_to_the_change_in_every_row(way):
     subject = writers.load()
     result = nbsal.answer(subject, PROMPT, REPLY, method=nbsal.Shapley(2, way=way), progress=False)
     empty, full = result.running.hiding.values([[False] * 4, [True] * 4])
     assert result.unit_scores().sum(1) == pytest.approx(full - empty, abs=1e-6)
     assert result.provenance["subsets"] == 16 and result.provenance["parameters"]["orders"] == "all"
-    assert result.method == "shapley"
 
 
 def test_a_span_of_a_lasso_is_its_own_lasso():
@@ -239,17 +205,6 @@ def test_a_span_of_a_lasso_is_its_own_lasso():
     assert np.allclose(ridge.running.score_sum([0, 1, 2]), summed) and ridge.linear
 
 
-@pytest.mark.parametrize("method", ["contextcite", "ridge"])
-def test_surrogates_need_two_units(method):
-    subject = writers.load()
-    with refuses("unit"):
-        nbsal.answer(subject, "One unit", " Ann.", method=method, progress=False)
-    template = "{% for m in messages %}<|im_start|>user\n<|im_end|>{% endfor %}"  # it leaves every content out
-    for name in (method, "occlusion"):
-        with refuses("unit"):
-            nbsal.answer(subject, chat("One unit"), " Ann.", template=template, method=name, progress=False)
-
-
 def test_odds_are_finite_where_the_model_is_sure():
     subject = writers.load(dtype=torch.float32)
     with torch.no_grad():
@@ -258,36 +213,18 @@ def test_odds_are_finite_where_the_model_is_sure():
     assert (result.statistics.logprob > -1e-6).any() and np.isfinite(result.scores).all()
 
 
-def test_hiding_in_steps_is_hiding_at_once():
-    """The order of units does not matter, and a hidden unit hides no other."""
-    subject = writers.load()
-    reading = reading_of(subject, parse_prompt(PROMPT, []))
-    units = reading.units("sentence")
-    values = Hiding(subject, reading, units).values([[False, True, False, True], [True] * 4])
-    mirrored = Hiding(subject, reading, units[::-1]).values([[True, False, True, False], [True] * 4])
-    assert np.allclose(values, mirrored, atol=1e-9)
-    assert values[1] == pytest.approx(literal(subject, PROMPT, reading.reply_ids), abs=1e-9)
-
-
 GOLDEN = {
     "remove": [-0.0032, -0.0040, -0.0007, -0.0553, -8.3077, -8.1779, -7.3477, -5.8432],
     "text": [-0.0032, -0.0006, -0.0028, -0.0002, -9.2033, -9.0336, -8.4476, -12.656],
 }
 
 
-@pytest.mark.parametrize("way", GOLDEN)
+@cases("way", GOLDEN)
 def test_golden_values(way):
     """Of an embedded model, with every subset of three notes: only the first says where Mara lives."""
     subject, notes = nbsal.load("demo/notes"), ["Mara lives in Oslo now.", "The keys to the attic are with Mara."]
     question = [{"role": "user", "content": "Where does Mara live?"}]
     settings = {"documents": [*notes, "Boris lives in Rouen."], "unit": "document", "progress": False}
     result = nbsal.answer(subject, question, " Mara lives in Oslo.", method=nbsal.Occlusion(way=way), **settings)
-    assert [unit.name for unit in result.units][1:] == ["document 1", "document 2", "document 3"]
-    subsets = np.array(list(itertools.product([True], *[[True, False]] * 3)))
-    values = result.running.hiding.values(subsets).sum(1)
-    assert values == pytest.approx(GOLDEN[way], abs=2e-3)
-
-
-def test_several_methods_refuse_like_one():
-    with pytest.raises(InputError):
-        nbsal.answer(writers.load(), PROMPT, REPLY, method=["ridge", "ridge"], progress=False)
+    subsets = np.array(list(product([True], *[[True, False]] * 3)))
+    assert result.running.hiding.values(subsets).sum(1) == pytest.approx(GOLDEN[way], abs=2e-3)

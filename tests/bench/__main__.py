@@ -7,29 +7,13 @@ from tests.bench.measure import run_alone
 from tests.bench.table import line, markdown, parser
 
 BENCHES = (
-    "single",
-    "decoding",
-    "relevance",
-    "perturbation",
-    "games",
-    "corpus",
-    "pages",
-    "lab",
-    "views",
-    "growth",
-    "peers",
-    "answers",
-    "answer_peers",
-    "gpu",
+    "single decoding relevance perturbation games corpus pages lab views growth peers answers answer_peers gpu".split()
 )
 
 
 def main() -> None:
-    arguments = parser("", __doc__)
-    arguments.add_argument(
-        "--only", nargs="*", default=BENCHES, choices=BENCHES, metavar="NAME", help=", ".join(BENCHES)
-    )
-    options = arguments.parse_args()
+    only = {"nargs": "*", "default": BENCHES, "choices": BENCHES, "metavar": "NAME", "help": ", ".join(BENCHES)}
+    options = parser(__doc__, only=only).parse_args()
     print(markdown([]), flush=True)
     for name in options.only:
         for row in run_alone(name, options.rounds, options.quick):

@@ -6,31 +6,32 @@ that is not installed gets a row that says so.
 """
 
 import copy
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 
 import torch
 
 import nbsal
+from tests.bench import table
 from tests.bench.measure import cpu
-from tests.bench.table import Row, markdown, missing, parser, spread
+from tests.bench.table import Row, missing, spread
 
 
 def captum_gradient(model, tokenizer, prompt, reply, documents):
-    """Gradient x input of every token of the reply."""
+    """Gradient x input of every token of the reply"""
     from captum.attr import LayerGradientXActivation, LLMGradientAttribution, TextTokenInput
 
     explain = LLMGradientAttribution(LayerGradientXActivation(model, model.get_input_embeddings()), tokenizer)
     return lambda: explain.attribute(TextTokenInput(prompt, tokenizer), target=reply)
 
 
-def captum_one_out(model, tokenizer, prompt, reply, documents):
-    """Every document left out in turn."""
-    return _captum_template("FeatureAblation", model, tokenizer, prompt, reply, documents)
+def captum_one_out(*arguments):
+    """Every document left out in turn"""
+    return _captum_template("FeatureAblation", *arguments)
 
 
-def captum_shapley(model, tokenizer, prompt, reply, documents):
-    """Shapley values of the documents, 25 permutations."""
-    return _captum_template("ShapleyValueSampling", model, tokenizer, prompt, reply, documents, n_samples=25)
+def captum_shapley(*arguments):
+    """Shapley values of the documents, 25 permutations"""
+    return _captum_template("ShapleyValueSampling", *arguments, n_samples=25)
 
 
 def _captum_template(kind, model, tokenizer, prompt, reply, documents, **settings):
@@ -44,7 +45,7 @@ def _captum_template(kind, model, tokenizer, prompt, reply, documents, **setting
 
 
 def inseq_gradient(model, tokenizer, prompt, reply, documents):
-    """Gradient x input of every token, and its probability."""
+    """Gradient x input of every token, and its probability"""
     import inseq
 
     explain = inseq.load_model(model, "input_x_gradient", tokenizer=tokenizer)
@@ -53,7 +54,7 @@ def inseq_gradient(model, tokenizer, prompt, reply, documents):
 
 
 def interpreto_gradient(model, tokenizer, prompt, reply, documents):
-    """The size of the gradient for every token."""
+    """The size of the gradient for every token"""
     import interpreto
 
     explain = interpreto.Saliency(model, tokenizer)
@@ -61,7 +62,7 @@ def interpreto_gradient(model, tokenizer, prompt, reply, documents):
 
 
 def interpreto_sentence(model, tokenizer, prompt, reply, documents):
-    """Every sentence left out in turn, for the whole reply."""
+    """Every sentence left out in turn, for the whole reply"""
     import interpreto
 
     explain = interpreto.Occlusion(model, tokenizer, granularity=interpreto.Granularity.SENTENCE)
@@ -95,36 +96,19 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
         prompt = ours().reading.prompt.text
         tool = theirs.__name__.split("_")[0]
         try:
-            model = copy.deepcopy(subject.model)  # some tools change it
-            work = theirs(model, subject.tokenizer, prompt, reply, documents)
+            # Some tools change the model.
+            work = theirs(copy.deepcopy(subject.model), subject.tokenizer, prompt, reply, documents)
             work()
         except ImportError:
             rows.append(missing(f"{tool}, {theirs.__doc__}", "not installed"))
             continue
         pairs = [(cpu(work), cpu(ours)) for _ in range(rounds)]
         seconds, own = zip(*pairs, strict=True)
-        rows.append(
-            Row(
-                f"{_named(tool)}: {theirs.__doc__.rstrip('.')}",
-                ours=f"{spread(own, 3)} s",
-                peer=f"{spread(seconds, 3)} s",
-                ratio=spread([a / b for a, b in pairs], 1),
-            )
-        )
+        ratio = spread([their_seconds / our_seconds for their_seconds, our_seconds in pairs], 1)
+        peer = f"{spread(seconds, 3)} s"
+        rows.append(Row(f"{tool} {version(tool)}: {theirs.__doc__}", f"{spread(own, 3)} s", peer, ratio=ratio))
     return rows
 
 
-def _named(tool: str) -> str:
-    try:
-        return f"{tool} {version(tool)}"
-    except PackageNotFoundError:
-        return tool
-
-
-def main() -> None:
-    options = parser(".answer_peers", __doc__).parse_args()
-    print(markdown(results(options.rounds, options.quick)))
-
-
 if __name__ == "__main__":
-    main()
+    table.main(results, __doc__)

@@ -12,9 +12,9 @@ import transformers
 import nbsal
 from nbsal.answers import reading, sources
 from tests.answers.writers import tokenizer
-from tests.bench.decoding import measure_in_turn
-from tests.bench.measure import cpu
-from tests.bench.table import Row, at_most, markdown, parser, spread
+from tests.bench import table
+from tests.bench.measure import cpu, in_forwards
+from tests.bench.table import Row, cost
 
 SENTENCES = 8
 GOALS = {  # forward passes by method, and tokens of the prompt and the reply
@@ -35,25 +35,13 @@ GOALS = {  # forward passes by method, and tokens of the prompt and the reply
 def load(quick: bool) -> nbsal.Subject:
     """A random Llama in float32."""
     torch.manual_seed(0)
-    size = {"hidden_size": 32, "intermediate_size": 64} if quick else {"hidden_size": 192, "intermediate_size": 512}
+    width, inner, heads = (32, 64, 2) if quick else (192, 512, 6)
+    sizes = {"hidden_size": width, "intermediate_size": inner, "num_attention_heads": heads, "num_hidden_layers": 4}
     special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-    config = transformers.LlamaConfig(
-        vocab_size=400, num_hidden_layers=4, num_attention_heads=6 if not quick else 2, **size, **special
-    )
+    config = transformers.LlamaConfig(vocab_size=400, **sizes, **special)
     reader = copy.deepcopy(tokenizer(None))
     reader.model_max_length = config.max_position_embeddings
     return nbsal.load(transformers.LlamaForCausalLM(config).eval(), tokenizer=reader)
-
-
-def prompt_of(subject: nbsal.Subject, length: int) -> str:
-    """A prompt of about that many tokens in eight sentences."""
-    words = length // SENTENCES
-    return " ".join("a" + " a" * (words - 3) + "." for _ in range(SENTENCES))
-
-
-def ids_of(count: int) -> list[int]:
-    """Tokens of a reply."""
-    return torch.randint(10, 300, (count,), generator=torch.Generator().manual_seed(0)).tolist()
 
 
 def task(subject, name: str, prompt: str, reply):
@@ -69,10 +57,10 @@ def task(subject, name: str, prompt: str, reply):
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:
     """The cost of methods for all tokens of a reply, and of reading messages and replies."""
     torch.set_num_threads(1)
-    subject = load(quick)
-    rows = []
+    subject, rows = load(quick), []
     for (name, length, count), goal in GOALS.items():
-        prompt, reply = prompt_of(subject, length), ids_of(count)
+        prompt = " ".join(["a" + " a" * (length // SENTENCES - 3) + "."] * SENTENCES)
+        reply = torch.randint(10, 300, (count,), generator=torch.Generator().manual_seed(0)).tolist()
         ids = torch.tensor([[*subject.tokenizer(prompt)["input_ids"], *reply]])
 
         def forward(ids=ids, count=count):
@@ -81,10 +69,8 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
 
         work = task(subject, name, prompt, reply)
         work()  # the first call of a method takes longer
-        costs = measure_in_turn({name: work}, forward, rounds)[name]
-        title = f"{name}, {ids.shape[1] - count} + {count} tokens"
-        rows.append(Row(title, ours=f"{spread(costs)} forward passes", **at_most(goal, costs, " forward passes")))
-        print(title, spread(costs), flush=True)
+        costs = in_forwards({name: work}, forward, rounds)[name]
+        rows.append(cost(f"{name}, {ids.shape[1] - count} + {count} tokens", costs, "forward passes", goal))
     return rows + _reading(subject, rounds)
 
 
@@ -102,15 +88,9 @@ def _reading(subject, rounds: int) -> list[Row]:
     rows = []
     for (name, goal), work in works.items():
         work()
-        seconds = [cpu(work) for _ in range(rounds)]
-        rows.append(Row(f"reading {name}", ours=f"{spread(seconds, 3)} s", **at_most(goal, seconds, " s")))
+        rows.append(cost(f"reading {name}", [cpu(work) for _ in range(rounds)], "s", goal, digits=3))
     return rows
 
 
-def main() -> None:
-    options = parser(".answers", __doc__).parse_args()
-    print(markdown(results(options.rounds, options.quick)))
-
-
 if __name__ == "__main__":
-    main()
+    table.main(results, __doc__)

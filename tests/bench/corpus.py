@@ -1,28 +1,24 @@
-"""The cost of explaining a corpus: `python -m tests.bench.corpus [--texts 10000] [--longest 600] [--base]`.
+"""The cost of explaining a corpus: `python -m tests.bench.corpus`.
 
 Texts of random words (with Zipf weights: 1/k for the k-th word) are explained with Grad-CAM of the embedded review
-model. Printed are:
+model. Rows have
 
-- tokens per second, beside those of a plain loop of `explain(text)` and of the model's forward pass alone, which are
-  measured on a sample;
+- tokens per second of CPU time, beside those of a plain loop of `explain(text)` and of the model's forward pass alone,
+  which are measured on a sample;
 - the time for the arithmetic of the forward pass, and of the backward pass to the explained layer: matrix products at
   the rate at which this machine multiplies matrices of the model's sizes;
 - the peak resident memory after the first 500 texts and at the end;
-- bytes per token in the files;
-- the time for the short texts on a LocalCluster of one and of two processes.
+- bytes per token in the files.
 
-`--base` uses a random bert-base. The benchmark is long, so it runs once, whatever the number of rounds.
+The benchmark is long, so it runs once, whatever the number of rounds.
 """
 
 import random
-import shutil
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 import numpy as np
-import psutil
 import torch
 from pyarrow import parquet
 
@@ -32,11 +28,12 @@ from nbsal.corpus.manifest import TOKENS
 from nbsal.corpus.shards import token_batches
 from nbsal.model.tokens import Encoded
 from nbsal.samples import base
-from tests.bench.games import random_bert
-from tests.bench.measure import products
-from tests.bench.table import Row, at_least, at_most, markdown, parser, spread
+from tests.bench import table
+from tests.bench.measure import cpu, products, reset_peak, resident
+from tests.bench.table import Row, at_least, at_most, cost, spread
 
 SHORT = (8, 40)
+FIRST = 500  # texts after which memory should hardly grow
 
 
 def texts(count, shortest, longest, seed=0):
@@ -62,33 +59,11 @@ def rate(size, seconds=2.0):
     return count * 2 * left.numel() * size[1] / (time.process_time() - start)
 
 
-class PeakMemory:
-    """The peak memory of this process, sampled ten times a second; `first` is the peak after 500 texts."""
-
-    def __init__(self):
-        self.peak, self.first, self._done = 0, 0, threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def _watch(self):
-        process = psutil.Process()
-        while not self._done.wait(0.1):
-            self.peak = max(self.peak, process.memory_info().rss)
-
-    def progress(self, done, total):
-        if done >= 500 and not self.first:
-            self.first = self.peak
-
-    def stop(self):
-        self._done.set()
-        self._thread.join()
-
-
 def timed(work):
     """Wall-clock seconds, seconds of CPU time, and the result of the work."""
-    start, cpu = time.perf_counter(), time.process_time()
-    result = work()
-    return time.perf_counter() - start, time.process_time() - cpu, result
+    start, result = time.perf_counter(), []
+    seconds = cpu(lambda: result.append(work()))
+    return time.perf_counter() - start, seconds, result[0]
 
 
 @torch.inference_mode()
@@ -100,7 +75,14 @@ def forwards(explain, many) -> float:
         subject.inputs(Encoded([rows[i] for i in places], subject.text_encoder.pad_id))
         for places in token_batches(rows, TOKENS["cpu"])
     ]
-    return sum(map(len, rows.values())) / timed(lambda: [subject.model(**batch) for batch in inputs])[1]
+    return sum(map(len, rows.values())) / cpu(lambda: [subject.model(**batch) for batch in inputs])
+
+
+def bytes_of_texts(folder) -> int:
+    """The size of the texts in the files of a corpus."""
+    groups = [parquet.ParquetFile(path).metadata.row_group(0) for path in Path(folder).glob("*.parquet")]
+    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
+    return sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in ("text", "pair"))
 
 
 def measure_lengths(explain, many, looped, out, name, goals) -> list[Row]:
@@ -108,114 +90,59 @@ def measure_lengths(explain, many, looped, out, name, goals) -> list[Row]:
 
     `looped` is the number of texts in the loop; `goals` are the ratios to reach to the loop and to the arithmetic.
     """
+    first = []
+
+    def progress(done, total):
+        if done >= FIRST and not first:
+            first.append(resident("VmHWM"))
+
     explain.map(many[:50], progress=False)
-    peak = PeakMemory()
-    seconds, cpu, explained = timed(lambda: corpus.explain(explain, iter(many), out, progress=peak.progress))
-    peak.stop()
+    reset_peak()
+    seconds, cpu_seconds, explained = timed(lambda: corpus.explain(explain, iter(many), out, progress=progress))
+    peak = resident("VmHWM")
     some = random.Random(0).sample(many, min(looped, len(many)))
     loop, loop_cpu, saliencies = timed(lambda: [explain(text) for text in some])
-    size = sum(len(s.row) for s in saliencies)
+    size = sum(len(saliency.row) for saliency in saliencies)
     lengths = [len(ids) for ids in explained.to_frame(["token_ids"])["token_ids"]]
     config = explain.subject.model.config
     # Measured right after, because other programs share the machine.
     flops = rate((config.hidden_size, config.intermediate_size))
     forward, backward = (work / flops for work in products(explain.subject, lengths, explain.method.layer))
-    speed, looping, arithmetic = explained.tokens / cpu, size / loop_cpu, forward + backward
-    print(f"  {explained}: {explained.tokens:,} tokens in {seconds:.0f} s, {cpu:.0f} s of CPU time")
-    print(f"  {speed:,.0f} tokens per second of CPU time; a loop of explain(text): {looping:,.0f}; ratio", end=" ")
-    print(f"{speed / looping:.2f}, wall-clock ratio {explained.tokens / seconds * loop / size:.2f}")
-    shares = f"forward pass {forward:.1f} s, {forward / cpu:.0%} of the CPU time"
-    print(f"  arithmetic alone at {flops / 1e9:.0f} GFLOP/s: {shares};", end=" ")
-    print(f"with the backward pass {arithmetic:.1f} s, {arithmetic / cpu:.0%}")
+    speed, looping, arithmetic = explained.tokens / cpu_seconds, size / loop_cpu, forward + backward
     alone = forwards(explain, some)
-    print(f"  the model's forward pass alone, in the same batches: {alone:,.0f} tokens per second;", end=" ")
-    print(f"ours {speed / alone:.0%}")
-    print(f"  peak memory {peak.first / 2**20:.0f} MB after 500 texts, {peak.peak / 2**20:.0f} MB after all")
-    columns = "text", "pair"
-    groups = [parquet.ParquetFile(path).metadata.row_group(0) for path in Path(out).glob("*.parquet")]
-    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
-    written = sum(chunk.total_compressed_size for chunk in chunks if chunk.path_in_schema in columns)
-    full, bare = explained.size / explained.tokens, (explained.size - written) / explained.tokens
-    print(f"  {full:.2f} bytes per token, {bare:.2f} without the texts")
-    growth = (peak.peak - (peak.first or peak.peak)) / 2**20
-    share = f"{forward / cpu:.0%} for the forward pass; with the backward pass {arithmetic / cpu:.0%}"
+    full = explained.size / explained.tokens
+    bare = (explained.size - bytes_of_texts(out)) / explained.tokens
+    share = f"forward {forward / cpu_seconds:.0%} of the CPU time; with the backward {arithmetic / cpu_seconds:.0%}"
+    arithmetic_goal = at_least(goals[1], 100 * forward / cpu_seconds, " %") if goals[1] else {}
     return [
         Row(
             f"a corpus of {len(many):,} texts of {name} tokens, tokens per second of CPU time",
-            ours=f"{speed:,.0f}",
+            ours=f"{speed:,.0f}: {explained.tokens:,} tokens in {seconds:.0f} s, {cpu_seconds:.0f} s of CPU time",
             peer=f"a loop of explain(text): {looping:,.0f}",
-            floor=f"{explained.tokens / arithmetic:,.0f} (arithmetic)",
-            ratio=spread(speed / looping),
+            floor=f"{explained.tokens / arithmetic:,.0f} (arithmetic at {flops / 1e9:.0f} GFLOP/s)",
+            ratio=f"{spread(speed / looping)}, on the clock {explained.tokens / seconds * loop / size:.2f}",
             **at_least(goals[0], speed / looping),
         ),
-        *(
-            [Row("  compared with the arithmetic", ratio=share, **at_least(goals[1], 100 * forward / cpu, " %"))]
-            if goals[1]
-            else []
-        ),
-        Row(
-            "  compared with the model's forward pass alone",
-            floor=f"{alone:,.0f}",
-            ratio=f"{speed / alone:.0%} of its speed",
-        ),
-        Row("  memory growth after the first 500 texts", f"{growth:.0f} MB", **at_most(300, growth, " MB")),
+        Row("  compared with the arithmetic", ratio=share, **arithmetic_goal),
+        Row("  compared with the model's forward pass alone", floor=f"{alone:,.0f}", ratio=f"{speed / alone:.0%}"),
+        cost(f"  memory growth after the first {FIRST} texts", peak - (first or [peak])[0], "MB", 300, digits=0),
+        Row("  peak memory", f"{peak:.0f} MB"),
         Row("  bytes per token in the files", f"{full:.2f}; {bare:.2f} without the texts", **at_most(6, full)),
     ]
 
 
-def measure_cluster(explain, many, folder) -> Row:
-    """The same texts on clusters of one and of two processes."""
-    from distributed import Client, LocalCluster
-
-    seconds = {}
-    for workers in (1, 2):
-        options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-        with LocalCluster(**options) as cluster, Client(cluster) as client:
-            corpus.explain(explain, many[:100], folder / "warm", client=client, shard_rows=20, progress=False)
-            shutil.rmtree(folder / "warm")
-            out = folder / str(workers)
-            seconds[workers] = timed(
-                lambda out=out, client=client: corpus.explain(
-                    explain, many, out, client=client, shard_rows=100, progress=False
-                )
-            )[0]
-    same = all(
-        (folder / "2" / path.name).read_bytes() == path.read_bytes() for path in (folder / "1").glob("*.parquet")
-    )
-    print(f"cluster: 1 process {seconds[1]:.1f} s, 2 processes {seconds[2]:.1f} s; same files: {same}")
-    return Row(
-        f"the same {len(many):,} short texts on two Dask processes, wall-clock time",
-        ours=f"{seconds[2]:.1f} s",
-        peer=f"one process: {seconds[1]:.1f} s",
-        floor=f"{seconds[1] / 2:.1f} s",
-        ratio=f"{seconds[1] / seconds[2]:.2f}",
-    )
-
-
-def results(
-    rounds: int = 1, quick: bool = False, count: int = 10_000, longest: int = 600, base: bool = False
-) -> list[Row]:
-    """Rows for short texts, for texts of all lengths, and for short texts on two processes."""
+def results(rounds: int = 1, quick: bool = False) -> list[Row]:
+    """Rows for short texts and for texts of all lengths."""
     torch.set_num_threads(1)
-    count, longest = (60, 100) if quick else (count, longest)
-    explain = nbsal.Explainer(random_bert() if base else nbsal.load("demo/reviews"), "gradcam", layer=None)
-    table_rows = []
+    count, longest = (60, 100) if quick else (10_000, 600)
+    explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam", layer=None)
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         for low, high, looped, goals in ((*SHORT, 200, (2.5, None)), (5, longest, 100, (1, 70))):
-            print(f"{low} to {high} tokens")
             name, out = f"{low} to {high}", f"{folder}/{high}"
-            table_rows += measure_lengths(explain, texts(count, low, high), looped, out, name, goals)
-        return [*table_rows, measure_cluster(explain, texts(count, *SHORT), Path(folder))]
-
-
-def main():
-    arguments = parser(".corpus", __doc__)
-    arguments.add_argument("--texts", type=int, default=10_000)
-    arguments.add_argument("--longest", type=int, default=600)
-    arguments.add_argument("--base", action="store_true")
-    options = arguments.parse_args()
-    print(markdown(results(options.rounds, options.quick, options.texts, options.longest, options.base)))
+            rows += measure_lengths(explain, texts(count, low, high), looped, out, name, goals)
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    table.main(results, __doc__)

@@ -3,7 +3,7 @@
 A random bert-base and texts of random words, one thread, CPU time. Masking in place replaces every hidden token by a
 mask token that is excluded from attention, for ten fractions and two games per method, in batches sorted by length. One
 method is compared on texts of one length that have been explained before. Ten methods are compared on texts of several
-lengths; with masking in place they are explained one after the other, with ours together. Printed are the ratios, and
+lengths; with masking in place they are explained one after the other, with ours together. Rows have the ratios, and
 the largest difference of any logit.
 """
 
@@ -12,34 +12,18 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-import transformers
 
 import nbsal
 from nbsal.evaluation import Cache, games
 from nbsal.evaluation._games import coalition_steps
 from nbsal.model.tokens import Encoded
-from nbsal.samples import base
-from tests.bench.measure import cpu
-from tests.bench.table import Row, at_least, at_most, markdown, parser, spread
+from tests.bench import table
+from tests.bench.corpus import texts
+from tests.bench.measure import cpu, random_bert
+from tests.bench.table import Row, at_least, at_most, spread
 
 FRACTIONS = [step / 10 for step in range(1, 11)]
 BATCH = 8
-
-
-def texts(lengths, seed=0):
-    """Random words of one token each; two tokens of each text are special."""
-    vocabulary = sorted(
-        word for word in base.tokenizer().get_vocab() if word.isascii() and word.isalpha() and len(word) > 3
-    )
-    generator = np.random.default_rng(seed)
-    return [" ".join(generator.choice(vocabulary, size=length - 2)) for length in lengths]
-
-
-def random_bert() -> nbsal.Subject:
-    """A random bert-base with the tokenizer of the embedded models."""
-    torch.manual_seed(0)
-    model = transformers.BertForSequenceClassification(transformers.BertConfig()).eval()
-    return nbsal.load(model, tokenizer=base.tokenizer())
 
 
 def explainers(subject: nbsal.Subject, count: int) -> dict[str, nbsal.Explainer]:
@@ -69,9 +53,8 @@ def in_place(explain, saliencies):
 
 def masked(row, coalition, subject):
     """A text with its hidden tokens masked in place."""
-    ids = tuple(
-        token if stays else subject.tokenizer.mask_token_id for token, stays in zip(row.ids, coalition, strict=True)
-    )
+    mask_id = subject.tokenizer.mask_token_id
+    ids = tuple(token if stays else mask_id for token, stays in zip(row.ids, coalition, strict=True))
     return replace(row, ids=ids, mask=tuple(int(stays) for stays in coalition))
 
 
@@ -98,59 +81,54 @@ def required_share(saliencies) -> float:
     return sum(np.unique(steps, axis=0).sum() for steps in coalitions) / sum(steps.size for steps in coalitions)
 
 
-def time_one_method(subject: nbsal.Subject, lengths) -> tuple[float, float]:
+def time_one_method(subject: nbsal.Subject, many) -> tuple[float, float]:
     """Seconds of both games in place and with ours, with the explanations cached."""
-    members, many = explainers(subject, 1), texts(lengths)
-    (explain,) = members.values()
-    saliencies, cached = explain_sorted(explain, many), ours(members, many).saliencies
-    return cpu(lambda: in_place(explain, saliencies)), cpu(lambda: ours(members, many, cached))
+    members = explainers(subject, 1)
+    saliencies, cached = explain_sorted(members["l0"], many), ours(members, many).saliencies
+    return cpu(lambda: in_place(members["l0"], saliencies)), cpu(lambda: ours(members, many, cached))
 
 
-def time_ten_methods(subject: nbsal.Subject, lengths) -> tuple[float, float]:
+def time_ten_methods(subject: nbsal.Subject, many) -> tuple[float, float]:
     """Seconds of explanations and games, method by method in place and together with ours."""
-    members, many = explainers(subject, 10), texts(lengths)
+    members = explainers(subject, 10)
     theirs = cpu(lambda: [in_place(explain, explain_sorted(explain, many)) for explain in members.values()])
     return theirs, cpu(lambda: ours(members, many))
+
+
+def compare(name: str, subject, many, time, goal: float, rounds: int, share: float = 0) -> Row:
+    """The row of a comparison; `share` is that of the tokens in place which must be read."""
+    seconds = [time(subject, many) for _ in range(rounds)]
+    in_place_seconds, our_seconds = zip(*seconds, strict=True)
+    ratios = [theirs / own for theirs, own in seconds]
+    return Row(
+        name,
+        ours=f"{spread(our_seconds)} s",
+        peer=f"masked in place: {spread(in_place_seconds)} s",
+        floor=f"{share * statistics.median(in_place_seconds):.2f} s" if share else "",
+        ratio=spread(ratios),
+        **at_least(goal, ratios),
+    )
 
 
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:
     """Seconds of the games, in place and with ours."""
     torch.set_num_threads(1)
-    subject, table_rows = random_bert(), []
-    equal, mixed = ([16] * 2, [12, 16]) if quick else ([64] * 16, list(range(12, 44, 4)))
-    works = (
-        (time_one_method, equal, 1.7, f"one method, both games, {len(equal)} texts of {equal[0]} tokens"),
-        (
-            time_ten_methods,
-            mixed,
-            2.2,
-            f"ten methods with their explanations, {len(mixed)} texts of 12 to {mixed[-1]} tokens",
-        ),
-    )
-    for work, lengths, goal, name in works:
-        seconds = [work(subject, lengths) for _ in range(rounds)]
-        in_place_seconds, our_seconds = zip(*seconds, strict=True)
-        ratios = [theirs / ours for theirs, ours in seconds]
-        print(f"{name}: in place {spread(in_place_seconds)} s, ours {spread(our_seconds)} s;", end=" ")
-        print(f"ratio, median of {rounds}: {spread(ratios)}")
-        floor = ""
-        if work is time_one_method:
-            share = required_share(explain_sorted(explainers(subject, 1)["l0"], texts(lengths)))
-            floor = f"{share * statistics.median(in_place_seconds):.2f} s"
-        peer = f"masked in place: {spread(in_place_seconds)} s"
-        table_rows.append(Row(name, f"{spread(our_seconds)} s", peer, floor, spread(ratios), **at_least(goal, ratios)))
-    members, many = explainers(subject, 2), texts(mixed)
-    cache = ours(members, many)
-    largest = max(difference(explain, explain_sorted(explain, many), cache) for explain in members.values())
-    print(f"largest difference of a logit: {largest:.1e}")
-    work = "  largest difference of a logit"
-    return [*table_rows, Row(work, ours=f"{largest:.1e}", **at_most(1e-5, largest))]
-
-
-def main() -> None:
-    options = parser(".games", __doc__).parse_args()
-    print(markdown(results(options.rounds, options.quick)))
+    subject = random_bert()
+    lengths = [12, 16] if quick else range(12, 44, 4)
+    equal = texts(2, 16, 16) if quick else texts(16, 64, 64)
+    mixed = [text for length in lengths for text in texts(1, length, length)]
+    one = f"one method, both games, {len(equal)} texts of {len(equal[0].split()) + 2} tokens"
+    ten = f"ten methods with their explanations, {len(mixed)} texts of 12 to {lengths[-1]} tokens"
+    members = explainers(subject, 2)
+    share = required_share(explain_sorted(members["l0"], equal))
+    cache = ours(members, mixed)
+    largest = max(difference(explain, explain_sorted(explain, mixed), cache) for explain in members.values())
+    return [
+        compare(one, subject, equal, time_one_method, 1.7, rounds, share),
+        compare(ten, subject, mixed, time_ten_methods, 2.2, rounds),
+        Row("  largest difference of a logit", ours=f"{largest:.1e}", **at_most(1e-5, largest)),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    table.main(results, __doc__)

@@ -8,19 +8,18 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.bench.table import Row, at_most, markdown, missing, parser, spread
+from tests.bench import table
+from tests.bench.table import Row, cost, missing
 from tests.browser import bench
 
 SENTENCE = "A slow start, but the second half is warm, funny and beautifully played by all. "
 GOALS = {30: 150, 300: 450}
 LAYER_GOAL = 80
-DEATH_GOAL = 1000
 SETUP = """
 import nbsal
 explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
 """
-HIGHLIGHT = "view = nbsal.widgets.Highlight(explain, text={text!r})\nview"
-LAYERS = "layers = nbsal.widgets.Layers(explain, text={text!r})\nlayers"
+VIEWS = ("view = nbsal.widgets.Highlight(explain, text={!r})\nview", "nbsal.widgets.Layers(explain, text={!r})")
 # Starts the clock at the next event of that type, and stops it after the frame in which `done(root)` holds.
 WATCH = """([selector, type, done]) => {
   const root = document.querySelector(selector);
@@ -80,82 +79,41 @@ def hovering(page: Any, words: int) -> list[float]:
     return times
 
 
-def death(page: Any, notebook: Any) -> float:
-    """Milliseconds from a key, pressed when the kernel is killed, to the sentence that says that Python has stopped."""
-    area = page.locator(".nbsal-highlight").get_by_label("Text", exact=True)
-
-    def kill() -> None:
-        notebook.kill()
-        area.press_sequentially("a")
-
-    said = "root.querySelector('.nbsal-state').textContent.includes('Python has stopped')"
-    return measure(page, ".nbsal-highlight", "input", said, kill)
-
-
-def text_of(words: int) -> str:
-    """A text of so many words."""
-    return " ".join((SENTENCE * (words // 10)).split()[:words])
-
-
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:
     """Milliseconds of keys, layer steps and readouts in JupyterLab; 10 keys per round."""
     if (chromium := bench.executable()) is None:
         return [missing("Views in JupyterLab", "there is no Chromium on the PATH (apt-get install chromium)")]
-    try:
-        from playwright.sync_api import sync_playwright
+    from playwright.sync_api import sync_playwright
 
-        from tests.browser.lab import Lab
-    except ImportError:
-        return [missing("Views in JupyterLab", "playwright or JupyterLab is not installed (pip install nbsal[test])")]
+    from tests.browser.lab import Lab
+
     server = Lab(Path(tempfile.mkdtemp()))
     server.start()
-    rows = []
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=bench.FLAGS)
-            for words in [30] if quick else GOALS:
-                rows += _rows(browser, server, words, 10 * rounds)
-            rows.append(_row("killed kernel to the sentence about it", deaths(browser, server, rounds), DEATH_GOAL))
-            browser.close()
+            return [row for words in ([30] if quick else GOALS) for row in _rows(browser, server, words, 10 * rounds)]
     finally:
         server.stop()
-    return rows
 
 
 def _rows(browser: Any, server: Any, words: int, keys: int) -> list[Row]:
     page = browser.new_page(viewport={"width": 1100, "height": 900})
-    cells = [SETUP, HIGHLIGHT.format(text=text_of(words)), LAYERS.format(text=text_of(words))]
-    notebook = server.open(page, server.write(f"{words}.ipynb", *cells))
+    text = " ".join((SENTENCE * (words // 10)).split()[:words])
+    notebook = server.open(page, server.write(f"{words}.ipynb", SETUP, *(view.format(text) for view in VIEWS)))
     for cell in range(2):
         notebook.run_cell(cell)
-    rows = [_row(f"key to explanation, {words} words", typing(page, keys), GOALS[words])]
+    keyed = typing(page, keys)
     page.keyboard.press("Escape")
-    rows.append(Row(f"JupyterLab: pointer to readout, {words} words", ours=f"{spread(hovering(page, 10), 0)} ms"))
+    hovered = hovering(page, 10)
     notebook.clear()
     notebook.run_cell(2)
-    rows.append(_row(f"layer step, {words} words", layer_steps(page, 10), LAYER_GOAL))
-    page.close()
-    return rows
-
-
-def deaths(browser: Any, server: Any, count: int) -> list[float]:
-    """The time of each of some kernels that are killed."""
-    times = []
-    for number in range(count):
-        page = browser.new_page(viewport={"width": 1100, "height": 900})
-        notebook = server.open(page, server.write(f"killed-{number}.ipynb", SETUP, HIGHLIGHT.format(text=text_of(30))))
-        notebook.run_cell(0)
-        notebook.run_cell(1)
-        typing(page, 1)
-        times.append(death(page, notebook))
-        page.close()
-    return times
-
-
-def _row(work: str, times: list[float], goal: float) -> Row:
-    return Row(f"JupyterLab: {work}", ours=f"{spread(times, 0)} ms", **at_most(goal, times, " ms"))
+    return [
+        cost(f"JupyterLab: key to explanation, {words} words", keyed, "ms", GOALS[words], digits=0),
+        cost(f"JupyterLab: pointer to readout, {words} words", hovered, "ms", digits=0),
+        cost(f"JupyterLab: layer step, {words} words", layer_steps(page, 10), "ms", LAYER_GOAL, digits=0),
+    ]
 
 
 if __name__ == "__main__":
-    options = parser(".lab", __doc__).parse_args()
-    print(markdown(results(options.rounds, options.quick)))
+    table.main(results, __doc__)

@@ -6,7 +6,8 @@ The results have 1,000 and 10,000 fake tokens; no Python kernel runs. Times are 
 import numpy as np
 
 from nbsal.widgets import Highlight, wire
-from tests.bench.table import Row, at_most, markdown, missing, parser, spread
+from tests.bench import table
+from tests.bench.table import Row, cost, missing, spread
 from tests.browser import bench
 
 GOALS = {1_000: {"first paint": 200, "update": 50}, 10_000: {"first paint": 500, "update": 150}}
@@ -58,41 +59,25 @@ def paints(page, count: int, turns: int) -> dict[str, list[float]]:
 
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:
     """Milliseconds of first paints and updates, with two turns per round."""
-    work = "Highlight in Chromium"
     if (chromium := bench.executable()) is None:
-        return [missing(work, "there is no Chromium on the PATH (apt-get install chromium)")]
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        return [missing(work, "playwright is not installed (pip install nbsal[test])")]
+        return [missing("Highlight in Chromium", "there is no Chromium on the PATH (apt-get install chromium)")]
+    from playwright.sync_api import sync_playwright
+
+    rows = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=bench.FLAGS)
-        times_by_count = {}
         for count in [1_000] if quick else GOALS:
-            page = browser.new_page()
-            times_by_count[count] = paints(page, count, 2 * rounds)
-            summary = ", ".join(f"{name} {spread(some, 0)} ms" for name, some in times_by_count[count].items())
-            print(f"{count} tokens: {summary}")
-            page.close()
+            times = paints(browser.new_page(), count, 2 * rounds)
+            plain = times["plain spans"]
+            cells = {"peer": f"plain spans: {spread(plain, 0)} ms"}
+            cells["floor"] = f"{spread(times['nothing'], 0)} ms (an empty frame)"
+            for name, goal in GOALS[count].items():
+                cells["ratio"] = spread([theirs / ours for theirs, ours in zip(plain, times[name], strict=True)])
+                work = f"{name} of {count:,} tokens in Chromium"
+                rows.append(cost(work, times[name], "ms", goal, digits=0, **cells))
         browser.close()
-    return [_row(count, name, times) for count, times in times_by_count.items() for name in GOALS[count]]
-
-
-def _row(count: int, name: str, times: dict[str, list[float]]) -> Row:
-    return Row(
-        f"{name} of {count:,} tokens in Chromium",
-        ours=f"{spread(times[name], 0)} ms",
-        peer=f"plain spans: {spread(times['plain spans'], 0)} ms",
-        floor=f"{spread(times['nothing'], 0)} ms (an empty frame)",
-        ratio=spread([plain / ours for plain, ours in zip(times["plain spans"], times[name], strict=True)]),
-        **at_most(GOALS[count][name], times[name], " ms"),
-    )
-
-
-def main() -> None:
-    options = parser(".pages", __doc__).parse_args()
-    print(markdown(results(options.rounds, options.quick)))
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    table.main(results, __doc__)

@@ -17,7 +17,7 @@ import inspect
 import json
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
@@ -35,10 +35,10 @@ import nbsal
 from nbsal.methods.base import Method
 from nbsal.model.tokens import Row as Tokens
 from nbsal.samples import base
-from tests.bench import snippets
+from tests.bench import snippets, table
 from tests.bench.measure import cpu
-from tests.bench.snippets import ferret, inseq, interpreto, shap
-from tests.bench.table import Row, line, machine, markdown, missing, parser, spread
+from tests.bench.snippets import ferret, inseq, interpret_integrated, interpreto, shap
+from tests.bench.table import Row, machine, missing, spread
 
 PATH = Path(__file__).with_name("peers.json")
 PACKAGES = {"transformers-interpret": "transformers_interpret", "ferret-xai": "ferret"}  # where the names differ
@@ -55,44 +55,32 @@ class Case:
     theirs: Callable[..., Any]
     method: Method
     differs: str = ""
-    model: str = "demo/reviews"
+    model: str = MODELS[0]
 
 
 GRADIENT, PADDED = nbsal.GradientXActivation(0), nbsal.Integrated(0, steps=50, baseline="pad")
-MASKED, LIME, SHAPLEY = nbsal.Occlusion(1, way="mask"), nbsal.LIME(100, way="mask"), nbsal.Shapley(25, way="mask")
+MASKED, LIME = nbsal.Occlusion(1, way="mask"), nbsal.LIME(100, way="mask")
+SHAPLEY, FEWER_ORDERS = nbsal.Shapley(25, way="mask"), nbsal.Shapley(24, way="mask")
+OWEN, LIME_NAME, PATH_NAME = "Owen values of a tree of tokens", "LIME, 100 samples", "integrated gradients, 50 steps"
+SEGMENT = "and puts the last [SEP] into another segment"
+FEATURES = "takes absolute values of single features, and multiplies by points of the path, not the path"
+FERRET_PATH, FERRET_GRADIENT = ferret("IntegratedGradientExplainer"), ferret("GradientExplainer")
+INTERPRETO_PATH = interpreto("IntegratedGradients", n_perturbations=50)
 CASES = (
     Case("captum", "gradient x input", snippets.captum_gradxact, GRADIENT),
     Case("captum", "integrated gradients, 25 steps", snippets.captum_integrated, nbsal.Integrated(0, baseline="pad")),
     Case("captum", "occlusion", snippets.captum_occlusion, MASKED),
     Case("captum", "Shapley, 25 permutations", snippets.captum_shapley, nbsal.Shapley(25, way="pad"), RANDOM),
-    Case(
-        "transformers-interpret",
-        "integrated gradients, 50 steps",
-        snippets.interpret_integrated,
-        PADDED,
-        f"{EMBEDDINGS}, {PROBABILITY}, and puts the last [SEP] into another segment",
-    ),
-    Case("ferret-xai", "gradient x input", ferret("GradientExplainer"), GRADIENT, EMBEDDINGS),
-    Case("ferret-xai", "integrated gradients, 50 steps", ferret("IntegratedGradientExplainer"), PADDED, EMBEDDINGS),
-    Case("ferret-xai", "LIME, 100 samples", ferret("LIMEExplainer", num_samples=100), LIME, f"{RANDOM}, {PROBABILITY}"),
-    Case(
-        "ferret-xai",
-        "Shapley, 25 permutations",
-        ferret("SHAPExplainer"),
-        SHAPLEY,
-        f"Owen values of a tree of tokens, {PROBABILITY}",
-    ),
-    Case("ferret-xai", "gradient x input", ferret("GradientExplainer"), GRADIENT, model=MODELS[1]),
-    Case(
-        "ferret-xai", "integrated gradients, 50 steps", ferret("IntegratedGradientExplainer"), PADDED, model=MODELS[1]
-    ),
+    Case("transformers-interpret", PATH_NAME, interpret_integrated, PADDED, f"{EMBEDDINGS}, {PROBABILITY}, {SEGMENT}"),
+    Case("ferret-xai", "gradient x input", FERRET_GRADIENT, GRADIENT, EMBEDDINGS),
+    Case("ferret-xai", PATH_NAME, FERRET_PATH, PADDED, EMBEDDINGS),
+    Case("ferret-xai", LIME_NAME, ferret("LIMEExplainer", num_samples=100), LIME, f"{RANDOM}, {PROBABILITY}"),
+    Case("ferret-xai", "Shapley, 25 permutations", ferret("SHAPExplainer"), SHAPLEY, f"{OWEN}, {PROBABILITY}"),
+    Case("ferret-xai", "gradient x input", FERRET_GRADIENT, GRADIENT, model=MODELS[1]),
+    Case("ferret-xai", PATH_NAME, FERRET_PATH, PADDED, model=MODELS[1]),
     Case("interpreto", "occlusion", interpreto("Occlusion"), MASKED),
     Case(
-        "interpreto",
-        "LIME, 100 samples",
-        interpreto("Lime", n_perturbations=100),
-        LIME,
-        f"{RANDOM}, weighted by another kernel",
+        "interpreto", LIME_NAME, interpreto("Lime", n_perturbations=100), LIME, f"{RANDOM}, weighted by another kernel"
     ),
     Case(
         "interpreto",
@@ -101,20 +89,14 @@ CASES = (
         SHAPLEY,
         f"{RANDOM}, from 100 coalitions",
     ),
-    Case(
-        "interpreto",
-        "integrated gradients, 50 steps",
-        interpreto("IntegratedGradients", n_perturbations=50),
-        nbsal.Integrated(0, steps=50),
-        f"{EMBEDDINGS}, takes absolute values of single features, and multiplies by points of the path, not the path",
-    ),
-    Case("shap", "Shapley, 24 permutations", shap("permutation"), nbsal.Shapley(24, way="mask"), RANDOM),
+    Case("interpreto", PATH_NAME, INTERPRETO_PATH, nbsal.Integrated(0, steps=50), f"{EMBEDDINGS}, {FEATURES}"),
+    Case("shap", "Shapley, 24 permutations", shap("permutation"), FEWER_ORDERS, RANDOM),
     Case(
         "shap",
         "Shapley, 24 permutations or as many evaluations",
         shap("partition"),
-        nbsal.Shapley(24, way="mask"),
-        f"{RANDOM}, Owen values of a tree of tokens",
+        FEWER_ORDERS,
+        f"{RANDOM}, {OWEN}",
     ),
     Case("inseq", "gradient x input", inseq("input_x_gradient", "sum"), GRADIENT, model=MODELS[2]),
     Case("inseq", "gradient norm", inseq("saliency", "vnorm"), nbsal.Simple(0, norm=2), model=MODELS[2]),
@@ -125,7 +107,7 @@ CASES = (
 def load_case(name: str, count: int) -> tuple[Any, Any, list[str]]:
     """A model, its tokenizer, and some texts for it."""
     reviews = nbsal.data.load("samples/reviews")["text"].tolist()
-    if name == "demo/reviews":
+    if name == MODELS[0]:
         subject = nbsal.load(name)
         return subject.model, subject.tokenizer, reviews[:count]
     torch.manual_seed(0)
@@ -148,9 +130,8 @@ def load_case(name: str, count: int) -> tuple[Any, Any, list[str]]:
 def lines(work: Callable[..., Any]) -> int:
     """The number of lines of a snippet's body, without its docstring and blank lines."""
     source = textwrap.dedent(inspect.getsource(work))
-    body = [
-        part for part in ast.parse(source).body[0].body if not isinstance(getattr(part, "value", None), ast.Constant)
-    ]
+    parts = ast.parse(source).body[0].body
+    body = [part for part in parts if not isinstance(getattr(part, "value", None), ast.Constant)]
     body_lines = source.splitlines()[body[0].lineno - 1 : body[-1].end_lineno]
     return sum(bool(line.strip()) for line in body_lines)
 
@@ -198,48 +179,26 @@ def compare_case(case: Case, rounds: int, count: int) -> Row:
     )
 
 
-def results(
-    rounds: int = 3, quick: bool = False, count: int = 16, tools: Sequence[str] = (), store: Path | None = None
-) -> list[Row]:
-    """The rows of some tools, or of all; those of a tool are stored when its last one is finished."""
+def results(rounds: int = 3, quick: bool = False, store: Path | None = None) -> list[Row]:
+    """The rows of all tools; those of a tool are stored when its last one is finished."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     warnings.filterwarnings("ignore")
-    table_rows = []
-    chosen = [case for case in CASES if not tools or case.tool in tools]
-    for tool, cases in groupby(chosen, lambda case: case.tool):
+    rows = []
+    for tool, cases in groupby(CASES, lambda case: case.tool):
         try:
             importlib.import_module(PACKAGES.get(tool, tool))
         except Exception as error:  # the import of an outdated tool may raise anything
-            table_rows.append(missing(tool, f"does not import: {type(error).__name__}: {error}"))
+            rows.append(missing(tool, f"does not import: {type(error).__name__}: {error}"))
             continue
-        rows = []
-        for case in cases:
-            rows.append(compare_case(case, rounds, 2 if quick else count))
-            print(line(rows[-1]), flush=True)
+        measured = [compare_case(case, rounds, 2 if quick else 16) for case in cases]
         if store:
-            save(rows, store)
-        table_rows += rows
-    return table_rows
-
-
-def save(rows: Sequence[Row], path: Path) -> None:
-    """Replace the stored rows of the tools that were run."""
-    stored = json.loads(path.read_text()) if path.exists() else {}
-    for tool, measured in groupby(rows, lambda row: row.work.split(",")[0].split()[0]):
-        stored[tool] = {"machine": machine(), "rows": [asdict(row) for row in measured]}
-    path.write_text(json.dumps(stored, indent=1) + "\n")
-
-
-def main() -> None:
-    arguments = parser(".peers", __doc__)
-    arguments.add_argument("--texts", type=int, default=16, help="number of texts")
-    arguments.add_argument("--tools", nargs="*", default=(), metavar="NAME", help="only these tools")
-    arguments.add_argument("--write", action="store_true", help=f"store the rows in {PATH.name}")
-    options = arguments.parse_args()
-    store = PATH if options.write else None
-    print(markdown(results(options.rounds, options.quick, options.texts, options.tools, store)))
+            stored = json.loads(store.read_text()) if store.exists() else {}
+            stored[tool] = {"machine": machine(), "rows": [asdict(row) for row in measured]}
+            store.write_text(json.dumps(stored, indent=1) + "\n")
+        rows += measured
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    table.main(results, __doc__, write={"dest": "store", "action": "store_const", "const": PATH})

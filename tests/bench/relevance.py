@@ -6,33 +6,19 @@ trace for each.
 """
 
 import torch
-import transformers
 
 import nbsal
 from nbsal import trace
-from nbsal.methods import catalogue
 from nbsal.model.tokens import Encoded
-from tests.bench.decoding import measure_in_turn, rows
-from tests.bench.measure import head_products, products
-from tests.bench.table import Row, at_least, at_most, markdown, parser, spread
+from tests.bench import table
+from tests.bench.decoding import rows
+from tests.bench.measure import head_products, in_forwards, products, random_bert
+from tests.bench.table import Row, at_least, cost, spread
 
-SHARED = {
-    "gradcam 0": ("gradcam", {"layer": 0}),
-    "gradcam 7": ("gradcam", {"layer": 7}),
-    "simple 0": ("simple", {"layer": 0}),
-    "simple 7": ("simple", {"layer": 7}),
-    "gradxact 0": ("gradxact", {"layer": 0}),
-    "gradxact 7": ("gradxact", {"layer": 7}),
-    "raw-attention": ("raw-attention", {}),
-    "rollout": ("rollout", {}),
-    "attention-cam": ("attention-cam", {}),
-    "attention-gradcam": ("attention-gradcam", {}),
-    "attcat": ("attcat", {}),
-    "gae": ("gae", {}),
-    "decoded-gradcam 7": ("decoded-gradcam", {"layer": 7}),
-    "decoded-simple 7": ("decoded-simple", {"layer": 7, "coarse": False}),
-    "decoded-gradxact 7": ("decoded-gradxact", {"layer": 7}),
-}
+LAYERED = ("gradcam", "simple", "gradxact")  # at layers 0 and 7, and decoded at layer 7
+SHARED = [(name, {"layer": layer}) for name in LAYERED for layer in (0, 7)]
+SHARED += [(f"decoded-{name}", {"layer": 7}) for name in LAYERED]
+SHARED += [(name, {}) for name in ("raw-attention", "rollout", "attention-cam", "attention-gradcam", "attcat", "gae")]
 
 
 def attribute(subject, encoded, dtype):
@@ -44,87 +30,58 @@ def attribute(subject, encoded, dtype):
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:
     """The cost of attribution for a batch and one by one, and of many methods with shared and with separate traces."""
     torch.set_num_threads(1)
-    torch.manual_seed(0)
     batch, length = (2, 16) if quick else (16, 64)
-    config = transformers.BertConfig()
-    model = transformers.BertForSequenceClassification(config).eval()
-    subject = nbsal.load(model, lm=transformers.BertForMaskedLM(config).eval())
-    encoded = rows(batch, length, config.vocab_size)
-    singles = [Encoded([row], 0) for row in encoded]
-    methods = {name: catalogue.create(kind, **settings) for name, (kind, settings) in SHARED.items()}
-    explainers = {name: nbsal.Explainer(subject, method) for name, method in methods.items()}
+    subject = random_bert(lm=True)
+    encoded = rows(batch, length, subject.model.config.vocab_size)
+    explainers = [nbsal.Explainer(subject, name, **settings) for name, settings in SHARED]
 
     def forward():
         with torch.no_grad():
-            model(**subject.inputs(encoded))
+            subject.model(**subject.inputs(encoded))
 
-    def shared_trace():
-        needs = frozenset().union(*(e.method.needs for e in explainers.values()))
-        layers = set().union(*(e.method.layers(subject.depth) for e in explainers.values()))
-        shared = trace.record(subject, encoded, None, needs, layers)
-        for explain in explainers.values():
-            explain.from_trace(shared)
+    def one_by_one():
+        for row in encoded:
+            attribute(subject, Encoded([row], 0), "model")
 
-    def separate_traces():
-        for explain in explainers.values():
-            layers = explain.method.layers(subject.depth)
-            explain.from_trace(trace.record(subject, encoded, None, explain.method.needs, layers))
+    def trace_for(members):
+        needs = frozenset().union(*(explain.method.needs for explain in members))
+        layers = set().union(*(explain.method.layers(subject.depth) for explain in members))
+        recorded = trace.record(subject, encoded, None, needs, layers)
+        for explain in members:
+            explain.from_trace(recorded)
 
-    works = {
-        "batch": lambda: attribute(subject, encoded, "model"),
-        "one by one": lambda: [attribute(subject, single, "model") for single in singles],
-        "batch, mixed": lambda: attribute(subject, encoded, "mixed"),
-        "batch, float64": lambda: attribute(subject, encoded, "float64"),
-        "one trace": shared_trace,
-        "separate traces": separate_traces,
-    }
-    forwards = measure_in_turn(works, forward, rounds)
-    size = f"{batch} x {length} tokens"
-    print(f"{size}, in float32 forward passes: median of {rounds} rounds, range")
-    for name, costs in forwards.items():
-        kind = f"{len(SHARED)} methods" if name in ("one trace", "separate traces") else "attribution"
-        print(f"  {kind + ', ' + name:34} {spread(costs)}")
+    works = {dtype: lambda dtype=dtype: attribute(subject, encoded, dtype) for dtype in ("model", "mixed", "float64")}
+    works |= {"one by one": one_by_one, "one trace": lambda: trace_for(explainers)}
+    works["separate traces"] = lambda: [trace_for([explain]) for explain in explainers]
+    forwards = in_forwards(works, forward, rounds)
+    size, unit = f"{batch} x {length} tokens", "forward passes"
     forward_flops, backward_flops = products(subject, [length] * batch, 0)
     decoding_flops = head_products(subject, batch * length)  # three methods decode one layer and share its features
+    gain = [alone / together for alone, together in zip(forwards["one by one"], forwards["model"], strict=True)]
     return [
         Row(
             f"transformer attribution, {size}, float32",
-            ours=f"{spread(forwards['batch'])} forward passes",
-            peer=f"the same one by one: {spread(forwards['one by one'])} forward passes",
-            ratio=spread(_ratios(forwards, "one by one", "batch")),
-            **at_least(1.4, _ratios(forwards, "one by one", "batch")),
+            ours=f"{spread(forwards['model'])} {unit}",
+            peer=f"the same one by one: {spread(forwards['one by one'])} {unit}",
+            ratio=spread(gain),
+            **at_least(1.4, gain),
         ),
-        Row(
-            "  in total",
-            ours=f"{spread(forwards['batch'])} forward passes",
-            **at_most(6.5, forwards["batch"], " forward passes"),
-        ),
-        Row(
-            "  in mixed precision, the default",
-            ours=f"{spread(forwards['batch, mixed'])} forward passes",
-            **at_most(5.0, forwards["batch, mixed"], " forward passes"),
-        ),
-        Row("  in float64", ours=f"{spread(forwards['batch, float64'])} forward passes"),
-        Row(
+        cost("  in total", forwards["model"], unit, 6.5),
+        cost("  in mixed precision, the default", forwards["mixed"], unit, 5),
+        cost("  in float64", forwards["float64"], unit),
+        cost(
             f"{len(SHARED)} methods on one trace, {size}",
-            ours=f"{spread(forwards['one trace'])} forward passes",
-            peer=f"separate traces: {spread(forwards['separate traces'])} forward passes",
-            floor=f"{(forward_flops + backward_flops + decoding_flops) / forward_flops:.2f} forward passes",
-            ratio=spread(_ratios(forwards, "separate traces", "one trace")),
-            **at_most(1.7, forwards["one trace"], " forward passes"),
+            forwards["one trace"],
+            unit,
+            1.7,
+            peer=f"separate traces: {spread(forwards['separate traces'])} {unit}",
+            floor=f"{(forward_flops + backward_flops + decoding_flops) / forward_flops:.2f} {unit}",
+            ratio=spread(
+                [many / one for many, one in zip(forwards["separate traces"], forwards["one trace"], strict=True)]
+            ),
         ),
     ]
 
 
-def _ratios(forwards, theirs, ours):
-    """Ratios of their cost to ours, one per round."""
-    return [a / b for a, b in zip(forwards[theirs], forwards[ours], strict=True)]
-
-
-def main() -> None:
-    options = parser(".relevance", __doc__).parse_args()
-    print(markdown(results(options.rounds, options.quick)))
-
-
 if __name__ == "__main__":
-    main()
+    table.main(results, __doc__)

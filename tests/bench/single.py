@@ -18,8 +18,9 @@ import transformers
 import nbsal
 from nbsal.model import prefixes, products
 from tests import zoo
+from tests.bench import table
 from tests.bench.measure import cpu
-from tests.bench.table import Row, at_least, at_most, markdown, parser, spread
+from tests.bench.table import Row, at_least, at_most, spread
 
 TEXT = "A warm and affecting film that takes us on a charming journey, though it never quite arrives anywhere."
 REPEATS = 3  # of each measurement, of which the quickest counts
@@ -31,15 +32,20 @@ def quickest(work) -> float:
     return min(cpu(work) for _ in range(REPEATS))
 
 
+def with_products(setting: str, work) -> float:
+    """The median seconds of CPU time of two runs with a setting of the matrix products."""
+    with mock.patch.dict(os.environ, {products.SETTING: setting}):
+        return statistics.median(cpu(work) for _ in range(2))
+
+
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:
     """The cost of one text, of a corpus and of occlusion."""
     torch.set_num_threads(1)
     rows = [reuse(length, goal, rounds) for length, goal in LENGTHS.items() if not quick or length == 64]
     subject = nbsal.load("demo/reviews")
-    model, texts = subject.model, nbsal.data.load("samples/reviews")["text"].tolist()[: 4 if quick else 48]
+    texts = nbsal.data.load("samples/reviews")["text"].tolist()[: 4 if quick else 48]
     explain = nbsal.Explainer(subject, "gradcam", layer=5)
-    occlude = nbsal.Explainer(subject, nbsal.Occlusion(way="mask"))
-    frozen = model.requires_grad_(False)
+    frozen = subject.model.requires_grad_(False)
     batches = [subject.inputs(subject.encode(texts[i : i + 32])) for i in range(0, len(texts), 32)]
 
     def stock():
@@ -50,37 +56,33 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
     def stock_corpus():
         with torch.no_grad():
             for inputs in batches:
-                model(**inputs)
+                frozen(**inputs)
+
+    def corpus():
+        explain.map(texts, batch_size=32, progress=False)
 
     def occlusion():
-        nbsal.Explainer(subject, occlude.method).map(texts[:12], progress=False)
+        nbsal.Explainer(subject, nbsal.Occlusion(way="mask")).map(texts[:12], progress=False)
 
     def games():
         nbsal.evaluation.games({"gradcam": explain}, texts[:12], progress=False)
 
     one = [quickest(lambda: explain(TEXT)) / quickest(stock) for _ in range(rounds)]
-    corpus = [
-        quickest(stock_corpus) / quickest(lambda: explain.map(texts, batch_size=32, progress=False))
-        for _ in range(rounds)
-    ]
+    gain = [quickest(stock_corpus) / quickest(corpus) for _ in range(rounds)]
+    work = f"gradcam at layer 5 of {len(texts)} texts"
     rows += [
-        Row(
-            "gradcam at layer 5 of one text, demo/reviews",
-            ours=f"{spread(one)} of a stock forward and backward pass",
-            **at_most(0.65, one),
-        ),
-        Row(
-            f"gradcam at layer 5 of {len(texts)} texts",
-            ours=f"{spread(corpus)} times as quick as stock forward passes",
-            **at_least(1.3, corpus),
-        ),
+        shares("gradcam at layer 5 of one text, demo/reviews", one, "a stock forward and backward pass", 0.65),
+        Row(work, f"{spread(gain)} times as quick as stock forward passes", **at_least(1.3, gain)),
     ]
     for name, work in {"occlusion": occlusion, "games": games}.items():
-        ratios = [_with("auto", work) / _with("torch", work) for _ in range(rounds)]
-        rows.append(
-            Row(f"{name}, 12 texts", ours=f"{spread(ratios)} of the time on PyTorch's own", **at_most(0.62, ratios))
-        )
+        ratios = [with_products("auto", work) / with_products("torch", work) for _ in range(rounds)]
+        rows.append(shares(f"{name}, 12 texts", ratios, "the time on PyTorch's own", 0.62))
     return rows
+
+
+def shares(work: str, ratios: list[float], whole: str, goal: float) -> Row:
+    """The row of a cost as a share of another."""
+    return Row(work, f"{spread(ratios)} of {whole}", **at_most(goal, ratios))
 
 
 def decoder() -> nbsal.Subject:
@@ -96,36 +98,17 @@ def decoder() -> nbsal.Subject:
 
 def reuse(length: int, goal: float, rounds: int) -> Row:
     """The time of occlusion of a decoder's text, with reuse and without, one after the other."""
-    subject = decoder()
     ids = [2, *(10 + i * i % 61 for i in range(length - 2)), 3]
-    explain, scores, ratios = nbsal.Explainer(subject, "occlusion"), [], []
+    explain, scores, ratios = nbsal.Explainer(decoder(), "occlusion"), [], []
     explain.ids(ids)  # a first run takes longer
     for _ in range(rounds):
         seconds = cpu(lambda: scores.append(explain.ids(ids).scores))
         with mock.patch.object(prefixes, "LEAST_SAVED", float("inf")):
             ratios.append(seconds / cpu(lambda: scores.append(explain.ids(ids).scores)))
     difference = np.abs(scores[0] - scores[1]).max() / np.abs(scores[1]).max()
-    row = Row(
-        f"occlusion of a decoder's text of {length} tokens",
-        ours=f"{spread(ratios)} of the time without reuse",
-        **at_most(goal, ratios),
-    )
-    print(f"{row.work}: {row.ours}; the scores differ by {difference:.1e} of the largest", flush=True)
-    return row
-
-
-def _with(setting: str, work) -> float:
-    before = os.environ.get(products.SETTING, "auto")
-    os.environ[products.SETTING] = setting
-    seconds = statistics.median(cpu(work) for _ in range(2))
-    os.environ[products.SETTING] = before
-    return seconds
-
-
-def main() -> None:
-    options = parser(".single", __doc__).parse_args()
-    print(markdown(results(options.rounds, options.quick)))
+    whole = f"the time without reuse; scores differ by {difference:.1e} of the largest"
+    return shares(f"occlusion of a decoder's text of {length} tokens", ratios, whole, goal)
 
 
 if __name__ == "__main__":
-    main()
+    table.main(results, __doc__)

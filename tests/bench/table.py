@@ -4,9 +4,10 @@ import argparse
 import platform
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -47,6 +48,16 @@ def at_most(goal: float, values: Values, unit: str = "") -> dict[str, str]:
     return {"goal": f"<= {goal:g}{unit}", "met": "yes" if _median(values) <= goal else "no"}
 
 
+def _median(values: Values) -> float:
+    return values if isinstance(values, float | int) else statistics.median(values)
+
+
+def cost(work: str, values: Values, unit: str, most: float | None = None, digits: int = 2, **cells: str) -> Row:
+    """The row of a cost, which should be at most so high."""
+    goal = {} if most is None else at_most(most, values, f" {unit}")
+    return Row(work, f"{spread(values, digits)} {unit}", **goal, **cells)
+
+
 def missing(work: str, reason: str) -> Row:
     """A row for a task that could not be run."""
     return Row(work, ours=f"not run: {reason}")
@@ -57,6 +68,11 @@ def markdown(rows: Iterable[Row]) -> str:
     names = [field.name for field in fields(Row)]
     head = f"{machine()}\n\n| {' | '.join(names)} |\n| {' | '.join('---' for _ in names)} |"
     return "\n".join([head, *map(line, rows)])
+
+
+def line(row: Row) -> str:
+    """A row in Markdown, with bars and line breaks replaced."""
+    return f"| {' | '.join(cell.replace('|', '/').replace(chr(10), ' ') for cell in astuple(row))} |"
 
 
 def machine() -> str:
@@ -72,28 +88,23 @@ def machine() -> str:
             multiply(x, weight)
         rates.append(ROUNDS * 2 * x.numel() * len(weight) / (time.process_time() - start) / 1e9)
     torch.set_num_threads(threads)
-    return f"{_processor()}: PyTorch's own products {rates[0]:.0f} GFLOP/s, oneDNN's {rates[1]:.0f}, on one thread"
-
-
-def _processor() -> str:
     information = Path("/proc/cpuinfo")
     text = information.read_text() if information.exists() else ""
-    names = [line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+    names = [part.split(":", 1)[1].strip() for part in text.splitlines() if part.startswith("model name")]
+    processor = names[0] if names else platform.processor()
+    return f"{processor}: PyTorch's own products {rates[0]:.0f} GFLOP/s, oneDNN's {rates[1]:.0f}, on one thread"
 
 
-def line(row: Row) -> str:
-    """A row in Markdown, with bars and line breaks replaced."""
-    return f"| {' | '.join(cell.replace('|', '/').replace(chr(10), ' ') for cell in astuple(row))} |"
-
-
-def parser(name: str, doc: str | None) -> argparse.ArgumentParser:
-    """A parser with the options of all benchmarks."""
-    arguments = argparse.ArgumentParser(prog=f"python -m tests.bench{name}", description=doc)
+def parser(doc: str | None, **more: dict[str, Any]) -> argparse.ArgumentParser:
+    """A parser with the options of all benchmarks, and more of one."""
+    arguments = argparse.ArgumentParser(description=doc)
     arguments.add_argument("--rounds", type=int, default=3, help="number of rounds; medians are reported")
     arguments.add_argument("--quick", action="store_true", help="small sizes, to check that it runs")
+    for name, settings in more.items():
+        arguments.add_argument(f"--{name}", **settings)
     return arguments
 
 
-def _median(values: Values) -> float:
-    return values if isinstance(values, float | int) else statistics.median(values)
+def main(results: Callable[..., list[Row]], doc: str | None, **more: dict[str, Any]) -> None:
+    """Run a benchmark with the options of the command line, and print its table."""
+    print(markdown(results(**vars(parser(doc, **more).parse_args()))))

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import psutil
 import torch
-import transformers
 
 import nbsal
 from nbsal import corpus
@@ -26,10 +25,10 @@ from nbsal.corpus.shards import write_shard
 from nbsal.corpus.storage import Storage
 from nbsal.samples import base
 from nbsal.widgets import Browse, Clouds, Heads, Highlight
+from tests.bench import table
 from tests.bench.corpus import SHORT, texts
-from tests.bench.measure import cpu
-from tests.bench.memory import resident
-from tests.bench.table import Row, at_most, markdown, parser, spread
+from tests.bench.measure import cpu, grown, random_bert
+from tests.bench.table import Row, cost
 from tests.browser import bench
 
 NBSAL = (sys.executable, "-m", "nbsal.cli")
@@ -72,13 +71,6 @@ def large_corpus(folder: Path, count: int, explain: nbsal.Explainer) -> corpus.C
     return corpus.open(folder)
 
 
-def grown(work) -> tuple[float, float]:
-    """Seconds of CPU time of some work, and by how many MB the process grew in it."""
-    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
-    before = resident("VmRSS")
-    return cpu(work), (resident("VmHWM") - before) / 1000
-
-
 def corpus_views(folder: Path, count: int) -> list[Row]:
     """Rows for the views of a large corpus."""
     stored = large_corpus(folder, count, nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam", layer=None))
@@ -90,17 +82,15 @@ def corpus_views(folder: Path, count: int) -> list[Row]:
     rows = []
     for name, run in work.items():
         seconds, growth = grown(run)
-        rows.append(Row(f"{name} of {count:,} texts", f"{seconds:.2f} s", **at_most(5, seconds, " s")))
-        rows.append(Row("  memory growth", f"{growth:.0f} MB", **at_most(200, growth, " MB")))
+        rows.append(cost(f"{name} of {count:,} texts", seconds, "s", 5))
+        rows.append(cost("  memory growth", growth, "MB", 200, digits=0))
     return rows
 
 
 def random_model(blocks: int, heads: int, width: int) -> nbsal.Subject:
     """A random BERT that reads with the embedded tokenizer."""
-    torch.manual_seed(0)
     sizes = {"hidden_size": width, "num_hidden_layers": blocks, "num_attention_heads": heads}
-    config = transformers.BertConfig(**base.CONFIG | sizes | {"intermediate_size": 2 * width})
-    return nbsal.load(transformers.BertForSequenceClassification(config).eval(), tokenizer=base.tokenizer())
+    return random_bert(**base.CONFIG | sizes | {"intermediate_size": 2 * width})
 
 
 def heads_view(blocks: int, words: int) -> list[Row]:
@@ -111,10 +101,9 @@ def heads_view(blocks: int, words: int) -> list[Row]:
     saliency = nbsal.Explainer(subject, "gradcam")(text)
     parts = cpu(lambda: [part.compute(saliency, inputs, None) for part in view.parts.values()])
     explain = view.explainer_for(inputs)
-    of = f"{blocks} x 16 heads at {words + 2} tokens"
     return [
-        Row(f"Heads of {of}, without the scores", f"{parts:.2f} s", **at_most(1.5, parts, " s")),
-        Row("  its scores (Mask-LRP)", f"{cpu(lambda: explain(text)):.2f} s"),
+        cost(f"Heads of {blocks} x 16 heads at {words + 2} tokens, without the scores", parts, "s", 1.5),
+        cost("  its scores (Mask-LRP)", cpu(lambda: explain(text)), "s"),
     ]
 
 
@@ -124,26 +113,26 @@ def picture(rounds: int, words: int) -> Row:
     drawn = np.random.default_rng(0).choice(vocabulary, words, replace=False)
     view = Highlight(bench.saliency_of(list(drawn))).wait()
     seconds = [cpu(view.to_png) for _ in range(rounds + 1)][1:]
-    return Row(f"to_png of {words + 2} tokens", f"{spread(seconds)} s", **at_most(0.7, seconds, " s"))
+    return cost(f"to_png of {words + 2} tokens", seconds, "s", 0.7)
 
 
 def host_cost(folder: Path, count: int) -> Row:
     """A row for what a corpus run costs beside the model's arithmetic."""
     explain, many = nbsal.Explainer(random_model(1, 1, 16), "gradcam", layer=0), texts(count, *SHORT)
     corpus.explain(explain, many[:100], folder / "warm", progress=False)
-    cost = 1000 * cpu(lambda: corpus.explain(explain, many, folder / "host", progress=False)) / count
-    return Row("host cost of a corpus run", f"{cost:.2f} ms a text", **at_most(0.5, cost, " ms"))
+    seconds = cpu(lambda: corpus.explain(explain, many, folder / "host", progress=False))
+    return cost("host cost of a corpus run", 1000 * seconds / count, "ms a text", 0.5)
 
 
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:
     """Rows for the commands and the views."""
     torch.set_num_threads(1)
-    starts = [command("explain", "A warm and funny film.") for _ in range(1 if quick else rounds)]
+    starts = [command("explain", "A warm and funny film.") for _ in range(rounds)]
     with tempfile.TemporaryDirectory() as folder:
-        addresses = [lab_address(Path(folder) / "lab") for _ in range(1 if quick else rounds)]
+        addresses = [lab_address(Path(folder) / "lab") for _ in range(rounds)]
         return [
-            Row("nbsal explain", f"{spread(starts)} s", **at_most(5, starts, " s")),
-            Row("nbsal lab, to its address", f"{spread(addresses)} s", **at_most(3, addresses, " s")),
+            cost("nbsal explain", starts, "s", 5),
+            cost("nbsal lab, to its address", addresses, "s", 3),
             *corpus_views(Path(folder) / "large", 2000 if quick else 100_000),
             *heads_view(2 if quick else 24, 62 if quick else 510),
             picture(rounds, 62 if quick else 510),
@@ -152,5 +141,4 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
 
 
 if __name__ == "__main__":
-    options = parser(".views", __doc__).parse_args()
-    print(markdown(results(options.rounds, options.quick)))
+    table.main(results, __doc__)

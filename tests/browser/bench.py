@@ -44,41 +44,6 @@ CHANGE = """(state) => {
   for (const [name, value] of Object.entries(nbsal.restoreBytes(state))) window.view.model.set(name, value);
   window.view.model.set('_rev', window.view.model.get('_rev') + 1);
 }"""
-# Functions of a page: `contrast(paper, ink)` of two lists of colours, each painted over the one before it (WCAG).
-COLOURS = """
-  const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
-  const lightness = (colours) => {
-    canvas.clearRect(0, 0, 1, 1);
-    for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
-    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map(c => c / 255)
-      .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const contrast = (paper, ink) => {
-    const [dark, bright] = [lightness(paper), lightness([...paper, ink])].sort((a, b) => a - b);
-    return (bright + 0.05) / (dark + 0.05);
-  };
-  const papers = (node) => {
-    const colours = [];
-    for (let at = node; at; at = at.parentElement) colours.unshift(getComputedStyle(at).backgroundColor);
-    return colours;
-  };
-"""
-# The contrast of every visible text with its background, lowest first.
-CONTRASTS = (
-    "() => {"
-    + COLOURS
-    + """
-  const found = [];
-  for (const node of document.querySelectorAll('.nbsal *')) {
-    const own = [...node.childNodes].some(child => child.nodeType === 3 && child.textContent.trim());
-    if (!own || !node.checkVisibility() || node.matches(':disabled, :disabled *, option')) continue;
-    const ratio = contrast(papers(node), getComputedStyle(node).color);
-    found.push([ratio, node.className || node.tagName, node.textContent.slice(0, 20)]);
-  }
-  return found.sort((a, b) => a[0] - b[0]);
-}"""
-)
 KINDS = [
     "<script>window.pwned = 1</script>",
     "<img src=x onerror=window.pwned=1>",
@@ -214,17 +179,3 @@ def wait_for(page, read: Callable[[], Any], expected: Any) -> None:
 def expect_traits(page, /, **values: Any) -> None:
     """Wait until traits of the view in a bare page have these values."""
     wait_for(page, lambda: {name: trait(page, name) for name in values}, values)
-
-
-def drawn_texts(monkeypatch) -> list[Any]:
-    """The texts that matplotlib creates from now on."""
-    from matplotlib.text import Text
-
-    texts, create = [], Text.__init__
-
-    def record(self, *args, **settings):
-        create(self, *args, **settings)
-        texts.append(self)
-
-    monkeypatch.setattr(Text, "__init__", record)
-    return texts

@@ -60,14 +60,6 @@ def of_views(problems: list[str]) -> list[str]:
     return [problem for problem in problems if any(source in problem for source in ("nbsal", "anywidget", "blob:"))]
 
 
-@pytest.fixture
-def page(chromium):
-    new = open_page(chromium)
-    yield new
-    new.context.close()
-    assert new.problems == []
-
-
 @pytest.fixture(scope="session")
 def lab_server(tmp_path_factory):
     if importlib.util.find_spec("jupyterlab") is None:

@@ -191,15 +191,6 @@ class Notebook:
             assert time.monotonic() < deadline, f"{expression} is {printed}, not {expected}"
             self.page.wait_for_timeout(30)
 
-    def restart(self) -> None:
-        """Restart the kernel."""
-        self.page.evaluate(f"async () => {{ await {KERNEL}.restart(); }}")
-        self.page.wait_for_function(IDLE)
-
-    def kill(self) -> None:
-        """Kill the kernel, as a lack of memory does."""
-        self.page.evaluate(f"() => {{ {KERNEL}.requestExecute({{ code: 'import os; os.kill(os.getpid(), 9)' }}); }}")
-
     def theme(self, name: str) -> None:
         """Switch the theme of the running Lab."""
         self.page.evaluate(
@@ -213,10 +204,6 @@ class Notebook:
     def save(self) -> None:
         """Save the file."""
         self.page.evaluate(f"async () => {{ await {CURRENT}.context.save(); }}")
-
-    def shut_down(self) -> None:
-        """Shut the kernel down."""
-        self.page.evaluate(f"async () => {{ await {CURRENT}.sessionContext.shutdown(); }}")
 
     @property
     def cells(self) -> int:

@@ -1,4 +1,4 @@
-"""Answers in Chromium: words of the reply light their sources and the other way round, rivals, strikes, the matrix."""
+"""Answers in Chromium: words of the reply light their sources and the other way round, rivals, strikes."""
 
 import re
 
@@ -15,7 +15,6 @@ from tests.browser.conftest import open_page
 from tests.widgets.test_answers import ADDRESS, place
 
 REPLY = "The reply, word by word"
-LIST = 5  # the number of the old list, which speaks for another city
 
 
 def word(root, text, listbox=REPLY):
@@ -89,19 +88,6 @@ def test_choosing_words_of_a_source_lights_the_reply(show, sheet, answers):
     expect(root.locator(".nbsal-legend")).not_to_contain_text("depends")
 
 
-def test_a_headline_is_the_same_in_python_and_in_the_page(show, sheet, answers):
-    root = show("answers", live=True)
-    for selection in ([0], [1, 2], [0, 3], [2, 3, 4], [0, 1, 2, 3, 4], []):
-        answers.selection = selection
-        bench.change(sheet, selection=selection)
-        expect(headline(root)).to_have_text(answers.picture().sentence)
-    for share, start in [(0.0, "▲ Mostly from the model itself"), (1.0, "The reply")]:
-        hidden = answers.hidden
-        values = [hidden.every, hidden.every - share, hidden.every]
-        bench.change(sheet, _hidden={"sources": [], "values": nbsal.widgets.wire.scores(values)})
-        expect(headline(root)).to_have_text(re.compile(f"^{start}"))
-
-
 def test_a_rival_turns_the_signs_and_blue_speaks_for_it(show, sheet, answers, views):
     view = Answers(answers.subject, bench.ASKED, documents=bench.NOTES, method="occlusion").wait()
     (at,) = place(view, "Oslo")
@@ -123,12 +109,6 @@ def test_a_rival_turns_the_signs_and_blue_speaks_for_it(show, sheet, answers, vi
     rouen.hover()
     expect(root.locator(".nbsal-readout")).to_contain_text("speaks for “Rouen”")
     expect(root.locator(".nbsal-legend")).to_contain_text("for “Rouen”")
-    why.get_by_role("button", name="nothing").click()
-    bench.expect_traits(sheet, rival=None, at=None)
-    why.get_by_role("button").nth(1).click()
-    bench.expect_traits(sheet, rival=view._facts["rivals"][at][0][0], at=at)
-    word(root, "lives").click()
-    bench.expect_traits(sheet, rival=None)  # it was the rival of another word
     view.close()
 
 
@@ -156,80 +136,6 @@ def test_striking_a_source_out_shows_the_fall(show, sheet, answers):
     expect(root.locator(".nbsal-hidden")).to_have_count(0)
 
 
-def test_a_sentence_is_struck_out_where_sentences_are_chosen(show, sheet, answers):
-    root = show("answers", live=True)
-    root.get_by_role("group", name="Unit of the answer").get_by_role("button", name="Sentences").click()
-    sentence = tokens(root, "Document 4, word by word").nth(1)
-    expect(sentence).to_have_text("Boris likes tea.")
-    sentence.click()
-    button = card(root, LIST).get_by_role("button")
-    expect(button).to_have_text("Strike out sentence")
-    sentence.press("Delete")
-    bench.expect_traits(sheet, struck=[[LIST, 1]])
-    expect(root.locator(".nbsal-hidden")).to_have_text(["Boris likes tea."])
-    button.click()
-    bench.expect_traits(sheet, struck=[])
-    root.get_by_role("button", name="Documents", exact=True).click()
-    expect(tokens(root, "Document 4, word by word")).to_have_count(1)
-    expect(tokens(root, REPLY)).to_have_count(5)
-
-
-def test_a_new_reply_appears_beside_the_old_one(show, sheet, answers):
-    root = show("answers", live=True)
-    sheet.evaluate("() => { window.view.model.send = (message) => { window.sent = message; }; }")
-    root.get_by_role("button", name="Write again").click()
-    bench.wait_for(sheet, lambda: sheet.evaluate("() => window.sent?.ask"), "write_again")
-    rewritten = {"text": "The notes <b>do not</b> say.", "without": "document 3", "logprob": -0.25, "count": 6}
-    bench.change(sheet, _rewritten=rewritten)
-    expect(root.get_by_text("Written again without document 3")).to_be_visible()
-    expect(root.get_by_text("The notes <b>do not</b> say.")).to_be_visible()
-    expect(tokens(root, REPLY)).to_have_count(5)
-
-
-def test_a_reply_appears_as_the_model_writes_it(show, sheet, answers):
-    root = show("answers", live=True)
-    draft = answers.publish(answer_parts.Draft(answers._asked.sources()))
-    bench.change(sheet, **draft, status="computing")
-    expect(headline(root)).to_have_text("The model is writing…")
-    for text in ("Mara", "Mara lives in"):
-        bench.change(sheet, _draft=text)
-        expect(root.locator(".nbsal-reply .nbsal-text").first).to_have_text(text)
-    expect(card(root, ADDRESS)).to_contain_text("Reminder: Mara lives in Oslo now.")
-    expect(root.get_by_role("grid")).to_be_hidden()
-    expect(root.get_by_role("button", name="Cancel")).to_be_visible()
-    bench.answer(sheet, answers)
-    expect(tokens(root, REPLY)).to_have_count(5)
-    expect(root.get_by_role("grid")).to_be_visible()
-
-
-def test_rows_of_the_matrix_sum_to_all_and_choose_their_words(show, sheet, answers):
-    root = show("answers", live=True)
-    rows = root.get_by_role("grid").get_by_role("row")
-    expect(rows).to_have_count(1 + len(answers._facts["phrases"]))
-    for number, values in enumerate(answers._facts["matrix"], 1):
-        assert np.abs(values).sum() == pytest.approx(1, abs=1e-3)
-        cells = rows.nth(number).get_by_role("gridcell").all_inner_texts()
-        given = [
-            value
-            for value, source in zip(values, [*answers._sources, {"status": ""}], strict=True)
-            if source["status"] != "not read"
-        ]
-        assert [int(cell.replace("\u2212", "-") or 0) for cell in cells] == [
-            round(100 * value) if abs(value) >= 0.02 else 0 for value in given
-        ]
-    rows.nth(2).get_by_role("gridcell").first.click()
-    bench.expect_traits(sheet, selection=answers._facts["phrases"][1])
-    expect(rows.nth(2)).to_have_attribute("aria-selected", "true")
-    grid = root.get_by_role("grid")
-    grid.press("Escape")
-    bench.expect_traits(sheet, selection=[])
-    grid.press("ArrowUp")
-    grid.press("ArrowRight")
-    expect(root.locator(".nbsal-readout")).to_have_text(re.compile("^Mara lives · .* from document 1"))
-    grid.press("Enter")
-    bench.expect_traits(sheet, selection=answers._facts["phrases"][0])
-
-
 def test_keys_alone_suffice(show, sheet, answers):
     root = show("answers", live=True)
     reply = root.get_by_role("listbox", name=REPLY, exact=True)
@@ -254,58 +160,6 @@ def test_keys_alone_suffice(show, sheet, answers):
     unfold = root.locator(".nbsal-fold > summary")
     unfold.press("Enter")
     bench.expect_traits(sheet, panels=[])
-
-
-def test_several_words_wait_for_the_model_where_their_rows_cannot_be_summed(show, sheet, answers):
-    view = Answers(answers.subject, bench.ASKED, documents=bench.NOTES, method="gae").wait()
-    root = show(view, live=True)
-    sentence = headline(root).inner_text()
-    assert sentence == view.picture().sentence
-    word(root, "in").click()
-    expect(headline(root)).to_have_text(re.compile("“in”"))  # one token is explained already
-    word(root, "Oslo").click(modifiers=["Shift"])
-    expect(root).to_have_class(re.compile("nbsal-unexplained"))
-    view.selection = [2, 3]
-    bench.answer(sheet, view.wait())
-    expect(root).not_to_have_class(re.compile("nbsal-unexplained"))
-    expect(headline(root)).to_have_text(view.picture().sentence)
-    view.close()
-
-
-def test_the_curve_hides_sentences_as_it_is_walked(show, sheet, answers):
-    root = show("answers", live=True)
-    bench.change(sheet, panels=["curve"])
-    curve = root.get_by_role("slider", name="log-probability of a token")
-    curve.press("ArrowRight")
-    first = answers._curve["order"][0]
-    expect(root.locator(".nbsal-hidden").first).to_be_visible()
-    expect(root.locator(".nbsal-hidden")).to_have_count(
-        sum(bool(set(first) & set(unit.tokens)) for unit in answers.result.reading.units("word"))
-    )
-    expect(curve).to_have_attribute("aria-valuetext", re.compile("^1 hidden: "))
-    curve.press("Home")
-    expect(root.locator(".nbsal-hidden")).to_have_count(0)
-
-
-@pytest.mark.parametrize("width", [400, 760, 1400])
-def test_the_reply_comes_first_and_stays_in_sight(chromium, answers, width):
-    page = open_page(chromium, viewport={"width": width, "height": 600})
-    bench.show(page, answers)
-    root = page.locator("section.nbsal")
-    assert root.evaluate("node => node.scrollWidth <= node.clientWidth")
-    reply, source = (root.locator(name).first.bounding_box() for name in (".nbsal-reply", ".nbsal-source"))
-    assert reply["x"] > source["x"] + source["width"] if width == 1400 else reply["y"] < source["y"]
-    bottoms = root.locator(".nbsal-headline, .nbsal-reply, .nbsal-readout").evaluate_all(
-        "nodes => nodes.map(n => n.getBoundingClientRect().bottom)"
-    )
-    assert width > 400 or max(bottoms) < 240
-    if width < 900:
-        card(root, LIST).scroll_into_view_if_needed()
-        page.mouse.wheel(0, 300)
-        page.wait_for_timeout(100)
-        expect(root.locator(".nbsal-reply")).to_be_in_viewport(ratio=0.9)
-    assert page.problems == []
-    page.context.close()
 
 
 def test_a_saved_answer_is_read_without_python(chromium, tmp_path, answers):
@@ -354,25 +208,3 @@ def test_hostile_texts_appear_as_they_are(chromium, hostile, tmp_path):
         assert page.evaluate("() => 'pwned' in window") is False and page.problems == []
         page.context.close()
     assert hostile.to_png().startswith(b"\x89PNG")
-
-
-def test_long_answers_keep_their_layout(chromium):
-    notes = nbsal.load("demo/notes")
-    facts = [
-        "Mara lives in Oslo now.",
-        "\u0645\u0631\u062d\u0628\u0627 in the attic.",
-        "\U0001f600 \U0001f469\U0001f3fd tea.",
-    ]
-    documents = {f"Note {number}": " ".join(facts * 4) for number in range(9)}
-    reply = " Mara lives in Oslo." * 60
-    # a method that reads one forward pass: gradients of each of the words take half a minute
-    view = Answers(notes, bench.ASKED, documents=documents, reply=reply, method="raw-attention").wait()
-    page = open_page(chromium, viewport={"width": 400, "height": 800})
-    bench.show(page, view)
-    root = page.locator("section.nbsal")
-    assert root.evaluate("node => node.scrollWidth <= node.clientWidth")
-    assert root.locator(".nbsal-reply").bounding_box()["height"] < 420
-    expect(root.get_by_role("rowheader")).to_have_count(len(view._facts["phrases"]))
-    assert page.problems == []
-    page.context.close()
-    view.close()

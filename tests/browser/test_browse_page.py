@@ -1,4 +1,4 @@
-"""Browse in Chromium: filters, sorting, walking and opening rows by mouse and by keys, and rows that are filled."""
+"""Browse in Chromium: filters, sorting, walking and opening rows by mouse and by keys."""
 
 import re
 
@@ -91,30 +91,6 @@ def test_filters_and_headings_set_the_traits(show, sheet):
     bench.expect_traits(sheet, label=None)
 
 
-def test_a_sorted_heading_is_named_as_such(show, sheet, corpus, reset):
-    root = show(corpus, live=True)
-    answer(sheet, corpus, sort="confidence", descending=True)
-    heading = root.get_by_role("columnheader", name="Prediction")
-    expect(heading).to_have_attribute("aria-sort", "descending")
-    expect(heading).to_contain_text("↓")
-    assert numbers(root) == corpus.to_frame()["number"].tolist()[:PAGE]
-
-
-def test_counts_follow_the_filters(show, sheet, corpus, reset):
-    root = show(corpus, live=True)
-    expect(root.get_by_role("button", name="All 160")).to_have_attribute("aria-pressed", "true")
-    answer(sheet, corpus, wrong=True)
-    count = len(corpus.to_frame())
-    expect(root.get_by_role("button", name=f"Errors {count}")).to_have_attribute("aria-pressed", "true")
-    expect(root.locator("output", has_text=f"page 1 of {-(-count // 12)} · {count} texts")).to_be_visible()
-    answer(sheet, corpus, label="positive")
-    expect(root.get_by_role("button", name=f"Errors {len(corpus.to_frame())}")).to_be_visible()
-    answer(sheet, corpus, token="nowhere")
-    expect(rows(root)).to_have_count(0)
-    root.get_by_role("button", name="Clear the filters").click()
-    bench.expect_traits(sheet, label=None, wrong=False, token="")
-
-
 def test_rows_are_walked_and_opened_by_keys(show, sheet, corpus, reset):
     root = show(corpus, live=True)
     opener = root.get_by_role("button", name="Open text 0", exact=True)
@@ -146,52 +122,6 @@ def test_rows_are_walked_and_opened_by_keys(show, sheet, corpus, reset):
     expect(root.locator(".nbsal-opened")).to_have_count(0)
 
 
-def test_the_table_is_one_tab_stop(show, sheet, corpus, reset):
-    root = show(corpus, live=True)
-    assert rows(root).locator("button:not([tabindex='-1'])").count() == 1
-    root.get_by_role("button", name="Open text 0", exact=True).press("Tab")
-    bench.wait_for(sheet, lambda: sheet.evaluate("() => document.activeElement.closest('tbody')"), None)
-
-
-def test_pages_are_turned(show, sheet, corpus, reset):
-    root = show(corpus, live=True)
-    expect(root.get_by_role("button", name="Previous page")).to_be_disabled()
-    root.get_by_role("button", name="Next page").click()
-    bench.expect_traits(sheet, page=1)
-    answer(sheet, corpus, page=1)
-    expect(root.locator("output", has_text="page 2 of 14")).to_be_visible()
-    answer(sheet, corpus, page=13)
-    expect(root.get_by_role("button", name="Next page")).to_be_disabled()
-
-
-def test_a_click_opens_a_row_and_another_closes_it(show, sheet, views):
-    root = show("browse", live=True)
-    rows(root).nth(3).locator("td").nth(1).click()
-    bench.expect_traits(sheet, opened=3)
-    expect(rows(root).nth(3)).to_have_attribute("aria-current", "true")
-    rows(root).nth(3).locator("td").nth(1).click()
-    bench.expect_traits(sheet, opened=None)
-
-
-@pytest.mark.parametrize("width", [400, 760, 1400])
-def test_the_opened_text_stands_beside_the_table_or_under_its_row(show, sheet, corpus, reset, width):
-    sheet.set_viewport_size({"width": width, "height": 900})
-    answer(sheet, corpus, opened=3)
-    root = show(corpus, live=True)
-    box, row, table = (
-        root.locator(name).bounding_box() for name in (".nbsal-opened", "tr[aria-current=true]", ".nbsal-table")
-    )
-    if width >= 900:
-        assert box["x"] >= table["x"] + table["width"]
-    else:
-        following = rows(root).nth(4).bounding_box()
-        assert row["y"] + row["height"] <= box["y"] and box["y"] + box["height"] <= following["y"] + 1
-    assert sheet.evaluate("() => document.documentElement.scrollWidth") == width
-    assert root.bounding_box()["width"] >= 0.95 * (width - 16)
-    sheet.set_viewport_size({"width": 1000, "height": 900})
-    expect(root.locator(".nbsal-side .nbsal-opened")).to_be_visible()
-
-
 PLACES = "rows => rows.map(row => [row.dataset.number, row.getBoundingClientRect().top])"
 
 
@@ -204,25 +134,6 @@ def partial(view, count, **filters):
         asked, columns, saliencies, 160, 0, opened_number=None, opened=None, labels=["negative", "positive"]
     )
     return view.publish(page)
-
-
-@pytest.mark.parametrize("width", [400, 760, 1400])
-def test_texts_are_filled_in_without_moving_rows(show, sheet, corpus, reset, width):
-    sheet.set_viewport_size({"width": width, "height": 900})
-    root = show(corpus, live=True)
-    bench.change(sheet, **partial(corpus, 0), status="computing", progress=0.0)
-    assert numbers(root) == list(range(PAGE))
-    root.get_by_role("button", name="Open text 4", exact=True).focus()
-    height, places = root.bounding_box()["height"], rows(root).evaluate_all(PLACES)
-    for count in (7, 64, 128, 160):
-        bench.change(sheet, **partial(corpus, count), progress=count / 160)
-        expect(root.get_by_role("button", name="Open text 4", exact=True)).to_be_focused()
-        assert numbers(root) == list(range(PAGE))
-        expect(rows(root).nth(min(count, PAGE) - 1).locator(".nbsal-cell-top")).not_to_have_text("")
-        if count < 160:
-            expect(root.locator(".nbsal-notes")).to_contain_text(f"{count} of 160 explained")
-    moved = [new[1] - old[1] for new, old in zip(rows(root).evaluate_all(PLACES), places, strict=True)]
-    assert max(map(abs, moved)) <= 1 and abs(root.bounding_box()["height"] - height) <= 1
 
 
 def test_sorted_rows_stay_until_the_reader_asks_for_the_new_order(show, sheet, corpus, reset):
@@ -241,20 +152,3 @@ def test_sorted_rows_stay_until_the_reader_asks_for_the_new_order(show, sheet, c
     expect(put).to_be_hidden()
     ordered = Filters(**order).arrange(np.arange(len(corpus._columns)), corpus._columns).tolist()
     assert numbers(root) == ordered[:PAGE] != before
-
-
-def test_display_settings_recolour_the_rows(show, sheet):
-    root = show("browse", live=True)
-    against = root.locator("tbody .nbsal-piece.nbsal-against")
-    expect(against.first).to_be_attached()
-    bench.choose(root, "Show", "For only")
-    expect(against).to_have_count(0)
-    bench.choose(root, "Unit", "Tokens")
-    bench.expect_traits(sheet, level="token")
-
-
-def test_many_classes_are_listed(show, sheet):
-    named = [bench.saliency_of([f"class number {number}"]) for number in range(8)]
-    root = show(Browse(named).wait(), live=True)
-    root.get_by_label("Predicted class").select_option("class number 3")
-    bench.expect_traits(sheet, label="class number 3")

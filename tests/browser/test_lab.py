@@ -5,8 +5,6 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from nbsal.render import html
-from tests.browser import bench
 from tests.browser.bench import choose, tokens
 from tests.browser.conftest import open_page
 
@@ -17,7 +15,6 @@ explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
 """
 TEXT = "A warm and unbelievably funny film."
 HIGHLIGHT = f"view = nbsal.widgets.Highlight(explain, text={TEXT!r})\nview"
-LAYERS = f"layers = nbsal.widgets.Layers(explain, text={TEXT!r})\nlayers"
 COMPARE = f"both = nbsal.widgets.Compare(explain, text={TEXT!r}, other_method='gradxact')\nboth"
 LINKED = f"""
 import ipywidgets
@@ -36,7 +33,7 @@ print("answered", view.layer)
 @pytest.fixture(scope="module")
 def opened(lab, chromium):
     page = open_page(chromium)
-    notebook = lab.open(page, lab.write("views.ipynb", SETUP, HIGHLIGHT, BUSY, "view", LAYERS, COMPARE, LINKED))
+    notebook = lab.open(page, lab.write("views.ipynb", SETUP, HIGHLIGHT, BUSY, COMPARE, LINKED))
     notebook.run_cell(0)
     yield notebook
     page.context.close()
@@ -86,33 +83,8 @@ def test_a_view_shows_and_a_click_reaches_python(notebook, view):
     notebook.until("[view.result.tokens[i] for i in view.selection]", "['funny']")
 
 
-def test_layers_shows_and_a_row_reaches_python(notebook):
-    notebook.run_cell(4)
-    grid = notebook.page.get_by_role("group", name="nbsal layers")
-    grid.get_by_role("rowheader", name="Layer 2").click()
-    notebook.until("layers.layer", "2")
-    notebook.python("layers.layer = 4")
-    expect(grid.get_by_role("row", selected=True)).to_contain_text("layer 4")
-
-
-def test_compare_shows_and_either_side_is_changed(notebook):
-    notebook.run_cell(5)
-    both = notebook.page.get_by_role("group", name="nbsal compare")
-    notes = both.locator(".nbsal-notes")
-    expect(notes).to_contain_text("B: Gradient × input")
-    both.locator(".nbsal-method-picker > summary").nth(1).click()
-    find = both.get_by_label("Find a method").nth(1)
-    find.fill("attcat")
-    find.press("Enter")
-    expect(notes).to_contain_text("B: AttCAT")
-    notebook.until("both.result.second.method", "attcat")
-    both.get_by_role("button", name="Swap A and B").click()
-    expect(notes).to_contain_text("A: AttCAT")
-    notebook.until("both.result.first.method", "attcat")
-
-
 def test_views_in_a_box_can_be_linked_by_jslink(notebook):
-    notebook.run_cell(6)
+    notebook.run_cell(4)
     layers = notebook.page.get_by_role("group", name="nbsal layers")
     view = notebook.page.get_by_role("group", name="nbsal highlight").last
     layers.last.get_by_role("rowheader", name="Layer 1").click()
@@ -139,22 +111,6 @@ def test_typed_text_is_explained(notebook, view):
     notebook.python("view.text = 'A joy.'")
     expect(view.get_by_label("Text", exact=True)).to_have_value("A joy.")
     expect(view.locator(".nbsal-headline")).to_contain_text("positive")
-
-
-def test_hostile_text_is_explained_as_typed(notebook, view):
-    text = "<img src=x onerror=window.pwned=1> </script><script>window.pwned=1</script> costs $5 or $6 \u202egood"
-    edit(view, text)
-    expect(view.locator(".nbsal-text")).to_have_text(html.visible(text))
-    assert notebook.page.evaluate("() => 'pwned' in window") is False
-    notebook.until("view.result.text == view.text", "True")
-
-
-def test_a_blank_text_shows_an_error_and_the_next_text_works(notebook, view):
-    edit(view, "  ")
-    expect(view.locator(".nbsal-headline")).to_contain_text("type a text")
-    expect(view.get_by_role("alert").filter(visible=True)).to_have_count(0)
-    edit(view, "Fine.")
-    expect(token(view, "Fine")).to_be_visible()
 
 
 def test_keys_stay_in_the_view(notebook, view):
@@ -185,14 +141,12 @@ def test_a_busy_kernel_answers_the_view(notebook, view):
     expect(view.locator(".nbsal-notes")).to_contain_text("layer 3")
 
 
-def test_a_widget_displayed_twice_stays_in_step(notebook, view):
-    notebook.run_cell(3)
-    views = notebook.page.get_by_role("group", name="nbsal highlight")
-    expect(views).to_have_count(2)
-    token(views.nth(0), "film").click()
-    expect(token(views.nth(1), "film")).to_have_attribute("aria-selected", "true")
-    choose(views.nth(1), "Unit", "Tokens")
-    expect(token(views.nth(0), "bel")).to_be_visible()
+@pytest.mark.full
+def test_a_save_is_downloaded(notebook, view):
+    with notebook.page.expect_download() as download:
+        view.locator("summary", has_text="Save").click()
+        view.get_by_role("button", name="Table (.csv)").click()
+    assert download.value.suggested_filename == "highlight.csv"
 
 
 def test_the_dark_theme_is_followed(notebook, view):
@@ -202,23 +156,21 @@ def test_the_dark_theme_is_followed(notebook, view):
     try:
         dark = view.evaluate(paper)
         assert light == "rgb(255, 255, 255)" and max(map(int, re.findall(r"\d+", dark)[:3])) < 40
-        assert notebook.page.evaluate(bench.CONTRASTS)[0][0] >= 4.5
     finally:
         notebook.theme("Light")
 
 
-@pytest.mark.full
-def test_a_restart_leaves_a_view_that_can_be_run_again(notebook, view):
-    notebook.restart()
-    notebook.run_cell(0)
-    notebook.run_cell(1)
-    token(view, "warm").click()
-    notebook.until("view.selection", "[2]")
-
-
-@pytest.mark.full
-def test_a_save_is_downloaded(notebook, view):
-    with notebook.page.expect_download() as download:
-        view.locator("summary", has_text="Save").click()
-        view.get_by_role("button", name="Table (.csv)").click()
-    assert download.value.suggested_filename == "highlight.csv"
+def test_compare_shows_and_either_side_is_changed(notebook):
+    notebook.run_cell(3)
+    both = notebook.page.get_by_role("group", name="nbsal compare")
+    notes = both.locator(".nbsal-notes")
+    expect(notes).to_contain_text("B: Gradient × input")
+    both.locator(".nbsal-method-picker > summary").nth(1).click()
+    find = both.get_by_label("Find a method").nth(1)
+    find.fill("attcat")
+    find.press("Enter")
+    expect(notes).to_contain_text("B: AttCAT")
+    notebook.until("both.result.second.method", "attcat")
+    both.get_by_role("button", name="Swap A and B").click()
+    expect(notes).to_contain_text("A: AttCAT")
+    notebook.until("both.result.first.method", "attcat")

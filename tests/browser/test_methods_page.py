@@ -1,7 +1,5 @@
 """The list of methods: a page requests it once, when a picker needs it, and nothing typed until then is lost."""
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 
@@ -36,7 +34,6 @@ SHOW = """async ([views, lists]) => {
     window.view = { model, close: view.render({ model, el }) };
   }
 }"""
-READING = "Reading the list of methods…"
 
 
 @pytest.fixture
@@ -75,35 +72,6 @@ def test_two_views_of_one_model_request_the_list_once(show_all, sheet, views):
     assert len(asked(sheet)) == 1
 
 
-def test_views_that_offer_other_methods_have_lists_of_their_own(show_all, sheet):
-    for root in show_all("highlight", "heads"):
-        picker(root).hover()
-    assert len({*asked(sheet)}) == 2
-
-
-@pytest.mark.parametrize("reach", ["hover", "focus"])
-def test_the_list_is_requested_before_the_picker_opens(show_all, sheet, reach):
-    (root,) = show_all("highlight")
-    getattr(picker(root), reach)()
-    sheet.evaluate("() => window.reply()")
-    picker(root).press("Enter")
-    expect(root.get_by_text(READING)).to_have_count(0)
-    assert len(asked(sheet)) == 1
-
-
-def test_what_is_typed_before_the_list_is_there_counts(show_all, sheet):
-    (root,) = show_all("highlight")
-    picker(root).press("Enter")
-    expect(root.get_by_text(READING)).to_be_visible()
-    sheet.keyboard.type("mask")
-    expect(root.get_by_label("Find a method")).to_have_value("mask")
-    sheet.evaluate("() => window.reply()")
-    expect(root.locator(".nbsal-method:visible").first).to_contain_text("Mask-LRP")
-    expect(root.get_by_label("Find a method")).to_be_focused()
-    expect(root.get_by_text(READING)).to_have_count(0)
-    expect(root.locator("details.nbsal-more > summary")).to_have_text(re.compile("As published"))
-
-
 def test_a_method_is_chosen_by_keys_before_the_list_is_there(show_all, sheet):
     (root,) = show_all("highlight")
     picker(root).press("Enter")
@@ -114,15 +82,3 @@ def test_a_method_is_chosen_by_keys_before_the_list_is_there(show_all, sheet):
     bench.expect_traits(sheet, method="attcat")
     expect(picker(root)).to_be_focused()
     expect(picker(root)).to_contain_text("AttCAT")
-
-
-def test_a_picker_that_was_closed_before_the_list_was_there_chooses_nothing(show_all, sheet):
-    (root,) = show_all("highlight")
-    picker(root).press("Enter")
-    sheet.keyboard.type("attcat")
-    sheet.keyboard.press("Enter")
-    sheet.keyboard.press("Escape")
-    sheet.evaluate("() => window.reply()")
-    picker(root).press("Enter")
-    expect(root.locator(".nbsal-method").first).to_be_visible()
-    bench.expect_traits(sheet, method=bench.SIGNED)

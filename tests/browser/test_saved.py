@@ -1,16 +1,15 @@
-"""Notebooks that are read without a kernel: an untrusted file in JupyterLab, and an export without a network."""
+"""Notebooks that are read without a kernel: static HTML, and an untrusted file in JupyterLab."""
 
 import re
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from nbconvert import HTMLExporter
 from playwright.sync_api import expect
 
 from nbsal.widgets import snapshot
 from tests.browser.conftest import open_page
-from tests.browser.test_lab import COMPARE, HIGHLIGHT, SETUP
+from tests.browser.test_lab import HIGHLIGHT, SETUP
 
 PAGE = "view.freeze(interactive=True)"
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -50,48 +49,4 @@ def test_an_untrusted_notebook_shows_static_html(lab, chromium, executed):
     expect(page.get_by_role("group", name="nbsal highlight")).to_have_count(0)
     expect(page.get_by_text(LOST)).to_have_count(0)
     assert page.problems == []
-    page.context.close()
-
-
-@pytest.mark.full
-def test_a_reopened_notebook_shows_the_last_picture(lab, chromium):
-    page = open_page(chromium)
-    notebook = lab.open(page, lab.write("reopened.ipynb", SETUP, HIGHLIGHT, COMPARE))
-    for cell in range(3):
-        notebook.run_cell(cell)
-    pictures = page.locator(".nbsal-snapshot")
-    expect(page.get_by_role("group", name="nbsal highlight")).to_be_visible()
-    expect(pictures).to_have_count(2)
-    expect(pictures.filter(visible=True)).to_have_count(0)
-    notebook.python("view.text = 'An utter bore.'")
-    expect(pictures.first).to_contain_text("bore")
-    notebook.save()
-    notebook.shut_down()
-    page.context.close()
-
-    page = open_page(chromium)
-    notebook = lab.open(page, "reopened.ipynb")  # with a new kernel, which knows no view
-    pictures = page.locator(".nbsal-snapshot").filter(visible=True)
-    expect(pictures).to_have_count(2)
-    expect(pictures.first).to_contain_text("bore")
-    expect(pictures.first).to_contain_text("Snapshot of ")
-    expect(page.get_by_text(LOST).filter(visible=True)).to_have_count(0)
-    notebook.run_cell(0)
-    notebook.run_cell(1)
-    expect(page.get_by_role("group", name="nbsal highlight")).to_be_visible()
-    expect(pictures).to_have_count(1)
-    page.context.close()
-
-
-def test_an_export_can_be_read_with_the_network_off(chromium, executed, tmp_path):
-    quiet = HTMLExporter(mathjax_url="", require_js_url="", jupyter_widgets_base_url="", html_manager_semver_range="")
-    file = tmp_path / "export.html"
-    file.write_text(quiet.from_notebook_node(executed)[0], encoding="utf-8")
-    page = open_page(chromium, offline=True)
-    page.goto(file.as_uri())
-    expect(page.get_by_role("figure").first).to_contain_text("unbelievably funny")
-    frame = page.locator("iframe[title=nbsal]")
-    expect(frame.content_frame.get_by_role("group", name="nbsal highlight")).to_contain_text("Snapshot of ")
-    expect(page.locator(".nbsal-frozen")).to_be_hidden()
-    assert [problem for problem in page.problems if "off-site" in problem] == []
     page.context.close()

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 import nbsal
 from nbsal.widgets import Compare, Games, Highlight, Layers
 from tests.browser import bench
-from tests.browser.bench import REAL, show_arguments, trait
+from tests.browser.bench import REAL, trait
 
 KINDS = {"highlight": Highlight, "layers": Layers, "games": Games, "compare": Compare}
 TRAITS = ["text", "method", "layer", "target"]
@@ -69,33 +69,3 @@ def test_undo_in_compare_takes_back_both_targets_and_the_method_of_b(show, sheet
     bench.expect_traits(sheet, other_method="decoded-gradcam")
     root.get_by_role("button", name="Undo").click()
     bench.expect_traits(sheet, target=None, other_target=None)
-
-
-# Shows a view whose Python answers every request.
-SHOW_ANSWERED = """async ([script, style, state]) => {
-  const url = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));
-  const { default: view } = await import(url);
-  const model = nbsal.offlineModel(nbsal.restoreBytes(state));
-  const { on } = model;
-  let answer;
-  model.on = (event, call) => {
-    if (event === 'msg:custom') answer = call;
-    on(event, call);
-  };
-  model.send = ({ ask, id }) => ask && queueMicrotask(() => answer({ id, reply: `${ask} done` }));
-  window.view.close();
-  const el = document.body.lastElementChild;
-  window.view = { model, close: view.render({ model, el }) };
-}"""
-
-
-def test_undo_forgets_what_was_before_a_swap(show, sheet, explained):
-    root = show(explained["compare"], live=True)
-    sheet.evaluate(SHOW_ANSWERED, show_arguments(explained["compare"], live=True))
-    root.get_by_role("button", name="Previous layer").first.click()
-    expect(root.get_by_role("button", name="Undo")).to_be_visible()
-    root.get_by_role("button", name="Swap A and B").click()
-    expect(root.get_by_role("button", name="Undo")).to_be_hidden()
-    layer = trait(sheet, "layer")
-    root.locator(".nbsal-text").first.press("Control+z")
-    bench.expect_traits(sheet, layer=layer)

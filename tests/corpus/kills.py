@@ -1,14 +1,7 @@
-"""Kill runs at random moments and resume them: `python -m tests.corpus.kills 20`.
+"""Runs in processes of their own, which are killed at random moments and resumed."""
 
-A tiny model explains texts in many small shards, in a process of its own that is killed (SIGKILL) and started again, as
-often as asked for and after different intervals; then it may finish. Printed are the number of finished shards at each
-kill, and whether the files are finally the same, byte for byte, as those of an uninterrupted run.
-"""
-
-import argparse
 import json
 import random
-import tempfile
 import time
 from pathlib import Path
 
@@ -32,8 +25,8 @@ def files(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir() if path.name != "_lock.json"}
 
 
-def run(checkpoint: Path, out: Path, ready) -> None:
-    """One run, in a process of its own; sets `ready` once the model is loaded."""
+def run(checkpoint: Path, out: Path, ready, replies: bool = False) -> None:
+    """One run over texts or replies, in a process of its own; sets `ready` once the model is loaded."""
     import warnings
 
     import torch
@@ -43,40 +36,27 @@ def run(checkpoint: Path, out: Path, ready) -> None:
 
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
-    explain = nbsal.Explainer(nbsal.load(checkpoint), "gradcam")
+    explain = nbsal.Explainer(nbsal.load(checkpoint), "ridge" if replies else "gradcam")
+    settings = {"shard_rows": SHARD, "progress": False}
     ready.set()
-    corpus.explain(explain, texts(), out, shard_rows=SHARD, progress=False)
-
-
-def run_replies(checkpoint: Path, out: Path, ready) -> None:
-    """The same of replies that a model writes."""
-    import warnings
-
-    import torch
-
-    import nbsal
-    from nbsal import corpus
-
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
-    explain = nbsal.Explainer(nbsal.load(checkpoint), "ridge")
-    ready.set()
-    settings = {"do_sample": True, "seed": 1, "max_new_tokens": 2, "shard_rows": SHARD, "progress": False}
-    corpus.explain_replies(explain, texts(), out, **settings)
+    if replies:
+        corpus.explain_replies(explain, texts(), out, do_sample=True, seed=1, max_new_tokens=2, **settings)
+    else:
+        corpus.explain(explain, texts(), out, **settings)
 
 
 class Runs:
     """Runs of one model, each in a process of its own."""
 
-    def __init__(self, checkpoint: Path, target=run) -> None:
+    def __init__(self, checkpoint: Path, replies: bool = False) -> None:
         self.context = forkserver()
         self.checkpoint = checkpoint
-        self.target = target
+        self.replies = replies
 
     def start(self, out: Path):
         """A process that has loaded its model and is about to explain."""
         ready = self.context.Event()
-        process = self.context.Process(target=self.target, args=(self.checkpoint, out, ready))
+        process = self.context.Process(target=run, args=(self.checkpoint, out, ready, self.replies))
         process.start()
         assert ready.wait(120)
         return process
@@ -116,19 +96,3 @@ def killed(runs: Runs, folder: Path, times: int, seed: int = 0) -> tuple[list[in
         counts.append(runs.kill(interrupted, least, generator.uniform(0, LATEST)))
     runs.finish(interrupted)
     return counts[1:], files(whole) == files(interrupted)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kills", type=int)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        runs = Runs(zoo.save(Path(folder), "bert", "sequence"))
-        counts, same = killed(runs, Path(folder), options.kills, options.seed)
-    print(f"killed {options.kills} times, with {counts} of {ROWS // SHARD} shards finished")
-    print(f"files equal those of an uninterrupted run: {same}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,12 @@
 """Processes that try to take the lock of a folder at the same moment."""
 
+import contextlib
 import socket
 import warnings
 
 import fsspec
 
 from nbsal.corpus.storage import LOCK, Storage
-from nbsal.errors import InputError
 from tests.corpus.processes import forkserver
 
 PROCESSES = 2
@@ -18,17 +18,14 @@ def attempt(base, rounds, options, start, end, outcomes):
     warnings.filterwarnings("ignore")
     fsspec.config.conf["s3"] = options
     for number in range(rounds):
-        storage = Storage(f"{base}/{number}")
         start.wait(60)
-        try:
-            with storage.lock():
-                outcomes.put((number, "locked"))
-                end.wait(60)
-        except InputError as error:
-            outcomes.put((number, "refused" if error.argument == "out" else repr(error)))
-            end.wait(60)
-        except Exception as error:
-            outcomes.put((number, repr(error)))
+        lock, outcome = Storage(f"{base}/{number}").lock(), "locked"
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(lock)
+            except Exception as error:
+                outcome = "refused" if getattr(error, "argument", "") == "out" else repr(error)
+            outcomes.put((number, outcome))
             end.wait(60)
 
 

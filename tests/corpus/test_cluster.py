@@ -7,11 +7,9 @@ import signal
 import pytest
 from distributed import Client, LocalCluster
 
-import nbsal
 from nbsal import cli, corpus
 from nbsal.corpus import cluster
 from tests import zoo
-from tests.answers import writers
 from tests.corpus.kills import files
 
 
@@ -68,15 +66,3 @@ def test_shards_of_a_lost_worker_are_run_elsewhere(client, explain, texts, whole
     explained = corpus.explain(explain, texts, out, client=client, shard_rows=4, progress=progress)
     assert killed_after[0] < len(texts) and explained.complete and files(out) == files(whole)
     assert victim not in client.run(os.getpid).values()
-
-
-@pytest.mark.full
-def test_a_cluster_explains_replies_too(client, tmp_path):
-    explain = nbsal.Explainer(writers.load(), "ridge")
-    rows = [
-        {"asked": f"The film is a joy. The plot is a bore. {i}", "said": " A joy." if i % 2 else None} for i in range(6)
-    ]
-    settings = {"reply": "said", "shard_rows": 2, "max_new_tokens": 3, "progress": False}
-    corpus.explain_replies(explain, rows, tmp_path / "here", **settings)
-    stored = corpus.explain_replies(explain, rows, tmp_path / "there", client=client, **settings)
-    assert stored.failed == 0 and files(tmp_path / "here") == files(tmp_path / "there")

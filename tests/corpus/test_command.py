@@ -1,7 +1,5 @@
 """The command `nbsal corpus`."""
 
-import sys
-
 import pandas
 import pytest
 
@@ -20,18 +18,6 @@ def test_a_file_is_explained_and_failures_are_printed(capsys, tmp_path):
     assert explained.methods == ["gradcam", "attcat"] and [s.target for s in explained] == ["negative"] * 2
 
 
-def test_pairs_are_read_from_two_columns(capsys, tmp_path):
-    source, out = tmp_path / "pairs.jsonl", str(tmp_path / "out")
-    source.write_text('{"premise": "A man sleeps.", "hypothesis": "A man is awake."}\n')
-    columns = ["--text", "premise", "--pair", "hypothesis"]
-    method = ["--model", "demo/nli", "--method", "gradxact", "--layer", "2"]
-    assert cli.main(["corpus", str(source), out, *columns, *method]) == 0
-    output = capsys.readouterr().out
-    assert "1 text," in output and "0 could not be explained" in output and "text 0" not in output
-    (saliency,) = corpus.open(out)
-    assert saliency.text == ("A man sleeps.", "A man is awake.") and saliency.provenance["parameters"]["layer"] == 2
-
-
 @pytest.mark.parametrize(
     ("arguments", "mentioned"),
     [
@@ -47,12 +33,6 @@ def test_wrong_arguments_print_an_error(capsys, tmp_path, arguments, mentioned):
     assert mentioned in printed.err and "Traceback" not in printed.err and not printed.out
 
 
-def test_a_cluster_needs_an_extra(capsys, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    assert cli.main(["corpus", str(tmp_path / "none.csv"), str(tmp_path / "out"), "--scheduler", "127.0.0.1:1"]) == 2
-    assert "pip install 'nbsal[scale]'" in capsys.readouterr().err
-
-
 def test_a_run_that_explains_nothing_fails(capsys, tmp_path):
     source, out = tmp_path / "reviews.csv", str(tmp_path / "out")
     pandas.DataFrame({"text": ["A warm and funny film.", "A dull bore."]}).to_csv(source, index=False)
@@ -65,17 +45,6 @@ def test_a_run_that_explains_nothing_fails(capsys, tmp_path):
     pandas.DataFrame({"text": ["", " "]}).to_csv(source, index=False)
     assert cli.main(["corpus", str(source), str(tmp_path / "blank"), "--method", "gradcam"]) == 1
     assert "blank" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["empty.csv", "empty.jsonl", "empty.parquet"])
-def test_an_empty_source_fails(capsys, tmp_path, name):
-    if name == "empty.parquet":
-        pandas.DataFrame({"text": pandas.Series([], dtype=str)}).to_parquet(tmp_path / name)
-    else:
-        (tmp_path / name).write_text("text\n" if name == "empty.csv" else "")
-    for _ in range(2):
-        assert cli.main(["corpus", str(tmp_path / name), str(tmp_path / "out"), "--method", "gradcam"]) == 1
-        assert name in capsys.readouterr().err
 
 
 def test_an_interrupted_run_says_how_to_resume(capsys, tmp_path, monkeypatch):

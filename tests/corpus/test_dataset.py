@@ -10,7 +10,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import nbsal
-from nbsal import clouds, corpus, evaluation
+from nbsal import corpus, evaluation
 from nbsal.corpus import stored_method
 from nbsal.errors import UnknownName
 from tests.raising import refuses
@@ -62,16 +62,6 @@ def test_a_corpus_can_be_empty(explainers, tmp_path):
         empty.to_frame()
 
 
-def test_clouds_equal_those_of_the_explanations(explained, explainers, texts):
-    nonempty = [text for text in texts if text]
-    truth = clouds.rank(explainers[1].map(nonempty, progress=False))
-    stored = explained.clouds("gradxact")
-    assert stored.labels == truth.labels
-    for label in truth.labels:
-        weights = [dict(cloud.top(label, 1000).itertuples(index=False)) for cloud in (stored, truth)]
-        assert weights[0] == pytest.approx(weights[1], rel=5e-3, abs=1e-4)
-
-
 def test_games_use_the_stored_scores(explained, explainers, texts, monkeypatch):
     nonempty = [text for text in texts if text]
     truth = evaluation.games(explainers, nonempty, random=2, progress=False)
@@ -79,19 +69,6 @@ def test_games_use_the_stored_scores(explained, explainers, texts, monkeypatch):
         monkeypatch.setattr(nbsal.methods.catalogue.REGISTER[name], "scores", None)
     results = explained.games(explainers[0].subject, random=2, progress=False)
     assert_frame_equal(results.frame, truth.frame)
-
-
-def test_games_can_be_played_on_some_rows_with_labels(explained, explainers, texts):
-    rows = [i for i, text in enumerate(texts) if text][:4]
-    labels = ["LABEL_0", "LABEL_1", "LABEL_2", "LABEL_0"]
-    truth = evaluation.games(explainers, [texts[i] for i in rows], labels, random=0, progress=False)
-    results = explained.games(explainers[0].subject, labels, rows, random=0, progress=False)
-    assert_frame_equal(results.frame, truth.frame)
-
-
-def test_games_with_another_model_are_refused(explained, load):
-    with refuses("subject"):
-        explained.games(load("bert", seed=9))
 
 
 def test_a_model_without_a_name_is_never_looked_up(load, tmp_path, monkeypatch):

@@ -3,10 +3,8 @@
 import pandas
 import pytest
 
-from nbsal import corpus
 from nbsal.corpus.manifest import Manifest
 from nbsal.corpus.storage import Storage
-from nbsal.errors import InputError
 from tests.cases import cases
 from tests.corpus.kills import files
 from tests.corpus.test_run import run
@@ -49,29 +47,6 @@ def test_a_folder_with_other_files_is_refused(explain, tmp_path):
     assert run(explain, TEXTS, tmp_path / "empty").complete
 
 
-def test_the_working_and_the_home_folder_are_refused(explain, tmp_path, monkeypatch):
-    (tmp_path / "letter.txt").write_text("Dear")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for out in (".", "~", "./", tmp_path / "x" / "..", f"file://{tmp_path}"):
-        refused(explain, TEXTS, out, tmp_path)
-
-
-@cases("out", ["", " ", "\t\n"])
-def test_a_blank_name_is_refused(explain, tmp_path, monkeypatch, out):
-    monkeypatch.chdir(tmp_path)
-    refused(explain, TEXTS, out, tmp_path)
-
-
-def test_a_file_is_refused(explain, tmp_path):
-    (tmp_path / "out").write_bytes(b"mine")
-    refused(explain, TEXTS, tmp_path / "out", tmp_path)
-    refused(explain, TEXTS, tmp_path / "out" / "deeper", tmp_path)
-    refused(explain, TEXTS, "/dev/null", tmp_path)
-    FRAME.to_parquet(tmp_path / "texts.parquet")
-    refused(explain, tmp_path / "texts.parquet", tmp_path / "texts.parquet", tmp_path)
-
-
 def test_the_source_folder_is_refused_under_any_name(explain, parts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     link = tmp_path / "link"
@@ -108,13 +83,6 @@ def test_a_corpus_that_holds_the_source_is_refused(explain, tmp_path, monkeypatc
     assert run(explain, tmp_path / "real.csv", out).complete
 
 
-def test_a_corpus_is_not_its_own_source(explain, tmp_path):
-    run(explain, TEXTS, tmp_path / "out")
-    refused(explain, tmp_path / "out", tmp_path / "out", tmp_path)
-    refused(explain, tmp_path / "out" / "part-000000.parquet", tmp_path / "out", tmp_path)
-    assert run(explain, tmp_path / "out", tmp_path / "again").rows == 3
-
-
 def test_the_same_rules_hold_in_an_object_store(explain, tmp_path):
     import fsspec
 
@@ -147,16 +115,6 @@ def test_overwrite_replaces_a_corpus_and_nothing_else(explain, texts, tmp_path):
     assert [s.text for s in replaced] == TEXTS
 
 
-def test_overwrite_starts_where_nothing_is_and_keeps_what_a_wrong_call_would_lose(explain, texts, tmp_path):
-    assert run(explain, TEXTS, tmp_path / "out", overwrite=True).complete
-    before = content(tmp_path)
-    with refuses("source"):
-        run(explain, tmp_path / "none.csv", tmp_path / "out", overwrite=True)
-    with refuses("shard_rows"):
-        corpus.explain(explain, texts, tmp_path / "out", shard_rows=0, overwrite=True)
-    assert content(tmp_path) == before
-
-
 @cases("change", [{"name": "../mine.txt"}, {"rows": -1}, {"rows": None}, {"tokens": 2**70}])
 def test_a_manifest_with_values_that_no_run_wrote_is_refused(explain, tmp_path, change):
     (tmp_path / "mine.txt").write_bytes(b"mine")
@@ -168,16 +126,6 @@ def test_a_manifest_with_values_that_no_run_wrote_is_refused(explain, tmp_path, 
     with refuses("path"):
         run(explain, TEXTS, tmp_path / "out", overwrite=True)
     assert (tmp_path / "mine.txt").exists()
-
-
-@cases("content", ["{}", "mine", '{"plan": {"schema": 1}, "shards": {}}'])
-def test_a_manifest_of_another_program_is_left_as_it_is(explain, tmp_path, content):
-    for name in ("_manifest.json", "part-000000.parquet", "_part-000000.parquet.abc.tmp"):
-        (tmp_path / name).write_text(content)
-    for overwrite in (False, True):
-        with pytest.raises(InputError):
-            run(explain, TEXTS, tmp_path, overwrite=overwrite)
-    assert {path.read_text() for path in tmp_path.iterdir()} == {content} and len(list(tmp_path.iterdir())) == 3
 
 
 def test_what_a_killed_run_left_before_its_manifest_is_ours(explain, tmp_path):

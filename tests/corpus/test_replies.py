@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pandas
 import pytest
+from transformers import GenerationMixin
 
 import nbsal
 from nbsal import cli, corpus
@@ -57,10 +58,8 @@ def test_stored_replies_are_those_of_single_calls(explainers, whole):
         if i == 2:
             continue
         for name in METHODS:
-            answer = explainers[name].reply(
-                row["asked"], row["said"], documents=row["notes"] or (), seed=3 + i, progress=False,
-                max_new_tokens=5, do_sample=True,
-            )  # fmt: skip
+            options = {"documents": row["notes"] or (), "seed": 3 + i, "max_new_tokens": 5, "do_sample": True}
+            answer = explainers[name].reply(row["asked"], row["said"], progress=False, **options)
             assert frame["reply"][i] == answer.text and tuple(frame["token_ids"][i]) == answer.ids
             stored = replies.scores(i, name)
             assert np.allclose(stored, answer.unit_scores(), atol=1e-5)
@@ -74,39 +73,7 @@ def test_stored_replies_are_those_of_single_calls(explainers, whole):
         assert tokens["drawn"].notna().all() == (row["said"] is None)
     assert frame["seed"].tolist()[1] == 4 and frame["origin"].tolist()[1] == "generated"
     assert json.loads(frame["asked"][1]) == CHAT and frame["asked"][0] == PROMPT
-    failures = replies.failures()
-    assert failures["text_id"].tolist() == [2] and failures["error"][0].strip()
-    assert replies.dataset.count_rows() == len(ROWS)
-
-
-def test_the_manifest_records_how_replies_were_written(whole):
-    plan = corpus.open_replies(whole).plan.replies
-    assert plan["seed"] == 3 and plan["generate"]["max_new_tokens"] == 5 and plan["unit"] == "sentence"
-    assert plan["columns"] == {"asked": "asked"} | COLUMNS
-
-
-def test_a_cancelled_run_resumes_with_the_same_files(explainers, whole, tmp_path):
-    cancel = threading.Event()
-    with pytest.raises(Cancelled) as caught:
-        run(explainers, ROWS, tmp_path, progress=lambda done, total: done > 2 and cancel.set(), cancel=cancel)
-    partial = caught.value.partial
-    assert isinstance(partial, corpus.Replies) and len(partial.shards) == 1 and not partial.complete
-    times = {shard.name: (tmp_path / shard.name).stat().st_mtime_ns for shard in partial.shards}
-    run(explainers, ROWS, tmp_path)
-    assert files(tmp_path) == files(whole)
-    assert times == {name: (tmp_path / name).stat().st_mtime_ns for name in times}
-
-
-def test_damaged_shards_are_restored(explainers, whole, tmp_path):
-    run(explainers, ROWS, tmp_path)
-    shard = tmp_path / "part-000001.parquet"
-    data = bytearray(shard.read_bytes())
-    data[len(data) // 2] ^= 1
-    shard.write_bytes(data)
-    with refuses("location"):
-        corpus.open_replies(tmp_path).sources()
-    run(explainers, ROWS, tmp_path)
-    assert files(tmp_path) == files(whole)
+    assert replies.failures()["text_id"].tolist() == [2] and replies.dataset.count_rows() == len(ROWS)
 
 
 @cases(
@@ -126,16 +93,13 @@ def test_other_settings_are_refused(explainers, whole, changed, argument):
     before = files(whole)
     with refuses(argument):
         run(explainers, ROWS, whole, **changed)
-    assert files(whole) == before
-
-
-def test_other_rows_and_methods_are_refused(explainers, whole):
     with refuses("source"):
         run(explainers, ROWS[1:], whole)
     with refuses("methods"):
         run({"gae": explainers["gae"]}, ROWS, whole)
     with refuses("location"):
         corpus.open(whole)
+    assert files(whole) == before
 
 
 def test_texts_and_replies_are_different_corpora(explainers, tmp_path):
@@ -146,35 +110,21 @@ def test_texts_and_replies_are_different_corpora(explainers, tmp_path):
         run(explainers["gae"], ROWS, tmp_path, shard_rows=1000)
 
 
-@pytest.mark.parametrize("extension", ["parquet", "jsonl", "frame", "csv"])
+@cases("extension", ["parquet", "jsonl", "csv"])
 def test_sources_of_every_form(explainers, tmp_path, extension):
     rows, source = ROWS, tmp_path / f"rows.{extension}"
     if extension == "jsonl":
         source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
-        rows = [{**row, "asked": CHAT, "said": " Ann."} for row in ROWS]
-        rows = [{**row, "notes": ["Ben read it."] if row["notes"] else None} for row in rows]
-        if extension == "csv":
-            rows = [{**row, "asked": PROMPT, "notes": None} for row in rows]
+        chat, notes = (CHAT, ["Ben read it."]) if extension == "parquet" else (PROMPT, None)
+        rows = [{"asked": chat, "notes": row["notes"] and notes, "said": " Ann."} for row in ROWS]
         frame = pandas.DataFrame(rows)
-        if extension == "csv":
-            frame.to_csv(source, index=False)
-        elif extension == "parquet":
-            frame.to_parquet(source)
-        else:
-            source = frame
+        frame.to_parquet(source) if extension == "parquet" else frame.to_csv(source, index=False)
     stored = run(explainers["gae"], source, tmp_path / "out")
     direct = run(explainers["gae"], rows, tmp_path / "direct")
     columns = ["asked", "reply", "error"]
     assert stored.to_frame(columns).equals(direct.to_frame(columns)) and len(stored) > 3
     assert np.allclose(stored.sources()["score"], direct.sources()["score"])
-
-
-def test_prompts_and_chats_alone_are_rows(explainers, tmp_path):
-    settings = {"progress": False, "max_new_tokens": 3}
-    replies = corpus.explain_replies(explainers["gae"], [PROMPT, CHAT, 3, None], tmp_path, **settings)
-    assert replies.failed == 2 and len(replies.statistics()) == 6
-    assert corpus.explain_replies(explainers["gae"], [PROMPT, CHAT, 3, None], tmp_path, **settings).complete
 
 
 def test_arguments_are_checked(explainers, tmp_path):
@@ -183,21 +133,18 @@ def test_arguments_are_checked(explainers, tmp_path):
         corpus.explain_replies(explain, ROWS, tmp_path, do_sample=True, progress=False)
     with refuses("generate", UnknownName):
         run(explain, ROWS, tmp_path, tempertaure=1)
-    with refuses("i"):
-        corpus.open_replies(run(explain, ROWS, tmp_path).location).scores(9)
-    with refuses("i"):
-        corpus.open_replies(tmp_path).scores(2)
+    stored = run(explain, ROWS, tmp_path)
+    for row in (9, 2):
+        with refuses("i"):
+            stored.scores(row)
     with refuses("method", UnknownName):
-        corpus.open_replies(tmp_path).sources("lrp")
+        stored.sources("lrp")
     with refuses("text", UnknownName):
         run(explain, pandas.DataFrame({"asked": [PROMPT]}), tmp_path / "other")
     with refuses("client"):
         run(explain, ROWS, tmp_path / "third", client=3)
-
-
-def test_a_model_that_writes_nothing_fails_in_every_row(reviews, tmp_path):
-    stored = corpus.explain_replies(nbsal.Explainer(reviews, "gradcam"), [PROMPT], tmp_path, progress=False)
-    assert stored.failed == 1 and "nbsal.Explainer" in stored.failures()["error"][0]
+    prompts = run(explain, [PROMPT, CHAT, 3, None], tmp_path / "prompts", documents=None, reply=None)
+    assert prompts.failed == 2 and len(prompts.statistics()) == 10
 
 
 def test_the_command_explains_replies(capsys, tmp_path):
@@ -218,14 +165,13 @@ def test_the_command_explains_replies(capsys, tmp_path):
 
 
 def test_replies_of_a_shard_are_written_together_and_resumed_alike(tmp_path, monkeypatch):
-    from transformers import GenerationMixin
-
     sizes, generate = [], GenerationMixin.generate
-    monkeypatch.setattr(
-        GenerationMixin,
-        "generate",
-        lambda self, ids, **options: sizes.append(len(ids)) or generate(self, ids, **options),
-    )
+
+    def counted(self, ids, **options):
+        sizes.append(len(ids))
+        return generate(self, ids, **options)
+
+    monkeypatch.setattr(GenerationMixin, "generate", counted)
     explain = {"gradxact": nbsal.Explainer(writers.load(), "gradxact")}
     prompts = [PROMPT, "A joy.", "Who wrote the book?", 3, "The plot is a bore.", "Ben read it."]
     settings = {"shard_rows": 4, "progress": False, "max_new_tokens": 5}
@@ -235,13 +181,16 @@ def test_replies_of_a_shard_are_written_together_and_resumed_alike(tmp_path, mon
         if text != 3:
             single = explain["gradxact"].reply(text, max_new_tokens=5, progress=False)
             assert tuple(stored) == single.ids
-    cancel = threading.Event()
-    with pytest.raises(Cancelled):
-        corpus.explain_replies(
-            explain, prompts, tmp_path / "parts", **settings | {"progress": lambda done, _: done == 5 and cancel.set()},
-            cancel=cancel,
-        )  # fmt: skip
-    assert len(corpus.open_replies(tmp_path / "parts")) == 3
+    cancel, parts = threading.Event(), tmp_path / "parts"
+    stopping = settings | {"progress": lambda done, _: done == 5 and cancel.set(), "cancel": cancel}
+    with pytest.raises(Cancelled) as caught:
+        corpus.explain_replies(explain, prompts, parts, **stopping)
+    partial = caught.value.partial
+    assert isinstance(partial, corpus.Replies) and len(corpus.open_replies(parts)) == 3 and not partial.complete
     sizes.clear()
-    corpus.explain_replies(explain, prompts, tmp_path / "parts", **settings)
-    assert sizes == [2] and files(tmp_path / "parts") == files(tmp_path / "whole")
+    corpus.explain_replies(explain, prompts, parts, **settings)
+    assert sizes == [2] and files(parts) == files(tmp_path / "whole")
+    shard = parts / "part-000001.parquet"
+    shard.write_bytes(shard.read_bytes()[::-1])
+    with refuses("location"):
+        corpus.open_replies(parts).sources()

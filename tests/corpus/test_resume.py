@@ -1,8 +1,6 @@
 """Interrupted and damaged runs: what is resumed, what is restored, and what is refused."""
 
-import errno
 import json
-import resource
 import socket
 import threading
 
@@ -69,43 +67,6 @@ def test_damaged_and_missing_shards_are_noticed_and_restored(explain, texts, who
             corpus.open(tmp_path).saliency(row)
     run(explain, texts, tmp_path)
     assert files(tmp_path) == files(whole)
-
-
-def test_a_run_that_filled_the_disk_resumes(explain, texts, whole, tmp_path):
-    cancel_run(explain, texts, tmp_path)
-    before = files(tmp_path)
-    largest_json = max(len(data) for name, data in before.items() if name.startswith("_"))
-    assert largest_json < 6000 < min(len(data) for name, data in files(whole).items() if name.startswith("part"))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (6000, limits[1]))
-        with pytest.raises(OSError) as caught:
-            run(explain, texts, tmp_path)
-        assert caught.value.errno == errno.EFBIG
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert files(tmp_path) == before, "a partly written file was left"
-    run(explain, texts, tmp_path)
-    assert files(tmp_path) == files(whole)
-
-
-def test_temporary_files_of_a_killed_writer_are_removed(explain, texts, whole, tmp_path):
-    (tmp_path / "_part-000001.parquet.abc.tmp").write_bytes(b"half")
-    run(explain, texts, tmp_path)
-    assert files(tmp_path) == files(whole)
-
-
-def test_temporary_files_of_a_worker_killed_during_the_run_are_removed(explain, texts, whole, tmp_path):
-    left = tmp_path / "_part-000001.parquet.abc.tmp"
-    run(explain, texts, tmp_path, progress=lambda done, total: left.write_bytes(b"half"))
-    assert files(tmp_path) == files(whole)
-
-
-def test_a_second_run_on_the_same_folder_is_refused(explain, texts, tmp_path):
-    with Storage(tmp_path).lock(), refuses("out"):
-        run(explain, texts, tmp_path)
-    run(explain, texts, tmp_path)
-    assert not (tmp_path / LOCK).exists()
 
 
 def test_the_lock_of_a_dead_process_is_taken_over_with_a_warning(explain, texts, whole, tmp_path):

@@ -1,18 +1,14 @@
 """Runs of a corpus: stored explanations, and arguments that are refused."""
 
 import sys
-from dataclasses import replace
 
 import pytest
 
 import nbsal
 from nbsal import corpus
-from nbsal.corpus import parquet
 from nbsal.corpus.shards import token_batches
-from nbsal.corpus.storage import Storage
 from nbsal.errors import MissingExtra, UnknownName
 from tests.axioms import relative
-from tests.corpus.kills import files
 from tests.raising import refuses
 
 
@@ -34,19 +30,6 @@ def test_stored_explanations_equal_those_of_the_explainer(load, texts, tmp_path,
         assert relative(stored.probabilities, truth.probabilities) < 1e-6
         for attribute in ("target", "prediction", "method", "provenance"):
             assert getattr(stored, attribute) == getattr(truth, attribute)
-
-
-def without_tie_breaker(*arguments):
-    """A mutant that loses the order of equal scores."""
-    saliency = parquet.from_table(*arguments)
-    return replace(saliency, tie_breaker=saliency.scores)
-
-
-def test_rankings_are_restored_although_rounding_makes_scores_equal(explain, texts, whole, monkeypatch):
-    orders = [s.order for s in explain.map([text for text in texts if text.strip()], progress=False)]
-    assert [s.order for s in corpus.open(whole)] == orders
-    monkeypatch.setattr(corpus.dataset, "from_table", without_tie_breaker)
-    assert [s.order for s in corpus.open(whole)] != orders
 
 
 def test_rows_are_in_the_order_of_the_source(explain, texts, whole):
@@ -85,12 +68,6 @@ def test_pairs_spans_and_next_tokens(load, tmp_path):
         assert stored.row == truth.row and stored.caption() == truth.caption()
 
 
-def test_long_texts_are_read_in_windows(load, tmp_path):
-    explain = nbsal.Explainer(load("bert", max_position_embeddings=32), "gradxact", long="window")
-    stored = run(explain, ["joy " * 60, "A joy."], tmp_path)[0]
-    assert stored.provenance["windows"] > 1 and stored.row.dropped == 0 and len(stored.tokens) > 60
-
-
 def test_batches_are_limited_by_tokens_and_hold_similar_lengths(explain, texts):
     rows = {i: explain.subject.encode(text)[0] for i, text in enumerate(texts) if text}
     batches = list(token_batches(rows, 128))
@@ -98,16 +75,6 @@ def test_batches_are_limited_by_tokens_and_hold_similar_lengths(explain, texts):
     assert all(len(batch) * max(len(rows[i]) for i in batch) <= 128 for batch in batches)
     assert len(batches) < len(rows) / 2
     assert [len(batch) for batch in token_batches(rows, 0)] == [1] * len(rows)
-
-
-def test_generators_and_object_stores(explain, texts, whole):
-    location = "memory://corpora/one"
-    run(explain, (text for text in texts), location)
-    explained = corpus.open(location)
-    assert [s.order for s in explained] == [s.order for s in corpus.open(whole)]
-    assert explained.dataset.count_rows() == len(texts)
-    storage = Storage(location)
-    assert {name: storage.read(name) for name in files(whole)} == files(whole)
 
 
 def test_wrong_arguments_are_refused(load, explain, texts, tmp_path, monkeypatch):

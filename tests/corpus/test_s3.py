@@ -13,14 +13,14 @@ from nbsal.corpus.owner import Owner
 from nbsal.corpus.sources import open_source
 from nbsal.corpus.storage import LOCK, Storage
 from nbsal.errors import InputError
+from tests.cases import cases
 from tests.corpus import kills
-from tests.corpus.racing import DEAD, race
+from tests.corpus.racing import race
 from tests.corpus.s3_server import BUCKET, Fault, serve
 from tests.raising import refuses
 
 ROUNDS = 10
 FOREVER = 10**9
-FULL = pytest.mark.full
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +66,6 @@ def test_a_run_writes_the_same_files_as_a_local_one(explain, texts, whole, out):
     assert corpus.open(out)[0].text == texts[0]
 
 
-def test_a_second_run_is_refused(explain, out):
-    with Storage(out).lock(), refuses("out"):
-        run(explain, ["A joy."], out)
-    assert run(explain, ["A joy."], out).complete and LOCK not in files(out)
-
-
 @pytest.mark.parametrize("dead", [False, True], ids=["free", "of a dead process"])
 @pytest.mark.parametrize("kind", ["local", "s3"])
 def test_of_two_runs_that_start_together_one_takes_the_lock(server, store, tmp_path, kind, dead):
@@ -84,8 +78,10 @@ def test_of_two_runs_that_start_together_one_takes_the_lock(server, store, tmp_p
         assert len(refused) >= ROUNDS, "the condition was not tested"
 
 
-def test_a_store_that_ignores_conditions_is_named(explain, store, out):
-    store.conditional = False
+@cases("conditional", [False, None])
+def test_a_store_without_conditional_writes_is_named(explain, store, out, conditional):
+    out = f"{out}/{conditional}"
+    store.conditional = conditional
     with pytest.warns(UserWarning) as caught:
         assert run(explain, ["A joy."], out).complete
     assert any(out in str(warning.message) and warning.filename == __file__ for warning in caught)
@@ -93,43 +89,25 @@ def test_a_store_that_ignores_conditions_is_named(explain, store, out):
         run(explain, ["A joy."], out)
 
 
-def test_a_store_without_conditional_writes_is_named(explain, store, out):
-    store.conditional = None
-    with pytest.warns(UserWarning) as caught:
-        assert run(explain, ["A joy."], out).complete
-    assert any(out in str(warning.message) for warning in caught)
+TARGETS = [("PUT", LOCK), ("PUT", "_manifest.json"), ("PUT", "part-000002"), ("DELETE", LOCK)]
 
 
-def test_a_store_with_conditional_writes_gives_no_warning(explain, out, store):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        run(explain, ["A joy."], out)
-    assert ("PUT", f"{out.removeprefix('s3:/')}/{LOCK}", 412) in store.requests
-
-
-TARGETS = {
-    "lock": ("PUT", LOCK),
-    "manifest": ("PUT", "_manifest.json"),
-    "shard": ("PUT", "part-000002"),
-    "release": ("DELETE", LOCK),
-}
-
-
-@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-@pytest.mark.parametrize("kind", [503, *(pytest.param(kind, marks=FULL) for kind in (500, "reset", "lost", "timeout"))])
+@cases("kind, target", [(503, target) for target in TARGETS] + [("timeout", TARGETS[2]), ("lost", TARGETS[0])])
 def test_a_request_that_fails_is_repeated(explain, texts, whole, store, out, kind, target):
-    store.faults.append(Fault(kind, *target))
+    out = f"{out}/{kind}-{TARGETS.index(target)}"
+    store.faults[:] = [Fault(kind, *target)]
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         assert run(explain, texts, out).complete
     assert store.faults[0].used == 1 and files(out) == kills.files(whole)
+    assert ("PUT", f"{out.removeprefix('s3:/')}/{LOCK}", 412) in store.requests
 
 
-@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-@pytest.mark.parametrize("kind", [pytest.param(503, marks=FULL), "lost"])
+@cases("target", TARGETS)
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_run_on_a_store_that_fails_resumes(explain, texts, whole, store, out, kind, target):
-    store.faults.append(Fault(kind, *target, times=FOREVER))
+def test_a_run_on_a_store_that_fails_resumes(explain, texts, whole, store, out, target):
+    out = f"{out}/{TARGETS.index(target)}"
+    store.faults.append(Fault("lost", *target, times=FOREVER))
     with contextlib.suppress(InputError):  # a lock that cannot be released does not stop a run
         run(explain, texts, out)
     assert store.faults[0].used
@@ -149,16 +127,7 @@ def test_a_store_that_is_down_is_an_error_of_the_argument(explain, store, out):
         open_source(f"{out}.csv", "text")
 
 
-def test_a_lock_is_held_although_its_answer_was_lost(store, out):
-    store.faults.append(Fault("lost", "PUT", LOCK))
-    with Storage(out).lock():
-        assert ("PUT", f"{out.removeprefix('s3:/')}/{LOCK}", 412) in store.requests
-        with refuses("out"), Storage(out).lock():
-            pass
-    assert not files(out)
-
-
-@pytest.mark.parametrize("status", [409, 412])
+@cases("status", [409, 412])
 def test_other_answers_to_a_conditional_write(store, out, status):
     store.faults.append(Fault(status, "PUT", LOCK, times=2))
     with Storage(out).lock():
@@ -166,28 +135,7 @@ def test_other_answers_to_a_conditional_write(store, out, status):
     assert not files(out)
 
 
-def test_the_lock_of_a_dead_process_is_taken_over_with_a_warning(explain, texts, whole, out):
-    Storage(out).write(LOCK, DEAD)
-    with pytest.warns(UserWarning) as caught:
-        run(explain, texts, out)
-    assert any(out in str(warning.message) and warning.filename == __file__ for warning in caught)
-    assert files(out) == kills.files(whole)
-
-
-def test_an_interrupted_run_frees_the_lock(explain, texts, whole, out):
-    def interrupt(done, total):
-        if done:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        corpus.explain(explain, texts, out, shard_rows=8, progress=interrupt)
-    assert LOCK not in files(out)
-    run(explain, texts, out)
-    assert files(out) == kills.files(whole)
-
-
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-@pytest.mark.parametrize("fault", [500, 403, "reset"])
+@cases("kind, fault", [("csv", 500), ("jsonl", "reset"), ("parquet", 403), ("parquet", "reset")])
 def test_a_source_that_cannot_be_read_is_an_error_of_the_argument(store, out, kind, fault):
     frame = pandas.DataFrame({"text": ["A joy.", "A bore."]})
     data = {
@@ -195,9 +143,11 @@ def test_a_source_that_cannot_be_read_is_an_error_of_the_argument(store, out, ki
         "jsonl": b'{"text": "A joy."}\n' * 2,
         "parquet": frame.to_parquet(),
     }
-    Storage(out).write(f"texts.{kind}", data[kind])
-    assert len(list(open_source(f"{out}/texts.{kind}", "text").rows)) == 2
-    store.faults.append(Fault(fault, "GET", f"texts.{kind}", times=FOREVER))
+    path = f"{out}/{fault}/texts.{kind}"
+    Storage(f"{out}/{fault}").write(f"texts.{kind}", data[kind])
+    assert len(list(open_source(path, "text").rows)) == 2
+    store.faults[:] = [Fault(fault, "GET", f"texts.{kind}", times=FOREVER)]
     with refuses("source") as caught:
-        list(open_source(f"{out}/texts.{kind}", "text").rows)
-    assert caught.value.value == f"{out}/texts.{kind}"
+        list(open_source(path, "text").rows)
+    assert caught.value.value == path
+    store.faults.clear()

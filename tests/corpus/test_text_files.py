@@ -51,22 +51,12 @@ def test_rows_with_other_fields_than_the_header_are_not_explained(create, line, 
     assert path.name in error and "line 3" in error.lower()
 
 
-def test_a_row_of_a_pair_is_checked_alike(create):
-    first, error = rows_of(create("a,b\nOne.,Two.\nOne, and a half.,Two.\n"), ("a", "b"))
-    assert first == ("One.", "Two.") and "line 3" in error.lower()
-
-
 def test_rows_that_cannot_be_read_are_kept_in_the_corpus_with_their_errors(explain, create, tmp_path):
     path = create("text,label\nA joy.,pos\nA slow, dull film,neg\nA bore.,neg\n")
     explained = corpus.explain(explain, path, tmp_path / "out", progress=False)
     assert [saliency.text for saliency in explained] == ["A joy.", "A bore."]
     failures = explained.failures()
     assert failures["text_id"].tolist() == [1] and "line 3" in failures["error"][1 - 1].lower()
-
-
-def test_a_line_number_counts_the_lines_of_texts_before_it(create):
-    _, error = rows_of(create('text,label\n"A joy,\nand a long\none.",pos\nA slow, dull film,neg\n'))
-    assert "line 5" in error.lower()
 
 
 LINES = text_files.MAX_ROW_LINES
@@ -87,28 +77,6 @@ def test_a_file_with_a_quote_that_is_not_closed_is_refused_at_its_line(create, c
     with refuses("source") as caught:
         open_source(path, "text")
     assert path.name in str(caught.value) and f"line {line} " in str(caught.value) + " "
-
-
-def test_nothing_is_explained_of_a_file_that_is_refused(explain, forwards, create, tmp_path):
-    with refuses("source"):
-        corpus.explain(explain, create('text\nA joy.\n"A bore.\n'), tmp_path / "out", progress=False)
-    assert not forwards and not (tmp_path / "out").exists()
-
-
-def test_quotes_that_are_right_are_read(create):
-    lines = ['"A ""fine"" film, really",pos', 'A 5" disk,neg', '"Two\n\nlines",pos', '"",neg', " ' ,neg"]
-    texts = ['A "fine" film, really', 'A 5" disk', "Two\n\nlines", "", " ' "]
-    assert rows_of(create("text,label\n" + "\n".join(lines))) == texts
-
-
-@cases("header", ["text,text", "text,label,text", '"text",text', "\ufefftext,text"])
-def test_a_text_column_that_exists_twice_is_refused(create, header):
-    with refuses("text"):
-        open_source(create(header + "\na,b,c\n"), "text")
-
-
-def test_other_columns_may_exist_twice(create):
-    assert rows_of(create("n,n,text\n1,2,A joy.\n")) == ["A joy."]
 
 
 @cases("name", ["corpus.csv", "corpus.jsonl", "corpus.csv.gz"])
@@ -139,26 +107,11 @@ def test_a_text_in_another_encoding_names_its_file_line_and_byte(create, encodin
     assert first == "A joy." and all(part in error for part in (path.name, f"line {line}", f"0x{byte:02x}", "UTF-8"))
 
 
-def test_bytes_outside_the_text_column_do_no_harm(create):
-    assert rows_of(create(b"text,label\nA joy.,caf\xe9\n")) == ["A joy."]
-
-
-def test_a_header_in_another_encoding_is_refused(create):
-    with refuses("source") as caught:
-        open_source(create("text,catégorie\nA joy.,1\n".encode("latin-1")), "text")
-    assert "0xe9" in str(caught.value) and "line 1" in str(caught.value)
-
-
 def test_files_without_a_header_are_refused(create):
     for content in ("", "\n\n"):
         with refuses("text", UnknownName) as caught:
             open_source(create(content), "text")
         assert caught.value.valid == ()
-
-
-def test_blank_lines_are_skipped(create):
-    assert rows_of(create("\ntext,n\n\nA joy.,1\n\n\nA bore.,2\n\n")) == ["A joy.", "A bore."]
-    assert rows_of(create('\n{"text": "A joy."}\n \r\n{"text": "A bore."}\n\n', "a.jsonl")) == ["A joy.", "A bore."]
 
 
 def test_files_read_at_the_same_time_do_not_disturb_each_other(create):
@@ -190,14 +143,3 @@ def test_lines_that_are_not_rows_are_kept_with_their_errors(create, line):
     path = create(b'{"text": "A joy."}\n' + line + b'\n{"text": "A hit."}\n', "corpus.jsonl")
     first, error, last = rows_of(path)
     assert (first, last) == ("A joy.", "A hit.") and path.name in error and "line 2" in error.lower()
-
-
-def test_lines_whose_other_parts_are_odd_are_read(create):
-    lines = ['{"text": "A joy.", "score": NaN}', '{"n": 1, "n": 2, "text": "A bore.", "a": {"text": 1, "text": 2}}']
-    assert rows_of(create("\n".join(lines), "corpus.jsonl")) == ["A joy.", "A bore."]
-
-
-def test_a_text_that_is_not_a_number_is_a_failure(explain, create, tmp_path):
-    path = create('{"text": NaN}\n{"text": "A joy."}\n{"text": Infinity}', "corpus.jsonl")
-    explained = corpus.explain(explain, path, tmp_path / "out", progress=False)
-    assert explained.failures()["text_id"].tolist() == [0, 2]

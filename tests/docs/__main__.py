@@ -6,15 +6,10 @@ from pathlib import Path
 
 from tests.docs import site
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.docs", description="Build the documentation site.")
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Build the documentation site.")
     parser.add_argument("folder", nargs="?", type=Path, default=Path("build/docs"), help="default: build/docs")
     folder = parser.parse_args().folder
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)  # why a build stops
     site.build(folder)
     print(f"Open {folder / 'index.html'} in a browser.")
-
-
-if __name__ == "__main__":
-    main()

@@ -83,15 +83,10 @@ def _plain_tables(html: str) -> str:
     return EMPTY.sub(r"<td\1></td>", html).replace(" >", ">")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.docs.editions", description=__doc__)
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="the --out folder of python -m nbsal.figures")
     folder = parser.parse_args().folder
     for paper in PAPERS:
         page = publish_edition(folder, paper, FOLDER)
-        size = sum(path.stat().st_size for path in [page, *(FOLDER / paper).iterdir()])
-        print(f"{page.name}: {size / 1000:.0f} kB", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+        print(page, flush=True)

@@ -27,12 +27,10 @@ def run(page: Path, namespace: dict[str, Any]) -> int:
 
     A block that needs a library that is not installed is left out.
     """
-    count = 0
-    for block in blocks(page):
-        if can_run(block):
-            exec(compile(block, str(page), "exec"), namespace)
-            count += 1
-    return count
+    ready = [block for block in blocks(page) if can_run(block)]
+    for block in ready:
+        exec(compile(block, str(page), "exec"), namespace)
+    return len(ready)
 
 
 def prepare(folder: Path) -> None:

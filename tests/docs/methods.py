@@ -54,36 +54,37 @@ def sections() -> Iterator[str]:
         for name, row in table[table["family"] == family].iterrows():
             if "@" not in str(name):
                 yield from method(str(name), row, entries[str(name)])
-                yield from where(runs[str(name)], reasons)
+                yield where(runs[str(name)], reasons)
                 yield from variants(str(name), table, entries)
 
 
 def method(name: str, row: Any, entry: dict[str, str]) -> Iterator[str]:
-    """A method: what it computes, with its paper, cost, properties, settings and class."""
+    """A method: what it computes, with its paper, cost, properties, settings and class, if users can import that."""
+    instance = catalogue.every_method()[name]
     yield f"### {name} {{ #{name} }}\n\n{_summary(name)}\n"
     for line in entry["formula"].split(NEXT_LINE):
         yield f"$$\n{line}\n$$\n"
     if "where" in entry:
         yield f"{entry['where']}\n"
-    settings = ", ".join(f"`{key}={value!r}`" for key, value in catalogue.every_method()[name].parameters().items())
+    settings = ", ".join(f"`{key}={value!r}`" for key, value in instance.parameters().items())
     yield "| | |\n|---|---|"
     yield f"| paper | {row['paper'] if row['paper'] != '-' else 'none'} |"
     yield f"| cost | {row['cost']} |"
     yield f"| scores | {row['promise']} |"
     yield f"| settings | {settings or 'none'} |"
-    if public := _public(name):
-        yield f"| class | [`nbsal.{public.__name__}`][{public.__module__}.{public.__qualname__}] |"
+    kind = type(instance)
+    if getattr(nbsal, kind.__name__, None) is kind:
+        yield f"| class | [`nbsal.{kind.__name__}`][{kind.__module__}.{kind.__qualname__}] |"
 
 
-def where(runs: Runs, reasons: Mapping[str, str]) -> Iterator[str]:
+def where(runs: Runs, reasons: Mapping[str, str]) -> str:
     """The row of the table that says where a method runs."""
-    refused = "; ".join(
-        f"not {', '.join(names)} <small>({reasons[number]})</small>" for number, names in runs.refused.items()
-    )
-    partly = f"; some kinds of text of {', '.join(runs.partly)}" if runs.partly else ""
+    parts = [f"some kinds of text of {', '.join(runs.partly)}"] if runs.partly else []
+    for number, names in runs.refused.items():
+        parts.append(f"not {', '.join(names)} <small>({reasons[number]})</small>")
     total = len(runs.everywhere) + len(runs.partly) + sum(map(len, runs.refused.values()))
     counted = f"all {total}" if len(runs.everywhere) == total else f"{len(runs.everywhere)} of {total}"
-    yield f"| runs on | [{counted} architectures](matrix.md){partly}{'; ' if refused else ''}{refused} |\n"
+    return f"| runs on | {'; '.join([f'[{counted} architectures](matrix.md)', *parts])} |\n"
 
 
 def variants(name: str, table: Any, entries: dict[str, dict[str, str]]) -> Iterator[str]:
@@ -94,8 +95,7 @@ def variants(name: str, table: Any, entries: dict[str, dict[str, str]]) -> Itera
         for variant in names:
             row = table.loc[variant]
             paper = row["paper"].removesuffix(", as in the released code")
-            identifier = variant.replace("@", "-")
-            name_cell = f'<span id="{identifier}">`{variant}`</span>'
+            name_cell = f'<span id="{variant.replace("@", "-")}">`{variant}`</span>'
             yield f"| {name_cell} | {entries[variant]['differs']} | {paper} | {row['cost']} |"
         yield ""
 
@@ -103,11 +103,11 @@ def variants(name: str, table: Any, entries: dict[str, dict[str, str]]) -> Itera
 def architectures() -> tuple[dict[str, Runs], dict[str, str]]:
     """Where every method runs, from the table that a test keeps true, and its numbered reasons."""
     text = (ROOT / "tests" / "matrix.md").read_text(encoding="utf-8")
-    columns = [line.split(" | ")[1:] for line in text.splitlines() if line.startswith("| method |")]
     cells: dict[str, dict[str, str]] = {}
-    for table, names in zip(text.split("| method |")[1:], columns, strict=True):
+    for table in text.split("| method |")[1:]:
+        names = [name.strip(" |") for name in table.partition("\n")[0].split(" | ")]
         for name, values in TABLE_ROW.findall(table):
-            cells.setdefault(name, {}).update(zip([n.strip(" |") for n in names], values.split(" | "), strict=True))
+            cells.setdefault(name, {}).update(zip(names, values.split(" | "), strict=True))
     return {name: _runs(row) for name, row in cells.items()}, dict(FOOTNOTE.findall(text))
 
 
@@ -127,9 +127,3 @@ def _summary(name: str) -> str:
     inner = name.removeprefix("decoded-")
     first = (type(catalogue.every_method()[inner]).__doc__ or "").partition("\n\n")[0]
     return f"Decoded: {first[0].lower()}{first[1:]}" if inner != name else " ".join(first.split())
-
-
-def _public(name: str) -> type | None:
-    """The class of a method, if users can import it from nbsal."""
-    kind = type(catalogue.every_method()[name])
-    return kind if getattr(nbsal, kind.__name__, None) is kind else None

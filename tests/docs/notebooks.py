@@ -44,7 +44,8 @@ def page_of(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
             if "image/png" in data:
                 name = f"{stem}-{len(pictures) + 1}.png"
                 pictures[name] = b64decode(data["image/png"])
-                caption = GALLERY_ALT.get(_gallery_name(cell), f"A figure of the section {heading!r}")
+                tags = [tag.removeprefix("gallery-") for tag in cell.metadata.get("tags", []) if "gallery-" in tag]
+                caption = GALLERY_ALT.get("".join(tags[:1]), f"A figure of the section {heading!r}")
                 parts.append(_picture(name, {"alt": caption} | output.metadata.get("image/png", {})))
             elif "text/html" in data:
                 parts.append(f'<div class="output">{_table(data["text/html"])}</div>')
@@ -58,12 +59,6 @@ def _link(match: re.Match[str]) -> str:
     """The name of a notebook as a link to it."""
     path = f"{match[1]}.ipynb"
     return f"[{match[0]}]({path})" if f"notebooks/{path}" in PAGES else match[0]
-
-
-def _gallery_name(cell: Any) -> str:
-    """The name of the picture in the gallery that a cell draws, if it draws one."""
-    tags = cell.metadata.get("tags", [])
-    return next((tag.removeprefix("gallery-") for tag in tags if tag.startswith("gallery-")), "")
 
 
 def _picture(name: str, metadata: Any) -> str:

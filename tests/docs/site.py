@@ -54,7 +54,7 @@ def navigation() -> list[Any]:
 
 def expand(entries: list[Any], pages: Path) -> Iterator[Any]:
     """The navigation with every "folder/*" replaced by the folder's pages that it does not list."""
-    listed = set(_paths(navigation()))
+    listed = CONFIGURATION.read_text(encoding="utf-8").split()
     for entry in entries:
         if isinstance(entry, dict):
             yield {name: list(expand(part, pages)) if isinstance(part, list) else part for name, part in entry.items()}
@@ -63,11 +63,3 @@ def expand(entries: list[Any], pages: Path) -> Iterator[Any]:
             yield from (path for path in paths if path not in listed)
         else:
             yield entry
-
-
-def _paths(entries: Any) -> Iterator[str]:
-    if isinstance(entries, str):
-        yield entries
-    else:
-        for entry in entries.values() if isinstance(entries, dict) else entries:
-            yield from _paths(entry)

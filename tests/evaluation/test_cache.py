@@ -8,8 +8,6 @@ import pytest
 import nbsal
 from nbsal.errors import Cancelled
 from nbsal.evaluation import Cache, best_layer, games
-from nbsal.evaluation import cache as cache_module
-from nbsal.model.masking import MaskedModel
 from tests import axioms, zoo
 from tests.evaluation import toys
 
@@ -36,21 +34,6 @@ def test_explainers_of_one_subject_share_traces_and_coalitions(load, monkeypatch
     assert cache.masked_models[subject, "remove"].forwards - forwards < forwards
 
 
-def test_only_new_texts_and_explainers_are_explained(load, monkeypatch):
-    subject, calls = load("bert", decoding=False), []
-    from_trace = nbsal.Explainer.from_trace
-    monkeypatch.setattr(
-        nbsal.Explainer, "from_trace", lambda self, trace: calls.append(self) or from_trace(self, trace)
-    )
-    old, new = (nbsal.Explainer(subject, name) for name in ("gradcam", "simple"))
-    cache = Cache()
-    games({"old": old}, axioms.TEXTS, random=0, cache=cache, progress=False)
-    games({"old": old, "new": new}, axioms.TEXTS, random=0, cache=cache, progress=False)
-    assert calls == [old, new]
-    games({"old": old, "new": new}, [*axioms.TEXTS, "A warm film."], random=0, cache=cache, progress=False)
-    assert calls == [old, new, old, new]
-
-
 def test_explanations_are_dropped_when_the_weights_change():
     """A model that is trained between two calls is explained again; other models stay in the cache."""
     models = [zoo.model("bert", "sequence", seed=seed) for seed in range(2)]
@@ -69,38 +52,6 @@ def test_explanations_are_dropped_when_the_weights_change():
         for old, new in zip(old_caches, new_caches, strict=True)
     ]
     assert reused == [False, True]
-
-
-def test_explanations_are_dropped_when_the_lm_head_changes():
-    """Decoded methods also read the weights of another model, which may be trained by itself."""
-    model, lm = zoo.model("bert", "sequence"), zoo.model("bert", "masked", seed=1)
-    explain = nbsal.Explainer(nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), lm=lm), "decoded-gradcam")
-
-    def play(cache):
-        games(explain, axioms.TEXTS, random=0, cache=cache, progress=False)
-        return list(cache.saliencies[explain.subject, explain.method].values())
-
-    cache = Cache()
-    first, second = play(cache), play(cache)
-    assert all(a is b for a, b in zip(first, second, strict=True))
-    axioms.change_weights(lm)
-    with_cache, without_cache = ([s.scores.tolist() for s in play(c)] for c in (cache, Cache()))
-    assert with_cache == without_cache != [s.scores.tolist() for s in first]
-
-
-def test_a_cache_creates_one_masked_model(reviews, monkeypatch):
-    created = []
-
-    class CountedMaskedModel(MaskedModel):
-        def __init__(self, *settings):
-            created.append(settings)
-            super().__init__(*settings)
-
-    monkeypatch.setattr(cache_module, "MaskedModel", CountedMaskedModel)
-    cache = Cache()
-    for _ in range(2):
-        games(nbsal.Explainer(reviews, "gradcam"), ["A joy."], random=0, cache=cache, progress=False)
-    assert len(created) == 1
 
 
 @pytest.mark.parametrize("at", [2, 150])

@@ -1,15 +1,11 @@
 """The games against slow reference implementations on twelve architectures, and in closed form."""
 
-from inspect import signature
-
 import numpy as np
 import pytest
-import torch
 
 import nbsal
-from nbsal import evaluation
 from nbsal.errors import InputError, UnknownName
-from nbsal.evaluation import _games, at_layers, best_layer, games
+from nbsal.evaluation import at_layers, best_layer, games
 from nbsal.evaluation._games import coalition_steps
 from tests import axioms, zoo
 from tests.evaluation import naive, toys
@@ -53,53 +49,12 @@ def test_curves_in_closed_form():
     assert curve["bad", "hiding"] == [1.0] * count + [0.0]
 
 
-def test_areas_are_trapezoids_over_the_fractions():
-    subject = toys.word_sum_subject({"end": 1.0})
-    good = toys.fixed_scores(subject, end=1)
-    results = games({"good": good}, ["a and the end"], [1], fractions=[0, 0.25, 1], random=0, progress=False)
-    assert np.allclose(areas(results, "good"), [1 - 0.5 / 4, 0.5 / 4])
-
-
-@pytest.mark.parametrize(("text", "falls_at"), [("end and a the", 0.25), ("a the and end", 1.0)])
-def test_equal_scores_are_ordered_by_position(text, falls_at):
-    subject = toys.word_sum_subject({"end": 1.0})
-    same = toys.fixed_scores(subject)
-    frame = games({"same": same}, [text], [1], fractions=[0, 0.25, 0.5, 1], random=0, progress=False).frame
-    accuracy = frame[frame["game"] == "hiding"].set_index("fraction")["accuracy"]
-    assert accuracy[accuracy == 0].index.min() == falls_at
-
-
 def test_fractions_can_be_relative_to_the_whole_sequence(reviews):
     row = reviews.encode("A warm and funny film.")[0]
     order, points = list(row.content), [0.0, 0.5, 1.0]
     content, sequence = (coalition_steps(row, order, points, length) for length in ("content", "sequence"))
     assert content.sum(1).tolist() == [2, 5, 8, 8, 5, 2]
     assert sequence.sum(1).tolist() == [2, 6, 8, 8, 4, 2]
-
-
-def test_a_text_of_one_token(reviews):
-    explain = nbsal.Explainer(reviews, "gradcam")
-    frame = games({"one": explain}, ["joy"], fractions=[0, 0.5, 1], random=0, progress=False).frame
-    assert frame[frame["game"] == "hiding"]["accuracy"].tolist()[:2] == [1.0, 1.0]  # half of one token rounds to 0
-
-
-def check_order_of_texts(subject):
-    explainers = {name: nbsal.Explainer(subject, name) for name in ("gradcam", "simple")}
-    texts, labels = [*axioms.TEXTS, "The plot hardly moves."], [0, 1, 2, 0, 1]
-    order = [3, 0, 4, 2, 1]
-    first = games(explainers, texts, labels, random=3, progress=False)
-    second = games(explainers, [texts[i] for i in order], [labels[i] for i in order], random=3, progress=False)
-    assert first.frame.equals(second.frame)
-    assert first.paired("gradcam", "random").equals(second.paired("gradcam", "random"))
-
-
-def test_the_order_of_texts_does_not_matter(load, monkeypatch):
-    subject = load("bert", decoding=False)
-    check_order_of_texts(subject)
-    # A mutant that leaves the texts in the order of the list.
-    monkeypatch.setattr(_games, "text_order", lambda texts: list(range(len(texts))))
-    with pytest.raises(AssertionError):
-        check_order_of_texts(subject)
 
 
 def test_the_random_baseline_is_the_mean_of_its_runs(load):
@@ -112,30 +67,6 @@ def test_the_random_baseline_is_the_mean_of_its_runs(load):
     spread = results.spread().set_index("game")
     assert spread["runs"].tolist() == [4, 4]
     assert np.allclose(spread["sd"], separate.std())
-
-
-def test_fractions_are_twentieths_by_default_and_two_are_enough(load):
-    explain = nbsal.Explainer(load("bert", decoding=False), "gradcam")
-    fractions = games(explain, axioms.TEXTS, random=0, progress=False).frame["fraction"].unique()
-    assert fractions.tolist() == [step / 20 for step in range(21)]
-    assert len(games(explain, axioms.TEXTS, fractions=[0, 1], random=0, progress=False).frame) == 4
-
-
-def test_twenty_random_orders_are_played_by_default(load):
-    explain, cache = nbsal.Explainer(load("bert", decoding=False), "gradcam"), evaluation.Cache()
-    games(explain, axioms.TEXTS, cache=cache, progress=False)
-    assert len(cache.saliencies) == 1 + 20
-
-
-def test_long_calls_show_a_progress_bar_by_default():
-    calls = games, best_layer, evaluation.faithfulness, evaluation.precision_at, evaluation.answer_recall_at
-    assert [signature(call).parameters["progress"].default for call in calls] == [True] * len(calls)
-
-
-def test_notes_name_the_reference_of_accuracy(load):
-    explain = nbsal.Explainer(load("bert", decoding=False), "gradcam")
-    for labels, reference in ((None, "predictions"), ([0, 1, 2, 0], "labels")):
-        assert reference in games(explain, axioms.TEXTS, labels, random=0, progress=False).notes[0]
 
 
 def test_two_models_can_be_compared(load):
@@ -156,12 +87,6 @@ def test_the_best_layer_has_the_largest_gap(load):
     assert gaps[str(layer)] == gaps.max()
     with refuses("explainer"):
         best_layer(nbsal.Explainer(explain.subject, "rollout"), axioms.TEXTS)
-
-
-def test_decoded_methods_have_layers(reviews):
-    layers = at_layers(nbsal.Explainer(reviews, "decoded-simple", layer=2))
-    assert [explain.method.layer for explain in layers.values()] == list(range(7))
-    assert {explain.method.name for explain in layers.values()} == {"decoded-simple"}
 
 
 def test_nan_scores_are_refused():
@@ -202,18 +127,3 @@ def test_wrong_labels_and_options_are_refused(reviews):
     with refuses("relative_to", UnknownName) as caught:
         games(explain, ["A joy."], relative_to="words", progress=False)
     assert caught.value.valid == ("content", "sequence")
-
-
-def test_notes_count_truncated_texts(load):
-    explain = nbsal.Explainer(load("bert", decoding=False), "gradcam")
-    notes = games(explain, ["A bore.", "joy " * 200], random=0, progress=False).notes
-    assert any(note.startswith("1 truncated") for note in notes)
-    assert not any("truncated" in note for note in games(explain, ["A bore."], random=0, progress=False).notes)
-
-
-def test_labels_can_be_names_or_indices(reviews):
-    explain = nbsal.Explainer(reviews, "gradcam")
-    by_name = games(explain, ["A joy.", "A bore."], ["positive", "negative"], random=0, progress=False)
-    by_index = games(explain, ["A joy.", "A bore."], np.array([1, 0]), random=0, progress=False)
-    assert by_name.frame.equals(by_index.frame)
-    assert torch.is_inference_mode_enabled() is False

@@ -9,7 +9,6 @@ import nbsal
 from nbsal import evaluation
 from nbsal.errors import Cancelled, InputError
 from tests.answers import writers
-from tests.cases import cases
 from tests.raising import refuses
 
 SENTENCES = ["The film is a joy.", "The plot is a bore.", "Ann wrote the book.", "Ben read it.", "Prices fell."]
@@ -44,6 +43,8 @@ def test_measures_are_means_of_judgements(answers):
     paired = results.paired("shapley", "random", ["mean drop"])
     assert paired["margin"][0] == pytest.approx(frame["shapley", "mean drop", 1] - frame["random", "mean drop", 1])
     assert "3 replies" in results.notes and len(results.plot().axes) == 5
+    words = evaluation.answers(answers, unit="word", **SETTINGS).frame
+    assert not words.equals(evaluation.answers(answers, **SETTINGS).frame)
 
 
 def test_shared_subsets_are_run_once(answers):
@@ -52,30 +53,13 @@ def test_shared_subsets_are_run_once(answers):
     assert [answer.running.hiding.forwards for answer in answers["random"]] == before, "Shapley values had them all"
 
 
-def test_other_units_are_judged(answers):
-    words = evaluation.answers(answers, unit="word", **SETTINGS).frame
-    assert not words.equals(evaluation.answers(answers, **SETTINGS).frame)
-
-
-@cases(
-    "change",
-    [
-        lambda a: None,
-        lambda a: {},
-        lambda a: a["shapley"],
-        lambda a: {"shapley": []},
-        lambda a: {"shapley": a["shapley"][0]},
-        lambda a: {"shapley": ["x"]},
-        lambda a: {"shapley": a["shapley"], "random": a["random"][::-1]},
-        lambda a: {"shapley": a["shapley"], "random": a["random"][:2]},
-    ],
-)
-def test_answers_that_cannot_be_compared_are_refused(answers, change):
+def test_wrong_answers_and_settings_are_refused(answers):
+    first, second = answers.values()
+    for wrong in (None, {}, first, {"a": []}, {"a": first[0]}, {"a": ["x"]}, {"a": first, "b": second[::-1]}):
+        with refuses("answers"):
+            evaluation.answers(wrong, **SETTINGS)
     with refuses("answers"):
-        evaluation.answers(change(answers), **SETTINGS)
-
-
-def test_settings_are_checked(answers):
+        evaluation.answers({"a": first, "b": second[:2]}, **SETTINGS)
     for name, value in {"k": 0, "random": 0, "subsets": 1.5, "unit": "lines", "seed": -1}.items():
         with pytest.raises(InputError) as caught:
             evaluation.answers(answers, **SETTINGS | {name: value})

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from nbsal.evaluation import report
-from tests.figures.test_tables import NAMES, results
 
 ROWS = [{"sentence": text, "label": label} for text, label in [("a joy", 1), ("a dull bore", 0), ("warm and funny", 1)]]
 
@@ -45,14 +44,6 @@ def test_finished_groups_are_saved_and_not_evaluated_again(run_report, monkeypat
     assert "simple" in str(stopped.value) and "gradcam" not in str(stopped.value)
 
 
-def test_margins_are_printed_for_all_other_explainers(capsys):
-    for ours, names in (("ours", ["other", "<b>third</b>"]), ("absent", [])):
-        report.print_margins(results(), ours)
-        printed = capsys.readouterr().out
-        assert [name for name in NAMES if name in printed.partition("\n")[2]] == names
-
-
-@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("name", "contents"),
     [

@@ -38,13 +38,6 @@ def random_values(shift=0.0, texts=4):
     return np.random.default_rng(0).random((1, 3, texts)) + shift
 
 
-def test_curves_do_not_depend_on_the_order_of_texts():
-    texts, values = ["b", "a", "c"], np.array([[[1.0, 0.1, 7.0]]])
-    forward = Curve.from_values([1], values, text_order(texts))
-    backward = Curve.from_values([1], values[..., ::-1], text_order(texts[::-1]))
-    assert np.array_equal(forward.samples, backward.samples) and np.array_equal(forward.runs, backward.runs)
-
-
 def test_areas_and_means():
     results = results_of([[[[0.0] * 4, [1.0] * 4, [1.0] * 4]]], names=["one"], points=(0.0, 0.2, 1.0))
     assert results.auc()["auc"].item() == pytest.approx(0.1 + 0.8)
@@ -95,22 +88,6 @@ def test_paired_comparisons_are_counted_and_adjusted_for_their_number():
 SHIFTS = {"base": 0.0, "same": 0.0, "worse": 0.06, "far": 1.0}
 
 
-def test_a_ratio_counts_texts_by_their_size():
-    values, sizes = np.array([[[1.0, 0.0, 0.5]]]), np.array([1.0, 2.0, 5.0])
-    curve = Curve.from_values([1], values, [0, 1, 2], sizes)
-    assert curve.value.item() == pytest.approx(3.5 / 8) == pytest.approx(curve.samples.mean())
-
-
-def test_several_runs_have_a_spread():
-    runs = np.stack([random_values()[0], random_values(0.5)[0], random_values(1.0)[0]])
-    results = results_of([runs, random_values()], ("random", "one"))
-    assert results.spread()["explainer"].tolist() == ["random"]
-    assert results.spread()["sd"].item() == pytest.approx(0.5)
-    assert results.spread()["mean"].item() == pytest.approx(results.auc()["auc"][0])
-    frame = results.frame.set_index("explainer")["spread"]
-    assert np.allclose(frame["random"], 0.5) and frame["one"].isna().all()
-
-
 def test_joined_parts_equal_the_whole():
     runs = np.random.default_rng(3).random((5, 3, 4))
     whole = results_of([runs, random_values()], ("random", "one"))
@@ -148,15 +125,6 @@ def test_files_of_other_formats_and_damaged_ones_are_refused(tmp_path, name):
     assert (caught.value.__cause__ is None) == (name == "newer.npz")
 
 
-def test_the_best_is_bold_and_its_best_competitor_italic():
-    values = [random_values(), random_values(1.0), random_values(0.5)]
-    results = results_of(values, ("ours", "worst", "second"))
-    for ours, rival in ((), "second"), (["ours", "second"], "worst"):
-        styles = results.table(ours=ours)._compute().ctx
-        marked = {results.explainers[row]: dict(style) for (row, _), style in styles.items() if style}
-        assert marked == {"ours": {"font-weight": "bold"}, rival: {"font-style": "italic"}}
-
-
 def test_tables_and_plots_escape_hostile_names():
     results = results_of([random_values(), random_values(1.0)], HOSTILE)
     page = results._repr_html_()
@@ -168,14 +136,4 @@ def test_tables_and_plots_escape_hostile_names():
     assert "range" not in figure.legends[0].get_title().get_text()
     assert "\u202e" not in labels[1].get_text()
     assert len(figure.axes) == 1 and figure.axes[0].get_xlabel() == "fraction"
-    pyplot.close(figure)
-
-
-def test_the_band_of_several_runs_is_their_range():
-    runs = np.stack([random_values()[0], random_values(1.0)[0]])
-    figure = results_of([runs], ["random"]).plot(["random"])
-    (band,) = figure.axes[0].collections
-    heights = band.get_paths()[0].vertices[:, 1]
-    assert np.isclose(heights.min(), runs.mean(-1).min()) and np.isclose(heights.max(), runs.mean(-1).max())
-    assert "range" in figure.legends[0].get_title().get_text()
     pyplot.close(figure)

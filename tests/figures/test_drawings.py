@@ -6,6 +6,7 @@ import matplotlib
 import matplotlib.figure
 import numpy as np
 import pytest
+import torch
 from matplotlib.text import Text
 
 import nbsal
@@ -39,13 +40,6 @@ def game_results(reviews):
 
 
 @pytest.fixture(scope="module")
-def deletion_results(reviews):
-    """Faithfulness of two methods."""
-    explainers = {name: nbsal.Explainer(reviews, name) for name in ("mask-lrp", "gae")}
-    return nbsal.evaluation.faithfulness(explainers, TEXTS, fractions=(0.2, 0.6), progress=False)
-
-
-@pytest.fixture(scope="module")
 def clouds(reviews):
     """Class tokens of two explainers."""
     explainers = {name: nbsal.Explainer(reviews, name) for name in ("decoded-gradcam", "simple")}
@@ -76,11 +70,7 @@ def test_game_curves_draw_every_value(game_results):
     figure = render(decoding_saliency.game_curves(game_results))
     for ax, measure in zip(figure.axes, ("revealing", "hiding"), strict=True):
         assert lines(ax) == {name: values(game_results, measure, name) for name in game_results.explainers}
-        assert (ax.get_xlabel(), ax.get_ylabel()) == ("fraction", "accuracy")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == game_results.explainers
-
-
-def test_game_curves_of_selected_explainers(game_results):
     figure = decoding_saliency.game_curves(game_results, ["random"])
     assert [list(lines(ax)) for ax in figure.axes] == [["random"]] * 2
     with refuses("explainer", UnknownName) as caught:
@@ -104,7 +94,6 @@ def test_layer_curves_separate_even_and_odd_layers(game_results):
     figure = render(decoding_saliency.layer_curves(game_results))
     names = [[name.removeprefix(f"{CAM} ") for name in lines(ax)] for ax in figure.axes]
     assert names == [["l4", "random"], ["l3", "l5", "random"]] * 2
-    assert figure.axes[3].get_title() == "odd layers, hiding ↓"
     with refuses("method"):
         decoding_saliency.layer_curves(game_results, "decoded Simple")
 
@@ -113,21 +102,15 @@ def test_geometry_shows_the_probabilities_of_the_lm_head(reviews):
     path = decoding_saliency.decoded_path(reviews, "big dog")
     assert len(path) == 2 * (reviews.depth + 1)
     encoded = reviews.encode("big dog")
+    content = torch.tensor([encoded[0].ids[i] for i in encoded[0].content])
     hidden = nbsal.trace.record(reviews, encoded, needs={"hidden"}).hidden[3][0, 1:2]
-    share = reviews.lm_head.probabilities(hidden, content_ids(encoded)).tolist()[0]
+    share = reviews.lm_head.probabilities(hidden, content).tolist()[0]
     row = path[(path["layer"] == 3) & (path["token"] == "big")].iloc[0]
     assert [row["big"] ** 2, row["dog"] ** 2] == pytest.approx(share, abs=1e-6)
     ax = render(decoding_saliency.toy_geometry(path)).axes[0]
-    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_zlabel()) == ("big", "dog", "all other tokens")
-    assert len(ax.lines) == 4
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("big", "dog") and len(ax.lines) == 4
     with refuses("text"):
         decoding_saliency.decoded_path(reviews, "dog")
-
-
-def content_ids(encoded):
-    import torch
-
-    return torch.tensor([encoded[0].ids[i] for i in encoded[0].content])
 
 
 def test_overlap_figures_draw_shares_and_counts(reviews, clouds):
@@ -137,20 +120,19 @@ def test_overlap_figures_draw_shares_and_counts(reviews, clouds):
     assert lines(ax) == {name: values(results, "overlap", name) for name in explainers}
     ax = render(decoding_saliency.overlap_counts({"ours": clouds}, [2, 4])).axes[0]
     assert lines(ax) == {name: [round(k * cloud.overlap(k)) for k in (2, 4)] for name, cloud in clouds.items()}
-    assert ax.get_title() == "ours"
 
 
 def test_word_clouds_have_one_row_per_explainer_and_one_column_per_class(clouds):
     figure = render(decoding_saliency.word_clouds(clouds, 5))
-    assert [ax.get_title() for ax in figure.axes] == ["predicted negative", "predicted positive", "", ""]
     assert [ax.get_ylabel() for ax in figure.axes] == ["decoded-gradcam", "", "simple", ""]
-    assert all(len(ax.images) == 1 for ax in figure.axes)
-
-
-def test_word_clouds_are_in_the_order_of_the_classes(clouds):
-    figure = decoding_saliency.word_clouds(clouds, 5, ["positive", "neutral", "negative"])
-    assert [ax.get_title() for ax in figure.axes[:3]] == [f"predicted {n}" for n in ("positive", "neutral", "negative")]
+    assert [len(ax.images) for ax in figure.axes] == [1] * 4
+    classes = ["positive", "neutral", "negative"]
+    figure = decoding_saliency.word_clouds(clouds, 5, classes)
+    assert [ax.get_title().split()[-1] for ax in figure.axes[:3]] == classes
     assert [len(ax.images) for ax in figure.axes] == [1, 0, 1] * 2
+    zero = nbsal.clouds.Cloud({"negative": dict.fromkeys(clouds["simple"].weights["negative"], 0.0)})
+    figure = render(decoding_saliency.word_clouds({"weighted": clouds["simple"], "zero": zero}))
+    assert [len(ax.images) for ax in figure.axes] == [1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("classes", ["ab", "abcd"])
@@ -162,22 +144,12 @@ def test_word_clouds_keep_their_aspect_ratio(classes):
         assert box.width / box.height == pytest.approx(width / height, rel=0.25)
 
 
-def test_word_clouds_of_classes_without_words_are_empty(clouds):
-    first, second = clouds.values()
-    zero = nbsal.clouds.Cloud({"negative": dict.fromkeys(second.weights["negative"], 0.0)})
-    figure = render(decoding_saliency.word_clouds({"weighted": first, "zero": zero}))
-    assert [len(ax.images) for ax in figure.axes] == [1, 1, 0, 0]
-
-
 def test_relation_distances_draw_every_share(reviews):
     parse = nbsal.heads.Parse.from_lists(["very", "good", "food"], [1, 2, -1], ["advmod", "amod", "root"])
     study = nbsal.heads.study(reviews, [parse], progress=False)
     figure = render(mask_lrp.relation_distances(study))
-    bars = {
-        ax.get_title(): [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in ax.patches]
-        for ax in figure.axes
-    }
-    assert bars == {"nsubj (0)": [], "obj (0)": [], "amod (1)": [(1, 1)], "advmod (1)": [(1, 1)]}
+    bars = [[(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in ax.patches] for ax in figure.axes]
+    assert bars == [[], [], [(1, 1)], [(1, 1)]]
 
 
 def test_unused_panels_are_hidden():
@@ -187,20 +159,17 @@ def test_unused_panels_are_hidden():
     assert [ax.get_visible() for ax in render(mask_lrp.head_maps(masks)).axes] == [True] * 5 + [False] * 3
 
 
-def test_deletion_curves_draw_every_value(deletion_results):
-    figure = render(mask_lrp.deletion_curves(deletion_results, ["gae"]))
-    for ax, measure in zip(figure.axes, ("aopc", "log-odds"), strict=True):
-        assert lines(ax) == {"gae": values(deletion_results, measure, "gae")}
-
-
-def test_corruption_curves_draw_rates_and_levels(reviews):
+def test_deletion_and_corruption_curves_draw_every_value(reviews):
     masks = [reviews.mask.corrupted(0.5, seed) for seed in range(2)]
     explainers = {
         "0 %": nbsal.Explainer(reviews, "mask-lrp"),
         "50 %": [nbsal.Explainer(reviews, "mask-lrp", mask=mask) for mask in masks],
         "gae": nbsal.Explainer(reviews, "gae"),
     }
-    results = nbsal.evaluation.faithfulness(explainers, TEXTS[:2], progress=False)
+    results = nbsal.evaluation.faithfulness(explainers, TEXTS[:2], fractions=(0.2, 0.6), progress=False)
+    figure = render(mask_lrp.deletion_curves(results, ["gae"]))
+    for ax, measure in zip(figure.axes, ("aopc", "log-odds"), strict=True):
+        assert lines(ax) == {"gae": values(results, measure, "gae")}
     ax = render(mask_lrp.corruption_curves(results)).axes[0]
     means = results.mean().set_index(["explainer", "measure"])["mean"]
     curve, level = ax.lines
@@ -213,15 +182,10 @@ def test_corruption_curves_draw_rates_and_levels(reviews):
 
 def test_head_maps_show_the_role_of_every_head():
     mask = nbsal.heads.HeadMask([[1, 0, 0], [1, 0, 0]], {"nsubj": [[0, 1, 0], [1, 0, 0]]})
-    figure = render(mask_lrp.head_maps({"$one$": mask}))
-    ax = figure.axes[0]
-    assert {(text.get_text(), *text.get_position()) for text in ax.texts} == {
-        ("p", 0.5, 0.5),
-        ("s", 1.5, 0.5),
-        ("b", 0.5, 1.5),
-    }
+    ax = render(mask_lrp.head_maps({"$one$": mask})).axes[0]
+    drawn = {(text.get_text(), *text.get_position()) for text in ax.texts}
+    assert drawn == {("p", 0.5, 0.5), ("s", 1.5, 0.5), ("b", 0.5, 1.5)}
     assert ax.collections[0].get_array().tolist() == [[1, 0, 3], [2, 3, 3]]
-    assert ax.get_title() == "$one$"
 
 
 def test_flow_is_conserved_and_passes_only_selected_heads(reviews):
@@ -235,10 +199,8 @@ def test_flow_is_conserved_and_passes_only_selected_heads(reviews):
     all_heads = nbsal.heads.HeadMask.from_array(np.ones(reviews.mask.shape, int))
     assert flow.through_block(reviews, text, block, all_heads).input == pytest.approx(result.input_without_mask)
     figure = render(flow.relevance_flow(result))
-    heads_panel, labels = figure.axes[1], [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
-    tallest = max(bar.get_height() for bar in heads_panel.patches)
+    tallest = max(bar.get_height() for bar in figure.axes[1].patches)
     assert tallest == max(result.heads_before_mask.max(), result.heads_after_mask.max()) < result.residual
-    assert "after the mask, syntactic" in labels and "after the mask, neither" not in labels
     assert [bar.get_height() for bar in figure.axes[0].patches] == pytest.approx(result.output.tolist())
     assert [text.get_text() for text in figure.axes[2].get_xticklabels()] == list(result.tokens)
     with refuses("block", UnknownName):
@@ -255,10 +217,7 @@ def test_differences_are_between_normalised_scores(reviews):
     content = list(ours.row.content)
     assert np.abs(mask_lrp.score_shares(ours).scores[content]).sum() == pytest.approx(1)
     figure = render(mask_lrp.attribution_differences(ours, {"gae": other, "itself": ours}))
-    titles = [text.get_text() for text in figure.axes[0].texts if text.get_weight() == "bold"]
-    assert titles == ["mask-lrp: positive, normalised scores", "mask-lrp minus gae", "mask-lrp minus itself"]
-    words = [text.get_text() for text in figure.axes[0].texts if text.get_weight() != "bold"][:-1]
-    assert words.count("funny") == 3
+    assert [text.get_text() for text in figure.axes[0].texts].count("funny") == 3
     with refuses("others"):
         mask_lrp.attribution_differences(ours, {"gae": nbsal.Explainer(reviews, "gae")(TEXTS[1])})
 
@@ -269,20 +228,13 @@ def test_maps_agree_with_the_scores_of_their_methods(reviews):
     assert maps.rollout[0] == pytest.approx(scores)
     assert maps.attention_rollout[0] == pytest.approx(nbsal.Explainer(reviews, "rollout")(TEXTS[0]).scores, abs=1e-5)
     assert maps.layer_sums == pytest.approx(1)
-    figure = render(relevance.relevance_maps(maps))
-    visible = [ax for ax in figure.axes if ax.get_visible()]
+    visible = [ax for ax in render(relevance.relevance_maps(maps)).axes if ax.get_visible()]
     assert len(visible) == reviews.depth + 1
     assert np.array_equal(visible[2].images[0].get_array(), maps.blocks[2])
     assert len(render(relevance.rollout_maps(maps)).axes) == 2
     assert render(relevance.conservation(maps)).axes[0].lines[0].get_ydata().tolist() == maps.layer_sums.tolist()
-
-
-def test_maps_of_long_texts_have_no_token_labels(reviews):
-    maps = relevance.maps(reviews, "joy " * (relevance.MAX_TOKEN_LABELS + 1))
-    assert not render(relevance.rollout_maps(maps)).axes[0].get_xticklabels()[-1].get_text().startswith("joy")
-
-
-def test_maps_of_span_models_are_refused():
+    long = relevance.maps(reviews, "joy " * (relevance.MAX_TOKEN_LABELS + 1))  # without labels of tokens
+    assert not render(relevance.rollout_maps(long)).axes[0].get_xticklabels()[-1].get_text().startswith("joy")
     with refuses("subject"):
         relevance.maps(nbsal.load("demo/answers"), ("Who?", "A joy."))
 
@@ -293,9 +245,9 @@ def test_class_maps_share_one_colour_scale(reviews):
     figure = render(relevance.class_maps(saliencies))
     alphas = [colour[3] for boxes in figure.axes[0].collections for colour in boxes.get_facecolor()]
     assert max(alphas) == pytest.approx(0.72)
-    assert figure.axes[0].texts[0].get_text().startswith("for negative")
 
 
+@pytest.mark.filterwarnings("error")  # no font has a line break
 def test_text_breaks_into_lines_that_fit():
     spans = [ScoredSpan(word + " ", number / 9) for number, word in enumerate(["plain", "words"] * 30)]
     spans.append(ScoredSpan("x" * 200, 1.0))
@@ -306,23 +258,10 @@ def test_text_breaks_into_lines_that_fit():
     assert all(end <= 201 for line, end in ends.items() if line < max(ends) - 1 - 200 // text_lines.LONGEST)
     assert pieces[-1].text == "second" and pieces[-1].line == max(ends)
     assert not [piece for piece in pieces if piece.text.isspace() and piece.left == 0]
-    assert math.isclose(
-        text_lines.text_width("ab"), text_lines.text_width("a") + text_lines.text_width("b"), rel_tol=0.2
-    )
-
-
-@pytest.mark.filterwarnings("error")  # no font has a line break
-def test_line_breaks_in_a_text_are_preserved():
+    widths = [text_lines.text_width(text) for text in ("ab", "a", "b")]
+    assert math.isclose(widths[0], widths[1] + widths[2], rel_tol=0.2)
     pieces = list(text_lines.break_lines([[ScoredSpan(" \na joy\n\n", 1.0)]], 200))
     assert [(piece.text, piece.line) for piece in pieces if not piece.text.isspace()] == [("a", 1), ("joy", 1)]
-
-
-def test_negative_scores_are_underlined_in_blue():
-    text = text_lines.ScoredText("t", [[ScoredSpan("for", 1.0), ScoredSpan(" "), ScoredSpan("against", -1.0)]], 1.0)
-    ax = render(text_lines.draw([text])).axes[0]
-    boxes, underlines = ax.collections
-    (positive, negative), lines = boxes.get_facecolor(), underlines.get_segments()
-    assert positive[0] > positive[2] and negative[2] > negative[0] and len(lines) == 1
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")

@@ -1,4 +1,4 @@
-"""Tables and pages: the right numbers, the best one marked, and no markup or requests from outside."""
+"""Tables, pages and the papers' numbers: the right numbers, the best marked, and no markup from outside."""
 
 from collections import Counter
 from html.parser import HTMLParser
@@ -9,7 +9,7 @@ import pytest
 import nbsal
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.results import BEST, RIVAL, MetricInfo, Results
-from nbsal.figures import checkpoints, decoding_saliency, mask_lrp, pages
+from nbsal.figures import checkpoints, decoding_saliency, mask_lrp, pages, printed
 from tests.raising import refuses
 
 NAMES = {"ours": 0.9, "other": 0.5, "<b>third</b>": 0.7}
@@ -25,11 +25,8 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.counts[tag] += 1
-        self.links += [
-            value
-            for name, value in attrs
-            if name in ("src", "href") and value and value.startswith(("http", "//", "/"))
-        ]
+        links = [value for name, value in attrs if name in ("src", "href") and value]
+        self.links += [link for link in links if link.startswith(("http", "//", "/"))]
 
 
 def results(shift=0.0, measure="aopc", better="high"):
@@ -44,10 +41,8 @@ def results(shift=0.0, measure="aopc", better="high"):
 def styles(styler):
     """Return the style of the first column's cells, by explainer."""
     styler._compute()
-    return {
-        name: ";".join("".join(pair) for pair in styler.ctx[(number, 0)])
-        for number, name in enumerate(styler.data.index)
-    }
+    names = enumerate(styler.data.index)
+    return {name: ": ".join(pair for pairs in styler.ctx[(number, 0)] for pair in pairs) for number, name in names}
 
 
 def test_tables_contain_the_numbers_and_mark_the_best():
@@ -57,33 +52,19 @@ def test_tables_contain_the_numbers_and_mark_the_best():
     assert frame[("two", "aopc ↑")].to_dict() == pytest.approx({name: value + 1 for name, value in NAMES.items()})
     low, high = results().mean().set_index("explainer").loc["ours", ["low", "high"]]
     assert low < 0.9 < high and frame[("one", "95 % aopc")]["ours"] == f"{low:.3f} to {high:.3f}"
-    assert "6 separate 95 % intervals" in table.to_html()
-    cells = styles(table)
-    assert cells["ours"] == BEST.replace(": ", "") and cells["<b>third</b>"] == RIVAL.replace(": ", "")
-    assert cells["other"] == ""
+    assert styles(table) == {"ours": BEST, "other": "", "<b>third</b>": RIVAL}
     page = table.to_html()
     assert "&lt;b&gt;third" in page and "<b>third" not in page and "<i>4" not in page
-
-
-def test_low_values_are_best_where_low_is_better():
-    table = mask_lrp.faithfulness_table({"one": results(measure="log-odds", better="low")})
-    assert styles(table)["other"] == BEST.replace(": ", "")
+    lowest = mask_lrp.faithfulness_table({"one": results(measure="log-odds", better="low")})
+    assert styles(lowest)["other"] == BEST
+    assert mask_lrp.answer_table({"squad, bert": results(), "squad, gpt": results()}).data.shape == (3, 4)
 
 
 def test_stacked_tables_show_the_selected_explainers():
     table = decoding_saliency.area_table({"one": results(), "two": results()}, explainers=["other", "ours"])
-    assert table.data.index.tolist() == [
-        (table_name, name) for table_name in ("one", "two") for name in ("ours", "other")
-    ]
+    assert table.data.index.tolist() == [(panel, name) for panel in ("one", "two") for name in ("ours", "other")]
     with refuses("panels"):
         decoding_saliency.area_table({})
-
-
-def test_answer_table_has_one_column_per_model():
-    assert mask_lrp.answer_table({"squad, bert": results(), "squad, gpt": results()}).data.shape == (
-        3,
-        4,
-    )
 
 
 def test_shared_tokens_are_the_tokens_of_both_classes():
@@ -94,21 +75,17 @@ def test_shared_tokens_are_the_tokens_of_both_classes():
     }
     table = decoding_saliency.shared_tokens(clouds, "b", "a")
     assert table.data["shared"].to_dict() == {"ours": 2, "none": 0, "empty": 0}
-    assert table.data["tokens"].to_dict() == {"ours": "x, <b>", "none": "(none)", "empty": "never predicted: b"}
-    assert "<b>" not in table.to_html()
+    assert table.data["tokens"]["ours"] == "x, <b>" and "<b>" not in table.to_html()
 
 
 def test_checkpoints_and_data_sets_match_the_paper():
     gpt = "anas-awadalla/gpt2-span-head-finetuned-squad"
     frame = checkpoints.checkpoint_table({"mnli": ["my <model>"], "squad": [gpt]}).data
-    assert len(frame) == 12
-    assert frame.loc[("mnli", "another"), "used here"] == "my <model>"
+    assert len(frame) == 12 and frame.loc[("mnli", "another"), "used here"] == "my <model>"
     used = frame.loc["squad", "used here"]
     assert used["GPT-2"] == gpt and not used["BERT base"] and not used["RoBERTa"]
-    assert checkpoints.dataset_table({"sst2": 1234}).data.loc["sst2", ["validation", "available"]].tolist() == [
-        "872",
-        "1,234",
-    ]
+    sizes = checkpoints.dataset_table({"sst2": 1234}).data.loc["sst2", ["validation", "available"]]
+    assert sizes.tolist() == ["872", "1,234"]
 
 
 def test_supplement_highlights_every_text_with_every_explainer(reviews):
@@ -117,26 +94,44 @@ def test_supplement_highlights_every_text_with_every_explainer(reviews):
     page = pages.supplement(saliencies, ["positive", "<gold>"], "All <texts>")
     tags = Tags(page.to_html())
     assert tags.counts["section"] == 2 and tags.counts["h2"] == 2 and not tags.counts["script"] and not tags.links
-    assert "All &lt;texts&gt;" in page.body and "gold &lt;gold&gt;" in page.body
+    assert "All &lt;texts&gt;" in page.body and "&lt;gold&gt;" in page.body
     assert page.body.count(">gradxact<") == 2
     strongest = saliencies["gradcam"][0].top(1)["token"].item()
-    assert f"<i class=f8>{strongest}</i>" in page.body
-    assert "class=a" in page.body.split(">gradxact<")[2]
-    assert "color-scheme" in page.to_html() and ".a8{background:rgba(40,118,200" in page.to_html()
+    assert f"<i class=f8>{strongest}</i>" in page.body and "class=a" in page.body.split(">gradxact<")[2]
+    assert ".a8{background:rgba(40,118,200" in page.to_html()
     with refuses("labels"):
         pages.supplement(saliencies, ["positive"])
     with refuses("explanations"):
         pages.supplement({"gradcam": saliencies["gradcam"], "gradxact": saliencies["gradxact"][:1]})
-
-
-def test_a_pair_is_shown_as_two_texts(reviews):
-    saliency = nbsal.Explainer(nbsal.load("demo/nli"), "gradcam")(("A dog runs.", "An animal moves."))
-    assert " ‖ " in pages.supplement({"gradcam": [saliency]}).body
+    pair = nbsal.Explainer(nbsal.load("demo/nli"), "gradcam")(("A dog runs.", "An animal moves."))
+    assert " ‖ " in pages.supplement({"gradcam": [pair]}).body
 
 
 def test_saved_pages_are_complete_documents(tmp_path):
     pages.Page("A & b", "<p>body</p>").save(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>") and "<title>A &amp; b</title>" in text and "<p>body</p>" in text
-    assert pages.Page("A", "<p>body</p>")._repr_html_() == "<div><p>body</p></div>"
     assert pages.Page("A", "x", "p{color:red}")._repr_html_() == "<div><style>p{color:red}</style>x</div>"
+
+
+def test_the_papers_tables_are_whole_and_every_row_is_a_method():
+    tables = (printed.AREAS, printed.SIMPLE_AREAS, printed.DELETION, printed.MASK_PARTS, printed.ANSWERS)
+    shapes = [[len(rows) for rows in table.values()] for table in tables]
+    assert shapes == [[9, 12], [4, 4], [11, 11, 11, 10, 10], [3, 3], [4, 4]]
+    rows = {row for table in tables if table is not printed.MASK_PARTS for part in table.values() for row in part}
+    rows = {row for row in rows if "Grad-CAM l" not in row and "Simple l" not in row}
+    assert rows - set(nbsal.methods.catalogue.table().index) == {"random mask"}
+    frame = printed.frame(printed.DELETION, printed.LOSSES)
+    assert frame.isna().sum().sum() == 4  # ALTC, which Table 4 has for three data sets only
+    assert frame.loc["mask-lrp", ("Yelp", "log-odds")] == -1.898
+
+
+def test_numbers_stand_beside_those_of_the_paper(reviews):
+    explainers = {name: nbsal.Explainer(reviews, "gradcam", layer=layer) for layer, name in ((3, "cam"), (2, "own"))}
+    results = nbsal.evaluation.games(explainers, ["A joy.", "A bore."], random=0, progress=False)
+    frame = printed.beside({"SST-2": results}, printed.AREAS, {"cam": "decoded Grad-CAM l6"})["SST-2", "hiding"]
+    assert frame.loc["cam", "paper"] == 0.617 and frame.loc["own", ["paper", "difference"]].isna().all()
+    assert frame.loc["cam", "difference"] == pytest.approx(frame.loc["cam", "here"] - 0.617)
+    assert frame.index.tolist() == ["cam", "own"]
+    with refuses("panels"):
+        printed.beside({"samples": results}, printed.AREAS)

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -80,22 +79,6 @@ def test_the_study_finds_the_handmade_heads():
     assert discover(handmade_model(), sentences(), pos=0.75, relations=["amod", "nsubj"], progress=False) == mask
 
 
-def test_counts_of_the_handmade_heads():
-    counts = study(handmade_model(), sentences(), relations=["amod"], progress=False)
-    assert counts.cases == {"amod": 12} and counts.rows == 60
-    assert counts.relations["weak"].all()
-    offsets = counts.offsets.set_index("offset")["count"]
-    assert offsets.to_dict() == {1: 3, 3: 3, -3: 3, -2: 3} and counts.offsets["share"].sum() == pytest.approx(1)
-
-
-def test_the_study_finds_nothing_without_that_head():
-    subject = handmade_model()
-    with torch.no_grad():
-        subject.model.bert.encoder.layer[0].attention.self.query.weight.zero_()
-    mask = study(subject, sentences(), relations=["amod"], progress=False).mask(pos=0.75)
-    assert not mask.selected.any()
-
-
 def test_direction_selects_whose_attention_counts():
     back = study(handmade_model(), sentences(), relations=["amod"], direction="dependent", progress=False)
     assert back.relations.set_index(["block", "head"])["alpha"][0, 1] < 0.6
@@ -104,15 +87,6 @@ def test_direction_selects_whose_attention_counts():
     with refuses("direction", UnknownName) as caught:
         study(handmade_model(), sentences(), direction="up")
     assert caught.value.valid == ("head", "dependent", "both")
-
-
-def test_special_tokens_count_on_request_only():
-    words = ["big", "and", "the"]
-    parse = Parse.from_lists(words, [1, -1, 1], ["amod", "root", "dep"])
-    plain = study(handmade_model(), [parse], relations=["amod"], progress=False)
-    special = study(handmade_model(), [parse], relations=["amod"], special=True, progress=False)
-    assert (plain.rows, special.rows) == (3, 5)
-    assert 0 not in plain.places and 0 in special.places  # a position itself
 
 
 def test_studies_add_up_and_survive_a_file(tmp_path):
@@ -170,27 +144,6 @@ def test_words_are_aligned_by_offsets(load, architecture):
     assert parse.words[8].relation == "conj" and parse.words[6].head == 3
 
 
-def test_parts_that_do_not_spell_their_multiword_token_share_its_span():
-    text = "# text = vámonos ya\n1-2\tvámonos\t_\t_\t_\t_\t_\t_\t_\t_\n1\tvamos\t_\t_\t_\t_\t0\troot\t_\t_\n"
-    text += "2\tnos\t_\t_\t_\t_\t1\tobj\t_\t_\n3\tya\t_\t_\t_\t_\t1\tadvmod\t_\t_\n\n"
-    (parse,) = from_conllu(text)
-    assert [(word.start, word.end) for word in parse.words] == [(0, 7), (0, 7), (8, 10)]
-
-
-@cases("head", ["-1", "-5", "3"])
-def test_heads_that_are_no_words_are_refused(head):
-    with refuses("parses") as caught:
-        from_conllu(f"1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n2\tb\t_\t_\t_\t_\t{head}\tobj\t_\t_\n\n")
-    assert caught.value.value == int(head)
-
-
-def test_words_beyond_the_models_length_are_skipped(load):
-    words = ["joy"] * 200 + ["film"]
-    parse = Parse.from_lists(words, [*[200] * 200, -1], [*["nsubj"] * 200, "root"])
-    counts = study(load("bert"), [parse], progress=False)
-    assert counts.skipped == 200 and counts.cases["nsubj"] == 0
-
-
 class Token:
     def __init__(self, i, idx, text, dep, head=None):
         self.i, self.idx, self.text, self.dep_, self.head = i, idx, text, dep, head or self
@@ -212,30 +165,6 @@ def test_spacy_docs_are_read():
     assert [(word.relation, word.head) for word in parse.words] == [("nsubj", 1), ("ROOT", -1), ("obj", 1)]
     with refuses("parses"):
         read_parses([Doc()])
-
-
-def test_the_shipped_parses_are_read_and_studied(reviews):
-    path = files("nbsal.samples") / "parses.conllu"
-    counts = study(reviews, str(path), progress=False)
-    assert counts.cases["nsubj"] > 200 and counts.cases["amod"] > 200 and counts.skipped == 0
-    assert counts.mask().shape == (6, 12)
-
-
-@cases(
-    "parses, argument",
-    [
-        ([], "parses"),
-        (5, "parses"),
-        (["a text"], "parses"),
-        ("1\tword\tbroken", "parses"),
-        ("\n\n", "parses"),
-        ("# text = other\n1\tword\t_\tX\t_\t_\t0\troot\t_\t_\n\n", "text"),
-        ("# text = word\n1\tword\t_\tX\t_\t_\t9\tobj\t_\t_\n\n", "parses"),
-    ],
-)
-def test_bad_parses_are_refused(parses, argument):
-    with refuses(argument):
-        read_parses(parses)
 
 
 def test_bad_lists_are_refused():
@@ -309,43 +238,6 @@ def test_masks_are_zeros_and_ones(array):
         HeadMask.from_array(array)
 
 
-def test_mask_lrp_names_the_conversion_of_arrays(load):
-    with refuses("mask") as caught:
-        nbsal.Explainer(load("bert"), "mask-lrp", mask=np.ones((3, 4)))
-    assert "HeadMask.from_array" in str(caught.value)
-
-
-def test_a_decoder_without_padding_id_is_studied_one_by_one(load, monkeypatch):
-    subject = load("gpt2", decoding=False)
-    parses = [Parse.from_lists(["big", "dog"], [1, -1], ["amod", "root"]), Parse.from_lists(["so"], [-1], ["root"])]
-    batched = study(subject, parses, progress=False)
-    monkeypatch.setattr(subject.model.config, "pad_token_id", None)
-    assert subject.unbatchable
-    assert study(subject, parses, progress=False).positions.equals(batched.positions)
-
-
-def test_masks_with_other_reasons_intersect_by_heads():
-    """A complement has no named reason, so the heads it leaves of a mask keep theirs."""
-    corner = HeadMask.from_array([[1, 1, 0], [0, 0, 0]])
-    assert (MASK & corner).selected.tolist() == (MASK.selected & corner.selected).tolist()
-    left = MASK & ~corner
-    assert left.selected.tolist() == (MASK.selected & ~corner.selected).tolist()
-    assert left.syntactic.tolist() == [[False, False, True], [False] * 3] and not left.positional.any()
-    other = HeadMask(MASK.syntactic, {"obj": MASK.positional})  # reasons the other way round
-    assert (MASK & other).selected.tolist() == (MASK.selected & other.selected).tolist()
-    assert not (MASK & other).relations["nsubj"].any()
-
-
-def test_shares_have_intervals_over_sentences():
-    counts = study(handmade_model(), sentences(), relations=["amod"], progress=False)
-    for frame, share in ((counts.relations, "alpha"), (counts.positions, "alpha"), (counts.offsets, "share")):
-        assert (frame["low"] <= frame[share]).all() and (frame[share] <= frame["high"]).all()
-        assert frame["low"].min() >= 0 and frame["high"].max() <= 1 and (frame["high"] - frame["low"]).min() > 0.05
-    single = study(handmade_model(), sentences()[:1], relations=["amod"], progress=False)
-    assert single.relations[["low", "high"]].isna().all(axis=None)  # one sentence says nothing about others
-    assert (counts + counts).relations["high"].sum() < counts.relations["high"].sum()
-
-
 @pytest.mark.parametrize(("sentences", "share"), [(12, 0.5), (30, 0.8), (100, 0.9)])
 def test_intervals_of_shares_cover_the_truth_where_cases_of_a_sentence_are_alike(sentences, share):
     generator, covered, narrow = np.random.default_rng(0), 0, 0
@@ -362,22 +254,6 @@ def test_intervals_of_shares_cover_the_truth_where_cases_of_a_sentence_are_alike
         narrow += low <= share <= high
     assert 0.925 <= covered / 600 <= 0.985
     assert narrow / 600 < 0.85  # if all cases were independent
-
-
-def test_a_mask_says_how_many_heads_are_near_a_threshold(tmp_path):
-    counts = study(handmade_model(), sentences(), relations=["amod"], progress=False)
-    mask = counts.mask(synt=0.1, pos=0.75)
-    positions = counts.positions.set_index(["offset", "block", "head"])
-    low, high = positions.loc[(1, 0, 0), ["low", "high"]]
-    assert low < 0.75 < high  # head 0.0 is selected, but may not be the next time
-    assert mask.provenance["pos"] == 0.75 and mask.provenance["uncertain_selected"] == 1
-    assert counts.mask(synt=0.1, pos=float(low) - 0.01).provenance["uncertain_selected"] == 0
-    above = counts.mask(synt=0.1, pos=float(high) - 0.01).provenance
-    assert above["uncertain_selected"] == 0 and above["uncertain_left_out"] >= 1
-    assert "1 of them" in repr(mask) and "of them" not in repr(HeadMask(mask.positional, mask.relations))
-    mask.save(tmp_path / "mask.json")
-    assert HeadMask.load(tmp_path / "mask.json").provenance == mask.provenance
-    assert not (mask | mask).provenance and not mask.corrupted(0.5, 0).provenance
 
 
 def test_sums_of_other_heads_are_not_added():

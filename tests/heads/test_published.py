@@ -33,14 +33,6 @@ def test_words_are_paired_in_order_and_compared_by_text(reviews, parse):
     ]
 
 
-def test_one_word_too_many_shifts_all_that_follow(reviews):
-    """A hyphen splits a parsed word for the tokenizer, but the parsed word is skipped: pairs are off from there on."""
-    parse = Parse.from_lists(["A", "well-made", "film", "wins"], [2, 2, 3, -1], ["det", "amod", "nsubj", "root"])
-    row = reviews.encode(parse.text)[0]
-    (link,) = published.links(reviews, row, parse)
-    assert row.tokens[link.origin] == "well" and link.relation == "nsubj"
-
-
 def test_word_pieces_are_joined(reviews):
     parse = Parse.from_lists(
         ["Heartwarmingly", "acted", "films", "win"], [1, 2, 3, -1], ["advmod", "amod", "nsubj", "x"]
@@ -49,12 +41,6 @@ def test_word_pieces_are_joined(reviews):
     assert any(token.startswith("##") for token in row.tokens)
     acted = next(link for link in published.links(reviews, row, parse) if link.relation == "amod")
     assert row.tokens[acted.origin] == "acted"
-
-
-def test_robertas_space_markers_match_nothing(load, parse):
-    subject = load("roberta")
-    row = subject.encode(parse.text)[0]
-    assert all(not link.goal for link in published.links(subject, row, parse))
 
 
 def test_gpt2_words_begin_with_a_space_or_a_capital(load):
@@ -83,11 +69,6 @@ def test_separators_are_masked_and_every_row_counts(reviews, parse):
     assert counts.cases == {"nsubj": 2, "obj": 1, "amod": 1, "advmod": 0}
     expected = np.isin(largest[..., 1], (2, 8))
     assert np.array_equal(counts.hits["amod"], expected)
-
-
-def test_other_models_than_classifiers_see_separators(load):
-    row = load("bert", "span").encode(("Who?", "The river."))[0]
-    assert published.without_separators(load("bert", "span"), row) == row
 
 
 def test_unknown_variants_are_refused(reviews, parse):

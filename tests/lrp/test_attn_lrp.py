@@ -10,7 +10,6 @@ from transformers.models.llama import modeling_llama
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb, repeat_kv
 
 import nbsal
-from nbsal.lrp import rules
 from tests import axioms, zoo
 
 
@@ -65,12 +64,3 @@ def test_rules_equal_gradient_times_input_with_fixed_factors(monkeypatch):
         monkeypatch.undo()
         assert abs(float(model(torch.tensor([ours.row.ids])).logits[0, -1, 7]) - value) < 1e-5
     assert axioms.relative(ours.scores, truth) < 1e-4  # Llama computes its stock norms in float32
-
-
-def test_the_second_formulation_detects_another_softmax_rule(monkeypatch):
-    monkeypatch.setattr(rules.Softmax, "backward", staticmethod(lambda ctx, relevance: (relevance, None)))
-    try:
-        test_rules_equal_gradient_times_input_with_fixed_factors(monkeypatch)
-    except AssertionError:
-        return
-    raise AssertionError("the mutant was not detected")

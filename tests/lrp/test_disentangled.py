@@ -13,14 +13,13 @@ from torch.nn import functional
 from transformers.activations import GELUActivation
 from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention
 
-import nbsal
 from nbsal import trace
 from nbsal.heads import HeadMask
-from nbsal.lrp import mode, rules
+from nbsal.lrp import rules
 from nbsal.methods.relevance import MaskSettings
 from tests import axioms
 from tests.lrp.test_attn_lrp import half
-from tests.lrp.test_relevance import RELEVANCE, totals
+from tests.lrp.test_relevance import totals
 
 VERSIONS = {
     "second": {},
@@ -106,49 +105,8 @@ def test_rules_equal_gradient_times_input_with_fixed_factors(load, monkeypatch, 
     check(load("deberta-v2", **VERSIONS[version]), selected, monkeypatch)
 
 
-def test_the_second_formulation_detects_other_heads(load, monkeypatch):
-    with pytest.raises(AssertionError):
-        check(load("deberta-v2"), SOME, monkeypatch, mask=np.roll(SOME, 1, axis=1))
-
-
 @every_version
 def test_relevance_is_conserved(load, version):
     subject = load("deberta-v2", **VERSIONS[version])
     recorded = trace.record(subject, subject.encode(axioms.TEXTS), needs=set())
     assert axioms.relative(totals(recorded), torch.ones(4, 4)) < 1e-6
-
-
-@pytest.mark.parametrize("name", RELEVANCE)
-@every_version
-def test_batches_and_padding(load, version, name):
-    explain = nbsal.Explainer(load("deberta-v2", **VERSIONS[version]), name)
-    axioms.batch_equals_singles(explain)
-    axioms.padding_is_invisible(explain)
-
-
-@pytest.fixture
-def tables_take_half(monkeypatch):
-    """A mutant: half of the relevance goes to constant position tables, and is lost."""
-    original = rules.MatMul.backward
-
-    def backward(ctx, relevance):
-        relevance_a, relevance_b, *rest = original(ctx, relevance)
-        return (relevance_a if all(ctx.needs_input_grad[:2]) else relevance_a / 2), relevance_b, *rest
-
-    monkeypatch.setattr(rules.MatMul, "backward", staticmethod(backward))
-
-
-def test_conservation_detects_relevance_lost_at_tables(load, tables_take_half):
-    with pytest.raises(AssertionError):
-        test_relevance_is_conserved(load, "second")
-
-
-def test_the_second_formulation_detects_relevance_lost_at_tables(load, monkeypatch, tables_take_half):
-    with pytest.raises(AssertionError):
-        check(load("deberta-v2"), ALL, monkeypatch)
-
-
-def test_losing_track_of_the_attention_probabilities_is_detected(load, monkeypatch):
-    monkeypatch.setattr(mode, "_copy_attention_mark", lambda y, x: None)
-    with pytest.raises(KeyError):
-        check(load("deberta-v2"), ALL, monkeypatch)

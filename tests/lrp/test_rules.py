@@ -8,6 +8,11 @@ from nbsal.lrp import rules
 RNG = torch.Generator().manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def seeded():
+    RNG.manual_seed(0)
+
+
 def random(*shape):
     return torch.randn(*shape, generator=RNG, dtype=torch.float64)
 
@@ -18,13 +23,6 @@ def test_the_published_epsilon_is_finite_where_it_cancels_the_denominator():
     assert shares.isfinite().all() and shares[0] == 1 / rules.EPSILON
 
 
-def test_unbroadcast_sums_back_to_the_shape():
-    many = random(4, 2, 3)
-    for shape, truth in (((2, 1), many.sum((0, 2))[:, None]), ((1, 3), many.sum((0, 1))[None]), ((2, 3), many.sum(0))):
-        summed = rules.unbroadcast(many, torch.Size(shape))
-        assert summed.shape == shape and torch.allclose(summed, truth)
-
-
 @pytest.mark.parametrize("texts", [1, 2])
 def test_transposed_layers_as_published(texts):
     """The bias gets its share, by totals over all rows of a text; half of the product's share goes to the weights."""
@@ -33,23 +31,18 @@ def test_transposed_layers_as_published(texts):
     (ours,) = torch.autograd.grad(y, x, relevance)
     product = (x @ weight).detach()
     share = relevance / (product + bias)
-    truth = torch.zeros(6, 4).double()
+    truth, smallest = torch.zeros(6, 4).double(), float(torch.cat([product, product + bias]).abs().min())
     for rows in torch.arange(6).chunk(texts):
         bias_sum, product_sum = float((share * bias)[rows].sum()), float((share * product)[rows].sum())
+        smallest = min(smallest, abs(product_sum), abs(bias_sum) + abs(product_sum))
         scale = abs(product_sum) / (abs(bias_sum) + abs(product_sum)) * float(relevance[rows].sum()) / product_sum
         for row in rows.tolist():
             for out in range(5):
                 factor = share[row, out] * product[row, out] * scale / product[row, out]
                 for column in range(4):
                     truth[row, column] += factor * x[row, column].item() * weight[column, out] / 2
-    assert torch.allclose(ours, truth, rtol=1e-6)
-
-
-def test_masked_positions_get_no_relevance_through_a_softmax():
-    x = torch.tensor([[1.0, 2.0, -torch.inf]]).double().requires_grad_()
-    y = rules.apply(rules.Softmax, x, x.detach().softmax(-1))
-    (ours,) = torch.autograd.grad(y, x, torch.tensor([[1.0, 0.5, 0.0]]).double())
-    assert ours[0, 2] == 0 and torch.allclose(ours[0, :2], x[0, :2] * (torch.tensor([1, 0.5]) - 1.5 * y[0, :2]))
+    # The rule adds epsilon to each of four denominators; these numbers do not.
+    assert (ours - truth).abs().max() < 4 * rules.EPSILON / smallest * truth.abs().max()
 
 
 def test_epsilon_is_added_to_the_sum_of_positive_contributions():

@@ -1,6 +1,5 @@
 """Estimates of Shapley values: exact where they can be, closer with more coalitions, and paired."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -8,10 +7,8 @@ import pytest
 
 import nbsal
 from nbsal.methods import shapley
-from nbsal.methods.perturbation import units
 from nbsal.methods.shapley import ExactShapley, KernelShap, Shapley, all_coalitions, exact_values
 from tests import axioms
-from tests.answers import writers
 from tests.cases import cases
 
 TEXT = "The film is a joy to see, now."
@@ -52,23 +49,6 @@ def error(method, row, game):
     return np.linalg.norm(estimate(method, row, game) - exact) / np.linalg.norm(exact)
 
 
-def orders_of(method, row, count):
-    """The orders that units join in."""
-    steps = method.coalitions(row, parts_of(count)).reshape(method.samples, count + 1, count)
-    return list(np.argsort((~steps).sum(1), axis=1))
-
-
-@cases("samples", [1, 2, 5, 6])
-def test_orders_are_paired_with_their_reverse(row, samples):
-    orders = orders_of(Shapley(samples), row, 12)
-    assert len(orders) == samples
-    for first, second in zip(orders[::2], orders[1::2], strict=False):
-        assert np.array_equal(first, second[::-1])
-    assert len({tuple(order) for order in orders}) == samples
-    plain = orders_of(Shapley(samples, antithetic=False), row, 12)
-    assert not any(np.array_equal(a, b[::-1]) for a, b in itertools.combinations(plain, 2))
-
-
 @pytest.mark.parametrize("count", [8, 12])
 def test_two_paired_orders_are_exact_for_pairs_of_units(row, count):
     """What comes before a unit in an order comes after it in the other."""
@@ -83,22 +63,6 @@ def test_paired_coalitions_are_exact_for_pairs_of_units(row, count):
     table = KernelShap(2 * count + 8).coalitions(row, parts_of(count))
     values, truth = of_pairs(table)
     assert axioms.relative(KernelShap(2 * count + 8).unit_scores(table, values)[0], truth) < 1e-9
-
-
-def test_coalitions_without_their_complements_are_not(row):
-    pairs = KernelShap(64).coalitions(row, parts_of(12))
-    table = np.concatenate((pairs[:32], ~pairs[:1]))
-    values, truth = of_pairs(table)
-    assert axioms.relative(KernelShap(64).unit_scores(table, values)[0], truth) > 1e-3
-
-
-def test_orders_that_may_ask_for_all_coalitions_are_exact(row):
-    """25 orders of 7 units have up to 152 coalitions; there are 128."""
-    for count in range(1, 8):
-        assert len(Shapley().coalitions(row, parts_of(count))) == 2**count == Shapley().count(count)
-        assert error(Shapley(), row, rough(count)) < 1e-12
-    assert len(Shapley().coalitions(row, parts_of(8))) == 25 * 9 == Shapley().count(8)
-    assert error(Shapley(), row, rough(8)) > 0.01
 
 
 @cases("count", range(1, 11))
@@ -120,29 +84,11 @@ def check_text(load, method):
     return axioms.relative(saliency.scores, exact.scores)
 
 
-def test_a_text_of_ten_tokens_has_exact_values(load):
-    assert check_text(load, KernelShap(1024)) < 1e-6
-
-
 def test_the_error_falls_with_the_budget(load, row):
     assert 1e-6 < check_text(load, KernelShap(1000)) < check_text(load, KernelShap(30)) < 1
     budgets = (30, 100, 300, 900)
     errors = [np.mean([error(KernelShap(b, seed=seed), row, rough(10)) for seed in range(10)]) for b in budgets]
     assert errors == sorted(errors, reverse=True) and errors[-1] < errors[0] / 4
-
-
-MUTANTS = {
-    "the kernel is flat": lambda count: np.ones(count // 2),
-    "a coalition without a partner is a pair": lambda count: 2 / (
-        np.arange(1, count // 2 + 1) * (count - np.arange(1, count // 2 + 1))
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_the_limit_catches(load, monkeypatch, mutant):
-    monkeypatch.setattr(shapley, "kernel_mass", MUTANTS[mutant])
-    assert check_text(load, KernelShap(1024)) > 1e-6
 
 
 @pytest.mark.parametrize("count", [5, 8, 9, 12, 40, 600])
@@ -174,21 +120,3 @@ def test_estimates_are_of_all_numbers_and_add_up(row):
         assert np.allclose(scores.sum(1), game[-1] - game[0])
         assert np.allclose(scores.sum(0), estimate(method, row, game.sum(1, keepdims=True))[0])
         assert not np.allclose(estimate(replace(method, seed=1), row, game), scores)
-
-
-def test_of_few_units_of_a_reply_both_are_exact():
-    results = nbsal.answer(
-        writers.load(), writers.SOURCE, writers.REPLY, method=["shapley", "kernel-shap"], progress=False
-    )
-    exact, kernel = results["shapley"], results["kernel-shap"]
-    assert len(exact.units) > 2 and exact.provenance["subsets"] == kernel.provenance["subsets"] == 2 ** len(exact.units)
-    assert axioms.relative(kernel.scores, exact.scores) < 1e-6
-
-
-def test_a_pair_and_words_have_units_as_usual(load):
-    subject, pair = load("bert"), ("Who?", "Ann.")
-    for level in ("token", "word"):
-        method = KernelShap(4096, level=level)
-        scores = nbsal.Explainer(subject, method)(pair).scores
-        count = len(units(subject.encode(pair)[0], level))
-        assert 2 < count <= 12 and np.count_nonzero(scores) >= count

@@ -7,12 +7,11 @@ import pytest
 
 import nbsal
 from nbsal.errors import InputError
-from nbsal.methods import catalogue, surrogates
-from nbsal.methods.perturbation import ridge_slopes, units
+from nbsal.methods import surrogates
+from nbsal.methods.perturbation import units
 from nbsal.methods.shapley import ExactShapley
 from tests import axioms, bag
 from tests.cases import cases
-from tests.raising import refuses
 
 TEXT = axioms.TEXTS[0]
 
@@ -66,18 +65,6 @@ def test_a_ridge_is_scikit_learns_and_linear():
     assert not nbsal.ContextCite.linear and nbsal.Ridge.linear
 
 
-def test_several_columns_equal_single_ones():
-    table, values = problem(7)
-    for method in (nbsal.ContextCite(), nbsal.Ridge(), nbsal.LIME()):
-        single = [method.unit_scores(table, column[:, None])[0] for column in values.T]
-        assert np.allclose(method.unit_scores(table, values), single, atol=1e-8)
-    weights = np.linspace(0.1, 1, len(table))
-    assert np.allclose(
-        ridge_slopes(table.astype(float), values, weights, 1.0)[:, 1],
-        ridge_slopes(table.astype(float), values[:, 1], weights, 1.0),
-    )
-
-
 def test_coalitions_are_those_of_the_published_program(load):
     """Coalition i is drawn from the seed + i, each unit kept with a probability."""
     row = load("bert").encode(TEXT)[0]
@@ -103,12 +90,6 @@ def test_a_bag_is_explained_exactly(method, way, level):
             truth[list(word.tokens)] = truth[list(word.tokens)].mean()
     saliency = nbsal.Explainer(subject, replace(method, way=way, level=level))(TEXT, target=1)
     assert axioms.relative(saliency.scores, truth) < 1e-6
-
-
-def test_a_text_of_one_token_is_explained(load):
-    for name in ("contextcite", "ridge"):
-        saliency = nbsal.Explainer(load("bert"), name)("j")
-        assert len(saliency.row.content) == 1 and np.isfinite(saliency.scores).all()
 
 
 def test_exact_shapley_values_are_those_of_all_orders():
@@ -154,15 +135,3 @@ def test_invalid_settings_are_named(load, name, settings):
     with pytest.raises(InputError) as caught:
         nbsal.Explainer(load("bert"), name, **settings)
     assert caught.value.argument == argument and caught.value.value in (value, pytest.approx(value, nan_ok=True))
-
-
-def test_ordinary_texts_are_not_written_anew(load):
-    explain = nbsal.Explainer(load("llama", "causal"), nbsal.Ridge(way="text"))
-    with refuses("way", nbsal.errors.UnknownName):
-        explain(TEXT)
-
-
-def test_they_are_in_the_catalogue():
-    assert {"contextcite", "ridge"} < set(catalogue.names())
-    assert catalogue.create("contextcite") == nbsal.ContextCite(samples=64, keep=0.5, seed=0, alpha=0.01)
-    assert catalogue.create("ridge", samples=8).cost.passes({"samples": 8})[0] == 1 + 8 + 6

@@ -63,12 +63,6 @@ def test_a_batch_is_halved_until_it_fits_with_a_warning(load, error):
         assert relative(ours.scores, exact.scores) < 1e-9 and ours.provenance == exact.provenance
 
 
-def test_errors_of_real_allocators_are_recognised():
-    for allocate in (lambda: torch.empty(10**15), lambda: np.empty(10**15)):
-        with pytest.raises(OutOfMemory):
-            batching.run_in_halves([1], lambda items, allocate=allocate: allocate())
-
-
 @pytest.mark.parametrize("error", [RuntimeError("shapes do not match"), InputError("memory"), KeyboardInterrupt()])
 def test_other_errors_are_not_retried(load, error):
     explain = nbsal.Explainer(load("bert"), "gradxact")
@@ -118,29 +112,6 @@ def test_methods_that_run_the_model_retry_in_halves(load, name):
     assert max(sizes) > 2 and reports[-1] == len(TEXTS) and reports == sorted(reports)
     for ours, exact in zip(saliencies, truth, strict=True):
         assert relative(ours.scores, exact.scores) < 1e-9
-
-
-@halves
-def test_evaluations_retry_in_halves(load):
-    explainers = [nbsal.Explainer(load("bert"), name) for name in ("gradcam", "gradxact")]
-    texts = make_texts(6)
-    for measure, value in ((evaluation.games, "accuracy"), (evaluation.faithfulness, "value")):
-        truth = measure(explainers, texts, progress=False)
-        with limited_memory(explainers[0].subject, 5) as sizes:
-            result = measure(explainers, texts, progress=False)
-        assert max(sizes) > 5
-        np.testing.assert_allclose(result.frame[value], truth.frame[value], rtol=1e-9)
-
-
-@halves
-def test_studies_count_no_sentence_twice(load):
-    subject = load("bert")
-    parses = [Parse.from_lists(["good", "food", *["joy"] * i], [1, -1, *[1] * i], ["amod"] * (2 + i)) for i in range(9)]
-    truth = study(subject, parses, progress=False)
-    with limited_memory(subject, 2) as sizes:
-        result = study(subject, parses, progress=False)
-    assert max(sizes) == 9 and result.cases == truth.cases and result.rows == truth.rows
-    assert result.relations.equals(truth.relations) and result.positions.equals(truth.positions)
 
 
 @halves

@@ -1,7 +1,5 @@
 """Functions from texts to probabilities: explained by hiding words, and refused by methods that look inside."""
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,7 @@ import torch
 import nbsal
 from nbsal.errors import ModelError
 from nbsal.methods import catalogue
-from tests import axioms, wrapped
+from tests import wrapped
 from tests.cases import cases
 from tests.raising import refuses
 
@@ -74,24 +72,11 @@ def test_scores_are_the_weights_of_the_words(name):
         assert [scores[word] for word in ("joy", "warm", "and")] == pytest.approx([2.0, 1.5, 0.0], abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["occlusion", "lime", "shapley", "kernel-shap", "contextcite", "ridge"])
-def test_axioms(name):
-    explain = nbsal.Explainer(loaded(), name)
-    axioms.batch_equals_singles(explain)
-    axioms.padding_is_invisible(explain)
-
-
 @cases("name", ["gradcam", "integrated", "gae", "rollout", "lrp", "attn-lrp"])
 def test_methods_that_look_inside_are_refused(name):
     with pytest.raises(ModelError) as caught:
         nbsal.Explainer(loaded(), name)
     assert caught.value.part == "model"
-
-
-def test_probabilities_of_several_labels():
-    subject = nbsal.load(lambda texts: np.clip(1.2 * probabilities(texts), 0.01, 0.99))
-    saliency = nbsal.Explainer(subject, "occlusion")("A warm joy.")
-    assert subject.activation == "sigmoid" and saliency.probabilities.sum() > 1
 
 
 def test_a_score():
@@ -104,19 +89,3 @@ def test_a_score():
 def test_what_is_no_table_of_probabilities_is_refused(answer):
     with refuses("model"):
         nbsal.load(lambda texts: answer)
-
-
-def test_a_subject_can_be_pickled():
-    subject = pickle.loads(pickle.dumps(loaded()))
-    assert nbsal.Explainer(subject, "occlusion")("A joy.").prediction == "positive"
-
-
-def test_games_follow_the_function():
-    service = Service()
-    games = nbsal.evaluation.games(
-        nbsal.Explainer(loaded(service), "occlusion"), wrapped.TEXTS[:2], random=0, progress=False
-    )
-    asked = len(service.texts)
-    assert np.isfinite(games.auc()["auc"]).all()
-    nbsal.Explainer(loaded(service), "occlusion")
-    assert len(service.texts) == asked + 1  # the question that tells how many labels there are

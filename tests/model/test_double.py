@@ -10,7 +10,6 @@ from nbsal.methods import alti
 from nbsal.model import double
 from nbsal.testing.state import snapshot
 from tests import axioms, zoo
-from tests.cases import cases
 
 
 def whole_copy(subject):
@@ -29,18 +28,6 @@ def test_scores_are_those_of_a_whole_copy(load, architecture):
         assert ours.scores.dtype == theirs.scores.dtype and axioms.relative(ours.scores, theirs.scores) < 1e-12, name
 
 
-@cases("architecture", zoo.ARCHITECTURES)
-def test_weights_of_blocks_and_tables_are_shared(load, architecture):
-    subject = load(architecture, dtype="float32", decoding=False)
-    copied = subject.double
-    nbsal.Explainer(copied, "lrp")(axioms.TEXTS[0])
-    before = {tensor.data_ptr() for tensor in subject.model.parameters()}
-    parts = [*copied.blocks, copied.model.get_input_embeddings()]
-    assert all(tensor.data_ptr() in before for part in parts for tensor in part.parameters())
-    assert not any(tensor.requires_grad for tensor in copied.model.parameters())
-    assert all(tensor.requires_grad for tensor in subject.model.parameters())
-
-
 def test_a_block_that_fails_gets_its_own_weights_back(load):
     subject = load("bert", dtype="float32")
     before = snapshot(subject.double)
@@ -55,14 +42,6 @@ def test_a_block_that_fails_gets_its_own_weights_back(load):
     assert snapshot(subject.double) == hooked
     handle.remove()
     assert snapshot(subject.double) == before
-
-
-def test_a_copy_of_the_copy_works_alone(load):
-    subject = load("gpt2", dtype="float32")
-    truth = nbsal.Explainer(subject.double, "gradxact")(axioms.TEXTS[0]).scores
-    assert (nbsal.Explainer(copy.deepcopy(subject.double), "gradxact")(axioms.TEXTS[0]).scores == truth).all()
-    published = nbsal.Explainer(subject.double, "lrp@published")(axioms.TEXTS[0]).scores
-    assert (published == nbsal.Explainer(subject, "lrp@published")(axioms.TEXTS[0]).scores).all()
 
 
 def test_inside_its_turn_a_block_has_float64_weights(load):

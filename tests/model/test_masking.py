@@ -1,18 +1,15 @@
 """Dropping, masking and replacing tokens, against one slow forward pass per coalition."""
 
 from dataclasses import replace
-from threading import Event
-from weakref import WeakSet
 
 import numpy as np
 import pytest
 import torch
 
 import nbsal
-from nbsal.errors import Cancelled, UnknownName
+from nbsal.errors import UnknownName
 from nbsal.model.masking import MaskedModel
 from nbsal.model.tokens import Encoded
-from nbsal.progress import Meter
 from tests import axioms, zoo
 from tests.raising import refuses
 
@@ -62,16 +59,6 @@ def test_beyond_a_local_window_tokens_are_masked_in_place(load):
     assert not masked_model._droppable.holds(len(long))
 
 
-def test_deberta_needs_the_self_test(load, monkeypatch):
-    """Without it, the logits are wrong."""
-    subject = load("deberta-v2", dtype="float32")
-    row = subject.encode(axioms.TEXTS[0])[0]
-    monkeypatch.setattr(MaskedModel, "_drops_exactly", lambda self, row: True)
-    (logits,) = MaskedModel(subject).logits([row], [coalitions(row)])
-    truth = masked_in_place(subject, row, coalitions(row)[0], subject.tokenizer.mask_token_id, attended=False)
-    assert not torch.allclose(logits[0], truth, atol=1e-2)
-
-
 @pytest.mark.parametrize("first", [0, 2])
 def test_without_known_positions_tokens_are_masked_in_place(load, monkeypatch, first):
     """As for an architecture whose positions start elsewhere."""
@@ -87,26 +74,6 @@ def test_without_known_positions_tokens_are_masked_in_place(load, monkeypatch, f
     monkeypatch.setattr(MaskedModel, "_positions_match", lambda self, row: True)
     (wrong,) = MaskedModel(subject).logits([row], [coalitions(row)])
     assert not torch.allclose(wrong, logits, atol=1e-2)
-
-
-@pytest.mark.parametrize(("way", "filler"), [("mask", 4), ("pad", 0), (7, 7)])
-@pytest.mark.parametrize("architecture", ["bert", "roberta", "modernbert"])
-def test_replacement_tokens_are_attended_to(load, architecture, way, filler):
-    subject = load(architecture, dtype="float32")
-    row = subject.encode(axioms.TEXTS[0])[0]
-    (logits,) = MaskedModel(subject, way).logits([row], [coalitions(row)])
-    for coalition, ours in zip(coalitions(row), logits, strict=True):
-        assert torch.allclose(ours, masked_in_place(subject, row, coalition, filler, attended=True), atol=1e-5)
-
-
-@pytest.mark.parametrize("head", ["span", "token", "causal"])
-def test_heads_that_read_positions_keep_every_position(load, head):
-    subject = load("llama" if head == "causal" else "bert", head, dtype="float32")
-    row = subject.encode(("Who wrote it?", "The film is a joy.") if head == "span" else axioms.TEXTS[0])[0]
-    (logits,) = MaskedModel(subject).logits([row], [coalitions(row)])
-    assert logits.shape[1] == len(row)
-    truth = masked_in_place(subject, row, coalitions(row)[0], subject.tokenizer.mask_token_id, attended=False)
-    assert torch.allclose(logits[0], truth, atol=1e-5)
 
 
 @pytest.mark.parametrize("architecture", ["deberta-v2", "bert"])
@@ -144,40 +111,6 @@ def test_no_coalition_is_run_twice(load):
     again = masked_model.logits(rows[::-1], [coalitions(row) for row in rows[::-1]])
     assert masked_model.forwards == distinct
     assert torch.equal(again[0], first[1][: len(again[0])])
-
-
-def test_inputs_are_built_batch_by_batch(load, monkeypatch):
-    """The inputs of all coalitions together would take too much memory."""
-    monkeypatch.setattr("nbsal.model.masking.TOKENS", 40)
-    subject = load("bert", dtype="float32")
-    rows, alive, counts = list(subject.encode(axioms.TEXTS)), WeakSet(), []
-    mask_row, run = MaskedModel._mask_row, MaskedModel._run
-    monkeypatch.setattr(MaskedModel, "_mask_row", lambda *args: [row := mask_row(*args), alive.add(row)][0])
-    monkeypatch.setattr(MaskedModel, "_run", lambda *args, **kwargs: counts.append(len(alive)) or run(*args, **kwargs))
-    masked_model = MaskedModel(subject)
-    masked_model.logits(rows, [coalitions(row, count=30) for row in rows])
-    assert masked_model.forwards > 60 and 1 < max(counts) < 20
-
-
-def test_a_cancelled_call_can_be_resumed(load, monkeypatch):
-    monkeypatch.setattr("nbsal.model.masking.TOKENS", 16)
-    subject = load("bert", dtype="float32")
-    rows = list(subject.encode(axioms.TEXTS))
-    tables = [coalitions(row) for row in rows]
-    masked_model, cancel, total = MaskedModel(subject), Event(), sum(map(len, tables))
-    distinct = sum(len(np.unique(table, axis=0)) for table in tables)
-    with (
-        pytest.raises(Cancelled),
-        Meter(total, lambda done, _: done > total - distinct and cancel.set(), cancel) as meter,
-    ):
-        masked_model.logits(rows, tables, meter)
-    before = masked_model.forwards
-    assert 0 < before < distinct
-    reports = []
-    with Meter(total, lambda *report: reports.append(report)) as meter:
-        masked_model.logits(rows, tables, meter)
-    assert reports[-1] == (total, total)
-    assert masked_model.forwards == distinct
 
 
 def test_the_cache_is_emptied_when_weights_change():

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import stream, trace
+from nbsal import stream
 from nbsal.errors import OutOfMemory
 from nbsal.model import memory
 from tests import axioms
@@ -51,15 +51,6 @@ def test_the_estimate_grows_with_the_square_of_the_length(load, limit):
         memory.check_fits(subject, long, maps=7)
     with pytest.raises(OutOfMemory):
         memory.check_fits(subject, subject.encode(["joy " * 40] * 2), maps=6)
-
-
-def test_streaming_needs_less_than_whole_maps(load, limit):
-    subject = load("bert")
-    encoded = subject.encode(TEXT)
-    limit(8 * subject.heads * encoded.longest**2 * 8 + 8 * subject.width * encoded.longest * subject.depth)
-    assert trace.record(subject, encoded, needs={"relevance"}, stream=True).streamed
-    with pytest.raises(OutOfMemory):
-        trace.record(subject, encoded, needs={"relevance"})
 
 
 def test_a_batch_that_does_not_fit_is_halved(load, limit):

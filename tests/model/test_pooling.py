@@ -10,7 +10,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 import nbsal
 from nbsal.errors import ModelError
 from nbsal.model import pooling
-from tests import axioms, bag, zoo
+from tests import axioms, zoo
 from tests.cases import cases
 
 TEXT, TEXTS = "The film is a warm and funny joy.", ["The film is a warm and funny joy.", "A dull bore."]
@@ -96,25 +96,6 @@ def test_stock_heads_are_measured(load, architecture):
     assert measured == pooling.Pooling("last" if architecture in zoo.DECODERS else "first")
 
 
-def test_mean_pooling_of_stock_models_is_measured(load):
-    assert pooling.probe(load("modernbert", classifier_pooling="mean"), "no answer") == pooling.Pooling("mean")
-    assert pooling.probe(bag.subject(), "no answer") == pooling.Pooling("mean")
-
-
-def test_a_head_without_gradient_has_the_default():
-    assert pooling.probe(own(lambda states, mask: states[:, 0].detach()), "first").kind == "first"
-
-
-def test_loading_measures_nothing(load):
-    subject = load("bert")
-    assert "measured_pooling" not in vars(subject)
-    assert subject.pooling == "first" and "measured_pooling" in vars(subject)
-
-
-def test_heads_that_classify_no_sequence_have_no_pooling(load):
-    assert load("bert", "token").pooling is None and load("gpt2", "causal").pooling is None
-
-
 @cases("pool", [pool_mean, pool_weighted, pool_content, pool_attention])
 def test_raw_attention_follows_the_weights_of_the_head(pool):
     subject = own(pool)
@@ -147,13 +128,3 @@ def test_a_head_that_reads_several_layers_is_refused_by_methods_that_follow_the_
         nbsal.Explainer(subject, method)(TEXT)
     assert caught.value.part
     assert nbsal.Explainer(subject, "gradcam", layer=1)(TEXT).scores.any()
-
-
-def test_measuring_leaves_the_model_as_it_was():
-    model = own(pool_mean).model.train()
-    model(torch.tensor([[2, 9, 3]]))  # transformers installs hooks of its own in the first forward pass
-    hooks = [len(module._forward_hooks) for module in model.modules()]
-    assert nbsal.Subject(model).pooling == "mean"
-    assert all(module.training for module in model.modules())
-    assert [len(module._forward_hooks) for module in model.modules()] == hooks
-    assert all(parameter.grad is None for parameter in model.parameters())

@@ -10,7 +10,6 @@ import nbsal
 from nbsal.errors import OutOfMemory
 from nbsal.model import memory, prefixes
 from nbsal.model.masking import MaskedModel
-from nbsal.model.text_cache import TextCache
 from tests import axioms, zoo
 
 WAYS = ("remove", "pad")
@@ -114,18 +113,6 @@ def test_in_single_precision_reuse_rounds_no_more_than_reading_all(load, reuse, 
     assert errors[0] <= 3 * errors[1] + 1e-7 * float(truth.abs().max())
 
 
-def test_occlusion_of_a_long_text_computes_about_half(load, reuse):
-    subject = load_decoder(load, "gpt2", "sequence")
-    explain = nbsal.Explainer(subject, nbsal.Occlusion(way="mask"))
-    results = {}
-    for reuses in (True, False):
-        reuse(reuses)
-        with count_tokens(subject) as counts:
-            results[reuses] = explain(" ".join(zoo.CORPUS)).scores, sum(counts)
-    assert axioms.relative(results[True][0], results[False][0]) < 1e-6
-    assert 0.5 < results[True][1] / results[False][1] < 0.7
-
-
 @pytest.mark.some(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("method", ["occlusion", "shapley", "kernel-shap", "lime"])
@@ -192,26 +179,6 @@ def test_without_room_for_a_cache_texts_are_read_as_a_whole(load, reuse, monkeyp
     assert reuses and not reuses_without and axioms.relative(ours, plain) < 1e-9
 
 
-def test_a_batch_that_does_not_fit_into_memory_is_halved(load, reuse, monkeypatch):
-    reuse(True)
-    subject = load_decoder(load, "llama", "sequence")
-    (row,) = subject.encode(TEXT)
-    (truth,), _, _ = run(subject, [row], [each_hidden(row)])
-    run_after, halved = MaskedModel._run_after, []
-
-    def run_few(self, cache, start, batch):
-        logits = run_after(self, cache, start, batch)
-        if len(batch) > 2:
-            halved.append(len(batch))
-            raise torch.OutOfMemoryError("out of memory")
-        return logits
-
-    monkeypatch.setattr(MaskedModel, "_run_after", run_few)
-    with pytest.warns(UserWarning, match="halves"):
-        (ours,), reuses, _ = run(subject, [row], [each_hidden(row)])
-    assert reuses and halved and axioms.relative(ours, truth) < 1e-9
-
-
 def test_only_variants_that_change_late_are_worth_it():
     class Variant:
         size = 80
@@ -227,21 +194,3 @@ def test_only_variants_that_change_late_are_worth_it():
     for batch in prefixes.batches(late, 400, 7):
         assert len(batch) <= 7 and len(batch) * (80 - batch[0].start) <= 400
         assert sum(variant.start - batch[0].start for variant in batch) <= prefixes.MAX_REPEATED
-
-
-def test_a_text_with_positions_that_are_not_read_shares_nothing(load):
-    (row,) = load_decoder(load, "llama", "sequence").encode_ids([[2, 9, 8, 7]], [[0, 1, 1, 1]])
-    assert prefixes.shared_size(row, np.ones(4, dtype=bool), 0) == 0
-
-
-def test_the_model_and_its_settings_are_left_as_they_were(load, reuse):
-    reuse(True)
-    subject = load_decoder(load, "llama", "causal")
-    (row,) = subject.encode(TEXT)
-    settings, version = subject.model.config.to_dict(), subject.version
-    assert run(subject, [row], [each_hidden(row)])[1]
-    assert subject.model.config.to_dict() == settings and subject.version == version
-
-
-def test_a_cache_that_is_not_filled_holds_nothing():
-    assert not TextCache(2).holds(0)

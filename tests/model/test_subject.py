@@ -10,7 +10,6 @@ import transformers
 
 import nbsal
 from nbsal.errors import LanguageHeadError, ModelError, UnknownName, WeightsError
-from nbsal.model.checkpoint import NO_SUCH_MODEL, is_missing_folder
 from nbsal.samples import base
 from tests import zoo
 from tests.cases import cases
@@ -54,56 +53,12 @@ def test_causal_models_decode_with_their_lm_head(load, architecture):
     assert nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores.any()
 
 
-@pytest.fixture
-def verbose():
-    """Let transformers log as outside tests, warnings it gives only once included."""
-    before, once = transformers.logging.get_verbosity(), transformers.utils.logging.warning_once
-    transformers.logging.set_verbosity_warning()
-    transformers.logging.enable_propagation()
-    once.cache_clear()
-    yield
-    once.cache_clear()
-    transformers.logging.disable_propagation()
-    transformers.logging.set_verbosity(before)
-
-
-@pytest.mark.usefixtures("verbose")
-@pytest.mark.parametrize("pad", [0, 3])  # the first and the last id of the test input; 3 also ends a text
-@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
-def test_loading_logs_nothing(checkpoints, architecture, pad, caplog, capfd, recwarn):
-    path = zoo.save(checkpoints, architecture, "sequence", pad_token_id=pad)
-    lms = [zoo.save(checkpoints, architecture, zoo.lm_head(architecture), seed=1, pad_token_id=pad)]
-    lms += [] if architecture in ("electra", "albert") else ["tied"]  # their embeddings are too narrow
-    for lm in lms:
-        nbsal.load(path, lm=lm)
-    if architecture in zoo.DECODERS:
-        nbsal.load(lms[0])
-    assert not caplog.records and not recwarn and capfd.readouterr().err == ""
-
-
 def test_models_in_memory_are_not_changed():
     model = zoo.model("bert", "sequence").train()
     subject = nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece"), lm=zoo.model("bert", "masked"))
     nbsal.Explainer(subject, "decoded-gradcam")(TEXT)
     assert subject.model is model and model.training
     assert all(parameter.requires_grad and parameter.grad is None for parameter in model.parameters())
-
-
-def test_labels_and_pooling(load):
-    assert load("bert").labels == ["LABEL_0", "LABEL_1", "LABEL_2"]
-    assert load("bert", "span").labels == ["start", "end"]
-    encoded = load("gpt2").encode([TEXT, "A bore."])
-    assert load("gpt2").pooled_positions(encoded) == [len(row) - 1 for row in encoded]
-    assert load("bert").pooled_positions(encoded) == [0, 0]
-    assert load("modernbert", classifier_pooling="mean").pooled_positions(encoded) == [None, None]
-    assert "decoded" not in repr(load("bert")) and "depth=3" in repr(load("bert"))
-
-
-@cases("architecture", ["bert", "modernbert", "gpt2"])
-def test_the_pooled_position_has_the_gradient(load, architecture):
-    subject = load(architecture)
-    scores = nbsal.Explainer(subject, "simple", layer=subject.depth)(TEXT).scores
-    assert scores.nonzero()[0].tolist() == subject.pooled_positions(subject.encode(TEXT))
 
 
 def test_double_is_a_cached_float64_copy(load):
@@ -127,11 +82,6 @@ def test_explanations_follow_changed_weights(load, dtype):
     now = explain(TEXT)
     assert abs(now.scores - fresh.scores).max() == 0 and (now.probabilities == fresh.probabilities).all()
     assert abs(now.scores - before).max() > 1e-3
-
-
-def test_double_of_a_model_without_labels(load):
-    subject = load("gpt2", "causal", dtype="float32")
-    assert subject.double.task == "next-token" and subject.double.labels == subject.labels == []
 
 
 def test_max_length_excludes_positions_up_to_the_padding_id(load):
@@ -176,7 +126,6 @@ def test_half_precision_on_the_cpu_is_noted(checkpoints, architecture, dtype):
         nbsal.Explainer(subject, "lrp", dtype="model")
 
 
-SMALL = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
 REFUSED = {
     "T5ForSequenceClassification": (
         # Without decoder_start_token_id, it cannot read a text a second time.
@@ -229,21 +178,6 @@ def test_a_wrong_number_of_blocks_is_refused():
         nbsal.load(model)
 
 
-def test_models_without_a_task_are_refused():
-    with refuses_part("head"):
-        nbsal.load(transformers.BertModel(zoo.config("bert")))
-
-
-def test_a_checkpoint_without_head_weights_is_refused(checkpoints, tmp_path):
-    path = copy_checkpoint(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
-    from safetensors.torch import load_file, save_file
-
-    weights = {name: value for name, value in load_file(path / "model.safetensors").items() if "classifier" not in name}
-    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
-    with refuses_part("classifier.bias"):
-        nbsal.load(path)
-
-
 def test_the_tokenizer_of_another_model_is_refused(checkpoints):
     path = zoo.save(checkpoints, "bert", "sequence")
     with refuses_part("tokenizer"):
@@ -290,16 +224,6 @@ def test_an_lm_with_other_token_ids_is_refused(checkpoints, tmp_path):
         nbsal.load(path, lm=tmp_path)
 
 
-def test_missing_checkpoints_are_refused(checkpoints):
-    with pytest.raises(ModelError, match="'no/such'"):
-        nbsal.load("no/such")
-    with pytest.raises(ModelError) as caught:
-        nbsal.load("no/such/folder")
-    assert caught.value.part == "checkpoint" and NO_SUCH_MODEL in str(caught.value)
-    with pytest.raises(ModelError, match="'no/such-lm'"):
-        nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm="no/such-lm")
-
-
 @pytest.mark.parametrize("source", ["x" * 300, "~nobody_x/model"])
 def test_names_that_cannot_be_folders_are_refused(checkpoints, source):
     with refuses_part("checkpoint"):
@@ -308,19 +232,6 @@ def test_names_that_cannot_be_folders_are_refused(checkpoints, source):
         nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm=source)
     with refuses("tokenizer"):
         nbsal.load(zoo.save(checkpoints, "bert", "sequence"), tokenizer=source)
-
-
-def test_a_name_on_the_hub_may_begin_like_a_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "textattack").mkdir()
-    assert not is_missing_folder("textattack/bert-base-uncased-SST-2")
-    assert all(map(is_missing_folder, ("./textattack/none", "/" + "x" * 300, "~nobody_x/model")))
-
-
-def test_an_electra_discriminator_is_no_lm(checkpoints, tmp_path):
-    transformers.ElectraForPreTraining(zoo.config("electra")).save_pretrained(tmp_path)
-    with refuses_part("generator_lm_head.bias", LanguageHeadError):
-        nbsal.load(zoo.save(checkpoints, "electra", "sequence"), lm=tmp_path)
 
 
 def test_tied_embeddings_decode_on_request(checkpoints):
@@ -359,21 +270,6 @@ def test_missing_base_weights_are_refused(monkeypatch):
         nbsal.load("demo/reviews")
 
 
-def test_base_weights_from_the_hub_cache_are_used(monkeypatch):
-    path = base.packaged("model.safetensors")
-    monkeypatch.setattr(base, "packaged", lambda name: None)
-    monkeypatch.setattr(base, "cached", lambda name: path)
-    assert base.find("model.safetensors") == path
-
-
-def test_an_architecture_unknown_to_transformers_is_refused(checkpoints, tmp_path):
-    path = copy_checkpoint(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
-    config = (path / "config.json").read_text().replace("BertForSequenceClassification", "BertForPoetry")
-    (path / "config.json").write_text(config)
-    with pytest.raises(ModelError, match="BertForPoetry"):
-        nbsal.load(path)
-
-
 def test_pickled_weights_are_refused(checkpoints, tmp_path):
     path = copy_checkpoint(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
     model = zoo.model("bert", "sequence")
@@ -398,29 +294,6 @@ def test_code_of_a_checkpoint_is_never_run(checkpoints, tmp_path, monkeypatch):
     assert not ran.exists()
 
 
-@cases("damage", ["empty folder", "no weights", "truncated weights"])
-def test_damaged_checkpoints_are_refused(checkpoints, tmp_path, damage):
-    path = copy_checkpoint(zoo.save(checkpoints, "bert", "sequence"), tmp_path)
-    if damage == "truncated weights":
-        (path / "model.safetensors").write_bytes((path / "model.safetensors").read_bytes()[:1000])
-    else:
-        (path / "model.safetensors").unlink()
-    if damage == "empty folder":
-        shutil.rmtree(path)
-        path.mkdir()
-    with refuses_part("checkpoint"):
-        nbsal.load(path)
-
-
-@cases("value", [None, 42, torch.nn.Linear(2, 2), {"a": 1}])
-def test_values_that_are_not_models_are_refused(checkpoints, value):
-    with refuses("model"):
-        nbsal.load(value)
-    if value is not None:
-        with refuses("lm"):
-            nbsal.load(zoo.save(checkpoints, "bert", "sequence"), lm=value)
-
-
 def test_tokenizers_and_devices(checkpoints):
     path = zoo.save(checkpoints, "bert", "sequence")
     for value in ("no/such", 42):
@@ -433,19 +306,6 @@ def test_tokenizers_and_devices(checkpoints):
     assert nbsal.load(zoo.model("bert", "sequence"), device="cpu").device.type == "cpu"
 
 
-def test_all_subjects_of_a_model_share_one_lock():
-    model, other = zoo.model("bert", "sequence"), zoo.model("bert", "sequence")
-    assert nbsal.load(model).lock is nbsal.load(model).lock
-    assert nbsal.load(model).lock is not nbsal.load(other).lock
-
-
-def test_the_lm_head_follows_a_converted_model():
-    subject = nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece"), lm="tied")
-    nbsal.Explainer(subject, "decoded-gradcam")(TEXT)
-    subject.model.double()
-    assert nbsal.Explainer(subject, "decoded-gradcam")(TEXT).scores.dtype.name == "float64"
-
-
 def test_causality_is_detected_where_no_module_declares_it():
     config = transformers.BloomConfig(vocab_size=200, hidden_size=32, n_layer=2, n_head=4, num_labels=3, pad_token_id=3)
     torch.manual_seed(0)
@@ -453,11 +313,3 @@ def test_causality_is_detected_where_no_module_declares_it():
     assert subject.pooling == "last"
     scores = nbsal.Explainer(subject, "simple", layer=2).ids([5, 6, 7, 8]).scores
     assert scores.nonzero()[0].tolist() == [3]
-
-
-def test_blocks_that_are_not_a_chain_are_refused():
-    config = transformers.XLMConfig(vocab_size=200, emb_dim=32, n_layers=2, n_heads=4, num_labels=3, pad_index=2)
-    torch.manual_seed(0)
-    with refuses_part("blocks"):
-        subject = nbsal.load(transformers.XLMForSequenceClassification(config).eval())
-        nbsal.Explainer(subject, "gradcam", layer=1).ids([5, 6, 7, 8])

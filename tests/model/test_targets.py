@@ -4,7 +4,6 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import widgets
 from nbsal.errors import InputError, UnknownName
 from nbsal.figures import pages
 from nbsal.model import long_texts
@@ -30,18 +29,6 @@ def check_target(subject, text, target, pick, layer=1):
 def test_a_class_by_name_or_number(load, target):
     saliency = check_target(load("bert"), TEXT, target, lambda out: out.logits[0, 1])
     assert saliency.target == "LABEL_1"
-
-
-def test_the_prediction_by_default(load):
-    saliency = check_target(load("bert"), TEXT, None, lambda out: out.logits[0].max())
-    assert saliency.target == saliency.prediction
-    assert saliency.probabilities.sum() == pytest.approx(1)
-
-
-def test_a_contrast_is_the_difference(load):
-    both = nbsal.contrast("LABEL_0", 2)
-    saliency = check_target(load("bert"), TEXT, both, lambda out: out.logits[0, 0] - out.logits[0, 2])
-    assert saliency.target == "LABEL_0 - LABEL_2"
 
 
 @pytest.mark.parametrize("second", [1, "LABEL_1"])
@@ -78,14 +65,6 @@ def test_a_span_is_the_sum_of_both_ends(load, architecture):
     assert saliency.target == f"{PAIR[1][: row.offsets[first + 2][1]]} [{first}:{first + 2}]"
 
 
-def test_a_single_end_of_a_span(load):
-    subject = load("bert", "span")
-    assert check_target(subject, PAIR, (None, 4), lambda out: out.end_logits[0, 4]).target.startswith("end at ")
-    assert check_target(subject, PAIR, (3, None), lambda out: out.start_logits[0, 3]).target.startswith("start at ")
-    backwards = check_target(subject, PAIR, (9, 4), lambda out: out.start_logits[0, 9] + out.end_logits[0, 4])
-    assert " ... " in backwards.target
-
-
 def test_the_predicted_span_is_the_best_one_inside_the_context(load):
     subject = load("bert", "span")
     row = subject.encode(PAIR)[0]
@@ -106,15 +85,6 @@ def test_a_token_class(load):
     check_target(subject, TEXT, (3, None), lambda out: out.logits[0, 3].max())
 
 
-def test_the_most_confident_token_by_default(load):
-    subject = load("bert", "token")
-    with torch.no_grad():
-        logits = subject.logits(subject.inputs(subject.encode(TEXT)))[0]
-    content = list(subject.encode(TEXT).content)
-    best = max(content, key=lambda i: float(logits[i].softmax(-1).max()))
-    check_target(subject, TEXT, None, lambda out: out.logits[0, best].max())
-
-
 @pytest.mark.parametrize("architecture", zoo.DECODERS)
 def test_the_next_token(load, architecture):
     subject = load(architecture, "causal")
@@ -126,16 +96,6 @@ def test_the_next_token(load, architecture):
     index = subject.tokenizer.get_vocab()[token]
     check_target(subject, TEXT, token, lambda out: out.logits[0, last, index])
     check_target(subject, TEXT, nbsal.contrast(7, 8), lambda out: out.logits[0, last, 7] - out.logits[0, last, 8])
-
-
-def test_a_next_token_as_text(load):
-    subject = load("gpt2", "causal")
-    assert subject.tokenizer.tokenize(" and") == ["Ġand"]
-    saliency = nbsal.Explainer(subject, "gradcam")(TEXT, target="and")
-    assert saliency.target == "and"
-    other = nbsal.Explainer(subject, "gradcam")(TEXT, target=subject.tokenizer.convert_tokens_to_ids("Ġand"))
-    assert (other.scores == saliency.scores).all(), "the token that continues a text"
-    assert saliency.probabilities.shape == (subject.model.config.vocab_size,)
 
 
 def test_labels_may_be_renamed(load, checkpoints):
@@ -187,31 +147,6 @@ def test_a_token_as_text_needs_a_tokenizer():
         explain.ids([5, 6, 7], target="joy")
 
 
-@pytest.mark.parametrize("token", ["Timbuktu", "in Timbuktu"])
-def test_a_token_outside_the_vocabulary_is_refused(token):
-    explain = nbsal.Explainer(nbsal.load("demo/notes"), "gradcam")
-    unknown = explain.subject.tokenizer.unk_token
-    with refuses("target") as caught:
-        explain("Mara lives in", target=token)
-    assert caught.value.value == token and unknown in str(caught.value)
-    assert explain("Mara lives in", target=unknown).target == unknown  # by its own name it can be explained
-
-
-def test_the_check_detects_another_target(load):
-    with pytest.raises(AssertionError):
-        check_target(load("bert"), TEXT, 0, lambda out: out.logits[0, 1])
-
-
-@cases("architecture", ["bert", "roberta", "distilbert", "electra", "gpt2"])
-def test_predicted_spans_lie_in_the_context_and_run_forwards(load, architecture):
-    subject = load(architecture, "span")
-    for question, context in (PAIR, ("The plot?", "A bore."), ("What fell on Monday?", "Prices fell on Monday.")):
-        saliency = nbsal.Explainer(subject, "gradcam")((question, context))
-        start, end = map(int, saliency.target.rpartition("[")[2].rstrip("]").split(":"))
-        assert start <= end and saliency.row.segments[start] == saliency.row.segments[end] == 1
-        assert saliency.prediction in context and not saliency.special[[start, end]].any()
-
-
 def regression(load, **settings):
     return load("bert", problem_type="regression", num_labels=3, **settings)
 
@@ -219,26 +154,6 @@ def regression(load, **settings):
 def outputs(subject, text):
     with torch.no_grad():
         return subject.logits(subject.inputs(subject.encode(text)))[0]
-
-
-def test_regression_with_several_outputs_shows_their_values(load):
-    subject = regression(load)
-    values = outputs(subject, TEXT)
-    best = int(values.abs().argmax())
-    saliency = check_target(subject, TEXT, None, lambda out: out.logits[0, best])  # the largest absolute value
-    assert saliency.target == f"LABEL_{best}"
-    assert not saliency.probabilities.size and saliency.provenance["values"] == pytest.approx(values.tolist())
-    for label, value in zip(subject.labels, values.tolist(), strict=True):
-        assert f"{label} {value:.4g}" in saliency.prediction
-    for shown in (repr(saliency), saliency.to_html(), saliency.to_terminal(), saliency.caption()):
-        assert f"{float(values[best]):.4g}" in shown and f"explained: LABEL_{best}" in shown
-    assert "%" not in saliency.caption()
-
-
-@cases("target", [0, "LABEL_2", nbsal.contrast(0, 1)])
-def test_any_output_of_a_regression_can_be_explained(load, target):
-    picks = {0: lambda out: out.logits[0, 0], "LABEL_2": lambda out: out.logits[0, 2]}
-    check_target(regression(load), TEXT, target, picks.get(target, lambda out: out.logits[0, 0] - out.logits[0, 1]))
 
 
 def test_regression_by_windows_has_the_mean_values(load):
@@ -267,11 +182,3 @@ def test_values_are_no_classes(load, settings):
         nbsal.evaluation.games(explain, [TEXT], random=0, progress=False)
     page = pages.supplement({"gradcam": saliencies})
     assert saliencies[0].prediction in page.body and "%)" not in page.body
-
-
-def test_a_regression_is_shown_in_views(load):
-    explain = nbsal.Explainer(regression(load), "gradcam")
-    for view in (widgets.Highlight(explain, text=TEXT), widgets.Games(explain, text=TEXT)):
-        view.wait()
-        assert view.result.prediction in view.to_html() and "%)" not in view.result.caption()
-        assert view._result["probabilities"] == []

@@ -17,13 +17,6 @@ def test_every_token_of_a_vocabulary_has_a_name_of_its_own(kind):
     assert not [name for name in names if "Ġ" in name or "▁" in name or "##" in name]
 
 
-@KINDS
-def test_the_name_in_the_vocabulary_is_understood_too(kind):
-    tokenizer = zoo.tokenizer(kind)
-    marked = [token for token in tokenizer.get_vocab() if token[:1] in "Ġ▁" and len(token) > 1]
-    assert [named_token(tokenizer, token) for token in marked] == tokenizer.convert_tokens_to_ids(marked)
-
-
 def test_bytes_are_decoded():
     for text in ["film", "café", "日本", "\U0001f600", "Łódź"]:
         marked, plain, _ = possible_tokens(text, byte_level=True)
@@ -33,10 +26,3 @@ def test_bytes_are_decoded():
     assert token_text("Łódź") == "Łódź", "not every tokenizer writes bytes as letters"
     assert [token_text(token, byte_level=True) for token in ("Ġ", "Ċ")] == ["␣", "⏎"]
     assert token_text("<0x0A>") == "⟨0x0A⟩"
-
-
-def test_a_name_that_no_token_has():
-    tokenizer = zoo.tokenizer("bytes")
-    assert named_token(tokenizer, "nowhere") is None
-    assert named_token(tokenizer, f"#{len(tokenizer)}") is None
-    assert token_name(None, 7) == "#7"

@@ -41,11 +41,6 @@ def test_a_question_without_room_for_a_text_is_refused(load):
         subject.encode((longest + "a", "warm joy"))
 
 
-def test_a_demo_encodes_samples_alike(reviews):
-    texts = nbsal.data.load("samples/reviews")["text"].tolist()
-    assert list(reviews.encode(texts)) == [reviews.encode(text)[0] for text in texts]
-
-
 def test_many_texts_are_one_call(reviews, calls):
     reviews.encode(["A joy.", "A bore.", "A film."])
     assert calls == [3]
@@ -73,10 +68,3 @@ def test_a_corpus_encodes_a_shard_in_one_call_but_for_rows_with_errors(reviews, 
     calls.clear()
     frame = corpus.explain(explain, ["A joy.", " ", "A film."], tmp_path / "bad", progress=False).to_frame()
     assert 3 not in calls and frame["error"].notna().tolist() == [False, True, False]
-
-
-def test_explanations_of_a_batch_have_provenances_of_their_own(reviews):
-    one, other = nbsal.Explainer(reviews, "gradcam").map(["A joy.", "A bore."], progress=False)
-    one.provenance["parameters"]["layer"] = "changed"
-    one.provenance["target"] = "changed"
-    assert other.provenance["parameters"]["layer"] != "changed" and other.provenance["target"] == other.target

@@ -13,25 +13,10 @@ from hypothesis import strategies as st
 import nbsal
 from nbsal.errors import InputError
 from nbsal.methods import catalogue
-from nbsal.model import tokenize, tokens
 from tests import zoo
 from tests.cases import cases
 from tests.raising import refuses
 
-UNUSUAL = [
-    "a\x00b",
-    "e\u0301te\u0301 no\u0308el",
-    "👩‍👩‍👧‍👦 family 🇺🇳 👍🏽",
-    "שלום עולם مرحبا بالعالم",
-    "你好，世界 film",
-    "हिन्दी में ข้อความ",
-    "A [SEP] B",
-    "ﬁne ½ Ⅷ ＡＢＣ",
-    "\u202eevil\u202c \u200b zero",
-    "x" * 10_000,
-    "so good " * 1_250,
-]
-UNEXPLAINABLE = ["", "   \n\t ", "[CLS][SEP]", "[MASK]", "\ud83d"]
 ARCHITECTURES = ("bert", "roberta", "xlm-roberta", "gpt2")
 
 
@@ -55,26 +40,6 @@ def check_row(subject, text):
         assert text[word.start : word.end] == word.text and word.tokens
     assert sorted(i for word in row.words for i in word.tokens) == list(row.content)
     assert len(row) <= subject.max_length
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("text", UNUSUAL, ids=range(len(UNUSUAL)))
-def test_unusual_texts(load, architecture, text):
-    check_row(load(architecture), text)
-
-
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("text", UNEXPLAINABLE, ids=range(len(UNEXPLAINABLE)))
-def test_texts_without_content_are_refused(load, architecture, text):
-    with refuses("text"):
-        load(architecture).encode(text)
-
-
-@pytest.mark.parametrize("broken", [lambda text, start, end: (0, 0), lambda text, start, end: (start + 1, end + 1)])
-def test_the_check_detects_wrong_offsets(load, monkeypatch, broken):
-    monkeypatch.setattr(tokenize, "strip_span", broken)
-    with pytest.raises(AssertionError):
-        check_row(load("bert"), "The film is a joy")
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -106,49 +71,12 @@ def test_unusual_texts_can_be_explained_and_displayed(load, text):
         assert "".join(s.text for s in saliency.scored_spans()[0]) == text
 
 
-def test_wordpiece_tokens_equal_the_text_at_their_offsets(load):
-    row = load("bert").encode("Café noir, THE film")[0]
-    for i in row.content:
-        if row.tokens[i] not in ("[UNK]",):
-            piece = "Café noir, THE film"[slice(*row.offsets[i])]
-            assert row.tokens[i].removeprefix("##") == piece.lower().replace("é", "e")
-
-
 def test_byte_level_offsets_exclude_the_leading_space(load):
     text = "The film is a joy"
     row = load("gpt2").encode(text)[0]
     assert any(token.startswith("Ġ") for token in row.tokens)
     pieces = [text[slice(*row.offsets[i])] for i in row.content]
     assert all(piece == piece.strip() or not piece.strip() for piece in pieces) and "is" in pieces
-
-
-@cases(
-    "text, words",
-    [
-        ("It's a joy, isn’t it?", ["It's", "a", "joy", ",", "isn’t", "it", "?"]),
-        ("e\u0301te\u0301 naïve", ["e\u0301te\u0301", "naïve"]),
-        ("你好 world", ["你", "好", "world"]),
-        ("👍🏽!", ["👍🏽", "!"]),
-        ("3.5 stars", ["3", ".", "5", "stars"]),
-    ],
-)
-def test_words(text, words):
-    assert [m.group() for m in tokens.WORD.finditer(text)] == words
-
-
-def test_the_words_of_a_text_have_all_its_tokens(load):
-    for architecture in ARCHITECTURES:
-        row = load(architecture).encode("The unquestionably funny film, a joy!")[0]
-        assert [word.text for word in row.words] == ["The", "unquestionably", "funny", "film", ",", "a", "joy", "!"]
-        assert sorted(i for word in row.words for i in word.tokens) == list(row.content)
-
-
-def test_the_texts_of_a_pair_are_separate(load):
-    row = load("bert").encode(("A joy", "The film"))[0]
-    pieces = {(row.segments[i], row.parts[row.segments[i]][slice(*row.offsets[i])]) for i in row.content}
-    assert {(0, "A"), (1, "The")} <= pieces
-    assert [word.segment for word in row.words] == [0, 0, 1, 1]
-    assert row.types[1] == 0 and row.types[-1] == 1
 
 
 def test_texts_that_are_too_long_are_truncated(load):
@@ -192,12 +120,6 @@ def test_invalid_texts_are_refused(load, text, argument):
         load("bert").encode(text)
 
 
-def test_an_invalid_text_in_a_list_is_named(load):
-    with refuses("text") as caught:
-        load("bert").encode(["good", 7])
-    assert caught.value.value == 7
-
-
 INVALID_IDS = [
     ([], "input_ids"),
     ([[2, 5], [3]], "input_ids"),
@@ -238,15 +160,6 @@ def test_ids_of_every_type_and_their_segments(load):
         subject.encode_ids(pair.ids, token_type_ids=[7] * len(pair.ids))
 
 
-def test_ids_without_types_are_not_called_one_text():
-    """Models such as RoBERTa have no types: what their ids hold, one text or a pair, is unknown."""
-    labels = ["entailment", "neutral", "contradiction"]
-    subject = nbsal.load(zoo.model("roberta", "sequence"), tokenizer=zoo.tokenizer("bytes"), labels=labels)
-    explain = nbsal.Explainer(subject, "gradcam")
-    pair = explain.ids(subject.encode(("A man sleeps.", "A man is awake.")).ids)
-    assert explain("A man sleeps.").provenance["unpaired"] and "unpaired" not in pair.provenance
-
-
 @pytest.mark.some(15)
 @pytest.mark.parametrize("name", [name for name in catalogue.names() if not name.startswith("mask-lrp")])
 def test_padding_in_ids_has_no_effect(load, name):
@@ -258,12 +171,6 @@ def test_padding_in_ids_has_no_effect(load, name):
     assert np.array_equal(padded.scores, plain.scores, equal_nan=True)  # some published variants give 0/0
 
 
-def test_masked_tokens_that_are_not_padding_stay(load):
-    ids = [2, 9, 10, 3]
-    assert load("bert").encode_ids(ids, attention_mask=[1, 1, 1, 0]).ids == tuple(ids)
-    assert load("bert").encode_ids([*ids, 0]).ids == (*ids, 0)
-
-
 def test_masked_tokens_at_the_end_are_not_the_last_position(load):
     explain = nbsal.Explainer(load("gpt2", "causal"), "gradxact")
     plain = explain("The film is a joy")
@@ -273,8 +180,3 @@ def test_masked_tokens_at_the_end_are_not_the_last_position(load):
     assert abs(padded.scores[:n] - plain.scores).max() < 1e-10 * abs(plain.scores).max()
     encoded = load("gpt2").encode_ids([*plain.row.ids, *[9] * 5], attention_mask=[1] * n + [0] * 5)
     assert load("gpt2").pooled_positions(encoded) == [n - 1]
-
-
-def test_a_question_that_leaves_no_room_for_its_context(load):
-    with refuses("text"):
-        load("bert", "span").encode(("who wrote " * 80, "a book"))

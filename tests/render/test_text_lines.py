@@ -1,17 +1,24 @@
-"""Scored text as pictures: few artists draw the same pixels as one for each piece."""
+"""Scored text as pictures: few artists draw the same pixels as one for each piece; and one look for each method."""
 
 import io
+from base64 import b64decode, b64encode
 
 import numpy as np
 import pytest
 from matplotlib import image
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.results import MetricInfo, Results
+from nbsal.figures import decoding_exhibits, decoding_saliency, mask_lrp, mask_lrp_exhibits, style
 from nbsal.render import colours, text_lines
 from nbsal.render.html import ScoredSpan
 from nbsal.render.line_text import LineText
+from nbsal.render.looks import RANDOM, look
 from nbsal.render.text_lines import LINE, MARGIN, ScoredText
+from tests import pictures
 
 SPANS = [
     ScoredSpan("for ", 1.0),
@@ -22,6 +29,11 @@ SPANS = [
     ScoredSpan(" ελληνικά", None),
     ScoredSpan(" out ", None, struck=True),
 ]
+PAPERS = {
+    "SST-2": ["decoded Grad-CAM l5", "Grad-CAM l0", *decoding_exhibits.ALLENNLP, "random"],
+    "AG News": ["decoded Grad-CAM l5", "Grad-CAM l0", *decoding_exhibits.THERMOSTAT, "random"],
+    "Mask-LRP": [mask_lrp_exhibits.OURS, *mask_lrp_exhibits.BASELINES, "random mask"],
+}
 
 
 def draw_marks_slowly(ax, pieces, largest):
@@ -40,23 +52,18 @@ def draw_marks_slowly(ax, pieces, largest):
                 ax.plot(ends, [top + LINE - 2.5] * 2, ":", color=(r / 255, g / 255, b / 255), linewidth=1)
 
 
-def pixels():
-    figure = text_lines.draw([ScoredText("title", [SPANS * 8, SPANS], 1.0, legend=True)], notes=["a note"])
-    return image.imread(io.BytesIO(text_lines.png(figure)))
-
-
 def test_few_artists_draw_the_pixels_of_many(monkeypatch):
+    def pixels():
+        figure = text_lines.draw([ScoredText("title", [SPANS * 8, SPANS], 1.0, legend=True)], notes=["a note"])
+        return image.imread(io.BytesIO(text_lines.png(figure)))
+
     few = pixels()
     monkeypatch.setattr(text_lines, "_draw_marks", draw_marks_slowly)
     many = pixels()
     assert few.shape == many.shape and np.array_equal(few, many)
-    monkeypatch.setattr(text_lines, "_draw_marks", lambda *_: None)
-    assert not np.array_equal(few, pixels())
-
-
-def test_a_long_text_has_few_artists():
-    figure = text_lines.draw([ScoredText("title", [SPANS * 8], 1.0)])
-    assert len(figure.axes[0].collections) == 4 and not figure.axes[0].patches and not figure.axes[0].lines
+    monkeypatch.undo()
+    (ax,) = text_lines.draw([ScoredText("title", [SPANS * 8], 1.0)]).axes
+    assert len(ax.collections) == 4 and not ax.patches and not ax.lines
 
 
 @pytest.mark.parametrize("kind", ["png", "pdf"])
@@ -69,3 +76,39 @@ def test_a_line_of_text_is_drawn_as_it_is_set(kind):
 
     pictures = [drawn(), drawn(alpha=0.5), drawn(color="red"), drawn(visible=False)]
     assert len(set(pictures)) == 4 and len(pictures[-1]) < min(map(len, pictures[:-1]))
+
+
+def test_a_method_looks_the_same_in_every_variant_and_place_and_its_layers_differ():
+    assert look("integrated@allennlp", 0) == look("integrated@thermostat", 3) == look("integrated", 9)
+    assert look("gradcam", 4) == look("Grad-CAM") and look("Grad-CAM l3").colour == look("gradcam").colour
+    assert look("random", 5).colour == RANDOM
+    layers = [look(f"decoded Grad-CAM l{layer}") for layer in (3, 4, 5, 6)]
+    assert len({one.colour for one in layers}) == 1 and len({one.line for one in layers}) == 4
+
+
+def results_of(names, measures):
+    """Results with a line of its own for each explainer."""
+    points = [0.0, 0.25, 0.5, 0.75, 1.0]
+    shape = np.linspace(0, 1, 5)[None, :, None] + np.zeros((1, 5, 4))
+    curves = {
+        (name, measure): Curve.from_values(points, shape + number, range(4))
+        for number, name in enumerate(names)
+        for measure in measures
+    }
+    return Results(MetricInfo(better=dict.fromkeys(measures, "high")), curves, ())
+
+
+@pytest.mark.parametrize("names", PAPERS.values(), ids=PAPERS)
+def test_a_published_picture_has_every_colour_of_its_legend(names):
+    looks = [look(name) for name in names]
+    assert len({(one.colour, one.line) for one in looks}) == len(names)
+    draw = mask_lrp.deletion_curves if "gae" in names else decoding_saliency.game_curves
+    measures = ["aopc", "log-odds"] if "gae" in names else ["revealing", "hiding"]
+    figure = draw(results_of(names, measures), names)
+    legend = {line.get_label(): to_hex(line.get_color()) for line in figure.axes[0].lines}
+    assert legend == {name: to_hex(look(name).colour) for name in names}
+    picture = b64decode(pictures.compress(b64encode(style.png_bytes(figure)).decode()))
+    pixels = np.round(255 * image.imread(io.BytesIO(picture))[..., :3]).astype(int).reshape(-1, 3)
+    seen = {tuple(colour) for colour in np.unique(pixels, axis=0).tolist()}
+    for name, colour in legend.items():
+        assert tuple(round(255 * part) for part in to_rgb(colour)) in seen, name

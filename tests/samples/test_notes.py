@@ -4,11 +4,10 @@ import re
 
 import numpy as np
 import pytest
-import torch
 
 import nbsal
 from nbsal import samples
-from nbsal.samples import base, notes
+from nbsal.samples import notes
 from nbsal.samples.notes import prompt
 from nbsal.samples.training import notes_evaluate
 from nbsal.samples.training.notes_relations import ABSENT
@@ -21,15 +20,6 @@ ANSWERABLE = [row for row in ROWS if row["source"]]
 @pytest.fixture(scope="module")
 def subject():
     return nbsal.load("demo/notes")
-
-
-def test_the_model_needs_no_base_weights(monkeypatch):
-    monkeypatch.setattr(base, "DIGESTS", {})
-    monkeypatch.setattr(base, "installed", lambda name: [])
-    subject = nbsal.load("demo/notes")
-    assert type(subject.model).__name__ == "LlamaForCausalLM" and subject.name == "demo/notes"
-    assert subject.mask is None and subject.lm_head is not None
-    assert not any(parameter.requires_grad for parameter in subject.model.parameters())
 
 
 def test_unseen_facts_are_answered(subject):
@@ -47,16 +37,6 @@ def test_answers_depend_on_their_source_and_hardly_on_other_documents(subject):
     assert len(others) >= 75 and np.mean(others) <= 0.06
 
 
-def test_an_answer_ends_by_itself_and_generation_is_greedy(subject):
-    inputs = subject.tokenizer(prompt(["Mara lives in Oslo now."], "Where does Mara live?"), return_tensors="pt")
-    ids = subject.model.generate(**inputs)[0]
-    assert subject.tokenizer.decode(ids[inputs["input_ids"].shape[1] :]) == " Mara lives in Oslo.</s>"
-    with torch.no_grad():
-        choices = subject.model(input_ids=ids[None]).logits[0].argmax(-1)
-    start = inputs["input_ids"].shape[1]
-    assert torch.equal(choices[start - 1 : -1], ids[start:])
-
-
 def test_sources_and_answers_of_the_texts():
     """Names and numbers that an answer adds to its question stand in its sources only."""
     assert [sum(len(row["source"]) == n for row in ROWS) for n in range(3)] == [30, 110, 60]
@@ -69,16 +49,6 @@ def test_sources_and_answers_of_the_texts():
     assert len({row["question"] + str(row["documents"]) for row in ROWS}) == 200
 
 
-def test_texts_come_back_from_their_tokens():
-    tokenizer = notes.tokenizer()
-    for row in ROWS:
-        text = prompt(row["documents"], row["question"]) + f" {row['answer']}"
-        ids = tokenizer(text)["input_ids"]
-        assert ids[0] == notes.START and notes.UNKNOWN not in ids
-        assert tokenizer.decode(ids, skip_special_tokens=True) == text
-    assert tokenizer.decode(tokenizer("Mara met Zaphod.")["input_ids"][1:]) == "Mara<unk><unk>."
-
-
 def test_the_chat_template_writes_the_prompt():
     tokenizer, row = notes.tokenizer(), ROWS[0]
     messages = [{"role": "user", "content": row["question"]}]
@@ -88,12 +58,6 @@ def test_the_chat_template_writes_the_prompt():
     messages += [{"role": "assistant", "content": "Mara."}, {"role": "user", "content": "Where?"}]
     text = tokenizer.apply_chat_template(messages, tokenize=False)
     assert text.endswith("\nAnswer: Mara.</s>\nQuestion: Where?\nAnswer:")
-
-
-def test_answers_can_be_explained(subject):
-    row = next(row for row in ROWS if len(row["source"]) == 1)
-    saliency = nbsal.Explainer(subject, "gradxact")(prompt(row["documents"], row["question"]))
-    assert np.isfinite(saliency.scores).all() and saliency.scores.any()
 
 
 def test_the_evaluation_prints_every_setting(subject, monkeypatch):

@@ -1,6 +1,5 @@
 """Test the made-up world of demo/notes and the program that trains the model."""
 
-import re
 from dataclasses import replace
 from random import Random
 
@@ -11,10 +10,9 @@ from safetensors.torch import load_file
 from nbsal import samples
 from nbsal.samples import notes
 from nbsal.samples.training import notes as train
-from nbsal.samples.training import notes_attention, notes_batches, notes_model, notes_texts, notes_words
-from nbsal.samples.training.notes_relations import ABSENT, RELATIONS, UNSEEN_QUESTIONS
-from nbsal.samples.training.notes_world import Asker, Fact, Level, draw_case, held_out
-from tests.cases import cases
+from nbsal.samples.training import notes_batches, notes_model, notes_texts, notes_words
+from nbsal.samples.training.notes_relations import ABSENT
+from nbsal.samples.training.notes_world import Fact, Level, draw_case, held_out
 
 WHOLE = train.LEVELS[-1]
 
@@ -22,25 +20,6 @@ WHOLE = train.LEVELS[-1]
 def drawn(number, level=WHOLE, unseen=False, seed=0):
     rng = Random(seed)
     return [draw_case(rng, level, rng.randint(2, 8), unseen) for _ in range(number)]
-
-
-@cases("name", RELATIONS)
-def test_relations_can_be_learnt(name):
-    """The key stands before the value and near it, and unseen questions have no unseen words."""
-    relation = RELATIONS[name]
-    for text in (*relation.statements, relation.answer):
-        _, between, _ = re.split(r"\{k\}|\{v\}", text.replace("{x}", "cat"))
-        assert text.index("{k}") < text.index("{v}") and len(re.findall(notes.TOKEN, between.rstrip())) <= 5, text
-    assert len(set(relation.questions)) == len(relation.questions) == 12
-    assert all(question.count("{k}") == 1 for question in relation.questions)
-    asked = " ".join(text for other in RELATIONS.values() for text in other.questions[:-UNSEEN_QUESTIONS])
-    assert set(re.findall(r"\w+", " ".join(relation.questions))) <= set(re.findall(r"\w+", asked))
-
-
-def test_a_key_of_one_kind_is_no_key_of_another():
-    pools = {relation.key for relation in RELATIONS.values()}
-    keys = [word for pool in pools for word in notes_words.POOLS[pool]]
-    assert len(keys) == len(set(keys))
 
 
 def test_answers_follow_from_the_notes_of_their_source():
@@ -53,17 +32,6 @@ def test_answers_follow_from_the_notes_of_their_source():
                 assert value in case.notes[number] and value in question.answer
             assert (question.kind == "none") == (question.answer == ABSENT)
     assert kinds == {"none", "one", "half", "two"}
-
-
-def test_deleting_a_source_changes_the_right_answer():
-    facts = {Fact("keys", "attic", "Mara"): 0, Fact("extension", "Mara", "221"): 1}
-    level, rng = Level(), Random(0)
-    whole = Asker(rng, level, facts).chain("keys", "extension", "attic")
-    assert whole.answer == "The keys to the attic are with Mara, and the extension of Mara is 221."
-    assert whole.source == (0, 1)
-    without = [dict(list(facts.items())[at : at + 1]) for at in (1, 0)]
-    kinds = [Asker(rng, level, rest).chain("keys", "extension", "attic").kind for rest in without]
-    assert kinds == ["none", "half"] and Asker(rng, level, without[0]).single("keys", "attic").kind == "none"
 
 
 def test_seen_and_unseen_facts_and_questions_do_not_overlap():
@@ -85,24 +53,6 @@ def test_the_shipped_texts_and_words_are_what_the_program_writes():
     assert notes_model.words() == list(notes.vocabulary())
 
 
-def test_heads_of_the_first_block_begin_by_looking_back():
-    model = notes_model.blank(len(notes.vocabulary()), 0).eval()
-    model.set_attn_implementation("eager")
-    attention = model(input_ids=torch.randint(4, 900, (2, 40)), output_attentions=True).attentions[0]
-    for head in range(notes.HEADS):
-        assert (attention[:, head, 10:].argmax(-1) == torch.arange(10, 40) - head - 1).float().mean() > 0.7
-
-
-def test_plain_products_are_causal_attention():
-    model = notes_model.blank(200, 0).eval()
-    ids = torch.randint(4, 200, (3, 21))
-    with torch.no_grad():
-        fused = model(input_ids=ids).logits
-        model.set_attn_implementation(notes_attention.NAME)
-        plain = model(input_ids=ids).logits
-    assert torch.allclose(fused, plain, atol=1e-4)
-
-
 def test_answers_alone_are_learnt_and_values_most():
     encoder = notes_batches.Encoder(notes.vocabulary())
     tokens = list(notes.vocabulary())
@@ -115,16 +65,6 @@ def test_answers_alone_are_learnt_and_values_most():
             assert kind == question.kind and encoded.ids[end - 1] == notes.END
             decisive = encoded.weights[start:end].count(notes_batches.DECISIVE)
             assert 2 + len(question.values) <= decisive < end - start
-
-
-def test_noisy_questions_lose_words_but_not_their_key():
-    encoder = notes_batches.Encoder(notes.vocabulary())
-    tokens = list(notes.vocabulary())
-    texts = {
-        "".join(tokens[n] for n in encoder.question("Where does Mara live?", Random(at), True)) for at in range(50)
-    }
-    assert len(texts) > 5 and all(" Mara" in text and text.endswith("\nAnswer:") for text in texts)
-    assert any("<unk>" in text for text in texts)
 
 
 @pytest.fixture
@@ -154,8 +94,3 @@ def test_the_exam_counts_exact_answers():
     model = samples.build("demo/notes")
     assert train.exam(model, encoder, level, 20)["one"] > 0.8
     assert train.exam(notes_model.blank(len(notes.vocabulary()), 0), encoder, level, 20)["one"] < 0.1
-
-
-def test_the_rate_rises_stays_and_falls():
-    rates = [train.rate(step, 1000) / train.RATE for step in (1, 40, 600, 825, 1000)]
-    assert rates == pytest.approx([1 / 40, 1, 1, 0.5, train.LAST_RATE])

@@ -7,8 +7,7 @@ import torch
 
 from nbsal.samples.training.answers import span_f1
 from nbsal.samples.training.corpora import Example
-from nbsal.samples.training.question_words import KINDS, asking_phrase, matches
-from nbsal.samples.training.questions import QuestionMaker, cropped, sentences_of, window
+from nbsal.samples.training.questions import QuestionMaker, cropped, sentences_of
 
 TEXT = (
     "Ada Byron met Charles Babbage in London on 5 June 1833. She wrote about 200 letters to him. "
@@ -31,35 +30,6 @@ def test_answers_stand_where_the_rows_say():
         answer, start = row["answers"]["text"][0], row["answers"]["answer_start"][0]
         assert row["context"][start:].startswith(answer) and row["question"].endswith("?")
     assert rows == list(maker().make(60)) != list(maker(1).make(60))
-
-
-def test_unknown_words_do_not_move_an_answer():
-    texts = [sentences_of(TEXT.replace("The engine", "The [UNK] engine").replace("She wrote", "She [UNK] wrote"))] * 2
-    rows = list(QuestionMaker(texts, torch.eye(len(WORDS)), VOCABULARY, 0).make(200))
-    starts = [(row["context"], row["answers"]["text"][0], row["answers"]["answer_start"][0]) for row in rows]
-    assert all(context[start:].startswith(answer) for context, answer, start in starts)
-    assert not any("[UNK]" in context for context, _, _ in starts)
-    assert any(" it " in context for context, _, _ in starts)
-
-
-def test_kinds_of_answers():
-    kinds = {match.kind for sentence in sentences_of(TEXT) for match in matches(sentence)}
-    assert kinds == set(KINDS)
-
-
-@pytest.mark.parametrize(
-    ("kind", "answer", "words"), [("date", "Monday", "when on what day"), ("count", "$5", "how much money")]
-)
-def test_the_asking_phrase_fits_the_kind(kind, answer, words):
-    draw = random.Random(0)
-    asked = {asking_phrase(kind, answer, ["paid"], ["then"], draw)[0] for _ in range(20)}
-    assert all(set(phrase.split()) <= {*words.split(), "date"} for phrase in asked)
-
-
-def test_a_window_holds_its_sentence_and_says_where():
-    parts = sentences_of(TEXT)
-    text, offset = window(parts, 2, 30, random.Random(0))
-    assert text[offset:].startswith(parts[2]) and len(text.split()) <= max(30, len(parts[2].split()))
 
 
 def test_a_cropped_question_keeps_its_answer():

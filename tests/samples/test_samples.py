@@ -1,6 +1,5 @@
 """Test the embedded models and texts, and how low-rank deltas are collected and merged."""
 
-from collections import Counter
 from importlib.resources import files
 
 import numpy as np
@@ -9,11 +8,9 @@ import torch
 
 import nbsal
 from nbsal import samples
-from nbsal.errors import UnknownName, WeightsError
-from nbsal.samples import base, idf, low_rank, models
+from nbsal.errors import WeightsError
+from nbsal.samples import base, low_rank, models
 from nbsal.samples.training import corpora
-from nbsal.samples.training.idf import count
-from tests.raising import refuses
 
 WEIGHTS = files("nbsal.samples") / "weights"
 
@@ -62,29 +59,6 @@ def test_the_lm_head_decodes_unmasked_tokens():
         assert (probabilities.argmax(-1) == torch.arange(len(places))).float().mean() > 0.8
 
 
-def test_numbers_and_kinds_of_sample_texts():
-    reviews, news = samples.texts("reviews"), samples.texts("news")
-    assert Counter(row["label"] for row in reviews) == {0: 80, 1: 80}
-    assert {"plain", "negation", "irony", "contrast"} == {row["kind"] for row in reviews}
-    assert Counter(row["label"] for row in news) == dict.fromkeys(range(4), 40)
-    assert len({row["text"] for row in reviews + news}) == 320
-    assert len(samples.texts("pairs")) == len(samples.texts("answers")) == 40
-    for row in samples.texts("answers"):
-        assert row["context"][row["start"] :].startswith(row["answer"])
-    with refuses("name", UnknownName) as caught:
-        samples.texts("poems")
-    assert caught.value.valid == ("reviews", "news", "pairs", "answers", "notes")
-    with refuses("model", UnknownName) as caught:
-        samples.build("demo/poems")
-    assert caught.value.valid == tuple(f"demo/{name}" for name in ("reviews", "news", "nli", "answers", "notes"))
-
-
-def test_idf_counts_texts_not_tokens():
-    assert count(["the film the film", "the end"]) == {"the": 2, "film": 1, "end": 1}
-    table = idf.load()
-    assert min(table.values()) > 0 and table["the"] == min(table[t] for t in ("the", "film", "war", "lobster"))
-
-
 def test_a_merged_delta_gives_the_logits_of_the_trained_model():
     torch.manual_seed(0)
     model = models.blank("SequenceClassification", num_labels=2).eval()
@@ -100,14 +74,6 @@ def test_a_merged_delta_gives_the_logits_of_the_trained_model():
         low_rank.merge(fresh, low_rank.collect(model))
         merged = fresh(input_ids=ids).logits
     assert (merged - trained).abs().max() < 0.02 * (before - trained).abs().max()
-
-
-def test_only_low_rank_factors_and_the_head_are_trained():
-    model = models.blank("SequenceClassification", num_labels=2)
-    low_rank.attach(model.bert, 4)
-    trained = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    assert all(name.endswith((".A", ".B")) for name in trained if name.startswith("bert."))
-    assert set(low_rank.collect(model)) == trained
 
 
 def test_the_mean_of_deltas_is_the_mean_of_their_products():
@@ -140,50 +106,3 @@ def test_batches_contain_every_example_once_and_a_limited_number_of_tokens():
 def test_base_weights_that_are_not_installed_have_no_path(monkeypatch):
     monkeypatch.setattr(base, "PACKAGE", "no-such-package")
     assert base.packaged("model.safetensors") is None
-
-
-def test_benchmark_rows_need_a_folder(monkeypatch):
-    monkeypatch.delenv("NBSAL_DATA", raising=False)
-    with refuses(None) as caught:
-        corpora.rows("sst2", "train")
-    assert "NBSAL_DATA" in str(caught.value)
-
-
-def test_the_tokenizer_is_uncased_wordpiece_and_does_not_truncate():
-    tokenizer = base.tokenizer()
-    assert tokenizer.tokenize("Unquestionably GOOD") == ["un", "##quest", "##ion", "##ably", "good"]
-    assert len(tokenizer("good " * 300, verbose=False)["input_ids"]) == 302
-
-
-@pytest.mark.parametrize("name", ["reviews", "notes"])
-def test_loading_does_not_advance_the_random_generator(name):
-    before = torch.get_rng_state()
-    nbsal.load(f"demo/{name}")
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.parametrize("kind", sorted({*samples.KINDS.values(), "MaskedLM"}))
-def test_an_unfilled_model_with_weights_equals_an_initialised_one(kind):
-    blank, unfilled = models.blank(kind), models.unfilled(kind)
-    assert any(parameter.isnan().any() for parameter in unfilled.parameters())
-    unfilled.load_state_dict(blank.state_dict())
-    assert blank.config.to_dict() == unfilled.config.to_dict()
-    for part in ("named_parameters", "named_buffers"):
-        expected, loaded = dict(getattr(blank, part)()), dict(getattr(unfilled, part)())
-        assert expected.keys() == loaded.keys()
-        assert all(torch.equal(expected[name], loaded[name]) for name in expected)
-
-
-def test_embedded_models_take_the_base_weights_as_they_are(monkeypatch):
-    """Neither initialised nor copied; what the base lacks is NaN until it is filled, and tied where it should be."""
-    weights = base.weights()
-    monkeypatch.setattr(base, "weights", lambda: weights)
-    for kind in ("SequenceClassification", "MaskedLM"):
-        model = models.unfilled(kind)
-        body = dict(model.bert.named_parameters())
-        assert all(parameter.data_ptr() == weights[name].data_ptr() for name, parameter in body.items())
-        head = [tensor for name, tensor in model.named_parameters() if not name.startswith("bert.")]
-        assert head and all(tensor.isnan().all() for tensor in head)
-        assert not any(tensor.is_meta for tensor in [*model.parameters(), *model.buffers()])
-    assert model.cls.predictions.decoder.weight is model.bert.embeddings.word_embeddings.weight
-    assert model.cls.predictions.decoder.bias is model.cls.predictions.bias

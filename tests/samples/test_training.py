@@ -76,25 +76,6 @@ def test_evaluation_articles_are_not_trained_on():
     assert {"0", "7"} <= figures <= {str(at) for at in range(8)}  # from news and from the first article
 
 
-def test_a_thousand_examples_are_held_out():
-    examples, held_out = train.split(list(range(1003)))
-    assert (len(examples), len(held_out)) == (3, 1000) and sorted(examples + held_out) == list(range(1003))
-
-
-def test_pairs_without_a_label_are_left_out(monkeypatch):
-    monkeypatch.setattr(train, "split", lambda examples: (examples, []))
-    examples, _ = train.nli(base.tokenizer())
-    assert [example.label for example in examples] == [0, 1, 2] and examples[0].types[-1] == 1
-
-
-def test_answers_are_spans_of_tokens(monkeypatch):
-    tokenizer, (question, *_) = base.tokenizer(), tables()["squad/validation"]
-    empty = question | {"answers": {"text": [""], "answer_start": [0]}}
-    (example,) = answers.questions(tokenizer, [question, empty])
-    first, last = example.label
-    assert tokenizer.decode(example.ids[first : last + 1]) == "ada byron"
-
-
 def test_only_content_tokens_are_masked_and_the_chosen_ones_are_returned():
     ids = torch.randint(1000, 3000, (40, 60), generator=torch.Generator().manual_seed(1))
     ids[:, 0] = train.CLS
@@ -107,7 +88,6 @@ def test_only_content_tokens_are_masked_and_the_chosen_ones_are_returned():
     assert float(unchanged.float().mean()) == pytest.approx(0.2, abs=0.06)
 
 
-@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["body", "reviews", "answers"])  # one of each kind; for reviews the mean of two runs
 def test_a_short_training_saves_a_delta(name, tmp_path, monkeypatch, capsys):
     """It has the names of the embedded delta and merges into a model."""
@@ -157,7 +137,3 @@ def test_document_frequencies_are_counted_and_saved(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["idf"])
     count_idf.main()
     assert idf.load()["company"] == 0 and idf.load()["300"] > idf.load()["monday"]
-
-
-def test_weights_are_written_where_they_are_loaded_from():
-    assert {path.name for path in train.WEIGHTS.iterdir()} >= {f"{name}.safetensors" for name in train.RECIPES}

@@ -11,14 +11,10 @@ from PIL import Image
 
 import nbsal
 from nbsal.answers import findings
-from nbsal.answers.findings import Contribution, SourceName
 from nbsal.errors import ModelError, UnknownName
-from nbsal.render.headline import plain
 from nbsal.widgets import Answers, answer_parts
 from nbsal.widgets.answer_parts import Struck
-from tests.answers import writers
 from tests.browser import bench
-from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets import unwire
 from tests.widgets.test_view import ask, from_page
@@ -53,13 +49,6 @@ def place(view, word):
     return view.result.tokens_of(word)
 
 
-def test_a_view_shows_the_answer_of_its_model(view, answer):
-    assert view.result.scores.tolist() == answer.scores.tolist() and view.result.text == answer.text
-    assert [source["label"] for source in view._sources][:3] == ["System", "You", "Document 1"]
-    assert [source["status"] for source in view._sources][:2] == ["not read", "read"]
-    assert view._facts["generated"] and not show(view.subject, reply=REPLY)._facts["generated"]
-
-
 def test_every_token_is_in_the_text_of_its_source(view):
     tokens, reading = unwire.tokens(view._tokens), view.result.reading
     assert view._tokens["parts"] == [*(source.text for source in reading.prompt.sources), REPLY.strip()]
@@ -75,12 +64,6 @@ def test_every_token_is_in_the_text_of_its_source(view):
     firsts = [i for i, token in enumerate(tokens) if token["first"]]
     words = [unit.tokens[0] for unit in reading.units("word")]
     assert sorted(firsts) == sorted([*words, *(reading.start + unit.tokens[0] for unit in reading.reply_units("word"))])
-
-
-def test_more_sources_than_a_byte_can_number_are_shown(notes):
-    documents = [f"Note {number}: the lamp is in room {number}." for number in range(70)]
-    tokens = unwire.tokens(show(notes, documents=documents[:70], reply=" The notes do not say.")._tokens)
-    assert max(token["part"] for token in tokens) == 72
 
 
 def test_an_answer_is_shown_as_it_is_and_explained_by_other_methods(answer):
@@ -119,36 +102,6 @@ def test_the_source_says_what_to_pass(notes, answer):
         Answers(notes, bench.ASKED, max_new_token=3).wait()
     with pytest.raises(ModelError):
         Answers(nbsal.load("demo/reviews"), "A joy.").wait()
-
-
-def test_only_methods_that_explain_replies_are_offered(view, notes):
-    offered = [method["name"] for method in view.handle_methods(view._choices["methods"]) if not method["unavailable"]]
-    assert offered[0] == "gae" and {"alti", "mask-lrp"}.isdisjoint(offered)
-    for name in offered:
-        if name not in ("integrated", "gradient-shap", "smooth", "deeplift-shap"):  # slow
-            short = Answers(notes, "Mara lives in Oslo. Mara lives in", reply=" Oslo", method=name).wait()
-            assert short.result.method == name
-            short.close()
-
-
-@pytest.mark.parametrize("method", ["gae", "gradxact"])
-def test_methods_that_cannot_follow_two_sides_come_last_with_their_reason(method):
-    subject = writers.load_sides("t5")
-    view = Answers(subject, writers.SOURCE, reply=writers.REPLY, method=method).wait()
-    reasons = {choice["name"]: choice["unavailable"] for choice in view.handle_methods(view._choices["methods"])}
-    refused = [name for name in reasons if reasons[name]]
-    assert list(reasons)[-len(refused) :] == refused and next(iter(reasons)) == "gae"
-    assert {"attcat", "decoded-gradcam", "decoded-simple", "decoded-gradxact"} == set(refused)
-    assert "decoder" in reasons["attcat"] and "LM head" in reasons["decoded-gradcam"]
-    for name in reasons:
-        if name in refused:
-            with pytest.raises(ModelError):
-                nbsal.Explainer(subject, name)
-            with refuses("method", UnknownName):
-                view.method = name
-        else:
-            assert nbsal.Explainer(subject, name).method.name == name
-    view.close()
 
 
 def test_a_reply_is_written_in_the_view_and_can_be_cancelled(notes, monkeypatch):
@@ -317,73 +270,10 @@ def test_rows_of_the_matrix_sum_to_all(view):
     assert table[-1][[ADDRESS, -1]] == pytest.approx(both.to_numpy(), abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            " The kettle was borrowed by Boris, and Boris lives in Rouen.",
-            ["The kettle", "was borrowed", "by Boris,", "and Boris lives", "in Rouen."],
-        ),
-        (" Oslo.", ["Oslo."]),
-    ],
-)
-def test_phrases_end_at_punctuation_and_before_short_words(notes, text, expected):
-    reading = Answers(notes, "Where?", reply=text, method="gradxact").wait().result.reading
-    spans = [[reading.reply_spans[token] for token in tokens] for tokens in findings.phrases(reading)]
-    assert [reading.reply[span[0][0] : span[-1][1]].strip() for span in spans] == expected
-
-
 def test_a_long_reply_has_rows_of_sentences(notes):
     text = " " + " ".join(["The kettle was borrowed by Boris, and Boris lives in Rouen."] * 4)
     reading = Answers(notes, "Where?", reply=text, method="gradxact").wait().result.reading
     assert len(findings.phrases(reading)) == 4
-
-
-NAMES = [SourceName("You", "You", "your question"), SourceName("Document 1", "Doc 1", "document 1", "Sale terms")]
-
-
-@cases(
-    "contribution, expected",
-    [
-        (Contribution("14 days.", "", [0.2, 0.7, 0.1]), "“14 days” comes mostly from document 1, Sale terms (70 %)."),
-        (Contribution("x", "", [-0.1, -0.1, 0.8]), "“x” follows mostly from the reply so far (80 %)."),
-        (Contribution("", "", [0.2, 0.7, 0.1]), "The reply comes mostly from document 1, Sale terms (70 %)."),
-        (Contribution("", "", [0.3, 0.46, 0.1]), "The reply comes largely from document 1, Sale terms (46 %)."),
-        (Contribution("", "", [0.28, 0.31, 0.41]), "No single source: document 1 gives 31 %, your question 28 %."),
-        (
-            Contribution("x", "", [0.1, -0.1, 0.8]),
-            "“x” follows mostly from the reply so far (80 %); your question gives 10 %.",
-        ),
-        (
-            Contribution("", "", [0.31, 0.28, 0.3]),
-            "No single source: your question gives 31 %, document 1 gives 28 %.",
-        ),
-        (
-            Contribution("x", "", [0.3, 0.31, 0.2]),
-            "“x” has no single source: document 1 gives 31 %, your question 30 %.",
-        ),
-        (Contribution("", "", [0.2, 0.7, 0.1], 0.04), "▲ Mostly from the model itself: the sources change it by 4 %."),
-        (
-            Contribution("x", "", [0.2, 0.7, 0.1], 0.04),
-            "▲ “x” comes mostly from the model itself: the sources change it by 4 %.",
-        ),
-        (
-            Contribution("14", "30", [-0.2, 0.7, 0.1], 0.04),
-            "“14” rather than “30” comes mostly from document 1, Sale terms (70 %); your question speaks for “30”.",
-        ),
-        (
-            Contribution("x", "", [-0.2, 0.7, 0.1]),
-            "“x” comes mostly from document 1, Sale terms (70 %); your question speaks against it.",
-        ),
-        (Contribution("x", "", [0.0, 0.0, 0.0]), "“x” has no source that speaks for it."),
-        (
-            Contribution("x", "", [0.2, 0.7, 0.1], about_target=False),
-            "“x” attends mostly to document 1, Sale terms (70 %).",
-        ),
-    ],
-)
-def test_the_headline_names_the_source(contribution, expected):
-    assert plain(findings.headline(contribution, NAMES)).replace("\u202f", " ") == expected
 
 
 def test_the_static_page_says_what_the_view_says(view, answer):
@@ -398,17 +288,6 @@ def test_the_static_page_says_what_the_view_says(view, answer):
     assert view.freeze()._repr_html_().count("Snapshot of") == 1
 
 
-def test_tokens_that_share_a_character_are_drawn_once():
-    writer = writers.load("gpt2")
-    text = " caf\u00e9 \U0001f469\U0001f3fd \u65e5\u672c."
-    view = Answers(writer, "Say it.", text, method="gradxact").wait()
-    view.selection = list(range(len(view.result.ids)))
-    for page in (view.wait().to_html(), view.result.to_html()):
-        assert text.strip() in re.sub("<[^>]*>", "", page)
-    assert view._tokens["parts"][-1] == text.strip()
-    view.close()
-
-
 def test_the_table_has_a_row_for_each_word(view):
     frame = view.to_frame()
     assert frame["reply"].tolist() == ["Mara", "lives", "in", "Oslo", "."]
@@ -420,30 +299,3 @@ def test_views_of_one_model_share_its_worker_and_end_with_it(notes):
     one, two = show(notes), show(notes, method="occlusion")
     assert one._worker is two._worker
     one.close(), two.close()
-
-
-def test_a_layer_belongs_to_methods_that_have_one(view):
-    assert view.layer == 0
-    from_page(view, layer=2)
-    assert view.wait().result.provenance["parameters"]["layer"] == 2
-    with refuses("layer", UnknownName):
-        view.layer = 99
-
-
-def test_layers_and_compare_take_the_explanation_of_a_span(answer):
-    other = nbsal.answer(
-        answer.running.explainer.subject,
-        bench.ASKED,
-        answer.ids,
-        documents=bench.NOTES,
-        method="occlusion",
-        progress=False,
-    )
-    pair = nbsal.widgets.Compare(answer.of("Oslo"), other.of("Oslo")).wait()
-    assert pair.result.first.target == pair.result.second.target == "Oslo"
-    assert nbsal.widgets.Highlight(answer.of("Oslo")).wait().result.prediction == "Oslo"
-
-
-def test_errors_are_of_the_arguments_of_the_answer(notes):
-    with refuses("asked"):
-        Answers(notes, [{"role": "user"}]).wait()

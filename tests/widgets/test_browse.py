@@ -1,17 +1,10 @@
 """The Browse view: sorting, filters and pages, and an opened text that looks as in Highlight."""
 
-import dataclasses
-from dataclasses import replace
-
-import numpy as np
 import pytest
 
 import nbsal
 from nbsal.errors import UnknownName
 from nbsal.widgets import Browse, Highlight
-from nbsal.widgets.browse import PAGE
-from tests.browser import bench
-from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
@@ -34,14 +27,6 @@ def view(saliencies):
 
 def numbers(view):
     return view.wait().to_frame()["number"].tolist()
-
-
-def test_all_texts_are_listed_a_page_at_a_time(view):
-    assert numbers(view) == list(range(30)) and view._table["pages"] == -(-30 // PAGE)
-    from_page(view, page=1)
-    assert [row["number"] for row in view.wait()._table["rows"]] == list(range(PAGE, 2 * PAGE))
-    view.page = 99
-    assert view.wait()._table["page"] == 30 // PAGE
 
 
 @pytest.mark.parametrize("column", ["number", "text", "prediction", "confidence", "label", "top"])
@@ -73,13 +58,6 @@ def test_texts_are_filtered_by_a_token_or_word(view, saliencies):
     assert numbers(view) == []
 
 
-def test_a_new_filter_begins_at_the_first_page(view):
-    view.page = 2
-    view.wait()
-    view.label = "positive"
-    assert view.wait()._table["page"] == view.page == 0
-
-
 def test_an_opened_text_is_shown_as_in_highlight(view, saliencies):
     from_page(view, opened=7)
     view.wait()
@@ -91,27 +69,6 @@ def test_an_opened_text_is_shown_as_in_highlight(view, saliencies):
     assert selections == [list(saliencies[7].tokens[1:3])]
     from_page(view, opened=None)
     assert view.wait()._tokens == {} and view.selection == []
-
-
-def test_misclassified_texts_are_counted(view, saliencies):
-    wrong = [s.prediction for s, label in zip(saliencies, LABELS, strict=True) if s.prediction != label]
-    share = f"{100 * len(wrong) / 30:.1f}\u202f%"
-    lead = f"{len(wrong)} of 30 texts are predicted differently from their label ({share}); "
-    most = max(NAMES, key=wrong.count)
-    assert view._table["sentence"] == f"{lead}{wrong.count(most)} of them are predicted {most}."
-    assert view._table["counts"] == [30, len(wrong)]
-    view.wrong = True
-    assert view.wait()._table["sentence"].startswith(lead), "the share is of all texts"
-    view.label = "negative"
-    called = [label for s, label in zip(saliencies, LABELS, strict=True) if s.prediction == "negative"]
-    count = called.count("positive")
-    assert view.wait()._table["sentence"].startswith(f"{count} of {len(called)} texts predicted negative ")
-    assert view._table["counts"] == [len(called), count] and len(view.to_frame()) == count
-    view.label, view.wrong = None, False
-    view.wait()
-    assert sum(row["wrong"] for row in view._table["rows"]) == sum(
-        s.prediction != label for s, label in zip(saliencies[:PAGE], LABELS[:PAGE], strict=True)
-    )
 
 
 def test_an_explainer_fills_the_table(reviews, saliencies):
@@ -206,70 +163,3 @@ def test_rows_are_filled_in_place_while_texts_are_explained(reviews, monkeypatch
             assert count == 0 or "texts explained so far" in page.caption()
         assert len(page.to_frame()) == count
     assert pages[0][0].caption() == "No text is explained yet." and view._result["notes"][1] == "5 texts"
-
-
-def test_texts_that_are_not_explained_yet_pass_no_filter(reviews, monkeypatch):
-    explain = nbsal.Explainer(reviews, "gradcam")
-    for settings in ({"sort": "confidence"}, {"descending": True}, {"label": "negative"}, {"token": "a"}):
-        pages, _ = partial_pages(monkeypatch, explain, TEXTS[:5], **settings)
-        assert all(not page.waiting and page.listed == len(page.numbers) for page, _ in pages)
-
-
-@cases(
-    "predictions, labels, filters, sentence",
-    [
-        ("ab", "ab", {}, "None of 2 texts is predicted differently from its label."),
-        ("aba", "aaa", {}, "1 of 3 texts is predicted differently from its label (33.3 %); it is predicted b."),
-        (
-            "abb",
-            "aaa",
-            {},
-            "2 of 3 texts are predicted differently from their label (66.7 %); all of them are predicted b.",
-        ),
-        ("aab", None, {}, "2 of 3 texts are predicted a, 1 b."),
-        ("aaa", None, {}, "All 3 texts are predicted a."),
-        ("a", None, {}, "The text is predicted a."),
-        ("aabcde", None, {}, "2 of 6 texts are predicted a, 1 b, 1 c, 2 otherwise."),
-        ("aab", None, {"label": "b"}, "1 of 3 texts is predicted b."),
-        ("aab", None, {"label": "a", "token": "Word1"}, "1 of 3 texts is predicted a and contains “Word1”."),
-        ("aab", None, {"token": "word0"}, "The text with “word0” is predicted a."),
-        ("aab", "bab", {"token": "word"}, "1 of 3 texts with “word” is predicted differently from its label (33.3 %)"),
-        ("aab", None, {"token": "nowhere"}, "No text matches."),
-    ],
-)
-def test_the_table_is_summed_up_in_a_sentence(predictions, labels, filters, sentence):
-    plain = [
-        dataclasses.replace(bench.saliency_of(["word", f"word{number}"]), prediction=prediction)
-        for number, prediction in enumerate(predictions)
-    ]
-    view = Browse(plain, labels=labels, **filters).wait()
-    assert view.result.caption().replace("\u202f", " ").startswith(sentence)
-
-
-def test_classes_are_in_the_order_of_the_model(reviews, saliencies):
-    assert Browse(nbsal.Explainer(reviews, "gradcam"), TEXTS[:1]).wait()._table["labels"] == reviews.labels
-    assert Browse(saliencies).wait()._table["labels"] == NAMES
-
-
-def test_the_strongest_word_is_a_word_as_typed(view, saliencies):
-    for row, saliency in zip(view._table["rows"], saliencies, strict=False):
-        words = saliency.by_word()
-        best = words["score"].abs().idxmax()
-        assert (row["top"], row["against"]) == (words["word"][best], words["score"][best] < 0)
-        shares = [share for _, share, _ in row["pieces"]]
-        assert max(map(abs, shares)) == pytest.approx(1, abs=1e-3) and not any(marked for *_, marked in row["pieces"])
-
-
-def test_a_strongest_word_may_speak_against():
-    saliency = replace(bench.saliency_of(["a", "b"]), scores=np.array([9, 1, -2, 9], "float32"))
-    view = Browse([saliency]).wait()
-    assert [(row["top"], row["against"]) for row in view._table["rows"]] == [("b", True)]
-    assert '">against</div>' in view.render_html()
-
-
-def test_values_have_no_confidence(load):
-    explain = nbsal.Explainer(load("bert", problem_type="regression", num_labels=3), "gradcam")
-    view = Browse(explain, texts=["A joy.", "A bore."], sort="confidence").wait(60)
-    assert [row["confidence"] for row in view._table["rows"]] == [None, None]
-    assert "100.0" not in view.render_html() and view.to_png()
-    view.close()

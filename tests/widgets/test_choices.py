@@ -1,14 +1,13 @@
 """What a page may choose from: a view sends the name of its list of methods, and the list once a page requests it."""
 
 import json
-import threading
 
 import pytest
 
 import nbsal
 from nbsal.errors import UnknownName
 from nbsal.methods import catalogue
-from nbsal.widgets import Compare, Heads, Highlight, Layers, Workbench, jobs
+from nbsal.widgets import Highlight
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, ask, from_page
 
@@ -33,21 +32,6 @@ def test_the_state_of_a_view_does_not_hold_the_list(view):
     assert [m["name"] for m in methods if m["summary"] in state] == ["decoded-gradcam"]
 
 
-def test_views_of_one_model_share_a_list_unless_they_offer_other_methods(view, reviews):
-    explain = nbsal.Explainer(reviews, "gradcam")
-    names = [kind(explain, text=TEXT)._choices["methods"] for kind in (Highlight, Workbench, Compare)]
-    assert set(names) == {view._choices["methods"]}
-    others = [kind(explain, text=TEXT)._choices["methods"] for kind in (Layers, Heads)]
-    assert len({*names, *others}) == 3
-
-
-def test_the_list_does_not_wait_for_a_computation(view):
-    started, end = threading.Event(), threading.Event()
-    jobs.worker(view.subject).submit("slow", lambda job: (started.set(), end.wait(30)))
-    assert started.wait(30) and len(listed(view)) > 40 and not end.is_set()
-    end.set()
-
-
 @pytest.mark.parametrize("key", ["unknown", None, 1, ["a"], {}])
 def test_a_list_that_does_not_exist_is_refused(view, key):
     assert "error" in ask(view, ask="methods", id="1", key=key)
@@ -60,19 +44,6 @@ def test_the_chosen_method_is_described(view):
         assert view._choices["method"] == entries[view.method]
     assert view.method == "gradcam"
     assert Highlight(view.explainer, text=TEXT, method="attcat")._choices["method"] == entries["attcat"]
-
-
-def test_both_methods_of_compare_are_described(reviews):
-    view = Compare(nbsal.Explainer(reviews, "gradcam"), text=TEXT, other_method="lime").wait()
-    assert (view._choices["method"]["name"], view._other_choices["method"]["name"]) == ("gradcam", "lime")
-    view.swap()
-    assert (view._choices["method"]["name"], view._other_choices["method"]["name"]) == ("lime", "gradcam")
-    view.close()
-
-
-def test_a_finished_result_has_no_list(reviews):
-    view = Highlight(nbsal.Explainer(reviews, "gradcam")(TEXT)).wait()
-    assert view._choices["method"] is None and listed(view) == []
 
 
 def test_a_method_that_cannot_run_is_refused(load):

@@ -11,9 +11,8 @@ import nbsal
 from nbsal.errors import UnknownName
 from nbsal.validation import plural
 from nbsal.widgets import Clouds
-from nbsal.widgets.corpus_view import CHUNK, excerpt
+from nbsal.widgets.corpus_view import CHUNK
 from tests.browser import bench
-from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
@@ -53,23 +52,6 @@ def test_clouds_are_those_of_the_saliencies(view, explain):
         assert all(weight > 0 for _, weight in top) and words(view, label)[0]["share"] == 1
 
 
-def test_each_word_has_the_number_of_its_texts(view, explain):
-    for cloud in view._clouds:
-        assert cloud["texts"] == sum(explain(text).prediction == cloud["label"] for text in TEXTS)
-        for word in cloud["words"]:
-            assert word["texts"] == len(view.texts_with(cloud["label"], word["word"])) > 0
-
-
-def test_classes_are_in_the_order_of_the_model_and_have_its_hues(explain):
-    news = nbsal.Explainer(nbsal.load("demo/news"), "gradcam")
-    view = Clouds(news, nbsal.samples.texts("reviews")[0]["text"].split(". ") + TEXTS).wait()
-    labels = [cloud["label"] for cloud in view._clouds]
-    assert labels == [label for label in news.subject.labels if label in labels] != sorted(labels)
-    assert [cloud["hue"] for cloud in view._clouds] == [news.subject.labels.index(label) for label in labels]
-    (positive,) = Clouds(explain, ["A warm and funny film."]).wait()._clouds
-    assert positive["label"] == "positive" and positive["hue"] == 1, "although it is the only class"
-
-
 def many_classes(counts):
     """Finished results with so many texts of each class."""
     return [
@@ -88,21 +70,6 @@ def test_the_four_classes_with_most_texts_have_hues():
     view = Clouds(many_classes([2, 1, 3, 2, 1, 4]), idf={}).wait()
     assert [cloud["hue"] for cloud in view._clouds] == [0, None, 1, 2, None, 3]
     assert "color:inherit" in view.to_html() and view.to_png()[:4] == b"\x89PNG"
-
-
-@cases(
-    "counts, lead, end",
-    [
-        ([1], "In 1 text, word00 and film speak for class 0.", "Every text was predicted class 0."),
-        ([1, 1], "In 2 texts, word00 and film speak for class 0; word10 and film for class 1.", "1 word in 2 is "),
-        ([1, 1, 1, 1, 1], "In 5 texts, word00 speaks for class 0; word10 for class 1; word20 ", "by several classes"),
-    ],
-)
-def test_the_clouds_are_summed_up_in_a_sentence(counts, lead, end):
-    view = Clouds(many_classes(counts), idf={}).wait()
-    assert view.result.caption().startswith(lead) and end in view._summary["overlap"]
-    assert len(counts) <= 4 or view.result.caption().endswith("; 1 more class below.")
-    assert "".join(text for text, *_ in view._summary["sentence"]) == view.result.caption()
 
 
 def test_no_word_speaks_for_a_class():
@@ -151,19 +118,6 @@ def test_k_and_unit_can_be_changed(view):
     assert [len(cloud["words"]) for cloud in view.wait()._clouds] == [3, 3]
     view.unit = "token"
     assert view.wait().cloud.unit == "token"
-
-
-def test_texts_are_explained_once(view, monkeypatch):
-    monkeypatch.setattr(nbsal.Explainer, "map", lambda *_, **__: pytest.fail("it explains again"))
-    view.k, view.picked = 5, ["positive", "film"]
-    assert view.wait().status == "ready"
-
-
-def test_other_texts_can_be_explained(view):
-    view.explain(["Great.", "Awful."])
-    assert len(view.wait().saliencies) == 2
-    with refuses("texts"):
-        view.explain("Great.")
 
 
 def test_many_texts_are_shown_as_they_are_explained_and_a_cancelled_view_resumes(explain, monkeypatch):
@@ -218,48 +172,9 @@ def test_impossible_arguments_are_refused(view, explain):
         Clouds(view.saliencies).explain(TEXTS)
 
 
-def test_a_word_with_many_texts_lists_the_strongest(explain):
-    view = Clouds(explain, ["A dull bore."] * 23, picked=["negative", "dull"]).wait()
-    assert (view._texts_shown["count"], len(view._texts_shown["texts"])) == (23, 20)
-    assert view._texts_shown["heading"] == "“dull” speaks for negative in 23 texts"
-    assert view._texts_shown["note"] == "the strongest 20"
-    view.picked = ["negative", "warm"]
-    assert view.wait()._texts_shown["heading"] == "“warm” speaks for negative in no text."
-
-
-def test_only_texts_in_which_the_word_speaks_for_the_class_are_listed(explain):
-    saliencies = explain.map(["A dull bore.", "A dull, dull film."], progress=False)
-    against = dataclasses.replace(saliencies[1], scores=-saliencies[1].scores)
-    view = Clouds([saliencies[0], against], picked=["negative", "dull"]).wait()
-    assert view.texts_with("negative", "dull") == [0] == view.selected()["number"].tolist()
-
-
-def test_tokens_are_shown_without_the_marks_of_tokenizers(explain):
-    view = Clouds(explain, ["An unbelievably whimsical, unforgettable film."], unit="token", idf={}).wait()
-    names = [word["word"] for cloud in view._clouds for word in cloud["words"]]
-    assert any(token.startswith("##") for token in view.saliencies[0].tokens)
-    assert names and not [name for name in names if "##" in name]
-    for label, name in ((cloud["label"], word["word"]) for cloud in view._clouds for word in cloud["words"]):
-        assert view.texts_with(label, name) == [0]
-
-
 def test_exports_hold_the_words(view):
     html = view.to_html()
     assert view.result.caption() in re.sub("<[^>]*>", "", html)
     assert "warm" in html and view.to_png()[:4] == b"\x89PNG"
     for dropped in ("<svg", "<style", "<script"):
         assert dropped not in view._repr_mimebundle_()[0]["text/html"]
-
-
-def test_an_excerpt_is_short_and_contains_its_token(explain):
-    saliency = explain("A dull film. " * 30 + "Only the end is warm and lovely. " + "A dull film. " * 30)
-    pieces = excerpt(saliency, [saliency.tokens.index("warm")])
-    text = "".join(piece for piece, *_ in pieces)
-    assert "warm and lovely" in text and len(text) < 200 and text[0] == text[-1] == "\N{HORIZONTAL ELLIPSIS}"
-    assert [piece for piece, _, marked in pieces if marked] == ["warm"]
-
-
-def test_a_word_wider_than_its_cloud_is_shortened_and_the_others_stay():
-    cloud = nbsal.clouds.Cloud({"a": {"x" * 500: 3.0, "joy": 2.0, "film": 1.0}})
-    drawn = [word["word"] for word in Clouds(cloud).wait()._clouds[0]["words"]]
-    assert drawn[1:] == ["joy", "film"] and drawn[0].startswith("xxx") and len(drawn[0]) == 30

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.errors import UnknownName
 from nbsal.evaluation._agreement import kendall
 from nbsal.widgets import Compare, wire
 from nbsal.widgets.compare import ComparedPair
@@ -29,22 +28,6 @@ def test_both_are_shown(view, reviews):
     second = nbsal.Explainer(reviews, "simple", layer=3)(TEXT)
     assert view._scores == wire.scores([first.scores, second.scores])
     assert view._other["caption"] == second.caption()
-
-
-def test_either_side_is_changed_alone(view):
-    from_page(view, other_layer=1, other_target="negative")
-    pair = view.wait().result
-    assert pair.first.provenance["parameters"]["layer"] == 3 and pair.first.target == "positive"
-    assert pair.second.provenance["parameters"]["layer"] == 1 and pair.second.target == "negative"
-    for name, value in {"other_layer": 9, "other_method": "grad"}.items():
-        with refuses(name, UnknownName):
-            setattr(view, name, value)
-
-
-def test_one_method_agrees_with_itself(reviews):
-    view = Compare(nbsal.Explainer(reviews, "gradxact", layer=3), text=TEXT).wait()
-    assert view.agreement == {"rank": 1.0, "overlap": 1.0}
-    assert np.abs(view.result.difference).max() == 0
 
 
 def test_two_models_are_compared(reviews):
@@ -97,15 +80,6 @@ def test_both_share_one_forward_pass(view, forwards):
         assert one.method == other.method and np.abs(one.scores - other.scores).max() < 1e-6
 
 
-def test_other_targets_and_models_need_two_forward_passes(view, forwards):
-    view.other_target = "negative"
-    assert view.wait().result.second.target == "negative" and len(forwards) == 2
-    forwards.clear()
-    pair = nbsal.Explainer(view.subject, "gradxact"), nbsal.Explainer(nbsal.load("demo/news"), "gradxact")
-    Compare(*pair, text=TEXT).wait().close()
-    assert len(forwards) == 2
-
-
 def test_all_windows_of_a_long_text_are_compared(reviews):
     text = TEXT * 60
     first, second = (nbsal.Explainer(reviews, name, layer=3, long="window") for name in ("gradxact", "simple"))
@@ -123,17 +97,6 @@ def test_the_rankings_of_all_tokens_are_compared(view):
     halved[order[600:]] = halved[order[:599:-1]]  # the same ranking up to there, the opposite one from there
     tau = ComparedPair(long, dataclasses.replace(long, scores=halved)).agreement["rank"]
     assert tau == kendall(order, [*order[:600], *order[:599:-1]]) < 0.999
-
-
-def test_the_settings_of_both_are_reported(view):
-    assert view._result["notes"] == ["demo/reviews", "A: Gradient × input, layer 3", "B: Gradient, layer 3"]
-    view.other_layer = 1
-    assert view.wait()._result["notes"][2] == "B: Gradient, layer 1"
-    assert "A: gradxact, layer=3" in view._result["settings"] and "B: simple, layer=1" in view._result["settings"]
-    first = view.result.first
-    cut = [dataclasses.replace(each, row=dataclasses.replace(each.row, dropped=2)) for each in (first, first)]
-    assert sum("2 tokens were not read" in note for note in ComparedPair(*cut).notes()) == 1, "stated once"
-    assert any(note.startswith("B: The text") for note in ComparedPair(first, cut[0]).notes())
 
 
 def words(first, second, **settings):
@@ -195,52 +158,10 @@ def test_decisions_that_differ_come_first(reviews):
     assert by_target._result["same_model"]
 
 
-@cases(
-    "tau, words",
-    [
-        (0.704, "agree well (τ = 0.70)"),
-        (0.696, "agree well"),
-        (0.57, "agree moderately"),
-        (0.1, "agree little"),
-        (0.094, "do not agree at all"),
-        (-0.32, "do not agree at all (τ = −0.32)"),
-        (-0.001, "(τ = 0.00)"),
-    ],
-)
-def test_the_agreement_is_named(view, monkeypatch, tau, words):
-    pair = dataclasses.replace(view.result)
-    monkeypatch.setattr("nbsal.widgets.compared_pair.kendall", lambda *_: tau)
-    assert words in pair.heading()
-
-
 def test_one_word_has_no_ranking(reviews):
     view = Compare(nbsal.Explainer(reviews, "gradcam"), text="Joy").wait()
     assert view.agreement["rank"] is None and view.result.heading() == "One word has no ranking."
     assert dataclasses.replace(view.result, level="token").heading() == "One token has no ranking."
-
-
-def test_sentence_agreement_and_dots_agree_with_the_table(reviews):
-    view = Compare(nbsal.Explainer(reviews, "gradxact"), text=f"{TEXT} Unbelievably.", other_method="occlusion").wait()
-    for level in ("word", "token"):
-        for scale in ("own", "shared"):
-            view.level, view.scale = level, scale
-            frame = view.to_frame().dropna()
-            first, second = frame["first_rank"], frame["second_rank"]
-            assert view.agreement["rank"] == kendall(*(ranks.sort_values().index.tolist() for ranks in (first, second)))
-            assert f"τ = {view.agreement['rank']:.2f}" in view._findings[level]["heading"].replace("−", "-")
-            sentence = "".join(text for _, text in view._findings[level]["sentences"][scale])
-            assert f"share {((first <= 5) & (second <= 5)).sum()} of their 5 strongest {level}s" in sentence
-            most = frame["difference"].abs().idxmax()
-            assert f"differ most about {view.result.typed[most]}." in sentence
-            sizes = frame[["first", "second"]].abs().max(axis=1).sort_values(ascending=False, kind="stable")
-            assert [name for name, *_ in view.result.listed()] == [view.result.typed[i] for i in sizes.index[:10]]
-    assert len(view.selected()) == 0 and view.selected().columns[0] == "token"
-
-
-def test_words_sum_their_tokens(view):
-    frame, words = view.to_frame(), view.result.first.by_word()
-    assert frame["word"].tolist() == words["word"].tolist()
-    assert frame["first"].tolist() == pytest.approx((words["score"] / words["score"].abs().max()).tolist())
 
 
 def test_both_are_exchanged(view):
@@ -253,16 +174,6 @@ def test_both_are_exchanged(view):
     plain = Compare(first, second).wait()
     plain.swap()
     assert plain.wait().result.first is second and plain.method == "simple"
-
-
-def test_two_models_are_exchanged_with_their_settings(reviews):
-    news = nbsal.Explainer(nbsal.load("demo/news"), "gradcam", layer=2)
-    view = Compare(nbsal.Explainer(reviews, "gradxact", layer=3), news, text=TEXT, target="negative").wait()
-    view.swap()
-    pair = view.wait().result
-    assert (pair.first.method, pair.second.method) == ("gradcam", "gradxact") and view.subject is news.subject
-    assert (view.layer, view.other_layer, view.target, view.other_target) == (2, 3, None, "negative")
-    assert view._choices["labels"] == news.subject.labels and pair.second.target == "negative"
 
 
 def test_it_exports(view):

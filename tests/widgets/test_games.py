@@ -16,15 +16,13 @@ from nbsal.widgets import Games
 from nbsal.widgets.game_words import _ordinal as ordinal
 from nbsal.widgets.game_words import _score as score_words
 from nbsal.widgets.game_words import finding, results_finding, step_phrases
-from nbsal.widgets.games import chart_of, draw_chart, game_traits, results_curves, struck
+from nbsal.widgets.games import game_traits
 from nbsal.widgets.token_games import (
-    MAX_STEPS,
     RandomGames,
     TokenGames,
     coalition_count,
     play_games,
     units,
-    word_order,
 )
 from tests.cases import cases
 from tests.raising import refuses
@@ -56,38 +54,10 @@ def test_a_step_is_the_output_for_the_remaining_tokens(view, reviews, game):
     assert probabilities == pytest.approx(logits[0].softmax(-1).tolist(), abs=1e-4)
 
 
-def test_words_are_hidden_in_the_order_of_their_scores(view):
-    order = view.result.order
-    view.at = 2
-    content = range(1, len(view.result.tokens) - 1)
-    assert set(content) - set(view.remaining) == set(order[:2]) == set(view.token_games.hidden("hiding", 2))
-    view.game = "revealing"
-    assert view.remaining == sorted(order[:2])
-    assert view._game["order"] == [[i] for i in order]
-
-
-def test_a_word_counts_as_much_as_its_tokens_together(load):
-    saliency = nbsal.Explainer(load("bert"), "gradxact")("a warm and unfunny film")
-    words = units(saliency.row)
-    assert max(map(len, words)) > 1 and sorted(i for word in words for i in word) == list(saliency.row.content)
-    scores = [saliency.scores[word].sum() for word in word_order(saliency)]
-    assert scores == sorted(scores, reverse=True)
-    games = next(play_games(saliency, MaskedModel(load("bert")), None, Meter(None)))
-    assert games.steps[-1] == len(words) < len(saliency.row.content)
-    assert games.hidden("hiding", 1) == sorted(games.order[0])
-
-
 def test_another_step_runs_no_model(view):
     before = view.result
     from_page(view, at=4)
     assert view.status == "ready" and view.wait().result is before
-
-
-def test_the_ends_are_the_whole_text_and_none(view, explain):
-    outcomes = view._game["outcomes"]
-    whole = explain(TEXT).probabilities.tolist()
-    assert outcomes["hiding"][0] == pytest.approx(whole, abs=1e-4) == outcomes["revealing"][-1]
-    assert outcomes["hiding"][-1] == pytest.approx(outcomes["revealing"][0], abs=1e-4)
 
 
 def test_the_band_of_random_orders_contains_their_mean_and_does_not_depend_on_the_method(view):
@@ -96,19 +66,6 @@ def test_the_band_of_random_orders_contains_their_mean_and_does_not_depend_on_th
     assert random.low[3] < random.high[3] and own.area != random.area
     view.method = "gradcam"
     assert view.wait().token_games.curves("hiding")[1].values.tolist() == random.values.tolist()
-
-
-def test_a_method_that_ranks_well_has_less_area_than_random_orders(reviews):
-    view = Games(nbsal.Explainer(reviews, "occlusion"), text=TEXT).wait()
-    own, random = view.token_games.curves("hiding")
-    assert own.area < random.area
-
-
-def test_another_target_is_followed(view):
-    view.target = "negative"
-    view.wait()
-    assert view._game["unit"] == "negative"
-    assert view._game["lines"]["hiding"][0]["values"] == [row[0] for row in view._game["outcomes"]["hiding"]]
 
 
 def test_the_curve_is_shown_before_those_of_random_orders(view):
@@ -130,19 +87,6 @@ def test_the_games_report_progress_and_can_be_cancelled(reviews):
     cancel.set()
     with pytest.raises(nbsal.errors.Cancelled):
         next(results)
-
-
-def test_a_view_is_cancelled_during_a_game(explain):
-    view = Games(explain, text=TEXT * 8)
-    view.cancel()
-    assert view.status in ("cancelling", "cancelled")
-    assert view.wait(20).status == "cancelled"
-
-
-def test_the_steps_of_a_long_text_are_limited(explain):
-    view = Games(explain, text=TEXT * 12).wait()
-    steps = view.token_games.steps
-    assert len(steps) <= MAX_STEPS + 1 and steps[0] == 0 and steps[-1] == len(view.result.words)
 
 
 @pytest.mark.parametrize(
@@ -175,14 +119,6 @@ def test_other_results_are_refused(explain):
         assert caught.value.value is source
 
 
-def test_a_text_beyond_the_models_length_is_refused(load):
-    view = Games(nbsal.Explainer(load("bert"), "gradcam", long="window"), text=" ".join([TEXT] * 20))
-    with refuses("text") as caught:
-        view.wait()
-    assert str(caught.value) == "The text is longer than the model reads at once; hiding needs a shorter one."
-    assert view.result.provenance["windows"] > 1, "its scores are shown"
-
-
 def test_exports_hold_text_and_curves(view):
     html = view.to_html()
     assert "funny" in html and "data:image/png;base64," in html and view.to_png()[:4] == b"\x89PNG"
@@ -190,48 +126,6 @@ def test_exports_hold_text_and_curves(view):
     frame = view.to_frame()
     names = [curve.name for curve in view.token_games.curves("hiding")]
     assert frame["order"].unique().tolist() == names and list(frame.columns)[3] == "positive"
-
-
-def test_selected_tokens_call_back_with_their_rows(view):
-    selections = []
-    view.on_select(lambda rows: selections.append(rows["token"].tolist()))
-    from_page(view, selection=[2])
-    assert selections == [["warm"]]
-
-
-def test_a_static_page_says_what_the_live_view_says(explain):
-    view = Games(explain, text=LONG, at=4).wait()
-    html = view.render_html()
-    assert "After hiding 4 words: <b>negative</b>, 92.9\u202f%" in html.replace("</b>", "</b>")
-    assert html.count("line-through") == 4 and "The decision first turns to negative after 3 words" in html
-    assert "the lower the curve, the better the words were chosen" in html
-    view.game = "revealing"
-    assert "After revealing 4 words: " in view.render_html() and view.render_html().count("line-through") == 12
-    view.game, view.at = "hiding", 0
-    assert view.result.headline(view.target_probability) == view.sentence()
-
-
-def test_hidden_tokens_are_struck_in_each_text_of_a_pair():
-    saliency = nbsal.Explainer(nbsal.load("demo/nli"), "gradcam")(("A man sleeps.", "A man is awake."))
-    first, second = saliency.row.tokens_in((2, 5), 0)[0], saliency.row.tokens_in((9, 14), 1)[0]
-    parts = struck(saliency.scored_spans("word"), saliency.row, [first, second])
-    assert [[span.text for span in part if span.struck] for part in parts] == [["man"], ["awake"]]
-
-
-def test_a_picture_names_its_axes_and_curves(view):
-    from matplotlib.figure import Figure
-
-    ax = Figure().add_subplot()
-    draw_chart(ax, chart_of(view.token_games, "hiding", 2))
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("words hidden, highest score first", "probability of positive")
-    names = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert [name.split(" · ")[0] for name in names] == [
-        "highest score first",
-        "random order",
-        "range of 10 random orders",
-    ]
-    ticks = [label.get_text() for label in ax.get_xticklabels()]
-    assert ticks[0] == "0" and all(tick.isdigit() for tick in ticks), "whole words, whatever their number"
 
 
 def games_of(hiding, random=None, labels=("negative", "positive")):
@@ -289,19 +183,6 @@ def test_the_finding_of_hiding_is_when_the_decision_turns(hiding, random, expect
     assert expected in finding(games_of(hiding, random), "hiding")
 
 
-@cases(
-    "hiding, random, expected",
-    [
-        ([0.9, 0.8, 0.2], [0.9, 0.3, 0.2], "1 word is enough for positive; random orders, on average, need 2"),
-        ([0.9, 0.3, 0.2], [0.9, 0.8, 0.7], "Both words are needed for positive; random orders, on average, need none"),
-        ([0.9, 0.8, 0.7], [0.9, 0.8, 0.6], "The decision is positive even without a word: on average 80\u202f%"),
-        ([0.9, 0.8, 0.7], None, "The decision is positive even without a word"),
-    ],
-)
-def test_the_finding_of_revealing_is_how_many_words_are_enough(hiding, random, expected):
-    assert finding(games_of(hiding, random), "revealing").startswith(expected)
-
-
 def test_the_finding_of_an_output_is_where_half_of_it_is_gone():
     games = games_of([4.0, 1.0, 0.0], [4.0, 3.0, 0.0], ["Paris"])
     assert finding(games, "hiding") == "1 word holds half of the output for Paris; random orders, on average, need 2"
@@ -333,13 +214,6 @@ def test_a_result_of_many_texts_names_the_best_and_its_rivals(explain):
     assert "random order " in text
     alone = nbsal.evaluation.games(explain, texts, random=0, progress=False)
     assert results_finding(alone, "hiding").startswith("Decoded Grad-CAM: mean accuracy ")
-
-
-def test_the_curves_of_results_keep_their_names_and_intervals(explain):
-    results = nbsal.evaluation.games([explain], [TEXT, "A dull bore."], random=2, progress=False)
-    curves = results_curves(results)
-    assert [curve.name for curve in curves["hiding"]] == ["decoded-gradcam", "random"]
-    assert all((curve.low <= curve.high).all() for game in curves.values() for curve in game)
 
 
 @pytest.mark.parametrize("game", GAMES)

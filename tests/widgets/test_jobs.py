@@ -1,15 +1,12 @@
 """The worker of a model: jobs never overlap, the newest wins, cancelling reports what happened, and threads end."""
 
 import gc
-import subprocess
-import sys
 import threading
 
 import pytest
 import traitlets
 
-import nbsal
-from nbsal.widgets import Highlight, jobs
+from nbsal.widgets import jobs
 from nbsal.widgets.base import View
 from tests.test_interrupts import Lines
 
@@ -47,19 +44,6 @@ def test_the_newest_of_a_key_wins(worker):
     assert [job.cancel.is_set() for job in waiting] == [True] * 4 + [False]
 
 
-def test_keys_do_not_starve_each_other(worker):
-    started, go, done = threading.Event(), threading.Event(), threading.Event()
-    ran = []
-    worker.submit("block", lambda job: (started.set(), go.wait(30)))
-    assert started.wait(30)
-    worker.submit("a", lambda job: ran.append("a0"))
-    worker.submit("b", lambda job: (ran.append("b"), done.set()))
-    worker.submit("a", lambda job: ran.append("a1"))
-    go.set()
-    assert done.wait(30)
-    assert ran == ["a1", "b"]
-
-
 def test_waiting_jobs_run_between_the_steps_of_a_long_one(worker):
     started, go, done = threading.Event(), threading.Event(), threading.Event()
     ran = []
@@ -77,30 +61,6 @@ def test_waiting_jobs_run_between_the_steps_of_a_long_one(worker):
     go.set()
     assert done.wait(30)
     assert ran == ["short", ("long", True), "newer"], "a newer job of the same key waits for the end of the older"
-
-
-@pytest.mark.some(1)
-@pytest.mark.parametrize(("method", "times"), [("occlusion", 4), ("shapley", 1), ("lime", 1), ("gradient-shap", 1)])
-def test_a_short_request_is_answered_while_a_long_one_of_the_same_model_runs(reviews, method, times):
-    text = times * "A slow start, but the second half is warm, funny and beautifully played. "
-    long, short = nbsal.Explainer(reviews, method), nbsal.Explainer(reviews, "lrp")
-    view = Highlight(short, text="A joy.").wait()
-    answers = []
-
-    def ask(change):
-        if not answers:
-            answers.append(None)
-            view.text = text
-            view.observe(lambda change: answers.append(slow.status), "_rev")
-
-    slow = Highlight(long, text="A joy.").wait()
-    slow.observe(ask, "progress")
-    slow.text = text
-    slow.wait(60), view.wait(60)
-    assert answers == [None, "computing"]
-    for each, explain in [(slow, long), (view, short)]:
-        assert (each.result.scores == explain(text).scores).all()
-        each.close()
 
 
 def test_a_withdrawn_job_never_runs_and_a_running_one_is_cancelled(worker):
@@ -128,18 +88,6 @@ def test_a_worker_ends_with_its_subject():
     gc.collect()
     thread.join(30)
     assert not thread.is_alive()
-
-
-def test_python_exits_while_a_job_runs():
-    """If the thread of the job were left running, torch would abort the process."""
-    code = (
-        "import nbsal, threading; explain = nbsal.Explainer(nbsal.load('demo/reviews'), 'shapley', samples=2000);"
-        "view = nbsal.widgets.Highlight(explain, text='a film ' * 20);"
-        "started = threading.Event(); view.observe(lambda change: started.set(), 'progress');"
-        "print(view.progress is not None or started.wait(60), view.status)"
-    )
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert (process.returncode, process.stdout.strip(), process.stderr) == (0, "True computing", "")
 
 
 def test_a_job_that_raises_does_not_end_the_worker(worker, capsys):

@@ -7,7 +7,7 @@ import pytest
 
 import nbsal
 from nbsal.errors import UnknownName
-from nbsal.widgets import Highlight, Layers, wire
+from nbsal.widgets import Layers, wire
 from nbsal.widgets.layers import LISTED, LayerWords, layers_html
 from tests.browser import bench
 from tests.cases import cases
@@ -35,15 +35,6 @@ def test_choosing_a_layer_computes_nothing(view):
     assert view.wait().layer == 5 and view._rev == before
 
 
-def test_the_layer_can_be_linked_to_a_highlight(view, reviews):
-    import ipywidgets
-
-    other = Highlight(nbsal.Explainer(reviews, "gradxact", layer=3), text=TEXT)
-    ipywidgets.link((view, "layer"), (other, "layer"))
-    from_page(view, layer=5)
-    assert (other.wait().result.scores == view.result.scores[5]).all()
-
-
 def test_selected_tokens_are_those_of_the_chosen_layer(view):
     selections = []
     view.on_select(selections.append)
@@ -65,11 +56,6 @@ def test_a_finished_result_is_shown(reviews):
     assert Layers(layers).wait().result is layers
     with refuses("source"):
         Layers(layers.at(2))
-
-
-def test_it_exports(view):
-    assert view.to_png().startswith(b"\x89PNG")
-    assert "funny" in view.to_html() and "funny" in view._repr_mimebundle_()[0]["text/html"]
 
 
 def test_a_static_page_shows_the_chosen_layer_and_the_finding(view):
@@ -102,11 +88,6 @@ def test_the_finding_is_the_word_that_is_strongest_in_most_layers(scores, expect
     assert "".join(layer_words(scores, ["slow", "warm", "!"]).finding()) == expected
 
 
-def test_a_score_is_described_as_a_share_of_its_layer():
-    words = layer_words([[1, -0.5]], ["slow", "warm"])
-    assert words.describe(0, 1) == "warm · embeddings · against, 50\u202f% of that layer’s strongest word"
-
-
 def layers_of(*rows):
     """Layers of a text of two words between two special tokens."""
     layers = bench.saliency_of(["warm", "film"], layers=len(rows))
@@ -131,21 +112,11 @@ def test_a_blank_row_says_why(rows, reason):
     assert words.describe(blank, 0) == f"warm · {'embeddings' if blank == 0 else f'layer {blank}'} · {reason}"
 
 
-def test_one_scale_for_all_layers():
-    words = layer_words([[1, 0], [0, 4]], ["slow", "warm"])
-    assert (words.largest(0), words.largest(0, "shared")) == (1, 4)
-
-
 def test_a_long_text_is_shown_by_its_strongest_words(reviews):
     layers = nbsal.Explainer(reviews, "gradxact").every_layer(" ".join([TEXT] * 20))
     html = layers_html(layers, 5)
     count = len(layers.words)
     assert f"the {LISTED} strongest of {count} words" in html and html.count("<th") == LISTED + 7
-
-
-def test_a_pair_has_a_gap_between_its_texts():
-    explain = nbsal.Explainer(nbsal.load("demo/nli"), "gradcam")
-    assert layers_html(explain.every_layer(("A man.", "A dog.")), 5).count("12px") > 1
 
 
 def test_a_text_beyond_the_models_length_is_refused(load):

@@ -1,21 +1,17 @@
 """What a page sends to a view: only traits that pages may set are set, and no message raises an error."""
 
-import re
 import threading
-from pathlib import Path
 
 import pytest
 import traitlets
 
 import nbsal
-from nbsal.heads.statistics import HeadStudy
 from nbsal.widgets import Answers, Browse, Clouds, Compare, Games, Heads, Highlight, Layers, View, Workbench
 from nbsal.widgets.export import _is_view_trait
 from tests.browser import bench
 from tests.cases import cases
 from tests.widgets.test_view import TEXT, from_page
 
-FRONTEND = Path(nbsal.__file__).parent / "frontend" / "src"
 TEXTS = ["A warm film.", "A dull bore.", "A joy."]
 SHADED = {
     "selection": [2], "hover": 1, "text": "A dull bore.", "method": "simple", "layer": 2, "target": "negative",
@@ -87,7 +83,7 @@ OTHER = [True, False, 7, -1, 0.5, "other", [], [1], {}, {"a": 1}, None, memoryvi
 
 
 def test_a_page_cannot_set_other_traits(view):
-    before, count = values(view), 0
+    before = values(view)
     others = set(view.trait_names(sync=True)) - set(SETTABLE[kind_of(view)])
     assert {"_esm", "_rev", "_live", "status", "error", "progress", "layout", "_model_module"} <= others
     for name in sorted(others):
@@ -95,14 +91,11 @@ def test_a_page_cannot_set_other_traits(view):
         for value in OTHER:
             from_page(view, **{name: value})
             assert getattr(view, name) is shown or getattr(view, name) == shown, name
-            count += 1
     for name in ("comm", "explainer", "_computed", "_lock", "keys", "__class__", "self", "_trait_values", "close", ""):
         shown = getattr(view, name or "keys", None)
         view.set_state({name: "other"})
         assert getattr(view, name or "keys", None) is shown or getattr(view, name or "keys", None) == shown
-        count += 1
     assert values(view) == before and view.error == ""
-    print(f"{type(view).__name__}: {len(others)} traits, {count} messages ignored")
 
 
 @pytest.mark.some(4)
@@ -117,16 +110,6 @@ def test_a_page_can_set_its_traits(explain, view):
         if kind is not View:
             fresh.wait(60)
     fresh.close()
-
-
-def test_pages_set_these_traits_and_no_others():
-    """Every name that the TypeScript of the views sets or binds to a control."""
-    sources = "".join(path.read_text(encoding="utf-8") for path in sorted(FRONTEND.rglob("*.ts")))
-    written = re.findall(r"\bset\(\{ ([^}]*) \}\)", sources)
-    names = {name for traits in written for name in re.findall(r"(?:^|, )(\w+)(?=[:,]|$)", traits)}
-    bound = set(re.findall(r"\(context, \"(\w+)\"", sources)) - {"_choices", "_other_choices"}
-    traits = {name for kind in SETTABLE for name in kind.class_trait_names(sync=True)}
-    assert (names | bound) & traits == {name for settable in SETTABLE.values() for name in settable}
 
 
 HUGE = "x" * 10_000_000
@@ -164,7 +147,6 @@ def test_wrong_values_are_refused_with_a_text(explain, view):
         from_page(fresh, **{name: value})
     if kind is not View:
         assert fresh.wait(60).status == "ready"
-    print(f"{kind.__name__}: {refused} values refused, {accepted} valid or equal")
     assert refused > accepted
     fresh.close()
 
@@ -251,43 +233,14 @@ def test_malformed_messages_are_ignored(explain):
         message(view, {"method": "update", "state": state, "buffer_paths": []})
     for paths in ([["layer"]], [["a", "b", "c"]], [[]], [None], 5, [["layer", 0]], "layer", None):
         message(view, {"method": "update", "state": {"layer": 1}, "buffer_paths": paths}, [b"x"] * 3)
-    for content in (
-        [],
-        "text",
-        5,
-        ["ask", "save"],
-        [["ask", "save"]],
-        {},
-        None,
-        {"id": 1},
-        {"id": {"a": memoryview(b"x")}},
-    ):
+    identifiers = [{"id": 1}, {"id": {"a": memoryview(b"x")}}]
+    for content in ([], "text", 5, ["ask", "save"], [["ask", "save"]], {}, None, *identifiers):
         message(view, {"method": "custom", "content": content})
-    for data in (
-        {},
-        {"method": "evil"},
-        {"method": None},
-        {"method": "update"},
-        {"method": "custom"},
-        [],
-        None,
-        "text",
-    ):
+    for data in ({}, *({"method": method} for method in ("evil", None, "update", "custom")), [], None, "text"):
         message(view, data)
     after = values(view.wait())
     assert {name for name in before if before[name] != after[name]} <= {"layer", "_inputs", "_result", "_scores"}
     assert view.wait().status == "ready"
-    view.close()
-
-
-def test_a_study_can_be_shown_with_other_thresholds():
-    """A page may change what a view of a finished result offers."""
-    study = HeadStudy.empty((2, 2), ["nsubj"])
-    view = Heads(study).wait()
-    from_page(view, synt=0.4, kind="syntactic", toggled=[[1, 1]])
-    assert (view.synt, view.kind, view.toggled) == (0.4, "syntactic", [[1, 1]]) and view.wait().status == "ready"
-    from_page(view, toggled=[[2, 0]])
-    assert view.toggled == [[1, 1]] and view.error
     view.close()
 
 

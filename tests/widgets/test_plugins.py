@@ -1,9 +1,6 @@
 """Views of other packages: attributes of nbsal.widgets, refused when broken, never looked for at import."""
 
-import inspect
-import subprocess
 import sys
-import warnings
 
 import pytest
 
@@ -51,35 +48,8 @@ def test_names_that_are_taken_stay_nbsals_own(installed):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_view_is_imported_when_it_is_used(installed):
-    assert "Bars" in dir(nbsal.widgets) and "nbsal_views" not in sys.modules
-    assert nbsal.widgets.Bars is sys.modules["nbsal_views"].Bars
-
-
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["NoView", "Broken"])
 def test_a_broken_view_says_what_is_wrong(installed, name):
     with refuses("view") as caught:
         getattr(nbsal.widgets, name)
     assert caught.value.value == name
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_tools_can_list_the_module(installed):
-    with pytest.warns(UserWarning, match="Broken"):
-        views = dict(inspect.getmembers(nbsal.widgets))
-    assert "Bars" in views and not {"NoView", "Broken"} & set(views)
-
-
-def test_a_view_that_nobody_offers_is_no_attribute(installed):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert not hasattr(nbsal.widgets, "Lines") and not hasattr(nbsal.widgets, "__wrapped__")
-
-
-def test_views_are_not_looked_up_when_nbsals_own_are_imported():
-    code = (
-        "import sys, nbsal; from nbsal import entry_points as e; e.entry_points = lambda **k: sys.exit('looked up'); "
-        "nbsal.widgets.Highlight"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,7 +6,7 @@ import pytest
 
 import nbsal
 from nbsal.errors import InputError
-from nbsal.widgets import Compare, Games, Highlight, Layers, Workbench, slow_methods
+from nbsal.widgets import Compare, Games, Highlight, Workbench, slow_methods
 
 TEXT = "A warm and oddly funny film."
 
@@ -56,13 +56,6 @@ def test_a_slow_method_has_a_preview_and_waits_for_a_pause(slow, kind):
     assert view.result.method == "integrated" and not view._preview
 
 
-def test_every_layer_has_a_preview(slow):
-    view = slow(Layers, "decoded-gradcam")
-    view.text = "A dull bore."
-    view.wait(60)
-    assert methods(view) == [("gradxact", True), ("decoded-gradcam", False)]
-
-
 def test_only_the_last_of_several_texts_is_explained_by_the_slow_method(slow, monkeypatch):
     view = slow(Highlight)
     monkeypatch.setattr(slow_methods, "PAUSE", 30.0)
@@ -76,43 +69,6 @@ def test_only_the_last_of_several_texts_is_explained_by_the_slow_method(slow, mo
     explained = [parts for method, _, parts, _ in view.shown if method == "integrated"]
     previews = [parts for _, preview, parts, _ in view.shown if preview]
     assert explained == [["A dull bore."]] and previews == [["A dull"], ["A dull bo"], ["A dull bore."]]
-
-
-@pytest.mark.parametrize("change", [{"target": "negative"}, {"method": "occlusion"}], ids=str)
-def test_other_changes_neither_wait_nor_have_a_preview(slow, change):
-    view = slow(Highlight)
-    ((name, value),) = change.items()
-    setattr(view, name, value)
-    view.wait(60)
-    assert [preview for _, preview in methods(view)] == [False]
-
-
-def test_a_quick_method_has_no_preview(reviews):
-    view = Highlight(nbsal.Explainer(reviews, "gradcam"), text=TEXT).wait()
-    previews = []
-    view.observe(lambda change: previews.append(change["new"]), "_preview")
-    view.text = "A dull bore."
-    assert view.wait().result.method == "gradcam" and previews == []
-
-
-def test_what_is_compared_waits_without_a_preview(slow):
-    view = slow(Compare, "integrated", other_method="gradcam")
-    view.text = "A dull bore."
-    view.wait(60)
-    assert methods(view) == [("integrated", False)] and view.started[0] >= slow_methods.PAUSE
-
-
-def test_another_view_is_answered_during_the_pause(slow, reviews, monkeypatch):
-    monkeypatch.setattr(slow_methods, "PAUSE", 30.0)
-    other, view = Highlight(nbsal.Explainer(reviews, "gradcam"), text=TEXT).wait(), slow(Highlight)
-    view.text = "A dull bore."
-    while not view.shown:
-        time.sleep(0.005)
-    other.layer = 1
-    assert other.wait(20).result.provenance["parameters"]["layer"] == 1
-    assert methods(view) == [("gradxact", True)] and view.status == "computing"
-    view.cancel()
-    assert view.wait(20).status == "cancelled" and view._preview
 
 
 @pytest.mark.parametrize("kind", [Highlight, Compare])
@@ -136,13 +92,6 @@ def test_the_pause_is_skipped_for_a_text_that_is_wanted_at_once(slow, monkeypatc
     view.cancel()
 
 
-def test_heads_have_no_preview(slow):
-    view = slow(Workbench, "mask-lrp")
-    view.text = "A dull bore."
-    view.wait(60)
-    assert not any(preview for _, preview in methods(view))
-
-
 def test_a_text_that_cannot_be_explained_says_so(slow):
     view = slow(Highlight)
     view.text = " "
@@ -151,16 +100,3 @@ def test_a_text_that_cannot_be_explained_says_so(slow):
     assert view.result.text == TEXT and not view._preview
     view.text = "Fine."
     assert view.wait(60).result.text == "Fine."
-
-
-def test_a_run_that_was_cancelled_tells_only_the_least(monkeypatch):
-    monkeypatch.setattr(slow_methods, "SLOW", 0.1)
-    durations = slow_methods.Durations()
-    with durations.timed("lime"):
-        time.sleep(0.15)
-    with pytest.raises(InputError), durations.timed("lime"):
-        raise InputError("Cancelled at once.")
-    assert durations.is_slow("lime")
-    with durations.timed("lime"):
-        pass
-    assert not durations.is_slow("lime")

@@ -5,7 +5,7 @@ import pytest
 import nbsal
 from nbsal import clouds
 from nbsal.corpus import dataset
-from nbsal.widgets import Browse, Clouds
+from nbsal.widgets import Browse
 from nbsal.widgets.browse import PAGE
 from tests.raising import refuses
 
@@ -50,27 +50,6 @@ def test_a_page_loads_only_its_texts(corpus, loaded, decoded):
     assert any(columns and "prediction" in columns for columns in decoded)
 
 
-SORTS = [
-    {"sort": column, "descending": down} for column in ("text", "confidence", "label", "top") for down in (True, False)
-]
-TOKENS = [{"token": word} for word in ("the", "The ", "film", "##s", "s", "nowhere", "'")]
-
-
-@pytest.mark.some(6)
-@pytest.mark.parametrize("filters", [{}, {"descending": True}, {"label": "negative", "wrong": True}, *SORTS, *TOKENS])
-def test_a_corpus_is_listed_as_its_explanations_are(corpus, filters):
-    labels = ["positive", "negative"] * 14 + ["positive"]
-    stored, listed = (Browse(source, labels=labels, **filters).wait() for source in (corpus, list(corpus)))
-    assert stored._table == listed._table and stored.to_html() == listed.to_html()
-    assert stored.to_frame().equals(listed.to_frame())
-
-
-def test_words_of_several_tokens_are_found(corpus):
-    word = next(w.text for s in corpus for w in s.words if len(w.tokens) > 2).lower()
-    numbers = Browse(corpus, token=word).wait().to_frame()["number"].tolist()
-    assert numbers == [n for n, s in enumerate(corpus) if word in {w.text.lower() for w in s.words}] != []
-
-
 def test_a_table_decodes_what_it_is_asked_for(corpus, decoded):
     assert corpus.table(["prediction", "text_id"]).column_names == ["prediction", "text_id"]
     assert all(set(columns) == {"prediction", "text_id", "error"} for columns in decoded)
@@ -100,28 +79,6 @@ def test_clouds_of_a_corpus_are_those_of_its_explanations(corpus, loaded, decode
         for label in cloud.labels:
             assert cloud.weights[label] == pytest.approx(dict(expected.weights[label]), rel=1e-12, abs=1e-12)
             assert cloud.top(label)[unit].tolist() == expected.top(label)[unit].tolist()
-
-
-@pytest.mark.parametrize("unit", ["token", "word"])
-def test_the_view_of_a_corpus_is_that_of_its_explanations(corpus, loaded, unit):
-    stored, listed = (Clouds(source, unit=unit).wait() for source in (corpus, list(corpus)))
-    assert stored.to_html() == listed.to_html() and stored._clouds == listed._clouds
-    assert stored.result.statistics.texts == listed.result.statistics.texts
-
-
-def test_clouds_of_a_corpus_load_only_its_first_text(corpus, loaded):
-    stored = nbsal.corpus.open(corpus.location)
-    assert "speak for" in Clouds(stored).to_html() and len(loaded) <= 3
-
-
-def test_clouds_of_pairs_and_of_byte_level_tokens(load, tmp_path):
-    texts = [("A warm Ömlaut, 映画 it's!", "  Dull bore: unforgettably dull."), ("…", "'a'")]
-    for architecture in ("bert", "roberta"):
-        explain = nbsal.Explainer(load(architecture, decoding=False), "gradcam")
-        corpus = nbsal.corpus.explain(explain, texts, tmp_path / architecture, progress=False)
-        for unit in ("token", "word"):
-            stored, listed = (Clouds(source, unit=unit).wait() for source in (corpus, list(corpus)))
-            assert stored._clouds == listed._clouds and stored.to_html() == listed.to_html()
 
 
 def test_values_have_no_clouds(load, tmp_path):

@@ -100,36 +100,6 @@ def test_two_linked_views_changed_from_both_sides_end_alike(reviews):
         link.unlink()
 
 
-def test_a_callback_may_explain_while_the_view_works(reviews):
-    """The callback holds the view and wants the model; the worker holds the model and reports to the view."""
-    explain = nbsal.Explainer(reviews, "decoded-gradcam")
-    holding, wanted = threading.Event(), threading.Event()
-
-    class Long(Highlight):
-        def compute(self, inputs, job):
-            if inputs["layer"] != 1:
-                return super().compute(inputs, job)
-            with self.subject.lock, self.meter(job, 20) as meter:
-                holding.set()
-                assert wanted.wait(30)
-                for _ in range(20):
-                    meter.step()
-                return super().compute(inputs, job)
-
-    def call_back(change):
-        wanted.set()
-        calls.append(explain("A joy."))
-
-    view, calls = Long(explain, text=TEXT).wait(), []
-    view.on_select(lambda rows: calls.append(rows))
-    view.observe(call_back, "selection")
-    view.layer = 1
-    assert holding.wait(30)
-    from_page(view, selection=[1])
-    assert len(calls) == 2
-    assert view.wait(20).result.provenance["parameters"]["layer"] == 1
-
-
 def test_cancel_is_acknowledged_at_once(reviews, capsys):
     """Goal: 200 ms."""
     explain = nbsal.Explainer(reviews, "decoded-gradcam")

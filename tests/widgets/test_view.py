@@ -1,8 +1,6 @@
 """The base class of views: requests, the newest result, errors, selection, exports, and the static HTML."""
 
-import gc
 import threading
-import weakref
 
 import ipywidgets
 import pytest
@@ -11,7 +9,7 @@ import traitlets
 import nbsal
 from nbsal.errors import InputError, UnknownName
 from nbsal.methods.base import Method
-from nbsal.widgets import Compare, Heads, Highlight, Layers, View
+from nbsal.widgets import Highlight, View
 from nbsal.widgets.export import literal
 from tests.cases import cases
 from tests.raising import refuses
@@ -75,21 +73,6 @@ def test_a_view_shows_the_result_of_its_explainer(view, explain):
     assert view.to_frame().equals(expected.to_frame())
 
 
-@pytest.mark.parametrize(
-    ("change", "settings"),
-    [
-        ({"layer": 2}, {"layer": 2}),
-        ({"tau": 1}, {"tau": 1}),
-        ({"method": "gradcam"}, {"method": "gradcam", "layer": 5}),
-    ],
-)
-def test_a_changed_trait_is_computed(view, reviews, change, settings):
-    for name, value in change.items():
-        setattr(view, name, value)
-    expected = nbsal.Explainer(reviews, **{"method": "decoded-gradcam"} | settings)(TEXT)
-    assert view.wait().result.scores.tolist() == expected.scores.tolist()
-
-
 def test_a_change_in_the_page_is_computed(view):
     from_page(view, text="A dull bore.", target="positive")
     assert view.wait().result.prediction == "negative" and view.result.target == "positive"
@@ -103,22 +86,6 @@ def test_a_method_keeps_its_other_settings(reviews):
     view.layer = 1
     parameters = view.wait().result.provenance["parameters"]
     assert parameters["norm"] == 2 and parameters["renormalise"] and parameters["layer"] == 1
-
-
-def test_pairs_are_explained():
-    view = Highlight(nbsal.Explainer(nbsal.load("demo/nli"), "gradcam"), text=("A man sleeps.", "A man is awake."))
-    assert view.wait()._tokens["parts"] == ["A man sleeps.", "A man is awake."]
-    from_page(view, text=["A dog runs.", "An animal moves."])
-    assert view.wait().result.text == ("A dog runs.", "An animal moves.")
-    view.close()  # frees the model
-
-
-def test_answer_spans_are_marked():
-    view = Highlight(nbsal.Explainer(nbsal.load("demo/answers"), "gradcam"), text=("Who ran?", "The dog ran home."))
-    start, end = view.wait()._result["answer"]
-    row = view.result.row
-    assert view.result.prediction == row.parts[1][row.offsets[start][0] : row.offsets[end][1]]
-    view.close()  # frees the model
 
 
 def test_a_finished_result_is_shown_without_an_explainer(explain):
@@ -150,14 +117,6 @@ def test_impossible_values_are_refused(view, name, value, kind):
     assert caught.value.value == value != getattr(view, name)
 
 
-@pytest.mark.parametrize("kind", [Highlight, Layers, Compare, Heads])
-@pytest.mark.parametrize("source", [3, None, "demo/reviews"])
-def test_sources_of_another_kind_are_refused(kind, source):
-    with refuses("source") as caught:
-        kind(source)
-    assert caught.value.value == source
-
-
 def test_a_text_is_needed(reviews):
     for source in (reviews, nbsal.Explainer(reviews, "gradcam")):
         with refuses("text"):
@@ -172,47 +131,10 @@ def test_a_subject_is_explained_by_decoding_if_it_can_be(reviews, load):
     assert Highlight(load("bert", decoding=False), text=TEXT).method == "gradcam"
 
 
-def test_the_newest_request_wins():
-    view = Slow()
-    assert view.started.acquire(timeout=30)
-    for number in range(1, 6):
-        view.number = number
-    view.gate.release(10)
-    view.wait(30)
-    assert view.numbers == [5]
-
-
 def test_the_last_of_many_changes_is_shown(view):
     for layer in [1, 4, 2, 6, 3] * 5:
         from_page(view, layer=layer)
     assert view.wait().result.provenance["parameters"]["layer"] == 3
-
-
-def test_a_running_request_is_cancelling_until_it_stops():
-    view = Slow()
-    assert view.started.acquire(timeout=30) and view.status == "computing"
-    view.cancel()
-    assert view.status == "cancelling", "it still runs"
-    view.gate.release()
-    view.wait(30)
-    assert view.status == "cancelled" and view.numbers == [] and view.result is None
-
-
-def test_a_waiting_request_is_cancelled_at_once():
-    first, second = Slow(), Slow()
-    assert first.started.acquire(timeout=30)
-    second.cancel()
-    assert second.status == "cancelled"
-    first.gate.release()
-    assert first.wait(30).numbers == [0] and second.numbers == []
-
-
-def test_the_page_can_cancel():
-    view = Slow()
-    assert view.started.acquire(timeout=30)
-    assert ask(view, ask="cancel", id="1") == {"id": "1", "reply": "cancelling"}
-    view.gate.release()
-    assert view.wait(30).status == "cancelled"
 
 
 def test_a_slow_method_reports_progress_and_can_be_cancelled(reviews):
@@ -235,14 +157,6 @@ def test_an_error_is_shown_and_raised_and_the_next_request_works():
     assert view.wait(30).numbers == [4] and view.error == ""
 
 
-def test_waiting_has_a_timeout():
-    view = Slow()
-    with pytest.raises(TimeoutError):
-        view.wait(0.01)
-    view.gate.release()
-    assert view.wait(30).numbers == [0]
-
-
 def test_a_view_cannot_wait_for_itself():
     class Waiting(Slow):
         def compute(self, inputs, job):
@@ -251,20 +165,6 @@ def test_a_view_cannot_wait_for_itself():
     view = Waiting()
     with refuses(None):
         view.wait(30)
-
-
-@pytest.mark.parametrize("traits", [{"numbers": 3}, None])
-def test_a_result_that_cannot_be_published_is_an_error_too(traits, capsys):
-    class Unpublished(Slow):
-        def publish(self, result):
-            return traits
-
-    view = Unpublished(number=3)
-    view.gate.release()
-    with pytest.raises((InputError, AttributeError)) as caught:
-        view.wait(30)
-    assert view.status == "error" and str(caught.value) in view.error
-    capsys.readouterr()
 
 
 def test_exports_need_a_result():
@@ -315,24 +215,6 @@ def test_a_selection_calls_back_with_its_rows(view):
     assert selections == [["warm", "funny"], ["and"]]
 
 
-def test_a_selection_ends_with_its_text(view, explain):
-    view.selection, view.hover = [2, 5], 3
-    view.layer = 2
-    assert view.wait().selection == [2, 5]
-    from_page(view, text="Fine.")
-    assert (view.selection, view.hover) == ([], None)
-    view.selection = [1]
-    assert view.wait().selection == [1]
-    assert Highlight(explain, text=TEXT, selection=[2]).wait().selection == [2]
-
-
-def test_positions_beyond_the_text_are_not_called_back(view):
-    selections = []
-    view.on_select(lambda rows: selections.append(rows["token"].tolist()))
-    view.selection = [2, 99]
-    assert selections == [["warm"]]
-
-
 def test_a_callback_that_fails_is_shown(view, capsys):
     view.on_select(lambda rows: 1 / 0)
     from_page(view, selection=[2])
@@ -350,14 +232,6 @@ def test_a_callback_may_wait_for_the_view(view):
     view.on_select(change_layer)
     from_page(view, selection=[2])
     assert layers == [1]
-
-
-def test_a_removed_callback_is_not_called(view):
-    selections = []
-    view.on_select(selections.append)
-    view.on_select(selections.append, remove=True)
-    view.selection = [1]
-    assert selections == []
 
 
 def test_views_link_like_any_widget(view, explain):
@@ -378,14 +252,6 @@ def test_views_link_like_any_widget(view, explain):
     assert view.wait().layer == 2 and ipywidgets.HBox([view, other, out]).children[0] is view
     for link in links:
         link.unlink()
-
-
-def test_the_bundle_holds_html_that_a_sanitizer_keeps(view):
-    data, _ = view._repr_mimebundle_()
-    assert set(data) == {"application/vnd.jupyter.widget-view+json", "text/html", "text/plain"}
-    assert "funny" in data["text/html"]
-    for dropped in ("<style", "<script", "<svg", " data-", " on"):
-        assert dropped not in data["text/html"].replace(" on ", "")
 
 
 def test_a_frozen_view_does_not_change(view):
@@ -414,30 +280,6 @@ def test_the_page_saves(view):
     assert "'dance'" in ask(view, ask="dance", id="9")["error"]
 
 
-def test_a_closed_view_is_released(explain):
-    view = Highlight(explain, text=TEXT).wait()
-    reference = weakref.ref(view)
-    view.close()
-    del view
-    gc.collect()
-    assert reference() is None
-
-
-def test_the_view_of_the_documentation_works(explain):
-    """The class in the docstring of `base.py` is a complete view."""
-    import textwrap
-
-    from nbsal.widgets import base
-
-    source = base.__doc__.split("a complete view:\n\n")[1].split("\n`Bars(")[0]
-    namespace = {"View": View, "traitlets": traitlets}
-    exec(textwrap.dedent(source), namespace)
-    assert len(source.splitlines()) <= 30
-    view = namespace["Bars"](explain, text=TEXT).wait()
-    assert [word for word, _ in view.bars][1] == "warm" and max(share for _, share in view.bars) == 1
-    assert "funny" in view._repr_mimebundle_()[0]["text/html"]
-
-
 def test_the_counter_is_sent_after_all_that_it_counts(view, monkeypatch):
     """Some hosts report the traits of one message one by one; a page must not draw in between."""
     sent, send = [], view.send_state
@@ -460,16 +302,6 @@ def test_the_traits_of_a_result_are_set_together_and_nowhere_else(view, explain)
     view.text = "A dull bore."
     view.wait()
     assert seen == ["A dull bore."] and {name: getattr(view, name) for name in published} == published
-
-
-def test_a_callback_is_called_once_and_one_that_was_never_added_can_be_removed(reviews):
-    view, rows = Highlight(nbsal.Explainer(reviews, "gradcam"), text=TEXT).wait(), []
-    view.on_select(print, remove=True)
-    view.on_select(rows.append)
-    view.on_select(rows.append)
-    view.selection = [2]
-    assert len(rows) == 1
-    view.close()
 
 
 def test_what_is_no_bytes_cannot_be_written_into_a_page():

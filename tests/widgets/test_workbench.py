@@ -1,29 +1,21 @@
 """The Workbench view: four views in one, of which only open panels are computed; the last state wins."""
 
-import gc
 import io
 import json
-import random
-import threading
 import time
 import tracemalloc
 
-import ipywidgets
-import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
 import nbsal
 from nbsal.errors import UnknownName
-from nbsal.methods.base import Method
 from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench
 from nbsal.widgets.games import GamePart
 from nbsal.widgets.head_parts import UNMASKED, AttentionPart
 from nbsal.widgets.layers import LayersPart
-from nbsal.widgets.token_games import TokenGames
 from nbsal.widgets.workbench import HIDING_TOO_LONG, stack_pngs
 from tests.raising import refuses
-from tests.widgets.test_stress import cancel_from_page, changes, count_alive, give_way, settle
 from tests.widgets.test_view import TEXT, ask, from_page
 
 PANELS = ["layers", "games", "heads"]
@@ -131,12 +123,6 @@ def test_a_method_that_heads_act_on_opens_their_panel(view, explain):
     assert Workbench(nbsal.Explainer(explain.subject, "mask-lrp"), text=TEXT).panels == PANELS
 
 
-def test_switched_heads_change_mask_lrp(view, reviews):
-    from_page(view, method="mask-lrp", kind="none", toggled=[[2, 0], [3, 8]])
-    expected = nbsal.Explainer(reviews, "mask-lrp", mask=view.mask)(TEXT)
-    assert view.mask.selected.sum() == 2 and view.wait().result.scores.tolist() == expected.scores.tolist()
-
-
 def test_a_method_without_layers_shows_the_reason(view):
     view.method = "attcat"
     assert view.wait()._layers["why"].startswith("AttCAT reads the whole model at once") and view.layers is None
@@ -148,11 +134,6 @@ def test_a_text_beyond_the_models_length_has_neither_layers_nor_games(load):
     assert view._no_games == HIDING_TOO_LONG and view.token_games is None and view.remaining == []
     view.text = TEXT
     assert view.wait()._game and view._layers["scores"] and not view._no_games
-
-
-def test_all_methods_can_be_chosen(view, explain):
-    assert view._choices == Highlight(explain, text=TEXT)._choices
-    assert Workbench(explain.subject, text=TEXT).method == "decoded-gradcam"
 
 
 def test_finished_results_are_for_the_single_views(explain, reviews):
@@ -192,111 +173,3 @@ def test_pictures_are_stacked_without_copies_in_floats():
     places[700, 1619] = "white"
     assert all(stack.getpixel(place) == ImageColor.getrgb(colour) for place, colour in places.items())
     assert peak < 4 * 900 * 1620
-
-
-def test_unknown_panels_are_refused(view):
-    with refuses("panels"):
-        view.panels = ["tabs"]
-
-
-def test_it_composes_like_any_widget(view, explain):
-    other = Highlight(explain, text=TEXT)
-    choice = ipywidgets.SelectMultiple(options=PANELS, value=["layers"])
-    links = [
-        ipywidgets.link((view, "selection"), (other, "selection")),
-        ipywidgets.dlink((choice, "value"), (view, "panels"), list),
-    ]
-    far = ipywidgets.jslink((view, "layer"), (other, "layer"))
-    assert (far.source, far.target) == ((view, "layer"), (other, "layer"))
-    from_page(view, selection=[3])
-    assert view.panels == ["layers"]
-    choice.value = ["games"]
-    assert other.selection == [3] and view.wait()._game and view.panels == ["games"]
-    steps = []
-    view.observe(lambda change: steps.append(change["new"]), "at")
-    from_page(view, at=2)
-    slider = ipywidgets.IntSlider(max=6)
-    out = ipywidgets.interactive_output(lambda layer: setattr(view, "layer", layer), {"layer": slider})
-    slider.value = 4
-    assert steps == [2] and view.wait().result.provenance["parameters"]["layer"] == 4
-    assert ipywidgets.HBox([view, other, choice, out]).children[0] is view
-    for link in [*links, far]:
-        link.unlink()
-
-
-def bench_changes(count, seed):
-    """Random edits, layers, targets and methods as in any view, and panels, heads and steps of a game."""
-    pick = random.Random(seed)
-    for change in changes(count, seed):
-        others = [
-            {"panels": pick.sample(PANELS, pick.randrange(3))},
-            {"_unseen": pick.sample(PANELS, pick.randrange(2))},
-            {"toggled": [[pick.randrange(6), pick.randrange(12)]]},
-            {"head": [pick.randrange(6), pick.randrange(12)]},
-            {"at": pick.randrange(9)},
-            {"kind": pick.choice(["both", "none", "syntactic"])},
-            {"method": "mask-lrp"},
-        ]
-        yield change if pick.random() < 0.6 else pick.choice(others)
-
-
-@pytest.mark.filterwarnings("ignore:At the last layer")
-def test_a_thousand_changes_end_in_the_last(explain):
-    view = Workbench(explain, text=TEXT).wait()
-    threads, before = threading.active_count(), count_alive(TokenGames)
-    count, memory = 1000, []
-    tracemalloc.start()
-    for i, change in enumerate(bench_changes(count, seed=1)):
-        if i in (count // 2, count - 1):
-            gc.collect()
-            memory.append(tracemalloc.get_traced_memory()[0])
-        from_page(view, **change)
-        if i % 5 == 0:
-            give_way(view)
-    tracemalloc.stop()
-    from_page(view, method="decoded-gradcam", tau=None, layer=3, panels=["games"])
-    settle(view)
-    assert view.token_games.saliency is view.result
-    assert threading.active_count() <= threads + 1
-    assert count_alive(TokenGames) < before + 10, "old games are released"
-    assert memory[1] < memory[0] + 20e6
-    view.close()
-
-
-def test_a_running_game_is_cancelled_soon(view, capsys):
-    """Goal: 200 ms until the cancel is acknowledged; the work ends at its next step."""
-    view.panels = ["games"]
-    view.wait()
-    acknowledged, ended = [], []
-    for layer in (1, 2, 3, 4, 6):
-        computing = threading.Event()
-        view.observe(lambda change, computing=computing: change["new"] and computing.set(), "progress")
-        from_page(view, text=TEXT * 6 + "x" * layer)
-        assert computing.wait(20), "no progress was reported"
-        start = time.perf_counter()
-        cancel_from_page(view)
-        acknowledged.append(1000 * (time.perf_counter() - start))
-        view.wait(20)
-        ended.append(1000 * (time.perf_counter() - start))
-        assert view.status == "cancelled"
-    with capsys.disabled():
-        print(f"\ncancel acknowledged after {max(acknowledged):.1f} ms at most, ended after {np.median(ended):.0f} ms")
-
-
-def test_an_error_inside_a_method_is_shown_and_the_next_request_works(reviews, capsys):
-    class Broken(Method):
-        name, family, needs, paper = "broken", "test", frozenset(), ""
-
-        def scores(self, trace):
-            raise RuntimeError("no luck")
-
-        def parameters(self):
-            return {}
-
-    view = Workbench(nbsal.Explainer(reviews, Broken()), text=TEXT, panels=["games"])
-    with pytest.raises(RuntimeError):
-        view.wait()
-    assert view.error == "RuntimeError: no luck" and view.status == "error"
-    view.method = "gradcam"
-    assert view.wait().status == "ready" and view.error == "" and view._game
-    capsys.readouterr()

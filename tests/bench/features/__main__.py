@@ -13,24 +13,16 @@ from datetime import date
 from tests.bench.features.page import PAGE, RESULTS, load, page
 from tests.bench.features.registry import TOOLS, run_tool
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.features", description=__doc__)
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", nargs="+", choices=TOOLS, default=(), metavar="TOOL", help=", ".join(TOOLS))
     parser.add_argument("--write", action="store_true", help=f"update {PAGE.name}")
     options = parser.parse_args()
     for tool in options.run:
         with contextlib.redirect_stdout(sys.stderr):
-            result = {"date": date.today().isoformat()} | run_tool(tool)
-        results = load() | {tool: result}
+            results = load() | {tool: {"date": date.today().isoformat()} | run_tool(tool)}
         ordered = {name: results[name] for name in TOOLS if name in results}
         RESULTS.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    text = page()
-    print(text)
+    print(page())
     if options.write:
-        PAGE.parent.mkdir(parents=True, exist_ok=True)
-        PAGE.write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+        PAGE.write_text(page(), encoding="utf-8")

@@ -1,6 +1,6 @@
 """The tiny random models that the probes explain, built with transformers alone, old or new."""
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import torch
@@ -43,25 +43,15 @@ def tokenizer(special: bool = True, segments: bool = True):
 def _encoder(kind: str, labels: int = 2):
     torch.manual_seed(0)
     names = {number: f"label {number}" for number in range(labels)}
-    config = transformers.BertConfig(
-        vocab_size=len(tokenizer()), id2label=names, label2id={b: a for a, b in names.items()}, **SIZES, **RANDOM
-    )
-    return getattr(transformers, f"BertFor{kind}")(config).eval()
+    ids = {name: number for number, name in names.items()}
+    config = transformers.BertConfig(vocab_size=len(tokenizer()), id2label=names, label2id=ids, **SIZES, **RANDOM)
+    return getattr(transformers, f"BertFor{kind}")(config).eval(), tokenizer()
 
 
-def classifier():
-    """A BERT that classifies texts and pairs."""
-    return _encoder("SequenceClassification"), tokenizer()
-
-
-def reader():
-    """A BERT that answers questions with spans."""
-    return _encoder("QuestionAnswering"), tokenizer()
-
-
-def tagger():
-    """A BERT that labels tokens."""
-    return _encoder("TokenClassification", 3), tokenizer()
+# BERTs that classify texts and pairs, answer questions with spans, and label tokens.
+classifier = partial(_encoder, "SequenceClassification")
+reader = partial(_encoder, "QuestionAnswering")
+tagger = partial(_encoder, "TokenClassification", 3)
 
 
 @cache

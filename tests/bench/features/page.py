@@ -72,17 +72,16 @@ BETTER = {
 
 def load(path: Path = RESULTS) -> dict[str, Any]:
     """The stored results by tool."""
-    results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    return results
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def page() -> str:
     """The whole page."""
-    results, speed = load(), load(SPEED)
-    better = [f"## What they do better\n\n{SOURCES}\n", _better()]
-    time = ["## Time and lines of code\n", _speed(speed)]
-    notes = ["## Notes\n", *(_notes(tool, results[tool]) for tool in results)]
-    return "\n".join([INTRODUCTION, _features(results), *better, *time, *notes])
+    results = load()
+    better = "\n".join(f"- **{tool}**: {text}" for tool, (_, text) in BETTER.items())
+    parts = [INTRODUCTION, _features(results), f"## What they do better\n\n{SOURCES}\n\n{better}\n"]
+    parts += ["## Time and lines of code\n", _speed(load(SPEED)), "## Notes\n"]
+    return "\n".join([*parts, *(_notes(tool, results[tool]) for tool in results)])
 
 
 def _features(results: dict[str, Any]) -> str:
@@ -102,10 +101,6 @@ def _cell(answers: dict[str, Any], key: str) -> str:
     return str(answers[key]["answer"])
 
 
-def _better() -> str:
-    return "\n".join([*(f"- **{tool}**: {text}" for tool, (_, text) in BETTER.items()), ""])
-
-
 def _speed(speed: dict[str, Any]) -> str:
     introduction = (
         "Measured by `python -m tests.bench.peers --write`, which says how each tool is called: the same texts and "
@@ -115,9 +110,10 @@ def _speed(speed: dict[str, Any]) -> str:
     tools = [tool for tool in TOOLS if tool in speed]
     lines = ["| what | ours | theirs | ratio |", "| --- | --- | --- | --- |"]
     for tool in tools:
-        for row in speed[tool]["rows"]:
-            cells = [row["work"], row["ours"], row["peer"], row["ratio"]]
-            lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+        cells = [
+            [row[key].replace("|", "/") for key in ("work", "ours", "peer", "ratio")] for row in speed[tool]["rows"]
+        ]
+        lines += [f"| {' | '.join(row)} |" for row in cells]
     processors = "\n".join(f"- {tool}: {speed[tool]['machine']}" for tool in tools)
     return "\n".join([introduction, *lines, "", f"The processor of each tool's rows:\n\n{processors}", ""])
 

@@ -23,19 +23,20 @@ def _forward(ids, mask):
     return models.classifier()[0](input_ids=ids, attention_mask=mask).logits
 
 
-def _gradxact(*texts, layer=None, forward=_forward, target=1):
+def _gradxact(*texts, forward=_forward, target=1):
     ids, mask = _inputs(*texts)
-    method = LayerGradientXActivation(forward, layer or models.classifier()[0].bert.embeddings)
-    return method.attribute(ids, target=target, additional_forward_args=mask)
+    return _attribute(forward, models.classifier()[0], ids, target, mask)
+
+
+def _attribute(forward, model, ids, target, *arguments):
+    method = LayerGradientXActivation(forward, model.bert.embeddings)
+    return method.attribute(ids, target=target, additional_forward_args=arguments)
 
 
 def methods(folder):
-    kinds = {name for name in captum.attr.__all__ if _is_method(getattr(captum.attr, name))}
+    values = [getattr(captum.attr, name) for name in captum.attr.__all__]
+    kinds = {value for value in values if isinstance(value, type) and issubclass(value, captum.attr.Attribution)}
     return f"{len(kinds)} classes, with variants for layers and neurons"
-
-
-def _is_method(value):
-    return isinstance(value, type) and issubclass(value, captum.attr.Attribution)
 
 
 def batch(folder):
@@ -56,25 +57,21 @@ def pairs(folder):
     model, tokenizer = models.classifier()
     encoded = tokenizer(models.SHORT, models.LONG, return_tensors="pt")
     forward = lambda ids, types: model(input_ids=ids, token_type_ids=types).logits  # noqa: E731
-    method = LayerGradientXActivation(forward, model.bert.embeddings)
-    method.attribute(encoded["input_ids"], target=1, additional_forward_args=encoded["token_type_ids"])
+    _attribute(forward, model, encoded["input_ids"], 1, encoded["token_type_ids"])
     return "the caller encodes them"
 
 
 def spans(folder):
     model, tokenizer = models.reader()
-    encoded = tokenizer(models.SHORT, models.LONG, return_tensors="pt")
-    method = LayerGradientXActivation(lambda ids: model(input_ids=ids).start_logits, model.bert.embeddings)
-    method.attribute(encoded["input_ids"], target=9)
+    ids = tokenizer(models.SHORT, models.LONG, return_tensors="pt")["input_ids"]
+    _attribute(lambda ids: model(input_ids=ids).start_logits, model, ids, 9)
     return partly("one end at a time, through a function that the caller writes")
 
 
 def tagging(folder):
     model, tokenizer = models.tagger()
     ids = tokenizer(models.SHORT, return_tensors="pt")["input_ids"]
-    LayerGradientXActivation(lambda ids: model(input_ids=ids).logits, model.bert.embeddings).attribute(
-        ids, target=(2, 1)
-    )
+    _attribute(lambda ids: model(input_ids=ids).logits, model, ids, (2, 1))
     return "a tuple as the target"
 
 
@@ -197,15 +194,9 @@ def training_data(folder):
     x, y = torch.randint(40, (6, 4)), torch.tensor([0, 1] * 3)
     torch.save(model.state_dict(), folder / "model.pt")
     load = lambda module, path: module.load_state_dict(torch.load(path)) and 1.0  # noqa: E731
-    influence = captum.influence.TracInCPFast(
-        model,
-        model[2],
-        torch.utils.data.TensorDataset(x, y),
-        [str(folder / "model.pt")],
-        checkpoints_load_func=load,
-        loss_fn=torch.nn.CrossEntropyLoss(reduction="sum"),
-        batch_size=3,
-    )
+    data, loss = torch.utils.data.TensorDataset(x, y), torch.nn.CrossEntropyLoss(reduction="sum")
+    settings = {"checkpoints_load_func": load, "loss_fn": loss, "batch_size": 3}
+    influence = captum.influence.TracInCPFast(model, model[2], data, [str(folder / "model.pt")], **settings)
     indices, _ = influence.influence((x[:1], y[:1]), k=2)
     assert indices.shape == (1, 2)
     return "TracIn and influence functions"

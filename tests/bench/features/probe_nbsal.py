@@ -12,13 +12,9 @@ from tests.bench.features.registry import no, partly
 DOCUMENTS = ["the dull jokes", "a warm film"]
 
 
-def _subject(build=models.classifier):
-    model, tokenizer = build()
-    return nbsal.load(model, tokenizer=tokenizer)
-
-
 def _explain(method="gradxact", build=models.classifier, **settings):
-    return nbsal.Explainer(_subject(build), method, **settings)
+    model, tokenizer = build()
+    return nbsal.Explainer(nbsal.load(model, tokenizer=tokenizer), method, **settings)
 
 
 def _reply(build=models.writer, method="gradxact", **settings):
@@ -77,18 +73,14 @@ def head_mask(folder):
     return "relevance through chosen heads, found in parses"
 
 
-def relevance_bert(folder):
-    return _relevance(models.classifier, models.SHORT)
-
-
-def relevance_llama(folder):
-    return _relevance(models.writer, models.PROMPT)
-
-
-def _relevance(build, text):
+def relevance_bert(folder, build=models.classifier, text=models.SHORT):
     for method in ("lrp", "attn-lrp", "transformer-attribution"):
         assert np.isfinite(_explain(method, build)(text).scores).all()
     return "LRP, AttnLRP, transformer attribution"
+
+
+def relevance_llama(folder):
+    return relevance_bert(folder, models.writer, models.PROMPT)
 
 
 def shapley(folder):

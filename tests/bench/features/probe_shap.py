@@ -30,8 +30,7 @@ def batch(folder):
 
 def offsets(folder):
     pieces = _text()([models.TYPED], **SETTINGS).data[0]
-    joined = "".join(pieces)
-    assert joined.split() == models.TYPED.split()
+    assert "".join(pieces).split() == models.TYPED.split()
     return partly(f"pieces of the text as typed, without offsets: {[str(piece) for piece in pieces if piece]}")
 
 

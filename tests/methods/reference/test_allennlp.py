@@ -7,7 +7,6 @@ import torch
 import nbsal
 from nbsal.methods import rng
 from tests import axioms
-from tests.cases import cases
 from tests.raising import refuses
 
 TEXT = axioms.TEXTS[0]
@@ -63,22 +62,6 @@ def test_it_is_the_program(load, name, architecture):
         scores = nbsal.Explainer(subject, name)(text).scores
         assert axioms.relative(scores, REPLICAS[name](subject, text, words)) < 1e-9
         assert scores.sum() == pytest.approx(1)
-
-
-@cases("architecture", ["bert", "roberta", "gpt2"])
-def test_layer_norms_leave_smooth_only_rounding(load, architecture):
-    """Gradients through a LayerNorm sum to zero over the features that it takes the mean of."""
-    subject = load(architecture)
-    words = subject.model.get_input_embeddings()(torch.tensor(subject.encode(TEXT)[0].ids)).detach()
-    gradients = gradient(subject, TEXT, words)
-    assert np.abs(gradients.sum(1)).max() < 1e-12 * np.abs(gradients).max()
-
-
-def test_smooth_in_batches_and_with_padding(load):
-    """On a model where its scores are no rounding errors (see tests/methods/test_axioms.py for all others)."""
-    explain = nbsal.Explainer(load("llama"), "smooth@allennlp")
-    axioms.batch_equals_singles(explain)
-    axioms.padding_is_invisible(explain)
 
 
 def test_every_task_has_a_loss(load):

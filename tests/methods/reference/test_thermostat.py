@@ -22,7 +22,6 @@ from nbsal.methods.reference import thermostat
 from tests import axioms
 
 TEXT = axioms.TEXTS[0]
-NAMES = [name for name in catalogue.names() if name.endswith("@thermostat")]
 
 
 class Case:
@@ -140,18 +139,3 @@ def test_deeplift_shap(case):
     baselines = torch.stack((torch.zeros_like(case.ids[0]), case.baseline[0])).float()
     truth = method.attribute(case.ids.float(), baselines=baselines, **case.options)
     case.compare("deeplift-shap@thermostat", truth)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_global_generators_are_left_alone(load, name):
-    states = torch.get_rng_state(), np.random.get_state()[1].tolist()
-    nbsal.Explainer(load("bert"), name)("A bore.")
-    assert torch.equal(torch.get_rng_state(), states[0]) and np.random.get_state()[1].tolist() == states[1]
-
-
-def test_the_defaults_differ(load):
-    """The published variants differ: shifted positions, windows over special tokens, ids as quantities."""
-    subject = load("roberta")
-    for name in ("integrated", "occlusion", "lime", "shapley", "gradient-shap", "deeplift-shap"):
-        default = nbsal.Explainer(subject, name)(TEXT).scores
-        assert axioms.relative(nbsal.Explainer(subject, f"{name}@thermostat")(TEXT).scores, default) > 1e-2, name

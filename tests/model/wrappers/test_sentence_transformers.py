@@ -1,8 +1,6 @@
 """Models of sentence-transformers and SetFit: logits are those of `predict`, `encode` and `predict_proba`."""
 
-import copy
 import json
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +11,6 @@ import nbsal
 from nbsal.errors import InputError, ModelError
 from nbsal.model.identity import model_identity
 from tests import axioms, wrapped
-from tests.cases import cases
 
 library = pytest.importorskip("sentence_transformers", reason="needs the extra peers")
 REFERENCE = "A dull bore."
@@ -21,7 +18,6 @@ POOLINGS = {
     "mean": "mean", "cls": "first", "max": "max", "lasttoken": "last", "weightedmean": "weighted",
     "mean_sqrt_len_tokens": "mean", ("cls", "mean"): "mixed",
 }  # fmt: skip
-METHODS = ("gradxact", "integrated", "occlusion", "raw-attention", "gae", "alti", "lrp", "attn-lrp")
 
 
 def logits(subject, texts):
@@ -46,15 +42,6 @@ def test_scores_of_a_cross_encoder(tmp_path, labels, types):
         truth = encoder.predict(wrapped.PAIRS[:1], activation_fn=identity)
         assert saliency.provenance["values"] == pytest.approx(truth.tolist(), abs=1e-5)
         assert saliency.target == "score before Sigmoid" and saliency.target in saliency.caption()
-
-
-def test_token_types_are_those_of_the_tokenizer(tmp_path):
-    """A tokenizer that gives none has another model: all tokens are of type 0."""
-    given, none = (nbsal.load(wrapped.cross_encoder(tmp_path, types=types)) for types in (True, False))
-    assert np.abs(logits(given, wrapped.PAIRS) - logits(none, wrapped.PAIRS)).max() > 1e-3
-    assert not none.encode(wrapped.PAIRS).token_type_ids.any() and given.encode(wrapped.PAIRS).token_type_ids.any()
-    folder = nbsal.load(tmp_path / "pairs-1-False")
-    assert np.array_equal(logits(folder, wrapped.PAIRS), logits(none, wrapped.PAIRS))
 
 
 @pytest.mark.parametrize("false_token", [True, False])
@@ -82,14 +69,6 @@ def test_similarity_is_that_of_the_library(tmp_path, pooling, normalize):
         assert np.abs(logits(subject, [text]) - value).max() < 1e-6
     for method in ("raw-attention", "lrp"):
         assert nbsal.Explainer(subject, method)(texts[0]).scores.sum() == pytest.approx(1, abs=1e-4)
-
-
-@pytest.mark.some(3)
-@pytest.mark.parametrize("method", METHODS)
-def test_axioms_of_a_mean_pooled_embedding(tmp_path, method):
-    explain = nbsal.Explainer(nbsal.load(wrapped.sentence_transformer(tmp_path).double(), similar_to=REFERENCE), method)
-    axioms.batch_equals_singles(explain)
-    axioms.padding_is_invisible(explain)
 
 
 SETTINGS = {
@@ -174,38 +153,6 @@ def test_probabilities_of_setfit(tmp_path, kind, classes, normalize):
     assert [s.prediction for s in saliencies] == [subject.labels[i] for i in truth.argmax(1)]
 
 
-def test_a_head_that_is_not_linear_is_refused(tmp_path):
-    with pytest.raises(ModelError) as caught:
-        nbsal.load(wrapped.setfit(tmp_path, "forest"))
-    assert caught.value.part == "head"
-
-
-def test_a_setfit_folder_is_not_unpickled(tmp_path):
-    wrapped.setfit(tmp_path, "logistic").save_pretrained(tmp_path / "setfit")
-    (tmp_path / "setfit" / "model_head.pkl").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
-    with pytest.raises(ModelError) as caught:
-        nbsal.load(tmp_path / "setfit")
-    assert caught.value.part == "model_head.pkl"
-
-
-def kinds(folder):
-    """A subject of each kind, with the text that it explains."""
-    yield nbsal.load(wrapped.sentence_transformer(folder), similar_to=REFERENCE), wrapped.TEXTS[0]
-    yield nbsal.load(wrapped.cross_encoder(folder)), wrapped.PAIRS[0]
-    yield nbsal.load(wrapped.setfit(folder, "torch", 3)), wrapped.TEXTS[0]
-    yield nbsal.load(wrapped.setfit(folder, "multi-output", 3)), wrapped.TEXTS[0]
-
-
-def test_subjects_can_be_copied_and_pickled(tmp_path):
-    for subject, text in kinds(tmp_path):
-        for other in (pickle.loads(pickle.dumps(subject)), copy.deepcopy(subject)):
-            assert other.model is not subject.model and other.transformer is not subject.transformer
-            assert other.usage == subject.usage and model_identity(other) == model_identity(subject)
-            for method in ("gradxact", "lrp"):
-                scores = [nbsal.Explainer(each, method)(text).scores for each in (other, subject)]
-                assert np.array_equal(*scores)
-
-
 def test_a_corpus_and_its_workers_read_texts_in_the_same_way(tmp_path):
     wrapped.sentence_transformer(tmp_path)
     model = library.SentenceTransformer(str(tmp_path / "st"), device="cpu", **SETTINGS["prompt"])
@@ -216,19 +163,3 @@ def test_a_corpus_and_its_workers_read_texts_in_the_same_way(tmp_path):
     shortened = nbsal.load(model, similar_to=REFERENCE)
     shortened.usage = replace(shortened.usage, longest=12)
     assert model_identity(shortened)["tokenizer"] != model_identity(explain.subject)["tokenizer"]
-
-
-@cases("method", ["gradcam", "gae", "lrp", "occlusion", "deeplift-shap"])
-def test_the_model_of_the_user_is_as_before(tmp_path, method):
-    model = wrapped.setfit(tmp_path, "torch").model_body.train()
-    state = {name: value.clone() for name, value in model.state_dict().items()}
-    config = model[0].auto_model.config.to_dict()
-    implementation = model[0].auto_model.config._attn_implementation
-    hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
-    subject = nbsal.load(model, similar_to=REFERENCE)
-    nbsal.Explainer(subject, method)(wrapped.TEXTS[0])
-    assert subject.transformer is model[0].auto_model and all(module.training for module in model.modules())
-    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
-    assert model[0].auto_model.config.to_dict() == config
-    assert model[0].auto_model.config._attn_implementation == implementation
-    assert [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()] == hooks
