@@ -41,6 +41,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 import nbsal
 
 SIZE = int(os.environ.get("NBSAL_SIZE", 40)) or None  # questions that methods are compared on; 0: all
+BRIEF = SIZE is not None and SIZE < 10  # a trial run, in which the translator is trained for some steps only
 pandas.set_option("display.precision", 2)
 subject = nbsal.load("demo/notes")
 rows = [row for row in nbsal.samples.texts("notes") if len(row["source"]) == 1 and len(row["documents"]) >= 4]
@@ -205,7 +206,7 @@ size = {"d_model": 48, "d_kv": 12, "d_ff": 96, "num_layers": 2, "num_heads": 4, 
 config = transformers.T5Config(**size, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0)
 model = transformers.T5ForConditionalGeneration(config)
 steps = torch.optim.AdamW(model.parameters(), 4e-3)
-for _ in range(500):
+for _ in range(100 if BRIEF else 500):
     english, french = zip(*(pair(draw) for _ in range(32)), strict=True)
     labels = words(french, return_tensors="pt").input_ids
     loss = model(**words(english, return_tensors="pt"), labels=labels).loss
@@ -217,7 +218,7 @@ translator = nbsal.load(model.eval(), tokenizer=words)
 # %%
 COMPARED = ["attn-lrp", "gae", "occlusion", "raw-attention", "gradxact", "random"]
 draw, right, hits = random.Random(9), 0, {name: [] for name in COMPARED}
-for _ in range(30):
+for _ in range(2 if BRIEF else 30):
     english, french = pair(draw)
     translated = nbsal.answer(translator, english, method=COMPARED, unit="word", max_new_tokens=12, progress=False)
     if translated["gae"].text.replace("</s>", "").split() != french.split():

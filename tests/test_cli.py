@@ -40,6 +40,7 @@ def test_explain_prints_the_prediction_and_the_words(capsys, monkeypatch):
     assert rb"caf\xe9" in console.buffer.getvalue(), "characters that the console cannot encode"
 
 
+@pytest.mark.full
 def test_commands_import_only_what_they_need():
     slow = ("torch", "transformers", "numpy", "pandas", "matplotlib")
     others = ("pyarrow", "captum", "ipywidgets", "anywidget", "nbsal.widgets", "nbsal.corpus", "nbsal.evaluation")

@@ -25,6 +25,7 @@ def run(name, folder, *values):
     return result.stdout.splitlines()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["hosts", "plugins"])
 def test_examples_run(name, tmp_path):
     assert len(examples.blocks(examples.GUIDES / f"{name}.md")) >= 3

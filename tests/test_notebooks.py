@@ -25,6 +25,7 @@ MOST_PICTURE_BYTES = 400_000
 by_name = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("option", "imported"), [("", False), ("--ignore-glob=notebooks/*.py", True)])
 def test_collecting_tests_runs_no_notebook(tmp_path, option, imported):
     """The option in pyproject.toml prevents it: without the option, doctests import the scripts."""

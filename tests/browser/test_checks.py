@@ -41,6 +41,7 @@ def assert_fits(sheet, root, width):
     assert root.evaluate(OUTSIDE) == []
 
 
+@pytest.mark.some(3)
 @every_view
 def test_a_view_is_as_wide_as_its_cell(show, sheet, resize, name):
     root = show(name, live=True)

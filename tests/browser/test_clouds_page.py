@@ -29,7 +29,7 @@ def measured(root, label):
     return cloud(root, label).get_by_role("option").evaluate_all(BOXES)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("width", [300, 760, 1400])
 def test_words_never_touch_and_stay_inside_their_cloud(show, sheet, corpus, width):
     sheet.set_viewport_size({"width": width, "height": 900})

@@ -58,6 +58,7 @@ def asked(sheet):
     return sheet.evaluate("() => window.asked")
 
 
+@pytest.mark.full
 def test_two_views_of_one_model_request_the_list_once(show_all, sheet, views):
     roots = show_all("highlight", "workbench")
     assert asked(sheet) == []

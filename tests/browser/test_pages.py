@@ -169,6 +169,7 @@ def test_a_wide_grid_draws_only_visible_cells(show, sheet):
     expect(root.get_by_role("columnheader", name="w1999")).to_be_in_viewport()
 
 
+@pytest.mark.some(3)
 @every_view
 def test_everything_can_be_reached_by_tab(show, sheet, views, name):
     root = show(name, live=True)

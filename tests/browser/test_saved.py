@@ -34,6 +34,7 @@ def test_a_run_without_a_front_end_keeps_static_html(executed):
     assert WIDGET not in frozen and frozen["text/html"] == picture["text/html"].removeprefix(snapshot.STYLE)
 
 
+@pytest.mark.full
 def test_an_untrusted_notebook_shows_static_html(lab, chromium, executed):
     nbformat.write(executed, lab.root / "untrusted.ipynb")
     page = open_page(chromium)

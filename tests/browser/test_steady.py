@@ -49,7 +49,7 @@ def height(root):
     return root.bounding_box()["height"]
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @every_view
 @pytest.mark.parametrize("width", [400, 1400])
 def test_pointing_and_computing_never_change_the_height(show, sheet, views, name, width):

@@ -57,6 +57,7 @@ def test_texts_are_sent_at_most_every_80_ms_and_the_last_one_always(show, sheet)
     assert len(sheet.evaluate("() => window.sent")) == len(sent)
 
 
+@pytest.mark.some(1)
 @each_kind
 def test_what_was_drawn_is_dim_at_once_and_words_keep_their_shades(show, sheet, name):
     root = show(name, live=True)

@@ -28,6 +28,7 @@ def changed(sheet, before):
     return values(sheet)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", KINDS)
 def test_undo_takes_back_one_change_after_the_other(show, sheet, explained, name):
     root = show(explained[name], live=True)

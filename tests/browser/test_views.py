@@ -142,6 +142,7 @@ def test_hostile_tokens_appear_as_plain_text(show, sheet, hostile, name):
     assert_harmless(sheet, view, name)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", OURS)
 def test_hostile_tokens_do_nothing_in_a_saved_page(chromium, tmp_path, hostile, name):
     view, file = hostile(name), tmp_path / "page.html"

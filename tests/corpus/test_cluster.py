@@ -28,6 +28,7 @@ def whole(explain, texts, tmp_path_factory):
     return out
 
 
+@pytest.mark.full
 def test_a_cluster_writes_the_same_files_as_one_process(client, explain, texts, whole, tmp_path):
     processes = set(client.run(os.getpid).values())
     steps, out = [], tmp_path / "out"
@@ -54,6 +55,7 @@ def test_the_command_takes_the_address_of_a_cluster(client, checkpoints, texts, 
     assert corpus.open(out).to_frame(columns).equals(corpus.open(whole).to_frame(columns))
 
 
+@pytest.mark.full
 def test_shards_of_a_lost_worker_are_run_elsewhere(client, explain, texts, whole, tmp_path):
     victim, killed_after = next(iter(client.run(os.getpid).values())), []
 

@@ -66,6 +66,7 @@ def test_a_run_writes_the_same_files_as_a_local_one(explain, texts, whole, out):
     assert corpus.open(out)[0].text == texts[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("dead", [False, True], ids=["free", "of a dead process"])
 @pytest.mark.parametrize("kind", ["local", "s3"])
 def test_of_two_runs_that_start_together_one_takes_the_lock(server, store, tmp_path, kind, dead):
@@ -135,6 +136,7 @@ def test_other_answers_to_a_conditional_write(store, out, status):
     assert not files(out)
 
 
+@pytest.mark.full
 @cases("kind, fault", [("csv", 500), ("jsonl", "reset"), ("parquet", 403), ("parquet", "reset")])
 def test_a_source_that_cannot_be_read_is_an_error_of_the_argument(store, out, kind, fault):
     frame = pandas.DataFrame({"text": ["A joy.", "A bore."]})

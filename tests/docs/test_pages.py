@@ -23,6 +23,7 @@ PAGES = [
 ]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     examples.prepare(tmp_path)

@@ -103,6 +103,7 @@ def test_games_cover_every_layer_and_baseline(tmp_path, tables, monkeypatch):
     assert names == {"simple@allennlp", *(f"decoded Simple l{layer}" for layer in (3, 4, 5))}
 
 
+@pytest.mark.full
 def test_mask_lrp_on_samples(tmp_path, monkeypatch):
     monkeypatch.setattr(mask_lrp_exhibits, "BASELINES", ("gae", "rollout"))
     monkeypatch.setattr(mask_lrp_exhibits, "CLASSIFICATION_TABLES", ("sst2", "qqp"))

@@ -45,6 +45,7 @@ def check(explain):
     axioms.padding_is_invisible(explain, extra=20)
 
 
+@pytest.mark.some(26)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(("architecture", "name"), list(pairs()))
 def test_batches_and_padding(load, architecture, name):

@@ -46,6 +46,7 @@ def test_costs_are_the_passes_that_are_run(reviews, name):
     cost_is_true(nbsal.Explainer(reviews, name), TEXTS[0])
 
 
+@pytest.mark.full
 @cases("name", catalogue.names())
 def test_properties_of_single_explanations_hold(results, name):
     for saliency in results[name]:

@@ -98,6 +98,7 @@ def results_of(names, measures):
     return Results(MetricInfo(better=dict.fromkeys(measures, "high")), curves, ())
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("names", PAPERS.values(), ids=PAPERS)
 def test_a_published_picture_has_every_colour_of_its_legend(names):
     looks = [look(name) for name in names]

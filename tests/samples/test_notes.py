@@ -31,6 +31,7 @@ def test_unseen_facts_are_answered(subject):
     assert np.mean(right[1]) >= 0.92 and np.mean(right[2]) >= 0.9 and np.mean(right[0]) >= 0.85
 
 
+@pytest.mark.full
 def test_answers_depend_on_their_source_and_hardly_on_other_documents(subject):
     sources, others = notes_evaluate.deletions(subject, ANSWERABLE[::6])
     assert len(sources) >= 25 and np.mean(sources) >= 0.95

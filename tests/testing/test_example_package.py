@@ -67,10 +67,12 @@ print("gradient-norm" in matrix.column("llama", partial(zoo.load, folder)))
 """
 
 
+@pytest.mark.full
 def test_the_table_of_methods_and_architectures_has_its_row(run_python):
     assert run_python("-c", MATRIX).strip() == "True"
 
 
+@pytest.mark.full
 def test_the_checks_pass_on_it(run_python):
     table = run_python("-m", "nbsal.testing", "gradient-norm", "--only", "batch")
     assert table.splitlines()[-1].startswith("gradient-norm: 4 passed, 0 failed")

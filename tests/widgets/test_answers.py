@@ -167,7 +167,7 @@ def test_a_rival_is_explained_and_turns_the_signs(notes):
     assert view.picture().sentence.startswith("“Oslo” rather than “Rouen”")
     assert any("contrast “Oslo” \N{MINUS SIGN} “Rouen”" in note for note in view._result["notes"])
     from_page(view, rival="not a token", at=at)
-    with refuses("target"):
+    with refuses("token"):
         view.wait()
     view.rival, view.at = "Rouen", None
     with refuses("at"):
