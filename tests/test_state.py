@@ -21,6 +21,7 @@ def shared(load):
     return functools.cache(load)
 
 
+@pytest.mark.some(20)
 @pytest.mark.filterwarnings("ignore:attention-gradcam")
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("name", catalogue.names())

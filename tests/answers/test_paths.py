@@ -116,6 +116,7 @@ def test_more_steps_close_the_gap(subjects, name):
     assert gaps[1] < 0.02 and gaps[1] < gaps[0]
 
 
+@pytest.mark.full
 @cases("name", ["llama", "t5"])
 def test_each_token_stops_by_its_own_gap(subjects, name):
     progress, options = [], METHODS["integrated adapts"]

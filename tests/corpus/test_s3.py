@@ -104,6 +104,7 @@ def test_a_request_that_fails_is_repeated(explain, texts, whole, store, out, kin
     assert ("PUT", f"{out.removeprefix('s3:/')}/{LOCK}", 412) in store.requests
 
 
+@pytest.mark.full
 @cases("target", TARGETS)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_run_on_a_store_that_fails_resumes(explain, texts, whole, store, out, target):

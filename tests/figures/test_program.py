@@ -88,6 +88,7 @@ def test_figures_and_tables_on_samples(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().out.count("skipped") == 7 and read(out / "index.html") == page
 
 
+@pytest.mark.full
 def test_games_cover_every_layer_and_baseline(tmp_path, tables, monkeypatch):
     monkeypatch.setattr(decoding_exhibits, "BASELINES", {"sst2": ("simple@allennlp",)})
     selected = ("figure-2", "figure-5", "figure-7", "table-1", "table-2")

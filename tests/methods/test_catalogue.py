@@ -40,7 +40,7 @@ def test_incomplete_registrations_are_refused():
     assert caught.value.value == "perfect" and "signed" in caught.value.valid and "new" not in REGISTER
 
 
-@pytest.mark.some(20)
+@pytest.mark.some(10)
 @pytest.mark.parametrize("name", catalogue.names())
 def test_costs_are_the_passes_that_are_run(reviews, name):
     cost_is_true(nbsal.Explainer(reviews, name), TEXTS[0])
@@ -54,7 +54,7 @@ def test_properties_of_single_explanations_hold(results, name):
             assert SINGLE[promised](saliency, 0), promised
 
 
-@pytest.mark.some(20)
+@pytest.mark.some(10)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", catalogue.names())
 def test_signs_and_targets_are_as_promised(load, results, name):

@@ -283,6 +283,7 @@ ARCHIVES = {
 }
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_hostile_archives_are_refused_before_they_are_unpacked(name, tmp_path):
     path = tmp_path / "file.npz"

@@ -111,6 +111,7 @@ def games(subject, cache):
     return evaluation.games(explainer(subject, "gradcam"), TEXTS[:2], random=0, progress=False, cache=cache).frame
 
 
+@pytest.mark.full
 def test_relevance_and_caches_follow_every_change():
     torch.manual_seed(0)
     subject = loaded(zoo.model("bert", "sequence").float())

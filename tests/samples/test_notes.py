@@ -22,6 +22,7 @@ def subject():
     return nbsal.load("demo/notes")
 
 
+@pytest.mark.full
 def test_unseen_facts_are_answered(subject):
     rows = ROWS[::2]
     answers = notes_evaluate.replies(subject, [prompt(row["documents"], row["question"]) for row in rows])
