@@ -60,7 +60,7 @@ from nbsal.methods.cost import Cost
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the bundled texts
 SIZE = int(os.environ.get("NBSAL_SIZE", 40)) or None  # texts that the last comparison is made on; 0: all
-BRIEF = SIZE is not None and SIZE < 10  # a trial run, in which models are trained for some steps only
+STEPS = 20 if SIZE and SIZE < 10 else 250  # of training; few for a trial run
 transformers.logging.disable_progress_bar()
 transformers.logging.set_verbosity_error()
 os.chdir(tempfile.mkdtemp())  # for the files that this notebook writes
@@ -126,7 +126,7 @@ config = transformers.BertConfig(
     id2label={0: "fine", 1: "flagged"},
     label2id={"fine": 0, "flagged": 1},
 )
-model = train(transformers.BertForSequenceClassification(config), [batch() for _ in range(20 if BRIEF else 250)], rate=1e-3)
+model = train(transformers.BertForSequenceClassification(config), [batch() for _ in range(STEPS)], rate=1e-3)
 fresh = batch(200)
 with torch.no_grad():
     correct = model(**fresh).logits.argmax(-1) == fresh["labels"]
@@ -305,7 +305,7 @@ def lines(size=32):
     return {"input_ids": ids, "labels": labels}
 
 
-speaker = train(transformers.GPT2LMHeadModel(config), [lines() for _ in range(20 if BRIEF else 200)])
+speaker = train(transformers.GPT2LMHeadModel(config), [lines() for _ in range(STEPS)])
 writer = nbsal.load(speaker, tokenizer=speller)  # a causal model has its own LM head
 nbsal.Explainer(writer, "occlusion")("on monday ben was late and at school there were only")
 

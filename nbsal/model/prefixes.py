@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from nbsal.errors import NbsalError, OutOfMemory
 from nbsal.model import batching, memory
@@ -27,6 +28,7 @@ LEAST_SAVED = 1024  # tokens of all variants of a text
 COST = 2  # times the tokens of a text that reading it, and two variants in both ways, computes beside
 MAX_REPEATED = 128  # tokens per batch that are computed again because they do not belong to what all of it shares
 PADDED = 4  # times the tokens of a usual batch that keys and values may have
+CACHE_ARGUMENTS = ("cache", "past_key_values")  # in the transformers of today, and before 5.24
 READS_LATER = ("dynamic", "longrope")  # rotary positions that depend on the longest position of a batch
 
 
@@ -58,7 +60,13 @@ def can_reuse(subject: Subject) -> bool:
     rotations = (getattr(module, "rope_type", None) for module in model.modules())
     if any(kind in str(rotation) for rotation in rotations for kind in READS_LATER):
         return False
-    return {"past_key_values", "position_ids"} <= {*inspect.signature(model.forward).parameters}
+    return cache_argument(model) is not None and "position_ids" in inspect.signature(model.forward).parameters
+
+
+def cache_argument(model: nn.Module) -> str | None:
+    """The name of the argument of a model's forward pass that takes keys and values; None if it has none."""
+    parameters = inspect.signature(model.forward).parameters
+    return next((name for name in CACHE_ARGUMENTS if name in parameters), None)
 
 
 def shared_size(row: Row, coalition: NDArray[np.bool_], padding: int | None) -> int:
@@ -107,7 +115,7 @@ def read_text(subject: Subject, row: Row, run: "Callable[[TextCache], object]") 
         memory.check_fits(subject, Encoded([row], subject.text_encoder.pad_id), maps=0, states=2 * subject.depth)
     except OutOfMemory:
         return None
-    cache = TextCache(subject.depth)
+    cache = TextCache(subject.depth, cache_argument(subject.model) or CACHE_ARGUMENTS[0])
     read = attempt(lambda: run(cache)) is not None
     return cache if read and cache.holds(len(row)) else None
 

@@ -14,14 +14,15 @@ from transformers.cache_utils import Cache, DynamicLayer
 class TextCache:
     """The keys and values of a text, which the model's first pass with this cache reads as a whole.
 
-    >>> cache = TextCache(depth=1)
+    >>> cache = TextCache(depth=1, argument="cache")
     >>> sorted(cache.put_before({"attention_mask": torch.ones(1, 3)}, 0))
-    ['attention_mask', 'past_key_values']
+    ['attention_mask', 'cache']
     >>> cache.holds(3)
     False
     """
 
-    def __init__(self, depth: int) -> None:
+    def __init__(self, depth: int, argument: str) -> None:
+        self._argument = argument  # of the model's forward pass
         self._layers = [_TextLayer() for _ in range(depth)]
         self._cache = Cache(layers=self._layers)
         self._logits: Tensor | None = None
@@ -36,7 +37,7 @@ class TextCache:
             layer.size = size
         mask = inputs["attention_mask"]
         longer = torch.cat((mask.new_ones(len(mask), size), mask), 1)
-        return inputs | {"attention_mask": longer, "past_key_values": self._cache}
+        return inputs | {"attention_mask": longer, self._argument: self._cache}
 
     def with_text(self, logits: Tensor, size: int) -> Tensor:
         """Logits at all positions, [batch, position, ...], of tokens that follow the text's first `size` positions.
