@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from nbsal.answering import answer as answer
     from nbsal.answers.answer import Answer as Answer
-    from nbsal.comparison import compare as compare
-    from nbsal.explainer import Explainer as Explainer
+    from nbsal.answers.answering import answer as answer
+    from nbsal.explain.comparison import compare as compare
+    from nbsal.explain.explainer import Explainer as Explainer
+    from nbsal.explain.saliency import LayerSaliency as LayerSaliency
+    from nbsal.explain.saliency import Saliency as Saliency
     from nbsal.methods.decoding import Decoded as Decoded
     from nbsal.methods.gradient import GradCAM as GradCAM
     from nbsal.methods.gradient import GradientXActivation as GradientXActivation
@@ -33,21 +35,19 @@ if TYPE_CHECKING:
     from nbsal.methods.shapley import Shapley as Shapley
     from nbsal.methods.surrogates import ContextCite as ContextCite
     from nbsal.methods.surrogates import Ridge as Ridge
-    from nbsal.model.load import load as load
+    from nbsal.model.loading.load import load as load
     from nbsal.model.subject import Subject as Subject
     from nbsal.model.target import contrast as contrast
-    from nbsal.model.tokens import Encoded as Encoded
-    from nbsal.saliency import LayerSaliency as LayerSaliency
-    from nbsal.saliency import Saliency as Saliency
-    from nbsal.trace import Trace as Trace
+    from nbsal.model.text.tokens import Encoded as Encoded
+    from nbsal.passes.trace import Trace as Trace
 
 # Looked up on first use: `import nbsal` loads neither torch nor transformers.
 _NAMES = {
     "Answer": "answers.answer",
-    "Encoded": "model.tokens",
-    "answer": "answering",
-    "Explainer": "explainer",
-    "compare": "comparison",
+    "Encoded": "model.text.tokens",
+    "answer": "answers.answering",
+    "Explainer": "explain.explainer",
+    "compare": "explain.comparison",
     "Decoded": "methods.decoding",
     "GradCAM": "methods.gradient",
     "GradientXActivation": "methods.gradient",
@@ -63,43 +63,36 @@ _NAMES = {
     "Random": "methods.perturbation",
     "ContextCite": "methods.surrogates",
     "Ridge": "methods.surrogates",
-    "LayerSaliency": "saliency",
-    "Saliency": "saliency",
+    "LayerSaliency": "explain.saliency",
+    "Saliency": "explain.saliency",
     "Subject": "model.subject",
-    "load": "model.load",
+    "load": "model.loading.load",
     "contrast": "model.target",
-    "Trace": "trace",
+    "Trace": "passes.trace",
 }
-_MODULES = (
-    "errors",
-    "progress",
-    "samples",
-    "similarity",
-    "trace",
-    "heads",
-    "methods",
-    "lrp",
-    "data",
-    "clouds",
-    "evaluation",
-    "corpus",
-    "figures",
-    "widgets",
-    "testing",
-)
+_MODULES = {
+    **{name: name for name in ("samples", "heads", "methods", "evaluation", "corpus", "figures", "widgets", "testing")},
+    "errors": "support.errors",
+    "progress": "support.progress",
+    "similarity": "explain.similarity",
+    "trace": "passes.trace",
+    "lrp": "passes.lrp",
+    "data": "evaluation.data",
+    "clouds": "evaluation.clouds",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _NAMES:
         return getattr(_load(_NAMES[name]), name)
     if name in _MODULES:
-        return _load(name)
+        return _load(_MODULES[name])
     raise AttributeError(f"module 'nbsal' has no attribute {name!r}")
 
 
 def _load(module: str) -> ModuleType:
     """Import a part of the package; in a notebook, say so when that loads torch."""
-    if "torch" in modules or module in ("errors", "progress") or not _in_notebook():
+    if "torch" in modules or module.startswith("support.") or not _in_notebook():
         return import_module(f"nbsal.{module}")
     from IPython.display import display
 

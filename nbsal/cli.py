@@ -18,9 +18,9 @@ from typing import Any
 
 import nbsal
 from nbsal import doctor
-from nbsal.errors import FileError, InputError, MissingExtra, NbsalError, file_error
 from nbsal.render import html
-from nbsal.validation import file_errors, plural
+from nbsal.support.errors import FileError, InputError, MissingExtra, NbsalError, file_error
+from nbsal.support.validation import file_errors, plural
 
 # Views say at once that a kernel was killed; by default, Jupyter looks for it every three seconds only.
 NOTICE_DEATH = "--KernelRestarter.time_to_dead=0.5"
@@ -298,7 +298,7 @@ def _client(address: str | None) -> AbstractContextManager[Any]:
 
 def _parse_target(text: str | None, subject: "nbsal.Subject") -> Any:
     """A target from the command line: a label, or numbers with commas for spans, token classes and token ids."""
-    from nbsal.model.usage import PREDICTS_TOKENS
+    from nbsal.model.loading.usage import PREDICTS_TOKENS
 
     if text is None or text in subject.labels:
         return text

@@ -5,7 +5,7 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 
 import nbsal
-from nbsal.errors import WeightsError
+from nbsal.support.errors import WeightsError
 
 CORE = "torch transformers anywidget ipywidgets matplotlib wordcloud pandas numpy captum conllu".split()
 OPTIONAL = {

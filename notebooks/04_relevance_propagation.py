@@ -49,7 +49,7 @@ import torch
 
 import nbsal
 from nbsal.figures import relevance
-from nbsal.lrp import rules
+from nbsal.passes.lrp import rules
 
 DATA = os.environ.get("NBSAL_DATA")  # a folder of benchmark tables; None: the bundled texts
 SIZE = int(os.environ.get("NBSAL_SIZE", 24)) or None  # texts for the comparison at the end; 0: all

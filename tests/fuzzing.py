@@ -19,9 +19,11 @@ import torch
 from matplotlib import pyplot
 
 import nbsal
-from nbsal import clouds, corpus, evaluation, heads, trace
-from nbsal.errors import NbsalError
+from nbsal import corpus, evaluation, heads
+from nbsal.evaluation import clouds
 from nbsal.methods import catalogue
+from nbsal.passes import trace
+from nbsal.support.errors import NbsalError
 from nbsal.testing.tiny_models import MASK
 from nbsal.widgets.base import View
 from tests.answers import writers
@@ -29,7 +31,15 @@ from tests.answers import writers
 PROMPT, REPLY = "The film is a joy. The plot is a bore.", " A joy."
 TEXT, TEXTS = "A warm joy.", ["A warm joy.", "A dull bore."]
 MODULES = (
-    *("nbsal", "nbsal.heads", "nbsal.evaluation", "nbsal.clouds", "nbsal.data", "nbsal.corpus", "nbsal.widgets"),
+    *(
+        "nbsal",
+        "nbsal.heads",
+        "nbsal.evaluation",
+        "nbsal.evaluation.clouds",
+        "nbsal.evaluation.data",
+        "nbsal.corpus",
+        "nbsal.widgets",
+    ),
     "nbsal.methods.catalogue",
 )
 # Public names that are not called with odd values: records that the package fills, and what only the package calls.

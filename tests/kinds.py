@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import nbsal
-from nbsal.errors import NbsalError
+from nbsal.support.errors import NbsalError
 from tests import kind_examples
 from tests.kind_examples import Example
 

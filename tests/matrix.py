@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 import nbsal
-from nbsal.errors import ModelError
 from nbsal.methods import alti, catalogue
 from nbsal.methods.base import Method
-from nbsal.model.tokens import Row
+from nbsal.model.text.tokens import Row
+from nbsal.support.errors import ModelError
+from nbsal.support.validation import Text
 from nbsal.testing.tiny_models import MASK
-from nbsal.validation import Text
 from tests import zoo
 
 PATH = Path(__file__).with_name("matrix.md")

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from nbsal.errors import InputError, NbsalError
+from nbsal.support.errors import InputError, NbsalError
 
 
 @contextmanager

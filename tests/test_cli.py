@@ -11,8 +11,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import cli, doctor, trace
+from nbsal import cli, doctor
 from nbsal.methods import catalogue
+from nbsal.passes import trace
 from nbsal.samples import base
 from tests import zoo
 from tests.cases import cases

@@ -8,9 +8,9 @@ import pytest
 from matplotlib import pyplot
 
 import nbsal
-from nbsal import clouds
-from nbsal.errors import UnknownName
+from nbsal.evaluation import clouds
 from nbsal.samples import idf
+from nbsal.support.errors import UnknownName
 from tests import axioms
 from tests.evaluation import toys
 from tests.raising import refuses

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 import nbsal
-from nbsal import data
-from nbsal.errors import InputError, TableMissing, UnknownName
+from nbsal.evaluation import data
+from nbsal.support.errors import InputError, TableMissing, UnknownName
 from tests.cases import cases
 from tests.raising import refuses
 

@@ -2,8 +2,8 @@
 
 import pickle
 
-from nbsal.errors import Cancelled, InputError, MissingExtra, MissingFile, NbsalError, OutOfMemory, UnknownName
-from nbsal.validation import file_errors, loading
+from nbsal.support.errors import Cancelled, InputError, MissingExtra, MissingFile, NbsalError, OutOfMemory, UnknownName
+from nbsal.support.validation import file_errors, loading
 from tests.cases import cases
 from tests.raising import refuses
 

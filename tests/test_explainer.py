@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.errors import Cancelled, InputError, ModelError, UnknownName
-from nbsal.explainer import explain_batch, length_batches
-from nbsal.model import long_texts
+from nbsal.explain.explainer import explain_batch, length_batches
+from nbsal.model.text import long_texts
+from nbsal.support.errors import Cancelled, InputError, ModelError, UnknownName
 from tests import axioms, zoo
 from tests.cases import cases
 from tests.raising import refuses

@@ -11,10 +11,10 @@ import torch
 import nbsal
 from nbsal import corpus, evaluation
 from nbsal.corpus.storage import LOCK
-from nbsal.errors import ModelError
 from nbsal.evaluation.cache import Cache
 from nbsal.heads import HeadMask, Parse, study
-from nbsal.lrp.mode import proxy_of
+from nbsal.passes.lrp.mode import proxy_of
+from nbsal.support.errors import ModelError
 from nbsal.testing.state import snapshot
 from tests import axioms, zoo
 from tests.axioms import TEXTS

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import nbsal
 from nbsal import corpus
 from nbsal.corpus.sources import open_source
-from nbsal.errors import NbsalError
 from nbsal.heads import HeadMask, HeadStudy, Parse
 from nbsal.heads.parses import from_conllu
+from nbsal.support.errors import NbsalError
 from tests import fuzzing
 from tests.axioms import TEXTS
 from tests.cases import cases

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import trace
-from nbsal.lrp import rules
+from nbsal.passes import trace
+from nbsal.passes.lrp import rules
 from tests import golden
 from tests.axioms import relative
 

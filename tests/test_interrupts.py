@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import stream
 from nbsal.heads import HeadMask
-from nbsal.model import restore
+from nbsal.model.running import restore
+from nbsal.passes import stream
 from nbsal.testing.state import snapshot
 from tests import zoo
 from tests.test_faults import is_free

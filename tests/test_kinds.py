@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import nbsal
-from nbsal.errors import ModelError
+from nbsal.support.errors import ModelError
 from tests import axioms, kind_examples, kinds
 from tests.kind_examples import KINDS
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.errors import ModelError
 from nbsal.methods import catalogue
 from nbsal.methods.base import REGISTER
+from nbsal.support.errors import ModelError
 from tests import matrix, zoo
 from tests.cases import cases
 

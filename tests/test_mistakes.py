@@ -5,14 +5,15 @@ import pandas
 import pytest
 
 import nbsal
-from nbsal import clouds, corpus, data, evaluation
-from nbsal.errors import InputError, NbsalError, UnknownName
+from nbsal import corpus, evaluation
+from nbsal.evaluation import clouds, data
 from nbsal.figures.arguments import parse_texts
 from nbsal.figures.decoding_saliency import toy_geometry
 from nbsal.figures.style import panels
 from nbsal.heads import HeadMask, Parse, discover, study
 from nbsal.methods.catalogue import name_methods
-from nbsal.model.entities import words_at
+from nbsal.model.text.entities import words_at
+from nbsal.support.errors import InputError, NbsalError, UnknownName
 from tests import axioms
 from tests.cases import cases
 from tests.raising import refuses

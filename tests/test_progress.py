@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from nbsal.errors import Cancelled
-from nbsal.progress import Meter
+from nbsal.support.errors import Cancelled
+from nbsal.support.progress import Meter
 
 
 def test_reports_each_step_and_cancels_before_the_next():

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nbsal
-from nbsal.errors import UnknownName
-from nbsal.model.tokens import Row
+from nbsal.model.text.tokens import Row
 from nbsal.render import html
+from nbsal.support.errors import UnknownName
 from tests.cases import cases
 from tests.raising import refuses
 

@@ -9,8 +9,8 @@ import torch
 from matplotlib.figure import Figure
 
 import nbsal
-from nbsal import similarity
-from nbsal.errors import Cancelled, ModelError
+from nbsal.explain import similarity
+from nbsal.support.errors import Cancelled, ModelError
 from tests import wrapped, zoo
 from tests.raising import refuses
 

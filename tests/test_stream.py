@@ -9,12 +9,12 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import stream, trace
-from nbsal.errors import Cancelled, ModelError
-from nbsal.explainer import explain_batch
+from nbsal.explain.explainer import explain_batch
 from nbsal.heads import HeadMask
 from nbsal.methods import catalogue
-from nbsal.progress import Meter
+from nbsal.passes import stream, trace
+from nbsal.support.errors import Cancelled, ModelError
+from nbsal.support.progress import Meter
 from nbsal.testing.state import snapshot
 from tests import axioms, zoo
 from tests.cases import cases

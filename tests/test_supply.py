@@ -15,8 +15,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import nbsal
-from nbsal.errors import WeightsError
 from nbsal.samples import base, embedded
+from nbsal.support.errors import WeightsError
 from tests.cases import cases
 from tests.conftest import OFFLINE
 

@@ -7,10 +7,10 @@ import torch
 import transformers
 
 import nbsal
-from nbsal import trace
-from nbsal.errors import ModelError, UnknownName
-from nbsal.model import attention_maps
-from nbsal.model.attention_maps import AttentionRecorder
+from nbsal.model.running import attention_maps
+from nbsal.model.running.attention_maps import AttentionRecorder
+from nbsal.passes import trace
+from nbsal.support.errors import ModelError, UnknownName
 from tests import axioms, zoo
 from tests.cases import cases
 from tests.raising import refuses

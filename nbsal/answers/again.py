@@ -5,7 +5,7 @@ from threading import Event
 from nbsal.answers.answer import Answer
 from nbsal.answers.explain import explain_reading, one_method
 from nbsal.answers.running import Explains
-from nbsal.progress import Meter, Progress
+from nbsal.support.progress import Meter, Progress
 
 # Of a reading, in its provenance.
 ORIGIN = ("rendered", "documents", "rewritten", "not read", "template", "note", "reply", "generate", "seed")

@@ -18,15 +18,15 @@ from nbsal.answers.page import AnswerPicture, answer_html
 from nbsal.answers.reading import TEMPLATE, Reading, Unit
 from nbsal.answers.span import OF_ONE_TARGET, SpanSaliency
 from nbsal.answers.statistics import TokenStatistics
-from nbsal.errors import InputError
-from nbsal.explanation import NOTABLE_GAP
+from nbsal.explain.explanation import NOTABLE_GAP
 from nbsal.methods import catalogue, labels
-from nbsal.model.saved_files import check_format, read_json, write_json
-from nbsal.model.saved_files import reading as reading_file
+from nbsal.model.loading.saved_files import check_format, read_json, write_json
+from nbsal.model.loading.saved_files import reading as reading_file
 from nbsal.model.target import Target
-from nbsal.model.tokens import Span
-from nbsal.progress import Progress
-from nbsal.validation import checked, plural, positive_number, whole_number
+from nbsal.model.text.tokens import Span
+from nbsal.support.errors import InputError
+from nbsal.support.progress import Progress
+from nbsal.support.validation import checked, plural, positive_number, whole_number
 
 if TYPE_CHECKING:
     import pandas

@@ -9,8 +9,8 @@ import numpy as np
 from nbsal.answers.reading import Prompt, Reading, Unit
 from nbsal.answers.sources import Source
 from nbsal.answers.statistics import TokenStatistics
-from nbsal.model.saved_files import numbers
-from nbsal.model.tokens import Row
+from nbsal.model.loading.saved_files import numbers
+from nbsal.model.text.tokens import Row
 
 FORMAT = 1
 _PROMPT = ("text", "ids", "tokens", "spans", "owners", "places", "special", "placement", "source_size")

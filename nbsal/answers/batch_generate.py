@@ -7,7 +7,7 @@ import torch
 
 from nbsal.answers.generate import Generated, drawn_chances, fits, run_generate
 from nbsal.answers.reading import Prompt
-from nbsal.model import batching
+from nbsal.model.running import batching
 from nbsal.model.subject import Subject
 
 OPTIONS = {"do_sample", "max_new_tokens"}  # settings of `generate` that treat each prompt by itself

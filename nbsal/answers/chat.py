@@ -5,7 +5,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from nbsal.model.tokens import Span
+from nbsal.model.text.tokens import Span
 
 MARKS = range(0xE000, 0xF900)  # private use: hardly any text holds these characters, and no template knows them
 RENDERINGS = 3  # of each kind, where they differ: a template may write the time

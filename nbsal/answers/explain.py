@@ -17,14 +17,14 @@ from nbsal.answers.rows import Rows, default_number, score_rows
 from nbsal.answers.running import Explains, Running
 from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
 from nbsal.answers.statistics import TokenStatistics, token_statistics
-from nbsal.errors import Cancelled, InputError, ModelError, UnknownName
 from nbsal.methods.perturbation import Perturbation
-from nbsal.model.composite import Composite
+from nbsal.model.loading.composite import Composite
 from nbsal.model.sides import REPLY
 from nbsal.model.subject import Subject
 from nbsal.model.target import NUMBERS
-from nbsal.progress import Meter, Progress
-from nbsal.validation import checked, plural, positive_number, seed_number, whole_number
+from nbsal.support.errors import Cancelled, InputError, ModelError, UnknownName
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import checked, plural, positive_number, seed_number, whole_number
 
 PURPOSES = {
     "sequence": "classifies texts",

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from nbsal.answers.reading import Prompt
 from nbsal.answers.reply_text import UNFINISHED, decode
-from nbsal.errors import Cancelled, InputError, NbsalError, UnknownName
-from nbsal.model import architecture, batching, restore
+from nbsal.model.running import architecture, batching, restore
 from nbsal.model.subject import Subject
-from nbsal.validation import positive_number
+from nbsal.support.errors import Cancelled, InputError, NbsalError, UnknownName
+from nbsal.support.validation import positive_number
 
 DEFAULTS = {"do_sample": False, "max_new_tokens": 128}
 SEVERAL = ("num_return_sequences", "num_beam_groups")  # settings that would give more than one reply

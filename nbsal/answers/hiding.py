@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from nbsal.answers import sides
 from nbsal.answers.reading import Reading, Unit
 from nbsal.answers.shorten import check_shortens, ids_without
-from nbsal.errors import ModelError
-from nbsal.model import architecture, batching, prefixes
-from nbsal.model.masking import TEXT, TOKENS, filler_id, run_exclusively
+from nbsal.model.running import architecture, batching, prefixes
+from nbsal.model.running.masking import TEXT, TOKENS, filler_id, run_exclusively
+from nbsal.model.running.version import model_version
 from nbsal.model.subject import Subject
 from nbsal.model.target import log_odds, number_of
-from nbsal.model.version import model_version
-from nbsal.progress import Meter
+from nbsal.support.errors import ModelError
+from nbsal.support.progress import Meter
 
 if TYPE_CHECKING:
-    from nbsal.model.text_cache import TextCache
+    from nbsal.model.running.text_cache import TextCache
 
 Subsets = NDArray[np.bool_]  # [subset, unit], true where a unit stays
 Floats = NDArray[np.float64]

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.answers.hiding import Hiding
-from nbsal.errors import InputError
-from nbsal.progress import Meter, Progress
-from nbsal.saliency import check_axes
-from nbsal.validation import as_list, plural, positive_number, seed_number
+from nbsal.explain.saliency import check_axes
+from nbsal.support.errors import InputError
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import as_list, plural, positive_number, seed_number
 
 if TYPE_CHECKING:
     import pandas

@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 
 from nbsal.answers.reading import Reading
-from nbsal.errors import UnknownName
 from nbsal.model import sides
-from nbsal.model.layers import reply_layers
 from nbsal.model.lm_head import LMHead
+from nbsal.model.running.layers import reply_layers
 from nbsal.model.subject import Subject
-from nbsal.model.tokenize import token_name
-from nbsal.model.tokens import Encoded
-from nbsal.validation import positive_number, whole_number
+from nbsal.model.text.tokenize import token_name
+from nbsal.model.text.tokens import Encoded
+from nbsal.support.errors import UnknownName
+from nbsal.support.validation import positive_number, whole_number
 
 if TYPE_CHECKING:
     import pandas

@@ -11,16 +11,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nbsal import reply_trace, trace
 from nbsal.answers.running import Running
 from nbsal.methods.paths import AlongPaths, Path
 from nbsal.methods.upper_layers import Point, UpperLayers
-from nbsal.model import architecture, restore
-from nbsal.model.layers import run_model
+from nbsal.model.running import architecture, restore
+from nbsal.model.running.layers import run_model
 from nbsal.model.target import Target
-from nbsal.model.tokens import Encoded, Row
-from nbsal.progress import Meter
-from nbsal.trace import Trace
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.passes import reply_trace, trace
+from nbsal.passes.trace import Trace
+from nbsal.support.progress import Meter
 
 CELLS = 2**27  # entries of the features of all tokens, of methods that sum them before they make scores of them
 Floats = NDArray[np.float64]

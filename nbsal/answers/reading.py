@@ -9,10 +9,10 @@ from typing import Any
 from nbsal.answers import chat, reply_text, slow_tokens
 from nbsal.answers.sources import Piece, Request, Source, like
 from nbsal.answers.units import SPLITTERS, part_at
-from nbsal.errors import InputError, UnknownName
 from nbsal.model.subject import Subject
-from nbsal.model.tokenize import special_ids
-from nbsal.model.tokens import Row, Span
+from nbsal.model.text.tokenize import special_ids
+from nbsal.model.text.tokens import Row, Span
+from nbsal.support.errors import InputError, UnknownName
 
 LEVELS = ("token", "word", "sentence", "paragraph", "document", "message")
 TEMPLATE = "template"  # what is neither the user's nor a document's

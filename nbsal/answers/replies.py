@@ -11,10 +11,10 @@ from nbsal.answers.explain import explain_reading, read, read_asked
 from nbsal.answers.generate import Generated, check_settings
 from nbsal.answers.reading import Prompt
 from nbsal.answers.running import Explains
-from nbsal.errors import Cancelled, InputError, ModelError, NbsalError
 from nbsal.model.subject import Subject
-from nbsal.progress import Meter, Progress
-from nbsal.validation import checked, is_iterable, positive_number, seed_number
+from nbsal.support.errors import Cancelled, InputError, ModelError, NbsalError
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import checked, is_iterable, positive_number, seed_number
 
 ASKED = ("asked", "messages")  # names of what is asked, in a row
 WRITTEN = 8  # replies that are written together

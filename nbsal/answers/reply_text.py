@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nbsal.model.tokens import Span
+from nbsal.model.text.tokens import Span
 
 WINDOW = 6  # tokens that are decoded again before each token: what a decoder looks back at
 UNFINISHED = "\N{REPLACEMENT CHARACTER}"  # what a decoder writes for part of a character

@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal import reply_trace, trace
 from nbsal.answers.path_rows import score_along_paths
 from nbsal.answers.running import Explains, Running
 from nbsal.methods.paths import AlongPaths
@@ -15,9 +14,10 @@ from nbsal.methods.perturbation import Perturbation
 from nbsal.methods.relevance import RelevanceMethod
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision
-from nbsal.model.tokens import Encoded, Row
-from nbsal.progress import Meter
-from nbsal.trace import Trace
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.passes import reply_trace, trace
+from nbsal.passes.trace import Trace
+from nbsal.support.progress import Meter
 
 BATCH = 16  # texts that are explained together where each token needs a text of its own
 Floats = NDArray[np.float64]

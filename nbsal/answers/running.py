@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.reading import Reading, Unit, check_length, tokenize_reply, with_reply
-from nbsal.errors import InputError
+from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.methods.base import Method
 from nbsal.methods.perturbation import Coalitions, Perturbation, scores_by_position
 from nbsal.model.subject import Subject
 from nbsal.model.target import Target
 from nbsal.model.targets import token_id
-from nbsal.model.tokens import Encoded, Row
-from nbsal.saliency import LayerSaliency, Saliency
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.errors import InputError
 
 SHARED = 16  # tokens of a long reply that share a forward pass
 Floats = NDArray[np.float64]

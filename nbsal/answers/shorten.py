@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from nbsal.answers.reading import Prompt, Unit, encode, renderer
 from nbsal.answers.sources import cut_spans
-from nbsal.errors import InputError
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Span
+from nbsal.model.text.tokens import Span
+from nbsal.support.errors import InputError
 
 
 def check_shortens(prompt: Prompt, units: Sequence[Unit]) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from nbsal.answers.reading import Prompt, Reading
-from nbsal.errors import InputError, ModelError
 from nbsal.model.subject import Subject
+from nbsal.support.errors import InputError, ModelError
 
 
 def decoder_start(subject: Subject, settings: dict[str, Any]) -> list[int]:

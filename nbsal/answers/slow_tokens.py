@@ -4,8 +4,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from nbsal.errors import InputError
-from nbsal.model.tokens import Span
+from nbsal.model.text.tokens import Span
+from nbsal.support.errors import InputError
 
 SPACE = "▁"  # how SentencePiece writes a space
 

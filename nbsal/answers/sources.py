@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nbsal.errors import InputError
-from nbsal.model.tokens import Span
-from nbsal.validation import is_iterable
+from nbsal.model.text.tokens import Span
+from nbsal.support.errors import InputError
+from nbsal.support.validation import is_iterable
 
 PLACEHOLDER = "{documents}"
 BETWEEN = "\n\n"  # between documents, and between them and what follows

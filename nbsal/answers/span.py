@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field, replace
 
 from nbsal.answers.running import Running
-from nbsal.errors import InputError
+from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.model.target import Target
-from nbsal.saliency import LayerSaliency, Saliency
-from nbsal.validation import checked
+from nbsal.support.errors import InputError
+from nbsal.support.validation import checked
 
 OF_ONE_TARGET = ("change", "gap", "points")  # entries of a provenance: of one target, at one layer
 

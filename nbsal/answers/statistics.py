@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from nbsal.answers.hiding import logits_at
 from nbsal.answers.reading import Reading
-from nbsal.errors import ModelError
-from nbsal.model import architecture, batching, restore
+from nbsal.model.running import architecture, batching, restore
 from nbsal.model.subject import Subject
-from nbsal.model.tokenize import token_name
-from nbsal.model.tokens import Encoded
+from nbsal.model.text.tokenize import token_name
+from nbsal.model.text.tokens import Encoded
+from nbsal.support.errors import ModelError
 
 RIVALS = 5  # other tokens that are listed for each token of a reply
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nbsal.corpus.manifest import Shard
 from nbsal.corpus.shards import Task
 from nbsal.corpus.storage import Storage
-from nbsal.progress import Meter
+from nbsal.support.progress import Meter
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from nbsal import clouds, evaluation
+from nbsal import evaluation
 from nbsal.corpus import arrays, integrity, stored_method
 from nbsal.corpus.manifest import Shard
 from nbsal.corpus.parquet import ERROR, PAIR, TEXT, from_table
@@ -16,11 +16,12 @@ from nbsal.corpus.storage import Storage
 from nbsal.corpus.stored import Stored, read_manifest
 from nbsal.corpus.units import Units, columns_of
 from nbsal.corpus.vocabulary import read_vocabulary
-from nbsal.errors import InputError, UnknownName
+from nbsal.evaluation import clouds
+from nbsal.explain.saliency import Saliencies, Saliency
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import WORD
-from nbsal.saliency import Saliencies, Saliency
-from nbsal.validation import checked, plural
+from nbsal.model.text.tokens import WORD
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import checked, plural
 
 
 @checked

@@ -9,8 +9,8 @@ from typing import Any
 from nbsal.corpus import vocabulary
 from nbsal.corpus.manifest import Manifest
 from nbsal.corpus.storage import LOCK, TEMPORARY, Storage
-from nbsal.errors import InputError
-from nbsal.validation import file_path
+from nbsal.support.errors import InputError
+from nbsal.support.validation import file_path
 
 
 def open_destination(out: str | os.PathLike[str], source: Any) -> Storage:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from nbsal.corpus import manifest, vocabulary
 from nbsal.corpus.manifest import Manifest
 from nbsal.corpus.storage import Storage
-from nbsal.errors import InputError
+from nbsal.support.errors import InputError
 
 
 def check_sizes(storage: Storage, stored: Manifest) -> None:

@@ -12,14 +12,14 @@ from typing import Any, Self
 from nbsal.corpus.sources import Columns, UnreadableRow
 from nbsal.corpus.storage import Storage, digest
 from nbsal.corpus.vocabulary import save_vocabulary
-from nbsal.errors import InputError
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
 from nbsal.heads import HeadMask
 from nbsal.methods.decoding import Decoded
-from nbsal.model.composite import transformer_of
-from nbsal.model.identity import CHECKSUM, checksum, lm_head_checksum, model_identity
+from nbsal.model.loading.composite import transformer_of
+from nbsal.model.running.identity import CHECKSUM, checksum, lm_head_checksum, model_identity
 from nbsal.model.subject import Subject
-from nbsal.validation import loading
+from nbsal.support.errors import InputError
+from nbsal.support.validation import loading
 
 SCHEMA = 2
 NAME = "_manifest.json"

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.corpus.manifest import Plan
-from nbsal.errors import InputError
-from nbsal.model.tokens import Row
-from nbsal.model.usage import PREDICTS_TOKENS
-from nbsal.saliency import Saliency
+from nbsal.explain.saliency import Saliency
+from nbsal.model.loading.usage import PREDICTS_TOKENS
+from nbsal.model.text.tokens import Row
+from nbsal.support.errors import InputError
 
 RowResult = Mapping[str, Saliency] | str  # the explanations of a text by method, or the text of its error
 TEXT, PAIR, ERROR = "text", "pair", "error"

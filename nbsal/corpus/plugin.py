@@ -7,7 +7,7 @@ import torch
 from distributed import WorkerPlugin
 
 from nbsal.corpus.shards import Task
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
 from nbsal.model.subject import Subject
 
 

@@ -19,10 +19,10 @@ from nbsal.corpus.shards import Task, error_text, write_shard
 from nbsal.corpus.sources import Source, UnreadableRow, open_columns
 from nbsal.corpus.storage import Storage
 from nbsal.corpus.stored import Stored, read_manifest
-from nbsal.errors import Cancelled, InputError
 from nbsal.evaluation.cache import Explainers
-from nbsal.progress import Meter, Progress
-from nbsal.validation import checked, plain_string, plural, positive_number, seed_number
+from nbsal.support.errors import Cancelled, InputError
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import checked, plain_string, plural, positive_number, seed_number
 
 if TYPE_CHECKING:
     import pandas

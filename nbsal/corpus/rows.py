@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nbsal.errors import InputError, UnknownName
+from nbsal.support.errors import InputError, UnknownName
 
 Columns = str | tuple[str, str]
 

@@ -17,11 +17,11 @@ from nbsal.corpus.shards import ShardTask, Task
 from nbsal.corpus.sources import Columns, Source, open_source
 from nbsal.corpus.storage import Storage
 from nbsal.corpus.stored import Stored
-from nbsal.errors import Cancelled, InputError, UnknownName
 from nbsal.evaluation.cache import Explainers, named_explainers
-from nbsal.explainer import Explainer
-from nbsal.progress import Meter, Progress
-from nbsal.validation import checked, positive_number
+from nbsal.explain.explainer import Explainer
+from nbsal.support.errors import Cancelled, InputError, UnknownName
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import checked, positive_number
 
 if TYPE_CHECKING:
     from distributed import Client

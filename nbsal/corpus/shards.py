@@ -11,12 +11,12 @@ from nbsal.corpus.manifest import Plan, Shard, source_digest
 from nbsal.corpus.parquet import RowResult, scale_scores, to_table
 from nbsal.corpus.sources import UnreadableRow
 from nbsal.corpus.storage import Storage, digest
-from nbsal.errors import Cancelled, InputError, NbsalError
-from nbsal.explainer import Explainer, explain_batch
-from nbsal.model import batching
+from nbsal.explain.explainer import Explainer, explain_batch
+from nbsal.model.running import batching
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Encoded, Row
-from nbsal.progress import Meter
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.errors import Cancelled, InputError, NbsalError
+from nbsal.support.progress import Meter
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ from nbsal.corpus.rows import UnreadableRow as UnreadableRow
 from nbsal.corpus.rows import check_columns, decode, merge_columns, select_text
 from nbsal.corpus.storage import inaccessible, reading_source
 from nbsal.corpus.text_files import count_csv, count_jsonl, read_csv, read_jsonl
-from nbsal.errors import InputError, UnknownName
-from nbsal.validation import file_path, is_iterable
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import file_path, is_iterable
 
 FORMATS = (".parquet", ".csv", ".jsonl")
 PARQUET = "Parquet file or a folder of Parquet files"

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from nbsal.corpus.owner import RUNNING, Owner
-from nbsal.errors import InputError, MissingExtra, NbsalError
-from nbsal.validation import loading
+from nbsal.support.errors import InputError, MissingExtra, NbsalError
+from nbsal.support.validation import loading
 
 LOCK = "_lock.json"
 HALF_WRITTEN = 2.0  # seconds after which a lock without an owner counts as that of a dead process

@@ -9,8 +9,8 @@ from nbsal.corpus import integrity
 from nbsal.corpus.manifest import Manifest, Plan, Shard
 from nbsal.corpus.parquet import ERROR, TEXT
 from nbsal.corpus.storage import Storage
-from nbsal.errors import InputError, UnknownName
-from nbsal.validation import checked, loading
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import checked, loading
 
 if TYPE_CHECKING:
     import pandas

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from nbsal.corpus.manifest import Plan
-from nbsal.errors import InputError
 from nbsal.evaluation.cache import Cache
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.saliency import Saliency
 from nbsal.methods.base import Method
 from nbsal.methods.cost import Cost
-from nbsal.model.load import load
+from nbsal.model.loading.load import load
 from nbsal.model.subject import Subject
-from nbsal.saliency import Saliency
-from nbsal.trace import Trace
-from nbsal.validation import Text
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import InputError
+from nbsal.support.validation import Text
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from typing import Any
 
 from nbsal.corpus.rows import UnreadableRow, check_columns, decode, merge_columns, select_text
 from nbsal.corpus.storage import reading_source
-from nbsal.errors import InputError
-from nbsal.validation import plural
+from nbsal.support.errors import InputError
+from nbsal.support.validation import plural
 
 MAX_ROW_LINES = 1000  # of a row in a CSV file; with more, a quote is probably not closed
 CELL = re.compile(r'(?P<quoted>"(?:[^"]+|"")*(?P<end>"?))?(?P<rest>[^,\r\n]*)[,\r\n]*')

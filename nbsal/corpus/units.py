@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.clouds import UnitGroup, display_word
 from nbsal.corpus import arrays
 from nbsal.corpus.arrays import Array
 from nbsal.corpus.parquet import PAIR, TEXT, TOKEN_COLUMNS
-from nbsal.errors import InputError
-from nbsal.model.token_text import is_byte_level
-from nbsal.model.tokens import WORD
+from nbsal.evaluation.clouds import UnitGroup, display_word
+from nbsal.model.text.token_text import is_byte_level
+from nbsal.model.text.tokens import WORD
+from nbsal.support.errors import InputError
 
 TEXTS = 10_000  # whose units are counted at once, since sorting takes several times their memory
 

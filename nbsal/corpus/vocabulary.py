@@ -3,8 +3,8 @@
 import json
 
 from nbsal.corpus.storage import Storage
-from nbsal.errors import InputError
 from nbsal.model.subject import Subject
+from nbsal.support.errors import InputError
 
 NAME = "_vocabulary.json"
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.errors import InputError
 from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import Cache, Explainers, explain_texts, positive_numbers
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.results import MetricInfo, Results
-from nbsal.model.tokens import Row
-from nbsal.progress import Progress
-from nbsal.saliency import Saliency
-from nbsal.validation import Text, as_list, check_one_per_text, checked, plural, positive_number
+from nbsal.explain.saliency import Saliency
+from nbsal.model.text.tokens import Row
+from nbsal.support.errors import InputError
+from nbsal.support.progress import Progress
+from nbsal.support.validation import Text, as_list, check_one_per_text, checked, plural, positive_number
 
 TOKEN_COUNTS = tuple(range(10, 81, 10))  # as in Chefer et al. 2021a
 MATCH_THRESHOLD = 0.5  # two spans of tokens match if they share at least this much of their union (ERASER)

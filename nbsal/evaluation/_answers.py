@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import Cache, Explainers, explain_texts, positive_numbers
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.results import MetricInfo, Results
-from nbsal.model.tokens import Span
-from nbsal.progress import Progress
-from nbsal.saliency import Saliency
-from nbsal.validation import Text, as_list, check_one_per_text, checked, plural
+from nbsal.explain.saliency import Saliency
+from nbsal.model.text.tokens import Span
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.progress import Progress
+from nbsal.support.validation import Text, as_list, check_one_per_text, checked, plural
 
 TOKEN_SETS = ("context", "content", "all")
 

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation import published
 from nbsal.evaluation._games import LABELS, check_classifier, label_indices, to_floats
 from nbsal.evaluation.bootstrap import text_order
@@ -31,11 +30,12 @@ from nbsal.evaluation.cache import (
 )
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.results import MetricInfo, Results
-from nbsal.intervals import Floats
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
-from nbsal.progress import Meter, Progress
-from nbsal.validation import Text, as_list, checked, plural
+from nbsal.model.text.tokens import Row
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.intervals import Floats
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import Text, as_list, checked, plural
 
 MEASURES = {"aopc": "high", "log-odds": "low", "comprehensiveness": "high", "sufficiency": "low"}
 BOUNDS = dict.fromkeys(["aopc", "comprehensiveness", "sufficiency"], (-1, 1))  # differences of probabilities

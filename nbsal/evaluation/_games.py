@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import (
     Cache,
@@ -27,15 +26,16 @@ from nbsal.evaluation.cache import (
 )
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.results import MetricInfo, Results
-from nbsal.explainer import Explainer
-from nbsal.intervals import Floats
+from nbsal.explain.explainer import Explainer
 from nbsal.methods.base import LayerMethod
 from nbsal.methods.decoding import Decoded
 from nbsal.model.subject import Subject
 from nbsal.model.targets import is_regression, label_index
-from nbsal.model.tokens import Row
-from nbsal.progress import Meter, Progress
-from nbsal.validation import Text, as_list, check_one_per_text, checked, plural
+from nbsal.model.text.tokens import Row
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.intervals import Floats
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import Text, as_list, check_one_per_text, checked, plural
 
 GAMES = {"revealing": "high", "hiding": "low"}
 FRACTIONS = tuple(step / 20 for step in range(21))

@@ -8,15 +8,15 @@ from threading import Event
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal import clouds
+from nbsal.evaluation import clouds
 from nbsal.evaluation.bootstrap import bootstrap_weights, text_order
 from nbsal.evaluation.cache import Cache, Explainers, explain_texts, positive_numbers
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.results import MetricInfo, Results
-from nbsal.intervals import Floats
-from nbsal.progress import Progress
-from nbsal.saliency import Saliency
-from nbsal.validation import Text, checked, plural
+from nbsal.explain.saliency import Saliency
+from nbsal.support.intervals import Floats
+from nbsal.support.progress import Progress
+from nbsal.support.validation import Text, checked, plural
 
 COUNTS = tuple(range(10, 101, 10))
 DRAWS = 200  # fewer than elsewhere: each bootstrap sample ranks all tokens again

@@ -8,13 +8,13 @@ import numpy as np
 
 from nbsal.answers.answer import Answer
 from nbsal.answers.judgement import Judgement
-from nbsal.errors import InputError
 from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import positive_numbers
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.results import MetricInfo, Results
-from nbsal.progress import Meter, Progress
-from nbsal.validation import checked, plural
+from nbsal.support.errors import InputError
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import checked, plural
 
 MEASURES: dict[str, Callable[[Judgement], float]] = {
     "mean drop": lambda judgement: judgement.drop,

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from nbsal.intervals import Floats
+from nbsal.support.intervals import Floats
 
 
 def text_order(texts: Sequence[Hashable]) -> list[int]:

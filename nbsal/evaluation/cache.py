@@ -16,14 +16,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nbsal.errors import InputError, NbsalError
-from nbsal.explainer import Explainer, explain_batch, length_batches
-from nbsal.model.masking import MaskedModel
+from nbsal.explain.explainer import Explainer, explain_batch, length_batches
+from nbsal.explain.saliency import Saliency
+from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Encoded, Row
-from nbsal.progress import Meter, Progress
-from nbsal.saliency import Saliency
-from nbsal.validation import Text, as_list, is_iterable, positive_number, text_list, whole_number
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.errors import InputError, NbsalError
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import Text, as_list, is_iterable, positive_number, text_list, whole_number
 
 Explainers = Explainer | Sequence[Explainer] | Mapping[str, Explainer | Sequence[Explainer]]
 Key = tuple[Subject, Hashable]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nbsal.evaluation.permutation import margin_p
-from nbsal.intervals import Bounds, Floats, Interval, margin_interval, mean_interval, t_quantile, t_tails
+from nbsal.support.intervals import Bounds, Floats, Interval, margin_interval, mean_interval, t_quantile, t_tails
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nbsal.intervals import Floats, mean_p
+from nbsal.support.intervals import Floats, mean_p
 
 EXACT = 20  # texts from which signs are sampled
 SAMPLES = 9_999
@@ -15,7 +15,7 @@ def margin_p(margins: ArrayLike) -> Floats:
     """The two-sided p-values of paired differences, [comparison, text]; NaN for differences with NaN.
 
     Each is the larger of two: that of the sign-flip permutation test, which is exact if either explainer could as well
-    have been the other one on every text, and that of the mean (`nbsal.intervals.mean_p`), which allows for the mean
+    have been the other one on every text, and that of the mean (`intervals.mean_p`), which allows for the mean
     of skewed differences to be 0 without this.
 
     >>> margin_p([[1.0, 2.0, 3.0, 2.0, 1.0, 2.0], [1.0, -2.0, 3.0, -2.0, 1.0, -1.0]])

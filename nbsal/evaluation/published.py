@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.errors import InputError
 from nbsal.evaluation._games import LABELS, check_classifier, label_indices
 from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import Cache, Coalitions, Explainers, Run, cache_or_new, encode_texts, named_explainers
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.results import MetricInfo, Results
-from nbsal.intervals import Floats
-from nbsal.model.tokens import Encoded, Row
-from nbsal.progress import Meter, Progress
-from nbsal.validation import Text, as_list, plural
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.errors import InputError
+from nbsal.support.intervals import Floats
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import Text, as_list, plural
 
 SHORTEST = 20
 WORKERS = 10

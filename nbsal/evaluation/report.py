@@ -16,18 +16,19 @@ from typing import Any
 import numpy as np
 import pandas
 
-from nbsal import data, samples
+from nbsal import samples
+from nbsal.evaluation import data
 from nbsal.evaluation._faithfulness import faithfulness
 from nbsal.evaluation._games import at_layers, best_layer, games
 from nbsal.evaluation._overlap import overlap
 from nbsal.evaluation.cache import Cache
 from nbsal.evaluation.results import Results, join_results
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.model.head_mask import HeadMask
-from nbsal.model.load import load
+from nbsal.model.loading.load import load
 from nbsal.model.subject import Subject
-from nbsal.validation import Text, plural
+from nbsal.support.validation import Text, plural
 
 TENTHS = tuple(step / 10 for step in range(11))
 SHORTEST = 14

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbsal.errors import UnknownName
 from nbsal.evaluation.curve import Curve, join_runs
 from nbsal.evaluation.permutation import holm
-from nbsal.intervals import Bounds, Floats
-from nbsal.model.saved_files import check_format, numbers, parse_json, read_npz, reading, write
+from nbsal.model.loading.saved_files import check_format, numbers, parse_json, read_npz, reading, write
 from nbsal.render import html
 from nbsal.render.looks import look
-from nbsal.validation import checked, plural
+from nbsal.support.errors import UnknownName
+from nbsal.support.intervals import Bounds, Floats
+from nbsal.support.validation import checked, plural
 
 if TYPE_CHECKING:
     import pandas

@@ -19,9 +19,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from nbsal import data
-from nbsal.errors import NbsalError
-from nbsal.explanation import versions
+from nbsal.evaluation import data
+from nbsal.explain.explanation import versions
 from nbsal.figures import decoding_exhibits, mask_lrp_exhibits, pages, style
 from nbsal.figures.arguments import check_folders, check_names, parse_models, parse_texts
 from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
@@ -29,6 +28,7 @@ from nbsal.figures.build import Build, OutOfTime
 from nbsal.figures.exhibits import Exhibit, Product
 from nbsal.figures.pages import Page
 from nbsal.render import html
+from nbsal.support.errors import NbsalError
 
 PAPERS = {
     "decoding": ("Decoding Layer Saliency in Language Transformers", decoding_exhibits.EXHIBITS),

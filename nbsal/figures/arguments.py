@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nbsal import data
-from nbsal.errors import InputError, UnknownName
+from nbsal.evaluation import data
 from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
 from nbsal.figures.checkpoints import CHECKPOINTS
-from nbsal.model.checkpoint import NO_SUCH_MODEL, is_missing_folder
+from nbsal.model.loading.checkpoint import NO_SUCH_MODEL, is_missing_folder
+from nbsal.support.errors import InputError, UnknownName
 
 COUNT = re.compile(r"[1-9][0-9]{0,8}")  # Python refuses to read thousands of digits
 

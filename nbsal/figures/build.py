@@ -14,19 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import nbsal
-from nbsal import clouds, data, heads
-from nbsal.clouds import Cloud
-from nbsal.errors import InputError, TableMissing
+from nbsal import heads
+from nbsal.evaluation import clouds, data
 from nbsal.evaluation.cache import Cache, explain_texts
+from nbsal.evaluation.clouds import Cloud
 from nbsal.evaluation.report import SHORTEST, Groups, NamedExplainers, ResultFolder
 from nbsal.evaluation.results import Results, join_results
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.saliency import Saliencies
 from nbsal.figures.arguments import Models, NamedModel, class_numbers
 from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
 from nbsal.heads.statistics import HeadStudy
 from nbsal.model.subject import Subject
-from nbsal.saliency import Saliencies
-from nbsal.validation import Text
+from nbsal.support.errors import InputError, TableMissing
+from nbsal.support.validation import Text
 
 TREEBANK_FILE = "ud_ewt/dev.conllu"
 BATCH_SIZE = 32  # texts

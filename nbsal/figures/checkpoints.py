@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pandas
 
 from nbsal.figures.tables import style_frame
-from nbsal.validation import checked
+from nbsal.support.validation import checked
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A fine-tuned model on the hub; `table` is the name of its data set in `nbsal.data`.
+    """A fine-tuned model on the hub; `table` is the name of its data set in `nbsal.evaluation.data`.
 
     >>> CHECKPOINTS[0].repository
     'textattack/bert-base-uncased-SST-2'

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from functools import partial
 
-from nbsal.clouds import Cloud
 from nbsal.evaluation._games import games
 from nbsal.evaluation._overlap import overlap
+from nbsal.evaluation.clouds import Cloud
 from nbsal.evaluation.report import TENTHS, Groups, game_groups, single_method_groups
 from nbsal.evaluation.results import Results
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
 from nbsal.figures import decoding_saliency as drawing
 from nbsal.figures import pages
 from nbsal.figures.build import Build

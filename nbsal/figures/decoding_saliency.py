@@ -14,17 +14,17 @@ import torch
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from nbsal import trace
-from nbsal.clouds import Cloud
-from nbsal.errors import InputError
+from nbsal.evaluation.clouds import Cloud
 from nbsal.evaluation.results import Results
+from nbsal.explain.saliency import Saliency
 from nbsal.figures import style
 from nbsal.figures.tables import score_table, style_frame
 from nbsal.model.subject import Subject
+from nbsal.passes import trace
 from nbsal.render import colours, html, text_lines
 from nbsal.render.looks import look
-from nbsal.saliency import Saliency
-from nbsal.validation import checked
+from nbsal.support.errors import InputError
+from nbsal.support.validation import checked
 
 if TYPE_CHECKING:
     import pandas

@@ -35,7 +35,7 @@ DECODING = (
     ),
     Formula("Algorithm 1", "decoding", ("nbsal.methods.decoding.Decoded",)),
 )  # fmt: skip
-RULES, MASK_LRP = "nbsal.lrp.rules", "nbsal.methods.relevance.MaskSettings"
+RULES, MASK_LRP = "nbsal.passes.lrp.rules", "nbsal.methods.relevance.MaskSettings"
 MASK_LRP_FORMULAS = (
     Formula("Equation 1", "the chain rule of gradients", ("nbsal.trace.record",), "torch.autograd computes it"),
     Formula("Equation 2", "the rule for products", (f"{RULES}.MatMul",)),

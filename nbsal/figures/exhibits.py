@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure
 
-from nbsal.errors import InputError
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
 from nbsal.figures.build import Build
 from nbsal.figures.pages import Page
-from nbsal.validation import Text
+from nbsal.support.errors import InputError
+from nbsal.support.validation import Text
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler

@@ -11,14 +11,14 @@ from matplotlib.patches import ConnectionPatch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nbsal import trace
-from nbsal.errors import InputError, UnknownName
 from nbsal.figures import style
-from nbsal.lrp.mode import AttentionFilter
 from nbsal.methods.relevance import MaskLRP
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
-from nbsal.validation import Text, checked
+from nbsal.passes import trace
+from nbsal.passes.lrp.mode import AttentionFilter
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import Text, checked
 
 Floats = NDArray[np.float64]
 

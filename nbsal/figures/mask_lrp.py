@@ -15,16 +15,16 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from nbsal.errors import InputError
 from nbsal.evaluation.results import Results
+from nbsal.explain.saliency import Saliency
 from nbsal.figures import style
 from nbsal.figures.tables import score_table
 from nbsal.heads.statistics import HeadStudy
 from nbsal.model.head_mask import HeadMask
 from nbsal.render import html, text_lines
 from nbsal.render.looks import look
-from nbsal.saliency import Saliency
-from nbsal.validation import checked
+from nbsal.support.errors import InputError
+from nbsal.support.validation import checked
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler

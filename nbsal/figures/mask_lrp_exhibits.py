@@ -10,7 +10,7 @@ from nbsal.evaluation._answers import answer_recall_at, precision_at
 from nbsal.evaluation._faithfulness import faithfulness
 from nbsal.evaluation.report import Groups, corrupted_masks, random_masks, single_method_groups
 from nbsal.evaluation.results import Results
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
 from nbsal.figures import checkpoints, flow
 from nbsal.figures import mask_lrp as drawing
 from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nbsal.errors import InputError
+from nbsal.explain.saliency import Saliency
 from nbsal.render import colours, html
-from nbsal.saliency import Saliency
-from nbsal.validation import check_one_per_text, checked
+from nbsal.support.errors import InputError
+from nbsal.support.validation import check_one_per_text, checked
 
 LEVELS = 8  # shades of a colour
 PAGE_STYLE = (

@@ -7,9 +7,9 @@ program ran; ALTC is `alti`.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from nbsal.errors import InputError
 from nbsal.evaluation.results import Results
-from nbsal.validation import checked
+from nbsal.support.errors import InputError
+from nbsal.support.validation import checked
 
 if TYPE_CHECKING:
     import pandas

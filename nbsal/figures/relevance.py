@@ -13,16 +13,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from nbsal import trace
-from nbsal.errors import InputError
+from nbsal.explain.saliency import Saliency
 from nbsal.figures import style
 from nbsal.methods.attention import identity, normalise_rows, roll_out
 from nbsal.methods.relevance import TransformerAttribution
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
+from nbsal.model.text.tokens import Row
+from nbsal.passes import trace
 from nbsal.render import html, text_lines
-from nbsal.saliency import Saliency
-from nbsal.validation import Text, checked
+from nbsal.support.errors import InputError
+from nbsal.support.validation import Text, checked
 
 Floats = NDArray[np.float64]
 MAX_TOKEN_LABELS = 40  # more do not fit below a panel

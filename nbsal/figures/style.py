@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.style import context
 from numpy.typing import NDArray
 
-from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation.results import Results
 from nbsal.render import colours, html
 from nbsal.render.looks import HUES, look
-from nbsal.validation import checked
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import checked
 
 WIDTH = 7.0  # inches: a page of text
 SMALL, NORMAL, LARGE = 7.5, 9.0, 10.0  # points

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas
 
-from nbsal.errors import InputError
 from nbsal.evaluation.results import Results, intervals_note
 from nbsal.render import html
-from nbsal.validation import checked
+from nbsal.support.errors import InputError
+from nbsal.support.validation import checked
 
 if TYPE_CHECKING:
     from pandas.io.formats.style import Styler

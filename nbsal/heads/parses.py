@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nbsal.errors import InputError
-from nbsal.model.tokens import Row
-from nbsal.validation import checked, is_iterable, loading, plural
+from nbsal.model.text.tokens import Row
+from nbsal.support.errors import InputError
+from nbsal.support.validation import checked, is_iterable, loading, plural
 
 ROOT = -1
 ALIASES = {"dobj": "obj"}  # the name of the object in older schemes, such as that of spaCy's English pipelines

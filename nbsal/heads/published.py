@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from nbsal.heads.parses import ROOT, Link, Parse
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
+from nbsal.model.text.tokens import Row
 
 SPACE = "Ġ"
 

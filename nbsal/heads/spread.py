@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nbsal.intervals import Interval, t_quantile, wilson_interval
-from nbsal.model.saved_files import numbers
+from nbsal.model.loading.saved_files import numbers
+from nbsal.support.intervals import Interval, t_quantile, wilson_interval
 
 Counts = NDArray[np.int64]
 ARRAYS = ("squares", "products")

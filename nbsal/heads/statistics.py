@@ -13,18 +13,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nbsal import trace
-from nbsal.errors import InputError, UnknownName
 from nbsal.heads import published
 from nbsal.heads.parses import Link, Parse, links, read_parses
 from nbsal.heads.spread import Spread
-from nbsal.model import batching
 from nbsal.model.head_mask import HeadMask
-from nbsal.model.saved_files import check_format, numbers, read_json, reading, write_json
+from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
+from nbsal.model.running import batching
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Encoded, Row
-from nbsal.progress import Meter, Progress
-from nbsal.validation import checked, is_iterable, positive_number, real_number
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.passes import trace
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import checked, is_iterable, positive_number, real_number
 
 if TYPE_CHECKING:
     import pandas

@@ -12,13 +12,13 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from nbsal.errors import ModelError
 from nbsal.methods.attention import deciding_positions, normalise_rows
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
-from nbsal.model.double import in_turn
+from nbsal.model.running.double import in_turn
 from nbsal.model.subject import Subject
-from nbsal.trace import Trace
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import ModelError
 
 EPSILON = 1e-6  # added to every difference, as `torch.pairwise_distance` does
 CHUNK = 2**20  # numbers of the vectors that are sent at once: those of all pairs of positions would fill the memory

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nbsal.errors import ModelError
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.model.pooling import position_weights
-from nbsal.model.tokens import Row
-from nbsal.trace import Trace
+from nbsal.model.text.tokens import Row
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import ModelError
 
 
 def identity(like: Tensor) -> Tensor:

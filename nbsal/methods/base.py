@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.errors import InputError, UnknownName
 from nbsal.methods.cost import Cost
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
-from nbsal.trace import Trace
-from nbsal.validation import checked, whole_number
+from nbsal.model.text.tokens import Row
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import checked, whole_number
 
 # What the scores of a method can be relied on for.
 PROPERTIES = {

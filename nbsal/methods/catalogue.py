@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from nbsal import trace
-from nbsal.errors import InputError, NbsalError, UnknownName
 from nbsal.methods import (
     alti,
     attention,
@@ -23,7 +21,9 @@ from nbsal.methods import (
 from nbsal.methods.base import REGISTER, Method, describe
 from nbsal.methods.perturbation import TRIALS
 from nbsal.methods.reference import allennlp, published, thermostat
-from nbsal.validation import checked, is_iterable
+from nbsal.passes import trace
+from nbsal.support.errors import InputError, NbsalError, UnknownName
+from nbsal.support.validation import checked, is_iterable
 
 if TYPE_CHECKING:
     import pandas

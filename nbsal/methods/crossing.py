@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nbsal.errors import LanguageHeadError, ModelError
 from nbsal.methods.attention import (
     GAE,
     AttentionCAM,
@@ -28,7 +27,8 @@ from nbsal.methods.reference.published import CheferGAE
 from nbsal.methods.relevance import LRP, AttnLRP, PartialLRP, TransformerAttribution
 from nbsal.model import sides
 from nbsal.model.subject import Subject
-from nbsal.trace import Trace
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import LanguageHeadError, ModelError
 
 
 @dataclass(frozen=True)

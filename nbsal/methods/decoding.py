@@ -12,15 +12,15 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from nbsal.errors import InputError, UnknownName
 from nbsal.methods.base import REGISTER, LayerMethod, Method
 from nbsal.methods.cost import Cost
 from nbsal.methods.gradient import GradCAM
 from nbsal.model.lm_head import LMHead
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
-from nbsal.trace import Trace
-from nbsal.validation import checked, whole_number
+from nbsal.model.text.tokens import Row
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import checked, whole_number
 
 FORMS = ("per_position", "per_token")
 # The properties of a layer method that decoding preserves: influence is never negative.

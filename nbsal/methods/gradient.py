@@ -6,12 +6,12 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from nbsal.errors import UnknownName
 from nbsal.methods.base import LayerMethod, register
 from nbsal.methods.cost import Cost
 from nbsal.model.subject import Subject
-from nbsal.trace import Trace
-from nbsal.validation import whole_number
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import UnknownName
+from nbsal.support.validation import whole_number
 
 
 @register(

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nbsal.errors import InputError
 from nbsal.methods.base import LayerMethod, register
 from nbsal.methods.cost import BASELINES, SAMPLES, STEPS, TOKEN_BASELINES, Cost
 from nbsal.methods.gradient import Simple
@@ -27,11 +26,12 @@ from nbsal.methods.upper_layers import (
     checked_baselines,
     default_baselines,
 )
-from nbsal.model import architecture
+from nbsal.model.running import architecture
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
-from nbsal.trace import Trace
-from nbsal.validation import positive_number, real_number
+from nbsal.model.text.tokens import Row
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import InputError
+from nbsal.support.validation import positive_number, real_number
 
 MOST = 400  # points of a path, however large the gap
 

@@ -2,7 +2,7 @@
 
 Only content tokens are masked and scored; special tokens and padding stay unchanged and score 0. With `level="word"`
 the tokens of a word are masked together and share its score evenly, so `Saliency.by_word` gives the score of the word.
-`way` says what replaces a masked token: "remove", "mask", "pad" or a token id (see nbsal.model.masking). For a reply,
+`way` says what replaces a masked token: "remove", "mask", "pad" or a token id (see `MaskedModel`). For a reply,
 the call says what the units are, and `way` may also be "text": the prompt without them, tokenized anew.
 """
 
@@ -16,18 +16,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nbsal.errors import InputError, UnknownName
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import SAMPLES, UNITS, Cost
 from nbsal.methods.rng import text_rng
-from nbsal.model.masking import TEXT, MaskedModel
+from nbsal.model.running.masking import TEXT, MaskedModel
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
-from nbsal.trace import Trace
-from nbsal.validation import positive_number, real_number
+from nbsal.model.text.tokens import Row
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import positive_number, real_number
 
 LEVELS = ("token", "word")
-TRIALS = 6  # forward passes of a text that test whether its tokens can be removed (see nbsal.model.masking)
+TRIALS = 6  # forward passes of a text that test whether its tokens can be removed (see `MaskedModel`)
 CELLS = 4_000_000  # entries of all tables of coalitions that are in memory at once
 Coalitions = NDArray[np.bool_]  # [coalition, unit], true where the unit stays
 Floats = NDArray[np.float64]

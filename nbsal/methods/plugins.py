@@ -7,9 +7,9 @@ length-of-token = "their_package:LengthOfToken"
 from functools import cache
 from importlib.metadata import EntryPoint
 
-from nbsal import entry_points
-from nbsal.errors import InputError
 from nbsal.methods.base import REGISTER, Method
+from nbsal.support import entry_points
+from nbsal.support.errors import InputError
 
 GROUP = "nbsal.methods"
 FIELDS = ("name", "family", "needs", "paper", "cost", "promise")  # what `register` gives a method class

@@ -9,17 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.errors import InputError, UnknownName
-from nbsal.lrp.mode import AttentionFilter, unfiltered
-from nbsal.lrp.rules import ATTN_LRP, DEFAULT, Rules
 from nbsal.methods.attention import deciding_positions, deciding_rows, identity
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
-from nbsal.stream import Block
-from nbsal.trace import Trace
-from nbsal.validation import whole_number
+from nbsal.passes.lrp.mode import AttentionFilter, unfiltered
+from nbsal.passes.lrp.rules import ATTN_LRP, DEFAULT, Rules
+from nbsal.passes.stream import Block
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import whole_number
 
 DTYPES = ("mixed", "float64", "model")
 

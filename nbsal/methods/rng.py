@@ -6,8 +6,8 @@ import numpy as np
 
 from nbsal.model import sides
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
-from nbsal.validation import seed_number
+from nbsal.model.text.tokens import Row
+from nbsal.support.validation import seed_number
 
 
 def text_rng(seed: int, row: Row) -> np.random.Generator:

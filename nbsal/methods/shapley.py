@@ -12,14 +12,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.errors import InputError
 from nbsal.methods.base import register
 from nbsal.methods.cost import SAMPLES, UNITS, Cost
 from nbsal.methods.perturbation import TRIALS, Coalitions, Floats, Perturbation, Unit
 from nbsal.methods.rng import text_rng
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
-from nbsal.validation import positive_number
+from nbsal.model.text.tokens import Row
+from nbsal.support.errors import InputError
+from nbsal.support.validation import positive_number
 
 EXACT = 10  # units of a reply for which Shapley values are computed from all coalitions
 FEWEST = 4  # coalitions of Kernel SHAP: the whole text, nothing, and a pair

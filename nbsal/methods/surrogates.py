@@ -6,7 +6,6 @@ from typing import Self
 
 import numpy as np
 
-from nbsal.errors import InputError
 from nbsal.methods.base import register
 from nbsal.methods.cost import SAMPLES, Cost
 from nbsal.methods.perturbation import (
@@ -19,8 +18,9 @@ from nbsal.methods.perturbation import (
     ridge_slopes,
 )
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
-from nbsal.validation import positive_number, real_number, seed_number
+from nbsal.model.text.tokens import Row
+from nbsal.support.errors import InputError
+from nbsal.support.validation import positive_number, real_number, seed_number
 
 ROUNDS = 10_000  # of a lasso over all units
 PRECISION = 1e-10  # of a slope, relative to the largest one

@@ -9,13 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nbsal.errors import InputError, ModelError, UnknownName
-from nbsal.model import architecture, batching, restore, sides
-from nbsal.model.layers import join, replace_states, run_model
-from nbsal.model.masking import TOKENS, MaskedModel
+from nbsal.model import sides
+from nbsal.model.running import architecture, batching, restore
+from nbsal.model.running.layers import join, replace_states, run_model
+from nbsal.model.running.masking import TOKENS, MaskedModel
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
-from nbsal.trace import Trace
+from nbsal.model.text.tokens import Row
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import InputError, ModelError, UnknownName
 
 BASELINES = ("zero", "pad", "mask", "mean")
 SEVERAL = ("zero", "pad")  # of texts that are classified

@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nbsal.errors import InputError
-from nbsal.model.saved_files import check_format, numbers, read_json, reading, write_json
-from nbsal.validation import checked, real_number, seed_number
+from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
+from nbsal.support.errors import InputError
+from nbsal.support.validation import checked, real_number, seed_number
 
 FORMAT = 1
 Heads = NDArray[np.bool_]  # [block, head]

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from nbsal.errors import ModelError
-from nbsal.model.black_box import FAMILIES, BlackBox
-from nbsal.model.composite import Composite, transformer_of
-from nbsal.model.copies import can_dequantise, quantization
+from nbsal.model.loading.black_box import FAMILIES, BlackBox
+from nbsal.model.loading.composite import Composite, transformer_of
+from nbsal.model.loading.copies import can_dequantise, quantization
 from nbsal.model.subject import Subject
+from nbsal.support.errors import ModelError
 
 EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # names of their number in configurations
 
@@ -18,7 +18,7 @@ def check_method(subject: Subject, name: str, family: str) -> None:
     >>> subject = nbsal.load(lambda texts: [[0.5, 0.5] for text in texts])
     >>> check_method(subject, "lrp", "relevance")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    nbsal.errors.ModelError: lrp reads a model's layers, which a function from texts to probabilities does not show. ...
+    nbsal.support.errors.ModelError: lrp reads a model's layers, which a function from texts ...
     """
     model = subject.model
     if isinstance(model, BlackBox):

@@ -12,10 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nbsal.errors import LanguageHeadError, NbsalError
-from nbsal.model import architecture, products, sides
-from nbsal.model.lm_listening import PLAIN, Ending, listen
-from nbsal.model.version import model_version, tensors_version
+from nbsal.model import sides
+from nbsal.model.running import architecture, products
+from nbsal.model.running.lm_listening import PLAIN, Ending, listen
+from nbsal.model.running.version import model_version, tensors_version
+from nbsal.support.errors import LanguageHeadError, NbsalError
 
 CHUNK = 4096  # vocabulary entries per chunk
 ROWS = 2048  # hidden states per chunk: a chunk of logits takes about 32 MB

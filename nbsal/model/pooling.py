@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from nbsal.errors import NbsalError
-from nbsal.model import architecture
-from nbsal.model.tokens import Encoded, Row
+from nbsal.model.running import architecture
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.errors import NbsalError
 
 LENGTHS = (7, 7, 4)  # tokens of the texts of the probe; the third is padded
 NEGLIGIBLE = 1e-4  # a position whose gradient is smaller than this share of the largest is not read

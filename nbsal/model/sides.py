@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.errors import InputError, ModelError
-from nbsal.model.tokens import Encoded, Row
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.errors import InputError, ModelError
 
 SOURCE, REPLY = "source", "reply"  # the sides; the task of such a model is called like the second one
 CLASSES = ("ForConditionalGeneration", "MTModel")  # how the names of their classes end

@@ -9,19 +9,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.errors import LanguageHeadError
-from nbsal.model import adapters, architecture, copies, lm_head, restore, sides
-from nbsal.model.black_box import BlackBox, BlackBoxEncoder
-from nbsal.model.composite import transformer_of
-from nbsal.model.double import double_model
-from nbsal.model.kinds import check_config, check_kind, check_labels, class_names
+from nbsal.model import lm_head, sides
 from nbsal.model.lm_head import LMHead
+from nbsal.model.loading import adapters, copies
+from nbsal.model.loading.black_box import BlackBox, BlackBoxEncoder
+from nbsal.model.loading.composite import transformer_of
+from nbsal.model.loading.kinds import check_config, check_kind, check_labels, class_names
+from nbsal.model.loading.usage import PLAIN, PREDICTS_TOKENS, Usage
 from nbsal.model.pooling import Pooling, probe
-from nbsal.model.tokenize import TextEncoder
-from nbsal.model.tokens import Encoded
-from nbsal.model.usage import PLAIN, PREDICTS_TOKENS, Usage
-from nbsal.model.version import model_version
-from nbsal.validation import Text, checked
+from nbsal.model.running import architecture, restore
+from nbsal.model.running.double import double_model
+from nbsal.model.running.version import model_version
+from nbsal.model.text.tokenize import TextEncoder
+from nbsal.model.text.tokens import Encoded
+from nbsal.support.errors import LanguageHeadError
+from nbsal.support.validation import Text, checked
 
 
 @checked

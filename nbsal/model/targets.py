@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from nbsal.errors import InputError, ModelError, UnknownName
-from nbsal.model import architecture, entities, restore
+from nbsal.model.running import architecture, restore
 from nbsal.model.target import Contrast, Decision, Target
-from nbsal.model.tokenize import named_token, token_name
-from nbsal.model.tokens import Encoded, Row
-from nbsal.validation import Text
+from nbsal.model.text import entities
+from nbsal.model.text.tokenize import named_token, token_name
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.support.errors import InputError, ModelError, UnknownName
+from nbsal.support.validation import Text
 
 if TYPE_CHECKING:
     from nbsal.model.subject import Subject

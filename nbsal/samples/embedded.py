@@ -5,9 +5,9 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
-from nbsal.errors import UnknownName, WeightsError
 from nbsal.model.head_mask import HeadMask
 from nbsal.samples import base, notes
+from nbsal.support.errors import UnknownName, WeightsError
 
 KINDS = {
     "reviews": "SequenceClassification",

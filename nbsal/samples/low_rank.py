@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from nbsal.errors import WeightsError
+from nbsal.support.errors import WeightsError
 
 LINEARS = (
     "attention.self.query",

@@ -11,7 +11,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import transformers
 
 import nbsal
-from nbsal.errors import NbsalError
+from nbsal.support.errors import NbsalError
 from nbsal.testing.suite import CHECKS, default_subjects, run, write_table
 
 

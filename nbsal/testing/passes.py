@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from nbsal.explainer import Explainer
-from nbsal.lrp.mode import proxy_of
+from nbsal.explain.explainer import Explainer
 from nbsal.model.subject import Subject
+from nbsal.passes.lrp.mode import proxy_of
 from nbsal.testing.scores import TEXTS, require, targets
 
 

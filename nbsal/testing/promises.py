@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from nbsal import trace
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.saliency import Saliency
 from nbsal.methods.attention import deciding_positions
 from nbsal.methods.base import LayerMethod
 from nbsal.methods.decoding import Decoded
-from nbsal.saliency import Saliency
+from nbsal.passes import trace
 from nbsal.testing.scores import TEXTS, require, targets, tolerance
 
 CLOSE = 1e-4  # for sums in single precision

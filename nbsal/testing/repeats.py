@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
 from nbsal.testing.scores import TEXTS, require
 
 

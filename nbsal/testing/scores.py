@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from nbsal.explainer import Explainer, explain_batch
+from nbsal.explain.explainer import Explainer, explain_batch
+from nbsal.explain.saliency import Saliency
+from nbsal.model.loading.usage import PREDICTS_TOKENS
 from nbsal.model.subject import Subject
-from nbsal.model.usage import PREDICTS_TOKENS
-from nbsal.saliency import Saliency
 
 TEXTS = [
     "The film is a warm and funny joy.",

@@ -12,7 +12,7 @@ import torch
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
 from nbsal.model.subject import Subject
 from nbsal.testing.repeats import global_seed
 from nbsal.testing.scores import TEXTS, require

@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any
 
 import nbsal
-from nbsal.errors import InputError, ModelError, NbsalError, UnknownName, WeightsError
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.base import Method
 from nbsal.model.subject import Subject
+from nbsal.support.errors import InputError, ModelError, NbsalError, UnknownName, WeightsError
+from nbsal.support.validation import checked, is_iterable
 from nbsal.testing import passes, promises, repeats, scores, state, tiny_models
-from nbsal.validation import checked, is_iterable
 
 CHECKS: dict[str, Callable[[Explainer], None]] = {
     "scores": scores.scores_are_numbers,

@@ -11,9 +11,9 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import PreTrainedTokenizerFast
 
 import nbsal
-from nbsal.errors import UnknownName
 from nbsal.heads import HeadMask
 from nbsal.model.subject import Subject
+from nbsal.support.errors import UnknownName
 
 CORPUS = [
     "The film is a warm and funny joy from start to end.",

@@ -15,9 +15,9 @@ from nbsal.answers.judgement import BAND, Judgement
 from nbsal.answers.page import AnswerPicture
 from nbsal.answers.reading import Reading
 from nbsal.answers.sources import Source
-from nbsal.errors import InputError
 from nbsal.methods.labels import label_of
-from nbsal.progress import Meter
+from nbsal.support.errors import InputError
+from nbsal.support.progress import Meter
 from nbsal.widgets import wire
 
 Floats = NDArray[np.float64]

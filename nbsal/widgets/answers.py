@@ -13,10 +13,10 @@ from nbsal.answers.answer import Answer
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.judgement import Judgement
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
-from nbsal.errors import InputError, ModelError
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
 from nbsal.model.subject import Subject
-from nbsal.progress import Progress
+from nbsal.support.errors import InputError, ModelError
+from nbsal.support.progress import Progress
 from nbsal.widgets import answer_parts as parts
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.answer_parts import AnswerResult, Draft, HiddenSources, Rewritten, SpanScores, Struck

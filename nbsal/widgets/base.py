@@ -49,11 +49,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import traitlets
 
-from nbsal.errors import Cancelled, InputError, UnknownName
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
 from nbsal.model.subject import Subject
-from nbsal.progress import Meter
-from nbsal.validation import checked
+from nbsal.support.errors import Cancelled, InputError, UnknownName
+from nbsal.support.progress import Meter
+from nbsal.support.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.exported import ExportedWidget
 from nbsal.widgets.page_messages import error_text, find_request, is_message_id

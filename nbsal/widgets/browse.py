@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from nbsal.errors import InputError
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.saliency import Saliency
 from nbsal.model.targets import label_index
 from nbsal.render import html, text_lines
 from nbsal.render.headline import Phrase, percent
 from nbsal.render.text_lines import ScoredText
-from nbsal.saliency import Saliency
-from nbsal.validation import Text, check_one_per_text, checked, plural
+from nbsal.support.errors import InputError
+from nbsal.support.validation import Text, check_one_per_text, checked, plural
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html, list_texts
 from nbsal.widgets.explainer_view import Shading

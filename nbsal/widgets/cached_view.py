@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nbsal.explainer import Explainer
-from nbsal.progress import Meter
-from nbsal.saliency import Saliency
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.saliency import Saliency
+from nbsal.support.progress import Meter
 from nbsal.widgets import jobs
 from nbsal.widgets.explainer_view import ShadedView, with_settings
 

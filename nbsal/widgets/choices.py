@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 import traitlets
 
-from nbsal.errors import LISTED, InputError, UnknownName
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue, crossing, labels
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model.subject import Subject
+from nbsal.support.errors import LISTED, InputError, UnknownName
 
 NO_CHOICES: dict[str, Any] = {  # of a finished result
     "methods": "",

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from nbsal.clouds import Cloud, rank, weigh
 from nbsal.corpus.dataset import Corpus
-from nbsal.errors import InputError, UnknownName
+from nbsal.evaluation.clouds import Cloud, rank, weigh
+from nbsal.explain.saliency import Saliency
 from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import percent
-from nbsal.saliency import Saliency
-from nbsal.validation import Text, checked, plural
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import Text, checked, plural
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import LastValue
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html

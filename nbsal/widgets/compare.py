@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from nbsal.errors import InputError
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.saliency import Saliency
 from nbsal.render import html, text_lines
 from nbsal.render.text_lines import ScoredText
-from nbsal.saliency import Saliency
+from nbsal.support.errors import InputError
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.choices import (
     NO_CHOICES,

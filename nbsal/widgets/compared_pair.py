@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbsal.errors import InputError
 from nbsal.evaluation._agreement import jaccard, kendall
-from nbsal.explanation import Floats
+from nbsal.explain.explanation import Floats
+from nbsal.explain.saliency import Saliency
 from nbsal.render import html
 from nbsal.render.headline import Phrase, name_in_sentence, percent, plain
 from nbsal.render.text_lines import ScoredText
-from nbsal.saliency import Saliency
+from nbsal.support.errors import InputError
 
 if TYPE_CHECKING:
     import pandas

@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nbsal.errors import InputError
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.saliency import Saliencies, Saliency
 from nbsal.render import html
 from nbsal.render.headline import percent
-from nbsal.saliency import Saliencies, Saliency
-from nbsal.validation import Text, text_list
+from nbsal.support.errors import InputError
+from nbsal.support.validation import Text, text_list
 from nbsal.widgets import jobs
 from nbsal.widgets.base import View
 

@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 
 import traitlets
 
-from nbsal.errors import InputError
-from nbsal.explainer import Explainer, explain_batch
-from nbsal.explanation import Explanation
+from nbsal.explain.explainer import Explainer, explain_batch
+from nbsal.explain.explanation import Explanation
+from nbsal.explain.saliency import Saliency
 from nbsal.methods import catalogue
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model.subject import Subject
 from nbsal.model.target import Contrast
-from nbsal.saliency import Saliency
+from nbsal.support.errors import InputError
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.base import View
 from nbsal.widgets.choices import MethodTraits, offered_methods, view_choices

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.display import display
 
-from nbsal.errors import InputError, UnknownName
 from nbsal.render import html
-from nbsal.validation import checked
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import checked
 from nbsal.widgets import export, snapshot
 from nbsal.widgets.page_messages import CheckedWidget
 from nbsal.widgets.snapshot import Snapshots

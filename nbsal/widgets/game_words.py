@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nbsal.evaluation.results import Results
-from nbsal.explanation import Floats
+from nbsal.explain.explanation import Floats
 from nbsal.methods.labels import label_of
 from nbsal.render.headline import Phrase, confidence, percent
 from nbsal.widgets.token_games import RANDOM_NAME, TokenGames

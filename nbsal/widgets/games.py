@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from nbsal.errors import InputError
 from nbsal.evaluation._games import GAMES
 from nbsal.evaluation.results import Results
-from nbsal.explainer import Explainer
-from nbsal.model.masking import MaskedModel
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.saliency import Saliency
+from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
+from nbsal.model.text.tokens import Row
 from nbsal.render import html, text_lines
 from nbsal.render.headline import Phrase, percent, plain
 from nbsal.render.html import ScoredSpan
 from nbsal.render.looks import LINES
 from nbsal.render.text_lines import ScoredText
-from nbsal.saliency import Saliency
+from nbsal.support.errors import InputError
 from nbsal.widgets.cached_view import CachedView, LastValue, Part, PartJob
 from nbsal.widgets.export import asset
 from nbsal.widgets.game_words import (

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from nbsal.errors import InputError
 from nbsal.heads.statistics import HeadStudy
 from nbsal.model.head_mask import HeadMask, Heads
 from nbsal.render import html
 from nbsal.render.headline import percent
-from nbsal.validation import plural
+from nbsal.support.errors import InputError
+from nbsal.support.validation import plural
 
 if TYPE_CHECKING:
     import pandas

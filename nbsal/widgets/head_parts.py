@@ -7,16 +7,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nbsal import trace
-from nbsal.errors import ModelError
+from nbsal.explain.saliency import Saliency
 from nbsal.methods import catalogue
 from nbsal.methods.relevance import MaskLRP
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
+from nbsal.model.text.tokens import Row
+from nbsal.passes import trace
 from nbsal.render import colours, html
 from nbsal.render.headline import HeadsOff, change_words
-from nbsal.saliency import Saliency
-from nbsal.validation import Text
+from nbsal.support.errors import ModelError
+from nbsal.support.validation import Text
 from nbsal.widgets import wire
 from nbsal.widgets.cached_view import LastValue, Part, PartJob
 from nbsal.widgets.head_grid import SWITCH_INPUTS, HeadGrid, HeadSwitches

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.saliency import Saliency
 from nbsal.heads.statistics import HeadStudy
 from nbsal.methods import catalogue
 from nbsal.methods.relevance import MaskLRP
@@ -14,8 +15,7 @@ from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.render import text_lines
 from nbsal.render.headline import Phrase, plain
-from nbsal.saliency import Saliency
-from nbsal.validation import checked
+from nbsal.support.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import CachedView, TextResult
 from nbsal.widgets.choices import offered_methods, view_choices

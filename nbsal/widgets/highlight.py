@@ -1,10 +1,10 @@
 """The Highlight view: a text whose tokens are coloured by the evidence for and against the decision."""
 
+from nbsal.explain.saliency import Saliency
 from nbsal.render import text_lines
 from nbsal.render.headline import plain
 from nbsal.render.html import largest_score
 from nbsal.render.text_lines import ScoredText
-from nbsal.saliency import Saliency
 from nbsal.widgets.explainer_view import ShadedView
 from nbsal.widgets.export import asset
 

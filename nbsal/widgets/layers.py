@@ -8,17 +8,17 @@ import numpy as np
 import traitlets
 
 from nbsal.answers.span import SpanSaliency
-from nbsal.errors import InputError
-from nbsal.explainer import Explainer
-from nbsal.explanation import Floats
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.explanation import Floats
+from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.methods.base import LayerMethod
 from nbsal.methods.decoding import Decoded
 from nbsal.methods.labels import label_of
 from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import name_in_sentence, percent, plain
 from nbsal.render.text_lines import ScoredText
-from nbsal.saliency import LayerSaliency, Saliency
-from nbsal.validation import plural
+from nbsal.support.errors import InputError
+from nbsal.support.validation import plural
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.cached_view import Part, PartJob
 from nbsal.widgets.explainer_view import ShadedView, with_settings

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 import traitlets
 from anywidget import AnyWidget
 
-from nbsal.errors import InputError, NbsalError
+from nbsal.support.errors import InputError, NbsalError
 
 MAX_CHARACTERS = 250_000  # of a message; a longer text can be set from Python
 MAX_ENTRIES = 100_000  # of lists and dicts in a message

@@ -9,8 +9,8 @@ import warnings
 from functools import cache
 from importlib.metadata import EntryPoint
 
-from nbsal import entry_points
-from nbsal.errors import BrokenView, InputError
+from nbsal.support import entry_points
+from nbsal.support.errors import BrokenView, InputError
 from nbsal.widgets.base import View
 
 GROUP = "nbsal.views"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-from nbsal.errors import Cancelled
+from nbsal.support.errors import Cancelled
 from nbsal.widgets.jobs import Job, Worker
 
 QUICK = "gradxact"  # one pass, for every kind of model

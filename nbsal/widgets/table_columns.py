@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.clouds import plain_token
 from nbsal.corpus.dataset import Corpus
-from nbsal.saliency import Saliency
+from nbsal.evaluation.clouds import plain_token
+from nbsal.explain.saliency import Saliency
 
 Array = NDArray[Any]
 STORED = {"text": Corpus.texts, "prediction": Corpus.predictions, "confidence": Corpus.confidences}

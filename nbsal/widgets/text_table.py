@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nbsal.explain.saliency import Saliency
 from nbsal.render import html
 from nbsal.render.headline import percent
-from nbsal.saliency import Saliency
-from nbsal.validation import plural
+from nbsal.support.validation import plural
 from nbsal.widgets.table_columns import Array, Columns, confidence, strongest_word
 
 if TYPE_CHECKING:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal import trace
-from nbsal.errors import InputError
 from nbsal.evaluation._games import GAMES
-from nbsal.explanation import Floats
-from nbsal.model.masking import MaskedModel
+from nbsal.explain.explanation import Floats
+from nbsal.explain.saliency import Saliency
+from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.target import Target
 from nbsal.model.targets import decide, is_regression
-from nbsal.model.tokens import Encoded, Row
-from nbsal.progress import Meter
-from nbsal.saliency import Saliency
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.passes import trace
+from nbsal.support.errors import InputError
+from nbsal.support.progress import Meter
 
 if TYPE_CHECKING:
     import pandas

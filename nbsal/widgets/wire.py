@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbsal.explanation import Explanation, Floats
-from nbsal.model import tokenize
+from nbsal.explain.explanation import Explanation, Floats
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
+from nbsal.model.text import tokenize
+from nbsal.model.text.tokens import Row
 
 LARGEST = float(np.finfo(np.float32).max)
 LIKELIEST = 12  # outcomes that are listed

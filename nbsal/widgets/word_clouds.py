@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from nbsal.clouds import Cloud, display_word, unit_scores
 from nbsal.corpus.units import Units
-from nbsal.model.token_text import is_byte_level
+from nbsal.evaluation.clouds import Cloud, display_word, unit_scores
+from nbsal.explain.saliency import Saliency
+from nbsal.model.text.token_text import is_byte_level
 from nbsal.render import colours
-from nbsal.saliency import Saliency
-from nbsal.validation import plural
+from nbsal.support.validation import plural
 
 if TYPE_CHECKING:
     import pandas

@@ -6,13 +6,13 @@ from typing import Any
 
 import traitlets
 
-from nbsal.errors import UnknownName
-from nbsal.explainer import Explainer
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.heads.statistics import HeadStudy
 from nbsal.model.subject import Subject
 from nbsal.render import text_lines
-from nbsal.saliency import LayerSaliency, Saliency
-from nbsal.validation import checked
+from nbsal.support.errors import UnknownName
+from nbsal.support.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import Part, PartJob, TextResult
 from nbsal.widgets.explainer_view import ShadedView

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 import nbsal
-from nbsal.errors import NbsalError
 from nbsal.methods import catalogue
+from nbsal.support.errors import NbsalError
 from tests.answers import writers
 from tests.matrix import Hole, method
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.errors import ModelError, NbsalError, UnknownName
+from nbsal.support.errors import ModelError, NbsalError, UnknownName
 from tests.answers import writers
 from tests.cases import cases
 from tests.raising import refuses

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal import reply_trace
 from nbsal.answers import again, rows
-from nbsal.errors import Cancelled
+from nbsal.passes import reply_trace
+from nbsal.support.errors import Cancelled
 from tests import axioms
 from tests.answers import writers
 from tests.answers.writers import REPLY, SOURCE

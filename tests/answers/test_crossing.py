@@ -6,10 +6,11 @@ from transformers.models.t5 import modeling_t5
 
 import nbsal
 from nbsal.answers import running
-from nbsal.errors import ModelError
 from nbsal.methods import crossing
-from nbsal.model import architecture, sides
-from nbsal.model.tokens import Encoded
+from nbsal.model import sides
+from nbsal.model.running import architecture
+from nbsal.model.text.tokens import Encoded
+from nbsal.support.errors import ModelError
 from tests import axioms
 from tests.answers import writers
 from tests.answers.writers import REPLY, answer, values_of

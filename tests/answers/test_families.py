@@ -9,7 +9,7 @@ import transformers
 
 import nbsal
 from nbsal.answers import hiding
-from nbsal.errors import LanguageHeadError, ModelError
+from nbsal.support.errors import LanguageHeadError, ModelError
 from tests.answers import writers
 from tests.answers.test_hiding import masked_by_hand
 from tests.answers.test_rows import check_row

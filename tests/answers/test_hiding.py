@@ -7,9 +7,9 @@ import torch
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.reading import read_prompt, tokenize_reply, with_reply
 from nbsal.answers.sources import parse_prompt
-from nbsal.errors import ModelError
-from nbsal.model import prefixes
+from nbsal.model.running import prefixes
 from nbsal.model.target import number_of
+from nbsal.support.errors import ModelError
 from tests import axioms
 from tests.answers import writers
 

@@ -127,7 +127,7 @@ def test_a_judgement_can_be_cancelled(subject):
         if hiding.forwards > 20:
             cancel.set()
 
-    with pytest.raises(nbsal.errors.Cancelled):
+    with pytest.raises(nbsal.support.errors.Cancelled):
         result.judge(progress=progress, cancel=cancel)
     run = hiding.forwards
     result.judge(progress=False)

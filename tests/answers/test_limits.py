@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import reply_trace
 from nbsal.answers import running
-from nbsal.errors import Cancelled, OutOfMemory
+from nbsal.passes import reply_trace
+from nbsal.support.errors import Cancelled, OutOfMemory
 from tests import axioms
 from tests.answers import writers
 from tests.answers.writers import REPLY, SOURCE

@@ -8,9 +8,9 @@ import torch
 
 import nbsal
 from nbsal.answers import path_rows, running
-from nbsal.errors import Cancelled
 from nbsal.methods.upper_layers import UpperLayers
-from nbsal.model.tokens import Encoded
+from nbsal.model.text.tokens import Encoded
+from nbsal.support.errors import Cancelled
 from tests import axioms
 from tests.answers import writers
 from tests.answers.test_rows import check_row

@@ -9,7 +9,7 @@ import transformers
 
 import nbsal
 from nbsal.answers import generate
-from nbsal.errors import ModelError, UnknownName
+from nbsal.support.errors import ModelError, UnknownName
 from tests.answers import writers
 from tests.cases import cases
 from tests.raising import refuses

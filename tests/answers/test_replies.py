@@ -10,7 +10,7 @@ from transformers import GenerationMixin
 
 import nbsal
 from nbsal.answers import batch_generate, replies
-from nbsal.errors import Cancelled
+from nbsal.support.errors import Cancelled
 from tests import axioms
 from tests.answers import writers
 from tests.cases import cases

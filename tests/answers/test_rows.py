@@ -7,12 +7,12 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import reply_trace
 from nbsal.answers import running
 from nbsal.answers.reading import with_reply
 from nbsal.answers.running import Predictions
 from nbsal.methods.perturbation import Perturbation
-from nbsal.model.tokens import Encoded
+from nbsal.model.text.tokens import Encoded
+from nbsal.passes import reply_trace
 from tests import axioms
 from tests.answers import writers
 from tests.answers.writers import SOURCE

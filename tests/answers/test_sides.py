@@ -9,8 +9,8 @@ import transformers
 
 import nbsal
 from nbsal.answers.hiding import Hiding
-from nbsal.errors import ModelError
 from nbsal.model import sides
+from nbsal.support.errors import ModelError
 from tests import zoo
 from tests.answers import writers
 from tests.answers.writers import REPLY, SOURCE, answer, values_of
@@ -45,7 +45,7 @@ def test_both_sides_are_read_as_the_model_reads_them(subjects, name):
     last = frame[frame["layer"] == 2]
     assert last["logprob"].to_numpy() == pytest.approx(result.statistics.logprob, abs=1e-6)
     assert last["rank"].tolist() == result.statistics.rank.tolist()
-    with refuses("layers", nbsal.errors.UnknownName):
+    with refuses("layers", nbsal.support.errors.UnknownName):
         result.lens([3])
 
 

@@ -5,8 +5,8 @@ import torch
 
 import nbsal
 from nbsal.answers import lens
-from nbsal.errors import UnknownName
-from nbsal.model.tokenize import token_name
+from nbsal.model.text.tokenize import token_name
+from nbsal.support.errors import UnknownName
 from nbsal.widgets import Layers
 from tests import axioms
 from tests.answers import writers

@@ -10,8 +10,8 @@ import nbsal
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.reading import read_prompt, tokenize_reply, with_reply
 from nbsal.answers.sources import parse_documents, parse_messages, parse_prompt
-from nbsal.errors import InputError, UnknownName
-from nbsal.model.masking import WAYS
+from nbsal.model.running.masking import WAYS
+from nbsal.support.errors import InputError, UnknownName
 from tests.answers import writers
 from tests.cases import cases
 from tests.raising import refuses

@@ -26,7 +26,7 @@ import nbsal
 from nbsal import corpus
 from nbsal.corpus.manifest import TOKENS
 from nbsal.corpus.shards import token_batches
-from nbsal.model.tokens import Encoded
+from nbsal.model.text.tokens import Encoded
 from nbsal.samples import base
 from tests.bench import table
 from tests.bench.measure import cpu, products, reset_peak, resident

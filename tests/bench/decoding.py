@@ -15,8 +15,8 @@ import transformers
 from captum.attr import LayerGradientXActivation
 
 import nbsal
-from nbsal.model.tokens import Encoded
-from nbsal.model.tokens import Row as TextRow
+from nbsal.model.text.tokens import Encoded
+from nbsal.model.text.tokens import Row as TextRow
 from tests.bench import table
 from tests.bench.measure import grown, head_products, in_forwards, products
 from tests.bench.table import Row, at_most, cost, spread

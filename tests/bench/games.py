@@ -16,7 +16,7 @@ import torch
 import nbsal
 from nbsal.evaluation import Cache, games
 from nbsal.evaluation._games import coalition_steps
-from nbsal.model.tokens import Encoded
+from nbsal.model.text.tokens import Encoded
 from tests.bench import table
 from tests.bench.corpus import texts
 from tests.bench.measure import cpu, random_bert

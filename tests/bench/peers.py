@@ -33,7 +33,7 @@ from tokenizers.processors import TemplateProcessing
 
 import nbsal
 from nbsal.methods.base import Method
-from nbsal.model.tokens import Row as Tokens
+from nbsal.model.text.tokens import Row as Tokens
 from nbsal.samples import base
 from tests.bench import snippets, table
 from tests.bench.measure import cpu

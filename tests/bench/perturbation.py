@@ -29,8 +29,8 @@ import nbsal
 from nbsal.methods import catalogue
 from nbsal.methods.perturbation import Perturbation, units
 from nbsal.methods.shapley import all_coalitions, exact_values
-from nbsal.model.masking import MaskedModel
-from nbsal.model.tokens import Row as TextRow
+from nbsal.model.running.masking import MaskedModel
+from nbsal.model.text.tokens import Row as TextRow
 from tests.bench import table
 from tests.bench.measure import cpu
 from tests.bench.table import Row, at_least, at_most, spread

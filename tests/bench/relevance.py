@@ -8,8 +8,8 @@ trace for each.
 import torch
 
 import nbsal
-from nbsal import trace
-from nbsal.model.tokens import Encoded
+from nbsal.model.text.tokens import Encoded
+from nbsal.passes import trace
 from tests.bench import table
 from tests.bench.decoding import rows
 from tests.bench.measure import head_products, in_forwards, products, random_bert

@@ -16,7 +16,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.model import prefixes, products
+from nbsal.model.running import prefixes, products
 from tests import zoo
 from tests.bench import table
 from tests.bench.measure import cpu

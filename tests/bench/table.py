@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from nbsal.model import products
+from nbsal.model.running import products
 
 ROUNDS = 10  # of a product whose rate is measured
 Values = float | Sequence[float]  # one measurement, or one per round

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from nbsal.doctor import CHROMIUM
-from nbsal.model.tokens import Row
-from nbsal.saliency import LayerSaliency, Saliency
+from nbsal.explain.saliency import LayerSaliency, Saliency
+from nbsal.model.text.tokens import Row
 from nbsal.widgets import export as pages
 
 REAL = "A warm and unbelievably funny film, though its ending drags on and on. I would not call it bad."

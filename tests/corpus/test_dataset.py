@@ -12,7 +12,7 @@ from pandas.testing import assert_frame_equal
 import nbsal
 from nbsal import corpus, evaluation
 from nbsal.corpus import stored_method
-from nbsal.errors import UnknownName
+from nbsal.support.errors import UnknownName
 from tests.raising import refuses
 
 

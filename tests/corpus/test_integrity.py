@@ -12,7 +12,7 @@ from pyarrow import parquet
 import nbsal
 from nbsal import corpus
 from nbsal.corpus.storage import Storage
-from nbsal.errors import Cancelled, NbsalError
+from nbsal.support.errors import Cancelled, NbsalError
 from tests.cases import cases
 from tests.corpus.kills import files
 from tests.corpus.test_run import run

@@ -10,7 +10,7 @@ from transformers import GenerationMixin
 
 import nbsal
 from nbsal import cli, corpus
-from nbsal.errors import Cancelled, InputError, UnknownName
+from nbsal.support.errors import Cancelled, InputError, UnknownName
 from tests.answers import writers
 from tests.cases import cases
 from tests.corpus.kills import files

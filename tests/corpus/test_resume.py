@@ -10,7 +10,7 @@ import pytest
 import nbsal
 from nbsal import corpus
 from nbsal.corpus.storage import LOCK, Storage
-from nbsal.errors import Cancelled, InputError
+from nbsal.support.errors import Cancelled, InputError
 from tests.cases import cases
 from tests.corpus.kills import files
 from tests.corpus.processes import run_and_die

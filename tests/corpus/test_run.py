@@ -7,7 +7,7 @@ import pytest
 import nbsal
 from nbsal import corpus
 from nbsal.corpus.shards import token_batches
-from nbsal.errors import MissingExtra, UnknownName
+from nbsal.support.errors import MissingExtra, UnknownName
 from tests.axioms import relative
 from tests.raising import refuses
 

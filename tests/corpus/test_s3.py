@@ -12,7 +12,7 @@ from nbsal import corpus
 from nbsal.corpus.owner import Owner
 from nbsal.corpus.sources import open_source
 from nbsal.corpus.storage import LOCK, Storage
-from nbsal.errors import InputError
+from nbsal.support.errors import InputError
 from tests.cases import cases
 from tests.corpus import kills
 from tests.corpus.racing import race

@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 from nbsal import corpus
 from nbsal.corpus.sources import UnreadableRow, open_source
-from nbsal.errors import UnknownName
+from nbsal.support.errors import UnknownName
 from tests.cases import cases
 from tests.raising import refuses
 

@@ -8,7 +8,7 @@ import pytest
 from nbsal import corpus
 from nbsal.corpus import text_files
 from nbsal.corpus.sources import UnreadableRow, open_source
-from nbsal.errors import UnknownName
+from nbsal.support.errors import UnknownName
 from tests.cases import cases
 from tests.raising import refuses
 

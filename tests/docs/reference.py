@@ -1,10 +1,9 @@
 """The pages of the Python reference: every public class and function, with its docstring and example."""
 
-from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
 
-from tests.public import MODULES, PACKAGES, public
+from tests.public import MODULES, PACKAGES, module, public
 
 OPTIONS = "    options:\n      heading: {heading}\n      toc_label: {name}\n"
 INHERITED = {"nbsal.widgets.View": ("to_frame", "to_html", "to_png", "freeze")}
@@ -15,16 +14,16 @@ def write(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     members, written = public(), set[str]()
     for place in (*PACKAGES, *MODULES):
-        module = import_module(place)
+        room = module(place)
         entries = []
-        for name in sorted({*dir(module), *getattr(module, "_NAMES", ())}):
-            member = getattr(module, name)
+        for name in sorted({*dir(room), *getattr(room, "_NAMES", ())}):
+            member = getattr(room, name)
             path = f"{getattr(member, '__module__', '')}.{getattr(member, '__qualname__', '')}"
-            belongs = place in PACKAGES or path.startswith(f"{place}.")
+            belongs = place in PACKAGES or path.startswith(f"{room.__name__}.")
             if belongs and path in members and path not in written and name[0] != "_":
                 written.add(path)
                 entries.append(entry(f"{place}.{name}", path))
-        summary = (getdoc(module) or "").partition("\n")[0]
+        summary = (getdoc(room) or "").partition("\n")[0]
         text = f"# {place}\n\n{summary}\n\n" + "\n".join(entries)
         (folder / f"{place}.md").write_text(text, encoding="utf-8")
     if missing := members.keys() - written:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from nbsal.model.tokens import Encoded
+from nbsal.model.text.tokens import Encoded
 from tests import zoo
 
 

@@ -8,10 +8,9 @@ from scipy.stats import kendalltau
 from sklearn.metrics import average_precision_score
 
 import nbsal
-from nbsal import clouds
-from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation import (
     answer_recall_at,
+    clouds,
     overlap,
     precision_at,
     rank_agreement,
@@ -20,6 +19,7 @@ from nbsal.evaluation import (
 )
 from nbsal.evaluation._agreement import average_precision, iou_f1, kendall
 from nbsal.evaluation.bootstrap import bootstrap_weights, text_order
+from nbsal.support.errors import InputError, UnknownName
 from tests import axioms, zoo
 from tests.cases import cases
 from tests.evaluation import toys

@@ -6,8 +6,8 @@ from threading import Event
 import pytest
 
 import nbsal
-from nbsal.errors import Cancelled
 from nbsal.evaluation import Cache, best_layer, games
+from nbsal.support.errors import Cancelled
 from tests import axioms, zoo
 from tests.evaluation import toys
 
@@ -18,7 +18,9 @@ def test_explainers_of_one_subject_share_traces_and_coalitions(load, monkeypatch
     subject = load("bert", decoding=False)
     traces = []
     record = nbsal.trace.record
-    monkeypatch.setattr(nbsal.trace, "record", lambda *args, **options: traces.append(1) or record(*args, **options))
+    monkeypatch.setattr(
+        nbsal.passes.trace, "record", lambda *args, **options: traces.append(1) or record(*args, **options)
+    )
     cache = Cache()
     explainers = {name: nbsal.Explainer(subject, name) for name in ("gradcam", "simple", "gradxact")}
     games(explainers, axioms.TEXTS, random=3, cache=cache, progress=False)
@@ -56,7 +58,7 @@ def test_explanations_are_dropped_when_the_weights_change():
 
 @pytest.mark.parametrize("at", [2, 150])
 def test_a_cancelled_call_resumes(load, monkeypatch, at):
-    monkeypatch.setattr("nbsal.model.masking.TOKENS", 16)
+    monkeypatch.setattr("nbsal.model.running.masking.TOKENS", 16)
     subject = load("bert", decoding=False)
     explainers = {name: nbsal.Explainer(subject, name) for name in ("gradcam", "simple")}
     cancel, steps = Event(), []

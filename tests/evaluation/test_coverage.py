@@ -10,7 +10,7 @@ from scipy import stats
 
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.permutation import holm, margin_p, sign_flip_p
-from nbsal.intervals import LARGE, margin_interval, mean_interval, mean_p, t_quantile, t_tails
+from nbsal.support.intervals import LARGE, margin_interval, mean_interval, mean_p, t_quantile, t_tails
 from tests.cases import cases
 
 COVERAGE = 0.935, 0.965

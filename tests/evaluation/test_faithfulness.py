@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation import faithfulness, published
 from nbsal.evaluation._faithfulness import FRACTIONS, SHARES
-from nbsal.explainer import explain_batch
-from nbsal.model import masking
-from nbsal.model.tokens import Encoded
+from nbsal.explain.explainer import explain_batch
+from nbsal.model.running import masking
+from nbsal.model.text.tokens import Encoded
+from nbsal.support.errors import InputError, UnknownName
 from tests import axioms, zoo
 from tests.evaluation import naive, toys
 from tests.raising import refuses

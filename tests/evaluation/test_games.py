@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.errors import InputError, UnknownName
 from nbsal.evaluation import at_layers, best_layer, games
 from nbsal.evaluation._games import coalition_steps
+from nbsal.support.errors import InputError, UnknownName
 from tests import axioms, zoo
 from tests.evaluation import naive, toys
 from tests.raising import refuses

@@ -7,7 +7,7 @@ import pytest
 
 import nbsal
 from nbsal import evaluation
-from nbsal.errors import Cancelled, InputError
+from nbsal.support.errors import Cancelled, InputError
 from tests.answers import writers
 from tests.raising import refuses
 

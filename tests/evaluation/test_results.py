@@ -8,12 +8,12 @@ import pandas
 import pytest
 from matplotlib import pyplot
 
-from nbsal.errors import UnknownName
 from nbsal.evaluation import Results
 from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.permutation import holm
 from nbsal.evaluation.results import MetricInfo, join_results
+from nbsal.support.errors import UnknownName
 from tests.cases import cases
 from tests.raising import refuses
 

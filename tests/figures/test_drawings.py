@@ -10,10 +10,10 @@ import torch
 from matplotlib.text import Text
 
 import nbsal
-from nbsal.errors import UnknownName
 from nbsal.figures import decoding_saliency, flow, mask_lrp, relevance, style
 from nbsal.render import text_lines
 from nbsal.render.html import ScoredSpan
+from nbsal.support.errors import UnknownName
 from tests.raising import refuses
 
 TEXTS = ["A warm and funny film.", "A dull bore of a film.", "A joy, and never dull.", "Bad."]

@@ -8,7 +8,6 @@ import pytest
 from matplotlib.figure import Figure
 
 import nbsal
-from nbsal.errors import InputError, UnknownName
 from nbsal.figures import __main__ as program
 from nbsal.figures import build, decoding_exhibits, mask_lrp, mask_lrp_exhibits
 from nbsal.figures.arguments import NamedModel, parse_models
@@ -16,6 +15,7 @@ from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS, BenchmarkTask
 from nbsal.figures.build import Build
 from nbsal.figures.exhibits import Exhibit, Product, example
 from nbsal.figures.pages import Page
+from nbsal.support.errors import InputError, UnknownName
 from tests import zoo
 from tests.figures.test_tables import Tags, results
 from tests.raising import refuses

@@ -9,11 +9,11 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.errors import Cancelled, InputError, UnknownName
 from nbsal.heads import HeadMask, HeadStudy, Parse, discover, study
 from nbsal.heads.parses import align_words, from_conllu, read_parses
 from nbsal.heads.spread import Spread
-from nbsal.intervals import wilson_interval
+from nbsal.support.errors import Cancelled, InputError, UnknownName
+from nbsal.support.intervals import wilson_interval
 from tests.cases import cases
 from tests.raising import refuses
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.errors import UnknownName
 from nbsal.heads import Parse, published, study
 from nbsal.heads.parses import Link
+from nbsal.support.errors import UnknownName
 from tests.raising import refuses
 
 WORDS = ["Good", "food", "makes", "dogs", "jump", ",", "a", "food", "dance"]

@@ -13,10 +13,10 @@ from torch.nn import functional
 from transformers.activations import GELUActivation
 from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention
 
-from nbsal import trace
 from nbsal.heads import HeadMask
-from nbsal.lrp import rules
 from nbsal.methods.relevance import MaskSettings
+from nbsal.passes import trace
+from nbsal.passes.lrp import rules
 from tests import axioms
 from tests.lrp.test_attn_lrp import half
 from tests.lrp.test_relevance import totals

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.lrp import rules
-from nbsal.model import products
+from nbsal.model.running import products
+from nbsal.passes.lrp import rules
 
 METHODS = ["lrp", "partial-lrp", "transformer-attribution", "mask-lrp"]
 TEXT = "The striker scored twice and the visitors won the final."

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import trace
-from nbsal.errors import ModelError, UnknownName
 from nbsal.heads import HeadMask
-from nbsal.lrp import mode, rules
+from nbsal.passes import trace
+from nbsal.passes.lrp import mode, rules
+from nbsal.support.errors import ModelError, UnknownName
 from tests import axioms, zoo
 from tests.cases import cases
 from tests.raising import refuses

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nbsal.lrp import rules
+from nbsal.passes.lrp import rules
 
 RNG = torch.Generator().manual_seed(0)
 

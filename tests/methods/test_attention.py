@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import stream, trace
-from nbsal.errors import ModelError
 from nbsal.methods import alti
+from nbsal.passes import stream, trace
+from nbsal.support.errors import ModelError
 from tests import axioms
 
 TEXT = axioms.TEXTS[0]

@@ -6,8 +6,8 @@ A new method is tested as soon as it is registered. One that cannot pass is name
 import pytest
 
 import nbsal
-from nbsal.errors import ModelError
 from nbsal.methods import catalogue
+from nbsal.support.errors import ModelError
 from tests import axioms, matrix
 
 # Position ids that start at 0, or after padding; relative positions; local attention.

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import trace
-from nbsal.errors import UnknownName
 from nbsal.methods import catalogue
 from nbsal.methods.base import REGISTER, LayerMethod, Method, register
 from nbsal.methods.cost import Cost
 from nbsal.methods.reference.thermostat import CaptumModel
+from nbsal.passes import trace
+from nbsal.support.errors import UnknownName
 from nbsal.testing.passes import cost_is_true
 from nbsal.testing.promises import SINGLE, signs_are_as_promised, targets_matter_as_promised
 from tests import axioms, matrix

@@ -5,9 +5,9 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.errors import LanguageHeadError, UnknownName
 from nbsal.methods import decoding
 from nbsal.model import lm_head
+from nbsal.support.errors import LanguageHeadError, UnknownName
 from tests import replicas, zoo
 from tests.axioms import relative
 from tests.raising import refuses

@@ -13,10 +13,10 @@ from captum.attr import (
 )
 
 import nbsal
-from nbsal import trace
-from nbsal.errors import InputError, UnknownName
 from nbsal.methods import paths, rng, upper_layers
 from nbsal.methods.upper_layers import UpperLayers
+from nbsal.passes import trace
+from nbsal.support.errors import InputError, UnknownName
 from tests import axioms, bag, zoo
 from tests.cases import cases
 from tests.raising import refuses

@@ -9,9 +9,9 @@ from captum._utils.models.linear_model import SkLearnLinearModel
 from captum.attr import LimeBase, Occlusion, ShapleyValueSampling
 
 import nbsal
-from nbsal.errors import InputError, UnknownName
 from nbsal.methods import perturbation, rng
-from nbsal.model.masking import WAYS
+from nbsal.model.running.masking import WAYS
+from nbsal.support.errors import InputError, UnknownName
 from tests import axioms, bag, zoo
 from tests.cases import cases
 from tests.raising import refuses

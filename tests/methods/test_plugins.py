@@ -6,9 +6,9 @@ import warnings
 import pytest
 
 import nbsal
-from nbsal.errors import InputError
 from nbsal.methods import catalogue, plugins
 from nbsal.methods.base import REGISTER, register
+from nbsal.support.errors import InputError
 from nbsal.widgets.choices import offered_methods
 from tests import axioms, packages
 from tests.cases import cases

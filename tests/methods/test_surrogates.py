@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.errors import InputError
 from nbsal.methods import surrogates
 from nbsal.methods.perturbation import units
 from nbsal.methods.shapley import ExactShapley
+from nbsal.support.errors import InputError
 from tests import axioms, bag
 from tests.cases import cases
 

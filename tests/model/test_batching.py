@@ -10,9 +10,9 @@ import torch
 
 import nbsal
 from nbsal import corpus, evaluation
-from nbsal.errors import InputError, OutOfMemory
 from nbsal.heads import Parse, study
-from nbsal.model import batching
+from nbsal.model.running import batching
+from nbsal.support.errors import InputError, OutOfMemory
 from tests.axioms import TEXTS, relative
 
 OUT_OF_MEMORY = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nOf the allocated memory ...")

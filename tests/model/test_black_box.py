@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.errors import ModelError
 from nbsal.methods import catalogue
+from nbsal.support.errors import ModelError
 from tests import wrapped
 from tests.cases import cases
 from tests.raising import refuses

@@ -6,7 +6,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.errors import ModelError
+from nbsal.support.errors import ModelError
 from tests import axioms, zoo
 from tests.cases import cases
 

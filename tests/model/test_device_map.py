@@ -5,7 +5,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.errors import ModelError
+from nbsal.support.errors import ModelError
 from tests import axioms, wrapped, zoo
 
 accelerate = pytest.importorskip("accelerate", reason="needs the extra peers")

@@ -7,7 +7,7 @@ import torch
 
 import nbsal
 from nbsal.methods import alti
-from nbsal.model import double
+from nbsal.model.running import double
 from nbsal.testing.state import snapshot
 from tests import axioms, zoo
 

@@ -5,7 +5,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.errors import InputError, UnknownName
+from nbsal.support.errors import InputError, UnknownName
 from tests import axioms, zoo
 from tests.cases import cases
 from tests.raising import refuses

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from nbsal.model.finite import is_finite
+from nbsal.model.running.finite import is_finite
 
 FLOATS = (torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e5m2)
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from nbsal.model import fused_attention, restore
-from nbsal.model.fused_attention import FusedRecorder
+from nbsal.model.running import fused_attention, restore
+from nbsal.model.running.fused_attention import FusedRecorder
 from tests import axioms
 
 

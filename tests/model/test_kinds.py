@@ -7,9 +7,9 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.errors import ModelError
 from nbsal.model import limits, sides
-from nbsal.model.attention_maps import HeadSwitch
+from nbsal.model.running.attention_maps import HeadSwitch
+from nbsal.support.errors import ModelError
 from tests import zoo
 from tests.cases import cases
 from tests.raising import refuses

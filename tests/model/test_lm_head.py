@@ -5,8 +5,8 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.errors import LanguageHeadError
 from nbsal.model import lm_head
+from nbsal.support.errors import LanguageHeadError
 from tests import axioms, zoo
 from tests.cases import cases
 

@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import nbsal
-from nbsal.errors import InputError, ModelError, NbsalError
+from nbsal.support.errors import InputError, ModelError, NbsalError
 from tests import zoo
 from tests.cases import cases
 

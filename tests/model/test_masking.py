@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.errors import UnknownName
-from nbsal.model.masking import MaskedModel
-from nbsal.model.tokens import Encoded
+from nbsal.model.running.masking import MaskedModel
+from nbsal.model.text.tokens import Encoded
+from nbsal.support.errors import UnknownName
 from tests import axioms, zoo
 from tests.raising import refuses
 
@@ -68,7 +68,7 @@ def test_without_known_positions_tokens_are_masked_in_place(load, monkeypatch, f
         masked_in_place(subject, row, coalition, subject.tokenizer.mask_token_id, attended=False)
         for coalition in coalitions(row)
     ]
-    monkeypatch.setattr(nbsal.model.architecture, "first_position", lambda model: first)
+    monkeypatch.setattr(nbsal.model.running.architecture, "first_position", lambda model: first)
     (logits,) = MaskedModel(subject).logits([row], [coalitions(row)])
     assert torch.allclose(logits, torch.stack(truth), atol=1e-5 * float(logits.abs().max().clamp(1)))
     monkeypatch.setattr(MaskedModel, "_positions_match", lambda self, row: True)

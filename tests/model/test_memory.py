@@ -6,9 +6,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import stream
-from nbsal.errors import OutOfMemory
-from nbsal.model import memory
+from nbsal.model.running import memory
+from nbsal.passes import stream
+from nbsal.support.errors import OutOfMemory
 from tests import axioms
 
 TEXT = axioms.TEXTS[2]

@@ -8,8 +8,8 @@ from torch import nn
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 import nbsal
-from nbsal.errors import ModelError
 from nbsal.model import pooling
+from nbsal.support.errors import ModelError
 from tests import axioms, zoo
 from tests.cases import cases
 

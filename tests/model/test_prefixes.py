@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.errors import OutOfMemory
-from nbsal.model import memory, prefixes
-from nbsal.model.masking import MaskedModel
+from nbsal.model.running import memory, prefixes
+from nbsal.model.running.masking import MaskedModel
+from nbsal.support.errors import OutOfMemory
 from tests import axioms, zoo
 
 WAYS = ("remove", "pad")

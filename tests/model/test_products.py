@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 import nbsal
-from nbsal.errors import UnknownName
-from nbsal.model import architecture, products
+from nbsal.model.running import architecture, products
+from nbsal.support.errors import UnknownName
 from tests.cases import cases
 from tests.raising import refuses
 

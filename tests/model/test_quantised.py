@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.errors import ModelError
+from nbsal.support.errors import ModelError
 from tests import wrapped, zoo
 from tests.cases import cases
 

@@ -15,13 +15,13 @@ import psutil
 import pytest
 
 import nbsal
-from nbsal.errors import InputError
 from nbsal.evaluation import Results
 from nbsal.evaluation.curve import Curve
 from nbsal.evaluation.results import MetricInfo
 from nbsal.heads.statistics import HeadStudy
-from nbsal.model import saved_files
 from nbsal.model.head_mask import HeadMask
+from nbsal.model.loading import saved_files
+from nbsal.support.errors import InputError
 from tests.answers import writers
 from tests.raising import refuses
 

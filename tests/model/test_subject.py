@@ -9,8 +9,8 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.errors import LanguageHeadError, ModelError, UnknownName, WeightsError
 from nbsal.samples import base
+from nbsal.support.errors import LanguageHeadError, ModelError, UnknownName, WeightsError
 from tests import zoo
 from tests.cases import cases
 from tests.raising import refuses

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.errors import InputError, UnknownName
 from nbsal.figures import pages
-from nbsal.model import long_texts
+from nbsal.model.text import long_texts
+from nbsal.support.errors import InputError, UnknownName
 from tests import axioms, replicas, zoo
 from tests.cases import cases
 from tests.raising import refuses

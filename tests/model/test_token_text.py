@@ -2,8 +2,8 @@
 
 import pytest
 
-from nbsal.model.token_text import possible_tokens, token_text
-from nbsal.model.tokenize import named_token, token_name
+from nbsal.model.text.token_text import possible_tokens, token_text
+from nbsal.model.text.tokenize import named_token, token_name
 from tests import zoo
 
 KINDS = pytest.mark.parametrize("kind", ["wordpiece", "bytes", "pieces"])

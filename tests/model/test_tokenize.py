@@ -4,7 +4,7 @@ import pytest
 
 import nbsal
 from nbsal import corpus
-from nbsal.errors import InputError
+from nbsal.support.errors import InputError
 from tests import axioms
 from tests.raising import refuses
 

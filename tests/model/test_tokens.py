@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import nbsal
-from nbsal.errors import InputError
 from nbsal.methods import catalogue
+from nbsal.support.errors import InputError
 from tests import zoo
 from tests.cases import cases
 from tests.raising import refuses

@@ -7,11 +7,11 @@ from torch import nn
 
 import nbsal
 from nbsal import evaluation
-from nbsal.errors import ModelError
 from nbsal.evaluation.cache import Cache
 from nbsal.heads import HeadMask
-from nbsal.model.masking import MaskedModel
-from nbsal.model.version import tensors_version
+from nbsal.model.running.masking import MaskedModel
+from nbsal.model.running.version import tensors_version
+from nbsal.support.errors import ModelError
 from tests import zoo
 from tests.axioms import TEXTS
 

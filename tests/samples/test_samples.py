@@ -8,9 +8,9 @@ import torch
 
 import nbsal
 from nbsal import samples
-from nbsal.errors import WeightsError
 from nbsal.samples import base, low_rank, models
 from nbsal.samples.training import corpora
+from nbsal.support.errors import WeightsError
 
 WEIGHTS = files("nbsal.samples") / "weights"
 

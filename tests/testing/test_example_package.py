@@ -38,7 +38,7 @@ def test_the_command_line_lists_the_method_with_its_package(run_python):
 
 VIEW = """
 import sys, nbsal
-print([name for name in ("importlib.metadata", "nbsal.entry_points", "nbsal_example") if name in sys.modules])
+print([name for name in ("importlib.metadata", "nbsal.support.entry_points", "nbsal_example") if name in sys.modules])
 from nbsal.testing import tiny_models
 explain = nbsal.Explainer(tiny_models.load("bert"), "gradcam", layer=1)
 assert "Strongest" in dir(nbsal.widgets)

@@ -9,9 +9,9 @@ import torch
 
 import nbsal
 from nbsal import testing
-from nbsal.errors import WeightsError
 from nbsal.methods.base import Method
 from nbsal.methods.cost import Cost
+from nbsal.support.errors import WeightsError
 from nbsal.testing import CHECKS, __main__, suite, tiny_models
 from nbsal.testing.promises import at_layer_0
 from tests.cases import cases

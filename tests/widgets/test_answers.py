@@ -11,7 +11,7 @@ from PIL import Image
 
 import nbsal
 from nbsal.answers import findings
-from nbsal.errors import ModelError, UnknownName
+from nbsal.support.errors import ModelError, UnknownName
 from nbsal.widgets import Answers, answer_parts
 from nbsal.widgets.answer_parts import Struck
 from tests.browser import bench

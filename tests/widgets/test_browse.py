@@ -3,7 +3,7 @@
 import pytest
 
 import nbsal
-from nbsal.errors import UnknownName
+from nbsal.support.errors import UnknownName
 from nbsal.widgets import Browse, Highlight
 from tests.raising import refuses
 from tests.widgets.test_view import from_page

@@ -5,8 +5,8 @@ import json
 import pytest
 
 import nbsal
-from nbsal.errors import UnknownName
 from nbsal.methods import catalogue
+from nbsal.support.errors import UnknownName
 from nbsal.widgets import Highlight
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, ask, from_page

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.errors import UnknownName
-from nbsal.validation import plural
+from nbsal.support.errors import UnknownName
+from nbsal.support.validation import plural
 from nbsal.widgets import Clouds
 from nbsal.widgets.corpus_view import CHUNK
 from tests.browser import bench

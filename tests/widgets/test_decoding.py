@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nbsal.model.tokens import Row
+from nbsal.model.text.tokens import Row
 from nbsal.widgets import wire
 from tests.widgets import unwire
 

@@ -9,9 +9,9 @@ import pytest
 
 import nbsal
 from nbsal.evaluation._games import GAMES
-from nbsal.model.masking import MaskedModel
-from nbsal.progress import Meter
+from nbsal.model.running.masking import MaskedModel
 from nbsal.render.headline import plain
+from nbsal.support.progress import Meter
 from nbsal.widgets import Games
 from nbsal.widgets.game_words import _ordinal as ordinal
 from nbsal.widgets.game_words import _score as score_words
@@ -85,7 +85,7 @@ def test_the_games_report_progress_and_can_be_cancelled(reviews):
     results = play_games(saliency, MaskedModel(reviews), None, Meter(total, cancel=cancel))
     next(results)
     cancel.set()
-    with pytest.raises(nbsal.errors.Cancelled):
+    with pytest.raises(nbsal.support.errors.Cancelled):
         next(results)
 
 

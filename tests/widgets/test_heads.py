@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import nbsal
-from nbsal import trace
 from nbsal.heads import HeadMask, Parse
+from nbsal.passes import trace
 from nbsal.render.headline import plain
 from nbsal.widgets import Heads
 from nbsal.widgets.head_grid import heads_of_kind, toggle_heads

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.errors import UnknownName
+from nbsal.support.errors import UnknownName
 from nbsal.widgets import Layers, wire
 from nbsal.widgets.layers import LISTED, LayerWords, layers_html
 from tests.browser import bench

@@ -5,7 +5,7 @@ import time
 import pytest
 
 import nbsal
-from nbsal.errors import InputError
+from nbsal.support.errors import InputError
 from nbsal.widgets import Compare, Games, Highlight, Workbench, slow_methods
 
 TEXT = "A warm and oddly funny film."

@@ -3,8 +3,8 @@
 import pytest
 
 import nbsal
-from nbsal import clouds
 from nbsal.corpus import dataset
+from nbsal.evaluation import clouds
 from nbsal.widgets import Browse
 from nbsal.widgets.browse import PAGE
 from tests.raising import refuses

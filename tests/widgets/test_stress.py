@@ -10,7 +10,7 @@ import ipywidgets
 import pytest
 
 import nbsal
-from nbsal.saliency import Saliency
+from nbsal.explain.saliency import Saliency
 from nbsal.widgets import Highlight
 from tests.widgets.test_view import TEXT, ask, from_page
 
@@ -34,7 +34,7 @@ def changes(count, seed):
 
 def give_way(view):
     """Let the worker run between two changes: wait until it has answered, for a few milliseconds at most."""
-    with suppress(nbsal.errors.NbsalError, TimeoutError):
+    with suppress(nbsal.support.errors.NbsalError, TimeoutError):
         view.wait(0.005)
 
 

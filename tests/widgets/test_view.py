@@ -7,8 +7,8 @@ import pytest
 import traitlets
 
 import nbsal
-from nbsal.errors import InputError, UnknownName
 from nbsal.methods.base import Method
+from nbsal.support.errors import InputError, UnknownName
 from nbsal.widgets import Highlight, View
 from nbsal.widgets.export import literal
 from tests.cases import cases

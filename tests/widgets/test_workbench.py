@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageColor
 
 import nbsal
-from nbsal.errors import UnknownName
+from nbsal.support.errors import UnknownName
 from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench
 from nbsal.widgets.games import GamePart
 from nbsal.widgets.head_parts import UNMASKED, AttentionPart

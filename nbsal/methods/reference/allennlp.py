@@ -13,14 +13,14 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from nbsal.errors import InputError
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.methods.rng import text_rng
-from nbsal.model import architecture
-from nbsal.model.layout import check_layout
+from nbsal.model.running import architecture
+from nbsal.model.running.layout import check_layout
 from nbsal.model.subject import Subject
-from nbsal.trace import Trace
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import InputError
 
 PAPER = "Wallace et al. 2019 (AllenNLP Interpret), as in the released code"
 PROMISE = {"nonnegative", "sums_to_1", "about_target"}

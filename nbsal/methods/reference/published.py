@@ -11,9 +11,6 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from nbsal.errors import ModelError
-from nbsal.lrp.mode import AttentionFilter, unfiltered
-from nbsal.lrp.rules import CHEFER_RULES, PUBLISHED
 from nbsal.methods.attention import (
     GAE,
     AttCAT,
@@ -30,7 +27,10 @@ from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.methods.relevance import LRP, MaskLRP, PartialLRP, TransformerAttribution
 from nbsal.model.subject import Subject
-from nbsal.trace import Trace
+from nbsal.passes.lrp.mode import AttentionFilter, unfiltered
+from nbsal.passes.lrp.rules import CHEFER_RULES, PUBLISHED
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import ModelError
 
 SONG = "Song et al. 2024, as in the released code"
 CHEFER = "Chefer et al. 2021a (CVPR), as in the released code"

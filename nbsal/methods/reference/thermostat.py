@@ -14,18 +14,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nbsal.errors import ModelError
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import CONTENT_TOKENS, SAMPLES, TOKENS, Cost
 from nbsal.methods.paths import clean_captum
 from nbsal.methods.perturbation import ridge_slopes
 from nbsal.methods.rng import text_rng
-from nbsal.model import architecture
-from nbsal.model.masking import TOKENS as BATCH_TOKENS
+from nbsal.model.running import architecture
+from nbsal.model.running.masking import TOKENS as BATCH_TOKENS
 from nbsal.model.subject import Subject
-from nbsal.model.tokens import Row
-from nbsal.trace import Trace
-from nbsal.validation import positive_number
+from nbsal.model.text.tokens import Row
+from nbsal.passes.trace import Trace
+from nbsal.support.errors import ModelError
+from nbsal.support.validation import positive_number
 
 PAPER = "Feldhus et al. 2021 (ThermoStat), as in the released code"
 LENGTH = 512  # tokens to which ThermoStat pads

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.errors import InputError
+from nbsal.support.errors import InputError
 
 T = TypeVar("T")
 

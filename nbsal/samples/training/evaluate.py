@@ -14,15 +14,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nbsal.explainer import Explainer
-from nbsal.model.load import load
+from nbsal.explain.explainer import Explainer
+from nbsal.model.loading.load import load
 from nbsal.model.subject import Subject
 from nbsal.samples import build_lm
 from nbsal.samples.base import tokenizer as base_tokenizer
 from nbsal.samples.training.answers import answer_split
 from nbsal.samples.training.corpora import Example, batches, encode, rows, stack
 from nbsal.samples.training.train import FIRST_WORD, MASK
-from nbsal.validation import Text
+from nbsal.support.validation import Text
 
 
 def evaluation_texts() -> dict[str, list[str]]:

@@ -9,10 +9,10 @@ import os
 import time
 from pathlib import Path
 
-from nbsal.errors import InputError
 from nbsal.heads.statistics import HeadStudy, study
-from nbsal.model.load import load
+from nbsal.model.loading.load import load
 from nbsal.samples import KINDS, MASKS
+from nbsal.support.errors import InputError
 
 
 def report(results: HeadStudy) -> None:

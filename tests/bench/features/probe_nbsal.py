@@ -138,7 +138,7 @@ def progress(folder):
     stop = Event()
     try:
         _explain().map([models.SHORT] * 9, batch_size=1, progress=lambda done, total: stop.set(), cancel=stop)
-    except nbsal.errors.Cancelled:
+    except nbsal.support.errors.Cancelled:
         return partly("a bar, and an event that cancels; corpora keep what is done, `map` does not")
     return no("not cancelled")
 

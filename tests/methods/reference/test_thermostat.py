@@ -16,9 +16,9 @@ from captum.attr import (
 )
 
 import nbsal
-from nbsal import trace
 from nbsal.methods import catalogue, rng
 from nbsal.methods.reference import thermostat
+from nbsal.passes import trace
 from tests import axioms
 
 TEXT = axioms.TEXTS[0]

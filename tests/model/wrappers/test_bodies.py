@@ -6,7 +6,7 @@ import transformers
 from torch.nn import functional
 
 import nbsal
-from nbsal.errors import InputError, ModelError, UnknownName
+from nbsal.support.errors import InputError, ModelError, UnknownName
 from tests import axioms, wrapped, zoo
 from tests.cases import cases
 

@@ -8,7 +8,7 @@ import transformers
 from torch import nn
 
 import nbsal
-from nbsal.errors import InputError, ModelError
+from nbsal.support.errors import InputError, ModelError
 from tests import wrapped, zoo
 
 TEXT = wrapped.TEXTS[0]

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.errors import ModelError
-from nbsal.model import adapters
+from nbsal.model.loading import adapters
+from nbsal.support.errors import ModelError
 from tests import axioms, kind_examples, wrapped, zoo
 
 peft = pytest.importorskip("peft", reason="needs the extra peers")

@@ -5,8 +5,8 @@ import pytest
 import transformers
 
 import nbsal
-from nbsal.errors import InputError, ModelError
-from nbsal.model.token_text import token_text
+from nbsal.model.text.token_text import token_text
+from nbsal.support.errors import InputError, ModelError
 from tests import axioms, wrapped, zoo
 from tests.raising import refuses
 
@@ -64,7 +64,7 @@ def test_masked_tokens_are_those_of_the_pipeline(name):
 @pytest.mark.parametrize("text", ["A joy.", "A [MASK] and [MASK]."])
 def test_a_text_without_one_mask_is_refused(text):
     subject = nbsal.load(pipeline("fill-mask", "masked"))
-    with pytest.raises(nbsal.errors.InputError) as caught:
+    with pytest.raises(nbsal.support.errors.InputError) as caught:
         nbsal.Explainer(subject, "gradcam")(text)
     assert caught.value.argument == "target"
     position = 2

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.errors import InputError, ModelError
-from nbsal.model.identity import model_identity
+from nbsal.model.running.identity import model_identity
+from nbsal.support.errors import InputError, ModelError
 from tests import axioms, wrapped
 
 library = pytest.importorskip("sentence_transformers", reason="needs the extra peers")

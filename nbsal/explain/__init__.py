@@ -1,0 +1,1 @@
+"""A method applied to texts, and its results."""

@@ -1,0 +1,69 @@
+"""Explain the same texts with several methods of one model, or with several models."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from threading import Event
+from typing import Any
+
+from nbsal.explain.explainer import Explainer, explain_many
+from nbsal.explain.saliency import Comparison
+from nbsal.methods import catalogue
+from nbsal.methods.base import Method
+from nbsal.model.subject import Subject
+from nbsal.support.errors import InputError, NbsalError
+from nbsal.support.progress import Progress
+from nbsal.support.validation import Text, checked, text_list
+
+Methods = str | Method | Sequence[str | Method] | Mapping[str, str | Method]
+
+
+@checked
+def compare(
+    subject: Subject | Mapping[str, Subject],
+    methods: Methods,
+    texts: Text | Iterable[Text],
+    targets: Any = None,
+    batch_size: int = 32,
+    progress: Progress = True,
+    cancel: Event | None = None,
+) -> Comparison:
+    """Explain the same texts with several methods; the model runs once a batch, and all methods share its trace.
+
+    `methods` are names or instances, or a dict that names them. To compare models, pass a dict of them: `{"before":
+    subject, "after": tuned}`. The result is a dict. Its keys are the names of the methods or, with a dict of models,
+    those of the models; with several methods as well, a key is "model: method". `to_frame()` gives one frame of all.
+
+    >>> import nbsal
+    >>> many = compare(nbsal.load("demo/reviews"), ["gradcam", "simple"], ["A joy.", "A bore."])
+    >>> {name: len(saliencies) for name, saliencies in many.items()}
+    {'gradcam': 2, 'simple': 2}
+    >>> sorted(many.to_frame()["method"].unique())
+    ['gradcam', 'simple']
+    >>> models = {name: nbsal.load(f"demo/{name}") for name in ("reviews", "news")}
+    >>> {name: saliencies[0].prediction for name, saliencies in compare(models, "gradcam", "A joy.").items()}
+    {'reviews': 'positive', 'news': 'Business'}
+    """
+    named = catalogue.name_methods([methods] if isinstance(methods, str | Method) else methods)
+    for argument, value in (("methods", named), ("subject", subject)):
+        if not isinstance(value, Subject) and not value:
+            raise InputError(f"{argument} is empty. Pass at least one.", argument=argument, value=value)
+    many = [texts] if isinstance(texts, str | tuple) else texts
+    if isinstance(subject, Subject):
+        explainers = {name: Explainer(subject, method) for name, method in named.items()}
+        return Comparison(explain_many(explainers, many, targets, batch_size, progress, cancel))
+    explainers_by_model = {
+        model: {_joined(model, name, len(named)): Explainer(named_subject, method) for name, method in named.items()}
+        for model, named_subject in subject.items()
+    }
+    results, every_text = Comparison(), list(text_list(many))
+    for explainers in explainers_by_model.values():
+        try:
+            results.update(explain_many(explainers, every_text, targets, batch_size, progress, cancel))
+        except NbsalError as error:
+            error.partial = results | (error.partial or {})
+            raise
+    return results
+
+
+def _joined(model: str, method: str, methods: int) -> str:
+    """The name of a result of one model and method among several models."""
+    return model if methods == 1 else f"{model}: {method}"

@@ -1,0 +1,164 @@
+"""What every explanation of a text holds: scores, tokens, the decision and its provenance; saved as JSON."""
+
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nbsal.methods.labels import label_of
+from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
+from nbsal.model.text.tokens import Row, Span, Word
+from nbsal.support.errors import InputError, NbsalError
+from nbsal.support.validation import Text, checked, plural
+
+NOTABLE_GAP = 0.05  # share of the explained change from which a completeness gap is marked
+FORMAT = 1
+TYPES = {"target": str, "prediction": str, "method": str, "provenance": dict}  # of the entries in a file
+ARRAYS = ("probabilities", "scores", "tie_breaker")
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+@checked
+class Explanation:
+    """What every explanation of a text records: scores, text and tokens, the decision, and how it was computed.
+
+    `target` is what was explained, `prediction` what the model predicts, both by name; `provenance` records the model,
+    the method and its settings.
+    """
+
+    row: Row
+    target: str
+    prediction: str
+    probabilities: Floats
+    method: str
+    provenance: dict[str, Any]
+    scores: Floats = field(default_factory=lambda: np.empty(0))
+    tie_breaker: Floats = field(default_factory=lambda: np.empty(0))  # orders tokens of equal score
+
+    dimensions = 1  # of the scores
+
+    @property
+    def text(self) -> Text:
+        """The text, or the pair of texts, as typed."""
+        return self.row.text
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The tokens that the model read, including special tokens."""
+        return self.row.tokens
+
+    @property
+    def offsets(self) -> tuple[Span, ...]:
+        """The start and end of each token in the text as typed."""
+        return self.row.offsets
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The words of the text with the tokens of each."""
+        return self.row.words
+
+    @property
+    def special(self) -> NDArray[np.bool_]:
+        """True for special tokens, which have scores but are never ranked."""
+        return np.array(self.row.special)
+
+    @property
+    def explained_class(self) -> str:
+        """The class that positive scores support: the target, or the prediction where the target is at a position."""
+        return self.prediction if self.target.endswith("]") else self.target
+
+    def outcome(self) -> str:
+        """The prediction with its confidence; values, and spans, have none."""
+        probabilities = self.probabilities
+        confidence = f" ({float(probabilities.max()):.1%})" if probabilities.ndim == 1 and probabilities.size else ""
+        return f"{self.prediction}{confidence}"
+
+    def caption(self) -> str:
+        """The prediction with its confidence, the target if it differs, and the method, in one line."""
+        target = "" if self.target == self.prediction else f", explained: {self.target}"
+        return f"{self.outcome()}{target} | {self.method}"
+
+    @property
+    def about_target(self) -> bool:
+        """Whether the scores depend on the target; assumed of methods that the catalogue cannot create."""
+        from nbsal.methods import catalogue, labels
+
+        try:
+            return labels.about_target(catalogue.create(self.method))
+        except NbsalError:  # no name of the catalogue, or a method of another package that needs settings
+            return True
+
+    def notes(self) -> list[str]:
+        """What a reader must know to judge the scores: model, method, truncation, windows, completeness gap."""
+        layer = self.provenance.get("parameters", {}).get("layer")
+        place = (f", layer {layer}" if layer else ", embeddings") if isinstance(layer, int) else ""
+        lines = [f"{self.provenance.get('model', '')} · {label_of(self.method)}{place}".removeprefix(" · ")]
+        if self.row.dropped:
+            dropped = plural(self.row.dropped, "token")
+            lines.append(f"The text is longer than the model reads: the last {dropped} were not read.")
+        if self.provenance.get("unpaired"):
+            lines.append("▲ The model judges a premise and a hypothesis, and this is one text. Pass a pair of texts.")
+        if self.provenance.get("windows", 1) > 1:
+            lines.append(f"Read in {self.provenance['windows']} overlapping windows, averaged.")
+        if "gap" in self.provenance:
+            gap, change = self.provenance["gap"], self.provenance["change"]
+            warning = "▲ " if abs(gap) > NOTABLE_GAP * abs(change) else ""
+            total = f"Scores sum to {change + gap:+.3g}"
+            lines.append(f"{warning}{total}; the output changed by {change:+.3g} from the baseline.")
+        return lines
+
+    def settings(self) -> str:
+        """All settings of the method, and the precision, in one line."""
+        parameters = self.provenance.get("parameters", {})
+        settings = [f"{name}={value}" for name, value in parameters.items()]
+        return ", ".join([self.method, *settings, str(self.provenance.get("dtype", ""))])
+
+    def save(self, path: str | Path) -> None:
+        """Save as JSON; `load` restores every number exactly."""
+        if not np.isfinite(self.scores).all():
+            message = "The scores contain NaN or infinity, which a file cannot hold."
+            raise InputError(message, argument="scores", value=self.scores)
+        content = {
+            "nbsal": FORMAT,
+            "row": {name: getattr(self.row, name) for name in Row.__dataclass_fields__},
+            **{name: getattr(self, name) for name in TYPES},
+            "dtype": str(self.scores.dtype),
+            **{name: getattr(self, name).tolist() for name in ARRAYS},
+        }
+        write_json(path, content)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Load what `save` wrote."""
+        with reading(path, f"saved {cls.__name__}"):
+            content = read_json(path)
+            check_format(path, content["nbsal"], FORMAT)
+            row = Row.from_dict(content["row"])
+            dtype = {"float32": np.float32, "float64": np.float64}[content["dtype"]]
+            arrays: dict[str, Any] = {name: numbers(content[name], dtype) for name in ARRAYS}
+            shape, ties = arrays["scores"].shape, arrays["tie_breaker"].shape
+            if len(shape) != cls.dimensions or shape[-1] != len(row) or shape != ties:
+                raise ValueError("the numbers of scores and tokens differ")
+            names = {name: content[name] for name in TYPES}
+            if any(type(names[name]) is not kind for name, kind in TYPES.items()):
+                raise ValueError("the target, the prediction, the method or the provenance has the wrong type")
+            explanation = cls(row=row, **names, **arrays)
+            if type(explanation.provenance["parameters"]) is not dict:
+                raise ValueError("the settings of the method have the wrong type")
+            explanation.caption(), explanation.notes()  # fail now, not later, on provenance with wrong values
+            return explanation
+
+
+@cache
+def versions() -> dict[str, str]:
+    """The versions of the packages that scores depend on.
+
+    >>> sorted(versions())
+    ['nbsal', 'torch', 'transformers']
+    """
+    return {name: version(name) for name in ("nbsal", "torch", "transformers")}

@@ -1,0 +1,333 @@
+"""Results of an explanation: one score for each token, and ways to read, plot, save and export them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from nbsal.explain.explanation import Explanation
+from nbsal.render import colours, fonts, html
+from nbsal.render.headline import HeadsOff, Outcome, Phrase, Weighed, headline, plain
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import checked, plural, positive_number
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+DISPLAYED = 20  # explanations that a notebook displays of many
+
+
+@dataclass(frozen=True, eq=False)
+@checked
+class Saliency(Explanation):
+    """The explanation of one text, with one score for each token.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
+    >>> explain("A warm and funny film.").top(1)["token"].item() in {"warm", "funny"}
+    True
+    """
+
+    @cached_property
+    def order(self) -> list[int]:
+        """Positions of content tokens, most important first: by score, then by tie-breaker, then by position."""
+        return sorted(self.row.content, key=lambda i: (-self.scores[i], -self.tie_breaker[i], i))
+
+    @cached_property
+    def word_order(self) -> list[int]:
+        """Numbers of the words, most important first, by the sums of their tokens' scores and tie-breakers."""
+        scores, ties = (
+            [float(sum(values[i] for i in word.tokens)) for word in self.words]
+            for values in (self.scores, self.tie_breaker)
+        )
+        return sorted(range(len(scores)), key=lambda k: (-scores[k], -ties[k], k))
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row for each token, with its score and rank."""
+        import pandas
+
+        starts, ends = zip(*self.offsets, strict=True)
+        ranks = {i: rank for rank, i in enumerate(self.order, 1)}
+        return pandas.DataFrame(
+            {
+                "token": self.tokens,
+                "score": self.scores,
+                "rank": pandas.array([ranks.get(i) for i in range(len(self.tokens))], dtype="Int64"),
+                "special": self.special,
+                "start": starts,
+                "end": ends,
+                "segment": self.row.segments,
+            }
+        )
+
+    def by_word(self) -> "pandas.DataFrame":
+        """One row for each word; its score is the sum of its tokens' scores."""
+        import pandas
+
+        rows = [(w.text, sum(self.scores[i] for i in w.tokens), w.start, w.end, w.segment) for w in self.words]
+        return pandas.DataFrame(rows, columns=["word", "score", "start", "end", "segment"])
+
+    def top(self, count: int = 5) -> "pandas.DataFrame":
+        """The `count` most important tokens, best first."""
+        return self.to_frame().iloc[self.order[: positive_number(count, "count")]]
+
+    def weighed_words(self) -> list[Weighed]:
+        """The words with their scores, as the headline names them."""
+        return [Weighed(w.text, float(sum(self.scores[i] for i in w.tokens)), w.segment) for w in self.words]
+
+    def headline(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> list[Phrase]:
+        """The decision in one sentence, in pieces; `target_probability` is that of another class that is explained.
+
+        With `heads_off` it is compared with the decision without some heads.
+        """
+        probabilities = self.probabilities
+        has_probability = probabilities.ndim == 1 and probabilities.size > 0
+        outcome = Outcome(
+            self.prediction,
+            self.target,
+            float(probabilities.max()) if has_probability else None,
+            target_probability,
+            self.about_target,
+            len(self.row.parts),
+            self.special_share(),
+            heads_off,
+        )
+        return headline(outcome, self.weighed_words())
+
+    def scored_spans(self, level: str = "token") -> list[list[html.ScoredSpan]]:
+        """The text as typed, cut at its tokens or words into spans with a score; one list for each text of a pair."""
+        units = self._units(level)
+        return [
+            html.scored_spans(text, (unit for part, unit in units if part == segment), truncated=self.row.dropped > 0)
+            for segment, text in enumerate(self.row.parts)
+        ]
+
+    def _units(self, level: str) -> list[tuple[int, tuple[int, int, float, str]]]:
+        """The part, the start, the end, the score and the name of each token or word."""
+        if level == "word":
+            scores = [float(sum(self.scores[i] for i in word.tokens)) for word in self.words]
+            return [(w.segment, (w.start, w.end, score, w.text)) for w, score in zip(self.words, scores, strict=True)]
+        places = self.row.content
+        return [(self.row.segments[i], (*self.offsets[i], float(self.scores[i]), self.tokens[i])) for i in places]
+
+    @property
+    def largest(self) -> float:
+        """The largest absolute score of a content token, which gets full colour."""
+        return max(abs(float(self.scores[i])) for i in self.row.content)
+
+    def to_html(self, page: bool = False, level: str = "word", sentence: Sequence[Phrase] = ()) -> str:
+        """The highlighted text as HTML without scripts; `page` makes it a complete document.
+
+        `sentence` replaces the headline.
+        """
+        parts, sentence = self.scored_spans(level), sentence or self.headline()
+        scores = [span.score for part in parts for span in part if span.score is not None]
+        body = [
+            html.headline_html(sentence),
+            html.text_html(parts, html.largest_score(parts)),
+            html.legend_html(min(scores, default=0.0) < 0),
+            html.share_html(self.special_share()),
+            html.ranking_html([(word.text, word.score) for word in self.weighed_words()]),
+        ]
+        block = html.block_html(plain(sentence), "".join(body), self.notes(), titled=False)
+        return html.page_html(plain(sentence), block) if page else block
+
+    def special_share(self) -> float:
+        """The share of all absolute scores that lies on special tokens."""
+        sizes = np.abs(self.scores)
+        total = float(sizes.sum())
+        return float(sizes[self.special].sum()) / total if total else 0.0
+
+    def to_terminal(self, colours: bool = True) -> str:
+        """The highlighted text for a terminal, with escape codes or with scores in brackets."""
+        return f"{html.visible(self.caption())}\n{html.terminal(self.scored_spans(), self.largest, colours)}"
+
+    def plot(self, ax: "Axes | None" = None, longest: int = 40) -> "Axes":
+        """A bar chart of the words in reading order, or of the `longest` most important words of a longer text."""
+        from matplotlib import pyplot
+
+        check_axes(ax)
+        frame = self.by_word()
+        count = len(frame)
+        if count > longest:
+            frame = frame.loc[sorted(frame["score"].abs().nlargest(longest).index)]
+        if ax is None:
+            _, ax = pyplot.subplots(figsize=(max(4.0, 0.32 * len(frame) + 1), 2.6), layout="constrained")
+        hues = [colours.hex_colour(colours.FOR if s >= 0 else colours.AGAINST) for s in frame["score"]]
+        hatches = ["" if s >= 0 else "///" for s in frame["score"]]
+        ax.bar(range(len(frame)), frame["score"], color=hues, hatch=hatches)
+        set_names(ax, frame["word"])
+        ax.axhline(0, color="0.5", linewidth=0.8)
+        ax.set_ylabel("score")
+        if count > longest:
+            ax.set_xlabel(f"the {longest} most important of {count} words")
+        ax.set_title(html.visible(self.caption()), fontsize="medium", parse_math=False)
+        ax.spines[["top", "right"]].set_visible(False)
+        return ax
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{self.tokens[i]} {self.scores[i]:+.3g}" for i in self.order[:3])
+        return html.visible(f"Saliency({self.caption()}: {best})")
+
+
+@dataclass(frozen=True, eq=False)
+@checked
+class LayerSaliency(Explanation):
+    """The explanation of one text at every layer, with scores of shape [layers, tokens].
+
+    Layer 0 is the output of the embeddings, the last layer the output of the last block.
+
+    >>> import nbsal
+    >>> layers = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam").every_layer("A joy.")
+    >>> layers.at(5).top(1)["token"].item()
+    'joy'
+    """
+
+    dimensions = 2
+
+    def at(self, layer: int) -> Saliency:
+        """The explanation at one layer."""
+        if layer not in range(len(self.scores)):
+            raise UnknownName("layer", layer, range(len(self.scores)))
+        settings = self.provenance["parameters"] | {"layer": layer}
+        return Saliency(
+            self.row,
+            self.target,
+            self.prediction,
+            self.probabilities,
+            self.method,
+            self.provenance | {"parameters": settings},
+            self.scores[layer],
+            self.tie_breaker[layer],
+        )
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row for each layer, one column for each token."""
+        import pandas
+
+        index = pandas.RangeIndex(len(self.scores), name="layer")
+        return pandas.DataFrame(self.scores, index=index, columns=pandas.Index(self.tokens, name="token"))
+
+    def plot(self, ax: "Axes | None" = None, longest: int = 60) -> "Axes":
+        """A heat map of layers and content tokens, each layer scaled to its own largest score.
+
+        If the text has more than `longest` tokens, only those with the largest scores in any layer are drawn.
+        """
+        from matplotlib import pyplot
+        from matplotlib.colors import LinearSegmentedColormap
+
+        check_axes(ax)
+        places = list(self.row.content)
+        shares = self.scores[:, places]
+        largest = np.abs(shares).max(1, keepdims=True)
+        shares = np.divide(shares, largest, out=np.zeros_like(shares), where=largest > 0)
+        count = len(places)
+        if count > longest:
+            best = np.sort(np.argsort(-np.abs(shares).max(0), kind="stable")[:longest])
+            places, shares = [places[i] for i in best], shares[:, best]
+        if ax is None:
+            size = (max(4.0, 0.3 * len(places) + 1.5), 0.3 * len(shares) + 1.4)
+            _, ax = pyplot.subplots(figsize=size, layout="constrained")
+        least = -1 if (shares < 0).any() else 0
+        stops = [colours.hex_colour(hue) for hue in (colours.AGAINST, (255, 255, 255), colours.FOR)[least + 1 :]]
+        colour_map = LinearSegmentedColormap.from_list("evidence", stops)
+        image = ax.imshow(shares, aspect="auto", cmap=colour_map, vmin=least, vmax=1)
+        set_names(ax, [self.tokens[i] for i in places])
+        ax.set_yticks(range(len(shares)))
+        ax.set_ylabel("layer")
+        if count > longest:
+            ax.set_xlabel(f"the {longest} most important of {count} tokens")
+        ax.set_title(html.visible(self.caption()), fontsize="medium", parse_math=False)
+        ax.figure.colorbar(image, ax=ax, label="score / layer's largest")
+        return ax
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th style="text-align:right;vertical-align:top">{layer}</th>'
+            f"<td>{html.text_html(self.at(layer).scored_spans(), self.at(layer).largest)}</td></tr>"
+            for layer in range(len(self.scores))
+        )
+        notes = ["Colours are relative to the largest score of each layer.", *self.notes()]
+        return html.block_html(self.caption(), f"<table><tr><th>layer</th></tr>{rows}</table>", notes)
+
+    def __repr__(self) -> str:
+        size = f"{len(self.scores)} layers, {plural(len(self.tokens), 'token')}"
+        return html.visible(f"LayerSaliency({self.caption()}: {size})")
+
+
+@checked
+class Saliencies(Sequence[Saliency]):
+    """The explanations of several texts, in the order of the texts."""
+
+    def __init__(self, items: Sequence[Saliency]) -> None:
+        self.items = list(items)
+
+    @overload
+    def __getitem__(self, index: int) -> Saliency: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Saliencies": ...
+    def __getitem__(self, index: int | slice) -> "Saliency | Saliencies":
+        return Saliencies(self.items[index]) if isinstance(index, slice) else self.items[index]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Saliency]:
+        return iter(self.items)
+
+    def __repr__(self) -> str:
+        methods = ", ".join(dict.fromkeys(saliency.method for saliency in self.items))
+        return f"Saliencies({len(self.items)} of {methods})" if methods else "Saliencies(0)"
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row for each token of every text; the column `text` numbers the texts."""
+        import pandas
+
+        if not self.items:
+            names = "text position token score rank special start end segment prediction"
+            return pandas.DataFrame(columns=names.split())
+        frames = [saliency.to_frame().assign(prediction=saliency.prediction) for saliency in self.items]
+        return pandas.concat(frames, keys=range(len(frames)), names=["text", "position"]).reset_index()
+
+    def _repr_html_(self) -> str:
+        blocks = "".join(saliency.to_html() for saliency in self.items[:DISPLAYED])
+        rest = len(self.items) - DISPLAYED
+        return blocks + (f"<p>and {rest} more</p>" if rest > 0 else "")
+
+
+class Comparison(dict[str, Saliencies]):
+    """The explanations of the same texts by several methods, by the name of the method."""
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row for each token of every text and method."""
+        import pandas
+
+        frames = [saliencies.to_frame().assign(method=name) for name, saliencies in self.items()]
+        frame = pandas.concat(frames, ignore_index=True)
+        return frame[["method", *frame.columns.drop("method")]]
+
+
+def check_axes(ax: Any) -> None:
+    """Refuse what is no panel of a figure."""
+    if ax is not None and not hasattr(ax, "set_xticks"):
+        raise InputError(f"ax must be matplotlib axes, not {ax!r:.60}.", argument="ax", value=ax)
+
+
+def set_names(ax: "Axes", names: Iterable[str]) -> None:
+    """Label the columns of a plot with words or tokens."""
+    labels = [html.label(name) for name in names]
+    ax.set_xticks(
+        range(len(labels)),
+        labels,
+        fontfamily=fonts.families("".join(labels)),
+        rotation=60,
+        ha="right",
+        rotation_mode="anchor",
+        parse_math=False,
+    )

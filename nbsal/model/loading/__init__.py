@@ -1,0 +1,1 @@
+"""From a name, a folder or an object to a subject."""

@@ -1,0 +1,183 @@
+"""A function from texts to probabilities, such as a remote service, as a model whose words can be hidden.
+
+It has no layers: its only block passes the words on. Words are numbered as texts are encoded, and a text without some
+of its words is put together from the others.
+"""
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from nbsal.model.text.tokens import WORD, Encoded, Row
+from nbsal.support.errors import InputError
+from nbsal.support.validation import Text, check_texts
+
+Predict = Callable[[list[Any]], Any]
+STRUCTURE = ("[PAD]", "[START]", "[PAIR]")  # stand for no text
+PAD, START, PAIR = range(len(STRUCTURE))
+FAMILIES = ("perturbation",)
+LARGEST = 2**31 - 1  # different words
+TINY = 1e-12  # the smallest probability that is told from zero
+
+
+class Vocabulary:
+    """The words of all texts so far, each with the space before it.
+
+    >>> words = Vocabulary()
+    >>> words.piece(words.number(" joy"))
+    ' joy'
+    """
+
+    __slots__ = ("_numbers", "_pieces")  # no attributes to look into: growing does not change what the function returns
+
+    def __init__(self) -> None:
+        self._pieces = list(STRUCTURE)
+        self._numbers = {piece: number for number, piece in enumerate(STRUCTURE)}
+
+    def number(self, piece: str) -> int:
+        """The number of a word, which may be new."""
+        if piece not in self._numbers:
+            self._numbers[piece] = len(self._pieces)
+            self._pieces.append(piece)
+        return self._numbers[piece]
+
+    def piece(self, number: int) -> str:
+        """The word with that number; the special tokens are no text."""
+        return self._pieces[number] if number >= len(STRUCTURE) else ""
+
+
+class _Body(nn.Module):
+    """The block that passes the words on."""
+
+    is_causal = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.ModuleList([nn.Identity()])
+
+    def forward(self, states: Tensor, attention_mask: Tensor) -> Tensor:
+        output: Tensor = self.layer[0](states)
+        return output
+
+
+class BlackBox(nn.Module):
+    """A function of texts that returns one row of probabilities for each.
+
+    The logits are the logarithms of probabilities that sum to 1, or the log-odds of those of several labels.
+
+    >>> box = BlackBox(lambda texts: [[0.25, 0.75] for text in texts])
+    >>> box.activation, box.outputs
+    ('softmax', 2)
+    """
+
+    task = "sequence"
+    main_input_name = "input_ids"
+    device = torch.device("cpu")
+    dtype = torch.float64
+
+    def __init__(self, function: Predict) -> None:
+        from transformers import PreTrainedConfig
+
+        super().__init__()
+        self.function = function
+        self.base_model = _Body()
+        self.vocabulary = Vocabulary()
+        values = self._ask(["A text."])
+        self.outputs = values.shape[1]
+        if self.outputs > 1 and np.allclose(values.sum(1), 1, atol=1e-3):
+            self.activation = "softmax"
+        else:
+            self.activation = "none" if self.outputs == 1 else "sigmoid"
+        name = getattr(function, "__qualname__", type(function).__name__)
+        self.config = PreTrainedConfig(
+            name_or_path=name,
+            num_labels=self.outputs,
+            num_hidden_layers=1,
+            num_attention_heads=0,
+            hidden_size=1,
+            vocab_size=LARGEST,
+            pad_token_id=PAD,
+        )
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, **options: Any) -> Any:
+        """The logits of the texts that are left."""
+        self.base_model(input_ids[..., None].to(self.dtype), attention_mask)
+        rows = zip(input_ids.tolist(), attention_mask.tolist(), strict=True)
+        values = self._ask([self._text([i for i, m in zip(*row, strict=True) if m]) for row in rows])
+        logs = np.log(np.clip(values, TINY, None)) if self.activation != "none" else values
+        if self.activation == "sigmoid":
+            logs = logs - np.log(np.clip(1 - values, TINY, None))
+        return SimpleNamespace(logits=torch.from_numpy(logs))
+
+    def _text(self, ids: Sequence[int]) -> Text:
+        parts = [""]
+        for number in ids:
+            if number == PAIR:
+                parts.append("")
+            parts[-1] += self.vocabulary.piece(number)
+        first, *rest = (part.strip() for part in parts)
+        return (first, rest[0]) if rest else first
+
+    def _ask(self, texts: list[Any]) -> NDArray[np.float64]:
+        """What the function returns for some texts, checked."""
+        answer = self.function(texts)
+        try:
+            values = np.asarray(answer.tolist() if hasattr(answer, "tolist") else answer, dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.empty(0)
+        values = values[:, None] if values.ndim == 1 else values
+        valid = values.ndim == 2 and len(values) == len(texts) and values.shape[1] and np.isfinite(values).all()
+        if not valid or (values.shape[1] > 1 and (values.min() < 0 or values.max() > 1 + 1e-6)):
+            message = (
+                "model is a function that must take a list of texts and return an array with one row of probabilities "
+                f"for each; for {len(texts)} texts it returned {answer!r:.80}."
+            )
+            raise InputError(message, argument="model", value=answer)
+        return values
+
+
+class BlackBoxEncoder:
+    """Splits texts into words for a black box."""
+
+    max_length = LARGEST
+    pad_id = PAD
+
+    def __init__(self, box: BlackBox) -> None:
+        self.box = box
+
+    def encode(self, text: Any, first: int = 0) -> Encoded:
+        """Encode one text or a list of texts; `first` is the number of the first text in error messages."""
+        return Encoded([self._row(text) for text in check_texts(text, first)], PAD)
+
+    def encode_whole(self, text: Text) -> tuple[Row, int, int]:
+        """A text as one row, with one token before it that stands for no word."""
+        return self._row(text), 1, 0
+
+    def encode_ids(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> Encoded:
+        """Refused: a function reads texts."""
+        message = "A function reads texts, not token ids. Pass a text."
+        raise InputError(message, argument="input_ids", value=input_ids)
+
+    def _row(self, text: Text) -> Row:
+        ids, tokens, offsets, segments = [START], [STRUCTURE[START]], [(0, 0)], [0]
+        for segment, part in enumerate((text,) if isinstance(text, str) else text):
+            if segment:
+                ids.append(PAIR)
+                tokens.append(STRUCTURE[PAIR])
+                offsets.append((0, 0))
+                segments.append(segment)
+            end = 0
+            for match in WORD.finditer(part):
+                ids.append(self.box.vocabulary.number(part[end : match.end()]))
+                tokens.append(match.group())
+                offsets.append(match.span())
+                segments.append(segment)
+                end = match.end()
+        special = tuple(number < len(STRUCTURE) for number in ids)
+        zeros, ones = (0,) * len(ids), (1,) * len(ids)
+        return Row(text, tuple(ids), tuple(tokens), tuple(offsets), tuple(segments), special, zeros, ones)

@@ -1,0 +1,189 @@
+"""Write and read the JSON and .npz files that nbsal saves; sizes and types are checked before they fill the memory.
+
+Damage raises ValueError or another error that `reading` turns into an InputError about the path.
+"""
+
+import json
+import math
+import os
+import re
+import stat
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nbsal.support.errors import InputError
+from nbsal.support.validation import loading
+
+LARGEST_JSON = 64 * 2**20  # bytes; as Python objects they may take 30 times as much
+LARGEST_ARCHIVE = 256 * 2**20
+SMALL_CONTENT = 64 * 2**20  # bytes to which any archive may unpack
+LARGEST_RATIO = 20  # of the unpacked to the packed size of a larger one
+MOST_MEMBERS = 10_000
+_MEMBER = re.compile(r"[a-z]+[0-9]*\.npy", re.ASCII)
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+@contextmanager
+def reading(path: object, kind: str) -> Iterator[None]:
+    """Raise an InputError about `path` for whatever is wrong with a file that should be of that kind.
+
+    >>> with reading("mask.json", "saved head mask"):  # doctest: +ELLIPSIS
+    ...     raise InputError("A head mask holds 0 and 1.", argument="mask")
+    Traceback (most recent call last):
+    nbsal.support.errors.InputError: mask.json is not a saved head mask, or it is damaged: A head mask holds 0 and 1.
+    """
+    try:
+        with loading(path, kind):
+            yield
+    except InputError as error:
+        if error.argument == "path":
+            raise
+        message = f"{path} is not a {kind}, or it is damaged: {error}"
+        raise InputError(f"{message:.400}", argument="path", value=path) from error
+
+
+def write_json(path: str | Path, content: dict[str, Any]) -> None:
+    """Save an object as JSON."""
+    write(path, json.dumps(content, ensure_ascii=False).encode())
+
+
+def write(path: str | Path, content: bytes) -> None:
+    """Replace the content of a file; if that fails half way, as on a full disk, the file keeps the old one.
+
+    A file is written in place, without that promise, if another one could not take its place unnoticed: if it has hard
+    links or another owner, or if its folder cannot be written.
+    """
+    target = Path(os.path.realpath(path))  # of a link, the file that it leads to
+    if not target.is_file():
+        target.write_bytes(content)  # a new file, or a device
+        return
+    with target.open("r+b") as file:  # refuses a file that may not be written, which could be replaced nevertheless
+        status = os.fstat(file.fileno())
+    temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        if status.st_nlink > 1 or not _make_alike(temporary, status):
+            target.write_bytes(content)
+            return
+        temporary.write_bytes(content)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _make_alike(path: Path, status: os.stat_result) -> bool:
+    """Make an empty file with the mode of another; whether it could be made, and has the same owner and group."""
+    mode = stat.S_IMODE(status.st_mode)
+    try:
+        path.touch(mode, exist_ok=False)  # with that mode from the start: the content may be secret
+    except PermissionError:
+        return False
+    path.chmod(mode)  # of which the umask may have removed a part
+    made = path.stat()
+    return (made.st_uid, made.st_gid) == (status.st_uid, status.st_gid)
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """The object that a JSON file holds."""
+    return parse_json(_read(path, LARGEST_JSON).decode("utf-8"))
+
+
+def parse_json(text: str) -> dict[str, Any]:
+    r"""The object in a JSON text, without repeated names and lone surrogates.
+
+    >>> parse_json('{"layer": 1}')
+    {'layer': 1}
+    """
+    content = json.loads(text, object_pairs_hook=_unique)
+    if not isinstance(content, dict):
+        raise ValueError("it holds no JSON object")
+    if "\\u" in text:
+        json.dumps(content, ensure_ascii=False).encode()  # fails on lone surrogates, which nothing can write or show
+    return content
+
+
+def check_format(path: object, version: Any, readable: int) -> None:
+    """Refuse a file of another format than the one that this version of nbsal reads."""
+    if type(version) is not int or version != readable:
+        message = f"{path} has format {version!r:.20}, but this version of nbsal reads format {readable}."
+        raise InputError(message, argument="path", value=path)
+
+
+def numbers(values: Any, dtype: Any) -> NDArray[Any]:
+    """The array that nested lists of finite numbers hold; True and strings are no numbers.
+
+    >>> numbers([[1, 2.5]], np.float32)
+    array([[1. , 2.5]], dtype=float32)
+    >>> numbers(["1"], np.float64)
+    Traceback (most recent call last):
+    ValueError: numbers of another type
+    """
+    array = np.array(values, dtype)
+    leaves = values
+    for _ in range(array.ndim - 1):
+        leaves = chain.from_iterable(leaves)
+    if not {type(leaf) for leaf in leaves} <= ({int} if array.dtype.kind == "i" else {int, float}):
+        raise ValueError("numbers of another type")
+    if not np.isfinite(array).all():
+        raise ValueError("numbers that are NaN or infinite")
+    return array
+
+
+def read_npz(path: str | Path) -> dict[str, NDArray[Any]]:
+    """The arrays of numbers and text in an .npz file, by name."""
+    data = _read(path, LARGEST_ARCHIVE)
+    with ZipFile(BytesIO(data)) as archive:
+        members = archive.infolist()
+        _check_members(members, len(data))
+        return {member.filename.removesuffix(".npy"): _read_array(archive, member) for member in members}
+
+
+def _check_members(members: Sequence[ZipInfo], packed: int) -> None:
+    """Refuse an archive that would unpack to too much, or that `save` would not have written."""
+    names = [member.filename for member in members]
+    if len(names) > MOST_MEMBERS or len(set(names)) < len(names) or not all(map(_MEMBER.fullmatch, names)):
+        raise ValueError("members with odd or repeated names")
+    if any(member.compress_type not in (ZIP_STORED, ZIP_DEFLATED) for member in members):
+        raise ValueError("members packed in another way")
+    size = sum(member.file_size for member in members)
+    if size > max(SMALL_CONTENT, LARGEST_RATIO * packed):
+        raise ValueError(f"{packed:,} bytes that would unpack to {size:,}")
+
+
+def _read_array(archive: ZipFile, member: ZipInfo) -> NDArray[Any]:
+    """Unpack one array, up to the size that the archive declares for it."""
+    with archive.open(member) as file:
+        content = file.read(member.file_size)  # zipfile compares the checksum once it has read as much
+    stream = BytesIO(content)
+    shape, fortran, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
+    start = stream.tell()
+    size = start + math.prod(shape) * dtype.itemsize
+    if dtype.kind not in "fU" or not size == len(content) == member.file_size:
+        raise ValueError(f"an array of another type or size in {member.filename}")
+    return np.frombuffer(content, dtype, offset=start).reshape(shape, order="F" if fortran else "C").copy()
+
+
+def _read(path: str | Path, largest: int) -> bytes:
+    """The content of a regular file that is not too large; reading a device or a pipe might never end."""
+    status = Path(path).stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("it is not a file")
+    if status.st_size > largest:
+        raise ValueError(f"it has {status.st_size:,} bytes")
+    with Path(path).open("rb") as file:
+        return file.read(largest)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return content

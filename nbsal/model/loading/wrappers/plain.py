@@ -1,0 +1,41 @@
+"""Models of transformers, and modules of a user around one of them."""
+
+from torch import Tensor, nn
+
+from nbsal.model.loading.composite import Composite, find_transformer
+from nbsal.model.loading.kinds import check_kind
+from nbsal.model.loading.wrappers.opened import Opened, Request
+from nbsal.model.running import architecture
+from nbsal.support.errors import ModelError
+
+
+def open_module(module: nn.Module, request: Request) -> Opened:
+    """A transformers model as it is where it has a head that nbsal knows; else a composite around it."""
+    from transformers import PreTrainedModel
+
+    if isinstance(module, PreTrainedModel):
+        check_kind(module, encoder_decoder=True)
+        named = request.read is None and request.transformer is None
+        if named and module.config.is_encoder_decoder and type(module).__name__.endswith("ForSequenceClassification"):
+            return Opened(Composite(module, "", second_reader="decoder"))
+        if named and type(module).__name__.endswith("ForMultipleChoice"):
+            return Opened(Composite(module, "", read_choices), labels=["score of the choice"])
+        if named and (_has_known_head(module) or type(module).__module__.startswith("transformers.")):
+            return Opened(module)
+    path = find_transformer(module, request.transformer)
+    check_kind(module.get_submodule(path), encoder_decoder=True)
+    return Opened(Composite(module, path, request.read))
+
+
+def read_choices(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
+    """The score of each row, a question with one of its choices, [row, 1]."""
+    logits: Tensor = model(**{name: tensor[:, None] for name, tensor in inputs.items()}).logits
+    return logits
+
+
+def _has_known_head(module: nn.Module) -> bool:
+    try:
+        architecture.task(module)
+    except ModelError:
+        return False
+    return True

@@ -1,0 +1,70 @@
+"""Labels of a classifier without training: the entailment of a sentence about each label by the text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nbsal.support.errors import ModelError
+
+
+@dataclass(frozen=True)
+class ZeroShot:
+    """How a model of entailment classifies: each label makes a hypothesis, which a text entails more or less.
+
+    With `multi_label`, entailment is compared with contradiction for each label, else with that of the other labels.
+
+    >>> labels = ZeroShot(("sports", "politics"), "This is about {}.", entailment=2)
+    >>> labels.hypothesis(0)
+    'This is about sports.'
+    """
+
+    labels: tuple[str, ...]
+    template: str
+    entailment: int
+    multi_label: bool = False
+
+    def hypothesis(self, label: int) -> str:
+        """The sentence that the text must entail for a label."""
+        return self.template.format(self.labels[label])
+
+    def pairs(self, text: str) -> list[tuple[str, str]]:
+        """The text with the hypothesis of each label."""
+        return [(text, self.hypothesis(label)) for label in range(len(self.labels))]
+
+    def label(self, pair: tuple[str, str]) -> int:
+        """The label whose hypothesis is in a pair."""
+        return [self.hypothesis(label) for label in range(len(self.labels))].index(pair[1])
+
+    @property
+    def contrasts(self) -> bool:
+        """True if each label is decided by itself, against contradiction."""
+        return self.multi_label or len(self.labels) == 1
+
+    def terms(self, outputs: int) -> tuple[tuple[tuple[int, ...], float], ...]:
+        """What is explained of a pair, as (index, weight) of its logits."""
+        entailed: tuple[tuple[int, ...], float] = ((self.entailment,), 1.0)
+        return (entailed, ((self._contradiction(outputs),), -1.0)) if self.contrasts else (entailed,)
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """The probability of each label, from the logits of its pair, [label, output]."""
+        entailed = logits[:, self.entailment]
+        if not self.contrasts:
+            return entailed.softmax(0)
+        both = torch.stack([logits[:, self._contradiction(logits.shape[1])], entailed], 1)
+        return both.softmax(1)[:, 1]
+
+    def _contradiction(self, outputs: int) -> int:
+        """As the pipeline has it: the first output, or the last one where the first is entailment."""
+        return outputs - 1 if self.entailment == 0 else 0
+
+
+def zero_shot(labels: Sequence[str], template: str, config: Any, multi_label: bool) -> ZeroShot:
+    """The labels for a model of that configuration, which must name an output entailment."""
+    for index, name in sorted(config.id2label.items()):
+        if str(name).lower().startswith("entail"):
+            return ZeroShot(tuple(labels), template, int(index), multi_label)
+    message = "No output of the model is named entailment, which zero-shot classification reads. Set config.id2label."
+    raise ModelError(message, part="id2label")

@@ -1,0 +1,1 @@
+"""Running a stock model, recording its values, and leaving it as it was."""

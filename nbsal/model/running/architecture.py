@@ -1,0 +1,390 @@
+"""Find the parts of a stock transformers model: blocks, final norm, task of the head, pooling, maximum length."""
+
+import copy
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from nbsal.model import sides
+from nbsal.model.loading.black_box import BlackBox
+from nbsal.model.loading.checkpoint import NO_SUCH_MODEL, is_missing_folder
+from nbsal.model.loading.composite import Composite
+from nbsal.model.running import products, restore
+from nbsal.model.running.finite import is_finite
+from nbsal.support.errors import ModelError
+
+TASKS = {
+    "ForSequenceClassification": "sequence",
+    "ForQuestionAnswering": "span",
+    "ForTokenClassification": "token",
+    "ForCausalLM": "next-token",
+    "LMHeadModel": "next-token",
+    "ForMaskedLM": "masked",
+}
+_PRECISION_ERROR = re.compile("Double|without overflow")
+_META_DEVICE = "is on the meta device, which holds no numbers. Load the whole model, without device_map or offloading."
+_UNLIMITED = 10**9  # tokens; some architectures have no maximum length
+
+
+def read_config(source: str, argument: str) -> Any:
+    """Read the configuration of the checkpoint that was passed as `argument`, or raise ModelError."""
+    import transformers
+
+    try:
+        return transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(_unreadable(source, argument, error), part="checkpoint") from error
+
+
+def read_weights(
+    model_class: Any, source: str, dtype: torch.dtype, argument: str, **options: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Load a checkpoint; return the model and the report of transformers about missing and unexpected weights.
+
+    Only safetensors are read: nothing is unpickled, and no code from the checkpoint is run.
+    """
+    safe = {"use_safetensors": True, "trust_remote_code": False, "output_loading_info": True}
+    try:
+        model, report = model_class.from_pretrained(source, dtype=dtype, **safe, **options)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        hint = " Weights must be safetensors: load and save them once with model.save_pretrained(folder)."
+        raise ModelError(_unreadable(source, argument, error) + hint, part="checkpoint") from error
+    return model, report
+
+
+def _unreadable(source: str, argument: str, error: Exception) -> str:
+    reason = str(error).strip().splitlines()[0]
+    if Path(source).is_dir():
+        return f"{argument}={source!r} is a folder without a readable checkpoint. {reason}"
+    if is_missing_folder(source):
+        return f"{argument}={source!r}: {NO_SUCH_MODEL}"
+    return f"{argument}={source!r} is neither a local folder nor a model of the hub (name or owner/name). {reason}"
+
+
+def task(model: nn.Module) -> str:
+    """The task of the model's own head: "sequence", "span", "token", "next-token", "masked" or "reply"."""
+    if isinstance(model, Composite | BlackBox):
+        return model.task
+    name = type(model).__name__
+    if sides.writes_replies(model):
+        return sides.REPLY
+    for suffix, task_name in TASKS.items():
+        if name.endswith(suffix):
+            return task_name
+    raise ModelError(
+        f"{name} has no head whose output could be explained. Pass a model for sequence classification, question "
+        "answering, token classification or language modelling, a module with a head around it, or, for the similarity "
+        'to a text, similar_to="a text" with pooling="mean", "first" or "last".',
+        part="head",
+    )
+
+
+def body(model: Any, side: str = sides.SOURCE) -> nn.Module:
+    """The embeddings and blocks of a model, without its head: of an encoder-decoder, those of one side."""
+    if sides.writes_replies(model):
+        half: nn.Module = model.get_encoder() if side == sides.SOURCE else model.get_decoder()
+        return half
+    base: nn.Module = model.base_model
+    return base
+
+
+def blocks(model: Any, side: str = sides.SOURCE) -> list[nn.Module]:
+    """The block modules in the order they are called; ALBERT calls the same module repeatedly."""
+    base, depth = body(model, side), sides.depth(model, side)
+    lists = [(name, module) for name, module in base.named_modules() if isinstance(module, nn.ModuleList)]
+    for _, candidates in sorted(lists, key=lambda pair: pair[0].count(".")):
+        if len(candidates) == depth:
+            return list(candidates)
+    shared = next((module for name, module in lists if name.endswith("layer_groups")), None)
+    if shared is not None:
+        return list(shared)
+    raise ModelError(f"{type(model).__name__} contains no list of {depth} blocks.", part="blocks")
+
+
+def first_tensor(output: Any) -> Tensor:
+    """The hidden states in the output of a block, which is a tensor or a tuple that starts with one."""
+    return output if isinstance(output, Tensor) else output[0]
+
+
+@contextmanager
+def record_layers(model: Any, side: str = sides.SOURCE) -> Iterator[list[Tensor]]:
+    """Record the embedding output and the output of every block while the model runs."""
+    layers: list[Tensor] = []
+
+    def before_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        hidden = args[0] if args else kwargs["hidden_states"]
+        if layers:
+            check_chain(model, layers[-1], hidden)
+        else:
+            if torch.is_grad_enabled() and not hidden.requires_grad:
+                hidden.requires_grad_(True)  # with frozen weights the graph starts here
+            layers.append(hidden)
+
+    def after_block(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        layers.append(first_tensor(output))
+
+    with _block_hooks(model, side, before_block, after_block):
+        yield layers
+
+
+def check_chain(model: Any, output: Tensor, hidden: Tensor) -> None:
+    """Refuse a model in which a block reads something else than the output of the block before it."""
+    if hidden.data_ptr() != output.data_ptr():
+        raise ModelError(
+            f"In {type(model).__name__} the input of a block is not the output of the block before it, so its "
+            "hidden layers are not defined.",
+            part="blocks",
+        )
+
+
+@contextmanager
+def replace_layer(model: Any, layer: int, states: Tensor, side: str = sides.SOURCE) -> Iterator[None]:
+    """Run the model with `states` in place of the hidden states of a layer."""
+    calls = 0
+    is_last = layer == sides.depth(model, side)
+
+    def before_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls != layer + 1:
+            return None
+        return ((states, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": states})
+
+    def after_block(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+        if not is_last or calls != layer:
+            return None
+        return states if isinstance(output, Tensor) else (states, *output[1:])
+
+    with _block_hooks(model, side, before_block, after_block):
+        yield
+
+
+@contextmanager
+def _block_hooks(model: Any, side: str, before_block: Any, after_block: Any) -> Iterator[None]:
+    """Hook functions before and after every block; removed at the end."""
+    modules = list(dict.fromkeys(blocks(model, side)))
+    with restore.Changes(model) as changes:
+        changes.record_undo(restore.remove_hooks, modules, before_block, after_block)
+        for module in modules:
+            module.register_forward_pre_hook(before_block, with_kwargs=True)
+            module.register_forward_hook(after_block)
+        yield
+
+
+@contextmanager
+def eval_mode(model: nn.Module) -> Iterator[None]:
+    """Put the model into evaluation mode, with frozen weights and products at the processor's rate.
+
+    Every module's own training flag, and every weight's own gradient flag, is restored afterwards.
+    """
+    training = [module for module in model.modules() if module.training]
+    with frozen(model), restore.Changes(model) as changes:
+        changes.record_undo(_set_training, training, True)
+        _set_training(training, False)
+        products.enter(changes)
+        yield
+
+
+@contextmanager
+def frozen(model: nn.Module) -> Iterator[None]:
+    """Turn off the gradients of all weights, so that a forward pass keeps no graph for them."""
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    with restore.Changes(model) as changes:
+        changes.record_undo(_set_requires_grad, trainable, True)
+        _set_requires_grad(trainable, False)
+        yield
+
+
+def _set_requires_grad(parameters: Iterable[nn.Parameter], requires_grad: bool) -> None:
+    for parameter in parameters:
+        parameter.requires_grad_(requires_grad)
+
+
+def _set_training(modules: Iterable[nn.Module], training: bool) -> None:
+    for module in modules:
+        module.training = training
+
+
+@torch.no_grad()
+def final_norm(model: Any) -> nn.Module | None:
+    """The norm between the last block and the head (pre-norm models), or None; detected by comparing outputs."""
+    base = body(model)
+    device = next(base.parameters()).device
+    ids = torch.arange(4, device=device)[None] % model.config.vocab_size
+    layers, output = restore.exclusively(model, lambda: _run_body(model, ids))
+    if torch.equal(layers[-1], output):
+        return None
+    for module in base.modules():
+        weight = getattr(module, "weight", None)
+        if weight is not None and weight.shape == output.shape[-1:] and torch.allclose(module(layers[-1]), output):
+            norm: nn.Module = module
+            return norm
+    raise ModelError(
+        f"{type(model).__name__} changes the output of its last block before the head by something other than a single "
+        "norm. nbsal cannot decode its layers.",
+        part="final norm",
+    )
+
+
+def width(model: Any) -> int:
+    """The number of features of a hidden state."""
+    return int(model.config.hidden_size)
+
+
+def max_length(model: Any, tokenizer: Any) -> int:
+    """The maximum number of tokens the model reads."""
+    limit = int(getattr(model.config, "max_position_embeddings", 0) or 0)
+    limit = limit if limit > 0 else _UNLIMITED
+    for table in _offset_position_tables(model):
+        limit = len(table.weight) - int(table.padding_idx) - 1
+    return min(limit, tokenizer.model_max_length if tokenizer is not None else limit)
+
+
+def first_position(model: Any) -> int:
+    """The position id of the first token."""
+    return next((int(table.padding_idx) + 1 for table in _offset_position_tables(model)), 0)
+
+
+def shared_tensors(model: nn.Module) -> dict[int, Any]:
+    """A memo for `copy.deepcopy` that copies modules but shares weights, so that the copy trains with the model."""
+    return {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+
+
+def copy_model(model: Any, convert: Callable[[Tensor], Tensor]) -> Any:
+    """A copy of the model with converted weights; hooks and other tensors are shared.
+
+    Hooks are not copied, because a copy would not follow what the user changes in them. One that is a method of a
+    module must be, so that it reads the module's copy.
+    """
+    memo: dict[int, Any] = {id(tensor): convert(tensor) for tensor in (*model.parameters(), *model.buffers())}
+    for module in model.modules():
+        attributes = vars(module)
+        _check_forward(model, attributes.get("forward"))
+        memo |= {id(value): value for value in attributes.values() if isinstance(value, Tensor)}
+        for name in ("_forward_pre_hooks", "_forward_hooks"):
+            hooks = attributes[name].values()
+            memo |= {id(hook): hook for hook in hooks if not isinstance(getattr(hook, "__self__", None), nn.Module)}
+    return copy.deepcopy(model, memo)
+
+
+def _check_forward(model: Any, replacement: Any) -> None:
+    """Refuse to copy a module whose `forward` was replaced by a function that calls what is not copied."""
+    cells = getattr(replacement, "__closure__", None) or ()
+    if any(isinstance(getattr(cell.cell_contents, "__self__", cell.cell_contents), nn.Module) for cell in cells):
+        raise ModelError(
+            f"A module of {type(model).__name__} has another function as `forward`, which would run on the original "
+            'weights when its copy runs. Use a forward hook instead, or dtype="model" for methods of relevance.',
+            part="forward",
+        )
+
+
+def with_exact_gelu(model: Any) -> Any:
+    """A copy of the model, sharing its weights, with exact GELU in place of the tanh approximation, if it has that."""
+    from transformers.activations import NewGELUActivation
+
+    result = copy_model(model, lambda tensor: tensor)
+    for module in list(result.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, NewGELUActivation):
+                setattr(module, name, nn.GELU())
+    return result
+
+
+def _offset_position_tables(model: Any) -> list[Any]:
+    """The position embeddings of RoBERTa and its relatives, which start counting after the padding id."""
+    modules = body(model).named_modules()
+    tables = [module for name, module in modules if name.endswith("position_embeddings")]
+    return [table for table in tables if getattr(table, "padding_idx", None) is not None]
+
+
+def pooling(model: Any, task_name: str, causal: bool) -> str | None:
+    """Which positions a sequence head reads: "first", "last" (of the text) or "mean"; None for other heads."""
+    if task_name != "sequence":
+        return None
+    declared = getattr(model.config, "classifier_pooling", None)
+    if declared:
+        return "first" if declared == "cls" else "mean"
+    return _summary_type(model) or ("last" if causal else "first")
+
+
+def sees_padding(model: Any) -> bool:
+    """True if padding changes the output: the model takes no attention mask (FNet) or pools over padding (XLNet)."""
+    has_mask = "attention_mask" in inspect.signature(body(model).forward).parameters
+    return not has_mask or _summary_type(model) in ("last", "mean")
+
+
+def _summary_type(model: nn.Module) -> str | None:
+    """The pooling of XLNet's SequenceSummary module, if the model has one."""
+    summaries = [module for module in model.modules() if type(module).__name__.endswith("SequenceSummary")]
+    return str(summaries[0].summary_type) if summaries else None
+
+
+@torch.no_grad()
+def is_causal(model: Any) -> bool:
+    """True if a position sees only itself and earlier positions.
+
+    Most attention modules declare this. For models without such a declaration, change a later token and compare.
+    """
+    base, size = body(model), model.config.vocab_size
+    declared = {module.is_causal for module in base.modules() if isinstance(getattr(module, "is_causal", None), bool)}
+    if declared:
+        return True in declared
+    ids = torch.tensor([[size - 1, size - 2, size - 3], [size - 1, size - 2, size - 4]], device=model.device)
+    _, (first, second) = restore.exclusively(model, lambda: _run_body(model, ids))
+    return bool(torch.allclose(first[0], second[0], rtol=1e-4, atol=1e-6))
+
+
+def _run_body(model: Any, ids: Tensor) -> tuple[list[Tensor], Tensor]:
+    """The hidden states and the output of a model's body; without a mask some models warn that ids may be padding."""
+    with eval_mode(model), record_layers(model) as layers, precision_errors(model):
+        output = body(model)(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True)
+    return layers, output.last_hidden_state
+
+
+@contextmanager
+def precision_errors(model: Any) -> Iterator[None]:
+    """Say which model has parts, such as grouped experts, for which torch has no float64."""
+    try:
+        yield
+    except RuntimeError as error:
+        if _PRECISION_ERROR.search(str(error)):
+            message = (
+                f"{type(model).__name__} has parts that run in half or single precision only, and float64 was asked "
+                'for. Load it with dtype="float32", and use a method of another family than relevance.'
+            )
+            raise ModelError(message, part="dtype") from error
+        raise
+
+
+def check_weights(model: nn.Module) -> None:
+    """Refuse a model with NaN or infinite weights."""
+    for name, parameter in model.named_parameters():
+        if parameter.is_meta:
+            raise ModelError(f"The weight {name} {_META_DEVICE}", part=name)
+        # Quantised weights of other libraries are tensors of a class of their own, which may lack this operation.
+        if type(parameter.data) is torch.Tensor and not is_finite(parameter):
+            raise ModelError(f"The weight {name} contains NaN or infinity, so no explanation is possible.", part=name)
+
+
+def check_device(model: Any) -> None:
+    """Refuse the meta device."""
+    if model.device.type == "meta":
+        raise ModelError(f"{type(model).__name__} {_META_DEVICE}", part="device")
+
+
+def precision_note(device: torch.device, dtype: torch.dtype) -> dict[str, str]:
+    """An entry for the provenance of a model whose gradients are coarse: one in half precision on the CPU.
+
+    >>> precision_note(torch.device("cpu"), torch.float32)
+    {}
+    """
+    if device.type != "cpu" or dtype not in (torch.float16, torch.bfloat16):
+        return {}
+    return {"precision": "half precision: scores that differ little may be in another order than in float32"}

@@ -1,0 +1,168 @@
+"""The attention weights of a stock model while it runs: recorded, or set to zero for some heads."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from nbsal.model.loading.composite import transformer_of
+from nbsal.model.running import architecture, restore
+from nbsal.support.errors import ModelError
+
+FUSED = "sdpa"  # the implementation that computes attention in one function, which shows no weights
+SOFTMAX_FUNCTIONS = (torch.nn.functional.softmax, torch.softmax, Tensor.softmax)
+
+
+class AttentionMode(restore.Mode):
+    """Changes or records the output of every attention softmax, which is [batch, head, query, key]."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if self.active and func is scaled_dot_product_attention:
+            return self.on_mixed(func(*args, **kwargs))
+        if not self.active or func not in SOFTMAX_FUNCTIONS or args[0].ndim != 4:
+            return func(*args, **kwargs)
+        if args[0].dtype == torch.float64:
+            kwargs.pop("dtype", None)  # some models request float32 here, which would round float64
+        return self.on_weights(func(*args, **kwargs))
+
+    def on_weights(self, weights: Tensor) -> Tensor:
+        """What the model reads in place of the attention weights of its next block."""
+        raise NotImplementedError
+
+    def on_mixed(self, values: Tensor) -> Tensor:
+        """What it reads in place of the values that hidden weights have mixed, [batch, head, query, width]."""
+        return values
+
+
+class AttentionRecorder(AttentionMode):
+    """Keeps the attention weights of every block, in order; those of a decoder on an encoder are not `square`."""
+
+    def __init__(self, square: bool = True) -> None:
+        super().__init__()
+        self.maps: list[Tensor] = []
+        self._square = square
+
+    def on_weights(self, weights: Tensor) -> Tensor:
+        """The weights as they are."""
+        positions, weights = _without_sink(weights) if self._square else (weights, weights)
+        self.maps.append(positions)
+        return weights
+
+
+class LatestAttention(AttentionMode):
+    """Keeps the attention weights of the latest block, and counts the blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+        self._latest: list[Tensor] = []
+
+    def on_weights(self, weights: Tensor) -> Tensor:
+        """The weights as they are."""
+        positions, weights = _without_sink(weights)
+        self._latest[:] = [positions]
+        self.count += 1
+        return weights
+
+    def take(self) -> Tensor:
+        """The weights of the latest block, which are kept no longer."""
+        return self._latest.pop()
+
+
+def _without_sink(weights: Tensor) -> tuple[Tensor, Tensor]:
+    """The weights of positions, and all weights as the model reads them, made of the former.
+
+    The last column of a sink (gpt-oss) is no position.
+    """
+    size = weights.shape[-2]
+    if weights.shape[-1] != size + 1:
+        return weights, weights
+    positions = weights[..., :size]
+    return positions, torch.cat([positions, weights[..., size:]], -1)
+
+
+class HeadSwitch(AttentionMode):
+    """Sets the attention weights of some heads to zero, and so what their blocks' output projections read of them.
+
+    Where the model computes no weights (`fused`), it sets the values to zero that these would have mixed.
+    """
+
+    def __init__(self, off: Tensor) -> None:
+        super().__init__()
+        self.off = off
+        self.block = 0
+
+    def on_weights(self, weights: Tensor) -> Tensor:
+        """The weights, with zero for the heads that are off."""
+        if self.block < len(self.off):
+            if weights.shape[1] != self.off.shape[1]:
+                message = f"The model computes {weights.shape[1]} attention maps a block, not {self.off.shape[1]}."
+                raise ModelError(message, part="attention maps")
+            weights = weights.masked_fill(self.off[self.block, :, None, None], 0.0)
+        self.block += 1
+        return weights
+
+    def on_mixed(self, values: Tensor) -> Tensor:
+        """The values, with zero for the heads that are off."""
+        return self.on_weights(values)
+
+
+@contextmanager
+def eager(model: Any) -> Iterator[None]:
+    """Run the model with eager attention, and restore its own implementation afterwards."""
+    transformer = transformer_of(model)
+    before = transformer.config._attn_implementation
+    with restore.Changes(model) as changes:
+        if before != "eager":
+            changes.record_undo(transformer.set_attn_implementation, before)
+            transformer.set_attn_implementation("eager")
+        yield
+
+
+@contextmanager
+def with_mode(model: Any, mode: AttentionMode) -> Iterator[None]:
+    """Run the model with eager attention under that mode."""
+    with eager(model), restore.Changes(model) as changes:
+        mode.enter(changes)
+        yield
+
+
+@contextmanager
+def with_fused(model: Any, mode: AttentionMode) -> Iterator[None]:
+    """Run a model whose own attention is fused with it, under that mode."""
+    with restore.Changes(model) as changes:
+        mode.enter(changes)
+        yield
+
+
+@contextmanager
+def with_switch(model: Any, switch: HeadSwitch) -> Iterator[None]:
+    """Run the model without some heads, with its own attention if that is fused: it is quicker than eager attention."""
+    fused = transformer_of(model).config._attn_implementation == FUSED
+    with nullcontext() if fused else eager(model), restore.Changes(model) as changes:
+        switch.enter(changes)
+        yield
+
+
+@contextmanager
+def with_eager_masks(model: Any, mode: AttentionMode) -> Iterator[None]:
+    """Run the model as `with_mode` does, but with its own attention if that is fused: it is quicker, without weights.
+
+    The masks that blocks read are those of eager attention, under which they can run again.
+    """
+    transformer, first_block = transformer_of(model), architecture.blocks(model)[0]
+    fused = transformer.config._attn_implementation == FUSED
+
+    def choose(module: nn.Module, args: Any) -> None:
+        transformer.set_attn_implementation(FUSED)
+
+    with with_mode(model, mode), restore.Changes(model) as changes:
+        if fused:
+            changes.record_undo(transformer.set_attn_implementation, "eager")
+            changes.record_undo(restore.remove_hooks, [first_block], choose)
+            first_block.register_forward_pre_hook(choose, prepend=True)
+        yield

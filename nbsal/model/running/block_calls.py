@@ -1,0 +1,83 @@
+"""The calls of a model's blocks in one forward pass, kept by their inputs, so that each block can run again alone."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
+
+from nbsal.model.running import architecture, restore
+from nbsal.model.running.architecture import first_tensor
+
+
+@dataclass(frozen=True)
+class BlockCall:
+    """One call of a block; ALBERT calls the same module repeatedly."""
+
+    module: nn.Module
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outputs: list[Tensor] = field(default_factory=list)  # what it returned, while the graph from `hidden` to it is kept
+
+    @property
+    def hidden(self) -> Tensor:
+        """The hidden states that the block reads."""
+        return first_tensor(self.args) if self.args else self.kwargs["hidden_states"]
+
+    def arguments(self, hidden: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of the call with other hidden states."""
+        if self.args:
+            return (hidden, *self.args[1:]), self.kwargs
+        return (), self.kwargs | {"hidden_states": hidden}
+
+    def run(self, hidden: Tensor) -> Tensor:
+        """The block's output for other hidden states."""
+        args, kwargs = self.arguments(hidden)
+        return first_tensor(self.module(*args, **kwargs))
+
+
+def drop_graphs(calls: Iterable[BlockCall]) -> None:
+    """Free the graphs that calls keep."""
+    for call in calls:
+        call.outputs.clear()
+
+
+@contextmanager
+def record_calls(
+    model: Any, depth: int, replace_last: Callable[[Tensor], Tensor], keep_graphs: bool = False
+) -> Iterator[list[BlockCall]]:
+    """Record the call of every block; the head reads what the function makes of the last block's output.
+
+    With `keep_graphs`, each block has a graph of its own, from its input to its output.
+    """
+    modules = list(dict.fromkeys(architecture.blocks(model)))
+    calls: list[BlockCall] = []
+    output: Tensor | None = None
+
+    def before_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        call = BlockCall(module, args, kwargs)
+        if output is not None:
+            architecture.check_chain(model, output, call.hidden)
+        if keep_graphs:
+            args, kwargs = call.arguments(call.hidden.detach().requires_grad_())
+        calls.append(BlockCall(module, args, kwargs))
+        return args, kwargs
+
+    def after_block(module: nn.Module, args: tuple[Any, ...], block_output: Any) -> Any:
+        nonlocal output
+        output = first_tensor(block_output)
+        if keep_graphs:
+            calls[-1].outputs.append(output)
+        if len(calls) != depth:
+            return None
+        last = replace_last(output)
+        return last if isinstance(block_output, Tensor) else (last, *block_output[1:])
+
+    with restore.Changes(model) as changes:
+        changes.record_undo(restore.remove_hooks, modules, before_block, after_block)
+        for module in modules:
+            # First of all hooks: when the block runs again, the others see what they saw before.
+            module.register_forward_pre_hook(before_block, with_kwargs=True, prepend=True)
+            module.register_forward_hook(after_block)
+        yield calls

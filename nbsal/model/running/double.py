@@ -1,0 +1,111 @@
+"""A copy of a model that computes in float64 and holds few float64 weights: its blocks are converted while they run.
+
+Between their turns, the blocks and the tables over the vocabulary share their weights with the original. What is left
+(norms, positions, the head) is small, and is converted at once.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from nbsal.model import sides
+from nbsal.model.running import architecture, restore
+
+EXACT = "_nbsal_exact"  # on a converted weight: the float32 weight with the same numbers
+Place = tuple[dict[str, Any], str, Tensor]  # the parameters or buffers of a module, a name there, the weight itself
+
+
+def double_model(model: Any) -> Any:
+    """The copy; if the device has no float64 (MPS), on the CPU and with all weights."""
+    moved = model.device.type == "mps"
+    device = torch.device("cpu") if moved else model.device
+    shared = set() if moved else {id(tensor) for part in _parts(model) for _, _, tensor in _places(part)}
+
+    def convert(tensor: Tensor) -> Tensor:
+        result = tensor.detach() if id(tensor) in shared else _converted(tensor.detach(), device)
+        return nn.Parameter(result, requires_grad=False) if isinstance(tensor, nn.Parameter) else result
+
+    result = architecture.copy_model(model, convert)
+    turns = _Turns(result, device)
+    for part in _parts(result):
+        part.register_forward_pre_hook(turns.before)
+        part.register_forward_hook(turns.after, always_call=True)
+    return result
+
+
+@contextmanager
+def in_turn(module: nn.Module) -> Iterator[None]:
+    """Read the weights of a block in the precision that it computes in.
+
+    >>> with in_turn(nn.Linear(1, 1)):
+    ...     pass
+    """
+    hooks = (getattr(hook, "__self__", None) for hook in module._forward_pre_hooks.values())
+    turns = [hook for hook in hooks if isinstance(hook, _Turns)]
+    for turn in turns:
+        turn.before(module)
+    yield
+    for turn in turns:
+        turn.after(module)
+
+
+class _Turns:
+    """Hooks that convert a part of a model before it runs, and put its own weights back afterwards."""
+
+    def __init__(self, model: nn.Module, device: torch.device) -> None:
+        self._model, self._device = model, device
+        self._places: WeakKeyDictionary[nn.Module, list[Place]] = WeakKeyDictionary()
+        self._changes: list[restore.Changes] = []
+
+    def before(self, part: nn.Module, args: Any = ()) -> None:
+        """Convert the weights of a part."""
+        places = self._places.setdefault(part, _places(part))
+        changes = restore.Changes(self._model)
+        self._changes[:] = [changes]
+        changes.record_undo(_put_back, places)
+        for weights, name, tensor in places:
+            if type(part) is not nn.Embedding:  # of a plain table, only the rows that are read are converted
+                weights[name] = _converted(tensor, self._device)
+
+    def after(self, part: nn.Module, args: Any = (), output: Any = None) -> Any:
+        """Put its own weights back."""
+        for changes in self._changes:
+            changes.__exit__(None, None, None)
+        return _converted(output, self._device) if type(part) is nn.Embedding and output is not None else None
+
+
+def _parts(model: Any) -> list[nn.Module]:
+    """The blocks, and the modules that hold a table over the vocabulary."""
+    both = (sides.SOURCE, sides.REPLY) if sides.writes_replies(model) else (sides.SOURCE,)
+    blocks = dict.fromkeys(block for side in both for block in architecture.blocks(model, side))
+    size = len(model.get_input_embeddings().weight)
+    tables = [m for m in model.modules() if isinstance(m, nn.Embedding | nn.Linear) and len(m.weight) == size]
+    inside = {module for block in blocks for module in block.modules()}
+    return [*blocks, *(table for table in tables if table not in inside)]
+
+
+def _places(part: nn.Module) -> list[Place]:
+    """The weights and buffers of a module, and where they are."""
+    return [
+        (tensors, name, tensor)
+        for module in part.modules()
+        for tensors in (module._parameters, module._buffers)
+        for name, tensor in tensors.items()
+        if tensor is not None
+    ]
+
+
+def _put_back(places: list[Place]) -> None:
+    for tensors, name, tensor in places:
+        tensors[name] = tensor
+
+
+def _converted(tensor: Tensor, device: torch.device) -> Tensor:
+    result = tensor.to(device, torch.float64 if tensor.is_floating_point() else tensor.dtype)
+    if isinstance(tensor, nn.Parameter) and tensor.dtype == torch.float32 and tensor.device == device:
+        setattr(result, EXACT, tensor)
+    return result

@@ -1,0 +1,137 @@
+"""One forward pass of a subject with its hidden layers; those of an encoder-decoder have parts of both sides."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from nbsal.model import sides
+from nbsal.model.running import architecture, batching, restore
+from nbsal.model.running.layout import check_count, check_layout, check_sides
+from nbsal.model.text.tokens import Encoded
+
+if TYPE_CHECKING:
+    from nbsal.model.subject import Subject
+
+Parts = tuple[Tensor, ...]  # tensors that make up one when they are joined along positions
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The hidden states of a forward pass, layer by layer; `reply` holds those of a decoder beside its encoder."""
+
+    states: list[Tensor]
+    reply: list[Tensor]
+
+    def parts(self, layer: int) -> Parts:
+        """The tensors that a layer is made of."""
+        return (self.states[layer], *self.reply[:1])
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """The texts and positions of every layer."""
+        extra = self.reply[0].shape[1] if self.reply else 0
+        return [(states.shape[0], states.shape[1] + extra) for states in self.states]
+
+    @property
+    def top(self) -> Tensor:
+        """The output of the last block, which the head reads."""
+        return (self.reply or self.states)[-1]
+
+
+def join(parts: Sequence[Tensor]) -> Tensor:
+    """The tensors of a layer as one, [batch, position, width].
+
+    >>> tuple(join([torch.ones(1, 2, 3), torch.ones(1, 4, 3)]).shape)
+    (1, 6, 3)
+    """
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), 1)
+
+
+def run_model(
+    subject: "Subject", inputs: dict[str, Tensor], replaced: tuple[int, Tensor] | None = None
+) -> tuple[Tensor, Layers]:
+    """The logits, and the hidden states of every layer; `replaced` is a layer with other states in its place."""
+    reply: list[Tensor] = []
+    with ExitStack() as stack:
+        states = stack.enter_context(architecture.record_layers(subject.model))
+        if subject.task == sides.REPLY:
+            reply = stack.enter_context(architecture.record_layers(subject.model, sides.REPLY))
+        pieces: Parts = ()
+        if replaced is not None:
+            pieces = _split(subject, replaced[1], inputs["input_ids"].shape[1])
+            stack.enter_context(_replace_pieces(subject, replaced[0], pieces))
+        logits = subject.logits(inputs)
+    if replaced is not None:
+        states[replaced[0]], reply[:1] = pieces[0], pieces[1:]
+    check_count("hidden states", len(states), subject.depth + 1, subject)
+    if subject.task == sides.REPLY:
+        check_count("hidden states", len(reply), sides.depth(subject.model, sides.REPLY) + 1, subject)
+        both = [inputs[name].shape for name in ("input_ids", "decoder_input_ids")]
+        expected = [both[0]] * len(states) + [both[1]] * len(reply)
+        check_sides("hidden states", [layer.shape[:2] for layer in (*states, *reply)], expected, subject)
+    return logits, Layers(states, reply)
+
+
+def check_maps(subject: "Subject", encoded: Encoded, maps: Sequence[Tensor]) -> None:
+    """Refuse attention maps of which some are missing, or that are not laid out by text and position."""
+    shapes, texts = [(len(weights), *weights.shape[2:]) for weights in maps], len(encoded)
+    check_count("attention maps", len(maps), map_count(subject), subject)
+    if subject.task != sides.REPLY:
+        check_layout("attention maps", shapes, encoded, subject)
+        return
+    source = sides.source_size(encoded[0])
+    reply = encoded.longest - source
+    crossing = [(texts, reply, reply), (texts, reply, source)] * sides.depth(subject.model, sides.REPLY)
+    check_sides("attention maps", shapes, [(texts, source, source)] * subject.depth + crossing, subject)
+
+
+def reply_layers(subject: "Subject", encoded: Encoded, layers: Sequence[int]) -> dict[int, Tensor]:
+    """Some hidden layers of what writes the reply: of an encoder-decoder, of its decoder."""
+
+    def run() -> dict[int, Tensor]:
+        with batching.memory_errors(), torch.no_grad(), architecture.eval_mode(subject.model):
+            recorded = run_model(subject, subject.inputs(encoded))[1]
+        return {layer: (recorded.reply or recorded.states)[layer] for layer in layers}
+
+    return restore.exclusively(subject.model, run)
+
+
+def map_count(subject: "Subject") -> int:
+    """The attention maps of a forward pass: one a block, and two a block of a decoder that also reads an encoder."""
+    return subject.depth + 2 * sides.depth(subject.model, sides.REPLY) * (subject.task == sides.REPLY)
+
+
+def deepest(subject: "Subject") -> int:
+    """The blocks of the deeper side: what the maps over source and reply together are at most, for a whole row."""
+    return max(subject.depth, sides.depth(subject.model, sides.REPLY) if subject.task == sides.REPLY else 0)
+
+
+def first_blocks(subject: "Subject") -> list[nn.Module]:
+    """The blocks that read embeddings: the first one, of each side."""
+    deciding = [sides.REPLY] if subject.task == sides.REPLY else []
+    return [architecture.blocks(subject.model, side)[0] for side in (sides.SOURCE, *deciding)]
+
+
+@contextmanager
+def replace_states(subject: "Subject", layer: int, states: Tensor, size: int) -> Iterator[None]:
+    """Run the model with other states in place of those of a layer; `size` of its positions are an encoder's."""
+    with _replace_pieces(subject, layer, _split(subject, states, size)):
+        yield
+
+
+def _split(subject: "Subject", states: Tensor, size: int) -> Parts:
+    """The parts of a layer's states: those of an encoder, of `size` positions, and those of its decoder's input."""
+    return (states,) if subject.task != sides.REPLY else (states[:, :size], states[:, size:])
+
+
+@contextmanager
+def _replace_pieces(subject: "Subject", layer: int, pieces: Parts) -> Iterator[None]:
+    with ExitStack() as stack:
+        stack.enter_context(architecture.replace_layer(subject.model, layer, pieces[0]))
+        for states in pieces[1:]:
+            stack.enter_context(architecture.replace_layer(subject.model, 0, states, sides.REPLY))
+        yield

@@ -1,0 +1,69 @@
+"""An estimate of the memory that a run needs, compared with what is available before anything is computed."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from nbsal.model.text.tokens import Encoded
+from nbsal.support.errors import OutOfMemory
+
+if TYPE_CHECKING:
+    from nbsal.model.subject import Subject
+
+GB = 10**9
+SMALL = GB  # bytes; a run that needs less is not worth a question to the system
+# What is alive at once at least, measured: attention maps, streamed and a block; hidden states in a block's graph.
+STREAMED_MAPS = 4
+WHOLE_MAPS, WHOLE_MAPS_OF_RELEVANCE = 2, 3
+STATES = 12
+STREAMED_STATES = 5  # kept of each block: its input, and what fused attention reads and returns
+
+
+def check_fits(subject: "Subject", encoded: Encoded, maps: float, states: float = 0) -> None:
+    """Raise OutOfMemory for a batch of which so many attention maps and hidden states, alive at once, do not fit.
+
+    >>> import nbsal
+    >>> subject = nbsal.load("demo/reviews")
+    >>> check_fits(subject, subject.encode("A joy."), maps=6)
+    """
+    length, size = encoded.longest, subject.dtype.itemsize
+    needed = len(encoded) * length * size * (maps * subject.heads * length + states * subject.width)
+    if needed <= SMALL:
+        return
+    free = available(subject.device)
+    if free is None or needed <= free:
+        return
+    single = ' or dtype="model"' if subject.dtype == torch.float64 and subject.model.dtype != torch.float64 else ""
+    raise OutOfMemory(
+        f"{len(encoded)} x {length:,} tokens need about {needed / GB:.1f} GB, but {free / GB:.1f} GB are available. "
+        'Explain a shorter text, or by windows: set tokenizer.model_max_length=512 and use long="window". '
+        f'dtype="float32" in nbsal.load{single} halves what float64 needs; gradient methods need least.'
+    )
+
+
+def available(device: torch.device) -> int | None:
+    """The bytes that can be allocated on a device, or None where that is unknown.
+
+    >>> available(torch.device("meta")) is None
+    True
+    """
+    if device.type == "cuda":
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(torch.cuda.mem_get_info(device)[0]) + unused
+    status = Path("/proc/meminfo")
+    if device.type != "cpu" or not status.is_file():
+        return None
+    entry = re.search(r"MemAvailable:\s+(\d+) kB", status.read_text(encoding="ascii"))
+    return min([int(entry[1]) * 1024, *_left_to_group()]) if entry is not None else None
+
+
+def _left_to_group() -> list[int]:
+    """The bytes that a container leaves to its processes, if it limits them."""
+    folder = Path("/sys/fs/cgroup")
+    try:
+        limit, used = (int((folder / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
+    except (OSError, ValueError):  # no such file, or "max"
+        return []
+    return [max(0, limit - used)]

@@ -1,0 +1,153 @@
+"""What a model's output depends on, as a value that differs after a change; results that are cached depend on it.
+
+Covered, in about a millisecond for twelve layers: the modules with their classes, hooks and plain attributes, numbers
+and names in the configuration, and for every weight which tensor it is, where it lies, how often it was written, and
+some of its numbers. Comparing all numbers would take as long as a forward pass. The sample is there for writes through
+`.data` or numpy, which PyTorch does not count: it has every number of a small weight and `SAMPLE` of a large one, so
+that a training step, a merged adapter or a pruned head is seen, and a change of a few numbers of a large weight is not.
+Nor is what a hook's function keeps to itself.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nbsal.model.running import restore
+
+SAMPLE = 64  # numbers of a large weight
+LARGE = 1000  # entries; a container of more is an object like any other
+DEPTH = 4  # how deep containers and settings may be nested
+_PLAIN = frozenset({Tensor, nn.Parameter})  # quantised weights of other libraries may lack the operations of a sample
+_CONTAINERS = frozenset({dict, OrderedDict, list, tuple, set})
+_VALUES = frozenset({type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size})
+
+
+class Version:
+    """The values and objects that a model's output depends on; equal if nothing of it has changed.
+
+    >>> model = nn.LayerNorm(2)
+    >>> before = model_version(model)
+    >>> before == model_version(model)
+    True
+    >>> model.eps = 0.5
+    >>> before == model_version(model)
+    False
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []  # compared by value
+        self.objects: list[Any] = []  # compared by identity, and held, so that none takes the place of another
+        self.numbers: list[bytes] = []
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Version)
+            and len(self.objects) == len(other.objects)
+            and all(map(lambda a, b: a is b, self.objects, other.objects))
+            and self.values == other.values
+            and self.numbers == other.numbers
+        )
+
+
+def model_version(model: nn.Module) -> Version:
+    """The version of a model; an explanation that another thread computes ends first, as it changes the model."""
+    return restore.exclusively(model, lambda: _Walk().model(model))
+
+
+def tensors_version(tensors: Iterable[Tensor]) -> Version:
+    """The version of some tensors.
+
+    >>> weight = torch.zeros(3)
+    >>> before = tensors_version([weight])
+    >>> weight.numpy()[0] = 1
+    >>> before == tensors_version([weight])
+    False
+    """
+    return _Walk().tensors(tensors)
+
+
+class _Walk:
+    """Collects a version, one object at a time."""
+
+    def __init__(self) -> None:
+        self._version = Version()
+        self._values, self._objects = self._version.values, self._version.objects
+        self._tensors: list[Tensor] = []
+        self._visited: set[int] = set()
+
+    def model(self, model: nn.Module) -> Version:
+        modules = [model]
+        for module in modules:  # grows while it is read
+            attributes = vars(module)
+            self._objects += module, type(module)
+            self._values.append(tuple(attributes))
+            for name, value in attributes.items():
+                kind = type(value)
+                if kind in _VALUES:
+                    if name != "training":  # always off in an explanation
+                        self._values.append(value)
+                elif name == "_modules":
+                    self._values.append(tuple(value))
+                    self._objects += value.values()
+                    modules += [child for child in value.values() if self._is_new(child)]
+                elif kind not in _CONTAINERS or value:
+                    self._add(value, DEPTH)
+        return self.tensors(self._tensors)
+
+    def tensors(self, tensors: Iterable[Tensor]) -> Version:
+        samples: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
+        with torch.no_grad():
+            for tensor in tensors:
+                self._objects.append(tensor)
+                self._values.append((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version))
+                if not tensor.is_meta and (type(tensor) in _PLAIN or type(tensor.data) is Tensor):
+                    samples.setdefault((tensor.device, tensor.dtype), []).append(sample(tensor))
+            # As bytes, since NaN equals nothing.
+            self._version.numbers = [
+                torch.cat(parts).cpu().view(torch.uint8).numpy().tobytes() for parts in samples.values()
+            ]
+        return self._version
+
+    def _add(self, value: Any, depth: int) -> None:
+        """Add an attribute, or an entry of one."""
+        kind = type(value)
+        if kind in _VALUES:
+            self._values.append(value)
+        elif isinstance(value, Tensor):
+            self._tensors.append(value)
+        elif isinstance(value, dict) and len(value) <= LARGE and depth:
+            self._values.append(len(value))
+            for key, entry in value.items():
+                self._add(key, depth - 1)
+                self._add(entry, depth - 1)
+        elif isinstance(value, list | tuple) and len(value) <= LARGE and depth:
+            self._values.append(len(value))
+            for entry in value:
+                self._add(entry, depth - 1)
+        elif isinstance(value, set | frozenset) and len(value) <= LARGE:
+            self._values.append(frozenset(value))
+        else:
+            self._objects.append(value)
+            if depth and hasattr(value, "__dict__") and not callable(value) and self._is_new(value):
+                self._add(vars(value), depth - 1)
+
+    def _is_new(self, value: Any) -> bool:
+        """True if the value is there, and for the first time."""
+        if value is None or id(value) in self._visited:
+            return False
+        self._visited.add(id(value))
+        return True
+
+
+def sample(tensor: Tensor) -> Tensor:
+    """Some numbers of a weight, evenly spread: every number of a small one."""
+    size = tensor.numel()
+    step = 1 if size <= SAMPLE else size // SAMPLE | 1  # odd: not a multiple of the width of a matrix
+    if tensor.is_contiguous():
+        return tensor.as_strided((-(-size // step),), (step,))
+    return tensor.reshape(-1)[::step]

@@ -1,0 +1,1 @@
+"""From texts to tokens, and from tokens back to places in the text."""

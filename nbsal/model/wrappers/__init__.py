@@ -1,4 +1,0 @@
-"""Models of other libraries, recognised by where their classes come from, without importing any library."""
-
-from nbsal.model.wrappers.opened import Opened as Opened
-from nbsal.model.wrappers.registry import open_model as open_model

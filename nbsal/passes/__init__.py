@@ -1,0 +1,1 @@
+"""What to run for some texts, running it, and what was recorded."""

@@ -1,0 +1,130 @@
+"""Record one forward pass for all tokens of a reply, and for each token the gradients of its own prediction.
+
+The head of a causal model, or of a decoder beside an encoder, works position by position. The sum of all predictions
+has therefore, at the last block's output, the gradient of each prediction at that prediction's own position; below,
+each is propagated by itself.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
+
+import torch
+from torch import Tensor
+
+from nbsal.model import sides
+from nbsal.model.running import architecture, attention_maps, batching, restore
+from nbsal.model.running.attention_maps import AttentionRecorder
+from nbsal.model.running.finite import check_finite
+from nbsal.model.running.layers import Parts, check_maps, join, run_model
+from nbsal.model.running.layout import check_layout
+from nbsal.model.subject import Subject
+from nbsal.model.target import Decision, Target
+from nbsal.model.text.tokens import Encoded, Row
+from nbsal.passes.trace import Trace
+
+MOST = 8  # predictions that are propagated together
+CELLS = 2**21  # entries of the attention maps of a block, beyond which they leave a processor's caches
+
+Use = Callable[[Sequence[int], Trace], None]  # of some targets, by number, and their trace
+
+
+def each_prediction(
+    subject: Subject,
+    row: Row,
+    targets: Sequence[Target],
+    needs: Collection[str],
+    layers: Collection[int],
+    use: Use,
+    chunk: int | None = None,
+    replaced: tuple[int, Tensor] | None = None,
+) -> None:
+    """Call `use` with traces of some copies of a row each, one copy for each target.
+
+    Each target is a number of the logits at one position, which later positions do not change. `replaced` is a layer
+    with other states in its place, [1, position, width].
+    """
+
+    def run() -> None:
+        needs_attention = any(need.startswith("attention") for need in needs)
+        recorder = AttentionRecorder(square=subject.task != sides.REPLY)
+        recording = attention_maps.with_mode(subject.model, recorder) if needs_attention else nullcontext()
+        encoded = Encoded([row], subject.text_encoder.pad_id)
+        other = None if replaced is None else (replaced[0], replaced[1].detach().requires_grad_())
+        with (
+            batching.memory_errors(),
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            architecture.eval_mode(subject.model),
+        ):
+            with recording:
+                logits, states = run_model(subject, subject.inputs(encoded), other)
+            check_layout("hidden states", states.shapes, encoded, subject)
+            if needs_attention:
+                check_maps(subject, encoded, recorder.maps)
+            values = torch.stack([target.value(logits[0]) for target in targets])
+            check_finite(values)
+            parts = {("hidden", layer): states.parts(layer) for layer in layers}
+            parts |= {("attention", block): (weights,) for block, weights in enumerate(recorder.maps)}
+            wanted = [key for key in parts if f"{key[0]}_grad" in needs]
+            top = torch.autograd.grad(values.sum(), states.top, retain_graph=True)[0][0] if wanted else None
+            size = chunk or _chunk(subject, len(row), needs_attention)
+
+            def propagate(numbers: Sequence[int]) -> None:
+                part = _copies(subject, row, logits, values, [targets[i] for i in numbers])
+                for (name, index), tensors in parts.items():
+                    value = join(tensors).detach()
+                    getattr(part, name)[index] = value.expand(len(numbers), *value.shape[1:])
+                if top is not None:
+                    starts = _starts(top, [_position(targets[i]) for i in numbers])
+                    gradients = _propagated(states.top, [parts[key] for key in wanted], starts)
+                    for (name, index), gradient in zip(wanted, gradients, strict=True):
+                        getattr(part, f"{name}_grad")[index] = gradient
+                use(numbers, part)
+
+            for first in range(0, len(targets), size):
+                batching.run_in_halves(range(first, min(first + size, len(targets))), propagate)
+
+    restore.exclusively(subject.model, run)
+
+
+def _chunk(subject: Subject, size: int, needs_attention: bool) -> int:
+    return max(1, min(MOST, CELLS // (subject.heads * size**2))) if needs_attention else MOST
+
+
+def _position(target: Target) -> int:
+    (index, _), *_ = target.terms
+    return index[0]
+
+
+def _copies(subject: Subject, row: Row, logits: Tensor, values: Tensor, targets: Sequence[Target]) -> Trace:
+    """A trace of one copy of the row for each target, without any parts yet."""
+    encoded = Encoded([row] * len(targets), subject.text_encoder.pad_id)
+    decisions = [Decision(target.label, logits.new_empty(0), target) for target in targets]
+    rows = logits.detach().expand(len(targets), *logits.shape[1:])
+    return Trace(
+        subject, encoded, decisions, rows, torch.stack([target.value(logits[0].detach()) for target in targets])
+    )
+
+
+def _starts(top: Tensor, positions: Sequence[int]) -> Tensor:
+    """The gradient of each prediction at the last block's output, [prediction, 1, position, width]."""
+    starts = top.new_zeros(len(positions), 1, *top.shape)
+    numbers = range(len(positions))
+    starts[numbers, 0, positions] = top[positions]
+    return starts
+
+
+def _propagated(top: Tensor, values: Sequence[Parts], starts: Tensor) -> list[Tensor]:
+    """The gradients of each prediction at some values, each [prediction, ...]."""
+    tensors = [tensor for parts in values for tensor in parts]
+    options = {"retain_graph": True, "allow_unused": True}
+    if len(starts) == 1:  # batched gradients cost more than a plain one
+        results = torch.autograd.grad(top, tensors, starts[0], **options)
+        results = tuple(None if result is None else result[None] for result in results)
+    else:
+        results = torch.autograd.grad(top, tensors, starts, is_grads_batched=True, **options)
+    flat = iter(
+        tensor.new_zeros(len(starts), *tensor.shape[1:]) if result is None else result[:, 0]
+        for tensor, result in zip(tensors, results, strict=True)
+    )
+    return [join([next(flat) for _ in parts]) for parts in values]

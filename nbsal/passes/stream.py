@@ -1,0 +1,286 @@
+"""Attention, gradients and relevance of one block at a time, for texts whose maps of all blocks would fill the memory.
+
+A forward pass keeps the inputs of the blocks, and the graph of the head alone. From the last block down, each block
+then runs again with a graph of its own, through which gradients and relevance propagate from its output to its input.
+No block runs again for means over heads if its attention is fused, and its graph small enough to be kept.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from nbsal.model import sides
+from nbsal.model.loading.composite import transformer_of
+from nbsal.model.running import architecture, attention_maps, batching, memory, restore
+from nbsal.model.running.attention_maps import LatestAttention
+from nbsal.model.running.block_calls import BlockCall, drop_graphs, record_calls
+from nbsal.model.running.finite import check_finite
+from nbsal.model.running.fused_attention import FusedAttention, FusedRecorder
+from nbsal.model.running.layout import check_count, check_layout, unpad
+from nbsal.model.subject import Subject
+from nbsal.model.target import Decision
+from nbsal.model.text.tokens import Encoded
+from nbsal.passes.lrp import mode
+from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMode
+from nbsal.passes.lrp.rules import Rules
+
+# What a method reads of a block, by name: of its input "hidden", "hidden_grad" and "relevance", [batch, position,
+# width]; of its attention weights "attention", "attention_grad" and "attention_relevance", [batch, head, query, key];
+# and of their means over heads, which take less time and memory: see SUMMARIES.
+Block = dict[str, Tensor]
+
+# Means over heads, [batch, query, key], by name: the parts that they are computed of, and how.
+SUMMARIES: dict[str, tuple[tuple[str, ...], Callable[..., Tensor]]] = {
+    "mean_attention": (("attention",), lambda attention: attention.mean(1)),
+    "mean_gradient": (("attention_grad",), lambda grad: grad.mean(1)),
+    "mean_evidence": (("attention", "attention_grad"), lambda attention, grad: (grad * attention).relu_().mean(1)),
+}
+WITHOUT_MAPS = {"hidden", "hidden_grad", *SUMMARIES}  # what fused attention leaves enough of to compute
+
+LIMIT = 2**30  # bytes that a trace of whole maps may take
+GRAPHS = 2**30  # bytes that the graphs of all blocks may take
+MAPS = 4  # attention maps that a trace holds for each block: weights, scores, gradients, relevance
+
+
+def fits_whole(subject: Subject, encoded: Encoded) -> bool:
+    """Whether the attention maps of all blocks, and the weights that are converted for them, may be held at once.
+
+    Those of an encoder-decoder are: a stream follows one stack of blocks.
+    """
+    if subject.task == sides.REPLY:
+        return True
+    numbers = MAPS * len(encoded) * subject.depth * subject.heads * encoded.longest**2
+    if subject.dtype != subject.model.dtype:
+        weights = sum(weight.numel() for block in subject.blocks for weight in block.parameters())
+        numbers += weights * subject.depth // len(subject.blocks)
+    return numbers * subject.dtype.itemsize <= LIMIT
+
+
+def recorded_parts(parts: Iterable[str]) -> set[str]:
+    """The parts to record for some: those that summaries are computed of in place of the summaries.
+
+    >>> sorted(recorded_parts(["hidden", "mean_evidence"]))
+    ['attention', 'attention_grad', 'hidden']
+    """
+    return {source for part in parts for source in (SUMMARIES[part][0] if part in SUMMARIES else (part,))}
+
+
+def summaries(block: Block, parts: Iterable[str]) -> Block:
+    """Those parts of a block that are means over heads.
+
+    >>> summaries({"attention": torch.ones(1, 2, 1, 1)}, ["attention", "mean_attention"])
+    {'mean_attention': tensor([[[1.]]])}
+    """
+    chosen = [(name, *SUMMARIES[name]) for name in parts if name in SUMMARIES]
+    return {name: compute(*(block[source] for source in sources)) for name, sources, compute in chosen}
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A forward pass of a batch: the input of every block, and the head's graph from the output of the last one."""
+
+    subject: Subject
+    encoded: Encoded
+    rules: Rules | None  # None: no relevance
+    calls: list[BlockCall]
+    fused: list[FusedAttention]  # of every block, or none if their maps cannot be computed of them
+    last: Tensor
+    logits: Tensor
+
+    def blocks(
+        self, decisions: Sequence[Decision], parts: Collection[str], attention_filter: AttentionFilter
+    ) -> Iterator[Block]:
+        """The values of every block, from the last to the first; each is cleared when the next is requested."""
+        run = partial(restore.exclusively, self.subject.model)
+        if not (self.fused and WITHOUT_MAPS.issuperset(parts)):
+            drop_graphs(self.calls)  # blocks run again
+        gradient, relevance = run(lambda: self._at_last_layer(decisions, parts))
+        for index in reversed(range(len(self.calls))):
+            block = run(lambda: self._run_block(index, gradient, relevance, parts, attention_filter))  # noqa: B023
+            yield block
+            gradient, relevance = block.get("hidden_grad"), block.get("relevance")
+            block.clear()  # its maps need not live while those of the next block are computed
+
+    def _at_last_layer(
+        self, decisions: Sequence[Decision], parts: Collection[str]
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """The gradient and the relevance of the targets at the last layer, where they are needed."""
+        gradient = relevance = None
+        if any(part.endswith("_grad") for part in recorded_parts(parts)):
+            gradient = _head_gradient(decisions, self.encoded, self.logits, self.last)
+            check_finite(self.logits, gradient)
+        if "relevance" in parts:
+            relevance = _head_gradient(decisions, self.encoded, _proxy(self.logits), _proxy(self.last))
+        return gradient, relevance
+
+    def _run_block(
+        self,
+        index: int,
+        gradient: Tensor | None,
+        relevance: Tensor | None,
+        parts: Collection[str],
+        attention_filter: AttentionFilter,
+    ) -> Block:
+        """The values of a block; `gradient` and `relevance` are those at its output."""
+        if self.fused and WITHOUT_MAPS.issuperset(parts):
+            return self._summarise(index, gradient, parts)
+        block = self._run_again(index, gradient, relevance, recorded_parts(parts), attention_filter)
+        block |= summaries(block, parts)
+        for part in recorded_parts(parts).difference(parts, WITHOUT_MAPS):
+            del block[part]
+        return block
+
+    def _summarise(self, index: int, gradient: Tensor | None, parts: Collection[str]) -> Block:
+        """Means over heads of a block with fused attention."""
+        attention, block = self.fused[index], {"hidden": self.calls[index].hidden.detach()}
+        if "mean_attention" in parts:
+            block["mean_attention"] = attention.mean()
+        if gradient is None:
+            check_finite(*block.values())
+            return block
+        hidden, attention, output = self._graph(index)
+        inputs = [attention.mixed, hidden] if index or "hidden_grad" in parts else [attention.mixed]
+        mixed, *below = _gradients(output, inputs, gradient)
+        block |= dict(zip(["hidden_grad"], below, strict=False))
+        if "mean_gradient" in parts:
+            block["mean_gradient"] = attention.mean_gradient(mixed)
+        if "mean_evidence" in parts:
+            block["mean_evidence"] = attention.mean_evidence(mixed)
+        check_finite(*block.values())
+        return block
+
+    def _graph(self, index: int) -> tuple[Tensor, FusedAttention, Tensor]:
+        """The input, attention and output of a block in one graph, which the forward pass has left or is made anew."""
+        call = self.calls[index]
+        if call.outputs:
+            return call.hidden, self.fused[index], call.outputs.pop()
+        hidden, recorder = call.hidden.detach().requires_grad_(), FusedRecorder()
+        with _running(self.subject, attention_maps.with_fused(self.subject.model, recorder), None):
+            output = call.run(hidden)
+        return hidden, recorder.calls[0], output
+
+    def _run_again(
+        self,
+        index: int,
+        gradient: Tensor | None,
+        relevance: Tensor | None,
+        parts: Collection[str],
+        attention_filter: AttentionFilter,
+    ) -> Block:
+        """Run a block again, with attention that shows its weights."""
+        call = self.calls[index]
+        hidden = call.hidden.detach().requires_grad_(gradient is not None)
+        attention = LatestAttention()
+        weighing = attention_maps.with_mode(self.subject.model, attention)
+        with _running(self.subject, weighing, None if relevance is None else self.rules) as relevance_mode:
+            if relevance_mode is not None:
+                relevance_mode.start(hidden)
+                relevance_mode.softmaxes = index
+                relevance_mode.attention_filter = attention_filter
+                relevance_mode.stores_maps = "attention_relevance" in parts
+            output = call.run(hidden)
+        check_count("attention maps", attention.count, 1, self.subject)
+        weights = attention.take()
+        check_layout("attention maps", [(len(weights), *weights.shape[2:])], self.encoded, self.subject)
+        block = {"hidden": hidden.detach()} | ({"attention": weights.detach()} if "attention" in parts else {})
+        if gradient is not None:
+            inputs = [hidden, weights] if "attention_grad" in parts else [hidden]
+            names = ("hidden_grad", "attention_grad")
+            block |= dict(zip(names, _gradients(output, inputs, gradient), strict=False))
+            check_finite(block["hidden_grad"])
+            inputs.clear()
+        del weights  # the relevance of the block would have no need of them
+        if relevance_mode is not None and relevance is not None:
+            (block["relevance"],) = _gradients(_proxy(output), [_proxy(hidden)], relevance)
+            if "attention_relevance" in parts:
+                block["attention_relevance"] = relevance_mode.attention_maps[index]
+        return block
+
+
+def open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradients: bool = False) -> Stream:
+    """Run a batch forwards; with rules, its blocks have relevance under them, and with `gradients` graphs that fit."""
+    memory.check_fits(subject, encoded, memory.STREAMED_MAPS, states=memory.STREAMED_STATES * subject.depth)
+    return restore.exclusively(subject.model, lambda: _open_stream(subject, encoded, rules, gradients))
+
+
+def _open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradients: bool) -> Stream:
+    leaves: list[Tensor] = []
+
+    def start_graph(last: Tensor) -> Tensor:
+        leaves.append(last.detach().requires_grad_())
+        if relevance_mode is not None:
+            relevance_mode.start(leaves[0])
+        return leaves[0]
+
+    # Fused attention rounds otherwise, which relevance may amplify a million times, and it is NaN in a window that
+    # has nothing but padding.
+    fused = rules is None and all(len(row) == encoded.longest for row in encoded)
+    run_attention = attention_maps.with_eager_masks if fused else attention_maps.with_mode
+    shows_no_maps = transformer_of(subject.model).config._attn_implementation == attention_maps.FUSED
+    keep_graphs = fused and shows_no_maps and gradients and _graphs_fit(subject, encoded)
+    recorder = FusedRecorder()
+    with (
+        _running(subject, run_attention(subject.model, recorder), rules) as relevance_mode,
+        record_calls(subject.model, subject.depth, start_graph, keep_graphs) as calls,
+    ):
+        logits = subject.logits(subject.inputs(encoded))
+    check_count("hidden states", len(calls), subject.depth, subject)
+    check_layout("hidden states", [leaves[0].shape[:2]], encoded, subject)
+    complete = recorder.readable and len(recorder.calls) == len(calls)
+    maps = recorder.calls if complete else []
+    if not complete:
+        drop_graphs(calls)
+    check_layout("attention maps", [(each.map_shape[0], *each.map_shape[2:]) for each in maps], encoded, subject)
+    return Stream(subject, encoded, rules, calls, maps, leaves[0], logits)
+
+
+def _graphs_fit(subject: Subject, encoded: Encoded) -> bool:
+    """Whether the graphs of all blocks may be held at once, without attention maps."""
+    states = memory.STATES * subject.depth * subject.width
+    return len(encoded) * encoded.longest * states * subject.dtype.itemsize <= GRAPHS
+
+
+@contextmanager
+def _running(
+    subject: Subject, attention: AbstractContextManager[None], rules: Rules | None
+) -> Iterator[RelevanceMode | None]:
+    """Run the model, or a block of it, with that attention, under the rules if there are any."""
+    with (
+        batching.memory_errors(),
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        architecture.eval_mode(subject.model),
+        attention,
+        nullcontext()
+        if rules is None
+        else mode.rules_mode(subject.model, rules, {}, subject.multiplies_in_float32) as relevance_mode,
+    ):
+        yield relevance_mode
+
+
+def _head_gradient(decisions: Sequence[Decision], encoded: Encoded, logits: Tensor, last: Tensor) -> Tensor:
+    """The gradient of the targets' values at the last layer; on proxies, relevance."""
+    pairs = zip(decisions, unpad(logits, encoded), strict=True)
+    values = torch.stack([decision.target.value(row_logits) for decision, row_logits in pairs])
+    (gradient,) = _gradients(values, [last], torch.ones_like(values), retain_graph=True)
+    return gradient
+
+
+def _proxy(tensor: Tensor) -> Tensor:
+    """The proxy of a tensor that depends on the one that has the first proxy."""
+    proxy = mode.proxy_of(tensor)
+    assert proxy is not None, "every operation in between passes proxies on"
+    return proxy
+
+
+def _gradients(
+    output: Tensor, inputs: Sequence[Tensor], arriving: Tensor, retain_graph: bool = False
+) -> tuple[Tensor, ...]:
+    """The gradients of the inputs, 0 for one that the output does not depend on."""
+    return torch.autograd.grad(
+        output, inputs, arriving, retain_graph=retain_graph, allow_unused=True, materialize_grads=True
+    )

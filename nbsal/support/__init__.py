@@ -1,0 +1,1 @@
+"""Errors, progress, checks of arguments and other things that any part of the package uses."""
