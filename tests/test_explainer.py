@@ -116,14 +116,14 @@ def test_batches_of_long_texts_are_smaller(load):
     assert encoded.longest == 256
 
     def sizes(*names):
-        explainers = [nbsal.Explainer(subject, name) for name in names]
-        return [len(batch) for _, batch in length_batches(explainers, encoded, 32)]
+        explainers = {name: nbsal.Explainer(subject, name) for name in names}
+        return [len(batch) for batch in length_batches(explainers, encoded, 32)]
 
     assert sizes("gradcam") == [32, 8, 16, 4] and sizes("gradcam", "lrp") == [32, 8, 8, 8, 4]
     subject = load("bert", decoding=False)
-    encoded, explainers = subject.encode(["A joy."] * 20 + ["a " * 60]), [nbsal.Explainer(subject, "gradcam")]
-    assert [len(batch) for _, batch in length_batches(explainers, encoded, 32)] == [20, 1], "mostly padding"
-    assert [len(batch) for _, batch in length_batches(explainers, encoded[17:], 32)] == [4]
+    encoded, explainers = subject.encode(["A joy."] * 20 + ["a " * 60]), {"": nbsal.Explainer(subject, "gradcam")}
+    assert [len(batch) for batch in length_batches(explainers, encoded, 32)] == [20, 1], "mostly padding"
+    assert [len(batch) for batch in length_batches(explainers, encoded[17:], 32)] == [4]
 
 
 def test_cancelling_stops_between_batches_and_keeps_the_results(load):

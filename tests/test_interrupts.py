@@ -13,7 +13,7 @@ import torch
 import nbsal
 from nbsal.heads import HeadMask
 from nbsal.model.running import restore
-from nbsal.passes import stream
+from nbsal.passes import plan
 from nbsal.testing.state import snapshot
 from tests import zoo
 from tests.test_faults import is_free
@@ -25,7 +25,7 @@ TEXT = "A joy."
 
 def streamed(call):
     """Call a function with every trace computed block by block."""
-    with mock.patch.object(stream, "LIMIT", -1):
+    with mock.patch.object(plan, "LIMIT", -1):
         return call()
 
 

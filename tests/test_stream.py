@@ -12,7 +12,7 @@ import nbsal
 from nbsal.explain.explainer import explain_batch
 from nbsal.heads import HeadMask
 from nbsal.methods import catalogue
-from nbsal.passes import stream, trace
+from nbsal.passes import plan, stream, trace
 from nbsal.support.errors import Cancelled, ModelError
 from nbsal.support.progress import Meter
 from nbsal.testing.state import snapshot
@@ -32,7 +32,7 @@ def check_equal(monkeypatch, explain, texts, limit=1e-12):
     """The scores of a batch from whole maps are those computed block by block."""
     results = []
     for elements in (2**60, 0):
-        monkeypatch.setattr(stream, "LIMIT", elements)
+        monkeypatch.setattr(plan, "LIMIT", elements)
         batch = explain_batch({"": explain}, explain.subject.encode(texts), [None] * len(texts))
         results.append([saliency.scores for saliency in batch[""]])
     assert max(map(axioms.relative, *results)) < limit
@@ -117,7 +117,7 @@ def test_only_short_texts_are_held_whole(reviews, name, monkeypatch):
     monkeypatch.setattr(trace, "record", lambda *a: streamed.append(a[-1]) or record(*a))
     explain = nbsal.Explainer(reviews, name)
     explain("A joy.")
-    monkeypatch.setattr(stream, "LIMIT", 10**6)
+    monkeypatch.setattr(plan, "LIMIT", 10**6)
     explain("A joy. " * 60)
     assert streamed == [False, True]
 
@@ -135,7 +135,7 @@ def test_a_block_is_freed_when_the_next_is_requested(load):
 @pytest.mark.parametrize("name", ONE_OF_A_KIND)
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_a_block_that_fails_when_it_runs_again_leaves_the_model_as_it_was(load, name, error, monkeypatch):
-    monkeypatch.setattr(stream, "LIMIT", 0)
+    monkeypatch.setattr(plan, "LIMIT", 0)
     subject = load("bert")
     subject.model.train()
     explain, encoded = explainer(subject, name), subject.encode(axioms.TEXTS)  # with padding, every block runs again
@@ -159,7 +159,7 @@ def test_a_block_that_fails_when_it_runs_again_leaves_the_model_as_it_was(load, 
 @pytest.mark.parametrize("name", ["raw-attention", "rollout", "attention-cam", "attcat", "gae"])
 @pytest.mark.parametrize("graphs", [2**30, 0])
 def test_no_block_runs_again_for_means_over_heads(load, name, graphs, monkeypatch):
-    monkeypatch.setattr(stream, "LIMIT", 0)
+    monkeypatch.setattr(plan, "LIMIT", 0)
     monkeypatch.setattr(stream, "GRAPHS", graphs)
     subject = load("bert")
     explain = explainer(subject, name)
@@ -172,7 +172,7 @@ def test_no_block_runs_again_for_means_over_heads(load, name, graphs, monkeypatc
 
 def test_methods_of_one_call_share_the_forward_pass(reviews, forwards, monkeypatch):
     """A graph serves one method, and is made anew for the next."""
-    monkeypatch.setattr(stream, "LIMIT", 0)
+    monkeypatch.setattr(plan, "LIMIT", 0)
     for names in (["transformer-attribution", "lrp", "partial-lrp"], ["gae", "attcat"]):
         before = len(forwards)
         together = nbsal.compare(reviews, names, "A warm and funny film.")

@@ -11,11 +11,12 @@ from nbsal.corpus.manifest import Plan, Shard, source_digest
 from nbsal.corpus.parquet import RowResult, scale_scores, to_table
 from nbsal.corpus.sources import UnreadableRow
 from nbsal.corpus.storage import Storage, digest
-from nbsal.explain.explainer import Explainer, explain_batch
+from nbsal.explain.explainer import Explainer, explain_rows
+from nbsal.explain.saliency import Saliency
 from nbsal.model.running import batching
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded, Row
-from nbsal.support.errors import Cancelled, InputError, NbsalError
+from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.progress import Meter
 
 
@@ -56,13 +57,21 @@ class ShardTask(Task):
     def explain_rows(self, first: int, values: Sequence[Any], meter: Meter) -> list[RowResult]:
         """The explanations of each row by every explainer, or the text of the error that prevented them."""
         encoded = dict(enumerate(self._encode_all(values, first)))
-        rows = {place: row for place, row in encoded.items() if isinstance(row, Row)}
         results: dict[int, RowResult] = {place: error for place, error in encoded.items() if isinstance(error, str)}
         meter.step(len(results))
-        for places in token_batches(rows, 0 if self.subject.unbatchable else self.plan.tokens):
-            meter.check()
-            results |= self._explain_batch({place: rows[place] for place in places}, meter)
-            meter.step(len(places))
+        rows = Encoded([row for row in encoded.values() if isinstance(row, Row)], self.subject.text_encoder.pad_id)
+        places = [place for place, row in encoded.items() if isinstance(row, Row)]
+        explained: dict[int, dict[str, Saliency]] = {place: {} for place in places}
+
+        def store(name: str, at: int, saliency: Saliency) -> None:
+            explained[places[at]][name] = saliency
+
+        def failed(at: int, error: Exception) -> None:
+            results[places[at]] = error_text(error)
+
+        batches = token_batches(rows, 0 if self.subject.unbatchable else self.plan.tokens)
+        explain_rows(self.explainers, rows, [self.target] * len(rows), store, meter, batches, failed)
+        results = {place: self._check_finite(explained[place]) for place in places} | results
         return [results[place] for place in range(len(values))]
 
     def _encode_all(self, values: Sequence[Any], first: int) -> list[Row | str]:
@@ -81,35 +90,16 @@ class ShardTask(Task):
         except InputError as error:
             return str(error)
 
-    def _explain_batch(self, rows: Mapping[int, Row], meter: Meter) -> dict[int, RowResult]:
-        """Explain a batch; if it fails, explain its texts one by one, since one of them may be the cause."""
-        encoded = Encoded(list(rows.values()), self.subject.text_encoder.pad_id)
-        try:
-            explained = explain_batch(self.explainers, encoded, [self.target] * len(rows), meter.part(steps=0, total=1))
-            return {
-                place: self._check_finite({name: saliencies[at] for name, saliencies in explained.items()})
-                for at, place in enumerate(rows)
-            }
-        except Cancelled:
-            raise
-        except Exception as error:  # a model may raise anything for a text: store the error and continue
-            if len(rows) == 1:
-                return {place: error_text(error) for place in rows}
-        results: dict[int, RowResult] = {}
-        for place, row in rows.items():
-            results |= self._explain_batch({place: row}, meter)
-        return results
-
-    def _check_finite(self, saliencies: dict[str, Any]) -> RowResult:
+    def _check_finite(self, saliencies: dict[str, Saliency]) -> RowResult:
         for name, saliency in saliencies.items():
             if not np.isfinite(scale_scores(saliency.scores, self.plan.dtype)[0]).all():
                 return f"A score of {name} is NaN or infinite."
         return saliencies
 
 
-def token_batches(rows: Mapping[int, Row], tokens: int) -> Iterator[list[int]]:
+def token_batches(rows: Encoded, tokens: int) -> Iterator[list[int]]:
     """Group rows of similar lengths into batches of at most `tokens` tokens with padding, and at least one row."""
-    places = sorted(rows, key=lambda place: len(rows[place]))
+    places = sorted(range(len(rows)), key=lambda place: len(rows[place]))
     return batching.fill_batches(places, lambda batch, place: len(rows[place]) * (len(batch) + 1) > tokens)
 
 

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nbsal.explain.explainer import Explainer, explain_batch, length_batches
+from nbsal.explain.explainer import Explainer, explain_rows, length_batches
 from nbsal.explain.saliency import Saliency
 from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
@@ -76,12 +76,14 @@ class Cache:
             members = {str(at): e for at, e in enumerate(explainers) if e.subject is subject and incomplete[at]}
             missing = [i for i, key in enumerate(keys) if any(key not in caches[int(at)] for at in members)]
             meter.step(len(encoded) - len(missing))
-            pending = encoded.select(missing)
-            for places, batch in length_batches(members.values(), pending, size) if members else ():
-                batch_targets = [targets[missing[place]] for place in places]
-                results = explain_batch(members, batch, batch_targets, meter.part(len(places), len(members)))
-                for at, saliencies in results.items():
-                    caches[int(at)].update(zip(zip(batch, batch_targets, strict=True), saliencies, strict=True))
+            if members:
+                pending, pending_targets = encoded.select(missing), [targets[place] for place in missing]
+
+                def store(at: str, place: int, saliency: Saliency) -> None:
+                    caches[int(at)][pending[place], pending_targets[place]] = saliency  # noqa: B023
+
+                batches = length_batches(members, pending, size)
+                explain_rows(members, pending, pending_targets, store, meter, batches)
         return [
             [cached[key] for key in zip(rows[explainer.subject], targets, strict=True)]
             for explainer, cached in zip(explainers, caches, strict=True)

@@ -1,32 +1,32 @@
 """Explain texts with one method of one model: a single text, many texts, or every layer at once."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from itertools import islice
 from threading import Event
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.explain.explanation import Floats, versions
+from nbsal.explain.explanation import versions
 from nbsal.explain.saliency import LayerSaliency, Saliencies, Saliency
+from nbsal.explain.windows import default_target, join_windows
 from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model import limits
-from nbsal.model.running import architecture, batching, restore
+from nbsal.model.running import architecture, batching
 from nbsal.model.subject import Subject
-from nbsal.model.targets import describe_values, every_target, is_regression, rows_for_targets
-from nbsal.model.text import long_texts
+from nbsal.model.targets import every_target, is_regression, rows_for_targets
+from nbsal.model.text.long_texts import Windows, split_text
 from nbsal.model.text.tokens import Encoded, Row
-from nbsal.passes import trace
-from nbsal.passes.stream import fits_whole
-from nbsal.passes.trace import Trace
-from nbsal.support.errors import InputError, NbsalError, UnknownName
+from nbsal.passes.plan import Job, LongText, plan
+from nbsal.passes.run import run
+from nbsal.passes.trace import Trace, to_numpy
+from nbsal.support.errors import Cancelled, InputError, NbsalError, UnknownName
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import Text, check_one_per_text, check_texts, checked, plural, positive_number, text_list
 
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 LONG = ("truncate", "window")
 ENTAILMENT = "entailment"  # the label of models that judge pairs of texts
 EVERY = "all"  # the target that stands for each label
-OF_ONE_WINDOW = ("gap", "change", "points")  # entries of a provenance that say nothing about the mean over windows
 BATCHES_SORTED = 32  # batches that are encoded ahead and sorted by length, to pad little
+Store = Callable[[str, int, Saliency], object]  # of an explainer by name, and a row by place
+Failed = Callable[[int, Exception], object]
 
 
 @checked
@@ -131,19 +132,21 @@ class Explainer:
         if not isinstance(method, LayerMethod | Decoded):
             message = f"{method.name} does not read a hidden layer. Choose a layer method such as gradcam."
             raise InputError(message, argument="method", value=method)
-        layers = range(self.subject.depth + 1)
+        model, layers = self.method_subject, range(self.subject.depth + 1)
+        saliencies: list[LayerSaliency] = []
 
-        def run() -> tuple[Trace, Tensor, Tensor]:
-            record = trace.record(self.method_subject, encoded, [target], method.needs)
+        def use(job: Job, name: str, record: Trace) -> None:
             scores = method.every_layer_scores(record, layers)[:, 0]
             inner = method.method if isinstance(method, Decoded) else method
-            return record, scores, torch.stack([replace(inner, layer=at).tie_breaker(record)[0] for at in layers])
+            tie_breaker = torch.stack([replace(inner, layer=layer).tie_breaker(record)[0] for layer in layers])
+            saliency = self._saliency(record, 0, scores, tie_breaker, self._provenance(record.subject), {})
+            settings = saliency.provenance["parameters"] | {"layer": "every"}
+            saliencies.append(
+                LayerSaliency(**vars(saliency) | {"provenance": saliency.provenance | {"parameters": settings}})
+            )
 
-        with batching.memory_errors():
-            record, scores, tie_breaker = restore.exclusively(self.subject.model, run)
-        saliency = self._saliency(record, 0, scores, tie_breaker, self._provenance(record.subject), {})
-        settings = saliency.provenance["parameters"] | {"layer": "every"}
-        return LayerSaliency(**vars(saliency) | {"provenance": saliency.provenance | {"parameters": settings}})
+        run([Job(model, encoded, [0], [target], [method.name], method.needs, frozenset(layers))], use, Meter(None))
+        return saliencies[0]
 
     def map(
         self,
@@ -206,17 +209,6 @@ class Explainer:
             raise InputError(message, argument="text", value=text)
         return self.subject.encode(check_texts(text)[0])
 
-    def _explain_long(self, row: Row, target: Any, meter: Meter) -> Saliency:
-        """Explain one text by sliding windows; the default target is the label with the highest mean probability."""
-        windows = long_texts.split_text(self.subject, row.text)
-        pieces = [windows.encoded[i : i + 1] for i in range(len(windows.places))]
-        if target is None:
-            records = [trace.record(self.method_subject, piece, needs=()) for piece in pieces]
-            probabilities = [_to_numpy(record.decisions[0].probabilities) for record in records]
-            target = long_texts.mean_prediction(probabilities, [_to_numpy(record.logits[0]) for record in records])
-        parts = [_fit_batch({"": self}, piece, [target], meter.part(1 / len(pieces), 1))[""][0] for piece in pieces]
-        return _join_windows(windows, parts, self.subject)
-
     def _saliency(
         self, record: Trace, i: int, scores: Tensor, tie_breaker: Tensor, shared: dict[str, Any], notes: dict[str, Any]
     ) -> Saliency:
@@ -229,18 +221,18 @@ class Explainer:
             row=row,
             target=decision.target.label,
             prediction=decision.label,
-            probabilities=_to_numpy(decision.probabilities),
+            probabilities=to_numpy(decision.probabilities),
             method=self.method.name,
             provenance=shared
             | {"parameters": dict(shared["parameters"]), "target": decision.target.label, "dropped": row.dropped}
             | notes,
-            scores=_to_numpy(scores),
-            tie_breaker=_to_numpy(tie_breaker),
+            scores=to_numpy(scores),
+            tie_breaker=to_numpy(tie_breaker),
         )
 
 
 def explain_many(
-    explainers: dict[str, Explainer],
+    explainers: Mapping[str, Explainer],
     texts: Iterable[Text],
     targets: Any,
     batch_size: int,
@@ -252,17 +244,19 @@ def explain_many(
     targets = targets.tolist() if hasattr(targets, "tolist") else targets
     if isinstance(targets, list) and isinstance(texts, Sequence):
         check_one_per_text(targets, "targets", len(texts))
+    subject, source, first = next(iter(explainers.values())).subject, iter(texts), 0
     results: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
+
+    def store(name: str, place: int, saliency: Saliency) -> None:
+        results[name][first + place] = saliency
+
     with Meter(len(texts) if isinstance(texts, Sequence) else None, progress, cancel) as meter:
         try:
-            for places, encoded in _batches(explainers.values(), texts, size):
-                meter.check()
-                batch_targets = [_target_at(targets, place) for place in places]
-                done = meter.done + len(places)
-                part = meter.part(len(places), len(explainers))
-                for name, saliencies in explain_batch(explainers, encoded, batch_targets, part).items():
-                    results[name].update(zip(places, saliencies, strict=True))
-                meter.reach(done)
+            while ahead := list(islice(source, size * BATCHES_SORTED)):
+                rows = subject.encode(ahead, first=first)
+                row_targets = [_target_at(targets, first + place) for place in range(len(rows))]
+                explain_rows(explainers, rows, row_targets, store, meter, length_batches(explainers, rows, size))
+                first += len(ahead)
         except NbsalError as error:
             error.partial = {name: _in_order(by_place) for name, by_place in results.items()}
             raise
@@ -270,120 +264,102 @@ def explain_many(
 
 
 def explain_batch(
-    explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], meter: Meter | None = None
+    explainers: Mapping[str, Explainer], rows: Encoded, targets: Sequence[Any]
 ) -> dict[str, list[Saliency]]:
-    """Explain one batch with several explainers of one subject, from one trace for all that share a model.
-
-    `meter` counts explainers. Texts beyond the model's length that an explainer reads by windows are explained one by
-    one, the rest as a batch.
-    """
-    encoded = rows_for_targets(next(iter(explainers.values())).subject, encoded, targets)
-    meter, share = meter or Meter(None), 1 / len(encoded)
-    long = [i for i, row in enumerate(encoded) if any(explainer.windowed(row) for explainer in explainers.values())]
-    short = [i for i in range(len(encoded)) if i not in long]
+    """Explain one batch with several explainers of one subject: a list for each, in the order of the rows."""
     results: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
-    if short:
-        part = meter.part(len(explainers) * len(short) * share, len(explainers))
-        batch = _fit_batch(explainers, encoded.select(short), [targets[i] for i in short], part)
-        for name, saliencies in batch.items():
-            results[name].update(zip(short, saliencies, strict=True))
-    for i in long:
-        for name, explainer in explainers.items():
-            part = meter.part(share, 1)
-            if explainer.windowed(encoded[i]):
-                results[name][i] = explainer._explain_long(encoded[i], targets[i], part)
+    explain_rows(
+        explainers, rows, targets, lambda name, at, saliency: results[name].update({at: saliency}), Meter(None)
+    )
+    return {name: [by_place[at] for at in range(len(rows))] for name, by_place in results.items()}
+
+
+def explain_rows(
+    explainers: Mapping[str, Explainer],
+    rows: Encoded,
+    targets: Sequence[Any],
+    store: Store,
+    meter: Meter,
+    batches: Iterable[Sequence[int]] | None = None,
+    failed: Failed | None = None,
+) -> None:
+    """Explain rows with several explainers of one subject, and call `store` with each result as soon as it is there.
+
+    `batches` are the places of the rows that are run together, by default all; `meter` counts rows. With `failed`, the
+    rows of a batch that fails are explained one by one, and it is called with the place and the error of those that do.
+    """
+    for places in [range(len(rows))] if batches is None else batches:
+        part = meter.part(len(places), len(places))
+        part.check()
+        try:
+            _run_batch(explainers, rows, targets, places, store, part)
+        except Cancelled:
+            raise
+        except Exception as error:  # a model may raise anything for a text
+            if failed is None:
+                raise
+            part.reach(0)
+            if len(places) == 1:
+                failed(places[0], error)
             else:
-                results[name][i] = _fit_batch({name: explainer}, encoded.select([i]), [targets[i]], part)[name][0]
-    return {name: [by_place[i] for i in range(len(encoded))] for name, by_place in results.items()}
-
-
-def _fit_batch(
-    explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], meter: Meter
-) -> dict[str, list[Saliency]]:
-    """Explain a batch whole, or in halves where it does not fit into memory."""
-
-    def run_part(places: Sequence[int]) -> dict[str, list[Saliency]]:
-        meter.reach(places[0] * len(explainers) / len(encoded))
-        part = meter.part(len(explainers) * len(places) / len(encoded), len(explainers))
-        return _run_batch(explainers, encoded.select(places), [targets[i] for i in places], part)
-
-    parts = batching.run_in_halves(range(len(encoded)), run_part)
-    return {name: [saliency for part in parts for saliency in part[name]] for name in explainers}
+                explain_rows(explainers, rows, targets, store, part, [[place] for place in places], failed)
+        part.reach(len(places))
 
 
 def _run_batch(
-    explainers: Mapping[str, Explainer], encoded: Encoded, targets: Sequence[Any], meter: Meter
-) -> dict[str, list[Saliency]]:
-    results: dict[str, list[Saliency]] = {}
+    explainers: Mapping[str, Explainer],
+    rows: Encoded,
+    targets: Sequence[Any],
+    places: Sequence[int],
+    store: Store,
+    meter: Meter,
+) -> None:
+    """Plan the jobs of a batch, run them, and collect what they give."""
+    subject, targets = next(iter(explainers.values())).subject, [targets[place] for place in places]
+    batch = rows_for_targets(subject, rows.select(places), targets)
+    windows = _windows(explainers, batch)
+    long_texts = {
+        at: LongText(
+            text.encoded,
+            default_target(subject, text, meter) if targets[at] is None else targets[at],
+            [name for name, explainer in explainers.items() if explainer.windowed(batch[at])],
+        )
+        for at, text in windows.items()
+    }
+    parts: defaultdict[tuple[str, int], list[Saliency]] = defaultdict(list)  # of long texts
 
-    def explain_group(subject: Subject, stream: bool, names: Sequence[str]) -> None:
-        methods = [explainers[name].method for name in names]
-        needs = frozenset[str]().union(*(method.needs for method in methods))
-        layers = set[int]().union(*(method.layers(subject.depth) for method in methods))
-        record = trace.record(subject, encoded, targets, needs, layers, stream)
-        record.meter = meter
-        for name in names:
-            meter.check()
-            results[name] = explainers[name].from_trace(record)
-            meter.reach(len(results))
+    def use(job: Job, name: str, record: Trace) -> None:
+        saliencies = explainers[name].from_trace(record)
+        if job.window_of is None:
+            for at, saliency in zip(job.places, saliencies, strict=True):
+                store(name, places[at], saliency)
+            return
+        done, text = parts[name, job.window_of], windows[job.window_of]
+        done += saliencies
+        if len(done) == len(text.places):
+            store(name, places[job.window_of], join_windows(text, done, subject))
 
-    def explain_groups() -> None:
-        groups: dict[tuple[Subject, bool], list[str]] = {}
-        for name, explainer in explainers.items():
-            subject = explainer.method_subject
-            stream = explainer.method.by_block and not fits_whole(subject, encoded)
-            groups.setdefault((subject, stream), []).append(name)
-        for group, names in groups.items():
-            restore.exclusively(group[0].model, partial(explain_group, *group, names))
-
-    restore.exclusively(next(iter(explainers.values())).subject.model, explain_groups)
-    return results
-
-
-def _join_windows(windows: long_texts.Windows, parts: Sequence[Saliency], subject: Subject) -> Saliency:
-    """One explanation of the whole text; a token in several windows gets its mean score."""
-    provenance = {name: value for name, value in parts[0].provenance.items() if name not in OF_ONE_WINDOW}
-    probabilities = np.mean([part.probabilities for part in parts], axis=0)
-    if is_regression(subject):
-        provenance["values"] = np.mean([part.provenance["values"] for part in parts], axis=0).tolist()
-        prediction = describe_values(subject.labels, provenance["values"])
-    else:
-        prediction = subject.labels[int(probabilities.argmax())]
-    return replace(
-        parts[0],
-        row=windows.row,
-        prediction=prediction,
-        probabilities=probabilities,
-        provenance=provenance | {"windows": len(parts)},
-        scores=windows.mean([part.scores for part in parts]),
-        tie_breaker=windows.mean([part.tie_breaker for part in parts]),
-    )
+    methods = {name: explainer.method for name, explainer in explainers.items()}
+    run(plan(methods, subject, batch, targets, long_texts), use, meter)
 
 
-def _batches(
-    explainers: Collection[Explainer], texts: Iterable[Text], size: int
-) -> Iterator[tuple[list[int], Encoded]]:
-    """Batches of texts of similar length, with their places in the order of the texts."""
-    source, first, subject = iter(texts), 0, next(iter(explainers)).subject
-    while ahead := list(islice(source, size * BATCHES_SORTED)):
-        encoded = subject.encode(ahead, first=first)
-        for places, batch in length_batches(explainers, encoded, size):
-            yield [first + place for place in places], batch
-        first += len(ahead)
+def _windows(explainers: Mapping[str, Explainer], rows: Encoded) -> dict[int, Windows]:
+    """The windows over those rows that an explainer reads by windows, by place."""
+    subject = next(iter(explainers.values())).subject
+    return {
+        at: split_text(subject, row.text)
+        for at, row in enumerate(rows)
+        if any(explainer.windowed(row) for explainer in explainers.values())
+    }
 
 
-def length_batches(
-    explainers: Collection[Explainer], encoded: Encoded, size: int
-) -> Iterator[tuple[list[int], Encoded]]:
-    """Batches of texts of similar length, with their places, for explainers of one subject.
-
-    Texts that are explained by windows are batches of their own.
-    """
-    pairwise = any(explainer.method.pairwise for explainer in explainers)
-    windowed = {i for i, row in enumerate(encoded) if any(explainer.windowed(row) for explainer in explainers)}
-    alone = range(len(encoded)) if next(iter(explainers)).subject.unbatchable else windowed
-    for places in batching.length_batches([len(row) for row in encoded], size, pairwise, alone):
-        yield places, encoded.select(places)
+def length_batches(explainers: Mapping[str, Explainer], rows: Encoded, size: int) -> Iterator[list[int]]:
+    """The places of rows of similar length, for explainers of one subject; long texts are batches of their own."""
+    members = explainers.values()
+    pairwise = any(explainer.method.pairwise for explainer in members)
+    windowed = {at for at, row in enumerate(rows) if any(explainer.windowed(row) for explainer in members)}
+    alone = range(len(rows)) if next(iter(members)).subject.unbatchable else windowed
+    return batching.length_batches([len(row) for row in rows], size, pairwise, alone)
 
 
 def _target_at(targets: Any, place: int) -> Any:
@@ -397,9 +373,3 @@ def _target_at(targets: Any, place: int) -> Any:
 
 def _in_order(by_place: dict[int, Saliency]) -> Saliencies:
     return Saliencies([by_place[place] for place in sorted(by_place)])
-
-
-def _to_numpy(tensor: Tensor) -> Floats:
-    """The tensor as a numpy array; half precision, which numpy supports only in part, becomes float32."""
-    tensor = tensor.detach().cpu()
-    return (tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()).numpy()

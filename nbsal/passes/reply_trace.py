@@ -20,7 +20,10 @@ from nbsal.model.running.layout import check_layout
 from nbsal.model.subject import Subject
 from nbsal.model.target import Decision, Target
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.passes.plan import Job
+from nbsal.passes.run import run
 from nbsal.passes.trace import Trace
+from nbsal.support.progress import Meter
 
 MOST = 8  # predictions that are propagated together
 CELLS = 2**21  # entries of the attention maps of a block, beyond which they leave a processor's caches
@@ -44,7 +47,7 @@ def each_prediction(
     with other states in its place, [1, position, width].
     """
 
-    def run() -> None:
+    def run_row() -> None:
         needs_attention = any(need.startswith("attention") for need in needs)
         recorder = AttentionRecorder(square=subject.task != sides.REPLY)
         recording = attention_maps.with_mode(subject.model, recorder) if needs_attention else nullcontext()
@@ -69,22 +72,26 @@ def each_prediction(
             top = torch.autograd.grad(values.sum(), states.top, retain_graph=True)[0][0] if wanted else None
             size = chunk or _chunk(subject, len(row), needs_attention)
 
-            def propagate(numbers: Sequence[int]) -> None:
-                part = _copies(subject, row, logits, values, [targets[i] for i in numbers])
+            def propagate(job: Job) -> Trace:
+                part = _copies(job, logits, values)
                 for (name, index), tensors in parts.items():
                     value = join(tensors).detach()
-                    getattr(part, name)[index] = value.expand(len(numbers), *value.shape[1:])
+                    getattr(part, name)[index] = value.expand(len(job.rows), *value.shape[1:])
                 if top is not None:
-                    starts = _starts(top, [_position(targets[i]) for i in numbers])
+                    starts = _starts(top, [_position(target) for target in job.targets])
                     gradients = _propagated(states.top, [parts[key] for key in wanted], starts)
                     for (name, index), gradient in zip(wanted, gradients, strict=True):
                         getattr(part, f"{name}_grad")[index] = gradient
-                use(numbers, part)
+                return part
 
-            for first in range(0, len(targets), size):
-                batching.run_in_halves(range(first, min(first + size, len(targets))), propagate)
+            chunks = [range(len(targets))[first : first + size] for first in range(0, len(targets), size)]
+            jobs = [
+                Job(subject, Encoded([row] * len(chunk), encoded.pad_id), chunk, [targets[i] for i in chunk], ("",))
+                for chunk in chunks
+            ]
+            run(jobs, lambda job, _, part: use(job.places, part), Meter(None), propagate)
 
-    restore.exclusively(subject.model, run)
+    restore.exclusively(subject.model, run_row)
 
 
 def _chunk(subject: Subject, size: int, needs_attention: bool) -> int:
@@ -96,14 +103,11 @@ def _position(target: Target) -> int:
     return index[0]
 
 
-def _copies(subject: Subject, row: Row, logits: Tensor, values: Tensor, targets: Sequence[Target]) -> Trace:
+def _copies(job: Job, logits: Tensor, values: Tensor) -> Trace:
     """A trace of one copy of the row for each target, without any parts yet."""
-    encoded = Encoded([row] * len(targets), subject.text_encoder.pad_id)
-    decisions = [Decision(target.label, logits.new_empty(0), target) for target in targets]
-    rows = logits.detach().expand(len(targets), *logits.shape[1:])
-    return Trace(
-        subject, encoded, decisions, rows, torch.stack([target.value(logits[0].detach()) for target in targets])
-    )
+    decisions = [Decision(target.label, logits.new_empty(0), target) for target in job.targets]
+    rows = logits.detach().expand(len(job.rows), *logits.shape[1:])
+    return Trace(job.subject, job.rows, decisions, rows, values[list(job.places)].detach())
 
 
 def _starts(top: Tensor, positions: Sequence[int]) -> Tensor:

@@ -13,7 +13,6 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from nbsal.model import sides
 from nbsal.model.loading.composite import transformer_of
 from nbsal.model.running import architecture, attention_maps, batching, memory, restore
 from nbsal.model.running.attention_maps import LatestAttention
@@ -41,23 +40,7 @@ SUMMARIES: dict[str, tuple[tuple[str, ...], Callable[..., Tensor]]] = {
 }
 WITHOUT_MAPS = {"hidden", "hidden_grad", *SUMMARIES}  # what fused attention leaves enough of to compute
 
-LIMIT = 2**30  # bytes that a trace of whole maps may take
 GRAPHS = 2**30  # bytes that the graphs of all blocks may take
-MAPS = 4  # attention maps that a trace holds for each block: weights, scores, gradients, relevance
-
-
-def fits_whole(subject: Subject, encoded: Encoded) -> bool:
-    """Whether the attention maps of all blocks, and the weights that are converted for them, may be held at once.
-
-    Those of an encoder-decoder are: a stream follows one stack of blocks.
-    """
-    if subject.task == sides.REPLY:
-        return True
-    numbers = MAPS * len(encoded) * subject.depth * subject.heads * encoded.longest**2
-    if subject.dtype != subject.model.dtype:
-        weights = sum(weight.numel() for block in subject.blocks for weight in block.parameters())
-        numbers += weights * subject.depth // len(subject.blocks)
-    return numbers * subject.dtype.itemsize <= LIMIT
 
 
 def recorded_parts(parts: Iterable[str]) -> set[str]:

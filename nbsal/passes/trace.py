@@ -10,8 +10,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from nbsal.model import sides
@@ -383,6 +384,12 @@ def _gradients(values: Tensor, parts: dict[str, dict[int, Parts]]) -> dict[str, 
         name: {index: join([next(results) for _ in tensors]) for index, tensors in by_index.items()}
         for name, by_index in parts.items()
     }
+
+
+def to_numpy(tensor: Tensor) -> NDArray[np.floating[Any]]:
+    """The tensor as a numpy array; half precision, which numpy supports only in part, becomes float32."""
+    tensor = tensor.detach().cpu()
+    return (tensor if tensor.dtype in (torch.float32, torch.float64) else tensor.float()).numpy()
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import traitlets
 
-from nbsal.explain.explainer import Explainer, explain_batch
+from nbsal.explain.explainer import Explainer, explain_rows
 from nbsal.explain.explanation import Explanation
 from nbsal.explain.saliency import Saliency
 from nbsal.methods import catalogue
@@ -135,11 +135,15 @@ class ExplainerView(MethodTraits, View):
         """Explain the text with several explainers of one subject from a single recorded trace."""
         text, target = inputs["text"], inputs["target"]
         encoded = explainers[0].subject.encode(text)
-        if any(explainer.windowed(encoded[0]) for explainer in explainers):
-            return [explainer(text, target) for explainer in explainers]
-        meter = self.meter(job, STEPS).part(STEPS, len(explainers))
-        named = {str(i): explainer for i, explainer in enumerate(explainers)}
-        return [saliencies[0] for saliencies in explain_batch(named, encoded, [target], meter).values()]
+        results: dict[str, Saliency] = {}
+        explain_rows(
+            {str(number): explainer for number, explainer in enumerate(explainers)},
+            encoded,
+            [target],
+            lambda name, _, saliency: results.update({name: saliency}),
+            self.meter(job, STEPS).part(STEPS, 1),
+        )
+        return [results[str(number)] for number in range(len(explainers))]
 
     def publish(self, result: Any) -> dict[str, Any]:
         rows = result.scores if result.scores.ndim == 2 else [result.scores]

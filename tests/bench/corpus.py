@@ -26,7 +26,6 @@ import nbsal
 from nbsal import corpus
 from nbsal.corpus.manifest import TOKENS
 from nbsal.corpus.shards import token_batches
-from nbsal.model.text.tokens import Encoded
 from nbsal.samples import base
 from tests.bench import table
 from tests.bench.measure import cpu, products, reset_peak, resident
@@ -70,12 +69,9 @@ def timed(work):
 def forwards(explain, many) -> float:
     """Tokens per second of CPU time of the model's forward pass alone, in the batches of a corpus."""
     subject = explain.subject
-    rows = dict(enumerate(subject.encode(many)))
-    inputs = [
-        subject.inputs(Encoded([rows[i] for i in places], subject.text_encoder.pad_id))
-        for places in token_batches(rows, TOKENS["cpu"])
-    ]
-    return sum(map(len, rows.values())) / cpu(lambda: [subject.model(**batch) for batch in inputs])
+    rows = subject.encode(many)
+    inputs = [subject.inputs(rows.select(places)) for places in token_batches(rows, TOKENS["cpu"])]
+    return sum(map(len, rows)) / cpu(lambda: [subject.model(**batch) for batch in inputs])
 
 
 def bytes_of_texts(folder) -> int:

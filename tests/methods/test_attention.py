@@ -5,7 +5,7 @@ import torch
 
 import nbsal
 from nbsal.methods import alti
-from nbsal.passes import stream, trace
+from nbsal.passes import plan, trace
 from nbsal.support.errors import ModelError
 from tests import axioms
 
@@ -115,7 +115,7 @@ def test_published_variants_give_gpt2_the_exact_gelu(load, name, head):
 @pytest.mark.parametrize("limit", [2**60, 0])
 def test_decoders_in_half_precision_are_explained(load, monkeypatch, name, limit):
     """Some compute attention in float32."""
-    monkeypatch.setattr(stream, "LIMIT", limit)
+    monkeypatch.setattr(plan, "LIMIT", limit)
     whole = nbsal.Explainer(load("llama", "sequence"), name)(TEXT)
     half = nbsal.Explainer(load("llama", "sequence", dtype="bfloat16"), name)(TEXT)
     assert abs(half.scores).max() > 0 and axioms.relative(half.scores, whole.scores) < 0.1

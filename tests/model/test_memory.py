@@ -7,7 +7,7 @@ import torch
 
 import nbsal
 from nbsal.model.running import memory
-from nbsal.passes import stream
+from nbsal.passes import plan
 from nbsal.support.errors import OutOfMemory
 from tests import axioms
 
@@ -28,7 +28,7 @@ def limit(monkeypatch):
 def test_what_does_not_fit_is_refused_before_the_work(load, limit, monkeypatch, forwards, method, streamed):
     subject = load("bert")
     subject.pooling  # noqa: B018 - measured by forward passes of its own
-    monkeypatch.setattr(stream, "LIMIT", 0 if streamed else 2**60)
+    monkeypatch.setattr(plan, "LIMIT", 0 if streamed else 2**60)
     explain = nbsal.Explainer(subject, method)
     limit(1000)
     before = len(forwards)

@@ -67,15 +67,18 @@ def run_in_halves(items: Sequence[T], run: Callable[[Sequence[T]], Result]) -> l
     >>> run_in_halves([1, 2, 3], sum)
     [6]
     """
-    try:
-        with memory_errors():
-            return [run(items)]
-    except OutOfMemory:
-        if len(items) < 2:
-            raise
-    _warn_halving()
-    half = len(items) // 2
-    return [result for part in (items[:half], items[half:]) for result in run_in_halves(part, run)]
+    results, waiting = [], [items]
+    while waiting:
+        part = waiting.pop()
+        try:
+            with memory_errors():
+                results.append(run(part))
+        except OutOfMemory:
+            if len(part) < 2:
+                raise
+            _warn_halving()
+            waiting += [part[len(part) // 2 :], part[: len(part) // 2]]
+    return results
 
 
 @contextmanager

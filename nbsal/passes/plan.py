@@ -1,0 +1,132 @@
+"""Decide what is run together: the jobs of a batch of texts, before any of them runs."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from nbsal.model import sides
+from nbsal.model.subject import Subject
+from nbsal.model.text.tokens import Encoded
+
+LIMIT = 2**30  # bytes that a trace of whole maps may take
+MAPS = 4  # attention maps that a trace holds for each block: weights, scores, gradients, relevance
+
+
+class Reader(Protocol):
+    """What a plan asks of a method."""
+
+    @property
+    def needs(self) -> frozenset[str]: ...
+    @property
+    def by_block(self) -> bool: ...
+    def subject_for(self, subject: Subject) -> Subject: ...
+    def layers(self, depth: int) -> set[int]: ...
+
+
+@dataclass(frozen=True)
+class LongText:
+    """A text that some methods, by name, read by windows, and the target that they explain in each."""
+
+    windows: Encoded
+    target: Any
+    names: Collection[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Texts that are run together, and the methods that read what is recorded of them."""
+
+    subject: Subject
+    rows: Encoded
+    places: Sequence[int]  # of the texts in their batch; of a window, its number
+    targets: Sequence[Any]
+    names: Sequence[str]  # of the methods
+    needs: frozenset[str] = frozenset()
+    layers: frozenset[int] = frozenset()
+    by_block: bool = False
+    window_of: int | None = None  # the place of the long text that this is a window of
+    work: float = 0.0  # how many texts this counts as in a report of progress
+
+    def part(self, numbers: Sequence[int]) -> "Job":
+        """The job of some of its texts."""
+        return replace(
+            self,
+            rows=self.rows.select(numbers),
+            places=[self.places[number] for number in numbers],
+            targets=[self.targets[number] for number in numbers],
+            work=self.work * len(numbers) / len(self.rows),
+        )
+
+    def __str__(self) -> str:
+        window = "" if self.window_of is None else f", window {self.places[0]} of text {self.window_of}"
+        layers = f" at layers {sorted(self.layers)}" if self.layers else ""
+        whole = ", block by block" if self.by_block else ""
+        reads = ", ".join(sorted(self.needs)) or "outputs"
+        return (
+            f"{len(self.rows)} x {self.rows.longest} tokens{window}: {', '.join(self.names)} ({reads}{layers}{whole})"
+        )
+
+
+def plan(
+    readers: Mapping[str, Reader],
+    subject: Subject,
+    rows: Encoded,
+    targets: Sequence[Any],
+    long_texts: Mapping[int, LongText] = MappingProxyType({}),
+) -> list[Job]:
+    """The jobs of a batch; methods that run the same model share them.
+
+    A text that some methods read by windows, in `long_texts` by its place, is run by itself, each window in turn.
+
+    >>> import nbsal
+    >>> subject = nbsal.load("demo/reviews")
+    >>> readers = {name: nbsal.Explainer(subject, name).method for name in ("simple", "gradcam", "rollout")}
+    >>> for job in plan(readers, subject, subject.encode(["A joy.", "A bore."]), [None, None]):
+    ...     print(job)
+    2 x 5 tokens: simple, gradcam, rollout (attention, hidden, hidden_grad at layers [0])
+    """
+    jobs: list[Job] = []
+    if short := [place for place in range(len(rows)) if place not in long_texts]:
+        job = Job(subject, rows.select(short), short, [targets[place] for place in short], tuple(readers))
+        jobs += _group(job, readers, len(short))
+    for place, text in long_texts.items():
+        others = tuple(name for name in readers if name not in text.names)
+        jobs += _group(Job(subject, rows.select([place]), [place], [targets[place]], others), readers, 1)
+        for window, row in enumerate(text.windows):
+            part = Encoded([row], text.windows.pad_id)
+            job = Job(subject, part, [window], [text.target], tuple(text.names), window_of=place)
+            jobs += _group(job, readers, 1 / len(text.windows))
+    return jobs
+
+
+def _group(job: Job, readers: Mapping[str, Reader], texts: float) -> Iterator[Job]:
+    """A job for each set of methods that run the same model, whole or block by block; together they are `texts`."""
+    groups: dict[tuple[Subject, bool], list[str]] = {}
+    for name in job.names:
+        model = readers[name].subject_for(job.subject)
+        groups.setdefault((model, readers[name].by_block and not fits_whole(model, job.rows)), []).append(name)
+    for (model, by_block), names in groups.items():
+        yield replace(
+            job,
+            subject=model,
+            names=names,
+            needs=frozenset[str]().union(*(readers[name].needs for name in names)),
+            layers=frozenset[int]().union(*(readers[name].layers(model.depth) for name in names)),
+            by_block=by_block,
+            work=texts * len(names) / len(readers),
+        )
+
+
+def fits_whole(subject: Subject, encoded: Encoded) -> bool:
+    """Whether the attention maps of all blocks, and the weights that are converted for them, may be held at once.
+
+    Those of an encoder-decoder are: a stream follows one stack of blocks.
+    """
+    if subject.task == sides.REPLY:
+        return True
+    numbers = MAPS * len(encoded) * subject.depth * subject.heads * encoded.longest**2
+    if subject.dtype != subject.model.dtype:
+        weights = sum(weight.numel() for block in subject.blocks for weight in block.parameters())
+        numbers += weights * subject.depth // len(subject.blocks)
+    return numbers * subject.dtype.itemsize <= LIMIT

@@ -1,0 +1,54 @@
+"""Run jobs: the one loop in which models are locked, run, retried in halves when memory runs out, and reported."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from nbsal.model.running import batching, restore
+from nbsal.passes import trace
+from nbsal.passes.plan import Job
+from nbsal.passes.trace import Trace
+from nbsal.support.progress import Meter
+
+Use = Callable[[Job, str, Trace], object]
+
+
+def record_job(job: Job) -> Trace:
+    """Record what the methods of a job read."""
+    return trace.record(job.subject, job.rows, job.targets, job.needs, job.layers, job.by_block)
+
+
+def run(jobs: Iterable[Job], use: Use, meter: Meter, record: Callable[[Job], Trace] = record_job) -> None:
+    """Run each job, and call `use` with the job, each of its names and the trace, which is then let go.
+
+    A job that does not fit into memory is run in halves. `meter` counts the work of the jobs.
+
+    >>> import nbsal
+    >>> from nbsal.passes.plan import plan
+    >>> subject = nbsal.load("demo/reviews")
+    >>> jobs = plan({"simple": nbsal.Simple()}, subject, subject.encode(["A joy.", "A bore."]), [None, None])
+    >>> run(jobs, lambda job, name, trace: print(name, [decision.label for decision in trace.decisions]), Meter(2))
+    simple ['positive', 'negative']
+    """
+    for job in jobs:
+        part = meter.part(job.work, 1)
+        _run_in_halves(job, use, part, record)
+        part.reach(1)
+
+
+def _run_in_halves(job: Job, use: Use, meter: Meter, record: Callable[[Job], Trace]) -> None:
+    size = len(job.rows)
+
+    def run_part(numbers: Sequence[int]) -> None:
+        meter.check()
+        meter.reach(numbers[0] / size)
+        part, names = job.part(numbers), meter.part(len(numbers) / size, len(job.names))
+        restore.exclusively(job.subject.model, lambda: _hand_over(part, use, names, record(part)))
+
+    batching.run_in_halves(range(size), run_part)
+
+
+def _hand_over(job: Job, use: Use, meter: Meter, recorded: Trace) -> None:
+    recorded.meter = meter
+    for number, name in enumerate(job.names, 1):
+        meter.check()
+        use(job, name, recorded)
+        meter.reach(number)
