@@ -84,7 +84,7 @@ def plan(
     >>> readers = {name: nbsal.Explainer(subject, name).method for name in ("simple", "gradcam", "rollout")}
     >>> for job in plan(readers, subject, subject.encode(["A joy.", "A bore."]), [None, None]):
     ...     print(job)
-    2 x 5 tokens: simple, gradcam, rollout (attention, hidden, hidden_grad at layers [0])
+    2 x 5 tokens: simple, gradcam, rollout (attention, hidden, hidden_grad at layers [0, 5])
     """
     jobs: list[Job] = []
     if short := [place for place in range(len(rows)) if place not in long_texts]:
