@@ -12,14 +12,7 @@ EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # names of t
 
 
 def check_method(subject: Subject, name: str, family: str) -> None:
-    """Refuse a method that cannot follow the model of a subject.
-
-    >>> import nbsal
-    >>> subject = nbsal.load(lambda texts: [[0.5, 0.5] for text in texts])
-    >>> check_method(subject, "lrp", "relevance")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    nbsal.support.errors.ModelError: lrp reads a model's layers, which a function from texts ...
-    """
+    """Refuse a method that cannot follow the model of a subject."""
     model = subject.model
     if isinstance(model, BlackBox):
         if family not in FAMILIES:
@@ -63,12 +56,7 @@ def check_method(subject: Subject, name: str, family: str) -> None:
 
 
 def has_experts(model: Any) -> bool:
-    """True for a mixture of experts, such as Mixtral.
-
-    >>> import nbsal
-    >>> has_experts(nbsal.load("demo/reviews").model)
-    False
-    """
+    """True for a mixture of experts, such as Mixtral."""
     config = transformer_of(model).config
     return any(isinstance(count := getattr(config, name, None), int) and count > 1 for name in EXPERTS)
 

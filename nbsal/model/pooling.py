@@ -43,12 +43,7 @@ class Pooling:
 
 
 def probe(subject: Measured, default: str) -> Pooling:
-    """Measure how the head of a subject reads a text; `default` is the kind of a head that cannot be measured.
-
-    >>> import nbsal
-    >>> probe(nbsal.load("demo/reviews"), "mean")
-    Pooling(kind='first', reads_padding=False, last_layer_only=True)
-    """
+    """Measure how the head of a subject reads a text; `default` is the kind of a head that cannot be measured."""
     try:
         with subject.lock, torch.inference_mode(False), architecture.eval_mode(subject.model):
             return _measure(subject, default)

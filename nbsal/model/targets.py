@@ -72,14 +72,7 @@ Resolved = tuple[str, Tensor, Target]  # the predicted label, its probabilities,
 
 
 def rows_for_targets(subject: "Subject", encoded: Encoded, targets: Sequence[Any]) -> Encoded:
-    """The texts with the hypotheses of their targets, for zero-shot labels; other texts as they are.
-
-    >>> import nbsal
-    >>> subject = nbsal.load("demo/reviews")
-    >>> encoded = subject.encode("A joy.")
-    >>> rows_for_targets(subject, encoded, [None]) is encoded
-    True
-    """
+    """The texts with the hypotheses of their targets, for zero-shot labels; other texts as they are."""
     choice = subject.usage.zero_shot
     if choice is None:
         return encoded
@@ -143,11 +136,7 @@ def is_regression(subject: "Subject") -> bool:
 
 
 def describe_values(labels: Sequence[str], values: Sequence[float]) -> str:
-    """The outputs of a regression in words, with their labels where there are several.
-
-    >>> describe_values(["score"], [0.25]), describe_values(["joy", "anger"], [0.25, -1.5])
-    ('0.25', 'joy 0.25, anger -1.5')
-    """
+    """The outputs of a regression in words, with their labels where there are several."""
     if len(values) == 1:
         return f"{values[0]:.4g}"
     return ", ".join(f"{label} {value:.4g}" for label, value in zip(labels, values, strict=True))

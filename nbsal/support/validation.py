@@ -33,20 +33,12 @@ _DAMAGE = (
 
 
 def plural(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    >>> plural(1, "text"), plural(2000, "text")
-    ('1 text', '2,000 texts')
-    """
+    """A count with its noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def whole_number(value: Any, name: str) -> int:
-    """The value as a plain int, if it is a whole number of any numeric library.
-
-    >>> whole_number(3, "layer")
-    3
-    """
+    """The value as a plain int, if it is a whole number of any numeric library."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -124,21 +116,13 @@ def file_errors(name: str, value: object) -> Iterator[None]:
 
 
 def is_iterable(values: Any) -> bool:
-    """True for an iterable of several values; a string, a mapping or a DataFrame counts as one value.
-
-    >>> is_iterable(["A joy."]), is_iterable("A joy."), is_iterable(42)
-    (True, False, False)
-    """
+    """True for an iterable of several values; a string, a mapping or a DataFrame counts as one value."""
     single = isinstance(values, str | bytes | Mapping) or hasattr(values, "columns")
     return not single and isinstance(values, Iterable) and getattr(values, "ndim", 1) != 0
 
 
 def as_list(values: Any, name: str, rule: str) -> list[Any]:
-    """The values as a list; `rule` says in the error what they must be ("must be shares from 0 to 1").
-
-    >>> as_list(range(3), "k", "must be a list of numbers")
-    [0, 1, 2]
-    """
+    """The values as a list; `rule` says in the error what they must be ("must be shares from 0 to 1")."""
     values = values.tolist() if hasattr(values, "tolist") else values
     if not is_iterable(values):
         raise InputError(f"{name} {rule}, not {values!r:.80}.", argument=name, value=values)
@@ -153,12 +137,7 @@ def check_one_per_text(values: Sized, name: str, texts: int) -> None:
 
 
 def text_list(texts: Any) -> Iterable[Text]:
-    """The texts of a call that takes several: a generator as it is, a column or an array as a list.
-
-    >>> import numpy
-    >>> text_list(numpy.array(["A joy.", "A bore."]))
-    ['A joy.', 'A bore.']
-    """
+    """The texts of a call that takes several: a generator as it is, a column or an array as a list."""
     if isinstance(texts, str | tuple):
         single = '["..."] for a single text' if isinstance(texts, str) else '[("...", "...")] for a single pair'
         message = f"texts must be a list of texts, not a {type(texts).__name__}. Pass {single}."
@@ -207,14 +186,7 @@ def _check_text(text: Any, name: str) -> None:
 
 @contextmanager
 def loading(path: object, kind: str) -> Iterator[None]:
-    """Raise InputError instead of whatever goes wrong while a file that should be of that kind is read.
-
-    >>> import json
-    >>> with loading("mask.json", "saved head mask"):  # doctest: +ELLIPSIS
-    ...     json.loads("{")
-    Traceback (most recent call last):
-    nbsal.support.errors.InputError: mask.json is not a saved head mask, or it is damaged: ...
-    """
+    """Raise InputError instead of whatever goes wrong while a file that should be of that kind is read."""
     try:
         yield
     except NbsalError:
@@ -278,11 +250,7 @@ def checked(function: F) -> F:
 
 
 def check_value(value: Any, hint: Any, name: str) -> Any:
-    """The value as the plain number, list or tuple that it stands for, if it fits an annotation.
-
-    >>> check_value(range(3), list[int] | None, "counts")
-    range(0, 3)
-    """
+    """The value as the plain number, list or tuple that it stands for, if it fits an annotation."""
     if hint in _CHECKS:
         return _CHECKS[hint](value, name)
     if _is_path(hint):
@@ -386,11 +354,7 @@ def _is_path(hint: Any) -> bool:
 
 
 def _describe(hint: Any) -> str:
-    """An annotation in words.
-
-    >>> _describe(int | list[str] | None)
-    'a whole number, a list or None'
-    """
+    """An annotation in words."""
     origin, parts = get_origin(hint) or hint, get_args(hint)
     if origin in (Union, UnionType):
         *others, last = dict.fromkeys(map(_describe, parts))

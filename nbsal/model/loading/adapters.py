@@ -7,11 +7,7 @@ from torch import nn
 
 
 def adapter_layers(model: nn.Module) -> Iterator[tuple[str, Any]]:
-    """The layers of a model that hold adapters, with their names.
-
-    >>> list(adapter_layers(nn.Linear(1, 1)))
-    []
-    """
+    """The layers of a model that hold adapters, with their names."""
     for name, module in model.named_modules():
         if any(
             base.__name__ == "BaseTunerLayer" and base.__module__.startswith("peft.") for base in type(module).mro()
@@ -20,11 +16,7 @@ def adapter_layers(model: nn.Module) -> Iterator[tuple[str, Any]]:
 
 
 def is_settled(model: nn.Module) -> bool:
-    """False if an adapter is a branch of its own, or merged and disabled, which peft undoes in its next forward pass.
-
-    >>> is_settled(nn.Linear(1, 1))
-    True
-    """
+    """False if an adapter is a branch of its own, or merged and disabled, which peft undoes in its next forward pass."""
     return all(layer.disable_adapters != layer.merged for _, layer in adapter_layers(model))
 
 

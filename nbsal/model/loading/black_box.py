@@ -26,12 +26,7 @@ TINY = 1e-12  # the smallest probability that is told from zero
 
 
 class Vocabulary:
-    """The words of all texts so far, each with the space before it.
-
-    >>> words = Vocabulary()
-    >>> words.piece(words.number(" joy"))
-    ' joy'
-    """
+    """The words of all texts so far, each with the space before it."""
 
     __slots__ = ("_numbers", "_pieces")  # no attributes to look into: growing does not change what the function returns
 
@@ -69,10 +64,6 @@ class BlackBox(nn.Module):
     """A function of texts that returns one row of probabilities for each.
 
     The logits are the logarithms of probabilities that sum to 1, or the log-odds of those of several labels.
-
-    >>> box = BlackBox(lambda texts: [[0.25, 0.75] for text in texts])
-    >>> box.activation, box.outputs
-    ('softmax', 2)
     """
 
     task = "sequence"

@@ -109,23 +109,12 @@ class Composite(nn.Module):
 
 
 def transformer_of(model: Any) -> Any:
-    """The transformers model of a subject's model.
-
-    >>> import nbsal
-    >>> model = nbsal.load("demo/reviews").model
-    >>> transformer_of(model) is model
-    True
-    """
+    """The transformers model of a subject's model."""
     return model.transformer if isinstance(model, Composite) else model
 
 
 def find_transformer(module: nn.Module, chosen: str | None = None) -> str:
-    """The path of the transformer inside a module; `chosen` says which, where there are several.
-
-    >>> find_transformer(nn.Linear(1, 1))
-    Traceback (most recent call last):
-    nbsal.support.errors.InputError: Linear holds no transformers model. Pass a model that holds one, or a function.
-    """
+    """The path of the transformer inside a module; `chosen` says which, where there are several."""
     from transformers import PreTrainedModel
 
     name = type(module).__name__

@@ -25,24 +25,14 @@ def merged(model: Any) -> Any:
 
 
 def quantization(model: Any) -> str:
-    """How the weights of a model are quantised, or nothing.
-
-    >>> import nbsal
-    >>> quantization(nbsal.load("demo/reviews").model)
-    ''
-    """
+    """How the weights of a model are quantised, or nothing."""
     settings = getattr(transformer_of(model).config, "quantization_config", None)
     method = getattr(settings, "quant_method", None)
     return str(getattr(method, "value", method or ""))
 
 
 def can_dequantise(model: Any) -> bool:
-    """True for 8-bit weights of bitsandbytes in a model of transformers without adapters.
-
-    >>> import nbsal
-    >>> can_dequantise(nbsal.load("demo/reviews").model)
-    False
-    """
+    """True for 8-bit weights of bitsandbytes in a model of transformers without adapters."""
     settings = getattr(transformer_of(model).config, "quantization_config", None)
     plain = not isinstance(model, Composite) and not any(adapters.adapter_layers(model))
     return plain and bool(getattr(settings, "load_in_8bit", False))

@@ -15,10 +15,6 @@ class ZeroShot:
     """How a model of entailment classifies: each label makes a hypothesis, which a text entails more or less.
 
     With `multi_label`, entailment is compared with contradiction for each label, else with that of the other labels.
-
-    >>> labels = ZeroShot(("sports", "politics"), "This is about {}.", entailment=2)
-    >>> labels.hypothesis(0)
-    'This is about sports.'
     """
 
     labels: tuple[str, ...]

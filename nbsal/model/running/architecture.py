@@ -380,11 +380,7 @@ def check_device(model: Any) -> None:
 
 
 def precision_note(device: torch.device, dtype: torch.dtype) -> dict[str, str]:
-    """An entry for the provenance of a model whose gradients are coarse: one in half precision on the CPU.
-
-    >>> precision_note(torch.device("cpu"), torch.float32)
-    {}
-    """
+    """An entry for the provenance of a model whose gradients are coarse: one in half precision on the CPU."""
     if device.type != "cpu" or dtype not in (torch.float16, torch.bfloat16):
         return {}
     return {"precision": "half precision: scores that differ little may be in another order than in float32"}

@@ -39,11 +39,7 @@ def double_model(model: Any) -> Any:
 
 @contextmanager
 def in_turn(module: nn.Module) -> Iterator[None]:
-    """Read the weights of a block in the precision that it computes in.
-
-    >>> with in_turn(nn.Linear(1, 1)):
-    ...     pass
-    """
+    """Read the weights of a block in the precision that it computes in."""
     hooks = (getattr(hook, "__self__", None) for hook in module._forward_pre_hooks.values())
     turns = [hook for hook in hooks if isinstance(hook, _Turns)]
     for turn in turns:

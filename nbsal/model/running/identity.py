@@ -31,13 +31,7 @@ _DYNAMIC_ROPE = ("dynamic", "longrope")  # their frequencies change with the len
 
 
 def model_identity(subject: Subject) -> dict[str, Any]:
-    """Everything that determines the outputs of a model, by name; the folder it was loaded from does not.
-
-    >>> import nbsal
-    >>> identity = model_identity(nbsal.load("demo/reviews"))
-    >>> list(identity), identity["config"]["hidden_act"]
-    (['config', 'tokenizer', 'modules', 'buffers', 'weights'], 'gelu')
-    """
+    """Everything that determines the outputs of a model, by name; the folder it was loaded from does not."""
     with subject.lock:
         model, state = subject.model, subject.model.state_dict()
         return {

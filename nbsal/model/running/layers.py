@@ -43,11 +43,7 @@ class Layers:
 
 
 def join(parts: Sequence[Tensor]) -> Tensor:
-    """The tensors of a layer as one, [batch, position, width].
-
-    >>> tuple(join([torch.ones(1, 2, 3), torch.ones(1, 4, 3)]).shape)
-    (1, 6, 3)
-    """
+    """The tensors of a layer as one, [batch, position, width]."""
     return parts[0] if len(parts) == 1 else torch.cat(list(parts), 1)
 
 

@@ -41,13 +41,6 @@ class MaskedModel:
 
     `way` says how a token is hidden: "remove" (no other token sees it), "mask" or "pad" (replaced by the mask or
     padding token, which the others do see), or the id of a replacement token.
-
-    >>> import nbsal
-    >>> subject = nbsal.load("demo/reviews")
-    >>> row = subject.encode("A joy.")[0]
-    >>> (logits,) = MaskedModel(subject).logits([row], [[[1, 1, 1, 0, 1], [1, 0, 0, 0, 1]]])
-    >>> tuple(logits.shape)
-    (2, 2)
     """
 
     def __init__(self, subject: Subject, way: str | int = "remove") -> None:

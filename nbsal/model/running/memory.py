@@ -22,12 +22,7 @@ STREAMED_STATES = 5  # kept of each block: its input, and what fused attention r
 
 
 def check_fits(subject: "Subject", encoded: Encoded, maps: float, states: float = 0) -> None:
-    """Raise OutOfMemory for a batch of which so many attention maps and hidden states, alive at once, do not fit.
-
-    >>> import nbsal
-    >>> subject = nbsal.load("demo/reviews")
-    >>> check_fits(subject, subject.encode("A joy."), maps=6)
-    """
+    """Raise OutOfMemory for a batch of which so many attention maps and hidden states, alive at once, do not fit."""
     length, size = encoded.longest, subject.dtype.itemsize
     needed = len(encoded) * length * size * (maps * subject.heads * length + states * subject.width)
     if needed <= SMALL:
@@ -44,11 +39,7 @@ def check_fits(subject: "Subject", encoded: Encoded, maps: float, states: float 
 
 
 def available(device: torch.device) -> int | None:
-    """The bytes that can be allocated on a device, or None where that is unknown.
-
-    >>> available(torch.device("meta")) is None
-    True
-    """
+    """The bytes that can be allocated on a device, or None where that is unknown."""
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(torch.cuda.mem_get_info(device)[0]) + unused
