@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from nbsal.model.running import architecture
+from nbsal.model.running import architecture, restore
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.errors import NbsalError
 
@@ -100,19 +100,14 @@ class HeadInput:
         last: list[Tensor] = []
         readers: list[nn.Module] = []
 
-        def after(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
             if module is self.module:
                 last[:], readers[:] = [architecture.first_tensor(output)], []
             elif last and args and args[0] is last[0] and _is_norm(module, last[0].shape[-1:]):
                 readers.append(module)
 
-        handles = [module.register_forward_hook(after) for module in architecture.body(self.model).modules()]
-        try:
-            with torch.no_grad():
-                self.model(**inputs, return_dict=True)
-        finally:
-            for handle in handles:
-                handle.remove()
+        with restore.hooks(self.model, architecture.body(self.model).modules(), after=after), torch.no_grad():
+            self.model(**inputs, return_dict=True)
         return readers[0] if len(readers) == 1 else None
 
     @contextmanager
@@ -120,17 +115,14 @@ class HeadInput:
         """Record the outputs of the module; `states` replace the last one."""
         outputs: list[Tensor] = []
 
-        def after(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+        def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
             outputs.append(architecture.first_tensor(output))
             if states is None or len(outputs) != self.calls:
                 return None
             return states if isinstance(output, Tensor) else (states, *output[1:])
 
-        handle = self.module.register_forward_hook(after)
-        try:
+        with restore.hooks(self.model, [self.module], after=after):
             yield outputs
-        finally:
-            handle.remove()
 
 
 def _measure(subject: Measured, default: str) -> Pooling:

@@ -67,7 +67,7 @@ def margin_interval(values: ArrayLike, largest: float | None = None) -> Interval
 
 
 def mean_p(values: ArrayLike) -> Floats:
-    """The two-sided p-value of a mean of 0: the level at which its t interval with the longer side begins to contain 0."""
+    """The two-sided p-value of a mean of 0: the level at which its t interval with the longer side begins to hold 0."""
     values = np.asarray(values, np.float64)
     count, mean = values.shape[-1], values.mean(-1)
     error, shift = _error_and_shift(values)

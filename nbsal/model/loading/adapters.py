@@ -16,7 +16,7 @@ def adapter_layers(model: nn.Module) -> Iterator[tuple[str, Any]]:
 
 
 def is_settled(model: nn.Module) -> bool:
-    """False if an adapter is a branch of its own, or merged and disabled, which peft undoes in its next forward pass."""
+    """False if an adapter is a branch of its own, or merged and disabled, which peft undoes in the next forward pass."""
     return all(layer.disable_adapters != layer.merged for _, layer in adapter_layers(model))
 
 

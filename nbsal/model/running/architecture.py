@@ -127,10 +127,10 @@ def record_layers(model: Any, side: str = sides.SOURCE) -> Iterator[list[Tensor]
                 hidden.requires_grad_(True)  # with frozen weights the graph starts here
             layers.append(hidden)
 
-    def after_block(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+    def after_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         layers.append(first_tensor(output))
 
-    with _block_hooks(model, side, before_block, after_block):
+    with restore.hooks(model, blocks(model, side), before_block, after_block):
         yield layers
 
 
@@ -157,24 +157,12 @@ def replace_layer(model: Any, layer: int, states: Tensor, side: str = sides.SOUR
             return None
         return ((states, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": states})
 
-    def after_block(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+    def after_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
         if not is_last or calls != layer:
             return None
         return states if isinstance(output, Tensor) else (states, *output[1:])
 
-    with _block_hooks(model, side, before_block, after_block):
-        yield
-
-
-@contextmanager
-def _block_hooks(model: Any, side: str, before_block: Any, after_block: Any) -> Iterator[None]:
-    """Hook functions before and after every block; removed at the end."""
-    modules = list(dict.fromkeys(blocks(model, side)))
-    with restore.Changes(model) as changes:
-        changes.record_undo(restore.remove_hooks, modules, before_block, after_block)
-        for module in modules:
-            module.register_forward_pre_hook(before_block, with_kwargs=True)
-            module.register_forward_hook(after_block)
+    with restore.hooks(model, blocks(model, side), before_block, after_block):
         yield
 
 

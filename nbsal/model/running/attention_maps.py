@@ -1,7 +1,7 @@
 """The attention weights of a stock model while it runs: recorded, or set to zero for some heads."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -126,14 +126,13 @@ def eager(model: Any) -> Iterator[None]:
 @contextmanager
 def with_mode(model: Any, mode: AttentionMode) -> Iterator[None]:
     """Run the model with eager attention under that mode."""
-    with eager(model), restore.Changes(model) as changes:
-        mode.enter(changes)
+    with eager(model), with_fused(model, mode):
         yield
 
 
 @contextmanager
 def with_fused(model: Any, mode: AttentionMode) -> Iterator[None]:
-    """Run a model whose own attention is fused with it, under that mode."""
+    """Run a model with its own attention, which is fused, under that mode."""
     with restore.Changes(model) as changes:
         mode.enter(changes)
         yield
@@ -143,8 +142,7 @@ def with_fused(model: Any, mode: AttentionMode) -> Iterator[None]:
 def with_switch(model: Any, switch: HeadSwitch) -> Iterator[None]:
     """Run the model without some heads, with its own attention if that is fused: it is quicker than eager attention."""
     fused = transformer_of(model).config._attn_implementation == FUSED
-    with nullcontext() if fused else eager(model), restore.Changes(model) as changes:
-        switch.enter(changes)
+    with with_fused(model, switch) if fused else with_mode(model, switch):
         yield
 
 
@@ -157,12 +155,11 @@ def with_eager_masks(model: Any, mode: AttentionMode) -> Iterator[None]:
     transformer, first_block = transformer_of(model), architecture.blocks(model)[0]
     fused = transformer.config._attn_implementation == FUSED
 
-    def choose(module: nn.Module, args: Any) -> None:
+    def choose(module: nn.Module, args: Any, kwargs: Any) -> None:
         transformer.set_attn_implementation(FUSED)
 
     with with_mode(model, mode), restore.Changes(model) as changes:
         if fused:
             changes.record_undo(transformer.set_attn_implementation, "eager")
-            changes.record_undo(restore.remove_hooks, [first_block], choose)
-            first_block.register_forward_pre_hook(choose, prepend=True)
-        yield
+        with restore.hooks(model, [first_block] if fused else [], choose, first=True):
+            yield

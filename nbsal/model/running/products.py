@@ -121,7 +121,7 @@ class _BatchedLinear(_Linear):
 
 
 def double_linear(exact: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W^T + b in float64, whose gradient multiplies in float32; `exact` is the float32 weight with the same numbers."""
+    """x W^T + b in float64, whose gradient multiplies in float32; `exact` is the float32 weight of the same numbers."""
     if not (x.requires_grad and torch.is_grad_enabled()):
         return functional.linear(x, weight, bias)
     result: Tensor = _DoubleLinear.apply(x, weight, exact, bias)  # type: ignore[no-untyped-call]

@@ -6,7 +6,8 @@ its change and may run twice, and whatever a context leaves because its exit was
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from traceback import clear_frames
 from types import TracebackType
@@ -86,14 +87,40 @@ class Changes:
                     raise
 
 
-def remove_hooks(modules: Iterable[nn.Module], *hooks: Callable[..., object]) -> None:
+def remove_hooks(modules: Iterable[nn.Module], *functions: Callable[..., object] | None) -> None:
     """Remove forward hooks, whether or not an interrupt has left a handle for them."""
     for module in modules:
-        for registered in (module._forward_pre_hooks, module._forward_hooks):
+        for registered, with_kwargs in (
+            (module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs),
+            (module._forward_hooks, module._forward_hooks_with_kwargs),
+        ):
             for number, hook in list(registered.items()):
-                if any(hook is mine for mine in hooks):
+                if any(hook is function for function in functions):
+                    with_kwargs.pop(number, None)
                     registered.pop(number, None)
-                    module._forward_pre_hooks_with_kwargs.pop(number, None)
+
+
+@contextmanager
+def hooks(
+    model: nn.Module,
+    modules: Iterable[nn.Module],
+    before: Callable[..., object] | None = None,
+    after: Callable[..., object] | None = None,
+    first: bool = False,
+) -> Iterator[None]:
+    """Call functions, which also get keyword arguments, before and after some modules of a model run.
+
+    A call that comes `first` precedes those of other hooks.
+    """
+    modules = list(dict.fromkeys(modules))
+    with Changes(model) as changes:
+        changes.record_undo(remove_hooks, modules, before, after)
+        for module in modules:
+            if before is not None:
+                module.register_forward_pre_hook(before, with_kwargs=True, prepend=first)
+            if after is not None:
+                module.register_forward_hook(after, with_kwargs=True)
+        yield
 
 
 class Mode(TorchFunctionMode):

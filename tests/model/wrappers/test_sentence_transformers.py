@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.model.running.identity import model_identity
+from nbsal.model.identity import model_identity
 from nbsal.support.errors import InputError, ModelError
 from tests import axioms, wrapped
 
