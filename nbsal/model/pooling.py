@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,19 +14,6 @@ from nbsal.support.errors import NbsalError
 
 LENGTHS = (7, 7, 4)  # tokens of the texts of the probe; the third is padded
 NEGLIGIBLE = 1e-4  # a position whose gradient is smaller than this share of the largest is not read
-
-
-class Measured(Protocol):
-    """What is read of a subject."""
-
-    model: Any
-    tokenizer: Any
-
-    @property
-    def lock(self) -> Any: ...
-    @property
-    def text_encoder(self) -> Any: ...
-    def inputs(self, encoded: Encoded) -> dict[str, Tensor]: ...
 
 
 @dataclass(frozen=True)
@@ -42,7 +29,7 @@ class Pooling:
     last_layer_only: bool = True  # whether the logits depend on nothing but the states of the last layer
 
 
-def probe(subject: Measured, default: str) -> Pooling:
+def probe(subject: Any, default: str) -> Pooling:
     """Measure how the head of a subject reads a text; `default` is the kind of a head that cannot be measured."""
     try:
         with subject.lock, torch.inference_mode(False), architecture.eval_mode(subject.model):
@@ -51,7 +38,7 @@ def probe(subject: Measured, default: str) -> Pooling:
         return Pooling(default)
 
 
-def position_weights(subject: Measured, encoded: Encoded) -> Tensor:
+def position_weights(subject: Any, encoded: Encoded) -> Tensor:
     """How much the head reads each position of each text, [text, position]; the weights of a text sum to 1."""
     with subject.lock, torch.inference_mode(False), architecture.eval_mode(subject.model):
         inputs, head = subject.inputs(encoded), HeadInput(subject.model)
@@ -125,7 +112,7 @@ class HeadInput:
             yield outputs
 
 
-def _measure(subject: Measured, default: str) -> Pooling:
+def _measure(subject: Any, default: str) -> Pooling:
     texts, head = _probe_texts(subject), HeadInput(subject.model)
     padded = subject.model.config.pad_token_id is not None  # without a padding id, the head may not read two texts
     batches = [texts] if padded else [texts[:1], texts[1:2]]
@@ -151,7 +138,7 @@ def _measure(subject: Measured, default: str) -> Pooling:
     return Pooling(kinds[0] if len(set(kinds)) == 1 else "mixed", reads_padding, last_layer_only)
 
 
-def _probe_texts(subject: Measured) -> Encoded:
+def _probe_texts(subject: Any) -> Encoded:
     """Random texts that begin and end as the tokenizer's texts do, where there is one."""
     config = subject.model.config
     names = ("pad", "cls", "sep", "bos", "eos", "mask", "unk")

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from nbsal.model.loading.usage import Usage
+from nbsal.model.loading.usage import Usage, zero_shot
 from nbsal.model.loading.wrappers.opened import Opened
-from nbsal.model.loading.zero_shot import zero_shot
 from nbsal.support.errors import InputError, ModelError
 
 ZERO_SHOT, TEMPLATE = "ZeroShotClassificationPipeline", "This example is {}."
