@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nbsal.model import sides
+from nbsal.model.loading import checkpoint
 from nbsal.model.running import architecture, products, restore
 from nbsal.model.running.version import model_version, tensors_version
 from nbsal.support.errors import LanguageHeadError, NbsalError
@@ -252,7 +253,7 @@ def load(source: str) -> Any:
     """Load a checkpoint with its LM head; LanguageHeadError says why it has none."""
     import transformers
 
-    config = architecture.read_config(source, "lm")
+    config = checkpoint.read_config(source, "lm")
     name = (config.architectures or [""])[0]
     if name.endswith(("ForSequenceClassification", "ForQuestionAnswering", "ForTokenClassification")):
         raise LanguageHeadError(
@@ -265,7 +266,7 @@ def load(source: str) -> Any:
     if not masked and type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
         message = f"{source}: transformers has no LM head for the architecture {config.model_type}. {HINT}"
         raise LanguageHeadError(message, part="lm_head")
-    model, report = architecture.read_weights(model_class, source, torch.float32, "lm")
+    model, report = checkpoint.read_weights(model_class, source, torch.float32, "lm")
     missing = sorted(report["missing_keys"])
     if missing:
         names = ", ".join(missing[:3]) + (", ..." if missing[3:] else "")

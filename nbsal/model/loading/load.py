@@ -207,7 +207,7 @@ def _load_lm(source: str) -> Any:
 
     with checkpoint.readable(source, "lm"):
         checkpoint.check(source, "lm")
-        config = architecture.read_config(source, "lm")
+        config = checkpoint.read_config(source, "lm")
         checkpoint.check_hub_config(source)
         checkpoint.check_size(transformers.AutoModel.from_config, config, source)
         return lm_head.load(source)

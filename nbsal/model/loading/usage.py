@@ -32,7 +32,7 @@ class ZeroShot:
         """The text with the hypothesis of each label."""
         return [(text, self.hypothesis(label)) for label in range(len(self.labels))]
 
-    def label(self, pair: tuple[str, str]) -> int:
+    def label(self, pair: tuple[str, ...]) -> int:
         """The label whose hypothesis is in a pair."""
         return [self.hypothesis(label) for label in range(len(self.labels))].index(pair[1])
 

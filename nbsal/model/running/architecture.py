@@ -5,16 +5,13 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from nbsal.model import sides
 from nbsal.model.loading.black_box import BlackBox
-from nbsal.model.loading.checkpoint import NO_SUCH_MODEL, is_missing_folder
 from nbsal.model.loading.composite import Composite
 from nbsal.model.running import products, restore
 from nbsal.model.running.finite import is_finite
@@ -31,41 +28,6 @@ TASKS = {
 _PRECISION_ERROR = re.compile("Double|without overflow")
 _META_DEVICE = "is on the meta device, which holds no numbers. Load the whole model, without device_map or offloading."
 _UNLIMITED = 10**9  # tokens; some architectures have no maximum length
-
-
-def read_config(source: str, argument: str) -> Any:
-    """Read the configuration of the checkpoint that was passed as `argument`, or raise ModelError."""
-    import transformers
-
-    try:
-        return transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(_unreadable(source, argument, error), part="checkpoint") from error
-
-
-def read_weights(
-    model_class: Any, source: str, dtype: torch.dtype, argument: str, **options: Any
-) -> tuple[Any, dict[str, Any]]:
-    """Load a checkpoint; return the model and the report of transformers about missing and unexpected weights.
-
-    Only safetensors are read: nothing is unpickled, and no code from the checkpoint is run.
-    """
-    safe = {"use_safetensors": True, "trust_remote_code": False, "output_loading_info": True}
-    try:
-        model, report = model_class.from_pretrained(source, dtype=dtype, **safe, **options)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        hint = " Weights must be safetensors: load and save them once with model.save_pretrained(folder)."
-        raise ModelError(_unreadable(source, argument, error) + hint, part="checkpoint") from error
-    return model, report
-
-
-def _unreadable(source: str, argument: str, error: Exception) -> str:
-    reason = str(error).strip().splitlines()[0]
-    if Path(source).is_dir():
-        return f"{argument}={source!r} is a folder without a readable checkpoint. {reason}"
-    if is_missing_folder(source):
-        return f"{argument}={source!r}: {NO_SUCH_MODEL}"
-    return f"{argument}={source!r} is neither a local folder nor a model of the hub (name or owner/name). {reason}"
 
 
 def task(model: nn.Module) -> str:
