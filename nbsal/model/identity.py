@@ -103,8 +103,7 @@ def _usage_identity(subject: Subject) -> dict[str, Any]:
 def _modules_checksum(model: nn.Module) -> str:
     """A checksum of the classes and the settings of all modules: norms, activations, numbers of heads, adapters."""
     return checksum(
-        f"{name} {type(module).__module__}.{type(module).__qualname__} {_module_settings(module)}".encode()
-        for name, module in model.named_modules()
+        f"{name} {_place(type(module))} {_module_settings(module)}".encode() for name, module in model.named_modules()
     )
 
 
@@ -121,12 +120,17 @@ def _describe(value: Any) -> str | None:
     if value is None or isinstance(value, bool | int | float | str | torch.dtype):
         return repr(value)
     if isinstance(value, FunctionType | BuiltinFunctionType):
-        return f"{value.__module__}.{value.__qualname__}"
+        return _place(value)
     if isinstance(value, Mapping):
         return repr([(str(key), _describe(part)) for key, part in value.items()])
     if isinstance(value, set | frozenset):
         return repr(sorted(map(str, value)))
     return repr([_describe(part) for part in value]) if isinstance(value, list | tuple) else None
+
+
+def _place(definition: Any) -> str:
+    """Where a class or a function is defined; a room that was added later does not change a checksum."""
+    return f"{definition.__module__}.{definition.__qualname__}".replace("nbsal.model.loading.", "nbsal.model.")
 
 
 def _fixed_buffers(model: nn.Module) -> dict[str, Tensor]:

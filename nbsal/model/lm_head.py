@@ -231,17 +231,17 @@ def _separate(lm: Any, decoder: Any, source: str) -> LMHead:
     full_head = copy.deepcopy(lm, dict(memo)).eval()
     transform = copy.deepcopy(lm, memo | {id(decoder): nn.Identity()}).eval()
     head = LMHead(_Logits(transform), decoder.weight, getattr(decoder, "bias", None), source)
-    _check_linear(head, full_head, architecture.width(lm))
+    _check_linear(head, full_head, lm.config.hidden_size)
     return head
 
 
 def tied(model: Any) -> LMHead:
     """The model's own input embeddings as a decoder, h E^T: no download, but weaker at late layers."""
     weight = model.get_input_embeddings().weight
-    if weight.shape[1] != architecture.width(model):
+    if weight.shape[1] != model.config.hidden_size:
         raise LanguageHeadError(
             f'lm="tied" needs input embeddings as wide as the hidden states. {type(model).__name__} has widths '
-            f"{weight.shape[1]} and {architecture.width(model)}. Pass a pretrained checkpoint with an LM head instead.",
+            f"{weight.shape[1]} and {model.config.hidden_size}. Pass a pretrained checkpoint with an LM head instead.",
             part="input embeddings",
         )
     norm = architecture.final_norm(model)
@@ -277,10 +277,10 @@ def load(source: str) -> Any:
 
 def check_fits(head: LMHead, width: int, model: Any) -> None:
     """Refuse a head whose width or vocabulary size differs from the model's."""
-    if width != architecture.width(model):
+    if width != model.config.hidden_size:
         raise LanguageHeadError(
             f"The LM head of {head.source} reads {width} features, the model's hidden states have "
-            f"{architecture.width(model)}: it belongs to another model. {HINT}",
+            f"{model.config.hidden_size}: it belongs to another model. {HINT}",
             part="width",
         )
     if head.vocab_size != model.config.vocab_size:

@@ -102,7 +102,7 @@ class Subject:
     @property
     def width(self) -> int:
         """The number of features of a hidden state."""
-        return architecture.width(self.model)
+        return int(self.model.config.hidden_size)
 
     @property
     def device(self) -> torch.device:

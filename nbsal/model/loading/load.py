@@ -193,7 +193,7 @@ def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
     source = str(lm) if isinstance(lm, str | Path) else lm.config.name_or_path or type(lm).__name__
     pretrained = _load_lm(source) if isinstance(lm, str | Path) else lm
     head = lm_head.from_model(pretrained, source)
-    lm_head.check_fits(head, architecture.width(pretrained), model)
+    lm_head.check_fits(head, pretrained.config.hidden_size, model)
     lm_tokenizer = checkpoint.saved_tokenizer(source, "lm") if isinstance(lm, str | Path) else None
     if lm_tokenizer is not None and tokenizer is not None and lm_tokenizer.get_vocab() != tokenizer.get_vocab():
         message = f"{source} has other token ids than the model: it belongs to another vocabulary."

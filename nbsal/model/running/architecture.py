@@ -136,8 +136,8 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
     """
     training = [module for module in model.modules() if module.training]
     with frozen(model), restore.Changes(model) as changes:
-        changes.record_undo(_set_training, training, True)
-        _set_training(training, False)
+        changes.record_undo(_set_all, training, "training", True)
+        _set_all(training, "training", False)
         products.enter(changes)
         yield
 
@@ -147,19 +147,14 @@ def frozen(model: nn.Module) -> Iterator[None]:
     """Turn off the gradients of all weights, so that a forward pass keeps no graph for them."""
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     with restore.Changes(model) as changes:
-        changes.record_undo(_set_requires_grad, trainable, True)
-        _set_requires_grad(trainable, False)
+        changes.record_undo(_set_all, trainable, "requires_grad", True)
+        _set_all(trainable, "requires_grad", False)
         yield
 
 
-def _set_requires_grad(parameters: Iterable[nn.Parameter], requires_grad: bool) -> None:
-    for parameter in parameters:
-        parameter.requires_grad_(requires_grad)
-
-
-def _set_training(modules: Iterable[nn.Module], training: bool) -> None:
-    for module in modules:
-        module.training = training
+def _set_all(objects: Iterable[object], name: str, value: bool) -> None:
+    for item in objects:
+        setattr(item, name, value)
 
 
 @torch.no_grad()
@@ -181,11 +176,6 @@ def final_norm(model: Any) -> nn.Module | None:
         "norm. nbsal cannot decode its layers.",
         part="final norm",
     )
-
-
-def width(model: Any) -> int:
-    """The number of features of a hidden state."""
-    return int(model.config.hidden_size)
 
 
 def max_length(model: Any, tokenizer: Any) -> int:

@@ -15,7 +15,7 @@ from safetensors import safe_open
 
 from nbsal.model.loading import checkpoint
 from nbsal.model.loading.saved_files import read_json
-from nbsal.model.loading.wrappers.modules import check_adapter
+from nbsal.model.loading.wrappers.plain import check_adapter
 from nbsal.support.errors import ModelError
 
 ADAPTER, ADAPTER_WEIGHTS = checkpoint.ADAPTER, "adapter_model.safetensors"

@@ -7,13 +7,13 @@ from torch import nn
 
 from nbsal.model.loading.black_box import BlackBox
 from nbsal.model.loading.usage import Usage
-from nbsal.model.loading.wrappers import embedding, modules, pipelines, setfit
+from nbsal.model.loading.wrappers import embedding, pipelines, plain, setfit
 from nbsal.model.loading.wrappers.opened import Opened, Request
 from nbsal.support.errors import InputError
 
 # The module that begins the name of the object's class or of one that it extends, and what opens such an object.
 KINDS: dict[str, Callable[[Any, Request], Opened]] = {
-    "peft.": modules.open_peft,
+    "peft.": plain.open_peft,
     "setfit.": setfit.open_setfit,
     "sentence_transformers.cross_encoder.": embedding.open_cross_encoder,
     "sentence_transformers.sentence_transformer.": embedding.open_sentence_transformer,
@@ -34,7 +34,7 @@ def open_model(model: Any, request: Request) -> Opened | None:
     if request.similar_to is not None:
         return embedding.open_body(model, request)
     if isinstance(model, nn.Module):
-        return modules.open_module(model, request)
+        return plain.open_module(model, request)
     if callable(model) and not isinstance(model, type):
         box = BlackBox(model)
         return Opened(box, usage=Usage(activation=box.activation))
