@@ -7,7 +7,6 @@ import transformers
 import nbsal
 from nbsal.support.errors import ModelError
 from tests import axioms, wrapped, zoo
-from tests.raising import refuses_part
 
 accelerate = pytest.importorskip("accelerate", reason="needs the extra peers")
 METHODS = ("gradcam", "gae", "lrp", "transformer-attribution", "occlusion")
@@ -64,13 +63,3 @@ def test_offloaded_weights_are_refused(tmp_path):
         with pytest.raises(ModelError) as caught:
             subject_of(model)
         assert "meta device" in str(caught.value) and caught.value.part
-
-
-def test_relevance_of_a_model_on_several_devices_is_refused():
-    model = zoo.model("bert", "sequence")
-    subject = subject_of(model)
-    model.bert.pooler.dense.bias = torch.nn.Parameter(torch.zeros(32, device="meta"))  # stands for a second device
-    for method in ("lrp", "transformer-attribution"):
-        with refuses_part("device"):
-            nbsal.Explainer(subject, method)
-    nbsal.Explainer(subject, "gradcam")
