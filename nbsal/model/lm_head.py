@@ -52,7 +52,6 @@ class Ending:
     cap: float | None = None
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """The logits of the model."""
         if self.scale != 1.0:
             logits = logits * self.scale
         return logits if self.cap is None else self.cap * torch.tanh(logits / self.cap)
@@ -74,7 +73,6 @@ class LMHead:
 
     @property
     def vocab_size(self) -> int:
-        """The number of tokens in the vocabulary."""
         return self.weight.shape[0]
 
     def to(self, device: torch.device, dtype: torch.dtype) -> "LMHead":

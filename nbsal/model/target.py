@@ -39,7 +39,6 @@ class Target:
     number: str = "logit"
 
     def ends(self) -> "list[Target]":
-        """One target for each term."""
         return [Target(self.label, (term,), self.number) for term in self.terms]
 
     def value(self, logits: Tensor) -> Tensor:

@@ -23,10 +23,7 @@ def check_kind(model: Any, encoder_decoder: bool = False) -> None:
         raise InputError(message, argument="model", value=model)
     modalities = getattr(model, "input_modalities", "text")
     others = {modalities} - {"text"} if isinstance(modalities, str) else {*modalities} - {"text"}
-    if model.main_input_name not in (
-        "input_ids",
-        "inputs",
-    ):  # Perceiver reads "inputs"
+    if model.main_input_name not in ("input_ids", "inputs"):  # the latter is Perceiver's
         message = f"{name} reads {model.main_input_name}, not tokens. nbsal explains models of text."
         raise ModelError(message, part="input")
     text_config = type(model.config).__name__.endswith("TextConfig")  # Gemma3 declares the images of its larger kin

@@ -34,7 +34,6 @@ class AttentionMode(restore.Mode):
         raise NotImplementedError
 
     def on_mixed(self, values: Tensor) -> Tensor:
-        """What it reads in place of the values that hidden weights have mixed, [batch, head, query, width]."""
         return values
 
 
@@ -47,7 +46,6 @@ class AttentionRecorder(AttentionMode):
         self._square = square
 
     def on_weights(self, weights: Tensor) -> Tensor:
-        """The weights as they are."""
         positions, weights = _without_sink(weights) if self._square else (weights, weights)
         self.maps.append(positions)
         return weights
@@ -62,7 +60,6 @@ class LatestAttention(AttentionMode):
         self._latest: list[Tensor] = []
 
     def on_weights(self, weights: Tensor) -> Tensor:
-        """The weights as they are."""
         positions, weights = _without_sink(weights)
         self._latest[:] = [positions]
         self.count += 1
@@ -107,7 +104,6 @@ class HeadSwitch(AttentionMode):
         return weights
 
     def on_mixed(self, values: Tensor) -> Tensor:
-        """The values, with zero for the heads that are off."""
         return self.on_weights(values)
 
 

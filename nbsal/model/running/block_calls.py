@@ -22,7 +22,6 @@ class BlockCall:
 
     @property
     def hidden(self) -> Tensor:
-        """The hidden states that the block reads."""
         return first_tensor(self.args) if self.args else self.kwargs["hidden_states"]
 
     def arguments(self, hidden: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -38,7 +37,6 @@ class BlockCall:
 
 
 def drop_graphs(calls: Iterable[BlockCall]) -> None:
-    """Free the graphs that calls keep."""
     for call in calls:
         call.outputs.clear()
 

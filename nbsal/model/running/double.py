@@ -58,7 +58,6 @@ class _Turns:
         self._changes: list[restore.Changes] = []
 
     def before(self, part: nn.Module, args: Any = ()) -> None:
-        """Convert the weights of a part."""
         places = self._places.setdefault(part, _places(part))
         changes = restore.Changes(self._model)
         self._changes[:] = [changes]
@@ -68,7 +67,6 @@ class _Turns:
                 weights[name] = _converted(tensor, self._device)
 
     def after(self, part: nn.Module, args: Any = (), output: Any = None) -> Any:
-        """Put its own weights back."""
         for changes in self._changes:
             changes.__exit__(None, None, None)
         return _converted(output, self._device) if type(part) is nn.Embedding and output is not None else None

@@ -24,7 +24,6 @@ class Layers:
     reply: list[Tensor]
 
     def parts(self, layer: int) -> Parts:
-        """The tensors that a layer is made of."""
         return (self.states[layer], *self.reply[:1])
 
     @property

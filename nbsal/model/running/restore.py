@@ -74,7 +74,6 @@ class Changes:
             raise interrupt
 
     def undo(self) -> None:
-        """Undo the changes, newest first."""
         failures = 0
         while self._undos:
             try:
