@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from nbsal.support.errors import ModelError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 PREDICTS_TOKENS = ("next-token", "masked", "reply")  # tasks whose outputs are the vocabulary
 
@@ -46,13 +46,11 @@ class ZeroShot:
         entailed: tuple[tuple[int, ...], float] = ((self.entailment,), 1.0)
         return (entailed, ((self._contradiction(outputs),), -1.0)) if self.contrasts else (entailed,)
 
-    def probabilities(self, logits: Tensor) -> Tensor:
+    def probabilities(self, logits: "Tensor") -> "Tensor":
         """The probability of each label, from the logits of its pair, [label, output]."""
-        entailed = logits[:, self.entailment]
         if not self.contrasts:
-            return entailed.softmax(0)
-        both = torch.stack([logits[:, self._contradiction(logits.shape[1])], entailed], 1)
-        return both.softmax(1)[:, 1]
+            return logits[:, self.entailment].softmax(0)
+        return logits[:, [self._contradiction(logits.shape[1]), self.entailment]].softmax(1)[:, 1]
 
     def _contradiction(self, outputs: int) -> int:
         """As the pipeline has it: the first output, or the last one where the first is entailment."""
