@@ -32,11 +32,12 @@ _DYNAMIC_ROPE = ("dynamic", "longrope")  # their frequencies change with the len
 
 def model_identity(subject: Subject) -> dict[str, Any]:
     """Everything that determines the outputs of a model, by name; the folder it was loaded from does not."""
+    usage = {} if subject.usage == PLAIN else {"usage": json.loads(json.dumps(asdict(subject.usage)))}
     with subject.lock:
         model, state = subject.model, subject.model.state_dict()
         return {
             "config": _relevant_settings(model.config.to_dict()),
-            "tokenizer": _tokenizer_identity(subject) | _usage_identity(subject),
+            "tokenizer": _tokenizer_identity(subject) | usage,
             "modules": _modules_checksum(model),
             "buffers": _tensors_checksum({n: b for n, b in _fixed_buffers(model).items() if n not in state}),
             "weights": _tensors_checksum(state),
@@ -92,12 +93,6 @@ def _tokenizer_identity(subject: Subject) -> dict[str, Any]:
         "special_ids": sorted(special_ids(tokenizer)),
         "pad_id": subject.text_encoder.pad_id,
     } | {name: checksum([json.dumps(part, default=str).encode()]) for name, part in parts.items()}
-
-
-def _usage_identity(subject: Subject) -> dict[str, Any]:
-    """How a library around the model uses it, where there is one."""
-    settings: dict[str, Any] = json.loads(json.dumps(asdict(subject.usage)))
-    return {} if subject.usage == PLAIN else {"usage": settings}
 
 
 def _modules_checksum(model: nn.Module) -> str:

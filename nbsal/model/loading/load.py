@@ -14,8 +14,8 @@ from nbsal.model.lm_head import LMHead
 from nbsal.model.loading import checkpoint
 from nbsal.model.loading.composite import Read
 from nbsal.model.loading.kinds import check_kind
+from nbsal.model.loading.usage import Request
 from nbsal.model.loading.wrappers import folders
-from nbsal.model.loading.wrappers.opened import Request
 from nbsal.model.loading.wrappers.registry import open_model
 from nbsal.model.running import architecture
 from nbsal.model.subject import Subject

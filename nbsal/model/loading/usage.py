@@ -1,4 +1,4 @@
-"""How a library uses a model: what it does to a text before the model, and to the outputs after it."""
+"""How a library uses the model inside it: what it does to a text before the model, and to the outputs after it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -73,6 +73,28 @@ class Usage:
 
 
 PLAIN = Usage()  # what the model itself says
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model that a subject takes, with the tokenizer, the labels and the usage of the library it is from."""
+
+    model: Any
+    tokenizer: Any = None
+    labels: Sequence[str] | None = None
+    usage: Usage = PLAIN
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of `nbsal.load` that say how to read a model: see there."""
+
+    transformer: str | None = None
+    read: Any = None
+    similar_to: str | None = None
+    labels: Any = None
+    pooling: str | None = None
+    tokenizer: Any = None
 
 
 def zero_shot(labels: Sequence[str], template: str, config: Any, multi_label: bool) -> ZeroShot:

@@ -51,23 +51,19 @@ class AttentionRecorder(AttentionMode):
         return weights
 
 
-class LatestAttention(AttentionMode):
+class LatestAttention(AttentionRecorder):
     """Keeps the attention weights of the latest block, and counts the blocks."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-        self._latest: list[Tensor] = []
+    count = 0
 
     def on_weights(self, weights: Tensor) -> Tensor:
-        positions, weights = _without_sink(weights)
-        self._latest[:] = [positions]
+        self.maps.clear()
         self.count += 1
-        return weights
+        return super().on_weights(weights)
 
     def take(self) -> Tensor:
         """The weights of the latest block, which are kept no longer."""
-        return self._latest.pop()
+        return self.maps.pop()
 
 
 def _without_sink(weights: Tensor) -> tuple[Tensor, Tensor]:

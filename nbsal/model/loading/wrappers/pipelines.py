@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from nbsal.model.loading.usage import Usage, zero_shot
-from nbsal.model.loading.wrappers.opened import Opened
+from nbsal.model.loading.usage import Opened, Usage, zero_shot
 from nbsal.support.errors import InputError, ModelError
 
 ZERO_SHOT, TEMPLATE = "ZeroShotClassificationPipeline", "This example is {}."

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from nbsal.model.loading.composite import Composite, find_transformer
 from nbsal.model.loading.kinds import check_kind
-from nbsal.model.loading.wrappers.opened import Opened, Request
+from nbsal.model.loading.usage import Opened, Request
 from nbsal.model.running import architecture
 from nbsal.support.errors import ModelError
 

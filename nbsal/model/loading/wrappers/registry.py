@@ -6,9 +6,8 @@ from typing import Any
 from torch import nn
 
 from nbsal.model.loading.black_box import BlackBox
-from nbsal.model.loading.usage import Usage
+from nbsal.model.loading.usage import Opened, Request, Usage
 from nbsal.model.loading.wrappers import embedding, pipelines, plain, setfit
-from nbsal.model.loading.wrappers.opened import Opened, Request
 from nbsal.support.errors import InputError
 
 # The module that begins the name of the object's class or of one that it extends, and what opens such an object.
