@@ -37,6 +37,7 @@ class BlockCall:
 
 
 def drop_graphs(calls: Iterable[BlockCall]) -> None:
+    """Free the graphs that calls keep."""
     for call in calls:
         call.outputs.clear()
 

@@ -13,6 +13,7 @@ from nbsal.support.errors import ModelError
 
 
 def open_setfit(model: Any, request: Request) -> Opened:
+    """A SetFit model as an embedding model with a linear head."""
     head = model.model_head
     if isinstance(head, nn.Module):
         torch_head = TorchHead(head)
