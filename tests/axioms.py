@@ -8,6 +8,12 @@ from nbsal.testing.scores import explain_batched as explain_batched
 from nbsal.testing.scores import padding_is_invisible as padding_is_invisible
 
 
+def logits(subject, texts):
+    """The logits of one text or several, as the subject runs its model."""
+    with torch.no_grad():
+        return subject.logits(subject.inputs(subject.encode(texts)))
+
+
 def change_weights(model):
     """Change every weight, as a training step would."""
     with torch.no_grad():

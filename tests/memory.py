@@ -57,7 +57,7 @@ def free_memory():
     """Collect models, which are in reference cycles, and close all widgets after each file of tests."""
     yield
     if reviews.cache_info().currsize:
-        reviews()._float64_copy = None
+        reviews()._copies.clear()
     if "ipywidgets" in sys.modules:
         sys.modules["ipywidgets"].Widget.close_all()
     gc.collect()

@@ -1,11 +1,11 @@
-"""Check that a call is refused, by the class of the error and the argument it names, never by its wording."""
+"""Check that a call is refused, by the class of the error and the argument or part it names, never by its wording."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from nbsal.support.errors import InputError, NbsalError
+from nbsal.support.errors import InputError, ModelError, NbsalError
 
 
 @contextmanager
@@ -15,3 +15,11 @@ def refuses(argument: str | None, kind: type[NbsalError] = InputError) -> Iterat
         yield caught
     assert getattr(caught.value, "argument", None) == argument
     assert str(caught.value).strip()
+
+
+@contextmanager
+def refuses_part(part: str | None, kind: type[ModelError] = ModelError) -> Iterator[pytest.ExceptionInfo[ModelError]]:
+    """A block that must raise an error of that class about that part of a model."""
+    with pytest.raises(kind) as caught:
+        yield caught
+    assert caught.value.part == part

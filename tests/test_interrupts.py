@@ -13,6 +13,7 @@ import torch
 import nbsal
 from nbsal.heads import HeadMask
 from nbsal.model.running import restore
+from nbsal.model.subject import _to_float64
 from nbsal.passes import plan
 from nbsal.testing.state import snapshot
 from tests import zoo
@@ -51,7 +52,7 @@ def subject():
 
 def everything(subject):
     """The state of the model, of its copy, of the thread and of the process."""
-    copied = subject._float64_copy
+    copied = subject._copies.get(_to_float64)
     return snapshot(subject) | {
         "inference": torch.is_inference_mode_enabled(),
         "free": is_free(subject.lock) and not restore.state(subject.model).changes,

@@ -67,7 +67,7 @@ def test_copies_are_independent(in_memory):
     truth, decoded = explain(TEXTS[0]).scores, nbsal.Explainer(in_memory, "decoded-gradcam")(TEXTS[0]).scores
     copied = copy.deepcopy(explain)
     other = copied.subject
-    assert other.model is not in_memory.model and other.lock is not in_memory.lock and other._float64_copy is None
+    assert other.model is not in_memory.model and other.lock is not in_memory.lock and not other._copies
     assert other.blocks[0] in list(other.model.modules()) and other.lm_head.weight is not in_memory.lm_head.weight
     assert np.array_equal(copied(TEXTS[0]).scores, truth)
     assert np.array_equal(nbsal.Explainer(other, "decoded-gradcam")(TEXTS[0]).scores, decoded)

@@ -15,8 +15,8 @@ from nbsal.corpus.vocabulary import save_vocabulary
 from nbsal.explain.explainer import Explainer
 from nbsal.heads import HeadMask
 from nbsal.methods.decoding import Decoded
+from nbsal.model.identity import CHECKSUM, checksum, lm_head_checksum, model_identity
 from nbsal.model.loading.composite import transformer_of
-from nbsal.model.running.identity import CHECKSUM, checksum, lm_head_checksum, model_identity
 from nbsal.model.subject import Subject
 from nbsal.support.errors import InputError
 from nbsal.support.validation import loading

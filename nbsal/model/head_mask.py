@@ -81,7 +81,12 @@ class HeadMask:
     def matched_random(self, seed: int) -> "HeadMask":
         """A mask with as many heads for each reason, and the same overlaps, at random places."""
         order = np.random.default_rng(seed_number(seed)).permutation(self.positional.size)
-        return self._map(lambda part: part.ravel()[order].reshape(part.shape))
+
+        def shuffle(part: Heads) -> Heads:
+            return part.ravel()[order].reshape(part.shape)
+
+        relations = {name: shuffle(part) for name, part in self.relations.items()}
+        return HeadMask(shuffle(self.positional), relations, shuffle(self.unnamed))
 
     def corrupted(self, rate: float, seed: int) -> "HeadMask":
         """This mask plus random heads: the share `rate` of those it leaves out, rounded to whole heads.
@@ -151,10 +156,6 @@ class HeadMask:
         if not selected and not left_out:
             return ""
         return f"; within an interval of a threshold: {selected} of them, {left_out} others"
-
-    def _map(self, change: Callable[[Heads], Heads]) -> "HeadMask":
-        relations = {name: change(part) for name, part in self.relations.items()}
-        return HeadMask(change(self.positional), relations, change(self.unnamed))
 
     def _join(self, other: "HeadMask", join: Callable[[Heads, Heads], Heads]) -> "HeadMask":
         if not isinstance(other, HeadMask):

@@ -12,14 +12,7 @@ EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # names of t
 
 
 def check_method(subject: Subject, name: str, family: str) -> None:
-    """Refuse a method that cannot follow the model of a subject.
-
-    >>> import nbsal
-    >>> subject = nbsal.load(lambda texts: [[0.5, 0.5] for text in texts])
-    >>> check_method(subject, "lrp", "relevance")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    nbsal.support.errors.ModelError: lrp reads a model's layers, which a function from texts ...
-    """
+    """Refuse a method that cannot follow the model of a subject."""
     model = subject.model
     if isinstance(model, BlackBox):
         if family not in FAMILIES:
@@ -29,48 +22,36 @@ def check_method(subject: Subject, name: str, family: str) -> None:
             )
             raise ModelError(message, part="model")
         return
-    if family == "relevance" and (method := quantization(model)) and not can_dequantise(model):
+    if family == "relevance":
+        _check_relevance(subject, name)
+    reads_attention = family in ("attention", "relevance")
+    if reads_attention and not subject.heads:
+        message = f"{subject.name} has no attention, which {name} reads. Use a gradient method or occlusion."
+        raise ModelError(message, part="attention")
+    if isinstance(model, Composite) and model.second_reader and (reads_attention or "@" in name):
         message = (
-            f"{subject.name} is quantised ({method}) and cannot be copied in float64: load it unquantised for {name}."
+            f"{subject.name} reads the text a second time in its {model.second_reader}, which {name} cannot follow. "
+            "Use a gradient method or occlusion without a suffix."
         )
-        raise ModelError(message, part="quantization")
-    if family == "relevance" and len({parameter.device for parameter in model.parameters()}) > 1:
+        raise ModelError(message, part=model.second_reader)
+
+
+def _check_relevance(subject: Subject, name: str) -> None:
+    """Refuse models that have no float64 copy, or whose positions choose among experts."""
+    model = subject.model
+    if (method := quantization(model)) and not can_dequantise(model):
+        message = f"{subject.name} is quantised ({method}) and cannot be copied in float64. Load it unquantised for "
+        raise ModelError(f"{message}{name}.", part="quantization")
+    if len({parameter.device for parameter in model.parameters()}) > 1:
         message = f"{subject.name} is spread over several devices: load it onto one for {name}, without device_map."
         raise ModelError(message, part="device")
-    if family == "relevance" and has_experts(model):
+    config = transformer_of(model).config
+    if any(isinstance(count := getattr(config, experts, None), int) and count > 1 for experts in EXPERTS):
         message = (
             f"{subject.name} has experts, of which each position chooses some, and {name} has no rule for that choice. "
             "Use a gradient method, attention or occlusion."
         )
         raise ModelError(message, part="experts")
-    if isinstance(model, Composite) and model.second_reader and "@" in name:
-        message = (
-            f"{name} runs a program whose models read a text once, but {subject.name} reads it a second time in its "
-            f"{model.second_reader}. Use a gradient method or occlusion without a suffix."
-        )
-        raise ModelError(message, part=model.second_reader)
-    if family not in ("attention", "relevance"):
-        return
-    if not subject.heads:
-        message = f"{subject.name} has no attention, which {name} reads. Use a gradient method or occlusion."
-        raise ModelError(message, part="attention")
-    if isinstance(model, Composite) and model.second_reader:
-        message = (
-            f"{subject.name} reads the text a second time in its {model.second_reader}, which {name} cannot follow. "
-            "Use a gradient method or occlusion."
-        )
-        raise ModelError(message, part=model.second_reader)
-
-
-def has_experts(model: Any) -> bool:
-    """True for a mixture of experts, such as Mixtral.
-
-    >>> import nbsal
-    >>> has_experts(nbsal.load("demo/reviews").model)
-    False
-    """
-    config = transformer_of(model).config
-    return any(isinstance(count := getattr(config, name, None), int) and count > 1 for name in EXPERTS)
 
 
 def check_quantization(model: Any) -> None:

@@ -13,13 +13,16 @@ import torch
 from torch import Tensor, nn
 
 from nbsal.model import sides
-from nbsal.model.running import architecture, products
-from nbsal.model.running.lm_listening import PLAIN, Ending, listen
+from nbsal.model.loading import checkpoint
+from nbsal.model.running import architecture, products, restore
 from nbsal.model.running.version import model_version, tensors_version
 from nbsal.support.errors import LanguageHeadError, NbsalError
 
 CHUNK = 4096  # vocabulary entries per chunk
 ROWS = 2048  # hidden states per chunk: a chunk of logits takes about 32 MB
+TOKENS = 6  # of the forward pass in which a head is observed
+STEPS = 4  # modules between the last block and the last linear layer
+CLOSE = 1e-5  # relative difference up to which logits count as equal
 
 HINT = (
     "Pass the pretrained checkpoint that this model was fine-tuned from, for example "
@@ -42,6 +45,19 @@ class _NormOnlyBody(nn.Module):
 
 
 @dataclass(frozen=True)
+class Ending:
+    """What a head does to its logits after the last linear layer: it scales them, or caps them softly."""
+
+    scale: float = 1.0
+    cap: float | None = None
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        if self.scale != 1.0:
+            logits = logits * self.scale
+        return logits if self.cap is None else self.cap * torch.tanh(logits / self.cap)
+
+
+@dataclass(frozen=True)
 class LMHead:
     """An LM head, which turns hidden states [rows, width] into logits over the vocabulary.
 
@@ -53,11 +69,10 @@ class LMHead:
     weight: Tensor
     bias: Tensor | None
     source: str
-    ending: Ending = PLAIN
+    ending: Ending = Ending()
 
     @property
     def vocab_size(self) -> int:
-        """The number of tokens in the vocabulary."""
         return self.weight.shape[0]
 
     def to(self, device: torch.device, dtype: torch.dtype) -> "LMHead":
@@ -125,11 +140,84 @@ def from_model(lm: Any, source: str) -> LMHead:
 
 def _observed(lm: Any, decoder: Any, source: str) -> LMHead:
     """The head as one forward pass runs it."""
-    modules, ending = listen(lm, decoder)
+    modules, ending = restore.exclusively(lm, lambda: _observe(lm, decoder))
     transform = nn.Sequential(*(copy.deepcopy(module, architecture.shared_tensors(lm)) for module in modules)).eval()
     added = getattr(lm, "final_logits_bias", None)
     bias = getattr(decoder, "bias", None) if added is None else added[0]
     return LMHead(transform, decoder.weight, bias, source, ending)
+
+
+def _observe(lm: Any, decoder: nn.Module) -> tuple[list[nn.Module], Ending]:
+    """The modules between the last block and `decoder`, the last linear layer, and what follows it.
+
+    Modules are recognised by the tensors that pass between them, not by values: with fresh norms every norm fits.
+    ValueError if the head is none of this.
+    """
+    calls, logits = _module_calls(lm)
+    last_block = architecture.blocks(lm, sides.REPLY if sides.writes_replies(lm) else sides.SOURCE)[-1]
+    top = [output for module, _, output in calls if module is last_block][-1]
+    entered, left = [(x, y) for module, x, y in calls if module is decoder][-1]
+    bias = getattr(lm, "final_logits_bias", None)  # of BART and its relatives, which add it themselves
+    left = left if bias is None else left + bias
+    transform: list[nn.Module] = []
+    if hasattr(lm, "model_dim") and not any(_is_same(y, entered) for _, _, y in calls):  # T5 scales its states
+        factor = lm.model_dim**-0.5
+        outputs = (y for _, _, y in reversed(calls) if y.shape == entered.shape)
+        unscaled = next((y for y in outputs if torch.equal(y * factor, entered)), None)
+        if unscaled is None:
+            raise ValueError("its last linear layer reads something else than what it says")
+        transform, entered = [_Scale(factor)], unscaled
+    while not _is_same(entered, top):
+        before = [(module, x) for module, x, y in calls if _is_same(y, entered) and not _is_same(x, entered)]
+        if not before or len(transform) == STEPS:
+            raise ValueError("its last linear layer reads something else than the output of the last block")
+        module, entered = before[0]
+        transform.insert(0, module)
+    return transform, _ending(left, logits, getattr(lm.config, "final_logit_softcapping", None))
+
+
+def _module_calls(lm: Any) -> tuple[list[tuple[nn.Module, Tensor, Tensor]], Tensor]:
+    """The input and output of all modules in a forward pass, in the order in which they ended, and the logits."""
+    calls: list[tuple[nn.Module, Tensor, Tensor]] = []  # nothing of it is freed, so equal places mean equal tensors
+
+    def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+        inputs = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        outputs = [value for value in (output if isinstance(output, tuple) else [output]) if isinstance(value, Tensor)]
+        if inputs and outputs:
+            calls.append((module, inputs[0], outputs[0]))
+
+    ids = torch.arange(1, TOKENS + 1, device=lm.device)[None] % lm.config.vocab_size
+    options = {} if type(lm).__name__.endswith("ForMaskedLM") else {"use_cache": False}
+    options |= {"decoder_input_ids": ids} if sides.writes_replies(lm) else {}
+    with restore.hooks(lm, lm.modules(), after=after), architecture.eval_mode(lm), torch.no_grad():
+        logits = lm(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True, **options).logits
+    return calls, logits
+
+
+def _is_same(first: Tensor, second: Tensor) -> bool:
+    """True for the same numbers at the same place in memory, views included."""
+    return first.data_ptr() == second.data_ptr() and first.shape == second.shape
+
+
+def _ending(left: Tensor, logits: Tensor, cap: float | None) -> Ending:
+    """What makes the logits of what has left the last linear layer."""
+    factor = float((logits * left).sum() / (left * left).sum())
+    endings = [Ending(), Ending(scale=factor), *([] if cap is None else [Ending(cap=float(cap))])]
+    for ending in endings:
+        if float((ending(left) - logits).abs().max()) <= CLOSE * float(logits.abs().max()):
+            return ending
+    raise ValueError("it changes its logits after its last linear layer")
+
+
+class _Scale(nn.Module):
+    """Multiply by a number, as T5 does with what its head reads."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return hidden * self.factor
 
 
 def _separate(lm: Any, decoder: Any, source: str) -> LMHead:
@@ -141,17 +229,17 @@ def _separate(lm: Any, decoder: Any, source: str) -> LMHead:
     full_head = copy.deepcopy(lm, dict(memo)).eval()
     transform = copy.deepcopy(lm, memo | {id(decoder): nn.Identity()}).eval()
     head = LMHead(_Logits(transform), decoder.weight, getattr(decoder, "bias", None), source)
-    _check_linear(head, full_head, architecture.width(lm))
+    _check_linear(head, full_head, lm.config.hidden_size)
     return head
 
 
 def tied(model: Any) -> LMHead:
     """The model's own input embeddings as a decoder, h E^T: no download, but weaker at late layers."""
     weight = model.get_input_embeddings().weight
-    if weight.shape[1] != architecture.width(model):
+    if weight.shape[1] != model.config.hidden_size:
         raise LanguageHeadError(
             f'lm="tied" needs input embeddings as wide as the hidden states. {type(model).__name__} has widths '
-            f"{weight.shape[1]} and {architecture.width(model)}. Pass a pretrained checkpoint with an LM head instead.",
+            f"{weight.shape[1]} and {model.config.hidden_size}. Pass a pretrained checkpoint with an LM head instead.",
             part="input embeddings",
         )
     norm = architecture.final_norm(model)
@@ -163,7 +251,7 @@ def load(source: str) -> Any:
     """Load a checkpoint with its LM head; LanguageHeadError says why it has none."""
     import transformers
 
-    config = architecture.read_config(source, "lm")
+    config = checkpoint.read_config(source, "lm")
     name = (config.architectures or [""])[0]
     if name.endswith(("ForSequenceClassification", "ForQuestionAnswering", "ForTokenClassification")):
         raise LanguageHeadError(
@@ -176,7 +264,7 @@ def load(source: str) -> Any:
     if not masked and type(config) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
         message = f"{source}: transformers has no LM head for the architecture {config.model_type}. {HINT}"
         raise LanguageHeadError(message, part="lm_head")
-    model, report = architecture.read_weights(model_class, source, torch.float32, "lm")
+    model, report = checkpoint.read_weights(model_class, source, torch.float32, "lm")
     missing = sorted(report["missing_keys"])
     if missing:
         names = ", ".join(missing[:3]) + (", ..." if missing[3:] else "")
@@ -187,10 +275,10 @@ def load(source: str) -> Any:
 
 def check_fits(head: LMHead, width: int, model: Any) -> None:
     """Refuse a head whose width or vocabulary size differs from the model's."""
-    if width != architecture.width(model):
+    if width != model.config.hidden_size:
         raise LanguageHeadError(
             f"The LM head of {head.source} reads {width} features, the model's hidden states have "
-            f"{architecture.width(model)}: it belongs to another model. {HINT}",
+            f"{model.config.hidden_size}: it belongs to another model. {HINT}",
             part="width",
         )
     if head.vocab_size != model.config.vocab_size:

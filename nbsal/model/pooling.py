@@ -3,30 +3,17 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nbsal.model.running import architecture
+from nbsal.model.running import architecture, restore
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.errors import NbsalError
 
 LENGTHS = (7, 7, 4)  # tokens of the texts of the probe; the third is padded
 NEGLIGIBLE = 1e-4  # a position whose gradient is smaller than this share of the largest is not read
-
-
-class Measured(Protocol):
-    """What is read of a subject."""
-
-    model: Any
-    tokenizer: Any
-
-    @property
-    def lock(self) -> Any: ...
-    @property
-    def text_encoder(self) -> Any: ...
-    def inputs(self, encoded: Encoded) -> dict[str, Tensor]: ...
 
 
 @dataclass(frozen=True)
@@ -42,13 +29,8 @@ class Pooling:
     last_layer_only: bool = True  # whether the logits depend on nothing but the states of the last layer
 
 
-def probe(subject: Measured, default: str) -> Pooling:
-    """Measure how the head of a subject reads a text; `default` is the kind of a head that cannot be measured.
-
-    >>> import nbsal
-    >>> probe(nbsal.load("demo/reviews"), "mean")
-    Pooling(kind='first', reads_padding=False, last_layer_only=True)
-    """
+def probe(subject: Any, default: str) -> Pooling:
+    """Measure how the head of a subject reads a text; `default` is the kind of a head that cannot be measured."""
     try:
         with subject.lock, torch.inference_mode(False), architecture.eval_mode(subject.model):
             return _measure(subject, default)
@@ -56,7 +38,7 @@ def probe(subject: Measured, default: str) -> Pooling:
         return Pooling(default)
 
 
-def position_weights(subject: Measured, encoded: Encoded) -> Tensor:
+def position_weights(subject: Any, encoded: Encoded) -> Tensor:
     """How much the head reads each position of each text, [text, position]; the weights of a text sum to 1."""
     with subject.lock, torch.inference_mode(False), architecture.eval_mode(subject.model):
         inputs, head = subject.inputs(encoded), HeadInput(subject.model)
@@ -105,19 +87,14 @@ class HeadInput:
         last: list[Tensor] = []
         readers: list[nn.Module] = []
 
-        def after(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
             if module is self.module:
                 last[:], readers[:] = [architecture.first_tensor(output)], []
             elif last and args and args[0] is last[0] and _is_norm(module, last[0].shape[-1:]):
                 readers.append(module)
 
-        handles = [module.register_forward_hook(after) for module in architecture.body(self.model).modules()]
-        try:
-            with torch.no_grad():
-                self.model(**inputs, return_dict=True)
-        finally:
-            for handle in handles:
-                handle.remove()
+        with restore.hooks(self.model, architecture.body(self.model).modules(), after=after), torch.no_grad():
+            self.model(**inputs, return_dict=True)
         return readers[0] if len(readers) == 1 else None
 
     @contextmanager
@@ -125,20 +102,17 @@ class HeadInput:
         """Record the outputs of the module; `states` replace the last one."""
         outputs: list[Tensor] = []
 
-        def after(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+        def after(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
             outputs.append(architecture.first_tensor(output))
             if states is None or len(outputs) != self.calls:
                 return None
             return states if isinstance(output, Tensor) else (states, *output[1:])
 
-        handle = self.module.register_forward_hook(after)
-        try:
+        with restore.hooks(self.model, [self.module], after=after):
             yield outputs
-        finally:
-            handle.remove()
 
 
-def _measure(subject: Measured, default: str) -> Pooling:
+def _measure(subject: Any, default: str) -> Pooling:
     texts, head = _probe_texts(subject), HeadInput(subject.model)
     padded = subject.model.config.pad_token_id is not None  # without a padding id, the head may not read two texts
     batches = [texts] if padded else [texts[:1], texts[1:2]]
@@ -164,7 +138,7 @@ def _measure(subject: Measured, default: str) -> Pooling:
     return Pooling(kinds[0] if len(set(kinds)) == 1 else "mixed", reads_padding, last_layer_only)
 
 
-def _probe_texts(subject: Measured) -> Encoded:
+def _probe_texts(subject: Any) -> Encoded:
     """Random texts that begin and end as the tokenizer's texts do, where there is one."""
     config = subject.model.config
     names = ("pad", "cls", "sep", "bos", "eos", "mask", "unk")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nbsal.model import lm_head, sides
 from nbsal.model.lm_head import LMHead
-from nbsal.model.loading import adapters, copies
+from nbsal.model.loading import copies
 from nbsal.model.loading.black_box import BlackBox, BlackBoxEncoder
 from nbsal.model.loading.composite import transformer_of
 from nbsal.model.loading.kinds import check_config, check_kind, check_labels, class_names
@@ -65,10 +65,8 @@ class Subject:
         self.dequantised = False  # a copy with the weights that those of few bits stand for
         self._computes_in_float64 = False  # though most of its weights are those of the original
         self.multiplies_in_float32 = False  # where relevance distributes itself over positive contributions
-        self._float64_copy: tuple[Any, Subject] | None = None  # the version of the model it was made from, and the copy
-        self._mixed: Subject | None = None
-        self._published: tuple[Any, Subject] | None = None
-        self._merged: tuple[Any, Subject] | None = None
+        # For each function that makes a copy: the version of the model that it was made from, and the copy.
+        self._copies: dict[Callable[[Subject], Subject], tuple[Any, Subject]] = {}
         self._source: tuple[Any, Callable[[], Subject]] | None = None  # what was loaded, and how to load it again
 
     @property
@@ -104,7 +102,7 @@ class Subject:
     @property
     def width(self) -> int:
         """The number of features of a hidden state."""
-        return architecture.width(self.model)
+        return int(self.model.config.hidden_size)
 
     @property
     def device(self) -> torch.device:
@@ -164,10 +162,7 @@ class Subject:
     @property
     def double(self) -> "Subject":
         """A float64 copy of this subject, renewed when the model changes; the model itself is never converted."""
-        if self.dtype == torch.float64:
-            return self
-        self._float64_copy = restore.exclusively(self.model, lambda: self._renewed(self._float64_copy, _to_float64))
-        return self._float64_copy[1]
+        return self if self.dtype == torch.float64 else self._copied(_to_float64)
 
     @property
     def mixed(self) -> "Subject":
@@ -175,13 +170,7 @@ class Subject:
 
         Weights of another precision than float32 have no such copy; theirs is `double`.
         """
-        result = self.double
-        if self.dtype != torch.float32:
-            return result
-        if self._mixed is None or self._mixed.model is not result.model:
-            self._mixed = copy.copy(result)
-            self._mixed.multiplies_in_float32 = True
-        return self._mixed
+        return self._copied(_to_mixed) if self.dtype == torch.float32 else self.double
 
     @property
     def merged(self) -> "Subject":
@@ -190,11 +179,9 @@ class Subject:
         Relevance needs it: unmerged, its rules would divide relevance between a weight and its adapter.
         """
         dequantise = copies.can_dequantise(self.model)
-        if adapters.is_settled(self.model) and not dequantise:
+        if copies.is_settled(self.model) and not dequantise:
             return self
-        convert = _to_dequantised if dequantise else _to_merged
-        self._merged = restore.exclusively(self.model, lambda: self._renewed(self._merged, convert))
-        return self._merged[1]
+        return self._copied(_to_dequantised if dequantise else _to_merged)
 
     @property
     def as_published(self) -> "Subject":
@@ -206,15 +193,18 @@ class Subject:
         offset_positions = bool(architecture.first_position(self.model))
         if not offset_positions and self.model.config.model_type != "gpt2":
             return self
-        self._published = restore.exclusively(self.model, lambda: self._renewed(self._published, _to_published))
-        return self._published[1]
+        return self._copied(_to_published)
 
-    def _renewed(
-        self, cached: "tuple[Any, Subject] | None", copy_subject: "Callable[[Subject], Subject]"
-    ) -> "tuple[Any, Subject]":
-        """A copy with the version of what it was made from: the cached one, unless that has changed."""
-        version = self.version
-        return cached if cached is not None and cached[0] == version else (version, copy_subject(self))
+    def _copied(self, make: "Callable[[Subject], Subject]") -> "Subject":
+        """What a function makes of this subject: the cached copy, unless the model has changed since."""
+
+        def renew() -> Subject:
+            version, cached = self.version, self._copies.get(make)
+            if cached is None or cached[0] != version:
+                self._copies[make] = cached = version, make(self)
+            return cached[1]
+
+        return restore.exclusively(self.model, renew)
 
     def with_model(self, model: Any) -> "Subject":
         """The same subject with a copy of its model."""
@@ -227,7 +217,7 @@ class Subject:
 
     def __copy__(self) -> "Subject":
         result = object.__new__(type(self))
-        vars(result).update(vars(self), _float64_copy=None, _mixed=None, _published=None, _merged=None)
+        vars(result).update(vars(self), _copies={})
         return result
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Subject":
@@ -345,30 +335,27 @@ class Subject:
             return ["start", "end"]
         if self.task in PREDICTS_TOKENS:
             return []
-        if isinstance(self.model, BlackBox) or getattr(self.model, "outputs", None) not in (
-            None,
-            self.model.config.num_labels,
-        ):
-            return [f"LABEL_{i}" for i in range(self.model.outputs)]
+        if isinstance(self.model, BlackBox) or self._outputs != self.model.config.num_labels:
+            return [f"LABEL_{i}" for i in range(self._outputs)]
         return class_names(self.model.config)
 
 
 OWN_HEAD = "its own LM head"  # the source of the LM head of a model that predicts tokens
-_LOADED = {
-    "model",
-    "blocks",
-    "tokenizer",
-    "text_encoder",
-    "measured_pooling",
-    "_lm_head",
-    "_own_lm_head",
-}  # attributes that `load` makes anew
+_LOADED = frozenset(  # attributes that `load` makes anew
+    ("model", "blocks", "tokenizer", "text_encoder", "measured_pooling", "_lm_head", "_own_lm_head")
+)
 
 
 def _to_float64(subject: Subject) -> Subject:
     with torch.inference_mode(False):
         result = subject.with_model(double_model(subject.model))
     result._computes_in_float64 = True
+    return result
+
+
+def _to_mixed(subject: Subject) -> Subject:
+    result = copy.copy(subject.double)
+    result.multiplies_in_float32 = True
     return result
 
 

@@ -39,7 +39,6 @@ class Target:
     number: str = "logit"
 
     def ends(self) -> "list[Target]":
-        """One target for each term."""
         return [Target(self.label, (term,), self.number) for term in self.terms]
 
     def value(self, logits: Tensor) -> Tensor:
@@ -58,11 +57,7 @@ _SURE = -1e-12  # the largest log-probability whose odds are finite
 
 
 def number_of(logits: Tensor, outcomes: Tensor, number: str) -> Tensor:
-    """The number of an outcome of each row of logits, [row, outcome] or [outcome].
-
-    >>> round(number_of(torch.zeros(4), torch.tensor(1), "logit-prob").exp().item(), 4)
-    0.3333
-    """
+    """The number of an outcome of each row of logits, [row, outcome] or [outcome]."""
     at = outcomes.to(logits.device)[..., None]
     if number == "logit":
         return logits.gather(-1, at)[..., 0]
@@ -74,11 +69,7 @@ def number_of(logits: Tensor, outcomes: Tensor, number: str) -> Tensor:
 
 
 def log_odds(logprob: Tensor) -> Tensor:
-    """The logarithm of the odds of outcomes with those log-probabilities; finite also where the model is sure.
-
-    >>> log_odds(torch.tensor([0.5]).log()).item()
-    0.0
-    """
+    """The logarithm of the odds of outcomes with those log-probabilities; finite also where the model is sure."""
     logprob = logprob.clamp(max=_SURE)
     return logprob - (-logprob.expm1()).log()
 

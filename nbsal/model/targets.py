@@ -2,12 +2,14 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from nbsal.model.loading.usage import ZeroShot
 from nbsal.model.running import architecture, restore
+from nbsal.model.subject import Subject
 from nbsal.model.target import Contrast, Decision, Target
 from nbsal.model.text import entities
 from nbsal.model.text.tokenize import named_token, token_name
@@ -15,21 +17,13 @@ from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.errors import InputError, ModelError, UnknownName
 from nbsal.support.validation import Text
 
-if TYPE_CHECKING:
-    from nbsal.model.subject import Subject
 
-
-def decide(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Decision:
+def decide(subject: Subject, row: Row, logits: Tensor, requested: Any) -> Decision:
     """The model's prediction and the requested target; by default the target is the prediction."""
     resolve = _TASKS[subject.task]
-    if (
-        subject.task in ("sequence", "token")
-        and not subject.usage.zero_shot
-        and logits.shape[-1] != len(subject.labels)
-    ):
-        message = (
-            f"{subject.name} has {logits.shape[-1]} outputs, but its configuration names {len(subject.labels)} labels."
-        )
+    outputs, labels = logits.shape[-1], len(subject.labels)
+    if subject.task in ("sequence", "token") and not subject.usage.zero_shot and outputs != labels:
+        message = f"{subject.name} has {outputs} outputs, but its configuration names {labels} labels."
         raise ModelError(message, part="labels")
     target, reported = requested, None
     if requested is not None and not isinstance(requested, Target):
@@ -40,7 +34,7 @@ def decide(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Deci
     return Decision(label, probabilities, default if target is None else target)
 
 
-def _resolve_target(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Target:
+def _resolve_target(subject: Subject, row: Row, logits: Tensor, requested: Any) -> Target:
     if isinstance(requested, Contrast):
         parts = (requested.first, requested.second)
         if subject.task == "token" and isinstance(parts[0], tuple) and isinstance(parts[1], str):
@@ -48,13 +42,13 @@ def _resolve_target(subject: "Subject", row: Row, logits: Tensor, requested: Any
         first, second = (_resolve_target(subject, row, logits, part) for part in parts)
         if first.terms == second.terms:
             message = f"The contrast of {first.label} with itself is zero for every text. Choose two different targets."
-            raise InputError(message, argument="target", value=requested)
+            raise _refusal(message, requested)
         terms = first.terms + tuple((index, -weight) for index, weight in second.terms)
         return Target(f"{first.label} - {second.label}", terms)
     return _TASKS[subject.task](subject, row, logits, requested)[2]
 
 
-def every_target(subject: "Subject", encoded: Encoded) -> list[Any]:
+def every_target(subject: Subject, encoded: Encoded) -> list[Any]:
     """All that one text is decided on: each label, or each entity that a tagger predicts."""
     if subject.task == "token":
         (row,) = encoded
@@ -63,7 +57,7 @@ def every_target(subject: "Subject", encoded: Encoded) -> list[Any]:
         return spans or [None]
     if subject.task != "sequence":
         message = f'target="all" explains labels or entities, and {subject.name} has neither. Choose a target.'
-        raise InputError(message, argument="target", value="all")
+        raise _refusal(message, "all")
     return list(range(len(subject.labels)))
 
 
@@ -71,15 +65,8 @@ POSITIONAL = ("token", "next-token", "masked")  # tasks with one output a positi
 Resolved = tuple[str, Tensor, Target]  # the predicted label, its probabilities, the target
 
 
-def rows_for_targets(subject: "Subject", encoded: Encoded, targets: Sequence[Any]) -> Encoded:
-    """The texts with the hypotheses of their targets, for zero-shot labels; other texts as they are.
-
-    >>> import nbsal
-    >>> subject = nbsal.load("demo/reviews")
-    >>> encoded = subject.encode("A joy.")
-    >>> rows_for_targets(subject, encoded, [None]) is encoded
-    True
-    """
+def rows_for_targets(subject: Subject, encoded: Encoded, targets: Sequence[Any]) -> Encoded:
+    """The texts with the hypotheses of their targets, for zero-shot labels; other texts as they are."""
     choice = subject.usage.zero_shot
     if choice is None:
         return encoded
@@ -87,22 +74,21 @@ def rows_for_targets(subject: "Subject", encoded: Encoded, targets: Sequence[Any
     for row, target in zip(encoded, targets, strict=True):
         text = row.parts[0]
         if isinstance(target, Contrast):
-            message = "Zero-shot labels are read in passes of their own. Explain each label by itself."
-            raise InputError(message, argument="target", value=target)
+            raise _refusal("Zero-shot labels are read in passes of their own. Explain each label by itself.", target)
         if target is None:
-            label = int(choice.probabilities(_pair_logits(subject, text)).argmax())
+            label = int(_label_probabilities(subject, choice, text).argmax())
         else:
             label = label_index(target, subject.labels, "target")
         pairs.append((text, choice.hypothesis(label)))
     return subject.encode(pairs)
 
 
-def _pair_logits(subject: "Subject", text: str) -> Tensor:
-    """The logits of a text with the hypothesis of each label, [label, output]."""
-    return _logits(subject, subject.encode(subject.usage.zero_shot.pairs(text)))
+def _label_probabilities(subject: Subject, choice: ZeroShot, text: str) -> Tensor:
+    """The probability of each label, from the logits of the text with each hypothesis."""
+    return choice.probabilities(_logits(subject, subject.encode([*choice.pairs(text)])))
 
 
-def _logits(subject: "Subject", encoded: Encoded) -> Tensor:
+def _logits(subject: Subject, encoded: Encoded) -> Tensor:
     """The logits of some texts, outside any explanation."""
 
     def run() -> Tensor:
@@ -113,18 +99,17 @@ def _logits(subject: "Subject", encoded: Encoded) -> Tensor:
     return restore.exclusively(subject.model, run)
 
 
-def _resolve_zero_shot(subject: "Subject", row: Row, logits: Tensor) -> Resolved:
+def _resolve_zero_shot(subject: Subject, choice: ZeroShot, row: Row, logits: Tensor) -> Resolved:
     """The best label, the probabilities of all, and the label whose hypothesis is in this row as the target."""
-    choice = subject.usage.zero_shot
-    probabilities = choice.probabilities(_pair_logits(subject, row.parts[0]))
+    probabilities = _label_probabilities(subject, choice, row.parts[0])
     label = subject.labels[choice.label(row.parts)]
     target = Target(label, choice.terms(logits.shape[-1]))
     return subject.labels[int(probabilities.argmax())], probabilities, target
 
 
-def _resolve_class(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
+def _resolve_class(subject: Subject, row: Row, logits: Tensor, requested: Any) -> Resolved:
     if subject.usage.zero_shot is not None:
-        return _resolve_zero_shot(subject, row, logits)
+        return _resolve_zero_shot(subject, subject.usage.zero_shot, row, logits)
     regression = is_regression(subject)
     best = int(logits.abs().argmax() if regression else logits.argmax())
     index = best if requested is None else label_index(requested, subject.labels, "target")
@@ -134,7 +119,7 @@ def _resolve_class(subject: "Subject", row: Row, logits: Tensor, requested: Any)
     return subject.labels[best], logits.sigmoid() if subject.activation == "sigmoid" else logits.softmax(-1), target
 
 
-def is_regression(subject: "Subject") -> bool:
+def is_regression(subject: Subject) -> bool:
     """Whether the outputs of a sequence head are values, which have no probabilities.
 
     By default the output with the largest absolute value is explained.
@@ -143,17 +128,13 @@ def is_regression(subject: "Subject") -> bool:
 
 
 def describe_values(labels: Sequence[str], values: Sequence[float]) -> str:
-    """The outputs of a regression in words, with their labels where there are several.
-
-    >>> describe_values(["score"], [0.25]), describe_values(["joy", "anger"], [0.25, -1.5])
-    ('0.25', 'joy 0.25, anger -1.5')
-    """
+    """The outputs of a regression in words, with their labels where there are several."""
     if len(values) == 1:
         return f"{values[0]:.4g}"
     return ", ".join(f"{label} {value:.4g}" for label, value in zip(labels, values, strict=True))
 
 
-def _resolve_span(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
+def _resolve_span(subject: Subject, row: Row, logits: Tensor, requested: Any) -> Resolved:
     best = _best_span(row, logits)
     ends = best if requested is None else _check_span(requested, len(row))
     terms = tuple(((position, side), 1.0) for side, position in enumerate(ends) if position is not None)
@@ -189,7 +170,7 @@ def _read_at(row: Row, position: int) -> str:
     return row.parts[row.segments[position]][slice(*row.offsets[position])] or row.tokens[position]
 
 
-def _resolve_token(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
+def _resolve_token(subject: Subject, row: Row, logits: Tensor, requested: Any) -> Resolved:
     probabilities = logits.softmax(-1)
     if requested is None:  # the content token with the most confident label, preferably not "O" (no entity)
         confidence, best = probabilities.max(-1)
@@ -198,14 +179,14 @@ def _resolve_token(subject: "Subject", row: Row, logits: Tensor, requested: Any)
     place, label = _check_pair(requested, "(position, label) or (entity, label)")
     if isinstance(place, str | tuple | list):
         return _resolve_entity(subject, row, logits, place, label)
-    position = _check_position(place, row)
+    position = _check_position(place, len(row), place)
     predicted = int(logits[position].argmax())
     index = predicted if label is None else label_index(label, subject.labels, "target")
     target = Target(f"{subject.labels[index]} at {_read_at(row, position)} [{position}]", (((position, index), 1.0),))
     return subject.labels[predicted], probabilities[position], target
 
 
-def _resolve_entity(subject: "Subject", row: Row, logits: Tensor, place: Any, kind: Any) -> Resolved:
+def _resolve_entity(subject: Subject, row: Row, logits: Tensor, place: Any, kind: Any) -> Resolved:
     """The label of an entity: the mean of its logits at the first token of each word."""
     words = entities.words_at(row, place)
     first = words[0].tokens[0]
@@ -217,19 +198,19 @@ def _resolve_entity(subject: "Subject", row: Row, logits: Tensor, place: Any, ki
     return predicted, logits[first].softmax(-1), Target(f"{kind} at {entities.text_at(row, words)}", terms)
 
 
-def _resolve_next_token(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
+def _resolve_next_token(subject: Subject, row: Row, logits: Tensor, requested: Any) -> Resolved:
     position, token = _position_and_token(requested, lambda: row.last, row)
     place = "" if position == row.last else f" after {_read_at(row, position)} [{position}]"
     return _resolve_vocabulary(subject, logits[position], position, token, place)
 
 
-def _resolve_masked(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
+def _resolve_masked(subject: Subject, row: Row, logits: Tensor, requested: Any) -> Resolved:
     position, token = _position_and_token(requested, lambda: _mask_position(subject, row), row)
     place = f" at {_read_at(row, position)} [{position}]"
     return _resolve_vocabulary(subject, logits[position], position, token, place)
 
 
-def _resolve_reply(subject: "Subject", row: Row, logits: Tensor, requested: Any) -> Resolved:
+def _resolve_reply(subject: Subject, row: Row, logits: Tensor, requested: Any) -> Resolved:
     """The token that a decoder writes after what it has read; any other place is a `Target` of `nbsal.answer`."""
     position = sum(row.types) - 1
     return _resolve_vocabulary(subject, logits[position], position, requested, "")
@@ -239,10 +220,10 @@ def _position_and_token(requested: Any, default: Callable[[], int], row: Row) ->
     if not isinstance(requested, tuple):
         return default(), requested
     position, token = _check_pair(requested, "a token, or (position, token)")
-    return _check_position(position, row), token
+    return _check_position(position, len(row), position), token
 
 
-def _resolve_vocabulary(subject: "Subject", logits: Tensor, position: int, token: Any, place: str) -> Resolved:
+def _resolve_vocabulary(subject: Subject, logits: Tensor, position: int, token: Any, place: str) -> Resolved:
     """A token of the vocabulary, from its logits at a position; `place` says in words where that is."""
     predicted = int(logits.argmax())
     index = predicted if token is None else token_id(subject, token, len(logits))
@@ -250,19 +231,18 @@ def _resolve_vocabulary(subject: "Subject", logits: Tensor, position: int, token
     return token_name(subject.tokenizer, predicted), logits.softmax(-1), target
 
 
-def _mask_position(subject: "Subject", row: Row) -> int:
+def _mask_position(subject: Subject, row: Row) -> int:
     """The position of the only mask token of a text."""
     mask = getattr(subject.tokenizer, "mask_token_id", None)
     places = [i for i, token in enumerate(row.ids) if token == mask]
     if len(places) != 1:
         name = getattr(subject.tokenizer, "mask_token", None) or "mask token"
         problem = f"There is no {name} in this text" if not places else f"This text has {len(places)} {name}"
-        message = f"{problem}. Put one where a token is to be predicted, or pass target=(position, token)."
-        raise InputError(message, argument="target", value=None)
+        raise _refusal(f"{problem}. Put one where a token is to be predicted, or pass target=(position, token).", None)
     return places[0]
 
 
-_TASKS: dict[str, Callable[["Subject", Row, Tensor, Any], Resolved]] = {
+_TASKS: dict[str, Callable[[Subject, Row, Tensor, Any], Resolved]] = {
     "sequence": _resolve_class,
     "span": _resolve_span,
     "token": _resolve_token,
@@ -279,11 +259,8 @@ def label_index(label: Any, names: list[str], argument: str) -> int:
             message = f"{argument}={label!r} names several classes. Pass the number of one, from 0 to {len(names) - 1}."
             raise InputError(message, argument=argument, value=label)
         return names.index(label)
-    try:
-        index = operator.index(label)
-    except TypeError:
-        index = -1
-    if not 0 <= index < len(names):
+    index = _index(label, len(names))
+    if index is None:
         numbers = "0 or 1" if len(names) == 2 else f"0 to {len(names) - 1}"
         choice = f"Choose a label ({', '.join(names)}) or its number ({numbers})."
         raise UnknownName(argument, label, [*names, numbers], choice=choice)
@@ -293,17 +270,10 @@ def label_index(label: Any, names: list[str], argument: str) -> int:
 def _check_span(requested: Any, size: int) -> tuple[int | None, int | None]:
     """(start, end) as token indices; one of them may be None, to explain only the other."""
     rule = "(start, end), two token indices, one of which may be None"
-    ends = _check_pair(requested, rule)
-    try:
-        start, end = (None if position is None else operator.index(position) for position in ends)
-    except TypeError:
-        raise _wrong_form(requested, rule) from None
-    for position in (start, end):
-        if position is not None and not 0 <= position < size:
-            message = f"target={requested!r} names position {position}. Positions run from 0 to {size - 1}."
-            raise InputError(message, argument="target", value=requested)
-    if start is None and end is None:
-        raise _wrong_form(requested, rule)
+    first, second = _check_pair(requested, rule)
+    if first is None and second is None:
+        raise _refusal(f"target={requested!r} must be {rule}.", requested)
+    start, end = (None if end is None else _check_position(end, size, requested) for end in (first, second))
     return start, end
 
 
@@ -311,40 +281,42 @@ def _check_pair(requested: Any, rule: str) -> tuple[Any, Any]:
     try:
         first, second = requested
     except (TypeError, ValueError):
-        raise _wrong_form(requested, rule) from None
+        raise _refusal(f"target={requested!r} must be {rule}.", requested) from None
     return first, second
 
 
-def _wrong_form(requested: Any, rule: str) -> InputError:
-    return InputError(f"target={requested!r} must be {rule}.", argument="target", value=requested)
-
-
-def _check_position(value: Any, row: Row) -> int:
-    try:
-        position = operator.index(value)
-    except TypeError:
-        position = -1
-    if not 0 <= position < len(row):
-        message = f"target names position {value!r}. Positions run from 0 to {len(row) - 1}."
-        raise InputError(message, argument="target", value=value)
+def _check_position(value: Any, size: int, requested: Any) -> int:
+    position = _index(value, size)
+    if position is None:
+        raise _refusal(f"target names position {value!r}. Positions run from 0 to {size - 1}.", requested)
     return position
 
 
-def token_id(subject: "Subject", token: Any, size: int, argument: str = "target") -> int:
+def _index(value: Any, size: int) -> int | None:
+    """The value as an index of something of that size, if it is one."""
+    try:
+        index = operator.index(value)
+    except TypeError:
+        return None
+    return index if 0 <= index < size else None
+
+
+def _refusal(message: str, value: object) -> InputError:
+    return InputError(message, argument="target", value=value)
+
+
+def token_id(subject: Subject, token: Any, size: int, argument: str = "target") -> int:
     """The id of a token that is passed, as that argument, as text or as its id."""
     if isinstance(token, str):
         return _parse_token(subject, token, argument)
-    try:
-        index = operator.index(token)
-    except TypeError:
-        index = -1
-    if not 0 <= index < size:
+    index = _index(token, size)
+    if index is None:
         message = f"{argument}={token!r} is not a token. Pass a token's text, or its id from 0 to {size - 1}."
         raise InputError(message, argument=argument, value=token)
     return index
 
 
-def _parse_token(subject: "Subject", token: str, argument: str) -> int:
+def _parse_token(subject: Subject, token: str, argument: str) -> int:
     """The id of a token given as text."""
     if subject.tokenizer is None:
         message = f"{argument}={token!r}, but this subject has no tokenizer. Pass the token's id."

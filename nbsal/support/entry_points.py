@@ -13,11 +13,7 @@ from nbsal.support.errors import InputError
 
 
 def scan(group: str, kind: str, is_own: Callable[[str], bool]) -> dict[str, EntryPoint]:
-    """The entry points of a group by name; a name that nbsal or another package has is left out with a warning.
-
-    >>> scan("nbsal.nothing", "method", is_own=lambda name: False)
-    {}
-    """
+    """The entry points of a group by name; a name that nbsal or another package has is left out with a warning."""
     by_name: dict[str, EntryPoint] = {}
     for entry in entry_points(group=group):
         if is_own(entry.name) or entry.name in by_name:

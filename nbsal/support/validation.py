@@ -22,7 +22,7 @@ from zipfile import BadZipFile
 from nbsal.support.errors import InputError, NbsalError, UnknownName, file_error
 
 Text = str | tuple[str, str]
-SURROGATE = re.compile("[\ud800-\udfff]")  # half of a character in UTF-16
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a character in UTF-16
 F = TypeVar("F", bound=Callable[..., Any])
 
 # What Python, numpy, pyarrow and zip raise on bytes that are not what they should be.
@@ -33,20 +33,12 @@ _DAMAGE = (
 
 
 def plural(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    >>> plural(1, "text"), plural(2000, "text")
-    ('1 text', '2,000 texts')
-    """
+    """A count with its noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def whole_number(value: Any, name: str) -> int:
-    """The value as a plain int, if it is a whole number of any numeric library.
-
-    >>> whole_number(3, "layer")
-    3
-    """
+def whole_number(value: Any, name: str, least: int | None = None) -> int:
+    """The value as a plain int, if it is a whole number of any numeric library, and at least `least`."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -55,15 +47,19 @@ def whole_number(value: Any, name: str) -> int:
         raise InputError(f"{name} must be a whole number, not {value!r:.60}.", argument=name, value=value) from None
     if abs(number) > sys.maxsize:  # more than numpy and torch can hold
         raise _too_large(value, name)
+    if least is not None and number < least:
+        raise InputError(f"{name} must be at least {least}, not {number}.", argument=name, value=value)
     return number
 
 
 def positive_number(value: Any, name: str) -> int:
     """The value as a plain int, if it is a whole number of at least 1."""
-    number = whole_number(value, name)
-    if number < 1:
-        raise InputError(f"{name} must be at least 1, not {number}.", argument=name, value=value)
-    return number
+    return whole_number(value, name, least=1)
+
+
+def seed_number(value: Any, name: str = "seed") -> int:
+    """The value as a plain int, if it can be the seed of a random generator."""
+    return whole_number(value, name, least=0)
 
 
 def real_number(value: Any, name: str) -> float:
@@ -81,23 +77,13 @@ def _too_large(value: Any, name: str) -> InputError:
     return InputError(f"{name} is too large. Pass a smaller number.", argument=name, value=value)
 
 
-def seed_number(value: Any, name: str = "seed") -> int:
-    """The value as a plain int, if it can be the seed of a random generator."""
-    number = whole_number(value, name)
-    if number < 0:
-        raise InputError(f"{name} must be at least 0, not {number}.", argument=name, value=value)
-    return number
-
-
 def plain_string(value: Any, name: str) -> str:
     """The value, if it is a string of characters; a lone surrogate is none and cannot be written anywhere."""
     if not isinstance(value, str):
         raise InputError(f"{name} must be a string, not {value!r:.60}.", argument=name, value=value)
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        message = (
-            f"{name} contains a lone surrogate, which is not a character: {value!r:.60}. Decode it as UTF-16 first."
-        )
-        raise InputError(message, argument=name, value=value)
+    if _SURROGATE.search(value):
+        problem = f"{name} contains a lone surrogate, which is not a character: {value!r:.60}."
+        raise InputError(f"{problem} Decode it as UTF-16 first.", argument=name, value=value)
     return value
 
 
@@ -124,21 +110,13 @@ def file_errors(name: str, value: object) -> Iterator[None]:
 
 
 def is_iterable(values: Any) -> bool:
-    """True for an iterable of several values; a string, a mapping or a DataFrame counts as one value.
-
-    >>> is_iterable(["A joy."]), is_iterable("A joy."), is_iterable(42)
-    (True, False, False)
-    """
+    """True for an iterable of several values; a string, a mapping or a DataFrame counts as one value."""
     single = isinstance(values, str | bytes | Mapping) or hasattr(values, "columns")
     return not single and isinstance(values, Iterable) and getattr(values, "ndim", 1) != 0
 
 
 def as_list(values: Any, name: str, rule: str) -> list[Any]:
-    """The values as a list; `rule` says in the error what they must be ("must be shares from 0 to 1").
-
-    >>> as_list(range(3), "k", "must be a list of numbers")
-    [0, 1, 2]
-    """
+    """The values as a list; `rule` says in the error what they must be ("must be shares from 0 to 1")."""
     values = values.tolist() if hasattr(values, "tolist") else values
     if not is_iterable(values):
         raise InputError(f"{name} {rule}, not {values!r:.80}.", argument=name, value=values)
@@ -153,24 +131,16 @@ def check_one_per_text(values: Sized, name: str, texts: int) -> None:
 
 
 def text_list(texts: Any) -> Iterable[Text]:
-    """The texts of a call that takes several: a generator as it is, a column or an array as a list.
-
-    >>> import numpy
-    >>> text_list(numpy.array(["A joy.", "A bore."]))
-    ['A joy.', 'A bore.']
-    """
-    if isinstance(texts, str | tuple):
-        single = '["..."] for a single text' if isinstance(texts, str) else '[("...", "...")] for a single pair'
-        message = f"texts must be a list of texts, not a {type(texts).__name__}. Pass {single}."
-        raise InputError(message, argument="texts", value=texts)
+    """The texts of a call that takes several: a generator as it is, a column or an array as a list."""
     values: Iterable[Text] = texts.tolist() if hasattr(texts, "tolist") else texts
-    if not is_iterable(values):
-        raise InputError(
-            f'texts must be a list of texts or a column of them such as frame["text"], not {type(texts).__name__}.',
-            argument="texts",
-            value=texts,
-        )
-    return values
+    if isinstance(texts, str | tuple):
+        advice = '["..."] for a single text' if isinstance(texts, str) else '[("...", "...")] for a single pair'
+    elif not is_iterable(values):
+        advice = 'a list, or a column of a frame such as frame["text"]'
+    else:
+        return values
+    message = f"texts must be a list of texts, not a {type(texts).__name__}. Pass {advice}."
+    raise InputError(message, argument="texts", value=texts)
 
 
 def check_texts(texts: Any, first: int = 0) -> list[Text]:
@@ -181,11 +151,8 @@ def check_texts(texts: Any, first: int = 0) -> list[Text]:
     for number, text in enumerate(many, first):
         _check_text(text, f"Text {number}" if isinstance(texts, list) else "The text")
     if len({isinstance(text, str) for text in many}) > 1:
-        raise InputError(
-            "The list mixes single texts and pairs. Pass either texts (str) or pairs (str, str).",
-            argument="texts",
-            value=texts,
-        )
+        message = "The list mixes single texts and pairs. Pass either texts (str) or pairs (str, str)."
+        raise InputError(message, argument="texts", value=texts)
     return many
 
 
@@ -193,28 +160,19 @@ def _check_text(text: Any, name: str) -> None:
     parts = (text,) if isinstance(text, str) else text
     pair = isinstance(text, tuple) and len(text) == 2 and all(isinstance(part, str) for part in text)
     if not isinstance(text, str) and not pair:
-        raise InputError(f"{name} must be a str or a pair (str, str), not {text!r:.80}.", argument="text", value=text)
-    for part in parts:
-        if not part.strip():
-            raise InputError(f"{name} is empty or blank. Pass a text with words.", argument="text", value=text)
-        if SURROGATE.search(part):
-            raise InputError(
-                f"{name} contains a lone surrogate, which is not a character. Decode the bytes as UTF-16 first.",
-                argument="text",
-                value=text,
-            )
+        problem = f"must be a str or a pair (str, str), not {text!r:.80}."
+    elif not all(part.strip() for part in parts):
+        problem = "is empty or blank. Pass a text with words."
+    elif any(map(_SURROGATE.search, parts)):
+        problem = "contains a lone surrogate, which is not a character. Decode the bytes as UTF-16 first."
+    else:
+        return
+    raise InputError(f"{name} {problem}", argument="text", value=text)
 
 
 @contextmanager
 def loading(path: object, kind: str) -> Iterator[None]:
-    """Raise InputError instead of whatever goes wrong while a file that should be of that kind is read.
-
-    >>> import json
-    >>> with loading("mask.json", "saved head mask"):  # doctest: +ELLIPSIS
-    ...     json.loads("{")
-    Traceback (most recent call last):
-    nbsal.support.errors.InputError: mask.json is not a saved head mask, or it is damaged: ...
-    """
+    """Raise InputError instead of whatever goes wrong while a file that should be of that kind is read."""
     try:
         yield
     except NbsalError:
@@ -269,7 +227,7 @@ def checked(function: F) -> F:
         with ExitStack() as stack:
             for name in [name for name in bound.arguments if name in hints()]:
                 hint = hints()[name]
-                value = bound.arguments[name] = check_value(bound.arguments[name], hint, name)
+                value = bound.arguments[name] = _check_value(bound.arguments[name], hint, name)
                 if value is not None and _is_path(hint):
                     stack.enter_context(file_errors(name, value))
             return function(*bound.args, **bound.kwargs)
@@ -277,12 +235,8 @@ def checked(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def check_value(value: Any, hint: Any, name: str) -> Any:
-    """The value as the plain number, list or tuple that it stands for, if it fits an annotation.
-
-    >>> check_value(range(3), list[int] | None, "counts")
-    range(0, 3)
-    """
+def _check_value(value: Any, hint: Any, name: str) -> Any:
+    """The value as the plain number, list or tuple that it stands for, if it fits an annotation."""
     if hint in _CHECKS:
         return _CHECKS[hint](value, name)
     if _is_path(hint):
@@ -386,11 +340,7 @@ def _is_path(hint: Any) -> bool:
 
 
 def _describe(hint: Any) -> str:
-    """An annotation in words.
-
-    >>> _describe(int | list[str] | None)
-    'a whole number, a list or None'
-    """
+    """An annotation in words."""
     origin, parts = get_origin(hint) or hint, get_args(hint)
     if origin in (Union, UnionType):
         *others, last = dict.fromkeys(map(_describe, parts))

@@ -32,8 +32,7 @@ class CountingSubject(Subject):
         """The same subject, with counts of its own."""
         counting, pooling = object.__new__(cls), subject.measured_pooling  # measured once a model, by passes of its own
         vars(counting).update(vars(subject), passes=Passes(), measured_pooling=pooling)
-        for cached in ("_float64_copy", "_mixed", "_published", "_merged"):  # these count for themselves only
-            vars(counting)[cached] = None
+        counting._copies = {}  # these count for themselves only
         return counting
 
     def logits(self, inputs: dict[str, Any]) -> Tensor:

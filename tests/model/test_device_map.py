@@ -63,14 +63,3 @@ def test_offloaded_weights_are_refused(tmp_path):
         with pytest.raises(ModelError) as caught:
             subject_of(model)
         assert "meta device" in str(caught.value) and caught.value.part
-
-
-def test_relevance_of_a_model_on_several_devices_is_refused():
-    model = zoo.model("bert", "sequence")
-    subject = subject_of(model)
-    model.bert.pooler.dense.bias = torch.nn.Parameter(torch.zeros(32, device="meta"))  # stands for a second device
-    for method in ("lrp", "transformer-attribution"):
-        with pytest.raises(ModelError) as caught:
-            nbsal.Explainer(subject, method)
-        assert caught.value.part == "device"
-    nbsal.Explainer(subject, "gradcam")

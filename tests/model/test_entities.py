@@ -23,11 +23,6 @@ def tagger():
     return nbsal.load(model, tokenizer=zoo.tokenizer(zoo.ARCHITECTURES["bert"][2]))
 
 
-def logits_of(subject, text):
-    with torch.no_grad():
-        return subject.logits(subject.inputs(subject.encode(text)))[0]
-
-
 def test_all_entities_are_those_of_the_pipeline(tagger):
     pipe = transformers.pipeline("ner", model=tagger.model, tokenizer=tagger.tokenizer, aggregation_strategy="first")
     truth = [(entry["entity_group"], entry["start"], entry["end"]) for entry in pipe(TEXT)]
@@ -41,7 +36,7 @@ def test_all_entities_are_those_of_the_pipeline(tagger):
 def test_an_entity_is_the_mean_of_its_words(tagger):
     explain = nbsal.Explainer(tagger, "gradxact", layer=1)
     saliency = explain(TEXT, target=("the company", "PER"))
-    row, logits = saliency.row, logits_of(tagger, TEXT)
+    row, logits = saliency.row, axioms.logits(tagger, TEXT)[0]
     firsts = [word.tokens[0] for word in row.words[:2]]
     labels = [NAMES[1 + int(logits[i, 2] > logits[i, 1])] for i in firsts]
     parts = [explain(TEXT, target=pair).scores for pair in zip(firsts, labels, strict=True)]

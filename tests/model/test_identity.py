@@ -7,7 +7,7 @@ import torch
 from transformers import ByT5Tokenizer
 
 import nbsal
-from nbsal.model.running.identity import model_identity
+from nbsal.model.identity import model_identity
 from tests import zoo
 from tests.cases import cases
 

@@ -12,7 +12,7 @@ from nbsal.model.running.attention_maps import HeadSwitch
 from nbsal.support.errors import ModelError
 from tests import zoo
 from tests.cases import cases
-from tests.raising import refuses
+from tests.raising import refuses, refuses_part
 
 TEXT = "The film is a warm and funny joy."
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
@@ -75,9 +75,8 @@ def test_a_label_that_names_two_classes_is_refused():
 def test_a_configuration_with_another_number_of_labels_is_refused(head, id2label):
     model = zoo.model("bert", head, num_labels=3)
     model.config.id2label = id2label
-    with pytest.raises(ModelError) as caught:
+    with refuses_part("labels"):
         nbsal.Explainer(nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece")), "gradcam")(TEXT)
-    assert caught.value.part == "labels"
 
 
 def test_an_encoder_that_reads_no_tokens_is_refused():
@@ -85,9 +84,8 @@ def test_an_encoder_that_reads_no_tokens_is_refused():
         def forward(self, pixel_values):
             return pixel_values
 
-    with pytest.raises(ModelError) as caught:
+    with refuses_part("input"):
         sides.check_reads_tokens(SimpleNamespace(get_encoder=Encoder))
-    assert caught.value.part == "input"
 
 
 @pytest.mark.parametrize(
@@ -100,22 +98,19 @@ def test_an_encoder_that_reads_no_tokens_is_refused():
 def test_relevance_of_a_model_that_cannot_be_copied_is_refused(load, part, change):
     subject = load("bert")
     change(subject.model)
-    with pytest.raises(ModelError) as caught:
+    with refuses_part(part):
         nbsal.Explainer(subject, "lrp")
-    assert caught.value.part == part
 
 
 def test_weights_of_4_bits_are_refused_on_the_processor(load):
     model = load("bert").model
     limits.check_quantization(model)
     model.config.quantization_config = SimpleNamespace(load_in_4bit=True)
-    with pytest.raises(ModelError) as caught:
+    with refuses_part("quantization"):
         limits.check_quantization(model)
-    assert caught.value.part == "quantization"
 
 
 def test_heads_are_switched_only_where_their_number_is_known():
     switch = HeadSwitch(torch.zeros(2, 4, dtype=torch.bool))
-    with pytest.raises(ModelError) as caught:
+    with refuses_part("attention maps"):
         switch.on_weights(torch.ones(1, 3, 5, 5))
-    assert caught.value.part == "attention maps"

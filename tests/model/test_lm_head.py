@@ -7,8 +7,10 @@ import transformers
 import nbsal
 from nbsal.model import lm_head
 from nbsal.support.errors import LanguageHeadError
+from nbsal.testing import tiny_models
 from tests import axioms, zoo
 from tests.cases import cases
+from tests.raising import refuses_part
 
 
 @pytest.fixture(autouse=True)
@@ -46,55 +48,28 @@ def test_neither_body_nor_head_is_copied_or_changed():
 
 def test_checkpoints_without_an_lm_head_are_refused(tmp_path):
     transformers.T5Config(vocab_size=60).save_pretrained(tmp_path)
-    with pytest.raises(LanguageHeadError) as caught:
+    with refuses_part("lm_head", LanguageHeadError):
         lm_head.load(str(tmp_path))
-    assert caught.value.part == "lm_head"
 
 
-SIZES = {
-    "vocab_size": 60, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3,
-}  # fmt: skip
-GROUPED = SIZES | {"num_key_value_heads": 2}
-OPT = {
-    "vocab_size": 60, "hidden_size": 32, "ffn_dim": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "max_position_embeddings": 64, "pad_token_id": 0,
-}  # fmt: skip
-STATE_SPACE = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4}
+STATES = {"hidden_size": 32, "num_hidden_layers": 3, "state_size": 4, "n_groups": 1, "chunk_size": 8}
+EXPERTS = zoo.GROUPED | {"num_experts": 4, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16}
 OBSERVED = {  # heads that cap or scale their logits, that come after a second projection, or that need attention caches
-    "Gemma2": ("Gemma2Config", GROUPED | {"head_dim": 8, "final_logit_softcapping": 0.1}),
-    "Gemma3": ("Gemma3TextConfig", GROUPED | {"head_dim": 8}),
-    "Mixtral": ("MixtralConfig", GROUPED | {"num_local_experts": 4}),
-    "Qwen2Moe": (
-        "Qwen2MoeConfig",
-        GROUPED | {"num_experts": 4, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16},
-    ),
-    "Qwen3Moe": (
-        "Qwen3MoeConfig",
-        GROUPED | {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "head_dim": 8},
-    ),
-    "Olmoe": ("OlmoeConfig", GROUPED | {"num_experts": 4, "num_experts_per_tok": 2}),
-    "OPT": ("OPTConfig", OPT | {"word_embed_proj_dim": 32}),
-    "OPT with a projection": ("OPTConfig", OPT | {"word_embed_proj_dim": 8}),
-    "GptOss": ("GptOssConfig", GROUPED | {"head_dim": 8, "num_local_experts": 4, "rope_scaling": None}),
-    "Mamba": ("MambaConfig", STATE_SPACE),
-    "Mamba2": ("Mamba2Config", STATE_SPACE | {"num_heads": 8, "head_dim": 8, "n_groups": 1, "chunk_size": 8}),
-    "Granite": ("GraniteConfig", GROUPED | {"logits_scaling": 3.0}),
-    "Cohere": ("CohereConfig", GROUPED),
-    "BioGpt": ("BioGptConfig", SIZES | {"max_position_embeddings": 64}),
-    "Bloom": ("BloomConfig", {"vocab_size": 60, "hidden_size": 32, "n_layer": 2, "n_head": 4}),
+    **{name: zoo.OTHER_DECODERS[name] for name in "gemma3 mixtral qwen3-moe opt gpt-oss mamba cohere bloom".split()},
+    "gemma2": ("Gemma2Config", zoo.GROUPED | {"final_logit_softcapping": 0.1}, "pieces"),
+    "qwen2-moe": ("Qwen2MoeConfig", EXPERTS, "bytes"),
+    "olmoe": ("OlmoeConfig", zoo.SIZES | {"num_experts": 4, "num_experts_per_tok": 2}, "bytes"),
+    "opt with a projection": ("OPTConfig", zoo.OPT | {"word_embed_proj_dim": 8}, "bytes"),
+    "mamba2": ("Mamba2Config", STATES | {"num_heads": 8, "head_dim": 8}, "bytes"),
+    "granite": ("GraniteConfig", zoo.GROUPED | {"logits_scaling": 3.0}, "bytes"),
+    "biogpt": ("BioGptConfig", zoo.SIZES, "bytes"),
 }
 
 
 @cases("kind", OBSERVED)
 def test_the_head_of_other_causal_models(kind):
     """The LM head equals the model's logits at the last layer, scale and cap included, and is built at first use."""
-    name, settings = OBSERVED[kind]
-    torch.manual_seed(0)
-    model = getattr(transformers, f"{kind.split()[0]}ForCausalLM")(getattr(transformers, name)(**settings)).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3)  # otherwise the logits hardly depend on the text
+    model = tiny_models.build(OBSERVED[kind], "causal").float()
     subject = nbsal.load(model)
     assert "_own_lm_head" not in vars(subject) and not any(module._forward_hooks for module in model.modules())
     encoded = subject.encode_ids([[5, 9, 12, 33, 7, 8]])

@@ -16,6 +16,7 @@ import nbsal
 from nbsal.support.errors import InputError, ModelError, NbsalError
 from tests import zoo
 from tests.cases import cases
+from tests.raising import refuses
 
 CODE = "from pathlib import Path\nPath({!r}).touch()\nclass C: pass\nclass M(C): pass\ndef generate(*a, **k): pass\n"
 
@@ -267,9 +268,8 @@ def test_hostile_folders_are_refused(folder, name):
 
 def test_a_file_is_refused(folder):
     for path in (folder / "model.safetensors", folder / "config.json"):
-        with pytest.raises(InputError) as caught:
+        with refuses("model"):
             nbsal.load(path)
-        assert caught.value.argument == "model"
 
 
 LMS = ["empty", "config is a list", "config is deep", "sizes are text", "a billion layers", "a trillion tokens",
@@ -292,9 +292,8 @@ def test_a_damaged_tokenizer_can_be_replaced(folder, checkpoints, name):
     HOSTILE[name][0](folder)
     subject = nbsal.load(folder, tokenizer=good)
     assert nbsal.Explainer(subject, "gradcam")("A joy.").scores.any()
-    with pytest.raises(InputError) as caught:
+    with refuses("tokenizer"):
         nbsal.load(zoo.model("bert", "sequence"), tokenizer=folder)
-    assert caught.value.argument == "tokenizer"
 
 
 def attempt(folder):

@@ -41,17 +41,13 @@ def test_a_contrast_of_a_target_with_itself_is_refused(load, second):
 def test_multi_label(load):
     subject = load("bert", problem_type="multi_label_classification")
     saliency = check_target(subject, TEXT, 2, lambda out: out.logits[0, 2])
-    with torch.no_grad():
-        logits = subject.logits(subject.inputs(subject.encode(TEXT)))[0]
-    assert axioms.relative(saliency.probabilities, logits.sigmoid()) < 1e-10
+    assert axioms.relative(saliency.probabilities, axioms.logits(subject, TEXT)[0].sigmoid()) < 1e-10
 
 
 def test_regression_and_one_logit_heads_explain_their_output(load):
     subject = load("bert", num_labels=1)
     saliency = check_target(subject, TEXT, None, lambda out: out.logits[0, 0])
-    with torch.no_grad():
-        value = float(subject.logits(subject.inputs(subject.encode(TEXT))))
-    assert float(saliency.prediction) == pytest.approx(value, rel=1e-3)
+    assert float(saliency.prediction) == pytest.approx(float(axioms.logits(subject, TEXT)), rel=1e-3)
     assert not saliency.probabilities.size and saliency.to_html()
 
 
@@ -68,8 +64,7 @@ def test_a_span_is_the_sum_of_both_ends(load, architecture):
 def test_the_predicted_span_is_the_best_one_inside_the_context(load):
     subject = load("bert", "span")
     row = subject.encode(PAIR)[0]
-    with torch.no_grad():
-        logits = subject.logits(subject.inputs(subject.encode(PAIR)))[0]
+    logits = axioms.logits(subject, PAIR)[0]
     inside = [i for i in row.content if row.segments[i] == 1]
     best = max(
         ((s, e) for s in inside for e in inside if s <= e), key=lambda p: float(logits[p[0], 0] + logits[p[1], 1])
@@ -147,29 +142,17 @@ def test_a_token_as_text_needs_a_tokenizer():
         explain.ids([5, 6, 7], target="joy")
 
 
-def regression(load, **settings):
-    return load("bert", problem_type="regression", num_labels=3, **settings)
-
-
-def outputs(subject, text):
-    with torch.no_grad():
-        return subject.logits(subject.inputs(subject.encode(text)))[0]
-
-
 def test_regression_by_windows_has_the_mean_values(load):
-    subject = regression(load)
+    subject = load("bert", problem_type="regression", num_labels=3)
     long = " ".join([TEXT] * 12)
     saliency = nbsal.Explainer(subject, "gradcam", long="window")(long)
     windows = long_texts.split_text(subject, long).encoded
     with torch.no_grad():
-        means = torch.stack([subject.logits(subject.inputs(windows[i : i + 1]))[0] for i in range(len(windows))]).mean(
-            0
-        )
+        outputs = [subject.logits(subject.inputs(windows[i : i + 1]))[0] for i in range(len(windows))]
+    means = torch.stack(outputs).mean(0)
     assert saliency.provenance["values"] == pytest.approx(means.tolist())
-    assert (
-        saliency.target == f"LABEL_{int(means.abs().argmax())}"
-        and f"LABEL_0 {float(means[0]):.4g}" in saliency.prediction
-    )
+    assert saliency.target == f"LABEL_{int(means.abs().argmax())}"
+    assert f"LABEL_0 {float(means[0]):.4g}" in saliency.prediction
 
 
 @pytest.mark.parametrize("settings", [{"num_labels": 1}, {"num_labels": 3, "problem_type": "regression"}])

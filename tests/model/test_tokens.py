@@ -71,14 +71,6 @@ def test_unusual_texts_can_be_explained_and_displayed(load, text):
         assert "".join(s.text for s in saliency.scored_spans()[0]) == text
 
 
-def test_byte_level_offsets_exclude_the_leading_space(load):
-    text = "The film is a joy"
-    row = load("gpt2").encode(text)[0]
-    assert any(token.startswith("Ġ") for token in row.tokens)
-    pieces = [text[slice(*row.offsets[i])] for i in row.content]
-    assert all(piece == piece.strip() or not piece.strip() for piece in pieces) and "is" in pieces
-
-
 def test_texts_that_are_too_long_are_truncated(load):
     row = load("bert").encode("joy " * 500)[0]
     assert len(row) == 64 and row.dropped > 0

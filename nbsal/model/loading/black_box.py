@@ -26,12 +26,7 @@ TINY = 1e-12  # the smallest probability that is told from zero
 
 
 class Vocabulary:
-    """The words of all texts so far, each with the space before it.
-
-    >>> words = Vocabulary()
-    >>> words.piece(words.number(" joy"))
-    ' joy'
-    """
+    """The words of all texts so far, each with the space before it."""
 
     __slots__ = ("_numbers", "_pieces")  # no attributes to look into: growing does not change what the function returns
 
@@ -69,10 +64,6 @@ class BlackBox(nn.Module):
     """A function of texts that returns one row of probabilities for each.
 
     The logits are the logarithms of probabilities that sum to 1, or the log-odds of those of several labels.
-
-    >>> box = BlackBox(lambda texts: [[0.25, 0.75] for text in texts])
-    >>> box.activation, box.outputs
-    ('softmax', 2)
     """
 
     task = "sequence"
@@ -164,20 +155,15 @@ class BlackBoxEncoder:
         raise InputError(message, argument="input_ids", value=input_ids)
 
     def _row(self, text: Text) -> Row:
-        ids, tokens, offsets, segments = [START], [STRUCTURE[START]], [(0, 0)], [0]
+        entries = []
         for segment, part in enumerate((text,) if isinstance(text, str) else text):
-            if segment:
-                ids.append(PAIR)
-                tokens.append(STRUCTURE[PAIR])
-                offsets.append((0, 0))
-                segments.append(segment)
+            structure = PAIR if segment else START
+            entries.append((structure, STRUCTURE[structure], (0, 0), segment))
             end = 0
             for match in WORD.finditer(part):
-                ids.append(self.box.vocabulary.number(part[end : match.end()]))
-                tokens.append(match.group())
-                offsets.append(match.span())
-                segments.append(segment)
+                number = self.box.vocabulary.number(part[end : match.end()])
+                entries.append((number, match.group(), match.span(), segment))
                 end = match.end()
+        ids, tokens, offsets, segments = zip(*entries, strict=True)
         special = tuple(number < len(STRUCTURE) for number in ids)
-        zeros, ones = (0,) * len(ids), (1,) * len(ids)
-        return Row(text, tuple(ids), tuple(tokens), tuple(offsets), tuple(segments), special, zeros, ones)
+        return Row(text, ids, tokens, offsets, segments, special, types=(0,) * len(ids), mask=(1,) * len(ids))

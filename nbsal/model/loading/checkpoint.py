@@ -1,4 +1,4 @@
-"""Checks of a saved checkpoint before transformers loads it: a damaged or hostile one ends in an error of nbsal.
+"""Reading a saved checkpoint, checked before transformers loads it: a damaged or hostile one ends in an error of nbsal.
 
 Nothing is unpickled, no code of a checkpoint is run, and no more memory is taken than its weights call for.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from nbsal.model.loading.saved_files import read_json
 from nbsal.support.errors import InputError, ModelError, NbsalError
@@ -127,6 +127,41 @@ def check_unused(model: Any, unused: Any, source: str) -> None:
     if extra or depth < 1:
         message = f"{source}: config.json says {depth} layers, but the weights have more."
         raise ModelError(message, part=extra[0] if extra else "blocks")
+
+
+def read_config(source: str, argument: str) -> Any:
+    """Read the configuration of the checkpoint that was passed as `argument`, or raise ModelError."""
+    import transformers
+
+    try:
+        return transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelError(_unreadable(source, argument, error), part="checkpoint") from error
+
+
+def read_weights(
+    model_class: Any, source: str, dtype: torch.dtype, argument: str, **options: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Load a checkpoint; return the model and the report of transformers about missing and unexpected weights.
+
+    Only safetensors are read: nothing is unpickled, and no code from the checkpoint is run.
+    """
+    safe = {"use_safetensors": True, "trust_remote_code": False, "output_loading_info": True}
+    try:
+        model, report = model_class.from_pretrained(source, dtype=dtype, **safe, **options)
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        hint = " Weights must be safetensors: load and save them once with model.save_pretrained(folder)."
+        raise ModelError(_unreadable(source, argument, error) + hint, part="checkpoint") from error
+    return model, report
+
+
+def _unreadable(source: str, argument: str, error: Exception) -> str:
+    reason = str(error).strip().splitlines()[0]
+    if Path(source).is_dir():
+        return f"{argument}={source!r} is a folder without a readable checkpoint. {reason}"
+    if is_missing_folder(source):
+        return f"{argument}={source!r}: {NO_SUCH_MODEL}"
+    return f"{argument}={source!r} is neither a local folder nor a model of the hub (name or owner/name). {reason}"
 
 
 def model_class(config: Any, source: str) -> Any:

@@ -18,6 +18,11 @@ Read = Callable[[Any, dict[str, Tensor]], Tensor]
 PROBE = (2, 9)  # texts and tokens of the forward pass that tells the task of a head from the shape of its output
 
 
+def _of_transformer(name: str) -> Any:
+    """An attribute that a composite shares with its transformer."""
+    return property(lambda composite: getattr(composite.transformer, name))
+
+
 class Composite(nn.Module):
     """A module that holds one transformer; `path` is where, and `read` turns inputs into logits in another way.
 
@@ -35,13 +40,7 @@ class Composite(nn.Module):
 
     @property
     def transformer(self) -> Any:
-        """The transformer inside the module."""
         return self.module.get_submodule(self.path)
-
-    @property
-    def config(self) -> Any:
-        """The configuration of the transformer."""
-        return self.transformer.config
 
     @property
     def base_model(self) -> nn.Module:
@@ -49,25 +48,9 @@ class Composite(nn.Module):
         model: nn.Module = self.transformer.get_encoder() if self.second_reader else self.transformer.base_model
         return model
 
-    @property
-    def device(self) -> torch.device:
-        """The device of the transformer."""
-        return self.transformer.device  # type: ignore[no-any-return]
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The precision of the transformer."""
-        return self.transformer.dtype  # type: ignore[no-any-return]
-
-    @property
-    def main_input_name(self) -> str:
-        """The input that is not optional."""
-        return str(self.transformer.main_input_name)
-
-    def get_input_embeddings(self) -> nn.Module:
-        """The table of token embeddings."""
-        table: nn.Module = self.transformer.get_input_embeddings()
-        return table
+    config, device, dtype, main_input_name, get_input_embeddings = map(
+        _of_transformer, ("config", "device", "dtype", "main_input_name", "get_input_embeddings")
+    )
 
     def forward(self, **inputs: Any) -> Any:
         """The logits, in an attribute of that name as transformers has it."""
@@ -109,23 +92,12 @@ class Composite(nn.Module):
 
 
 def transformer_of(model: Any) -> Any:
-    """The transformers model of a subject's model.
-
-    >>> import nbsal
-    >>> model = nbsal.load("demo/reviews").model
-    >>> transformer_of(model) is model
-    True
-    """
+    """The transformers model of a subject's model."""
     return model.transformer if isinstance(model, Composite) else model
 
 
 def find_transformer(module: nn.Module, chosen: str | None = None) -> str:
-    """The path of the transformer inside a module; `chosen` says which, where there are several.
-
-    >>> find_transformer(nn.Linear(1, 1))
-    Traceback (most recent call last):
-    nbsal.support.errors.InputError: Linear holds no transformers model. Pass a model that holds one, or a function.
-    """
+    """The path of the transformer inside a module; `chosen` says which, where there are several."""
     from transformers import PreTrainedModel
 
     name = type(module).__name__

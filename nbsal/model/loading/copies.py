@@ -1,12 +1,15 @@
-"""Copies of models with plain weights: adapters are merged, weights of 8 bits dequantised."""
+"""Copies of models with plain weights: adapters are merged, weights of 8 bits dequantised.
+
+Layers of peft that add an adapter to a weight are recognised without importing peft.
+"""
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nbsal.model.loading import adapters
 from nbsal.model.loading.composite import Composite, transformer_of
 from nbsal.model.running import architecture
 
@@ -20,31 +23,21 @@ def merged(model: Any) -> Any:
 
     with torch.inference_mode(False):
         result = architecture.copy_model(model, clone)
-        adapters.merge(result)
+        _merge_adapters(result)
     return result
 
 
 def quantization(model: Any) -> str:
-    """How the weights of a model are quantised, or nothing.
-
-    >>> import nbsal
-    >>> quantization(nbsal.load("demo/reviews").model)
-    ''
-    """
+    """How the weights of a model are quantised, or nothing."""
     settings = getattr(transformer_of(model).config, "quantization_config", None)
     method = getattr(settings, "quant_method", None)
     return str(getattr(method, "value", method or ""))
 
 
 def can_dequantise(model: Any) -> bool:
-    """True for 8-bit weights of bitsandbytes in a model of transformers without adapters.
-
-    >>> import nbsal
-    >>> can_dequantise(nbsal.load("demo/reviews").model)
-    False
-    """
+    """True for 8-bit weights of bitsandbytes in a model of transformers without adapters."""
     settings = getattr(transformer_of(model).config, "quantization_config", None)
-    plain = not isinstance(model, Composite) and not any(adapters.adapter_layers(model))
+    plain = not isinstance(model, Composite) and not any(adapter_layers(model))
     return plain and bool(getattr(settings, "load_in_8bit", False))
 
 
@@ -52,3 +45,28 @@ def dequantised(model: Any) -> Any:
     """A copy with the weights that the 8 bits stand for, in the precision of the model's other weights."""
     with torch.inference_mode(False):
         return copy.deepcopy(model).dequantize().eval()
+
+
+def adapter_layers(model: nn.Module) -> Iterator[tuple[str, Any]]:
+    """The layers of a model that hold adapters, with their names."""
+    for name, module in model.named_modules():
+        if any(
+            base.__name__ == "BaseTunerLayer" and base.__module__.startswith("peft.") for base in type(module).mro()
+        ):
+            yield name, module
+
+
+def is_settled(model: nn.Module) -> bool:
+    """False if an adapter is a branch of its own, or merged and disabled, which peft undoes before it runs."""
+    return all(layer.disable_adapters != layer.merged for _, layer in adapter_layers(model))
+
+
+def _merge_adapters(model: nn.Module) -> None:
+    """Replace every layer with an adapter by the plain layer that computes the same."""
+    for name, layer in list(adapter_layers(model)):
+        if layer.disable_adapters and layer.merged:
+            layer.unmerge()
+        elif not layer.disable_adapters and not layer.merged:
+            layer.merge()
+        parent, _, attribute = name.rpartition(".")
+        setattr(model.get_submodule(parent), attribute, layer.get_base_layer())

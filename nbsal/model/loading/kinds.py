@@ -10,13 +10,7 @@ from nbsal.support.errors import InputError, ModelError
 
 
 def check_kind(model: Any, encoder_decoder: bool = False) -> None:
-    """Refuse what is no transformers model, models of other things than text, and encoder-decoders.
-
-    >>> import transformers
-    >>> check_kind(transformers.ViTModel(transformers.ViTConfig(hidden_size=12, num_hidden_layers=1)))
-    Traceback (most recent call last):
-    nbsal.support.errors.ModelError: ViTModel reads pixel_values, not tokens. nbsal explains models of text.
-    """
+    """Refuse what is no transformers model, models of other things than text, and encoder-decoders."""
     from transformers import PreTrainedModel
 
     if isinstance(model, BlackBox):
@@ -29,10 +23,7 @@ def check_kind(model: Any, encoder_decoder: bool = False) -> None:
         raise InputError(message, argument="model", value=model)
     modalities = getattr(model, "input_modalities", "text")
     others = {modalities} - {"text"} if isinstance(modalities, str) else {*modalities} - {"text"}
-    if model.main_input_name not in (
-        "input_ids",
-        "inputs",
-    ):  # Perceiver reads "inputs"
+    if model.main_input_name not in ("input_ids", "inputs"):  # the latter is Perceiver's
         message = f"{name} reads {model.main_input_name}, not tokens. nbsal explains models of text."
         raise ModelError(message, part="input")
     text_config = type(model.config).__name__.endswith("TextConfig")  # Gemma3 declares the images of its larger kin
@@ -52,12 +43,7 @@ def check_kind(model: Any, encoder_decoder: bool = False) -> None:
 
 
 def class_names(config: Any) -> list[str]:
-    """The names of the classes of a configuration; a class without one is named by its number.
-
-    >>> from transformers import BertConfig
-    >>> class_names(BertConfig(id2label={0: "O", 2: "PER"}))
-    ['O', 'LABEL_1']
-    """
+    """The names of the classes of a configuration; a class without one is named by its number."""
     names = config.id2label or {}
     labels = [str(names.get(number, f"LABEL_{number}")) for number in range(len(names))]
     if not labels:
@@ -67,11 +53,7 @@ def class_names(config: Any) -> list[str]:
 
 
 def check_config(model: Any) -> None:
-    """Refuse a model whose configuration has no vocabulary size, width or number of layers.
-
-    >>> import transformers
-    >>> check_config(transformers.BertModel(transformers.BertConfig(num_hidden_layers=1)))
-    """
+    """Refuse a model whose configuration has no vocabulary size, width or number of layers."""
     missing = [name for name in ("vocab_size", "hidden_size", "num_hidden_layers") if not hasattr(model.config, name)]
     if missing:
         raise ModelError(
@@ -82,11 +64,7 @@ def check_config(model: Any) -> None:
 
 
 def check_labels(labels: Sequence[str] | Mapping[int, str], size: int) -> list[str]:
-    """The labels as a list, one different name for each class of the model.
-
-    >>> check_labels({1: "good", 0: "bad"}, 2)
-    ['bad', 'good']
-    """
+    """The labels as a list, one different name for each class of the model."""
     invalid = set(labels) != set(range(size)) if isinstance(labels, Mapping) else isinstance(labels, str | bytes)
     if invalid or not isinstance(labels, Iterable):
         message = f"labels must be a list of names, or a dict with the keys 0 to {size - 1}, not {labels!r:.60}."

@@ -14,8 +14,9 @@ from nbsal.model.lm_head import LMHead
 from nbsal.model.loading import checkpoint
 from nbsal.model.loading.composite import Read
 from nbsal.model.loading.kinds import check_kind
-from nbsal.model.loading.wrappers import folders, open_model
-from nbsal.model.loading.wrappers.opened import Request
+from nbsal.model.loading.usage import Request
+from nbsal.model.loading.wrappers import folders
+from nbsal.model.loading.wrappers.registry import open_model
 from nbsal.model.running import architecture
 from nbsal.model.subject import Subject
 from nbsal.model.text import tokenize
@@ -192,7 +193,7 @@ def _load_lm_head(model: Any, tokenizer: Any, lm: Any) -> LMHead | None:
     source = str(lm) if isinstance(lm, str | Path) else lm.config.name_or_path or type(lm).__name__
     pretrained = _load_lm(source) if isinstance(lm, str | Path) else lm
     head = lm_head.from_model(pretrained, source)
-    lm_head.check_fits(head, architecture.width(pretrained), model)
+    lm_head.check_fits(head, pretrained.config.hidden_size, model)
     lm_tokenizer = checkpoint.saved_tokenizer(source, "lm") if isinstance(lm, str | Path) else None
     if lm_tokenizer is not None and tokenizer is not None and lm_tokenizer.get_vocab() != tokenizer.get_vocab():
         message = f"{source} has other token ids than the model: it belongs to another vocabulary."
@@ -206,7 +207,7 @@ def _load_lm(source: str) -> Any:
 
     with checkpoint.readable(source, "lm"):
         checkpoint.check(source, "lm")
-        config = architecture.read_config(source, "lm")
+        config = checkpoint.read_config(source, "lm")
         checkpoint.check_hub_config(source)
         checkpoint.check_size(transformers.AutoModel.from_config, config, source)
         return lm_head.load(source)

@@ -34,13 +34,7 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 @contextmanager
 def reading(path: object, kind: str) -> Iterator[None]:
-    """Raise an InputError about `path` for whatever is wrong with a file that should be of that kind.
-
-    >>> with reading("mask.json", "saved head mask"):  # doctest: +ELLIPSIS
-    ...     raise InputError("A head mask holds 0 and 1.", argument="mask")
-    Traceback (most recent call last):
-    nbsal.support.errors.InputError: mask.json is not a saved head mask, or it is damaged: A head mask holds 0 and 1.
-    """
+    """Raise an InputError about `path` for whatever is wrong with a file that should be of that kind."""
     try:
         with loading(path, kind):
             yield
@@ -97,11 +91,7 @@ def read_json(path: str | Path) -> dict[str, Any]:
 
 
 def parse_json(text: str) -> dict[str, Any]:
-    r"""The object in a JSON text, without repeated names and lone surrogates.
-
-    >>> parse_json('{"layer": 1}')
-    {'layer': 1}
-    """
+    """The object in a JSON text, without repeated names and lone surrogates."""
     content = json.loads(text, object_pairs_hook=_unique)
     if not isinstance(content, dict):
         raise ValueError("it holds no JSON object")
@@ -118,14 +108,7 @@ def check_format(path: object, version: Any, readable: int) -> None:
 
 
 def numbers(values: Any, dtype: Any) -> NDArray[Any]:
-    """The array that nested lists of finite numbers hold; True and strings are no numbers.
-
-    >>> numbers([[1, 2.5]], np.float32)
-    array([[1. , 2.5]], dtype=float32)
-    >>> numbers(["1"], np.float64)
-    Traceback (most recent call last):
-    ValueError: numbers of another type
-    """
+    """The array that nested lists of finite numbers hold; True and strings are no numbers."""
     array = np.array(values, dtype)
     leaves = values
     for _ in range(array.ndim - 1):

@@ -5,16 +5,13 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from nbsal.model import sides
 from nbsal.model.loading.black_box import BlackBox
-from nbsal.model.loading.checkpoint import NO_SUCH_MODEL, is_missing_folder
 from nbsal.model.loading.composite import Composite
 from nbsal.model.running import products, restore
 from nbsal.model.running.finite import is_finite
@@ -31,41 +28,6 @@ TASKS = {
 _PRECISION_ERROR = re.compile("Double|without overflow")
 _META_DEVICE = "is on the meta device, which holds no numbers. Load the whole model, without device_map or offloading."
 _UNLIMITED = 10**9  # tokens; some architectures have no maximum length
-
-
-def read_config(source: str, argument: str) -> Any:
-    """Read the configuration of the checkpoint that was passed as `argument`, or raise ModelError."""
-    import transformers
-
-    try:
-        return transformers.AutoConfig.from_pretrained(source, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
-        raise ModelError(_unreadable(source, argument, error), part="checkpoint") from error
-
-
-def read_weights(
-    model_class: Any, source: str, dtype: torch.dtype, argument: str, **options: Any
-) -> tuple[Any, dict[str, Any]]:
-    """Load a checkpoint; return the model and the report of transformers about missing and unexpected weights.
-
-    Only safetensors are read: nothing is unpickled, and no code from the checkpoint is run.
-    """
-    safe = {"use_safetensors": True, "trust_remote_code": False, "output_loading_info": True}
-    try:
-        model, report = model_class.from_pretrained(source, dtype=dtype, **safe, **options)
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        hint = " Weights must be safetensors: load and save them once with model.save_pretrained(folder)."
-        raise ModelError(_unreadable(source, argument, error) + hint, part="checkpoint") from error
-    return model, report
-
-
-def _unreadable(source: str, argument: str, error: Exception) -> str:
-    reason = str(error).strip().splitlines()[0]
-    if Path(source).is_dir():
-        return f"{argument}={source!r} is a folder without a readable checkpoint. {reason}"
-    if is_missing_folder(source):
-        return f"{argument}={source!r}: {NO_SUCH_MODEL}"
-    return f"{argument}={source!r} is neither a local folder nor a model of the hub (name or owner/name). {reason}"
 
 
 def task(model: nn.Module) -> str:
@@ -127,10 +89,10 @@ def record_layers(model: Any, side: str = sides.SOURCE) -> Iterator[list[Tensor]
                 hidden.requires_grad_(True)  # with frozen weights the graph starts here
             layers.append(hidden)
 
-    def after_block(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+    def after_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         layers.append(first_tensor(output))
 
-    with _block_hooks(model, side, before_block, after_block):
+    with restore.hooks(model, blocks(model, side), before_block, after_block):
         yield layers
 
 
@@ -157,24 +119,12 @@ def replace_layer(model: Any, layer: int, states: Tensor, side: str = sides.SOUR
             return None
         return ((states, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": states})
 
-    def after_block(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+    def after_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
         if not is_last or calls != layer:
             return None
         return states if isinstance(output, Tensor) else (states, *output[1:])
 
-    with _block_hooks(model, side, before_block, after_block):
-        yield
-
-
-@contextmanager
-def _block_hooks(model: Any, side: str, before_block: Any, after_block: Any) -> Iterator[None]:
-    """Hook functions before and after every block; removed at the end."""
-    modules = list(dict.fromkeys(blocks(model, side)))
-    with restore.Changes(model) as changes:
-        changes.record_undo(restore.remove_hooks, modules, before_block, after_block)
-        for module in modules:
-            module.register_forward_pre_hook(before_block, with_kwargs=True)
-            module.register_forward_hook(after_block)
+    with restore.hooks(model, blocks(model, side), before_block, after_block):
         yield
 
 
@@ -186,8 +136,8 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
     """
     training = [module for module in model.modules() if module.training]
     with frozen(model), restore.Changes(model) as changes:
-        changes.record_undo(_set_training, training, True)
-        _set_training(training, False)
+        changes.record_undo(_set_all, training, "training", True)
+        _set_all(training, "training", False)
         products.enter(changes)
         yield
 
@@ -197,19 +147,14 @@ def frozen(model: nn.Module) -> Iterator[None]:
     """Turn off the gradients of all weights, so that a forward pass keeps no graph for them."""
     trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     with restore.Changes(model) as changes:
-        changes.record_undo(_set_requires_grad, trainable, True)
-        _set_requires_grad(trainable, False)
+        changes.record_undo(_set_all, trainable, "requires_grad", True)
+        _set_all(trainable, "requires_grad", False)
         yield
 
 
-def _set_requires_grad(parameters: Iterable[nn.Parameter], requires_grad: bool) -> None:
-    for parameter in parameters:
-        parameter.requires_grad_(requires_grad)
-
-
-def _set_training(modules: Iterable[nn.Module], training: bool) -> None:
-    for module in modules:
-        module.training = training
+def _set_all(objects: Iterable[object], name: str, value: bool) -> None:
+    for item in objects:
+        setattr(item, name, value)
 
 
 @torch.no_grad()
@@ -231,11 +176,6 @@ def final_norm(model: Any) -> nn.Module | None:
         "norm. nbsal cannot decode its layers.",
         part="final norm",
     )
-
-
-def width(model: Any) -> int:
-    """The number of features of a hidden state."""
-    return int(model.config.hidden_size)
 
 
 def max_length(model: Any, tokenizer: Any) -> int:
@@ -380,11 +320,7 @@ def check_device(model: Any) -> None:
 
 
 def precision_note(device: torch.device, dtype: torch.dtype) -> dict[str, str]:
-    """An entry for the provenance of a model whose gradients are coarse: one in half precision on the CPU.
-
-    >>> precision_note(torch.device("cpu"), torch.float32)
-    {}
-    """
+    """An entry for the provenance of a model whose gradients are coarse: one in half precision on the CPU."""
     if device.type != "cpu" or dtype not in (torch.float16, torch.bfloat16):
         return {}
     return {"precision": "half precision: scores that differ little may be in another order than in float32"}

@@ -1,7 +1,7 @@
 """The attention weights of a stock model while it runs: recorded, or set to zero for some heads."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -34,7 +34,6 @@ class AttentionMode(restore.Mode):
         raise NotImplementedError
 
     def on_mixed(self, values: Tensor) -> Tensor:
-        """What it reads in place of the values that hidden weights have mixed, [batch, head, query, width]."""
         return values
 
 
@@ -47,30 +46,24 @@ class AttentionRecorder(AttentionMode):
         self._square = square
 
     def on_weights(self, weights: Tensor) -> Tensor:
-        """The weights as they are."""
         positions, weights = _without_sink(weights) if self._square else (weights, weights)
         self.maps.append(positions)
         return weights
 
 
-class LatestAttention(AttentionMode):
+class LatestAttention(AttentionRecorder):
     """Keeps the attention weights of the latest block, and counts the blocks."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-        self._latest: list[Tensor] = []
+    count = 0
 
     def on_weights(self, weights: Tensor) -> Tensor:
-        """The weights as they are."""
-        positions, weights = _without_sink(weights)
-        self._latest[:] = [positions]
+        self.maps.clear()
         self.count += 1
-        return weights
+        return super().on_weights(weights)
 
     def take(self) -> Tensor:
         """The weights of the latest block, which are kept no longer."""
-        return self._latest.pop()
+        return self.maps.pop()
 
 
 def _without_sink(weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -107,7 +100,6 @@ class HeadSwitch(AttentionMode):
         return weights
 
     def on_mixed(self, values: Tensor) -> Tensor:
-        """The values, with zero for the heads that are off."""
         return self.on_weights(values)
 
 
@@ -126,14 +118,13 @@ def eager(model: Any) -> Iterator[None]:
 @contextmanager
 def with_mode(model: Any, mode: AttentionMode) -> Iterator[None]:
     """Run the model with eager attention under that mode."""
-    with eager(model), restore.Changes(model) as changes:
-        mode.enter(changes)
+    with eager(model), with_fused(model, mode):
         yield
 
 
 @contextmanager
 def with_fused(model: Any, mode: AttentionMode) -> Iterator[None]:
-    """Run a model whose own attention is fused with it, under that mode."""
+    """Run a model with its own attention, which is fused, under that mode."""
     with restore.Changes(model) as changes:
         mode.enter(changes)
         yield
@@ -143,8 +134,7 @@ def with_fused(model: Any, mode: AttentionMode) -> Iterator[None]:
 def with_switch(model: Any, switch: HeadSwitch) -> Iterator[None]:
     """Run the model without some heads, with its own attention if that is fused: it is quicker than eager attention."""
     fused = transformer_of(model).config._attn_implementation == FUSED
-    with nullcontext() if fused else eager(model), restore.Changes(model) as changes:
-        switch.enter(changes)
+    with with_fused(model, switch) if fused else with_mode(model, switch):
         yield
 
 
@@ -157,12 +147,11 @@ def with_eager_masks(model: Any, mode: AttentionMode) -> Iterator[None]:
     transformer, first_block = transformer_of(model), architecture.blocks(model)[0]
     fused = transformer.config._attn_implementation == FUSED
 
-    def choose(module: nn.Module, args: Any) -> None:
+    def choose(module: nn.Module, args: Any, kwargs: Any) -> None:
         transformer.set_attn_implementation(FUSED)
 
     with with_mode(model, mode), restore.Changes(model) as changes:
         if fused:
             changes.record_undo(transformer.set_attn_implementation, "eager")
-            changes.record_undo(restore.remove_hooks, [first_block], choose)
-            first_block.register_forward_pre_hook(choose, prepend=True)
-        yield
+        with restore.hooks(model, [first_block] if fused else [], choose, first=True):
+            yield

@@ -22,7 +22,6 @@ class BlockCall:
 
     @property
     def hidden(self) -> Tensor:
-        """The hidden states that the block reads."""
         return first_tensor(self.args) if self.args else self.kwargs["hidden_states"]
 
     def arguments(self, hidden: Tensor) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -51,7 +50,6 @@ def record_calls(
 
     With `keep_graphs`, each block has a graph of its own, from its input to its output.
     """
-    modules = list(dict.fromkeys(architecture.blocks(model)))
     calls: list[BlockCall] = []
     output: Tensor | None = None
 
@@ -64,7 +62,7 @@ def record_calls(
         calls.append(BlockCall(module, args, kwargs))
         return args, kwargs
 
-    def after_block(module: nn.Module, args: tuple[Any, ...], block_output: Any) -> Any:
+    def after_block(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], block_output: Any) -> Any:
         nonlocal output
         output = first_tensor(block_output)
         if keep_graphs:
@@ -74,10 +72,6 @@ def record_calls(
         last = replace_last(output)
         return last if isinstance(block_output, Tensor) else (last, *block_output[1:])
 
-    with restore.Changes(model) as changes:
-        changes.record_undo(restore.remove_hooks, modules, before_block, after_block)
-        for module in modules:
-            # First of all hooks: when the block runs again, the others see what they saw before.
-            module.register_forward_pre_hook(before_block, with_kwargs=True, prepend=True)
-            module.register_forward_hook(after_block)
+    # First of all hooks: when the block runs again, the others see what they saw before.
+    with restore.hooks(model, architecture.blocks(model), before_block, after_block, first=True):
         yield calls

@@ -39,11 +39,7 @@ def double_model(model: Any) -> Any:
 
 @contextmanager
 def in_turn(module: nn.Module) -> Iterator[None]:
-    """Read the weights of a block in the precision that it computes in.
-
-    >>> with in_turn(nn.Linear(1, 1)):
-    ...     pass
-    """
+    """Read the weights of a block in the precision that it computes in."""
     hooks = (getattr(hook, "__self__", None) for hook in module._forward_pre_hooks.values())
     turns = [hook for hook in hooks if isinstance(hook, _Turns)]
     for turn in turns:
@@ -62,7 +58,6 @@ class _Turns:
         self._changes: list[restore.Changes] = []
 
     def before(self, part: nn.Module, args: Any = ()) -> None:
-        """Convert the weights of a part."""
         places = self._places.setdefault(part, _places(part))
         changes = restore.Changes(self._model)
         self._changes[:] = [changes]
@@ -72,7 +67,6 @@ class _Turns:
                 weights[name] = _converted(tensor, self._device)
 
     def after(self, part: nn.Module, args: Any = (), output: Any = None) -> Any:
-        """Put its own weights back."""
         for changes in self._changes:
             changes.__exit__(None, None, None)
         return _converted(output, self._device) if type(part) is nn.Embedding and output is not None else None

@@ -95,7 +95,6 @@ class FusedRecorder(AttentionMode):
         return result
 
     def on_weights(self, weights: Tensor) -> Tensor:
-        """The weights of eager attention, as they are."""
         return weights
 
     def _record(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +10,8 @@ from torch import Tensor, nn
 from nbsal.model import sides
 from nbsal.model.running import architecture, batching, restore
 from nbsal.model.running.layout import check_count, check_layout, check_sides
+from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
-
-if TYPE_CHECKING:
-    from nbsal.model.subject import Subject
 
 Parts = tuple[Tensor, ...]  # tensors that make up one when they are joined along positions
 
@@ -27,7 +24,6 @@ class Layers:
     reply: list[Tensor]
 
     def parts(self, layer: int) -> Parts:
-        """The tensors that a layer is made of."""
         return (self.states[layer], *self.reply[:1])
 
     @property
@@ -43,16 +39,12 @@ class Layers:
 
 
 def join(parts: Sequence[Tensor]) -> Tensor:
-    """The tensors of a layer as one, [batch, position, width].
-
-    >>> tuple(join([torch.ones(1, 2, 3), torch.ones(1, 4, 3)]).shape)
-    (1, 6, 3)
-    """
+    """The tensors of a layer as one, [batch, position, width]."""
     return parts[0] if len(parts) == 1 else torch.cat(list(parts), 1)
 
 
 def run_model(
-    subject: "Subject", inputs: dict[str, Tensor], replaced: tuple[int, Tensor] | None = None
+    subject: Subject, inputs: dict[str, Tensor], replaced: tuple[int, Tensor] | None = None
 ) -> tuple[Tensor, Layers]:
     """The logits, and the hidden states of every layer; `replaced` is a layer with other states in its place."""
     reply: list[Tensor] = []
@@ -60,10 +52,9 @@ def run_model(
         states = stack.enter_context(architecture.record_layers(subject.model))
         if subject.task == sides.REPLY:
             reply = stack.enter_context(architecture.record_layers(subject.model, sides.REPLY))
-        pieces: Parts = ()
         if replaced is not None:
-            pieces = _split(subject, replaced[1], inputs["input_ids"].shape[1])
-            stack.enter_context(_replace_pieces(subject, replaced[0], pieces))
+            size = inputs["input_ids"].shape[1]
+            pieces = stack.enter_context(replace_states(subject, *replaced, size))
         logits = subject.logits(inputs)
     if replaced is not None:
         states[replaced[0]], reply[:1] = pieces[0], pieces[1:]
@@ -76,7 +67,7 @@ def run_model(
     return logits, Layers(states, reply)
 
 
-def check_maps(subject: "Subject", encoded: Encoded, maps: Sequence[Tensor]) -> None:
+def check_maps(subject: Subject, encoded: Encoded, maps: Sequence[Tensor]) -> None:
     """Refuse attention maps of which some are missing, or that are not laid out by text and position."""
     shapes, texts = [(len(weights), *weights.shape[2:]) for weights in maps], len(encoded)
     check_count("attention maps", len(maps), map_count(subject), subject)
@@ -89,7 +80,7 @@ def check_maps(subject: "Subject", encoded: Encoded, maps: Sequence[Tensor]) -> 
     check_sides("attention maps", shapes, [(texts, source, source)] * subject.depth + crossing, subject)
 
 
-def reply_layers(subject: "Subject", encoded: Encoded, layers: Sequence[int]) -> dict[int, Tensor]:
+def reply_layers(subject: Subject, encoded: Encoded, layers: Sequence[int]) -> dict[int, Tensor]:
     """Some hidden layers of what writes the reply: of an encoder-decoder, of its decoder."""
 
     def run() -> dict[int, Tensor]:
@@ -100,38 +91,31 @@ def reply_layers(subject: "Subject", encoded: Encoded, layers: Sequence[int]) ->
     return restore.exclusively(subject.model, run)
 
 
-def map_count(subject: "Subject") -> int:
+def map_count(subject: Subject) -> int:
     """The attention maps of a forward pass: one a block, and two a block of a decoder that also reads an encoder."""
     return subject.depth + 2 * sides.depth(subject.model, sides.REPLY) * (subject.task == sides.REPLY)
 
 
-def deepest(subject: "Subject") -> int:
+def deepest(subject: Subject) -> int:
     """The blocks of the deeper side: what the maps over source and reply together are at most, for a whole row."""
     return max(subject.depth, sides.depth(subject.model, sides.REPLY) if subject.task == sides.REPLY else 0)
 
 
-def first_blocks(subject: "Subject") -> list[nn.Module]:
+def first_blocks(subject: Subject) -> list[nn.Module]:
     """The blocks that read embeddings: the first one, of each side."""
     deciding = [sides.REPLY] if subject.task == sides.REPLY else []
     return [architecture.blocks(subject.model, side)[0] for side in (sides.SOURCE, *deciding)]
 
 
 @contextmanager
-def replace_states(subject: "Subject", layer: int, states: Tensor, size: int) -> Iterator[None]:
-    """Run the model with other states in place of those of a layer; `size` of its positions are an encoder's."""
-    with _replace_pieces(subject, layer, _split(subject, states, size)):
-        yield
+def replace_states(subject: Subject, layer: int, states: Tensor, size: int) -> Iterator[Parts]:
+    """Run the model with other states in place of those of a layer; `size` of its positions are an encoder's.
 
-
-def _split(subject: "Subject", states: Tensor, size: int) -> Parts:
-    """The parts of a layer's states: those of an encoder, of `size` positions, and those of its decoder's input."""
-    return (states,) if subject.task != sides.REPLY else (states[:, :size], states[:, size:])
-
-
-@contextmanager
-def _replace_pieces(subject: "Subject", layer: int, pieces: Parts) -> Iterator[None]:
+    Yields the parts of the states: those of an encoder, and those of its decoder's input.
+    """
+    pieces: Parts = (states,) if subject.task != sides.REPLY else (states[:, :size], states[:, size:])
     with ExitStack() as stack:
         stack.enter_context(architecture.replace_layer(subject.model, layer, pieces[0]))
-        for states in pieces[1:]:
-            stack.enter_context(architecture.replace_layer(subject.model, 0, states, sides.REPLY))
-        yield
+        for reply_states in pieces[1:]:
+            stack.enter_context(architecture.replace_layer(subject.model, 0, reply_states, sides.REPLY))
+        yield pieces

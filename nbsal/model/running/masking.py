@@ -41,13 +41,6 @@ class MaskedModel:
 
     `way` says how a token is hidden: "remove" (no other token sees it), "mask" or "pad" (replaced by the mask or
     padding token, which the others do see), or the id of a replacement token.
-
-    >>> import nbsal
-    >>> subject = nbsal.load("demo/reviews")
-    >>> row = subject.encode("A joy.")[0]
-    >>> (logits,) = MaskedModel(subject).logits([row], [[[1, 1, 1, 0, 1], [1, 0, 0, 0, 1]]])
-    >>> tuple(logits.shape)
-    (2, 2)
     """
 
     def __init__(self, subject: Subject, way: str | int = "remove") -> None:
@@ -78,7 +71,7 @@ class MaskedModel:
         `coalitions` holds one [coalition, token] table per text, true where a token stays visible. `meter` counts
         coalitions; a cancelled call keeps its results in the cache, and the next call resumes from there.
         """
-        return self._evaluate(rows, coalitions, [None] * len(rows), meter)
+        return self._evaluate(rows, coalitions, [None] * len(rows), meter or Meter(None))
 
     def values(
         self, rows: Sequence[Row], coalitions: Sequence[Any], targets: Sequence[Target], meter: Meter | None = None
@@ -87,7 +80,7 @@ class MaskedModel:
 
         Only this number is cached, not the logits.
         """
-        return self._evaluate(rows, coalitions, targets, meter)
+        return self._evaluate(rows, coalitions, targets, meter or Meter(None))
 
     def inputs(self, rows: Sequence[Row], coalitions: Sequence[Any]) -> dict[str, Tensor]:
         """The model inputs for one coalition of each text, with hidden tokens left in place."""
@@ -100,7 +93,7 @@ class MaskedModel:
         rows: Sequence[Row],
         coalitions: Sequence[Any],
         targets: Sequence[Target | None],
-        meter: Meter | None,
+        meter: Meter,
     ) -> list[Tensor]:
         """Run the model on the coalitions that are not cached, then return all results."""
         self._follow_model()
@@ -112,8 +105,7 @@ class MaskedModel:
             for key, coalition in zip(row_keys, table, strict=True):
                 if key not in cached.results:
                     jobs[id(cached), key] = _Job(cached, key, coalition)
-        if meter is not None:
-            meter.step(sum(map(len, keys)) - len(jobs))
+        meter.step(sum(map(len, keys)) - len(jobs))
 
         def run() -> None:
             self._self_test([job.cached.row for job in jobs.values()])
@@ -126,7 +118,7 @@ class MaskedModel:
         key = (row.ids, row.types, row.mask, target and target.terms)
         return self._cache.setdefault(key, _CachedRow(row, target))
 
-    def _run_jobs(self, jobs: "list[_Job]", meter: Meter | None) -> None:
+    def _run_jobs(self, jobs: "list[_Job]", meter: Meter) -> None:
         """Run the model on every job, in batches of similar length; inputs are built one batch at a time."""
         for job in jobs:
             job.drops = self._droppable.holds(len(job.cached.row))
@@ -139,21 +131,17 @@ class MaskedModel:
         for batch in _job_batches(jobs, self.subject.unbatchable, equal_lengths):
             self._run_batch(batch, self._run, meter)
 
-    def _run_batch(
-        self, batch: "list[_Job]", run: "Callable[[Sequence[_MaskedRow]], Tensor]", meter: Meter | None
-    ) -> None:
-        if meter is not None:
-            meter.check()
+    def _run_batch(self, batch: "list[_Job]", run: "Callable[[Sequence[_MaskedRow]], Tensor]", meter: Meter) -> None:
+        meter.check()
         masked_rows = [self._mask_row(job.cached.row, job.coalition, job.drops) for job in batch]
         parts = batching.run_in_halves(masked_rows, run)
         for job, logits in zip(batch, chain.from_iterable(parts), strict=True):
             # Positions after a text's own are padding of the batch.
             job.cached.store(job.key, logits[: job.size] if logits.ndim > 1 else logits)
         self.forwards += len(batch)
-        if meter is not None:
-            meter.step(len(batch))
+        meter.step(len(batch))
 
-    def _run_rests(self, jobs: "list[_Job]", meter: Meter | None) -> "list[_Job]":
+    def _run_rests(self, jobs: "list[_Job]", meter: Meter) -> "list[_Job]":
         """Run jobs that share much with their text from their first hidden token on; return the others."""
         padding = getattr(self.subject.model.config, "pad_token_id", None)
         for _, group in groupby(jobs, lambda job: id(job.cached)):
@@ -165,7 +153,7 @@ class MaskedModel:
                 self._reuses = prefixes.can_reuse(self.subject) and self._run_after_text(shared, meter)
         return [job for job in jobs if job.key not in job.cached.results]
 
-    def _run_after_text(self, jobs: "list[_Job]", meter: Meter | None) -> bool:
+    def _run_after_text(self, jobs: "list[_Job]", meter: Meter) -> bool:
         """Read a text once, and its coalitions from their first change on; False if two of them show a difference."""
         row = jobs[0].cached.row
         whole = self._mask_row(row, np.ones(len(row), dtype=bool), False)
@@ -177,7 +165,7 @@ class MaskedModel:
             self._run_batch(batch, partial(self._run_after, cache, batch[0].start), meter)
         return True
 
-    def _continues_exactly(self, cache: "TextCache", job: "_Job", meter: Meter | None) -> bool:
+    def _continues_exactly(self, cache: "TextCache", job: "_Job", meter: Meter) -> bool:
         """Run a coalition as a whole; true if reading it after what it shares with the text gives the same logits."""
         exact = False
 

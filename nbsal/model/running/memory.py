@@ -2,15 +2,12 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
+from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.errors import OutOfMemory
-
-if TYPE_CHECKING:
-    from nbsal.model.subject import Subject
 
 GB = 10**9
 SMALL = GB  # bytes; a run that needs less is not worth a question to the system
@@ -21,13 +18,8 @@ STATES = 12
 STREAMED_STATES = 5  # kept of each block: its input, and what fused attention reads and returns
 
 
-def check_fits(subject: "Subject", encoded: Encoded, maps: float, states: float = 0) -> None:
-    """Raise OutOfMemory for a batch of which so many attention maps and hidden states, alive at once, do not fit.
-
-    >>> import nbsal
-    >>> subject = nbsal.load("demo/reviews")
-    >>> check_fits(subject, subject.encode("A joy."), maps=6)
-    """
+def check_fits(subject: Subject, encoded: Encoded, maps: float, states: float = 0) -> None:
+    """Raise OutOfMemory for a batch of which so many attention maps and hidden states, alive at once, do not fit."""
     length, size = encoded.longest, subject.dtype.itemsize
     needed = len(encoded) * length * size * (maps * subject.heads * length + states * subject.width)
     if needed <= SMALL:
@@ -44,11 +36,7 @@ def check_fits(subject: "Subject", encoded: Encoded, maps: float, states: float 
 
 
 def available(device: torch.device) -> int | None:
-    """The bytes that can be allocated on a device, or None where that is unknown.
-
-    >>> available(torch.device("meta")) is None
-    True
-    """
+    """The bytes that can be allocated on a device, or None where that is unknown."""
     if device.type == "cuda":
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(torch.cuda.mem_get_info(device)[0]) + unused

@@ -46,12 +46,7 @@ Result = TypeVar("Result")
 
 
 def can_reuse(subject: Subject) -> bool:
-    """Whether the architecture allows it; `read_text` and a test of two variants of each text decide.
-
-    >>> import nbsal
-    >>> can_reuse(nbsal.load("demo/notes")), can_reuse(nbsal.load("demo/reviews"))
-    (True, False)
-    """
+    """Whether the architecture allows it; `read_text` and a test of two variants of each text decide."""
     model = subject.model
     if not subject.causal or isinstance(model, Composite | BlackBox):
         return False

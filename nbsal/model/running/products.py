@@ -34,15 +34,7 @@ _ADDMM = {torch.addmm, Tensor.addmm}
 
 
 class Products(restore.Mode):
-    """Computes linear layers of frozen weights by `linear` while it is active.
-
-    >>> layer, x = nn.Linear(256, 256).requires_grad_(False), torch.ones(8, 256)
-    >>> with restore.Changes(layer) as changes:
-    ...     Products().enter(changes)
-    ...     y = layer(x)
-    >>> torch.allclose(y, layer(x), atol=1e-5)
-    True
-    """
+    """Computes linear layers of frozen weights by `linear` while it is active."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self.active and not kwargs:
@@ -54,23 +46,14 @@ class Products(restore.Mode):
 
 
 def enter(changes: restore.Changes) -> None:
-    """Compute linear layers at the processor's rate until the changes are undone.
-
-    >>> layer = nn.Linear(1, 1)
-    >>> with restore.Changes(layer) as changes:
-    ...     enter(changes)
-    """
+    """Compute linear layers at the processor's rate until the changes are undone."""
     modes = torch.overrides._get_current_function_mode_stack()  # type: ignore[no-untyped-call]
     if setting() != "torch" and not any(isinstance(mode, Products) and mode.active for mode in modes):
         Products().enter(changes)
 
 
 def setting() -> str:
-    """What the environment says: "auto" measures which products are quicker.
-
-    >>> setting() in SETTINGS
-    True
-    """
+    """What the environment says: "auto" measures which products are quicker."""
     value = os.environ.get(SETTING, "auto")
     if value not in SETTINGS:
         raise UnknownName(SETTING, value, SETTINGS)
@@ -78,20 +61,12 @@ def setting() -> str:
 
 
 def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W^T + b, by the quicker of the two ways.
-
-    >>> multiply(torch.ones(1, 2), torch.tensor([[1.0, 2.0]]))
-    tensor([[3.]])
-    """
+    """x W^T + b, by the quicker of the two ways."""
     return linear(x, weight, bias) if suits(x, weight, bias) else functional.linear(x, weight, bias)
 
 
 def suits(x: Any, weight: Any, bias: Any = None) -> bool:
-    """Whether `linear` computes this product, and is quicker than PyTorch's own.
-
-    >>> suits(torch.ones(8, 256), torch.ones(256, 256, dtype=torch.float64))
-    False
-    """
+    """Whether `linear` computes this product, and is quicker than PyTorch's own."""
     tensors = (x, weight) if bias is None else (x, weight, bias)
     for tensor in tensors:
         if type(tensor) not in (Tensor, nn.Parameter) or tensor.dtype != torch.float32 or tensor.device.type != "cpu":
@@ -108,12 +83,7 @@ def suits(x: Any, weight: Any, bias: Any = None) -> bool:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W^T + b for frozen float32 weights; gradients, also of batches of gradients, reach x.
-
-    >>> x, weight = torch.ones(1, 2, requires_grad=True), torch.tensor([[1.0, 2.0]])
-    >>> torch.autograd.grad(linear(x, weight).sum(), x)[0]
-    tensor([[1., 2.]])
-    """
+    """x W^T + b for frozen float32 weights; gradients, also of batches of gradients, reach x."""
     if x.requires_grad and torch.is_grad_enabled():
         result: Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
         return result
@@ -151,12 +121,7 @@ class _BatchedLinear(_Linear):
 
 
 def double_linear(exact: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x W^T + b in float64, whose gradient multiplies in float32; `exact` is the float32 weight with the same numbers.
-
-    >>> x, weight = torch.ones(1, 2, dtype=torch.float64, requires_grad=True), torch.tensor([[1.0, 2.0]])
-    >>> torch.autograd.grad(double_linear(weight, x, weight.double()).sum(), x)[0]
-    tensor([[1., 2.]], dtype=torch.float64)
-    """
+    """x W^T + b in float64, whose gradient multiplies in float32; `exact` is the float32 weight of the same numbers."""
     if not (x.requires_grad and torch.is_grad_enabled()):
         return functional.linear(x, weight, bias)
     result: Tensor = _DoubleLinear.apply(x, weight, exact, bias)  # type: ignore[no-untyped-call]
@@ -203,21 +168,13 @@ def _transposed(weight: Tensor) -> Tensor:
 
 
 def copied_bytes() -> int:
-    """The memory that transposed copies of weights take, at most ROOM.
-
-    >>> copied_bytes() <= ROOM
-    True
-    """
+    """The memory that transposed copies of weights take, at most ROOM."""
     return sum(copy.nbytes for _, _, copy in list(_COPIES.data.values()))  # another thread may add one meanwhile
 
 
 @cache
 def is_quicker(size: int, threads: int) -> bool:
-    """Whether oneDNN multiplies matrices of 2^(size-1) rows quicker; measured once a process, in some 10 ms.
-
-    >>> is_quicker(3, torch.get_num_threads()) in (True, False)
-    True
-    """
+    """Whether oneDNN multiplies matrices of 2^(size-1) rows quicker; measured once a process, in some 10 ms."""
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):  # of a PyTorch without oneDNN
         return False
     # Without modes, one of which may be `Products`; and without drawing from the caller's random numbers.

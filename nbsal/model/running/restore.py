@@ -6,7 +6,8 @@ its change and may run twice, and whatever a context leaves because its exit was
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from traceback import clear_frames
 from types import TracebackType
@@ -33,36 +34,17 @@ _STATES: WeakKeyDictionary[nn.Module, ModelState] = WeakKeyDictionary()
 
 
 def state(model: nn.Module) -> ModelState:
-    """The lock and the pending changes of a model.
-
-    >>> model = nn.Linear(1, 1)
-    >>> state(model) is state(model)
-    True
-    """
+    """The lock and the pending changes of a model."""
     return _STATES.setdefault(model, ModelState())
 
 
 def share_state(copy: nn.Module, model: nn.Module) -> None:
-    """Let a copy that has the same weights share the lock of the model.
-
-    >>> model, copy = nn.Linear(1, 1), nn.Linear(1, 1)
-    >>> share_state(copy, model)
-    >>> state(copy) is state(model)
-    True
-    """
+    """Let a copy that has the same weights share the lock of the model."""
     _STATES[copy] = state(model)
 
 
 class Changes:
-    """A context in which a model is changed; its exit undoes the changes, and those that nested contexts have left.
-
-    >>> model = nn.Linear(1, 1)
-    >>> with Changes(model) as changes:
-    ...     changes.record_undo(setattr, model, "training", model.training)
-    ...     model.training = False
-    >>> model.training
-    True
-    """
+    """A context in which a model is changed; its exit undoes the changes, and those that nested contexts have left."""
 
     def __init__(self, model: nn.Module) -> None:
         self.thread = threading.get_ident()
@@ -92,7 +74,6 @@ class Changes:
             raise interrupt
 
     def undo(self) -> None:
-        """Undo the changes, newest first."""
         failures = 0
         while self._undos:
             try:
@@ -105,21 +86,40 @@ class Changes:
                     raise
 
 
-def remove_hooks(modules: Iterable[nn.Module], *hooks: Callable[..., object]) -> None:
-    """Remove forward hooks, whether or not an interrupt has left a handle for them.
-
-    >>> model, hook = nn.Linear(1, 1), lambda module, args, output: None
-    >>> handle = model.register_forward_hook(hook)
-    >>> remove_hooks([model], hook)
-    >>> len(model._forward_hooks)
-    0
-    """
+def remove_hooks(modules: Iterable[nn.Module], *functions: Callable[..., object] | None) -> None:
+    """Remove forward hooks, whether or not an interrupt has left a handle for them."""
     for module in modules:
-        for registered in (module._forward_pre_hooks, module._forward_hooks):
+        for registered, with_kwargs in (
+            (module._forward_pre_hooks, module._forward_pre_hooks_with_kwargs),
+            (module._forward_hooks, module._forward_hooks_with_kwargs),
+        ):
             for number, hook in list(registered.items()):
-                if any(hook is mine for mine in hooks):
+                if any(hook is function for function in functions):
+                    with_kwargs.pop(number, None)
                     registered.pop(number, None)
-                    module._forward_pre_hooks_with_kwargs.pop(number, None)
+
+
+@contextmanager
+def hooks(
+    model: nn.Module,
+    modules: Iterable[nn.Module],
+    before: Callable[..., object] | None = None,
+    after: Callable[..., object] | None = None,
+    first: bool = False,
+) -> Iterator[None]:
+    """Call functions, which also get keyword arguments, before and after some modules of a model run.
+
+    A call that comes `first` precedes those of other hooks.
+    """
+    modules = list(dict.fromkeys(modules))
+    with Changes(model) as changes:
+        changes.record_undo(remove_hooks, modules, before, after)
+        for module in modules:
+            if before is not None:
+                module.register_forward_pre_hook(before, with_kwargs=True, prepend=first)
+            if after is not None:
+                module.register_forward_hook(after, with_kwargs=True)
+        yield
 
 
 class Mode(TorchFunctionMode):
@@ -127,14 +127,6 @@ class Mode(TorchFunctionMode):
 
     Torch takes a mode off its stack while the mode runs, and an interrupt can delay its return until the traceback is
     deleted. A mode that comes back after it was left must do nothing: `__torch_function__` checks `active`.
-
-    >>> model, mode = nn.Linear(1, 1), Mode()
-    >>> with Changes(model) as changes:
-    ...     mode.enter(changes)
-    ...     mode.active
-    True
-    >>> mode.active
-    False
     """
 
     active = False
@@ -157,12 +149,7 @@ def _leave_modes(condition: Callable[[list[TorchFunctionMode]], bool]) -> None:
 
 
 def exclusively(model: nn.Module, run: Callable[[], Result]) -> Result:
-    """Call a function while holding the model's lock; undo the changes that it leaves, and those of torch's modes.
-
-    >>> model = nn.Linear(1, 1)
-    >>> exclusively(model, lambda: torch.is_grad_enabled())
-    True
-    """
+    """Call a function while holding the model's lock; undo the changes that it leaves, and those of torch's modes."""
     _leave_modes(_ends_inactive)
     section = _Section(model)
     # In one line: an interrupt as the block ends strikes the innermost exit only. Three sections: one may be struck

@@ -12,14 +12,7 @@ from transformers.cache_utils import Cache, DynamicLayer
 
 
 class TextCache:
-    """The keys and values of a text, which the model's first pass with this cache reads as a whole.
-
-    >>> cache = TextCache(depth=1, argument="cache")
-    >>> sorted(cache.put_before({"attention_mask": torch.ones(1, 3)}, 0))
-    ['attention_mask', 'cache']
-    >>> cache.holds(3)
-    False
-    """
+    """The keys and values of a text, which the model's first pass with this cache reads as a whole."""
 
     def __init__(self, depth: int, argument: str) -> None:
         self._argument = argument  # of the model's forward pass

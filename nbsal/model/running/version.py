@@ -10,7 +10,7 @@ Nor is what a hook's function keeps to itself.
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -26,16 +26,7 @@ _VALUES = frozenset({type(None), bool, int, float, complex, str, bytes, torch.dt
 
 
 class Version:
-    """The values and objects that a model's output depends on; equal if nothing of it has changed.
-
-    >>> model = nn.LayerNorm(2)
-    >>> before = model_version(model)
-    >>> before == model_version(model)
-    True
-    >>> model.eps = 0.5
-    >>> before == model_version(model)
-    False
-    """
+    """The values and objects that a model's output depends on; equal if nothing of it has changed."""
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -43,6 +34,8 @@ class Version:
         self.values: list[Any] = []  # compared by value
         self.objects: list[Any] = []  # compared by identity, and held, so that none takes the place of another
         self.numbers: list[bytes] = []
+        self._tensors: list[Tensor] = []
+        self._visited: set[int] = set()
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -53,86 +46,59 @@ class Version:
             and self.numbers == other.numbers
         )
 
-
-def model_version(model: nn.Module) -> Version:
-    """The version of a model; an explanation that another thread computes ends first, as it changes the model."""
-    return restore.exclusively(model, lambda: _Walk().model(model))
-
-
-def tensors_version(tensors: Iterable[Tensor]) -> Version:
-    """The version of some tensors.
-
-    >>> weight = torch.zeros(3)
-    >>> before = tensors_version([weight])
-    >>> weight.numpy()[0] = 1
-    >>> before == tensors_version([weight])
-    False
-    """
-    return _Walk().tensors(tensors)
-
-
-class _Walk:
-    """Collects a version, one object at a time."""
-
-    def __init__(self) -> None:
-        self._version = Version()
-        self._values, self._objects = self._version.values, self._version.objects
-        self._tensors: list[Tensor] = []
-        self._visited: set[int] = set()
-
-    def model(self, model: nn.Module) -> Version:
+    def add_model(self, model: nn.Module) -> Self:
+        """Add all modules of a model with their attributes, one after the other."""
         modules = [model]
         for module in modules:  # grows while it is read
             attributes = vars(module)
-            self._objects += module, type(module)
-            self._values.append(tuple(attributes))
+            self.objects += module, type(module)
+            self.values.append(tuple(attributes))
             for name, value in attributes.items():
                 kind = type(value)
                 if kind in _VALUES:
                     if name != "training":  # always off in an explanation
-                        self._values.append(value)
+                        self.values.append(value)
                 elif name == "_modules":
-                    self._values.append(tuple(value))
-                    self._objects += value.values()
+                    self.values.append(tuple(value))
+                    self.objects += value.values()
                     modules += [child for child in value.values() if self._is_new(child)]
                 elif kind not in _CONTAINERS or value:
                     self._add(value, DEPTH)
-        return self.tensors(self._tensors)
+        return self.add_tensors(self._tensors)
 
-    def tensors(self, tensors: Iterable[Tensor]) -> Version:
+    def add_tensors(self, tensors: Iterable[Tensor]) -> Self:
+        """Add some tensors."""
         samples: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
         with torch.no_grad():
             for tensor in tensors:
-                self._objects.append(tensor)
-                self._values.append((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version))
+                self.objects.append(tensor)
+                self.values.append((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version))
                 if not tensor.is_meta and (type(tensor) in _PLAIN or type(tensor.data) is Tensor):
                     samples.setdefault((tensor.device, tensor.dtype), []).append(sample(tensor))
             # As bytes, since NaN equals nothing.
-            self._version.numbers = [
-                torch.cat(parts).cpu().view(torch.uint8).numpy().tobytes() for parts in samples.values()
-            ]
-        return self._version
+            self.numbers = [torch.cat(parts).cpu().view(torch.uint8).numpy().tobytes() for parts in samples.values()]
+        return self
 
     def _add(self, value: Any, depth: int) -> None:
         """Add an attribute, or an entry of one."""
         kind = type(value)
         if kind in _VALUES:
-            self._values.append(value)
+            self.values.append(value)
         elif isinstance(value, Tensor):
             self._tensors.append(value)
         elif isinstance(value, dict) and len(value) <= LARGE and depth:
-            self._values.append(len(value))
+            self.values.append(len(value))
             for key, entry in value.items():
                 self._add(key, depth - 1)
                 self._add(entry, depth - 1)
         elif isinstance(value, list | tuple) and len(value) <= LARGE and depth:
-            self._values.append(len(value))
+            self.values.append(len(value))
             for entry in value:
                 self._add(entry, depth - 1)
         elif isinstance(value, set | frozenset) and len(value) <= LARGE:
-            self._values.append(frozenset(value))
+            self.values.append(frozenset(value))
         else:
-            self._objects.append(value)
+            self.objects.append(value)
             if depth and hasattr(value, "__dict__") and not callable(value) and self._is_new(value):
                 self._add(vars(value), depth - 1)
 
@@ -142,6 +108,16 @@ class _Walk:
             return False
         self._visited.add(id(value))
         return True
+
+
+def model_version(model: nn.Module) -> Version:
+    """The version of a model; an explanation that another thread computes ends first, as it changes the model."""
+    return restore.exclusively(model, lambda: Version().add_model(model))
+
+
+def tensors_version(tensors: Iterable[Tensor]) -> Version:
+    """The version of some tensors."""
+    return Version().add_tensors(tensors)
 
 
 def sample(tensor: Tensor) -> Tensor:

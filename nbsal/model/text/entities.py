@@ -13,13 +13,7 @@ Labelled = tuple[int, int]  # a position and the index of a label there
 
 
 def words_at(row: Row, place: Any) -> list[Word]:
-    """The words of a text that a place names: a piece of the text, or its first and last character.
-
-    >>> import nbsal
-    >>> row = nbsal.load("demo/reviews").encode("Ann Lee met Bo.")[0]
-    >>> [word.text for word in words_at(row, "Ann Lee")], [word.text for word in words_at(row, (12, 14))]
-    (['Ann', 'Lee'], ['Bo'])
-    """
+    """The words of a text that a place names: a piece of the text, or its first and last character."""
     segment, (start, end) = _find(row, place) if isinstance(place, str) else (0, _check_span(row, place))
     words = [word for word in row.words if word.segment == segment and word.start < end and word.end > start]
     if not words:
@@ -57,22 +51,12 @@ def predicted_entities(labels: Sequence[str], row: Row, logits: Tensor) -> list[
 
 
 def kinds(labels: Sequence[str]) -> list[str]:
-    """The kinds of entities that labels name, in their order.
-
-    >>> kinds(["O", "B-PER", "I-PER", "MISC"])
-    ['O', 'PER', 'MISC']
-    """
+    """The kinds of entities that labels name, in their order."""
     return list(dict.fromkeys(map(_kind, labels)))
 
 
 def text_at(row: Row, words: Sequence[Word]) -> str:
-    """The text from the first of some words to the last, with its place.
-
-    >>> import nbsal
-    >>> row = nbsal.load("demo/reviews").encode("Ann Lee met Bo.")[0]
-    >>> text_at(row, row.words[:2])
-    'Ann Lee [0:7]'
-    """
+    """The text from the first of some words to the last, with its place."""
     start, end = words[0].start, words[-1].end
     return f"{row.parts[words[0].segment][start:end]} [{start}:{end}]"
 

@@ -21,22 +21,12 @@ _BYTES = {letter: byte for byte, letter in _LETTERS.items()}
 
 
 def is_byte_level(tokens: Iterable[str]) -> bool:
-    """Whether a byte-level tokenizer wrote these tokens, as its mark of a space tells.
-
-    >>> is_byte_level(["a", "Ġjoy"]), is_byte_level(["a", "joy"])
-    (True, False)
-    """
+    """Whether a byte-level tokenizer wrote these tokens, as its mark of a space tells."""
     return any("Ġ" in token for token in tokens)
 
 
 def token_text(token: str, byte_level: bool = False) -> str:
-    """A token as people read it; a byte that is no text is written by its number, a blank as a sign.
-
-    >>> token_text("##ing"), token_text("▁film"), token_text("Ġfilm")
-    ('ing', 'film', 'film')
-    >>> token_text("ĠcafÃ©", byte_level=True), token_text("Ã", byte_level=True)
-    ('café', '⟨0xC3⟩')
-    """
+    """A token as people read it; a byte that is no text is written by its number, a blank as a sign."""
     if byte_level and all(letter in _BYTES for letter in token):
         text = _decode(bytes(_BYTES[letter] for letter in token))
     else:
@@ -45,11 +35,7 @@ def token_text(token: str, byte_level: bool = False) -> str:
 
 
 def possible_tokens(text: str, byte_level: bool = False) -> list[str]:
-    """The tokens that people may mean by a text: the one that begins a word comes first.
-
-    >>> possible_tokens("é", byte_level=True)
-    ['ĠÃ©', 'Ã©', 'é']
-    """
+    """The tokens that people may mean by a text: the one that begins a word comes first."""
     if not byte_level:
         return [f"▁{text}", text, f"{CONTINUATION}{text}"]
     letters = "".join(_LETTERS[byte] for byte in text.encode("utf-8", "replace"))

@@ -9,8 +9,7 @@ from torch.nn import functional
 
 from nbsal.model.loading.composite import Composite, find_transformer
 from nbsal.model.loading.kinds import check_kind
-from nbsal.model.loading.usage import Usage
-from nbsal.model.loading.wrappers.opened import Opened, Request
+from nbsal.model.loading.usage import Opened, Request, Usage
 from nbsal.model.running import architecture
 from nbsal.support.errors import InputError, ModelError, UnknownName
 

@@ -15,8 +15,7 @@ from safetensors import safe_open
 
 from nbsal.model.loading import checkpoint
 from nbsal.model.loading.saved_files import read_json
-from nbsal.model.loading.wrappers.peft import check_adapter
-from nbsal.model.running import architecture
+from nbsal.model.loading.wrappers.plain import check_adapter
 from nbsal.support.errors import ModelError
 
 ADAPTER, ADAPTER_WEIGHTS = checkpoint.ADAPTER, "adapter_model.safetensors"
@@ -58,11 +57,11 @@ def load_checkpoint(source: str, dtype: torch.dtype, head: str | None = None, tr
     outputs = {"num_labels": next(reversed(trained.values()))} if head and trained else {}
     with checkpoint.readable(source, "model"):
         checkpoint.check(source, "model")
-        config = architecture.read_config(source, "model")
+        config = checkpoint.read_config(source, "model")
         checkpoint.check_hub_config(source)
         model_class = getattr(transformers, head) if head else checkpoint.model_class(config, source)
         checkpoint.check_size(model_class.from_config if head else model_class, config, source)
-        model, report = architecture.read_weights(model_class, source, dtype, "model", **outputs)
+        model, report = checkpoint.read_weights(model_class, source, dtype, "model", **outputs)
         checkpoint.check_unused(model, report["unexpected_keys"], source)
     missing = sorted(name for name in report["missing_keys"] if not name.startswith(tuple(trained or ())))
     if missing:
@@ -96,7 +95,7 @@ def _load_adapter(folder: Path, dtype: torch.dtype) -> Any:
         raise ModelError(message, part="weights")
     base = _base_of(folder, config.base_model_name_or_path)
     trained = _trained_heads(folder)
-    architectures = architecture.read_config(base, "model").architectures or [""]
+    architectures = checkpoint.read_config(base, "model").architectures or [""]
     head = TASKS.get(config.task_type)
     lacks_head = head is not None and not architectures[0].endswith(head)
     model = load_checkpoint(base, dtype, f"AutoModel{head}" if lacks_head else None, trained)

@@ -3,9 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from nbsal.model.loading.usage import Usage
-from nbsal.model.loading.wrappers.opened import Opened
-from nbsal.model.loading.zero_shot import zero_shot
+from nbsal.model.loading.usage import Opened, Usage, zero_shot
 from nbsal.support.errors import InputError, ModelError
 
 ZERO_SHOT, TEMPLATE = "ZeroShotClassificationPipeline", "This example is {}."
@@ -37,10 +35,8 @@ def _open_zero_shot(pipeline: Any, opened: Opened, labels: Any) -> Opened:
     if not candidates:
         message = "Zero-shot needs labels. Pass nbsal.load(pipeline, labels=[...]) or pipeline(candidate_labels=[...])."
         raise InputError(message, argument="labels", value=labels)
-    template, several = (
-        before.get("hypothesis_template", TEMPLATE),
-        pipeline._postprocess_params.get("multi_label", False),
-    )
+    template = before.get("hypothesis_template", TEMPLATE)
+    several = pipeline._postprocess_params.get("multi_label", False)
     choice = zero_shot(candidates, template, pipeline.model.config, several)
     usage = Usage(None, "", "sigmoid" if choice.contrasts else "softmax", choice)
     return replace(opened, tokenizer=pipeline.tokenizer, labels=candidates, usage=usage)

@@ -1,10 +1,12 @@
-"""Models of transformers, and modules of a user around one of them."""
+"""Models of transformers, those that adapters of peft change, and modules of a user around one of them."""
+
+from typing import Any
 
 from torch import Tensor, nn
 
 from nbsal.model.loading.composite import Composite, find_transformer
 from nbsal.model.loading.kinds import check_kind
-from nbsal.model.loading.wrappers.opened import Opened, Request
+from nbsal.model.loading.usage import Opened, Request
 from nbsal.model.running import architecture
 from nbsal.support.errors import ModelError
 
@@ -31,6 +33,24 @@ def read_choices(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
     """The score of each row, a question with one of its choices, [row, 1]."""
     logits: Tensor = model(**{name: tensor[:, None] for name, tensor in inputs.items()}).logits
     return logits
+
+
+def open_peft(model: Any, request: Request) -> Opened:
+    """The model inside a PeftModel, with its adapters in place."""
+    active = model.active_adapter
+    for name in [active] if isinstance(active, str) else active:
+        check_adapter(model.peft_config[name], type(model).__name__)
+    return open_module(model.get_base_model(), request)
+
+
+def check_adapter(config: Any, name: str) -> None:
+    """Refuse an adapter that adds positions to the text instead of changing weights."""
+    if config.is_prompt_learning:
+        message = (
+            f"{name} steers its model by learnt prompts, positions that no text stands at. nbsal explains adapters "
+            "that change weights, such as LoRA."
+        )
+        raise ModelError(message, part="adapter")
 
 
 def _has_known_head(module: nn.Module) -> bool:

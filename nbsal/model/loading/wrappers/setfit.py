@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nbsal.model.loading.usage import Opened, Request
 from nbsal.model.loading.wrappers.embedding import open_embedding
-from nbsal.model.loading.wrappers.opened import Opened, Request
 from nbsal.support.errors import ModelError
 
 

@@ -31,18 +31,13 @@ _DYNAMIC_ROPE = ("dynamic", "longrope")  # their frequencies change with the len
 
 
 def model_identity(subject: Subject) -> dict[str, Any]:
-    """Everything that determines the outputs of a model, by name; the folder it was loaded from does not.
-
-    >>> import nbsal
-    >>> identity = model_identity(nbsal.load("demo/reviews"))
-    >>> list(identity), identity["config"]["hidden_act"]
-    (['config', 'tokenizer', 'modules', 'buffers', 'weights'], 'gelu')
-    """
+    """Everything that determines the outputs of a model, by name; the folder it was loaded from does not."""
+    usage = {} if subject.usage == PLAIN else {"usage": json.loads(json.dumps(asdict(subject.usage)))}
     with subject.lock:
         model, state = subject.model, subject.model.state_dict()
         return {
             "config": _relevant_settings(model.config.to_dict()),
-            "tokenizer": _tokenizer_identity(subject) | _usage_identity(subject),
+            "tokenizer": _tokenizer_identity(subject) | usage,
             "modules": _modules_checksum(model),
             "buffers": _tensors_checksum({n: b for n, b in _fixed_buffers(model).items() if n not in state}),
             "weights": _tensors_checksum(state),
@@ -100,17 +95,10 @@ def _tokenizer_identity(subject: Subject) -> dict[str, Any]:
     } | {name: checksum([json.dumps(part, default=str).encode()]) for name, part in parts.items()}
 
 
-def _usage_identity(subject: Subject) -> dict[str, Any]:
-    """How a library around the model uses it, where there is one."""
-    settings: dict[str, Any] = json.loads(json.dumps(asdict(subject.usage)))
-    return {} if subject.usage == PLAIN else {"usage": settings}
-
-
 def _modules_checksum(model: nn.Module) -> str:
     """A checksum of the classes and the settings of all modules: norms, activations, numbers of heads, adapters."""
     return checksum(
-        f"{name} {type(module).__module__}.{type(module).__qualname__} {_module_settings(module)}".encode()
-        for name, module in model.named_modules()
+        f"{name} {_place(type(module))} {_module_settings(module)}".encode() for name, module in model.named_modules()
     )
 
 
@@ -127,12 +115,17 @@ def _describe(value: Any) -> str | None:
     if value is None or isinstance(value, bool | int | float | str | torch.dtype):
         return repr(value)
     if isinstance(value, FunctionType | BuiltinFunctionType):
-        return f"{value.__module__}.{value.__qualname__}"
+        return _place(value)
     if isinstance(value, Mapping):
         return repr([(str(key), _describe(part)) for key, part in value.items()])
     if isinstance(value, set | frozenset):
         return repr(sorted(map(str, value)))
     return repr([_describe(part) for part in value]) if isinstance(value, list | tuple) else None
+
+
+def _place(definition: Any) -> str:
+    """Where a class or a function is defined; a room that was added later does not change a checksum."""
+    return f"{definition.__module__}.{definition.__qualname__}".replace("nbsal.model.loading.", "nbsal.model.")
 
 
 def _fixed_buffers(model: nn.Module) -> dict[str, Tensor]:
