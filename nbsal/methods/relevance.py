@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.methods.attention import deciding_positions, deciding_rows, identity
+from nbsal.methods.attention import beside, deciding_positions, deciding_rows, has_two_sides, identity
 from nbsal.methods.base import Method, one_of, register, setting
 from nbsal.methods.cost import Cost
 from nbsal.model.head_mask import HeadMask
@@ -106,8 +106,11 @@ class PartialLRP(RelevanceMethod):
     """Relevance of the last block's attention, propagated no further down."""
 
     def scores(self, trace: Trace) -> Tensor:
-        last = next(trace.blocks("relevance", "attention_relevance", rules=self.rules))
-        return deciding_rows(last["attention_relevance"].relu().mean(1), trace)
+        if has_two_sides(trace):
+            last = beside(trace, trace.relevance_maps(self.rules).attention)
+        else:
+            last = next(trace.blocks("relevance", "attention_relevance", rules=self.rules))["attention_relevance"]
+        return deciding_rows(last.relu().mean(1), trace)
 
 
 @register(
