@@ -47,6 +47,8 @@ class Decoded(Method):
     ('decoded-gradcam', 'funny')
     """
 
+    family = "decoding"
+
     method: LayerMethod = field(default_factory=lambda: GradCAM(layer=None))
     form: str = setting("per_position", one_of(*FORMS))
     tau: int | None = None
@@ -56,10 +58,6 @@ class Decoded(Method):
     @property
     def name(self) -> str:  # type: ignore[override]
         return f"decoded-{self.method.name}"
-
-    @property
-    def family(self) -> str:  # type: ignore[override]
-        return "decoding"
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
