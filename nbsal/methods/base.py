@@ -202,7 +202,7 @@ def register(
         raise UnknownName("promise", unknown, PROPERTIES)
 
     def add(method: M) -> M:
-        arguments = {"family": family, "needs": needs, "paper": paper, "cost": cost, "promise": promise}
+        arguments: dict[str, Any] = {"family": family, "needs": needs, "paper": paper, "cost": cost, "promise": promise}
         for argument, value in arguments.items():
             if value is None and not hasattr(method, argument):
                 message = f"{name} varies no registered method, so it has no {argument} to inherit. Pass {argument}."

@@ -120,7 +120,8 @@ ADAPTED: dict[type[Method], type[Method]] = {
     CheferGAE: CrossingCheferGAE,
     TransformerAttribution: CrossingTransformerAttribution,
 }
-READY = (RawAttention, AttentionCAM, AttentionGradCAM, PartialLRP, LRP, AttnLRP)  # these read both sides as they are
+# These read both sides as they are.
+READY: tuple[type[Method], ...] = (RawAttention, AttentionCAM, AttentionGradCAM, PartialLRP, LRP, AttnLRP)
 FITTING = (LayerMethod, Perturbation, Random)  # methods that ask nothing of the layout of blocks
 
 
