@@ -2,9 +2,13 @@
 
 Where several positions decide (both ends of a span), each is explained separately and the scores are added. Methods
 that go through all blocks start at the last one with the rows of the deciding positions alone, not with whole matrices.
+
+A decoder's block beside an encoder first attends to its own positions, then crosses: it attends to the source. Methods
+that read the last block alone read both maps side by side; `nbsal.methods.crossing` has those that follow all blocks.
 """
 
 import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -12,10 +16,50 @@ from torch import Tensor
 
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
+from nbsal.model import sides
 from nbsal.model.pooling import position_weights
 from nbsal.model.text.tokens import Row
+from nbsal.passes.stream import Block, recorded_parts, summaries
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import ModelError
+
+
+@dataclass(frozen=True)
+class Maps:
+    """One tensor a block, [batch, ..., query, key]: of the encoder, of the decoder, and of what crosses to it."""
+
+    source: list[Tensor]
+    own: list[Tensor]
+    cross: list[Tensor]
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> "Maps":
+        """The same of every map."""
+        return Maps(*([change(tensor) for tensor in tensors] for tensors in (self.source, self.own, self.cross)))
+
+
+def maps_of(trace: Trace, values: Mapping[int, Tensor]) -> Maps:
+    """The maps of a trace by kind; a model computes all of its encoder first, then two in each block of its decoder."""
+    ordered, depth = [values[number] for number in sorted(values)], trace.subject.depth
+    return Maps(ordered[:depth], ordered[depth::2], ordered[depth + 1 :: 2])
+
+
+def has_two_sides(trace: Trace) -> bool:
+    """Whether the model has an encoder and a decoder that writes replies."""
+    return trace.subject.task == sides.REPLY
+
+
+def beside(trace: Trace, values: Mapping[int, Tensor]) -> Tensor:
+    """The decoder's last maps, of the source and of the reply so far, side by side, [batch, head, query, key]."""
+    maps = maps_of(trace, values)
+    return torch.cat([maps.cross[-1], maps.own[-1]], -1)
+
+
+def last_block(trace: Trace, *parts: str) -> Block:
+    """The parts of the last block, by name."""
+    if not has_two_sides(trace):
+        return next(trace.blocks(*parts))
+    recorded = {name: beside(trace, getattr(trace, name)) for name in recorded_parts(parts)}
+    return recorded | summaries(recorded, parts)
 
 
 def identity(like: Tensor) -> Tensor:
@@ -63,7 +107,7 @@ def deciding_positions(trace: Trace) -> Tensor:
     positions = [at for at in trace.decision_positions() if at is not None]
     if not positions:
         return _query_weights(trace)[..., 0].to(dtype).diag_embed()
-    weights = trace.logits.new_zeros(len(positions), max(map(len, positions)), trace.encoded.longest, dtype=dtype)
+    weights = trace.logits.new_zeros(len(positions), max(map(len, positions)), _query_count(trace), dtype=dtype)
     for text, at in enumerate(positions):
         weights[text, range(len(at)), at] = 1
     return weights
@@ -85,7 +129,8 @@ class RawAttention(Method):
     shares_pass = True
 
     def scores(self, trace: Trace) -> Tensor:
-        return deciding_rows(next(trace.blocks("mean_attention"))["mean_attention"], trace)
+        rows = deciding_rows(last_block(trace, "mean_attention")["mean_attention"], trace)
+        return rows / 2 if has_two_sides(trace) else rows
 
 
 @register(
@@ -129,7 +174,7 @@ class AttentionCAM(Method):
     by_block = True
 
     def scores(self, trace: Trace) -> Tensor:
-        gradient = next(trace.blocks("mean_gradient"))["mean_gradient"]
+        gradient = last_block(trace, "mean_gradient")["mean_gradient"]
         return (gradient * _query_weights(trace)).sum(1).relu()
 
 
@@ -150,16 +195,20 @@ class AttentionGradCAM(Method):
 
     def maps(self, trace: Trace) -> Tensor:
         """The weighted map, [batch, query, key]; evidence against the target is dropped."""
-        last = next(trace.blocks("attention", "attention_grad"))
+        last = last_block(trace, "attention", "attention_grad")
         attention, gradient = last["attention"], last["attention_grad"]
-        queries = _query_weights(trace)[:, None]  # padding keys have a gradient, though no attention: leave them out
-        weight = (gradient * queries * queries.mT).sum((2, 3))
+        queries = _query_weights(trace)[:, None]
+        keys = queries.mT  # padding keys have a gradient, though no attention: leave them out
+        if has_two_sides(trace):
+            source = keys.new_ones(*keys.shape[:-1], gradient.shape[-1] - keys.shape[-1])
+            keys = torch.cat([source, (keys > 0).to(keys)], -1)
+        weight = (gradient * queries * keys).sum((2, 3))
         return (weight[..., None, None] * attention).mean(1).relu()
 
     def scores(self, trace: Trace) -> Tensor:
         maps = self.maps(trace)
-        for i, row in enumerate(trace.encoded):
-            scale_to_1(maps[i, : len(row), : len(row)], row)
+        for text_map, row in zip(maps, trace.encoded, strict=True):
+            scale_to_1(text_map[: sum(row.types)] if has_two_sides(trace) else text_map[: len(row), : len(row)], row)
         return deciding_rows(maps, trace)
 
 
@@ -226,5 +275,12 @@ def scale_to_1(text_map: Tensor, row: Row) -> None:
 def _query_weights(trace: Trace) -> Tensor:
     """Weights of the mean over the queries of each text, 0 for padding, [batch, query, 1]."""
     lengths = trace.lengths()
-    inside = torch.arange(trace.encoded.longest, device=lengths.device) < lengths[:, None]
+    if has_two_sides(trace):
+        lengths = lengths.new_tensor([sum(row.types) for row in trace.encoded])
+    inside = torch.arange(_query_count(trace), device=lengths.device) < lengths[:, None]
     return (inside.to(trace.logits) / lengths[:, None])[..., None]
+
+
+def _query_count(trace: Trace) -> int:
+    """The number of queries of the last block; of a decoder beside an encoder, those of its own positions."""
+    return trace.logits.shape[1] if has_two_sides(trace) else trace.encoded.longest

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import InputError, UnknownName
-from nbsal.support.validation import checked, whole_number
+from nbsal.support.validation import checked, real_number, whole_number
 
 # What the scores of a method can be relied on for.
 PROPERTIES = {
@@ -39,6 +39,38 @@ PROPERTIES = {
 }
 
 
+T = TypeVar("T")
+Check = Callable[[Any, str], Any]  # of a value and its name: the value to use, or an InputError
+
+
+def setting(default: T, check: Check) -> T:
+    """A setting of a method, which `resolve` checks; None stands for a default and is not checked."""
+    value: T = field(default=default, metadata={"check": check})
+    return value
+
+
+def one_of(*choices: object) -> Check:
+    """A check that a setting is one of some values."""
+
+    def check(value: Any, name: str) -> Any:
+        if value not in choices:
+            raise UnknownName(name, value, choices)
+        return value
+
+    return check
+
+
+def number(rule: str, holds: Callable[[float], bool]) -> Check:
+    """A check that a setting is a number for which a rule holds; `rule` says in the error what it must be."""
+
+    def check(value: Any, name: str) -> Any:
+        if not holds(real_number(value, name)):
+            raise InputError(f"{name} must be {rule}, not {value!r}.", argument=name, value=value)
+        return value
+
+    return check
+
+
 class Method(ABC):
     """A way to turn a trace into one score for each position."""
 
@@ -59,7 +91,12 @@ class Method(ABC):
 
     def resolve(self, subject: Subject) -> Self:
         """This method with all defaults filled in for that subject; raises an error if it cannot explain it."""
-        return self
+        values = {}
+        for each in fields(self):  # type: ignore[arg-type]
+            value, check = getattr(self, each.name), each.metadata.get("check")
+            if check is not None and value is not None:
+                values[each.name] = check(value, each.name)
+        return replace(self, **values) if values else self  # type: ignore[type-var]
 
     def layers(self, depth: int) -> set[int]:
         """The hidden layers that this method reads."""
@@ -113,7 +150,7 @@ class LayerMethod(Method):
         layer = subject.default_layer if self.layer is None else whole_number(self.layer, "layer")
         if layer not in range(subject.depth + 1):
             raise UnknownName("layer", layer, range(subject.depth + 1))
-        return replace(self, layer=layer)
+        return replace(super().resolve(subject), layer=layer)
 
     def layers(self, depth: int) -> set[int]:
         return {self.chosen}
@@ -150,31 +187,33 @@ M = TypeVar("M", bound=type[Method])
 def register(
     name: str,
     *,
-    family: str,
-    needs: set[str],
-    paper: str,
+    family: str | None = None,
+    needs: Collection[str] | None = None,
+    paper: str | None = None,
     cost: Cost | None = None,
     promise: Collection[str] | None = None,
 ) -> Callable[[M], M]:
     """Add a method class to the catalogue under a name.
 
-    `cost` says how many passes one text takes, `promise` names the properties of the scores (see `PROPERTIES`). A
-    variant without them inherits those of the method that it varies.
+    `cost` says how many passes one text takes, `promise` names the properties of the scores (see `PROPERTIES`). What
+    is left out is inherited from the method that the class varies, or from its base class.
     """
     for unknown in set(promise or ()) - set(PROPERTIES):
         raise UnknownName("promise", unknown, PROPERTIES)
 
     def add(method: M) -> M:
-        for argument, value in (("cost", cost), ("promise", promise)):
+        arguments: dict[str, Any] = {"family": family, "needs": needs, "paper": paper, "cost": cost, "promise": promise}
+        for argument, value in arguments.items():
             if value is None and not hasattr(method, argument):
                 message = f"{name} varies no registered method, so it has no {argument} to inherit. Pass {argument}."
                 raise InputError(message, argument=argument)
         if name in REGISTER and REGISTER[name].__module__ != method.__module__:
             message = f"{name!r} is the name of another method, of {REGISTER[name].__module__}. Choose another name."
             raise InputError(message, argument="name", value=name)
-        method.name, method.family, method.needs, method.paper = name, family, frozenset(needs), paper
-        method.cost = method.cost if cost is None else cost
-        method.promise = method.promise if promise is None else frozenset(promise)
+        method.name = name
+        for argument, value in arguments.items():
+            if value is not None:
+                setattr(method, argument, frozenset(value) if argument in ("needs", "promise") else value)
         method.__init__ = checked(method.__init__)  # type: ignore[method-assign]
         REGISTER[name] = method
         return method
@@ -183,9 +222,5 @@ def register(
 
 
 def describe(promise: Collection[str]) -> str:
-    """Say the properties of scores in words.
-
-    >>> describe({"sums_to_1", "nonnegative"})
-    '0 or more; sum to 1'
-    """
+    """Say the properties of scores in words."""
     return "; ".join(text for name, text in PROPERTIES.items() if name in promise)

@@ -1,6 +1,6 @@
 """The number of passes through the model that an explanation takes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 
@@ -79,13 +79,9 @@ class Cost:
     def __str__(self) -> str:
         kinds = {"forward": self.forwards, "backward": self.backwards, "relevance": self.relevance}
         passes = [(kind, count) for kind, count in kinds.items() if count != 0 or kind == "forward"]
-        text = _list_counts(passes)
+        *others, (kind, count) = passes
+        counts = ", ".join(f"{other_count} {other}" for other, other_count in others)
+        last = f"{count} {kind} {'pass' if count == 1 else 'passes'}"
+        text = f"{counts} and {last}" if counts else last
         projections = "; 1 LM-head projection per scored position" if self.lm_head else ""
         return f"{'at most ' if self.at_most else ''}{text}{projections}"
-
-
-def _list_counts(passes: Sequence[tuple[str, Count | int]]) -> str:
-    *others, (kind, count) = passes
-    counts = ", ".join(f"{other_count} {other}" for other, other_count in others)
-    last = f"{count} {kind} {'pass' if count == 1 else 'passes'}"
-    return f"{counts} and {last}" if counts else last

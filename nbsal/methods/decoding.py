@@ -12,14 +12,14 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from nbsal.methods.base import REGISTER, LayerMethod, Method
+from nbsal.methods.base import REGISTER, LayerMethod, Method, one_of, setting
 from nbsal.methods.cost import Cost
 from nbsal.methods.gradient import GradCAM
 from nbsal.model.lm_head import LMHead
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes.trace import Trace
-from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.errors import InputError
 from nbsal.support.validation import checked, whole_number
 
 FORMS = ("per_position", "per_token")
@@ -47,8 +47,10 @@ class Decoded(Method):
     ('decoded-gradcam', 'funny')
     """
 
+    family = "decoding"
+
     method: LayerMethod = field(default_factory=lambda: GradCAM(layer=None))
-    form: str = "per_position"
+    form: str = setting("per_position", one_of(*FORMS))
     tau: int | None = None
     renormalise: bool = False
     coarse: bool = False
@@ -56,10 +58,6 @@ class Decoded(Method):
     @property
     def name(self) -> str:  # type: ignore[override]
         return f"decoded-{self.method.name}"
-
-    @property
-    def family(self) -> str:  # type: ignore[override]
-        return "decoding"
 
     @property
     def needs(self) -> frozenset[str]:  # type: ignore[override]
@@ -79,8 +77,6 @@ class Decoded(Method):
 
     def resolve(self, subject: Subject) -> Self:
         subject.lm_head  # noqa: B018 - raises an error that says which checkpoint to pass
-        if self.form not in FORMS:
-            raise UnknownName("form", self.form, FORMS)
         tau = None if self.tau is None else whole_number(self.tau, "tau")
         if tau is not None and tau < 1:
             raise InputError(f"tau must be None or a whole number of at least 1, not {tau}.", argument="tau", value=tau)
@@ -91,7 +87,7 @@ class Decoded(Method):
                 "token only. Use tau=None or an earlier layer.",
                 stacklevel=3,
             )
-        return replace(self, method=method, tau=tau)
+        return replace(super().resolve(subject), method=method, tau=tau)
 
     def layers(self, depth: int) -> set[int]:
         return self.method.layers(depth)

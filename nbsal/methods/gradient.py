@@ -1,17 +1,13 @@
 """Gradient methods, which score the features of any hidden layer by their gradient."""
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from nbsal.methods.base import LayerMethod, register
+from nbsal.methods.base import LayerMethod, one_of, register, setting
 from nbsal.methods.cost import Cost
-from nbsal.model.subject import Subject
 from nbsal.passes.trace import Trace
-from nbsal.support.errors import UnknownName
-from nbsal.support.validation import whole_number
 
 
 @register(
@@ -91,13 +87,7 @@ class Simple(LayerMethod):
 
     shares_pass = True
 
-    norm: int = 1  # 1 as in Hou and Castanon; 2 gives more weight to large features
-
-    def resolve(self, subject: Subject) -> Self:
-        norm = whole_number(self.norm, "norm")
-        if norm not in (1, 2):
-            raise UnknownName("norm", norm, (1, 2))
-        return replace(super().resolve(subject), norm=norm)
+    norm: int = setting(1, one_of(1, 2))  # 1 as in Hou and Castanon; 2 gives more weight to large features
 
     def features(self, trace: Trace) -> Tensor:
         return trace.hidden_grad[self.chosen].abs()

@@ -68,7 +68,6 @@ SUFFIXES = {
     "allennlp": "AllenNLP",
     "thermostat": "ThermoStat",
 }
-SIGNED = ("signed", "sums_to_change", "sums_to_change_on_average", "not_complete")  # properties of signed scores
 
 
 @dataclass(frozen=True)
@@ -81,12 +80,7 @@ class Label:
 
 
 def describe(method: Method, decodes: bool = True) -> Label:
-    """How a method appears on screen, for a model with an LM head (`decodes`) or without one.
-
-    >>> from nbsal.methods import catalogue
-    >>> describe(catalogue.create("lrp@chefer")).label
-    'LRP · Chefer et al. 2021'
-    """
+    """How a method appears on screen, for a model with an LM head (`decodes`) or without one."""
     first = RECOMMENDED if decodes else WITHOUT_LM_HEAD | RECOMMENDED
     if method.name in first:
         return Label(*first[method.name], "recommended")
@@ -95,11 +89,7 @@ def describe(method: Method, decodes: bool = True) -> Label:
 
 
 def label_of(name: str) -> str:
-    """The name of a method on screen; a name that is not in the catalogue stays as it is.
-
-    >>> label_of("decoded-gradcam"), label_of("mask-lrp@published")
-    ('Decoded Grad-CAM', 'Mask-LRP · Song et al. 2024')
-    """
+    """The name of a method on screen; a name that is not in the catalogue stays as it is."""
     base, _, variant = name.partition("@")
     label_by_name = {key: label for key, (label, _) in (RECOMMENDED | WITHOUT_LM_HEAD).items()} | LABELS
     label = label_by_name.get(base, base)
@@ -107,12 +97,7 @@ def label_of(name: str) -> str:
 
 
 def cost_words(method: Method) -> str:
-    """The cost of a method in passes through the model, or "": a pass is a forward with its backward one.
-
-    >>> from nbsal.methods import catalogue
-    >>> cost_words(catalogue.create("gradcam")), cost_words(catalogue.create("occlusion"))
-    ('1 pass', '1 pass per word')
-    """
+    """The cost of a method in passes through the model, or "": a pass is a forward with its backward one."""
     if not hasattr(method, "cost"):  # a method that was not registered
         return ""
     sizes = {name: value for name, value in method.parameters().items() if isinstance(value, int)}

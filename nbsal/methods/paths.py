@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nbsal.methods.base import LayerMethod, register
+from nbsal.methods.base import LayerMethod, number, register, setting
 from nbsal.methods.cost import BASELINES, SAMPLES, STEPS, TOKEN_BASELINES, Cost
 from nbsal.methods.gradient import Simple
 from nbsal.methods.rng import fixed_part, text_rng
@@ -30,8 +30,7 @@ from nbsal.model.running import architecture
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes.trace import Trace
-from nbsal.support.errors import InputError
-from nbsal.support.validation import positive_number, real_number
+from nbsal.support.validation import positive_number
 
 MOST = 400  # points of a path, however large the gap
 
@@ -106,15 +105,9 @@ class Smooth(Simple, AlongPaths):
     1.0
     """
 
-    samples: int = 10
-    noise: float = 0.01
+    samples: int = setting(10, positive_number)
+    noise: float = setting(0.01, number("a share of the range of the features, of at least 0", lambda x: x >= 0))
     seed: int = 0
-
-    def resolve(self, subject: Subject) -> Self:
-        if not real_number(self.noise, "noise") >= 0:
-            message = f"noise must be at least 0, not {self.noise!r}. It is a share of the range of the features."
-            raise InputError(message, argument="noise", value=self.noise)
-        return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
 
     def features(self, trace: Trace) -> Tensor:
         return trace.cached(self, lambda: self._mean_gradient(trace))
@@ -148,6 +141,8 @@ class Smooth(Simple, AlongPaths):
 class PathMethod(LayerMethod):
     """A layer method that attributes the change of the target from one or several baselines to the features."""
 
+    family = "gradient"
+    needs = frozenset({"hidden", "forward"})
     linear = True
 
     def features(self, trace: Trace) -> Tensor:
@@ -179,8 +174,6 @@ class PathMethod(LayerMethod):
 
 @register(
     "integrated",
-    family="gradient",
-    needs={"hidden", "forward"},
     paper="Sundararajan et al. 2017",
     cost=Cost(2 + STEPS + TOKEN_BASELINES, backwards=STEPS),
     promise={"signed", "about_target", "sums_to_change", "reports_gap", "zero_at_special_in_layer_0"},
@@ -205,20 +198,16 @@ class Integrated(PathMethod, AlongPaths):
     True
     """
 
-    steps: int = 25
+    steps: int = setting(25, positive_number)
     baseline: str | None = None
-    tolerance: float | None = None
+    tolerance: float | None = setting(
+        None, number("a share of the change of the target, more than 0", lambda x: 0 < x < np.inf)
+    )
 
     def resolve(self, subject: Subject) -> Self:
-        if self.tolerance is not None and not 0 < real_number(self.tolerance, "tolerance") < np.inf:
-            message = (
-                f"tolerance must be more than 0, not {self.tolerance!r}. It is a share of the change of the target."
-            )
-            raise InputError(message, argument="tolerance", value=self.tolerance)
         baseline = default_baselines(subject, ("zero",))[0] if self.baseline is None else self.baseline
         check_baseline(subject, baseline)
-        method = replace(super().resolve(subject), steps=positive_number(self.steps, "steps"))
-        return replace(method, baseline=baseline)
+        return replace(super().resolve(subject), baseline=baseline)
 
     @property
     def _kinds(self) -> Sequence[str]:
@@ -261,8 +250,6 @@ class Integrated(PathMethod, AlongPaths):
 
 @register(
     "gradient-shap",
-    family="gradient",
-    needs={"hidden", "forward"},
     paper="Lundberg and Lee 2017",
     cost=Cost(1 + BASELINES + TOKEN_BASELINES + SAMPLES, backwards=SAMPLES),
     promise={
@@ -283,13 +270,12 @@ class GradientShap(PathMethod, AlongPaths):
     ['change', 'gap']
     """
 
-    samples: int = 25
+    samples: int = setting(25, positive_number)
     baselines: tuple[str, ...] | None = None
     seed: int = 0
 
     def resolve(self, subject: Subject) -> Self:
-        kinds = checked_baselines(subject, self.baselines)
-        return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"), baselines=kinds)
+        return replace(super().resolve(subject), baselines=checked_baselines(subject, self.baselines))
 
     @property
     def _kinds(self) -> Sequence[str]:
@@ -314,8 +300,6 @@ class GradientShap(PathMethod, AlongPaths):
 
 @register(
     "deeplift-shap",
-    family="gradient",
-    needs={"hidden", "forward"},
     paper="Lundberg and Lee 2017, as captum runs it",
     cost=Cost(1 + 3 * BASELINES + TOKEN_BASELINES, backwards=2 * BASELINES),
     promise={"signed", "about_target", "not_complete", "reports_gap", "zero_at_special_in_layer_0"},

@@ -8,7 +8,7 @@ the call says what the units are, and `way` may also be "text": the prompt witho
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,18 +16,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nbsal.methods.base import Method, register
+from nbsal.methods.base import Method, number, one_of, register, setting
 from nbsal.methods.cost import SAMPLES, UNITS, Cost
 from nbsal.methods.rng import text_rng
 from nbsal.model.running.masking import TEXT, MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes.trace import Trace
-from nbsal.support.errors import InputError, UnknownName
-from nbsal.support.validation import positive_number, real_number
+from nbsal.support.validation import positive_number
 
 LEVELS = ("token", "word")
 TRIALS = 6  # forward passes of a text that test whether its tokens can be removed (see `MaskedModel`)
+PENALTY = number("at least 0 and finite", lambda x: 0 <= x < np.inf)  # the check of a regression's penalty
 CELLS = 4_000_000  # entries of all tables of coalitions that are in memory at once
 Coalitions = NDArray[np.bool_]  # [coalition, unit], true where the unit stays
 Floats = NDArray[np.float64]
@@ -47,30 +47,25 @@ def scores_by_position(unit_scores: Floats, parts: Sequence[Unit], size: int) ->
     return scores
 
 
-def check_level(level: str) -> None:
-    """Refuse a level other than "token" and "word"."""
-    if level not in LEVELS:
-        raise UnknownName("level", level, LEVELS)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Perturbation(Method):
     """A method that runs the subject on coalitions of a text's units and scores the units by the target values."""
 
+    family = "perturbation"
+    needs = frozenset({"forward"})
     linear = True
     complete: ClassVar[bool] = False  # whether the scores sum to the change from the fully masked text
     number: ClassVar[str] = "logprob"  # what is explained of a reply's token (see `Target`)
     fewest_units: ClassVar[int] = 1  # of a reply's sources
 
     way: str | int = "remove"
-    level: str = "token"
+    level: str = setting("token", one_of(*LEVELS))
 
     def resolve(self, subject: Subject) -> Self:
         # Only replies have prompts that can be written anew.
         if self.way != TEXT or subject.task not in ("next-token", "reply"):
             MaskedModel(subject, self.way)  # raises an error if the way is not available
-        check_level(self.level)
-        return self
+        return super().resolve(subject)
 
     def for_reply(self, count: int) -> "Perturbation":
         """The method for a reply with that many units, which may be few enough for an exact form of it."""
@@ -163,8 +158,6 @@ def _token_coalitions(coalitions: Coalitions, parts: Sequence[Unit], row: Row) -
 
 @register(
     "occlusion",
-    family="perturbation",
-    needs={"forward"},
     paper="Zeiler and Fergus 2014",
     cost=Cost(1 + TRIALS + UNITS, at_most=True),
     promise={"signed", "about_target", "zero_at_special"},
@@ -181,10 +174,7 @@ class Occlusion(Perturbation):
     'funny'
     """
 
-    window: int = 1
-
-    def resolve(self, subject: Subject) -> Self:
-        return replace(super().resolve(subject), window=positive_number(self.window, "window"))
+    window: int = setting(1, positive_number)
 
     def count(self, size: int) -> int:
         return 1 + size
@@ -207,8 +197,6 @@ class Occlusion(Perturbation):
 
 @register(
     "lime",
-    family="perturbation",
-    needs={"forward"},
     paper="Ribeiro et al. 2016",
     cost=Cost(TRIALS + SAMPLES, at_most=True),
     promise={"signed", "about_target", "zero_at_special", "seeded"},
@@ -229,16 +217,10 @@ class LIME(Perturbation):
     'funny'
     """
 
-    samples: int = 100
-    ridge: float = 1.0
-    width: float = 0.25
+    samples: int = setting(100, positive_number)
+    ridge: float = setting(1.0, PENALTY)
+    width: float = setting(0.25, number("more than 0", lambda x: x > 0))
     seed: int = 0
-
-    def resolve(self, subject: Subject) -> Self:
-        check_ridge(self.ridge)
-        if not real_number(self.width, "width") > 0:
-            raise InputError(f"width must be more than 0, not {self.width!r}.", argument="width", value=self.width)
-        return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
 
     def count(self, size: int) -> int:
         return self.samples
@@ -267,12 +249,6 @@ def ridge_slopes(points: Floats, values: Floats, weights: Floats, ridge: float) 
     return slopes
 
 
-def check_ridge(ridge: float) -> None:
-    """Refuse a penalty that is negative or infinite."""
-    if not 0 <= real_number(ridge, "ridge") < np.inf:
-        raise InputError(f"ridge must be at least 0 and finite, not {ridge!r}.", argument="ridge", value=ridge)
-
-
 @register(
     "random",
     family="perturbation",
@@ -292,11 +268,7 @@ class Random(Method):
     """
 
     seed: int = 0
-    level: str = "token"
-
-    def resolve(self, subject: Subject) -> Self:
-        check_level(self.level)
-        return self
+    level: str = setting("token", one_of(*LEVELS))
 
     def scores(self, trace: Trace) -> Tensor:
         scores = torch.zeros(len(trace.encoded), trace.encoded.longest).to(trace.logits)

@@ -22,11 +22,7 @@ def offered() -> dict[str, EntryPoint]:
 
 
 def origin(name: str) -> str | None:
-    """The package that a method is from, with its version; None for nbsal's own.
-
-    >>> origin("gradcam") is None
-    True
-    """
+    """The package that a method is from, with its version; None for nbsal's own."""
     return entry_points.source(offered()[name]) if name in offered() else None
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nbsal.methods.attention import deciding_positions, deciding_rows, identity
-from nbsal.methods.base import Method, register
+from nbsal.methods.attention import beside, deciding_positions, deciding_rows, has_two_sides, identity
+from nbsal.methods.base import Method, one_of, register, setting
 from nbsal.methods.cost import Cost
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
@@ -21,7 +21,7 @@ from nbsal.passes.trace import Trace
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.validation import whole_number
 
-DTYPES = ("mixed", "float64", "model")
+READ, EMPTY = one_of("before", "after"), one_of("pass", "block")  # checks of Mask-LRP's settings
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,19 @@ class RelevanceMethod(Method):
     """
 
     rules: ClassVar[Rules] = DEFAULT
+    family = "relevance"
     per_end = True
     by_block = True
 
-    dtype: str = "mixed"
+    dtype: str = setting("mixed", one_of("mixed", "float64", "model"))
 
     def resolve(self, subject: Subject) -> Self:
-        if self.dtype not in DTYPES:
-            raise UnknownName("dtype", self.dtype, DTYPES)
         if self.dtype == "model" and subject.dtype in (torch.bfloat16, torch.float16):
             message = (
                 f"dtype='model', but {subject.name} is in half precision, too coarse for relevance. Use 'float64'."
             )
             raise InputError(message, argument="dtype", value=self.dtype)
-        return self
+        return super().resolve(subject)
 
     def subject_for(self, subject: Subject) -> Subject:
         plain = subject.merged
@@ -66,7 +65,6 @@ class RelevanceMethod(Method):
 
 @register(
     "lrp",
-    family="relevance",
     needs={"relevance"},
     paper="Voita et al. 2019",
     cost=Cost(1, relevance=1),
@@ -83,7 +81,6 @@ class LRP(RelevanceMethod):
 
 @register(
     "attn-lrp",
-    family="relevance",
     needs=set(),
     paper="Achtibat et al. 2024",
     cost=Cost(2, relevance=1),
@@ -99,7 +96,6 @@ class AttnLRP(LRP):
 
 @register(
     "partial-lrp",
-    family="relevance",
     needs={"relevance"},
     paper="Voita et al. 2019",
     cost=Cost(1, relevance=1),
@@ -110,13 +106,15 @@ class PartialLRP(RelevanceMethod):
     """Relevance of the last block's attention, propagated no further down."""
 
     def scores(self, trace: Trace) -> Tensor:
-        last = next(trace.blocks("relevance", "attention_relevance", rules=self.rules))
-        return deciding_rows(last["attention_relevance"].relu().mean(1), trace)
+        if has_two_sides(trace):
+            last = beside(trace, trace.relevance_maps(self.rules).attention)
+        else:
+            last = next(trace.blocks("relevance", "attention_relevance", rules=self.rules))["attention_relevance"]
+        return deciding_rows(last.relu().mean(1), trace)
 
 
 @register(
     "transformer-attribution",
-    family="relevance",
     needs={"attention_grad", "relevance"},
     paper="Chefer et al. 2021a (CVPR)",
     cost=Cost(1, backwards=1, relevance=1),
@@ -192,7 +190,6 @@ def _sum(relevance: Tensor) -> Tensor:
 
 @register(
     "mask-lrp",
-    family="relevance",
     needs={"attention_grad", "relevance"},
     paper="Song et al. 2024",
     cost=Cost(1, backwards=1, relevance=1),
@@ -210,9 +207,9 @@ class MaskLRP(TransformerAttribution):
     """
 
     mask: Any = None  # a HeadMask, which `resolve` checks; None: the subject's mask
-    read: str = "before"
+    read: str = setting("before", READ)
     renormalise: bool = True
-    empty: str = "pass"
+    empty: str = setting("pass", EMPTY)
     weighted: bool = False
     joint: bool = False
 
@@ -232,10 +229,6 @@ class MaskLRP(TransformerAttribution):
                 f"mask has the shape {mask.shape}, but the model has {subject.depth} blocks of {subject.heads} heads."
             )
             raise InputError(message, argument="mask", value=mask)
-        if self.read not in ("before", "after"):
-            raise UnknownName("read", self.read, ("before", "after"))
-        if self.empty not in ("pass", "block"):
-            raise UnknownName("empty", self.empty, ("pass", "block"))
         return replace(super().resolve(subject), mask=mask)
 
     def parameters(self) -> dict[str, Any]:

@@ -11,13 +11,7 @@ from nbsal.support.validation import seed_number
 
 
 def text_rng(seed: int, row: Row) -> np.random.Generator:
-    """Create the random generator of a text; no global random state is read or changed.
-
-    >>> import nbsal
-    >>> row = nbsal.load("demo/reviews").encode("A joy.")[0]
-    >>> text_rng(0, row).random() == text_rng(0, row).random()
-    True
-    """
+    """Create the random generator of a text; no global random state is read or changed."""
     key = repr((seed_number(seed), row.ids, row.types, row.mask)).encode()
     return np.random.default_rng(int.from_bytes(hashlib.blake2b(key, digest_size=16).digest()))
 
@@ -26,12 +20,6 @@ def fixed_part(subject: Subject, row: Row) -> Row:
     """The part of a row that random numbers are drawn for: of a reply, which may go on, its source; else all of it.
 
     The tokens of a reply then share what is drawn.
-
-    >>> import nbsal
-    >>> subject = nbsal.load("demo/reviews")
-    >>> row = subject.encode("A joy.")[0]
-    >>> fixed_part(subject, row) is row
-    True
     """
     if subject.task not in ("next-token", sides.REPLY) or 1 not in row.segments:
         return row

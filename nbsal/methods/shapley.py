@@ -5,18 +5,16 @@ The Shapley value of a unit is the change of the target when it joins those befo
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, islice
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.methods.base import register
+from nbsal.methods.base import register, setting
 from nbsal.methods.cost import SAMPLES, UNITS, Cost
 from nbsal.methods.perturbation import TRIALS, Coalitions, Floats, Perturbation, Unit
 from nbsal.methods.rng import text_rng
-from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.support.errors import InputError
 from nbsal.support.validation import positive_number
@@ -28,21 +26,13 @@ SPARSE = 4  # times as many coalitions as are drawn, beyond which a repeated dra
 
 
 def all_coalitions(count: int) -> Coalitions:
-    """Every coalition of `count` units; unit i is in coalition c where bit i of c is set.
-
-    >>> all_coalitions(2).astype(int).tolist()
-    [[0, 0], [1, 0], [0, 1], [1, 1]]
-    """
+    """Every coalition of `count` units; unit i is in coalition c where bit i of c is set."""
     coalitions: Coalitions = (np.arange(2**count)[:, None] & (1 << np.arange(count))) > 0
     return coalitions
 
 
 def exact_values(coalitions: Coalitions, values: Floats) -> Floats:
-    """The Shapley values of the units, [number, unit], from the numbers of `all_coalitions`, [coalition, number].
-
-    >>> exact_values(all_coalitions(2), np.array([[0.0], [1.0], [2.0], [5.0]])).tolist()
-    [[2.0, 3.0]]
-    """
+    """The Shapley values of the units, [number, unit], from the numbers of `all_coalitions`, [coalition, number]."""
     count = coalitions.shape[1]
     # In that share of all orders, the units of a coalition of some size come first and then the unit at hand.
     shares = np.array([1 / (count * math.comb(count - 1, size)) for size in range(count)])
@@ -56,8 +46,6 @@ def exact_values(coalitions: Coalitions, values: Floats) -> Floats:
 
 @register(
     "shapley",
-    family="perturbation",
-    needs={"forward"},
     paper="Castro et al. 2009",
     cost=Cost(2 + TRIALS + SAMPLES * (UNITS - 1), at_most=True),
     promise={"signed", "about_target", "sums_to_change", "reports_gap", "zero_at_special", "seeded"},
@@ -80,12 +68,9 @@ class Shapley(Perturbation):
 
     complete = True
 
-    samples: int = 25
+    samples: int = setting(25, positive_number)
     antithetic: bool = True
     seed: int = 0
-
-    def resolve(self, subject: Subject) -> Self:
-        return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
 
     def is_exact(self, count: int) -> bool:
         """Whether all coalitions of `count` units are no more than the distinct ones that the orders may have."""
@@ -125,7 +110,7 @@ class ExactShapley(Perturbation):
     """Shapley values from all coalitions, for the few units of a reply: no order is left out."""
 
     complete = True
-    name, family, needs, paper = Shapley.name, Shapley.family, Shapley.needs, Shapley.paper
+    name, paper = Shapley.name, Shapley.paper
     cost, promise = Cost(2**EXACT, at_most=True), Shapley.promise - {"seeded"}
 
     orders: str = "all"
@@ -140,10 +125,15 @@ class ExactShapley(Perturbation):
         return exact_values(coalitions, values)
 
 
+def _enough_samples(value: int, name: str) -> int:
+    if positive_number(value, name) < FEWEST:
+        message = f"{name} must be at least {FEWEST}, not {value}: the whole text, nothing, and a pair."
+        raise InputError(message, argument=name, value=value)
+    return value
+
+
 @register(
     "kernel-shap",
-    family="perturbation",
-    needs={"forward"},
     paper="Lundberg and Lee 2017",
     cost=Cost(TRIALS + SAMPLES, at_most=True),
     promise={"signed", "about_target", "sums_to_change", "reports_gap", "zero_at_special", "seeded"},
@@ -167,15 +157,8 @@ class KernelShap(Perturbation):
 
     complete = True
 
-    samples: int = 100
+    samples: int = setting(100, _enough_samples)
     seed: int = 0
-
-    def resolve(self, subject: Subject) -> Self:
-        samples = positive_number(self.samples, "samples")
-        if samples < FEWEST:
-            message = f"samples must be at least {FEWEST}, not {samples}: the whole text, nothing, and a pair."
-            raise InputError(message, argument="samples", value=self.samples)
-        return replace(super().resolve(subject), samples=samples)
 
     def count(self, size: int) -> int:
         return min(self.samples, int(2**size))
@@ -213,11 +196,7 @@ class KernelShap(Perturbation):
 
 
 def kernel_mass(count: int) -> Floats:
-    """The weight of all coalitions of a size, and of their complements, for each size up to half of all units.
-
-    >>> kernel_mass(4).round(3).tolist()
-    [0.667, 0.25]
-    """
+    """The weight of all coalitions of a size, and of their complements, for each size up to half of all units."""
     sizes = np.arange(1, count // 2 + 1)
     weights: Floats = np.where(2 * sizes == count, 1, 2) / (sizes * (count - sizes))
     return weights
@@ -227,9 +206,6 @@ def expected_pairs(count: int, pairs: int) -> Floats:
     """How many pairs of a coalition and its complement are drawn of each size, on average, without repetition.
 
     They are in proportion to `kernel_mass`; a size with too few pairs for that has all of them.
-
-    >>> expected_pairs(4, 3).round(2).tolist(), expected_pairs(4, 6).tolist()
-    ([2.18, 0.82], [4.0, 2.0])
     """
     mass = kernel_mass(count)
     expected = np.zeros_like(mass)
@@ -243,20 +219,12 @@ def expected_pairs(count: int, pairs: int) -> Floats:
 
 
 def pair_count(count: int, size: int) -> int:
-    """The number of pairs of a coalition of that size and its complement; of large ones, a lower bound.
-
-    >>> pair_count(4, 1), pair_count(4, 2)
-    (4, 3)
-    """
+    """The number of pairs of a coalition of that size and its complement; of large ones, a lower bound."""
     return math.comb(count, min(size, LARGEST)) // (2 if 2 * size == count else 1)
 
 
 def draw_pairs(rng: np.random.Generator, count: int, size: int, number: int) -> Iterable[tuple[int, ...]]:
-    """The units of some coalitions of that size, in no more than one of which, or its complement, they are the same.
-
-    >>> sorted(draw_pairs(np.random.default_rng(0), 4, 2, 3))
-    [(0, 1), (0, 2), (0, 3)]
-    """
+    """The units of some different coalitions of that size, none of which is the complement of another."""
     available = pair_count(count, size)
     if available <= SPARSE * number:
         # Of half of all units, the first ones in this order contain unit 0; their complements do not.

@@ -1,26 +1,15 @@
 """Surrogate methods, which fit a linear model of the target to random coalitions of units and score by its slopes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 
-from nbsal.methods.base import register
+from nbsal.methods.base import number, register, setting
 from nbsal.methods.cost import SAMPLES, Cost
-from nbsal.methods.perturbation import (
-    TRIALS,
-    Coalitions,
-    Floats,
-    Perturbation,
-    Unit,
-    check_ridge,
-    ridge_slopes,
-)
-from nbsal.model.subject import Subject
+from nbsal.methods.perturbation import PENALTY, TRIALS, Coalitions, Floats, Perturbation, Unit, ridge_slopes
 from nbsal.model.text.tokens import Row
-from nbsal.support.errors import InputError
-from nbsal.support.validation import positive_number, real_number, seed_number
+from nbsal.support.validation import positive_number, seed_number
 
 ROUNDS = 10_000  # of a lasso over all units
 PRECISION = 1e-10  # of a slope, relative to the largest one
@@ -35,16 +24,9 @@ class Surrogate(Perturbation):
 
     fewest_units = 2
 
-    samples: int = 64
-    keep: float = 0.5
-    seed: int = 0
-
-    def resolve(self, subject: Subject) -> Self:
-        if not 0 < real_number(self.keep, "keep") < 1:
-            message = f"keep must be between 0 and 1, not {self.keep!r}."
-            raise InputError(message, argument="keep", value=self.keep)
-        samples, seed = positive_number(self.samples, "samples"), seed_number(self.seed)
-        return replace(super().resolve(subject), samples=samples, seed=seed)
+    samples: int = setting(64, positive_number)
+    keep: float = setting(0.5, number("between 0 and 1", lambda x: 0 < x < 1))
+    seed: int = setting(0, seed_number)
 
     def count(self, size: int) -> int:
         return self.samples
@@ -56,8 +38,6 @@ class Surrogate(Perturbation):
 
 @register(
     "contextcite",
-    family="perturbation",
-    needs={"forward"},
     paper="Cohen-Wang et al. 2024",
     cost=Cost(1 + TRIALS + SAMPLES, at_most=True),
     promise={"signed", "about_target", "zero_at_special", "seeded"},
@@ -81,13 +61,7 @@ class ContextCite(Surrogate):
     linear = False
     number = "logit-prob"
 
-    alpha: float = 0.01
-
-    def resolve(self, subject: Subject) -> Self:
-        if not 0 <= real_number(self.alpha, "alpha") < np.inf:
-            message = f"alpha must be at least 0 and finite, not {self.alpha!r}."
-            raise InputError(message, argument="alpha", value=self.alpha)
-        return super().resolve(subject)
+    alpha: float = setting(0.01, PENALTY)
 
     def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
         return lasso_slopes(coalitions.astype(float), values, self.alpha).T
@@ -99,8 +73,6 @@ class ContextCite(Surrogate):
 
 @register(
     "ridge",
-    family="perturbation",
-    needs={"forward"},
     paper="-",
     cost=Cost(1 + TRIALS + SAMPLES, at_most=True),
     promise={"signed", "about_target", "zero_at_special", "seeded"},
@@ -119,11 +91,7 @@ class Ridge(Surrogate):
     'funny'
     """
 
-    ridge: float = 1.0
-
-    def resolve(self, subject: Subject) -> Self:
-        check_ridge(self.ridge)
-        return super().resolve(subject)
+    ridge: float = setting(1.0, PENALTY)
 
     def unit_scores(self, coalitions: Coalitions, values: Floats) -> Floats:
         return ridge_slopes(coalitions.astype(float), values, np.ones(len(coalitions)), self.ridge).T
@@ -134,10 +102,6 @@ def lasso_slopes(points: Floats, values: Floats, alpha: float) -> Floats:
 
     They minimise the mean square error / 2 + alpha x the sum of their sizes, by coordinate descent, and are returned
     for the points as they are.
-
-    >>> points = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    >>> lasso_slopes(points, points @ [[2.0], [0.01]], alpha=0.05).round(3).ravel().tolist()
-    [1.9, 0.0]
     """
     spread = points.std(0)
     varies = spread > 0

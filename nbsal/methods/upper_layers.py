@@ -1,7 +1,7 @@
 """The part of a model above a hidden layer, run on other states than its own."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -88,14 +88,18 @@ class UpperLayers:
 
     def changeable(self) -> Tensor:
         """Where states may change, [text, position, 1]: at content tokens in layer 0, at every token above it."""
+        return self._places(self._changeable_in)[..., None]
+
+    def _places(self, choose: Callable[[Row], Sequence[int]]) -> Tensor:
+        """Whether each position is one of those that are chosen in its row, [text, position]."""
         places = torch.zeros(self.states.shape[:2], dtype=torch.bool, device=self.states.device)
         for i, row in enumerate(self.trace.encoded):
-            places[i, self._changeable_in(row)] = True
-        return places[..., None]
+            places[i, list(choose(row))] = True
+        return places
 
-    def _changeable_in(self, row: Row) -> list[int]:
+    def _changeable_in(self, row: Row) -> Sequence[int]:
         if self.layer == 0:
-            return list(row.content)
+            return row.content
         both = self.trace.subject.task == sides.REPLY
         return sides.changeable(row) if both else np.flatnonzero(row.mask).tolist()
 
@@ -108,38 +112,28 @@ class UpperLayers:
         return self.trace.cached(("baseline", self.layer, kind), lambda: self._baseline(kind))
 
     def _baseline(self, kind: str) -> Tensor:
-        if kind == "mean":
-            states = self._mean_states()
-        else:
-            states = torch.zeros_like(self.states) if kind == "zero" else self._masked_states(kind)
+        states = torch.zeros_like(self.states) if kind == "zero" else self._states_without_content(kind)
         return torch.where(self.changeable(), states, self.states)
 
-    def _mean_states(self) -> Tensor:
-        subject, encoded = self.trace.subject, self.trace.encoded
-        places = torch.zeros(self.states.shape[:2], dtype=torch.bool, device=self.states.device)
-        for i, row in enumerate(encoded):
-            places[i, list(row.content)] = True
-        if subject.causal:
-            places[:, 0] = False
+    def _states_without_content(self, kind: str) -> Tensor:
+        subject, inputs = self.trace.subject, self.inputs
+        replaced: AbstractContextManager[None] = nullcontext()
+        if kind == "mean":
+            places = self._places(lambda row: row.content)
+            if subject.causal:
+                places[:, 0] = False
+            replaced = _mean_embeddings(subject, places, inputs["input_ids"].shape[1])
+        else:
+            rows = list(self.trace.encoded)
+            visible = [~np.isin(range(len(row)), row.content) for row in rows]
+            masked_model = self.trace.cached(("masked model", kind), lambda: MaskedModel(subject, kind))
+            inputs = masked_model.inputs(rows, visible)
         with (
             subject.lock,
             torch.inference_mode(False),
             torch.no_grad(),
             architecture.eval_mode(subject.model),
-            _mean_embeddings(subject, places, self.inputs["input_ids"].shape[1]),
-        ):
-            return join(run_model(subject, self.inputs)[1].parts(self.layer))
-
-    def _masked_states(self, kind: str) -> Tensor:
-        subject, rows = self.trace.subject, list(self.trace.encoded)
-        visible = [~np.isin(range(len(row)), row.content) for row in rows]
-        masked_model = self.trace.cached(("masked model", kind), lambda: MaskedModel(subject, kind))
-        inputs = masked_model.inputs(rows, visible)
-        with (
-            subject.lock,
-            torch.inference_mode(False),
-            torch.no_grad(),
-            architecture.eval_mode(subject.model),
+            replaced,
         ):
             return join(run_model(subject, inputs)[1].parts(self.layer))
 

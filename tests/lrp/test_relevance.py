@@ -1,4 +1,4 @@
-"""Relevance propagation: conservation on stock models, refusals, rules and Mask-LRP's settings against loops."""
+"""Relevance propagation: conservation on stock models, refusals, and Mask-LRP's settings against loops."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,9 @@ import nbsal
 from nbsal.heads import HeadMask
 from nbsal.passes import trace
 from nbsal.passes.lrp import mode, rules
-from nbsal.support.errors import ModelError, UnknownName
+from nbsal.support.errors import ModelError
 from tests import axioms, zoo
 from tests.cases import cases
-from tests.raising import refuses
 
 RELEVANCE = ("lrp", "partial-lrp", "transformer-attribution", "attn-lrp")
 MASK = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]])
@@ -21,13 +20,6 @@ def totals(recorded, attention_filter=mode.unfiltered, chosen=rules.DEFAULT):
     """The total relevance at every layer, [layer, text]."""
     hidden = recorded.relevance_maps(chosen, attention_filter).hidden
     return torch.stack([hidden[layer].sum((1, 2)) for layer in sorted(hidden)])
-
-
-@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
-def test_relevance_is_conserved(load, architecture):
-    subject = load(architecture)
-    recorded = trace.record(subject, subject.encode(axioms.TEXTS), needs=set())
-    assert axioms.relative(totals(recorded), torch.ones(4, 4)) < 1e-6
 
 
 RULED = [name for name in zoo.OTHERS if name in ("big-bird", "deberta", "opt", "gemma2", "cohere", "bloom", "phi3")]
@@ -61,12 +53,13 @@ def test_the_relevance_of_a_span_starts_at_two(load):
 
 
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
-@pytest.mark.parametrize("masked", [MASK, np.zeros((3, 4)), np.ones((3, 4))], ids=["some", "none", "all"])
-def test_relevance_is_conserved_under_masks(load, architecture, masked):
+def test_relevance_is_conserved_whatever_heads_pass_it_on(load, architecture):
     subject = load(architecture)
-    method = nbsal.Explainer(subject, "mask-lrp", mask=HeadMask.from_array(masked)).method
     recorded = trace.record(subject, subject.encode(axioms.TEXTS), needs=set())
-    assert axioms.relative(totals(recorded, method.attention_filter(recorded)), torch.ones(4, 4)) < 1e-6
+    assert axioms.relative(totals(recorded), torch.ones(4, 4)) < 1e-6
+    for heads in (MASK, np.zeros((3, 4)), np.ones((3, 4))):
+        method = nbsal.Explainer(subject, "mask-lrp", mask=HeadMask.from_array(heads)).method
+        assert axioms.relative(totals(recorded, method.attention_filter(recorded)), torch.ones(4, 4)) < 1e-6
 
 
 def test_a_product_added_to_a_table_is_that_of_its_parts():
@@ -106,50 +99,6 @@ def test_fused_attention_is_refused_not_skipped(load, monkeypatch):
     with pytest.raises(ModelError) as caught:
         nbsal.Explainer(load("bert"), "lrp")(axioms.TEXTS[0])
     assert "scaled_dot_product_attention" in caught.value.part
-
-
-def positive_linear(relevance, x, weight):
-    """The linear rule for one row, by loops: the relevance of an output is distributed over positive contributions."""
-    result = torch.zeros_like(x)
-    for o in range(len(weight)):
-        contributions = x * weight[o]
-        positive = contributions.clamp_min(0)
-        if positive.sum() > 0:
-            result += relevance[o] * positive / positive.sum()
-    return result
-
-
-def test_linear_rule():
-    torch.manual_seed(0)
-    x, weight, bias = torch.randn(5, 7).double(), torch.randn(6, 7).double(), torch.randn(6).double()
-    relevance = torch.randn(5, 6).double()
-    x.requires_grad_(True)
-    y = rules.apply(rules.Linear, x, weight, bias, x.detach() @ weight.T + bias, rules.DEFAULT, (weight, weight.abs()))
-    assert torch.equal(y, torch.nn.functional.linear(x, weight, bias))
-    (ours,) = torch.autograd.grad(y, x, relevance)
-    truth = torch.stack([positive_linear(r, row, weight) for r, row in zip(relevance, x.detach(), strict=True)])
-    assert axioms.relative(ours, truth) < 1e-8
-
-
-def test_product_rule():
-    torch.manual_seed(0)
-    a, b = torch.rand(2, 3, 4).double().requires_grad_(True), torch.randn(2, 4, 5).double().requires_grad_(True)
-    relevance = torch.randn(2, 3, 5).double()
-    y = rules.apply(rules.MatMul, a, b, (a @ b).detach(), rules.DEFAULT, None)
-    ours = torch.autograd.grad(y, (a, b), relevance)
-    truth = torch.zeros_like(a), torch.zeros_like(b)
-    for n, i, j, k in np.ndindex(2, 3, 5, 4):
-        part = (a[n, i, k] * b[n, k, j] * relevance[n, i, j] / y[n, i, j] / 2).detach()
-        truth[0][n, i, k] += part
-        truth[1][n, k, j] += part
-    assert axioms.relative(ours[0], truth[0]) < 1e-6 and axioms.relative(ours[1], truth[1]) < 1e-6
-
-
-def test_the_default_epsilon_never_cancels_a_denominator():
-    total = torch.tensor([-1e-9, 1e-9, 0.0, -2.0]).double()
-    shares = rules.share(torch.ones(4).double(), total, rules.DEFAULT)
-    assert shares.abs().max() <= 5.1e8 and shares[2] == 0 and shares[3] == pytest.approx(-0.5)
-    assert rules.share(torch.ones(1).double(), torch.tensor([-1e-8]).double(), rules.PUBLISHED) < -1.1e8
 
 
 @pytest.mark.parametrize("architecture", ["bert", "deberta-v2"])
@@ -232,20 +181,6 @@ def test_relevance_runs_in_float64_on_a_copy(load):
         "gradcam": np.float32,
         "lrp": np.float64,
     }
-
-
-def test_invalid_settings_of_mask_lrp(load):
-    subject = load("bert")
-    with refuses("mask"):
-        nbsal.Explainer(subject, "mask-lrp")
-    with refuses("mask"):
-        nbsal.Explainer(subject, "mask-lrp", mask=HeadMask.from_array(np.ones((2, 4))))
-    with refuses("read", UnknownName) as caught:
-        nbsal.Explainer(subject, "mask-lrp", mask=HeadMask.from_array(MASK), read="during")
-    assert caught.value.valid == ("before", "after")
-    with refuses("empty", UnknownName) as caught:
-        nbsal.Explainer(subject, "mask-lrp", mask=HeadMask.from_array(MASK), empty="skip")
-    assert caught.value.valid == ("pass", "block")
 
 
 def test_cached_absolute_weights_are_renewed_when_weights_change(load):

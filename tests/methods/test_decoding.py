@@ -7,10 +7,9 @@ import transformers
 import nbsal
 from nbsal.methods import decoding
 from nbsal.model import lm_head
-from nbsal.support.errors import LanguageHeadError, UnknownName
+from nbsal.support.errors import LanguageHeadError
 from tests import replicas, zoo
 from tests.axioms import relative
-from tests.raising import refuses
 
 TEXT = "The film is a warm and funny joy, the plot a bore. Who wrote it?"  # more tokens than a state has features
 METHODS = {"gradcam": nbsal.GradCAM, "simple": nbsal.Simple, "gradxact": nbsal.GradientXActivation}
@@ -78,21 +77,6 @@ def test_options_are_those_of_the_replica(case, method, settings):
     check(case, "gpt2", 1, method, **settings)
 
 
-MUTANTS = {
-    "columns are not normalised over the vocabulary": ("log_normaliser", lambda self, f, coarse=False: f.sum(-1)),
-    "the vocabulary is cut short": ("vocab_size", property(lambda self: self.weight.shape[0] // 2)),
-    "the head's transform is skipped": ("features", lambda self, hidden: hidden),
-}
-
-
-@pytest.mark.parametrize("mutant", MUTANTS)
-def test_the_replica_catches(case, mutant, monkeypatch):
-    name, broken = MUTANTS[mutant]
-    monkeypatch.setattr(lm_head.LMHead, name, broken)
-    with pytest.raises(AssertionError):
-        check(case, "bert", 2)
-
-
 def test_only_small_tau_at_the_last_block_warns(reviews, recwarn):
     for settings in ({"layer": 6}, {"layer": 5, "tau": 1}, {}):
         nbsal.Explainer(reviews, "decoded-gradcam", **settings)
@@ -112,16 +96,6 @@ def test_methods_on_one_trace_share_the_normalisers(reviews, monkeypatch):
     for name in names:
         # Logits near 15 in float32: their exponentials differ by some millionths where products run in other parts.
         assert relative(many[name][0].scores, nbsal.Explainer(reviews, name)(text).scores) < 5e-6
-
-
-def test_invalid_settings_are_named(reviews):
-    with refuses("form", UnknownName) as caught:
-        nbsal.Explainer(reviews, "decoded-gradcam", form="per_word")
-    assert caught.value.valid == decoding.FORMS
-    with refuses("tau"):
-        nbsal.Explainer(reviews, "decoded-gradcam", tau=0)
-    with refuses("method"):
-        nbsal.Decoded(nbsal.Occlusion())
 
 
 @pytest.mark.parametrize("name", zoo.ENCODERS)

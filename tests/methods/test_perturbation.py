@@ -10,11 +10,7 @@ from captum.attr import LimeBase, Occlusion, ShapleyValueSampling
 
 import nbsal
 from nbsal.methods import perturbation, rng
-from nbsal.model.running.masking import WAYS
-from nbsal.support.errors import InputError, UnknownName
 from tests import axioms, bag, zoo
-from tests.cases import cases
-from tests.raising import refuses
 
 TEXT = axioms.TEXTS[0]
 METHODS = {
@@ -23,11 +19,16 @@ METHODS = {
     "shapley": nbsal.Shapley(3),
     "shapley, plain orders": nbsal.Shapley(3, antithetic=False),
     "kernel-shap": nbsal.KernelShap(100),
+    "contextcite": nbsal.ContextCite(200, alpha=0.0),
+    "ridge": nbsal.Ridge(200, ridge=0.0),
 }
 
 
-def check_bag(method, way="remove", level="token"):
-    """On a bag every token contributes a known number, minus that of the token that replaces it."""
+@pytest.mark.parametrize("level", perturbation.LEVELS)
+@pytest.mark.parametrize("way", ["remove", "mask", "pad"])
+@pytest.mark.parametrize("name", METHODS)
+def test_a_bag_is_explained_exactly(name, way, level):
+    """Every token contributes a known number, minus that of its replacement; the tokens of a word share theirs."""
     subject = bag.subject()
     row = subject.encode(TEXT)[0]
     replacement = 0.0
@@ -35,32 +36,14 @@ def check_bag(method, way="remove", level="token"):
         filler = {"mask": subject.tokenizer.mask_token_id, "pad": 0}[way]
         replacement = bag.contributions(subject, replace(row, ids=(filler,)), 1).item()
     truth = np.where(row.special, 0.0, bag.contributions(subject, row, 1).numpy() - replacement)
-    saliency = nbsal.Explainer(subject, replace(method, way=way, level=level))(TEXT, target=1)
+    saliency = nbsal.Explainer(subject, replace(METHODS[name], way=way, level=level))(TEXT, target=1)
     if level == "word":
         for word in row.words:
             truth[list(word.tokens)] = truth[list(word.tokens)].mean()
     assert axioms.relative(saliency.scores, truth) < 1e-6
-    return saliency
-
-
-@pytest.mark.parametrize("level", perturbation.LEVELS)
-@pytest.mark.parametrize("way", ["remove", "mask", "pad"])
-@pytest.mark.parametrize("name", METHODS)
-def test_a_bag_is_explained_exactly(name, way, level):
-    saliency = check_bag(METHODS[name], way, level)
     if "shap" in name:
         assert abs(saliency.provenance["gap"]) < 1e-6 < abs(saliency.provenance["change"])
         assert f"{saliency.scores.sum():+.3g}" in " ".join(saliency.notes())
-
-
-def test_words_are_masked_as_a_whole():
-    """The tokens of a word share its score, and `by_word` returns it."""
-    subject = bag.subject()
-    saliency = nbsal.Explainer(subject, nbsal.Occlusion(level="word"))("An unbearable film.", target=2)
-    contributions = bag.contributions(subject, saliency.row, 2).numpy()
-    assert max(len(word.tokens) for word in saliency.words) > 2
-    truth = [contributions[list(word.tokens)].sum() for word in saliency.words]
-    assert axioms.relative(saliency.by_word()["score"], truth) < 1e-9
 
 
 def value_at_original_positions(subject, row):
@@ -186,25 +169,3 @@ def test_no_coalition_is_run_twice(load):
     nbsal.compare(subject, [nbsal.Occlusion(way="mask"), nbsal.Shapley(4, way="mask")], [TEXT], progress=False)
     assert sum(calls) < 1 + n + 4 * (n - 1)
     hook.remove()
-
-
-@cases(
-    "name, settings, valid",
-    [
-        ("shapley", {"level": "letter"}, perturbation.LEVELS),
-        ("random", {"level": "letter"}, perturbation.LEVELS),
-        ("shapley", {"way": "blur"}, (*WAYS, "a token id")),
-        ("shapley", {"samples": 0}, None),
-        ("kernel-shap", {"samples": 3}, None),
-        ("kernel-shap", {"samples": 0}, None),
-        ("occlusion", {"window": 1.5}, None),
-        ("lime", {"ridge": -1}, None),
-        ("lime", {"width": 0}, None),
-        ("lime", {"width": None}, None),
-    ],
-)
-def test_invalid_settings_are_named(load, name, settings, valid):
-    ((argument, value),) = settings.items()
-    with refuses(argument, UnknownName if valid else InputError) as caught:
-        nbsal.Explainer(load("bert"), name, **settings)
-    assert caught.value.value == value and getattr(caught.value, "valid", None) == valid

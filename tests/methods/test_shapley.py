@@ -1,5 +1,6 @@
 """Estimates of Shapley values: exact where they can be, closer with more coalitions, and paired."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -120,3 +121,22 @@ def test_estimates_are_of_all_numbers_and_add_up(row):
         assert np.allclose(scores.sum(1), game[-1] - game[0])
         assert np.allclose(scores.sum(0), estimate(method, row, game.sum(1, keepdims=True))[0])
         assert not np.allclose(estimate(replace(method, seed=1), row, game), scores)
+
+
+def test_exact_shapley_values_are_those_of_all_orders():
+    """Of a game with known values: each unit's own, and what pairs add."""
+    draw = np.random.default_rng(0)
+    own, pairs = draw.normal(size=4), draw.normal(size=(4, 4))
+    table = ExactShapley().coalitions(None, [(i,) for i in range(4)])
+    assert sorted(map(tuple, table.tolist())) == sorted(itertools.product([False, True], repeat=4))
+
+    def value(members):
+        return sum(own[i] for i in members) + sum(pairs[i, j] for i, j in itertools.combinations(members, 2))
+
+    values = np.array([value(np.flatnonzero(row)) for row in table])
+    truth = np.zeros(4)
+    for order in itertools.permutations(range(4)):
+        for at, unit in enumerate(order):
+            truth[unit] += (value(sorted(order[: at + 1])) - value(sorted(order[:at]))) / 24
+    assert np.allclose(ExactShapley().unit_scores(table, values[:, None])[0], truth)
+    assert isinstance(Shapley().for_reply(10), ExactShapley) and Shapley(3).for_reply(11) == Shapley(3)

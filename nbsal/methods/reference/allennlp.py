@@ -22,19 +22,21 @@ from nbsal.model.subject import Subject
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import InputError
 
-PAPER = "Wallace et al. 2019 (AllenNLP Interpret), as in the released code"
-PROMISE = {"nonnegative", "sums_to_1", "about_target"}
-
 
 @dataclass(frozen=True)
 class Interpreter(Method):
     """One of AllenNLP Interpret's gradient interpreters."""
 
+    family = "gradient"
+    needs = frozenset({"forward"})
+    paper = "Wallace et al. 2019 (AllenNLP Interpret), as in the released code"
+    promise = frozenset({"nonnegative", "sums_to_1", "about_target"})
+
     def resolve(self, subject: Subject) -> Self:
         if len(subject.labels) == 1:
             message = f"{self.name} needs at least two labels for its cross-entropy loss; {subject.name} has one."
             raise InputError(message, argument="method", value=self.name)
-        return self
+        return super().resolve(subject)
 
     def scores(self, trace: Trace) -> Tensor:
         return trace.cached(self, lambda: self._normalised_scores(trace))
@@ -48,14 +50,7 @@ class Interpreter(Method):
         return scores / scores.sum(-1, keepdim=True).clamp_min(torch.finfo(scores.dtype).tiny)
 
 
-@register(
-    "simple@allennlp",
-    family="gradient",
-    needs={"forward"},
-    paper=PAPER,
-    cost=Cost(2, backwards=1),
-    promise=PROMISE,
-)
+@register("simple@allennlp", cost=Cost(2, backwards=1))
 @dataclass(frozen=True)
 class AllenNLPSimple(Interpreter):
     """Gradient of each token times the embedding of the first token, since the program drops one axis too many."""
@@ -65,14 +60,7 @@ class AllenNLPSimple(Interpreter):
         return (gradient * embedded[:, :1]).sum(-1)
 
 
-@register(
-    "smooth@allennlp",
-    family="gradient",
-    needs={"forward"},
-    paper=PAPER,
-    cost=Cost(11, backwards=10),
-    promise=PROMISE | {"seeded"},
-)
+@register("smooth@allennlp", cost=Cost(11, backwards=10), promise=Interpreter.promise | {"seeded"})
 @dataclass(frozen=True)
 class AllenNLPSmooth(Interpreter):
     """Mean gradient over ten noisy copies of the embeddings, with noise of 0.01 of their range.
@@ -97,14 +85,7 @@ class AllenNLPSmooth(Interpreter):
         return torch.stack([embedding_gradient(trace, add_noise)[1] for _ in range(10)]).mean(0).sum(-1)
 
 
-@register(
-    "integrated@allennlp",
-    family="gradient",
-    needs={"forward"},
-    paper=PAPER,
-    cost=Cost(11, backwards=10),
-    promise=PROMISE,
-)
+@register("integrated@allennlp", cost=Cost(11, backwards=10))
 @dataclass(frozen=True)
 class AllenNLPIntegrated(Interpreter):
     """Ten steps from zero word embeddings, each evaluated at its left end, so the text itself is never reached."""

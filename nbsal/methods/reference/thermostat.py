@@ -7,14 +7,14 @@ to 512 tokens, which the model never attends to: padding is left out here where 
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nbsal.methods.base import Method, register
+from nbsal.methods.base import Method, register, setting
 from nbsal.methods.cost import CONTENT_TOKENS, SAMPLES, TOKENS, Cost
 from nbsal.methods.paths import clean_captum
 from nbsal.methods.perturbation import ridge_slopes
@@ -27,7 +27,6 @@ from nbsal.passes.trace import Trace
 from nbsal.support.errors import ModelError
 from nbsal.support.validation import positive_number
 
-PAPER = "Feldhus et al. 2021 (ThermoStat), as in the released code"
 LENGTH = 512  # tokens to which ThermoStat pads
 
 
@@ -77,6 +76,9 @@ class CaptumModel(nn.Module):
 class ThermoStatMethod(Method):
     """One of ThermoStat's explainers, which explain one text at a time."""
 
+    needs = frozenset({"forward"})
+    paper = "Feldhus et al. 2021 (ThermoStat), as in the released code"
+
     def resolve(self, subject: Subject) -> Self:
         if subject.unbatchable:
             message = (
@@ -84,49 +86,40 @@ class ThermoStatMethod(Method):
                 f"model.config.pad_token_id, or use {self.name.partition('@')[0]}."
             )
             raise ModelError(message, part="padding token")
-        return self
+        return super().resolve(subject)
 
     def scores(self, trace: Trace) -> Tensor:
         return trace.cached(self, lambda: self._attribute_all(trace))
 
     @abstractmethod
-    def attribute(self, program: CaptumModel) -> Tensor:
-        """The score of each token of a text, [position]; those of appended padding are dropped."""
+    def attribute(self, program: CaptumModel) -> Any:
+        """Captum's scores of a text, [1, position] or [1, position, width]; those of appended padding are dropped."""
 
     def _attribute_all(self, trace: Trace) -> Tensor:
         subject, meter = trace.subject, trace.meter.part(1, len(trace.encoded))
         scores = torch.zeros(len(trace.encoded), trace.encoded.longest).to(trace.logits)
         with subject.lock, torch.inference_mode(False), torch.enable_grad(), architecture.eval_mode(subject.model):
             for i, row in enumerate(trace.encoded):
-                scores[i, : len(row)] = self.attribute(CaptumModel(trace, i)).detach()[: len(row)].to(scores)
+                attributions = self.attribute(CaptumModel(trace, i)).detach()[0, : len(row)]
+                scores[i, : len(row)] = attributions.reshape(len(row), -1).sum(-1).to(scores)
                 meter.step()
         return scores
 
 
-@register(
-    "gradxact@thermostat",
-    family="gradient",
-    needs={"forward"},
-    paper=PAPER,
-    cost=Cost(2, backwards=1),
-    promise={"signed", "about_target"},
-)
+@register("gradxact@thermostat", family="gradient", cost=Cost(2, backwards=1), promise={"signed", "about_target"})
 @dataclass(frozen=True)
 class ThermoStatGradientXActivation(ThermoStatMethod):
     """Gradient times activation at the embeddings."""
 
-    def attribute(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Any:
         from captum.attr import LayerGradientXActivation
 
-        attributions: Tensor = LayerGradientXActivation(program, program.embeddings).attribute(program.ids)
-        return attributions[0].sum(-1)
+        return LayerGradientXActivation(program, program.embeddings).attribute(program.ids)
 
 
 @register(
     "integrated@thermostat",
     family="gradient",
-    needs={"forward"},
-    paper=PAPER,
     cost=Cost(28, backwards=25),
     promise={"signed", "about_target", "sums_to_change"},
 )
@@ -134,22 +127,16 @@ class ThermoStatGradientXActivation(ThermoStatMethod):
 class ThermoStatIntegrated(ThermoStatMethod):
     """25 steps from padding tokens, whose positions are shifted in models that number positions by padding."""
 
-    def attribute(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Any:
         from captum.attr import LayerIntegratedGradients
 
-        attributions: Tensor = LayerIntegratedGradients(program, program.embeddings).attribute(
+        return LayerIntegratedGradients(program, program.embeddings).attribute(
             program.ids, baselines=program.baseline, n_steps=25, internal_batch_size=program.batch_size
         )
-        return attributions[0].sum(-1)
 
 
 @register(
-    "lime@thermostat",
-    family="perturbation",
-    needs={"forward"},
-    paper=PAPER,
-    cost=Cost(1 + SAMPLES),
-    promise={"signed", "about_target", "seeded"},
+    "lime@thermostat", family="perturbation", cost=Cost(1 + SAMPLES), promise={"signed", "about_target", "seeded"}
 )
 @dataclass(frozen=True)
 class ThermoStatLIME(ThermoStatMethod):
@@ -158,11 +145,8 @@ class ThermoStatLIME(ThermoStatMethod):
     The weight of a sample is its share of unchanged ids among 512, most of which are padding.
     """
 
-    samples: int = 25
+    samples: int = setting(25, positive_number)
     seed: int = 0
-
-    def resolve(self, subject: Subject) -> Self:
-        return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
 
     def perturbed(self, program: CaptumModel) -> Tensor:
         """The sampled token ids, [sample, position]."""
@@ -170,44 +154,34 @@ class ThermoStatLIME(ThermoStatMethod):
         masked = text_rng(self.seed, program.row).random((self.samples, len(program.row))) < 0.3
         return torch.where(torch.from_numpy(masked & ~fixed).to(program.ids.device), program.pad, program.ids)
 
-    def attribute(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Any:
         ids = self.perturbed(program)
         with torch.no_grad():
             values = torch.cat([program(batch) for batch in torch.split(ids, program.batch_size)])
         length = max(len(program.row), min(LENGTH, program.subject.max_length))
         weights = 1 - (ids != program.ids).sum(1) / length
         points, outcomes, sample_weights = (tensor.double().cpu().numpy() for tensor in (ids, values, weights))
-        return torch.from_numpy(ridge_slopes(points, outcomes, sample_weights, ridge=1.0))
+        return torch.from_numpy(ridge_slopes(points, outcomes, sample_weights, ridge=1.0))[None]
 
 
-@register(
-    "occlusion@thermostat",
-    family="perturbation",
-    needs={"forward"},
-    paper=PAPER,
-    cost=Cost(2 + TOKENS),
-    promise={"signed", "about_target"},
-)
+@register("occlusion@thermostat", family="perturbation", cost=Cost(2 + TOKENS), promise={"signed", "about_target"})
 @dataclass(frozen=True)
 class ThermoStatOcclusion(ThermoStatMethod):
     """Windows of three tokens, special ones included, become token 0, whatever it is (`<s>` for RoBERTa)."""
 
-    def attribute(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Any:
         from captum.attr import Occlusion
 
         program.append_padding(2)  # windows extend beyond the end of the text
         with torch.no_grad():
-            attributions: Tensor = Occlusion(program).attribute(
+            return Occlusion(program).attribute(
                 program.ids, sliding_window_shapes=(3,), perturbations_per_eval=program.batch_size
             )
-        return attributions[0]
 
 
 @register(
     "shapley@thermostat",
     family="perturbation",
-    needs={"forward"},
-    paper=PAPER,
     cost=Cost(2 + SAMPLES * (CONTENT_TOKENS + 1)),
     promise={"signed", "about_target", "sums_to_change", "seeded"},
 )
@@ -215,13 +189,10 @@ class ThermoStatOcclusion(ThermoStatMethod):
 class ThermoStatShapley(ThermoStatMethod):
     """Captum's permutation sampling; all tokens that never change (special, padding) are one player, which is exact."""
 
-    samples: int = 25
+    samples: int = setting(25, positive_number)
     seed: int = 0
 
-    def resolve(self, subject: Subject) -> Self:
-        return replace(super().resolve(subject), samples=positive_number(self.samples, "samples"))
-
-    def attribute(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Any:
         from captum.attr import ShapleyValueSampling
 
         rng, sampling = text_rng(self.seed, program.row), ShapleyValueSampling(program)
@@ -230,23 +201,20 @@ class ThermoStatShapley(ThermoStatMethod):
         )
         players = torch.arange(1, len(program.row) + 1, device=program.ids.device)
         players[torch.tensor(program.row.special)] = 0
+        # Captum gives the whole score of a player to each of its tokens; here the player with several tokens scores 0.
         with torch.no_grad():
-            attributions: Tensor = sampling.attribute(
+            return sampling.attribute(
                 program.ids,
                 baselines=program.baseline,
                 feature_mask=torch.unique(players, return_inverse=True)[1][None],
                 n_samples=self.samples,
                 perturbations_per_eval=program.batch_size,
             )
-        # Captum gives the whole score of a player to each of its tokens; here the player with several tokens scores 0.
-        return attributions[0]
 
 
 @register(
     "gradient-shap@thermostat",
     family="gradient",
-    needs={"forward"},
-    paper=PAPER,
     cost=Cost(8, backwards=5),
     promise={"signed", "about_target", "seeded"},
 )
@@ -256,7 +224,7 @@ class ThermoStatGradientShap(ThermoStatMethod):
 
     seed: int = 0
 
-    def attribute(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Any:
         from captum.attr import LayerActivation, LayerGradientXActivation
 
         gradient = LayerGradientXActivation(program, program.embeddings, multiply_by_inputs=False)
@@ -266,15 +234,12 @@ class ThermoStatGradientShap(ThermoStatMethod):
             mean = mean + gradient.attribute(ids) / 5
         states = LayerActivation(program, program.embeddings)
         difference = states.attribute(program.ids) - states.attribute(program.baseline)
-        scores: Tensor = (mean * difference)[0].sum(-1)
-        return scores
+        return mean * difference
 
 
 @register(
     "deeplift-shap@thermostat",
     family="gradient",
-    needs={"forward"},
-    paper=PAPER,
     cost=Cost(5, backwards=4),
     promise={"signed", "about_target", "not_complete"},
 )
@@ -285,15 +250,14 @@ class ThermoStatDeepLiftShap(ThermoStatMethod):
     For the limits of captum's DeepLift on transformers see `nbsal.DeepLiftShap`.
     """
 
-    def attribute(self, program: CaptumModel) -> Tensor:
+    def attribute(self, program: CaptumModel) -> Any:
         from captum.attr import LayerDeepLiftShap
 
         baselines = torch.stack((torch.zeros_like(program.ids[0]), program.baseline[0]))
         with clean_captum(program.model):
-            attributions: Tensor = LayerDeepLiftShap(program, program.embeddings).attribute(
+            return LayerDeepLiftShap(program, program.embeddings).attribute(
                 program.ids.float(), baselines=baselines.float()
             )
-        return attributions[0].sum(-1)
 
 
 def _special_ids(tokenizer: Any) -> Sequence[int]:

@@ -152,7 +152,8 @@ class RelevanceMode(restore.Mode):
             _copy_attention_mark(y, args[0])
         elif getattr(func, "__name__", "") in _MOVES:
             if any(isinstance(value, Tensor) for value in _flatten([y])):
-                _attach_proxies(y, func(*proxies, **kwargs))
+                for tensor, proxy in zip(_flatten([y]), _flatten([func(*proxies, **kwargs)]), strict=True):
+                    attach_proxy(tensor, proxy)
                 _copy_attention_mark(y, args[0])
         else:
             raise _no_rule(func)
@@ -257,11 +258,6 @@ def _detach(y: Any) -> Any:
     return y.detach() if isinstance(y, Tensor) else y
 
 
-def _attach_proxies(y: Any, proxies: Any) -> None:
-    for tensor, proxy in zip(_flatten([y]), _flatten([proxies]), strict=True):
-        attach_proxy(tensor, proxy)
-
-
 def _to_proxy(value: Any) -> Any:
     """An argument with its tensors replaced by their proxies, where they have one."""
     if isinstance(value, list | tuple):
@@ -327,7 +323,12 @@ def relevance_mode(
     'LinearBackward'
     """
     with rules_mode(model, chosen, _absolute_weights(model), mixed) as mode, restore.Changes(model) as changes:
-        attach = _attach_input_proxy(mode)
+
+        def attach(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            hidden = args[0] if args else kwargs["hidden_states"]
+            if proxy_of(hidden) is None:
+                mode.start(hidden)
+
         changes.record_undo(restore.remove_hooks, first_blocks, attach)
         for block in first_blocks:
             block.register_forward_pre_hook(attach, with_kwargs=True)
@@ -349,7 +350,15 @@ def rules_mode(
     """
     mode = RelevanceMode(chosen, absolute_weights, mixed)
     operations = [module for module in model.modules() if _is_single_operation(module)]
-    suspend, resume = _suspend(mode), _resume(mode)
+
+    def suspend(module: nn.Module, args: Any) -> None:
+        mode.suspended += 1
+
+    def resume(module: nn.Module, args: Any, output: Tensor) -> None:
+        mode.suspended -= 1
+        if proxy_of(args[0]) is not None:
+            attach_proxy(output, _pass_through(output, args[0]))
+
     with architecture.frozen(model), restore.Changes(model) as changes:
         changes.record_undo(restore.remove_hooks, operations, suspend, resume)
         for module in operations:
@@ -359,40 +368,9 @@ def rules_mode(
         yield mode
 
 
-def _attach_input_proxy(mode: RelevanceMode) -> Callable[..., None]:
-    """A hook that attaches the first proxy, that of the embedding output."""
-
-    def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        hidden = args[0] if args else kwargs["hidden_states"]
-        if proxy_of(hidden) is None:
-            mode.start(hidden)
-
-    return before
-
-
 def _is_single_operation(module: nn.Module) -> bool:
     """True for activations and norms written in Python; relevance passes through them unchanged."""
     kind = type(module)
     is_norm = kind.__name__.endswith(("RMSNorm", "LayerNorm")) and not isinstance(module, nn.LayerNorm)
     is_activation = kind.__module__ == "transformers.activations" or kind.__name__.endswith("Gelu")
     return is_activation or is_norm
-
-
-def _suspend(mode: RelevanceMode) -> Callable[..., None]:
-    """A hook that turns the mode off inside a module."""
-
-    def before(module: nn.Module, args: Any) -> None:
-        mode.suspended += 1
-
-    return before
-
-
-def _resume(mode: RelevanceMode) -> Callable[..., None]:
-    """A hook that turns the mode on again, and attaches the proxy of the module's output."""
-
-    def after(module: nn.Module, args: Any, output: Tensor) -> None:
-        mode.suspended -= 1
-        if proxy_of(args[0]) is not None:
-            attach_proxy(output, _pass_through(output, args[0]))
-
-    return after
