@@ -239,25 +239,3 @@ def random_explainers(explainers: Mapping[str, Sequence[Explainer]], count: int)
         for name, subject in zip(names, subjects, strict=True)
         if count and name not in explainers
     }
-
-
-def rank_tokens(
-    explainers: Mapping[str, Sequence[Explainer]],
-    rows: Mapping[Subject, Encoded],
-    targets: Sequence[Any],
-    batch_size: int,
-    cache: Cache,
-    meter: Meter,
-) -> dict[str, list[Run]]:
-    """Explain the texts and rank their tokens, for every run of every explainer."""
-    results = iter(cache.explain(list(chain.from_iterable(explainers.values())), rows, targets, batch_size, meter))
-    return {
-        name: [Run(run.subject, rows[run.subject], token_order(next(results), name)) for run in members]
-        for name, members in explainers.items()
-    }
-
-
-def truncated_count(rows: Iterable[Row]) -> tuple[str, ...]:
-    """A note on how many texts were truncated; empty if none."""
-    count = sum(1 for row in rows if row.dropped)
-    return (f"{count} truncated to the model's maximum length",) if count else ()

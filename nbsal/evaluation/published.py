@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.evaluation._games import LABELS, check_classifier, label_indices
+from nbsal.evaluation._hiding import LABELS, check_classifier, label_indices
 from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import Cache, Coalitions, Explainers, Run, cache_or_new, encode_texts, named_explainers
 from nbsal.evaluation.curve import Curve
