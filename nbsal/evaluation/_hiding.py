@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import (
     Cache,
     Coalitions,
@@ -19,7 +18,7 @@ from nbsal.evaluation.cache import (
     random_explainers,
     token_order,
 )
-from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.curve import Curve, text_order
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.model.subject import Subject
 from nbsal.model.targets import is_regression, label_index

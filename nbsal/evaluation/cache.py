@@ -163,11 +163,7 @@ def _by_name(explainers: Explainers) -> Mapping[str, Explainer | Sequence[Explai
 
 
 def positive_numbers(values: Any, name: str) -> list[int]:
-    """One number of tokens or several, as a list.
-
-    >>> positive_numbers(5, "k"), positive_numbers([1, 2], "k")
-    ([5], [1, 2])
-    """
+    """One number of tokens or several, as a list."""
     values = list(values) if is_iterable(values) else [values]
     numbers = [int(v) for v in values if isinstance(v, int | np.integer) and not isinstance(v, bool) and v > 0]
     if not numbers or len(numbers) < len(values):

@@ -30,9 +30,6 @@ def sign_flip_p(margins: Floats) -> Floats:
     """The share of random signs of the differences for which their sum is at least as far from 0: [comparison].
 
     All signs are tried for fewer than 20 texts, a sample of them for more.
-
-    >>> sign_flip_p(np.array([[1.0, 1.0, 1.0]]))
-    array([0.25])
     """
     limits = np.abs(margins.sum(-1)) - ROUNDING * np.abs(margins).sum(-1)
     if margins.shape[-1] < EXACT:
