@@ -140,13 +140,11 @@ def at_layers(explainer: Explainer) -> dict[int, Explainer]:
     [0, 1, 2, 3, 4, 5, 6]
     """
     method, subject = explainer.method, explainer.subject
-    if isinstance(method, Decoded):
-        methods: list[Any] = [
-            replace(method, method=replace(method.method, layer=layer)) for layer in range(subject.depth + 1)
-        ]
-    elif isinstance(method, LayerMethod):
-        methods = [replace(method, layer=layer) for layer in range(subject.depth + 1)]
-    else:
+    layer_method = method.method if isinstance(method, Decoded) else method
+    if not isinstance(layer_method, LayerMethod):
         message = f"{method.name} has no layer to choose. Pass an explainer with a layer, such as 'gradcam'."
         raise InputError(message, argument="explainer", value=explainer)
+    methods: list[Any] = [replace(layer_method, layer=layer) for layer in range(subject.depth + 1)]
+    if isinstance(method, Decoded):
+        methods = [replace(method, method=at_layer) for at_layer in methods]
     return {layer: Explainer(subject, at_layer, long=explainer.long) for layer, at_layer in enumerate(methods)}
