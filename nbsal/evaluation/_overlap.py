@@ -78,19 +78,19 @@ def _draw_overlaps(
     """The overlap in each bootstrap sample of the texts: [draw, count]."""
     votes: dict[str, list[tuple[int, str, float]]] = defaultdict(list)  # of each class: text, token, weighted score
     for text, saliency in enumerate(saliencies):
-        ((label, scores),) = clouds.rank([saliency], idf, unit=unit, normalise=normalise).weights.items()
-        votes[label] += [(text, token, score) for token, score in scores.items()]
+        ((label, token_weights),) = clouds.rank([saliency], idf, unit=unit, normalise=normalise).weights.items()
+        votes[label] += [(text, token, weight) for token, weight in token_weights.items()]
     names = sorted({token for class_votes in votes.values() for _, token, _ in class_votes})
     numbers = {token: i for i, token in enumerate(names)}
-    classes = []
-    for class_votes in votes.values():
-        texts, tokens, class_scores = zip(*class_votes, strict=True)
-        classes.append((np.array(texts), np.array([numbers[token] for token in tokens]), np.array(class_scores)))
+    classes = [
+        (np.array([v[0] for v in part]), np.array([numbers[v[1]] for v in part]), np.array([v[2] for v in part]))
+        for part in votes.values()
+    ]
     draws = []
     for draw in weights:
         ranked = []
-        for texts, tokens, class_scores in classes:
-            sums = np.bincount(tokens, draw[texts] * class_scores, len(names))
+        for texts, tokens, scores in classes:
+            sums = np.bincount(tokens, draw[texts] * scores, len(names))
             ranked.append(np.argsort(-sums, kind="stable")[: int((sums > 0).sum())])  # equal sums are ordered by name
         pairs = list(combinations(ranked, 2))
         common = [[len(np.intersect1d(first[:k], second[:k])) for first, second in pairs] for k in counts]

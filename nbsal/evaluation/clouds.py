@@ -114,6 +114,10 @@ class Cloud:
         )
         return picture.generate_from_frequencies(weights).to_image()
 
+    def display(self, token: str) -> str:
+        """A token or word of this cloud as a picture shows it."""
+        return display_word(token, self.unit == "token" and self._byte_level)
+
     @cached_property
     def _byte_level(self) -> bool:
         return any(is_byte_level(weights) for weights in self.weights.values())
@@ -126,7 +130,7 @@ class Cloud:
         """
         weights: dict[str, float] = {}
         for token, weight in self._best(label, count):
-            word = display_word(token, self.unit == "token" and self._byte_level)
+            word = self.display(token)
             if weight > 0 and word:
                 weights[word] = weights.get(word, 0.0) + weight
         return sorted(weights.items(), key=lambda item: -item[1])
