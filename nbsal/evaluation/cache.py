@@ -134,9 +134,19 @@ def cache_or_new(cache: Cache | None) -> Iterator[Cache]:
 
 
 def named_explainers(explainers: Explainers) -> dict[str, list[Explainer]]:
-    """Explainers by name, each as a list of runs; a stochastic explainer may have several."""
+    """Explainers by name, each as a list of runs; a stochastic explainer may have several.
+
+    A dict has its names; a single explainer and those of a list have the names of their methods.
+    """
+    if not isinstance(explainers, Mapping):
+        many = [explainers] if isinstance(explainers, Explainer) else explainers
+        values = as_list(many, "explainers", "must be an Explainer, a list of them or a dict that names them")
+        explainers = {explainer.method.name: explainer for explainer in values}
+        if len(explainers) < len(values):
+            message = "Several explainers have the same method name. Name them: {'layer 3': ..., 'layer 4': ...}."
+            raise InputError(message, argument="explainers", value=many)
     runs_by_name = {
-        str(name): list(runs) if isinstance(runs, Sequence) else [runs] for name, runs in _by_name(explainers).items()
+        str(name): list(runs) if isinstance(runs, Sequence) else [runs] for name, runs in explainers.items()
     }
     if not runs_by_name or not all(runs_by_name.values()):
         message = "explainers contains no explainer to evaluate. Pass at least one."
@@ -146,20 +156,6 @@ def named_explainers(explainers: Explainers) -> dict[str, list[Explainer]]:
             message = f"The runs of {name!r} explain different models. Give each model its own name."
             raise InputError(message, argument="explainers", value=runs)
     return runs_by_name
-
-
-def _by_name(explainers: Explainers) -> Mapping[str, Explainer | Sequence[Explainer]]:
-    """A dict as it is; single explainers and lists under the names of their methods."""
-    if isinstance(explainers, Mapping):
-        return explainers
-    if isinstance(explainers, Explainer):
-        explainers = [explainers]
-    values = as_list(explainers, "explainers", "must be an Explainer, a list of them or a dict that names them")
-    named = {explainer.method.name: explainer for explainer in values}
-    if len(named) < len(values):
-        message = "Several explainers have the same method name. Name them: {'layer 3': ..., 'layer 4': ...}."
-        raise InputError(message, argument="explainers", value=explainers)
-    return named
 
 
 def positive_numbers(values: Any, name: str) -> list[int]:

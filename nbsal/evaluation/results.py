@@ -167,7 +167,7 @@ class Results:
             intervals = [f"{low:.3f} to {high:.3f}" for low, high in rows[["low", "high"]].to_numpy()]
             cells |= {(heading, summary): rows[summary], (heading, "95 %"): pandas.Series(intervals, rows.index)}
             styles |= {(heading, summary): self.cell_styles(m, ours), (heading, "95 %"): ""}
-        numbers = pandas.DataFrame(cells).reindex(self.explainers)
+        numbers = pandas.DataFrame(cells).reindex(self.explainers).rename_axis(None)
         css = pandas.DataFrame(styles, numbers.index)
         styled = (
             numbers.style.format(precision=3, escape="html")
