@@ -1,17 +1,15 @@
 """Agreement of explanations with each other and with human rationales."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from threading import Event
 from typing import Any
 
 import numpy as np
 
-from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import Cache, Explainers, explain_texts, positive_numbers
-from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.curve import Curve, text_order
 from nbsal.evaluation.results import MetricInfo, Results
-from nbsal.explain.saliency import Saliency
 from nbsal.model.text.tokens import Row
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Progress
@@ -19,6 +17,7 @@ from nbsal.support.validation import Text, as_list, check_one_per_text, checked,
 
 TOKEN_COUNTS = tuple(range(10, 81, 10))  # as in Chefer et al. 2021a
 MATCH_THRESHOLD = 0.5  # two spans of tokens match if they share at least this much of their union (ERASER)
+Score = Callable[[Sequence[int], int, set[int]], float]  # of an order of tokens at a point, and the marked tokens
 
 
 @checked
@@ -68,13 +67,9 @@ def rank_agreement(
             "kendall": [kendall(*pair) for pair in pairs],
             f"jaccard@{k}": [jaccard(a[:k], b[:k]) for a, b in pairs],
         }.items():
-            curve = Curve.from_values([k], np.array(values)[None, None], order)
-            curves[f"{first} ~ {second}", measure] = curve
-    return Results(
-        MetricInfo(point="k", bounds={"kendall": (-1, 1), f"jaccard@{k}": (0, 1)}),
-        curves,
-        (plural(len(ranked), "text"),),
-    )
+            curves[f"{first} ~ {second}", measure] = Curve.from_values([k], np.array(values)[None, None], order)
+    bounds = {"kendall": (-1, 1), f"jaccard@{k}": (0, 1)}
+    return Results(MetricInfo(point="k", bounds=bounds), curves, (plural(len(ranked), "text"),))
 
 
 @checked
@@ -100,19 +95,12 @@ def rationale_agreement(
     >>> rationale_agreement(explain, ["A warm film."], [[(2, 6)]], progress=False).measures
     ['auprc', 'iou f1']
     """
-    saliencies, marked, used, notes = _marked_texts(explainers, texts, rationales, batch_size, cache, progress, cancel)
-    first = next(iter(saliencies.values()))[0]
-    order = text_order([first[i].text for i in used])
-    measures: dict[str, Callable[[Sequence[int], set[int]], float]] = {"auprc": average_precision, "iou f1": iou_f1}
-    curves = {
-        (name, measure): Curve.from_values(
-            [1], np.array([[[score(run[i].order, marked[name][i]) for i in used]] for run in runs]), order
-        )
-        for name, runs in saliencies.items()
-        for measure, score in measures.items()
+    measures: dict[str, Score] = {
+        "auprc": lambda order, _, marked: average_precision(order, marked),
+        "iou f1": lambda order, _, marked: iou_f1(order, marked),
     }
-    better, bounds = dict.fromkeys(measures, "high"), dict.fromkeys(measures, (0, 1))
-    return Results(MetricInfo(point="rationale", better=better, bounds=bounds), curves, notes)
+    settings = (batch_size, cache, progress, cancel)
+    return _score_rationales(explainers, texts, rationales, measures, "rationale", [1], *settings)
 
 
 @checked
@@ -138,16 +126,9 @@ def token_f1_at(
     0.4
     """
     counts = positive_numbers(k, "k")
-    runs_by_name, marked, used, notes = _marked_texts(
-        explainers, texts, rationales, batch_size, cache, progress, cancel
-    )
-    first = next(iter(runs_by_name.values()))[0]
-    order = text_order([first[i].text for i in used])
-    curves = {}
-    for name, runs in runs_by_name.items():
-        values = [[[token_f1(run[i].order[:count], marked[name][i]) for i in used] for count in counts] for run in runs]
-        curves[name, "token f1"] = Curve.from_values(counts, np.array(values), order)
-    return Results(MetricInfo(point="k", better={"token f1": "high"}, bounds={"token f1": (0, 1)}), curves, notes)
+    measures: dict[str, Score] = {"token f1": lambda order, count, marked: token_f1(order[:count], marked)}
+    settings = (batch_size, cache, progress, cancel)
+    return _score_rationales(explainers, texts, rationales, measures, "k", counts, *settings)
 
 
 @checked
@@ -169,10 +150,16 @@ def kendall(first: Sequence[int], second: Sequence[int]) -> float:
     return 1 - 4 * discordant / (len(ranks) * (len(ranks) - 1))
 
 
-def _marked_texts(
-    explainers: Explainers, texts: Iterable[Text], rationales: Any, *settings: Any
-) -> tuple[dict[str, list[list[Saliency]]], dict[str, list[set[int]]], list[int], tuple[str]]:
-    """Explanations, the tokens that rationales mark, the texts with a marked token, and a note on their number."""
+def _score_rationales(
+    explainers: Explainers,
+    texts: Iterable[Text],
+    rationales: Any,
+    measures: Mapping[str, Score],
+    point: str,
+    points: Sequence[int],
+    *settings: Any,
+) -> Results:
+    """Score the order of tokens in every explanation against its rationale, for the texts whose rationale marks one."""
     rationales = as_list(rationales, "rationales", "must be a list with one rationale for each text")
     saliencies = explain_texts(explainers, texts, *settings)
     rows = {name: [s.row for s in runs[0]] for name, runs in saliencies.items()}
@@ -186,7 +173,16 @@ def _marked_texts(
     if not used:
         message = "No rationale marks a token. Pass rationales with at least one marked token."
         raise InputError(message, argument="rationales", value=rationales)
-    return saliencies, marked, used, (f"{len(used)} of {plural(size, 'text')}",)
+    first = next(iter(saliencies.values()))[0]
+    order = text_order([first[i].text for i in used])
+    curves = {}
+    for name, runs in saliencies.items():
+        for measure, score in measures.items():
+            values = [[[score(run[i].order, at, marked[name][i]) for i in used] for at in points] for run in runs]
+            curves[name, measure] = Curve.from_values(points, np.array(values), order)
+    better, bounds = dict.fromkeys(measures, "high"), dict.fromkeys(measures, (0, 1))
+    metric = MetricInfo(point=point, better=better, bounds=bounds)
+    return Results(metric, curves, (f"{len(used)} of {plural(size, 'text')}",))
 
 
 def jaccard(first: Iterable[int], second: Iterable[int]) -> float:
@@ -196,11 +192,7 @@ def jaccard(first: Iterable[int], second: Iterable[int]) -> float:
 
 
 def average_precision(order: Sequence[int], marked: set[int]) -> float:
-    """The mean precision at the ranks of marked tokens: the area under the precision-recall curve.
-
-    >>> average_precision([4, 1, 2], {1, 4})
-    1.0
-    """
+    """The mean precision at the ranks of marked tokens: the area under the precision-recall curve."""
     hits = np.isin(order, list(marked))
     precision = hits.cumsum() / np.arange(1, len(hits) + 1)
     return float(precision[hits].mean())
@@ -215,21 +207,13 @@ def iou_f1(order: Sequence[int], marked: set[int]) -> float:
 
 
 def token_f1(selected: Iterable[int], marked: set[int]) -> float:
-    """The harmonic mean of precision and recall of selected tokens.
-
-    >>> token_f1([4, 1], {1, 2, 3})
-    0.4
-    """
+    """The harmonic mean of precision and recall of selected tokens."""
     chosen = set(selected)
     return 2 * len(chosen & marked) / (len(chosen) + len(marked))
 
 
 def token_spans(positions: Iterable[int]) -> list[set[int]]:
-    """Group adjacent positions.
-
-    >>> token_spans([5, 1, 2])
-    [{1, 2}, {5}]
-    """
+    """Group adjacent positions."""
     spans: list[set[int]] = []
     for position in sorted(positions):
         if spans and position - 1 in spans[-1]:

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import Cache, Explainers, explain_texts, positive_numbers
-from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.curve import Curve, text_order
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.explain.saliency import Saliency
 from nbsal.model.text.tokens import Span
@@ -86,16 +85,13 @@ def _evaluate(
     k: int | Sequence[int],
     among: str,
     kind: str,
-    batch_size: int,
-    cache: Cache | None,
-    progress: Progress,
-    cancel: Event | None,
+    *settings: Any,
 ) -> Results:
     if among not in TOKEN_SETS:
         raise UnknownName("among", among, TOKEN_SETS)
     counts = positive_numbers(k, "k")
     answers = as_list(answers, "answers", "must be a list with one answer for each text")
-    saliencies = explain_texts(explainers, texts, batch_size, cache, progress, cancel)
+    saliencies = explain_texts(explainers, texts, *settings)
     first = next(iter(saliencies.values()))[0]
     check_one_per_text(answers, "answers", len(first))
     order = text_order([(s.text, repr(answer)) for s, answer in zip(first, answers, strict=True)])

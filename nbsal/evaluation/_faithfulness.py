@@ -14,28 +14,14 @@ import torch
 from torch import Tensor
 
 from nbsal.evaluation import published
-from nbsal.evaluation._games import LABELS, check_classifier, label_indices, to_floats
-from nbsal.evaluation.bootstrap import text_order
-from nbsal.evaluation.cache import (
-    Cache,
-    Coalitions,
-    Explainers,
-    Run,
-    cache_or_new,
-    encode_texts,
-    named_explainers,
-    random_explainers,
-    rank_tokens,
-    truncated_count,
-)
-from nbsal.evaluation.curve import Curve
+from nbsal.evaluation._hiding import check_fractions, evaluate_hiding
+from nbsal.evaluation.cache import Cache, Coalitions, Explainers, Run
 from nbsal.evaluation.results import MetricInfo, Results
-from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.intervals import Floats
-from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import Text, as_list, checked, plural
+from nbsal.support.progress import Progress
+from nbsal.support.validation import Text, as_list, checked
 
 MEASURES = {"aopc": "high", "log-odds": "low", "comprehensiveness": "high", "sufficiency": "low"}
 BOUNDS = dict.fromkeys(["aopc", "comprehensiveness", "sufficiency"], (-1, 1))  # differences of probabilities
@@ -73,41 +59,35 @@ def faithfulness(
     >>> faithfulness(explain, ["A joy.", "A bore."], progress=False).mean()["measure"].tolist()
     ['aopc', 'log-odds', 'comprehensiveness', 'sufficiency']
     """
+    settings: dict[str, Any] = {"batch_size": batch_size, "cache": cache, "progress": progress, "cancel": cancel}
     if variant is not None:
         if variant not in VARIANTS:
             raise UnknownName("variant", variant, VARIANTS)
         if labels is None:
             message = "variant='published' follows the gold labels. Pass labels=."
             raise InputError(message, argument="labels", value=labels)
-        shared: dict[str, Any] = {"batch_size": batch_size, "cache": cache, "progress": progress, "cancel": cancel}
-        return published.published_deletion(explainers, texts, labels, **shared)
-    members = named_explainers(explainers)
-    members |= random_explainers(members, random)
-    points = _check_fractions(fractions)
+        return published.published_deletion(explainers, texts, labels, **settings)
+    points = check_fractions(fractions, "must be a list of numbers above 0 and up to 1", all)
     names = _check_measures(measures)
-    rows = encode_texts([run for runs in members.values() for run in runs], texts)
-    for subject in rows:
-        check_classifier(subject)
-    size = len(next(iter(rows.values())))
-    targets = [None] * size if labels is None else as_list(labels, "labels", LABELS)
-    gold = {subject: None if labels is None else label_indices(subject, targets, size) for subject in rows}
-    count = sum(map(len, members.values()))
     points = points if {"aopc", "log-odds"} & set(names) else []
     shares = SHARES if {"comprehensiveness", "sufficiency"} & set(names) else ()
-    total = size * (len(rows) + count * (1 + len(points) + 2 * len(shares)))
-    with cache_or_new(cache) as cache, Meter(total, progress, cancel) as meter:
-        runs = rank_tokens(members, rows, targets, batch_size, cache, meter)
-        grids = {"aopc": points, "log-odds": points, "comprehensiveness": shares, "sufficiency": shares}
-        return _measure(runs, gold, {name: grids[name] for name in names}, way, cache, meter)
-
-
-def _check_fractions(fractions: Sequence[float]) -> list[float]:
-    rule = "must be a list of numbers above 0 and up to 1"
-    values = as_list(fractions, "fractions", rule)
-    points = to_floats(values)
-    if not points or not all(0 < point <= 1 for point in points):
-        raise InputError(f"fractions {rule}, not {values!r:.80}.", argument="fractions", value=fractions)
-    return points
+    grids = {"aopc": points, "log-odds": points, "comprehensiveness": shares, "sufficiency": shares}
+    better = {name: MEASURES[name] for name in names}
+    bounds = {name: BOUNDS[name] for name in names if name in BOUNDS}
+    return evaluate_hiding(
+        explainers,
+        texts,
+        labels,
+        random=random,
+        explain_labels=True,
+        coalitions=lambda row, order: deletion_coalitions(row, order, points, shares),
+        way=way,
+        measure=lambda run, logits, gold: _losses(run, logits, gold, len(points), len(shares)),
+        points={name: grids[name] for name in names},
+        metric=MetricInfo(better=better, bounds=bounds),
+        notes=("predicted class" if labels is None else "gold label", f"tokens hidden with way={way!r}"),
+        **settings,
+    )
 
 
 def _check_measures(measures: Collection[str]) -> list[str]:
@@ -121,43 +101,7 @@ def _check_measures(measures: Collection[str]) -> list[str]:
     return [name for name in MEASURES if name in values]
 
 
-def _measure(
-    runs: dict[str, list[Run]],
-    gold: dict[Subject, list[int] | None],
-    grids: dict[str, Sequence[float]],
-    way: str | int,
-    cache: Cache,
-    meter: Meter,
-) -> Results:
-    flat = [run for members in runs.values() for run in members]
-    points = next((grids[name] for name in ("aopc", "log-odds") if name in grids), ())
-    shares = next((grids[name] for name in ("comprehensiveness", "sufficiency") if name in grids), ())
-    coalitions = [
-        [deletion_coalitions(row, order, points, shares) for row, order in zip(run.rows, run.orders, strict=True)]
-        for run in flat
-    ]
-    logits = cache.masked_logits(flat, coalitions, way, meter)
-    losses = {
-        id(run): _losses(run, run_logits, gold[run.subject], len(points), len(shares))
-        for run, run_logits in zip(flat, logits, strict=True)
-    }
-    rows, truth = flat[0].rows, gold[flat[0].subject]
-    order = text_order([(row.text, truth and truth[i]) for i, row in enumerate(rows)])
-    curves = {
-        (name, measure): Curve.from_values(grid, np.stack([losses[id(run)][measure] for run in members]), order)
-        for name, members in runs.items()
-        for measure, grid in grids.items()
-    }
-    explained = "predicted class" if truth is None else "gold label"
-    notes = (f"{plural(len(rows), 'text')}, {explained}", f"tokens hidden with way={way!r}", *truncated_count(rows))
-    better = {name: MEASURES[name] for name in grids}
-    bounds = {name: BOUNDS[name] for name in grids if name in BOUNDS}
-    return Results(MetricInfo(better=better, bounds=bounds), curves, notes)
-
-
-def deletion_coalitions(
-    row: Row, order: Sequence[int], points: Sequence[float], shares: Sequence[float] = SHARES
-) -> Coalitions:
+def deletion_coalitions(row: Row, order: Sequence[int], points: Sequence[float], shares: Sequence[float]) -> Coalitions:
     """The full text; the text without its top tokens at every point, then at every share; then these tokens alone."""
     rank = np.full(len(row), -1)
     rank[list(order)] = np.arange(len(order))

@@ -10,38 +10,24 @@ from threading import Event
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
-from nbsal.evaluation.bootstrap import text_order
-from nbsal.evaluation.cache import (
-    Cache,
-    Coalitions,
-    Explainers,
-    Run,
-    cache_or_new,
-    encode_texts,
-    named_explainers,
-    random_explainers,
-    rank_tokens,
-    truncated_count,
-)
-from nbsal.evaluation.curve import Curve
+from nbsal.evaluation._hiding import check_fractions, evaluate_hiding
+from nbsal.evaluation.cache import Cache, Coalitions, Explainers
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.explain.explainer import Explainer
 from nbsal.methods.base import LayerMethod
 from nbsal.methods.decoding import Decoded
-from nbsal.model.subject import Subject
-from nbsal.model.targets import is_regression, label_index
 from nbsal.model.text.tokens import Row
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.intervals import Floats
-from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import Text, as_list, check_one_per_text, checked, plural
+from nbsal.support.progress import Progress
+from nbsal.support.validation import Text, checked
 
 GAMES = {"revealing": "high", "hiding": "low"}
 FRACTIONS = tuple(step / 20 for step in range(21))
 LENGTHS = ("content", "sequence")
 RANDOM = 20
-LABELS = "must be a list with one label for each text"
 
 
 @checked
@@ -70,55 +56,29 @@ def games(
     >>> games(explain, ["A joy.", "A bore."], random=2, progress=False).auc()[["explainer", "game"]].values.tolist()
     [['gradcam', 'revealing'], ['gradcam', 'hiding'], ['random', 'revealing'], ['random', 'hiding']]
     """
-    members = named_explainers(explainers)
-    members |= random_explainers(members, random)
-    points = check_fractions(fractions)
     if relative_to not in LENGTHS:
         raise UnknownName("relative_to", relative_to, LENGTHS)
-    rows = encode_texts([run for runs in members.values() for run in runs], texts)
-    for subject in rows:
-        check_classifier(subject)
-    size = len(next(iter(rows.values())))
-    label_list = None if labels is None else as_list(labels, "labels", LABELS)
-    gold = {subject: None if label_list is None else label_indices(subject, label_list, size) for subject in rows}
-    total = size * (len(rows) + 2 * sum(map(len, members.values())) * len(points))
-    with cache_or_new(cache) as cache, Meter(total, progress, cancel) as meter:
-        runs = rank_tokens(members, rows, [None] * size, batch_size, cache, meter)
-        return _play(runs, gold, points, relative_to, cache, meter)
+    rule = "must be a list of numbers from 0 to 1, at least one of them above 0"
+    points = sorted({*check_fractions(fractions, rule, any), 0.0})  # 0 stands for the full text
 
-
-def _play(
-    runs: dict[str, list[Run]],
-    gold: dict[Subject, list[int] | None],
-    points: Sequence[float],
-    relative_to: str,
-    cache: Cache,
-    meter: Meter,
-) -> Results:
-    flat = [run for members in runs.values() for run in members]
-    coalitions = [
-        [coalition_steps(row, order, points, relative_to) for row, order in zip(run.rows, run.orders, strict=True)]
-        for run in flat
-    ]
-    logits = cache.masked_logits(flat, coalitions, "remove", meter)
-    correct = {
-        id(run): _correct(run_logits, gold[run.subject], points) for run, run_logits in zip(flat, logits, strict=True)
-    }
-    rows, truth = flat[0].rows, gold[flat[0].subject]
-    order = text_order([(row.text, truth and truth[i]) for i, row in enumerate(rows)])
-    curves = {
-        (name, game): Curve.from_values(points, np.stack([correct[id(run)][at] for run in members]), order)
-        for name, members in runs.items()
-        for at, game in enumerate(GAMES)
-    }
-    reference = "their labels" if truth else "the model's own predictions"
-    notes = (
-        f"{plural(len(rows), 'text')}, accuracy against {reference}",
-        f"fractions of the {relative_to}",
-        *truncated_count(rows),
+    reference = "the model's own predictions" if labels is None else "their labels"
+    return evaluate_hiding(
+        explainers,
+        texts,
+        labels,
+        random=random,
+        explain_labels=False,
+        coalitions=lambda row, order: coalition_steps(row, order, points, relative_to),
+        way="remove",
+        measure=lambda _, logits, gold: _correct(logits, gold, points),
+        points=dict.fromkeys(GAMES, points),
+        metric=MetricInfo("game", "fraction", "accuracy", "auc", GAMES, dict.fromkeys(GAMES, (0, 1))),
+        notes=(f"accuracy against {reference}", f"fractions of the {relative_to}"),
+        batch_size=batch_size,
+        cache=cache,
+        progress=progress,
+        cancel=cancel,
     )
-    metric = MetricInfo("game", "fraction", "accuracy", "auc", GAMES, dict.fromkeys(GAMES, (0, 1)))
-    return Results(metric, curves, notes)
 
 
 def coalition_steps(
@@ -134,15 +94,14 @@ def coalition_steps(
     return np.concatenate([revealed, remaining | (rank < 0)])
 
 
-def _correct(logits: Sequence[Any], gold: list[int] | None, points: Sequence[float]) -> Floats:
-    """Whether each prediction is correct: [game, point, text]."""
+def _correct(logits: Sequence[Tensor], gold: list[int] | None, points: Sequence[float]) -> dict[str, Floats]:
+    """Whether each prediction is correct in each game: [point, text]."""
     predictions = np.stack(
         [text_logits.argmax(-1).numpy().reshape(len(GAMES), len(points)) for text_logits in logits], -1
     )
     # Without labels the prediction for the full text counts: the Hiding game at fraction 0.
     truth = predictions[1, list(points).index(0.0)] if gold is None else gold
-    correct: Floats = np.equal(predictions, truth).astype(np.float64)
-    return correct
+    return dict(zip(GAMES, np.equal(predictions, truth).astype(np.float64), strict=True))
 
 
 @checked
@@ -181,48 +140,11 @@ def at_layers(explainer: Explainer) -> dict[int, Explainer]:
     [0, 1, 2, 3, 4, 5, 6]
     """
     method, subject = explainer.method, explainer.subject
-    if isinstance(method, Decoded):
-        methods: list[Any] = [
-            replace(method, method=replace(method.method, layer=layer)) for layer in range(subject.depth + 1)
-        ]
-    elif isinstance(method, LayerMethod):
-        methods = [replace(method, layer=layer) for layer in range(subject.depth + 1)]
-    else:
+    layer_method = method.method if isinstance(method, Decoded) else method
+    if not isinstance(layer_method, LayerMethod):
         message = f"{method.name} has no layer to choose. Pass an explainer with a layer, such as 'gradcam'."
         raise InputError(message, argument="explainer", value=explainer)
+    methods: list[Any] = [replace(layer_method, layer=layer) for layer in range(subject.depth + 1)]
+    if isinstance(method, Decoded):
+        methods = [replace(method, method=at_layer) for at_layer in methods]
     return {layer: Explainer(subject, at_layer, long=explainer.long) for layer, at_layer in enumerate(methods)}
-
-
-def check_classifier(subject: Subject) -> None:
-    """Refuse a subject that does not classify whole texts."""
-    if subject.task != "sequence" or is_regression(subject) or subject.usage.zero_shot is not None:
-        raise InputError(
-            f"{subject.name} does not classify whole texts, so there is no prediction to follow. Pass explainers of a "
-            "sequence classifier with at least two labels.",
-            argument="explainers",
-            value=subject,
-        )
-
-
-def label_indices(subject: Subject, labels: Sequence[Any], size: int) -> list[int]:
-    """The indices of labels that are names or indices."""
-    check_one_per_text(labels, "labels", size)
-    return [label_index(label, subject.labels, "label") for label in labels]
-
-
-def check_fractions(fractions: Sequence[float]) -> list[float]:
-    """The fractions in ascending order, with 0 added because it stands for the full text."""
-    rule = "must be a list of numbers from 0 to 1, at least one of them above 0"
-    values = as_list(fractions, "fractions", rule)
-    points = sorted({*to_floats(values), 0.0})
-    if not all(0 <= point <= 1 for point in points) or len(points) < 2:
-        raise InputError(f"fractions {rule}, not {values!r:.80}.", argument="fractions", value=fractions)
-    return points
-
-
-def to_floats(values: Any) -> list[float]:
-    """The values as floats; an empty list if one of them is not a number."""
-    try:
-        return [float(value) for value in values]
-    except (TypeError, ValueError):
-        return []

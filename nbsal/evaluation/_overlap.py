@@ -1,17 +1,15 @@
 """Token overlap: how many of the most important tokens of one class are also among those of another."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from threading import Event
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbsal.evaluation import clouds
-from nbsal.evaluation.bootstrap import bootstrap_weights, text_order
 from nbsal.evaluation.cache import Cache, Explainers, explain_texts, positive_numbers
-from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.curve import Curve, text_order
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.explain.saliency import Saliency
 from nbsal.support.intervals import Floats
@@ -56,51 +54,45 @@ def overlap(
     points, curves = tuple(map(float, counts)), {}
     for name, runs in saliencies.items():
         values = [[clouds.rank(run, idf, unit=unit, normalise=normalise).overlap(k) for k in counts] for run in runs]
-        votes = [_ClassVotes.count([run[at] for at in order], idf, unit, normalise) for run in runs]
-        draws = np.mean([run_votes.overlap(weights, counts) for run_votes in votes], 0)
+        ordered = [[run[at] for at in order] for run in runs]
+        draws = np.mean([_draw_overlaps(run, weights, counts, idf, unit, normalise) for run in ordered], 0)
         curves[name, "overlap"] = Curve(points, np.array(values), draws.T, len(first))
     notes = (plural(len(first), "text"), f"{unit}s, {'one vote per text' if normalise else 'summed scores'}")
     return Results(MetricInfo(point="k", better={"overlap": "low"}, bounds={"overlap": (0, 1)}), curves, notes)
 
 
-@dataclass(frozen=True, eq=False)
-class _ClassVotes:
-    """The score that each text adds to each token, by class: arrays of text index, token index and weighted score."""
+def bootstrap_weights(size: int, count: int) -> Floats:
+    """The share of each of `size` texts in `count` samples with replacement: [draw, text]."""
+    places = np.random.default_rng(0).integers(size, size=(count, size))
+    return np.stack([np.bincount(row, minlength=size) for row in places]) / size
 
-    classes: list[tuple[NDArray[np.intp], NDArray[np.intp], Floats]]
-    size: int  # number of distinct tokens
 
-    @classmethod
-    def count(
-        cls, saliencies: Sequence[Saliency], idf: Mapping[str, float] | None, unit: str, normalise: bool
-    ) -> "_ClassVotes":
-        """Collect the votes of every text."""
-        votes_by_label: dict[str, list[tuple[int, str, float]]] = {}
-        for index, saliency in enumerate(saliencies):
-            cloud = clouds.rank([saliency], idf, unit=unit, normalise=normalise)
-            label = cloud.labels[0]
-            votes = [(index, token, weight) for token, weight in cloud.weights[label].items()]
-            votes_by_label.setdefault(label, []).extend(votes)
-        names = sorted({token for votes in votes_by_label.values() for _, token, _ in votes})
-        indices = {token: i for i, token in enumerate(names)}
-        classes = [
-            (np.array([v[0] for v in votes]), np.array([indices[v[1]] for v in votes]), np.array([v[2] for v in votes]))
-            for votes in votes_by_label.values()
-        ]
-        return cls(classes, len(names))
-
-    def overlap(self, weights: Floats, counts: Sequence[int]) -> Floats:
-        """The overlap in each bootstrap sample: [draw, count]."""
-        draws = []
-        for draw in weights:
-            pairs = list(combinations([self._rank(draw, *votes) for votes in self.classes], 2))
-            common = [[len(np.intersect1d(first[:k], second[:k])) for first, second in pairs] for k in counts]
-            draws.append(np.mean(common, 1) / counts)
-        return np.array(draws)
-
-    def _rank(
-        self, weights: Floats, texts: NDArray[np.intp], tokens: NDArray[np.intp], scores: Floats
-    ) -> NDArray[np.intp]:
-        """Tokens of the sampled texts with a positive total score, largest first and equal ones by name."""
-        sums = np.bincount(tokens, weights[texts] * scores, self.size)
-        return np.argsort(-sums, kind="stable")[: int((sums > 0).sum())]
+def _draw_overlaps(
+    saliencies: Sequence[Saliency],
+    weights: Floats,
+    counts: Sequence[int],
+    idf: Mapping[str, float] | None,
+    unit: str,
+    normalise: bool,
+) -> Floats:
+    """The overlap in each bootstrap sample of the texts: [draw, count]."""
+    votes: dict[str, list[tuple[int, str, float]]] = defaultdict(list)  # of each class: text, token, weighted score
+    for text, saliency in enumerate(saliencies):
+        ((label, token_weights),) = clouds.rank([saliency], idf, unit=unit, normalise=normalise).weights.items()
+        votes[label] += [(text, token, weight) for token, weight in token_weights.items()]
+    names = sorted({token for class_votes in votes.values() for _, token, _ in class_votes})
+    numbers = {token: i for i, token in enumerate(names)}
+    classes = [
+        (np.array([v[0] for v in part]), np.array([numbers[v[1]] for v in part]), np.array([v[2] for v in part]))
+        for part in votes.values()
+    ]
+    draws = []
+    for draw in weights:
+        ranked = []
+        for texts, tokens, scores in classes:
+            sums = np.bincount(tokens, draw[texts] * scores, len(names))
+            ranked.append(np.argsort(-sums, kind="stable")[: int((sums > 0).sum())])  # equal sums are ordered by name
+        pairs = list(combinations(ranked, 2))
+        common = [[len(np.intersect1d(first[:k], second[:k])) for first, second in pairs] for k in counts]
+        draws.append(np.mean(common, 1) / counts)
+    return np.array(draws)

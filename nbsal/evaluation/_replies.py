@@ -8,9 +8,8 @@ import numpy as np
 
 from nbsal.answers.answer import Answer
 from nbsal.answers.judgement import Judgement
-from nbsal.evaluation.bootstrap import text_order
 from nbsal.evaluation.cache import positive_numbers
-from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.curve import Curve, text_order
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter, Progress

@@ -136,9 +136,19 @@ def cache_or_new(cache: Cache | None) -> Iterator[Cache]:
 
 
 def named_explainers(explainers: Explainers) -> dict[str, list[Explainer]]:
-    """Explainers by name, each as a list of runs; a stochastic explainer may have several."""
+    """Explainers by name, each as a list of runs; a stochastic explainer may have several.
+
+    A dict has its names; a single explainer and those of a list have the names of their methods.
+    """
+    if not isinstance(explainers, Mapping):
+        many = [explainers] if isinstance(explainers, Explainer) else explainers
+        values = as_list(many, "explainers", "must be an Explainer, a list of them or a dict that names them")
+        explainers = {explainer.method.name: explainer for explainer in values}
+        if len(explainers) < len(values):
+            message = "Several explainers have the same method name. Name them: {'layer 3': ..., 'layer 4': ...}."
+            raise InputError(message, argument="explainers", value=many)
     runs_by_name = {
-        str(name): list(runs) if isinstance(runs, Sequence) else [runs] for name, runs in _by_name(explainers).items()
+        str(name): list(runs) if isinstance(runs, Sequence) else [runs] for name, runs in explainers.items()
     }
     if not runs_by_name or not all(runs_by_name.values()):
         message = "explainers contains no explainer to evaluate. Pass at least one."
@@ -150,26 +160,8 @@ def named_explainers(explainers: Explainers) -> dict[str, list[Explainer]]:
     return runs_by_name
 
 
-def _by_name(explainers: Explainers) -> Mapping[str, Explainer | Sequence[Explainer]]:
-    """A dict as it is; single explainers and lists under the names of their methods."""
-    if isinstance(explainers, Mapping):
-        return explainers
-    if isinstance(explainers, Explainer):
-        explainers = [explainers]
-    values = as_list(explainers, "explainers", "must be an Explainer, a list of them or a dict that names them")
-    named = {explainer.method.name: explainer for explainer in values}
-    if len(named) < len(values):
-        message = "Several explainers have the same method name. Name them: {'layer 3': ..., 'layer 4': ...}."
-        raise InputError(message, argument="explainers", value=explainers)
-    return named
-
-
 def positive_numbers(values: Any, name: str) -> list[int]:
-    """One number of tokens or several, as a list.
-
-    >>> positive_numbers(5, "k"), positive_numbers([1, 2], "k")
-    ([5], [1, 2])
-    """
+    """One number of tokens or several, as a list."""
     values = list(values) if is_iterable(values) else [values]
     numbers = [int(v) for v in values if isinstance(v, int | np.integer) and not isinstance(v, bool) and v > 0]
     if not numbers or len(numbers) < len(values):
@@ -241,25 +233,3 @@ def random_explainers(explainers: Mapping[str, Sequence[Explainer]], count: int)
         for name, subject in zip(names, subjects, strict=True)
         if count and name not in explainers
     }
-
-
-def rank_tokens(
-    explainers: Mapping[str, Sequence[Explainer]],
-    rows: Mapping[Subject, Encoded],
-    targets: Sequence[Any],
-    batch_size: int,
-    cache: Cache,
-    meter: Meter,
-) -> dict[str, list[Run]]:
-    """Explain the texts and rank their tokens, for every run of every explainer."""
-    results = iter(cache.explain(list(chain.from_iterable(explainers.values())), rows, targets, batch_size, meter))
-    return {
-        name: [Run(run.subject, rows[run.subject], token_order(next(results), name)) for run in members]
-        for name, members in explainers.items()
-    }
-
-
-def truncated_count(rows: Iterable[Row]) -> tuple[str, ...]:
-    """A note on how many texts were truncated; empty if none."""
-    count = sum(1 for row in rows if row.dropped)
-    return (f"{count} truncated to the model's maximum length",) if count else ()

@@ -90,31 +90,32 @@ class Cloud:
 
         Each class has a `colour` of its own by default.
         """
-        return self._wordcloud(label, count, size, seed, colour).to_image()
+        from matplotlib.colors import is_color_like
+        from wordcloud import WordCloud
 
-    def layout(
-        self, label: str, count: int = 50, size: tuple[int, int] = (600, 300), seed: int = 0
-    ) -> list[tuple[str, float, int, int, int]]:
-        """The tokens of that image with their positions: (token, weight / largest weight, font size, left, top).
-
-        Font size, left and top are in pixels.
-
-        >>> Cloud({"positive": {"joy": 2.0, "film": 1.0}}).layout("positive")[0][:2]
-        ('joy', 1.0)
-        """
-        layout = self._wordcloud(label, count, size, seed).layout_
-        return [(token, float(share), font, int(x), int(y)) for (token, share), font, (y, x), _, _ in layout]
-
-    def font(self, label: str, count: int = 50) -> str:
-        """The path of the font of that image."""
-        return fonts.best_font(self.display(token) for token, _ in self._best(label, count))
+        if colour is not None and not is_color_like(colour):
+            message = f"colour must be the name or the code of a colour, not {colour!r:.60}."
+            raise InputError(message, argument="colour", value=colour)
+        weights = dict(self.words(label, count))
+        if not weights:
+            message = f"No {self.unit} has a positive weight for label={label!r}, so there is nothing to draw."
+            raise InputError(message, argument="label", value=label)
+        hue = colour or colours.class_colour(self.labels.index(label))
+        picture = WordCloud(
+            width=size[0],
+            height=size[1],
+            font_path=fonts.best_font(weights),
+            prefer_horizontal=1,
+            margin=max(2, size[1] // 40),  # pixels, so that words do not touch
+            random_state=seed,
+            max_words=count,
+            background_color="white",
+            color_func=lambda *_, **__: hue,
+        )
+        return picture.generate_from_frequencies(weights).to_image()
 
     def display(self, token: str) -> str:
-        """A token or word of this cloud as a picture shows it.
-
-        >>> Cloud({"positive": {"Ġjoy": 2.0}}).display("Ġjoy")
-        'joy'
-        """
+        """A token or word of this cloud as a picture shows it."""
         return display_word(token, self.unit == "token" and self._byte_level)
 
     @cached_property
@@ -133,28 +134,6 @@ class Cloud:
             if weight > 0 and word:
                 weights[word] = weights.get(word, 0.0) + weight
         return sorted(weights.items(), key=lambda item: -item[1])
-
-    def _wordcloud(self, label: str, count: int, size: tuple[int, int], seed: int, colour: str | None = None) -> Any:
-        from matplotlib.colors import is_color_like
-        from wordcloud import WordCloud
-
-        if colour is not None and not is_color_like(colour):
-            message = f"colour must be the name or the code of a colour, not {colour!r:.60}."
-            raise InputError(message, argument="colour", value=colour)
-        weights = dict(self.words(label, count))
-        if not weights:
-            message = f"No {self.unit} has a positive weight for label={label!r}, so there is nothing to draw."
-            raise InputError(message, argument="label", value=label)
-        settings = {
-            "font_path": self.font(label, count),
-            "prefer_horizontal": 1,
-            "margin": max(2, size[1] // 40),  # pixels, so that words do not touch
-            "random_state": seed,
-            "max_words": count,
-        }
-        hue = colour or colours.class_colour(self.labels.index(label))
-        style = {"background_color": "white", "color_func": lambda *_, **__: hue}
-        return WordCloud(width=size[0], height=size[1], **settings, **style).generate_from_frequencies(weights)
 
     def plot(self, count: int = 50) -> "Figure":
         """One word cloud for each class, side by side."""
@@ -204,11 +183,7 @@ def rank(
 
 @checked
 def weigh(groups: Iterable[UnitGroup], idf: Mapping[str, float] | None, unit: str) -> Cloud:
-    """The cloud of scores that are grouped by class and name: their sums, weighted by rarity as in `rank`.
-
-    >>> weigh([("positive", "joy", ("joy",), [1.0, 2.0])], {"joy": 2.0}, "token").weights
-    {'positive': {'joy': 6.0}}
-    """
+    """The cloud of scores that are grouped by class and name: their sums, weighted by rarity as in `rank`."""
     if unit not in UNITS:
         raise UnknownName("unit", unit, UNITS)
     table = wikitext_idf.load() if idf is None else idf
@@ -251,13 +226,7 @@ def _check_saliencies(saliencies: Iterable[Any]) -> Iterator[Saliency]:
 
 @checked
 def unit_scores(saliency: Saliency, unit: str, normalise: bool) -> Iterator[tuple[str, float, tuple[str, ...]]]:
-    """Yield the name, the score and the tokens of each content token, or of each word, of a text.
-
-    >>> import nbsal
-    >>> saliency = nbsal.Explainer(nbsal.load("demo/reviews"), "simple")("A joy.")
-    >>> [name for name, *_ in unit_scores(saliency, "word", normalise=True)]
-    ['a', 'joy', '.']
-    """
+    """Yield the name, the score and the tokens of each content token, or of each word, of a text."""
     scores, content = saliency.scores.astype(float), list(saliency.row.content)
     if not np.isfinite(scores[content]).all():
         message = f"A score of {saliency.text!r:.80} is NaN or infinite. Leave this text out."
@@ -304,11 +273,7 @@ def display_word(token: str, byte_level: bool = False) -> str:
 
 @checked
 def plain_token(token: str) -> str:
-    """A token as a key of the tables of rarity: in lower case and without the mark of a leading space.
-
-    >>> plain_token("ĠFilm"), plain_token("▁a"), plain_token("##ing")
-    ('film', 'a', '##ing')
-    """
+    """A token as a key of the tables of rarity: in lower case and without the mark of a leading space."""
     return token.lstrip(SPACE_MARKS).lower() or token
 
 

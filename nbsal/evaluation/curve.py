@@ -1,12 +1,17 @@
 """One measure of one explainer at every point, with what its intervals are computed from."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nbsal.evaluation.permutation import margin_p
 from nbsal.support.intervals import Bounds, Floats, Interval, margin_interval, mean_interval, t_quantile, t_tails
+
+
+def text_order(texts: Sequence[Hashable]) -> list[int]:
+    """The places of the texts in an order that does not depend on the order they were passed in."""
+    return sorted(range(len(texts)), key=lambda place: repr(texts[place]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +63,7 @@ class Curve:
         return np.append(steps, 0) + np.insert(steps, 0, 0)
 
     def summed(self, summary: str) -> "Curve":
-        """The curve with a single point, the summary of all points.
-
-        >>> curve = Curve.from_values([0, 1], np.array([[[1.0, 0.0], [0.0, 0.0]]]), [0, 1])
-        >>> curve.summed("auc").value
-        array([0.25])
-        """
+        """The curve with a single point, the summary of all points."""
         weights = self.weights(summary)
         return Curve((1.0,), (self.runs @ weights)[:, None], (weights @ self.samples)[None], self.resampled)
 
@@ -75,8 +75,8 @@ class Curve:
 
     def minus(self, other: "Curve") -> "Curve":
         """The differences to another curve on the same texts."""
-        values = (self.value - other.value)[None]
-        return Curve(self.points, values, self.samples - other.samples, self.resampled)
+        runs = (self.value - other.value)[None]
+        return Curve(self.points, runs, self.samples - other.samples, self.resampled)
 
     def margin_interval(self, largest: float | None) -> Interval:
         """The 95 % interval of the curve as differences; `largest` is the largest possible one."""
@@ -90,10 +90,6 @@ class Curve:
             return margin_p(self.samples)
         error = self.samples.std(-1, ddof=1)
         return t_tails(self.value / np.where(error > 0, error, np.nan), self.resampled - 1)
-
-    def scaled(self, factor: float) -> "Curve":
-        """The curve with all values multiplied."""
-        return Curve(self.points, factor * self.runs, factor * self.samples, self.resampled)
 
 
 def join_runs(curves: Sequence[Curve]) -> Curve:

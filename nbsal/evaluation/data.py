@@ -7,7 +7,7 @@ that the hub has in parts (validation-*.parquet), or GLUE's own SST-2/dev.tsv.
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbsal import samples
 from nbsal.support import table_files
-from nbsal.support.errors import InputError, MissingExtra, TableMissing, UnknownName
+from nbsal.support.errors import InputError, TableMissing, UnknownName
 from nbsal.support.validation import Text, checked, whole_number
 
 if TYPE_CHECKING:
@@ -168,8 +168,8 @@ def _read_rows(name: str, split: str) -> list[dict[str, Any]]:
     if re.split(r"[\[+]", split)[0].strip() not in (*splits, "all"):  # it also reads "train[:100]" and "train + test"
         raise UnknownName("split", split, splits)
     try:
-        load_dataset = _import_hub()
-    except MissingExtra as missing:
+        from datasets import load_dataset  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    except ImportError as missing:
         reason = f"{Path(root) / name} has no {split}.jsonl, .parquet or .tsv" if root else f"{FOLDER} is not set"
         raise TableMissing(
             f"The table {name} ({split}) is not available: {reason}, and the hub needs pip install 'nbsal[hub]'. "
@@ -199,15 +199,6 @@ def _select_columns(name: str, row: Any, source: object) -> dict[str, Any]:
         message = f"A row of {name} from {source} has the label {label!r:.80}, which is not a number."
         raise InputError(message, argument="name", value=name)
     return {column: row[column] for column in columns}
-
-
-def _import_hub() -> Callable[..., Any]:
-    """`datasets.load_dataset`."""
-    try:
-        from datasets import load_dataset  # type: ignore[import-not-found, import-untyped, unused-ignore]
-    except ImportError:
-        raise MissingExtra("Loading tables from the hub", "hub") from None
-    return load_dataset  # type: ignore[no-any-return]
 
 
 def __dir__() -> list[str]:

@@ -17,9 +17,6 @@ def margin_p(margins: ArrayLike) -> Floats:
     Each is the larger of two: that of the sign-flip permutation test, which is exact if either explainer could as well
     have been the other one on every text, and that of the mean (`intervals.mean_p`), which allows for the mean
     of skewed differences to be 0 without this.
-
-    >>> margin_p([[1.0, 2.0, 3.0, 2.0, 1.0, 2.0], [1.0, -2.0, 3.0, -2.0, 1.0, -1.0]])
-    array([0.03125, 1.     ])
     """
     margins = np.asarray(margins, np.float64)
     values = np.maximum(sign_flip_p(margins), mean_p(margins))
@@ -30,9 +27,6 @@ def sign_flip_p(margins: Floats) -> Floats:
     """The share of random signs of the differences for which their sum is at least as far from 0: [comparison].
 
     All signs are tried for fewer than 20 texts, a sample of them for more.
-
-    >>> sign_flip_p(np.array([[1.0, 1.0, 1.0]]))
-    array([0.25])
     """
     limits = np.abs(margins.sum(-1)) - ROUNDING * np.abs(margins).sum(-1)
     if margins.shape[-1] < EXACT:

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from nbsal.evaluation._games import LABELS, check_classifier, label_indices
-from nbsal.evaluation.bootstrap import text_order
+from nbsal.evaluation._hiding import LABELS, check_classifier, label_indices
 from nbsal.evaluation.cache import Cache, Coalitions, Explainers, Run, cache_or_new, encode_texts, named_explainers
-from nbsal.evaluation.curve import Curve
+from nbsal.evaluation.curve import Curve, text_order
 from nbsal.evaluation.results import MetricInfo, Results
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.errors import InputError

@@ -16,7 +16,7 @@ from nbsal.render import html
 from nbsal.render.looks import look
 from nbsal.support.errors import UnknownName
 from nbsal.support.intervals import Bounds, Floats
-from nbsal.support.validation import checked, plural
+from nbsal.support.validation import check_value, checked, plural
 
 if TYPE_CHECKING:
     import pandas
@@ -28,6 +28,7 @@ FORMAT = 2
 BEST, RIVAL = "font-weight: bold", "font-style: italic"
 
 
+@checked
 @dataclass(frozen=True)
 class MetricInfo:
     """Names of the columns of results, how a curve is summarised, and what is known of each measure.
@@ -159,24 +160,19 @@ class Results:
 
         summary = self.metric.summary
         values = self._summarise(summary).set_index(["explainer", self.metric.measure])
-        intervals = {key: f"{low:.3f} to {high:.3f}" for key, low, high in values[["low", "high"]].itertuples()}
-        cells = {
-            (self.heading(m), part): {
-                name: values.at[(name, m), summary] if part == summary else intervals[name, m]
-                for name in self.explainers
-                if (name, m) in self.curves
-            }
-            for m in self.measures
-            for part in (summary, "95 %")
-        }
-        numbers = pandas.DataFrame(cells).reindex(self.explainers)
-        styles = pandas.DataFrame("", index=numbers.index, columns=numbers.columns)
+        cells: dict[tuple[str, str], Any] = {}
+        styles: dict[tuple[str, str], Any] = {}
         for m in self.measures:
-            styles[self.heading(m), summary] = self.cell_styles(m, ours)
+            rows, heading = values.xs(m, level=1), self.heading(m)
+            intervals = [f"{low:.3f} to {high:.3f}" for low, high in rows[["low", "high"]].to_numpy()]
+            cells |= {(heading, summary): rows[summary], (heading, "95 %"): pandas.Series(intervals, rows.index)}
+            styles |= {(heading, summary): self.cell_styles(m, ours), (heading, "95 %"): ""}
+        numbers = pandas.DataFrame(cells).reindex(self.explainers).rename_axis(None)
+        css = pandas.DataFrame(styles, numbers.index)
         styled = (
             numbers.style.format(precision=3, escape="html")
             .format_index(lambda name: html.escape(str(name)))
-            .apply(lambda _: styles, None)
+            .apply(lambda _: css, None)
         )
         notes = [*self.notes, intervals_note(int(values["low"].notna().sum()))]
         return styled.set_caption(html.escape("; ".join(notes)))
@@ -223,9 +219,8 @@ class Results:
 
     def _margin(self, first: str, second: str, measure: str) -> Curve:
         """How much better one explainer is than another by the summary of a measure."""
-        summary, sign = self.metric.summary, -1 if self.metric.better.get(measure) == "low" else 1
-        ours, theirs = (self._curve(name, measure).summed(summary) for name in (first, second))
-        return ours.minus(theirs).scaled(sign)
+        ours, theirs = (self._curve(name, measure).summed(self.metric.summary) for name in (first, second))
+        return theirs.minus(ours) if self.metric.better.get(measure) == "low" else ours.minus(theirs)
 
     def _margin_ends(self, margin: Curve, measure: str) -> tuple[float, float]:
         """The ends of the interval of a margin by a measure."""
@@ -274,12 +269,12 @@ class Results:
             arrays = read_npz(path)
             head = parse_json(str(arrays.pop("head")))
             check_format(path, head["nbsal"], FORMAT)
-            keys = [(_text(name), _text(measure)) for name, measure in map(_list, head["curves"])]
+            keys = [(name, measure) for name, measure in check_value(head["curves"], list[list[str]], "curves")]
             resampled = head["resampled"]
             curves = {key: _stored_curve(arrays, at, resampled[at]) for at, key in enumerate(keys)}
             if arrays or not keys or not len(curves) == len(keys) == len(resampled):
                 raise ValueError("the curves and their names do not match")
-            return cls(_stored_metric(head["sheet"]), curves, tuple(map(_text, _list(head["notes"]))))
+            return cls(_stored_metric(head["sheet"]), curves, tuple(check_value(head["notes"], list[str], "notes")))
 
 
 def _stored_curve(arrays: dict[str, Any], at: int, resampled: Any) -> Curve:
@@ -299,25 +294,11 @@ def _stored_metric(sheet: dict[str, Any]) -> MetricInfo:
     """The metric of a file; ValueError if it could not be used."""
     bounds: dict[str, Any] = {name: tuple(numbers(pair, float).tolist()) for name, pair in sheet["bounds"].items()}
     metric = MetricInfo(**sheet | {"bounds": bounds})
-    for name in (metric.measure, metric.point, metric.value, *metric.better):
-        _text(name)
     if metric.summary not in ("auc", "mean") or not set(metric.better.values()) <= {"high", "low"}:
         raise ValueError("a metric of another kind")
-    if not all(len(pair) == 2 and pair[0] <= pair[1] for pair in bounds.values()):
+    if not all(low <= high for low, high in bounds.values()):
         raise ValueError("bounds that are not the smallest and the largest value")
     return metric
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{value!r:.40} in place of a list")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r:.40} in place of a name")
-    return value
 
 
 def join_results(parts: Sequence[Results]) -> Results:
@@ -330,11 +311,7 @@ def join_results(parts: Sequence[Results]) -> Results:
 
 
 def intervals_note(count: int) -> str:
-    """What a table says about the number of its intervals.
-
-    >>> intervals_note(6)
-    '6 separate 95 % intervals, not adjusted for their number'
-    """
+    """What a table says about the number of its intervals."""
     return f"{plural(count, 'separate 95 % interval')}, not adjusted for their number"
 
 

@@ -18,7 +18,7 @@ from nbsal import heads
 from nbsal.evaluation import clouds, data
 from nbsal.evaluation.cache import Cache, explain_texts
 from nbsal.evaluation.clouds import Cloud
-from nbsal.evaluation.report import SHORTEST, Groups, NamedExplainers, ResultFolder
+from nbsal.evaluation.groups import Groups, NamedExplainers, evaluate_groups
 from nbsal.evaluation.results import Results, join_results
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliencies
@@ -31,6 +31,7 @@ from nbsal.support.validation import Text
 
 TREEBANK_FILE = "ud_ewt/dev.conllu"
 BATCH_SIZE = 32  # texts
+SHORTEST = 14  # tokens
 CHECKED_TEXTS = 100  # on which a user's model must be right more often than chance
 FEWEST_CHECKED = 20  # with fewer texts, chance alone decides
 ZERO_SHOT = {"mnli": "zero-shot from SNLI", "imdb": "trained on SST-2", "yelp_polarity": "trained on SST-2"}
@@ -199,9 +200,8 @@ class Build:
         if all(path.exists() for path in paths):
             return join_results([Results.load(path) for path in paths])
         self.check_time()
-        stored = ResultFolder(folder, self.minutes_left)
-        results = stored.evaluate(groups, evaluate)
-        if stored.missing:
+        results = evaluate_groups(folder, groups, evaluate, self.minutes_left)
+        if results is None:
             raise OutOfTime
         return results
 

@@ -6,7 +6,7 @@ from functools import partial
 from nbsal.evaluation._games import games
 from nbsal.evaluation._overlap import overlap
 from nbsal.evaluation.clouds import Cloud
-from nbsal.evaluation.report import TENTHS, Groups, game_groups, single_method_groups
+from nbsal.evaluation.groups import Groups, game_groups, single_method_groups
 from nbsal.evaluation.results import Results
 from nbsal.explain.explainer import Explainer
 from nbsal.figures import decoding_saliency as drawing
@@ -21,6 +21,7 @@ THERMOSTAT = (
     *THERMOSTAT_EXAMPLES, "gradient-shap@thermostat", "lime@thermostat", "gradxact@thermostat",
     "deeplift-shap@thermostat",
 )  # fmt: skip
+TENTHS = tuple(step / 10 for step in range(11))
 BASELINES = {"sst2": ALLENNLP, "ag_news": THERMOSTAT}
 CLOUD_METHODS = {"sst2": ALLENNLP, "ag_news": THERMOSTAT_EXAMPLES}
 CLASSES = ("World", "Sports", "Business", "Sci/Tech")

@@ -8,7 +8,7 @@ import numpy as np
 
 from nbsal.evaluation._answers import answer_recall_at, precision_at
 from nbsal.evaluation._faithfulness import faithfulness
-from nbsal.evaluation.report import Groups, corrupted_masks, random_masks, single_method_groups
+from nbsal.evaluation.groups import Groups, corrupted_masks, random_masks, single_method_groups
 from nbsal.evaluation.results import Results
 from nbsal.explain.explainer import Explainer
 from nbsal.figures import checkpoints, flow

@@ -20,16 +20,14 @@ Counts = NDArray[np.int64]
 ARRAYS = ("squares", "products")
 
 
+def added(first: Mapping[Any, Any], second: Mapping[Any, Any], start: Any = 0) -> dict[Any, Any]:
+    """The sums of two mappings by name; a name that one of them lacks has the value `start` there."""
+    return {name: first.get(name, start) + second.get(name, start) for name in {**first, **second}}
+
+
 @dataclass(eq=False)
 class Spread:
-    """Sums over sentences of squares of the number of cases, of squares of hits, and of hits times cases.
-
-    >>> spread = Spread()
-    >>> for hits in (4, 1, 3, 4):
-    ...     spread.add(5, {"nsubj": hits})
-    >>> [round(float(end), 2) for end in spread.interval("nsubj", 12, 20)]
-    [0.22, 0.89]
-    """
+    """Sums over sentences of squares of the number of cases, of squares of hits, and of hits times cases."""
 
     sentences: int = 0
     case_squares: int = 0
@@ -66,8 +64,8 @@ class Spread:
         return Spread(
             self.sentences + other.sentences,
             self.case_squares + other.case_squares,
-            _added(self.squares, other.squares),
-            _added(self.products, other.products),
+            added(self.squares, other.squares),
+            added(self.products, other.products),
         )
 
     def check_shapes(self, first: tuple[int, ...], others: tuple[int, ...], name: str | None = None) -> None:
@@ -79,11 +77,7 @@ class Spread:
             raise ValueError("sums of different shares")
 
     def to_json(self) -> dict[str, Any]:
-        """The sums as plain numbers and lists.
-
-        >>> Spread(2, 50).to_json()
-        {'sentences': 2, 'case_squares': 50, 'squares': {}, 'products': {}}
-        """
+        """The sums as plain numbers and lists."""
         arrays = {part: {name: counts.tolist() for name, counts in getattr(self, part).items()} for part in ARRAYS}
         return {"sentences": self.sentences, "case_squares": self.case_squares} | arrays
 
@@ -95,7 +89,3 @@ class Spread:
             raise ValueError("numbers of sentences that are no whole numbers")
         arrays = [{name: numbers([v], np.int64)[0] for name, v in content[part].items()} for part in ARRAYS]
         return cls(*sizes, *arrays)
-
-
-def _added(first: Mapping[str, Counts], second: Mapping[str, Counts]) -> dict[str, Counts]:
-    return {name: first.get(name, 0) + np.asarray(second.get(name, 0)) for name in {**first, **second}}

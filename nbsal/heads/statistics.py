@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nbsal.heads import published
 from nbsal.heads.parses import Link, Parse, links, read_parses
-from nbsal.heads.spread import Spread
+from nbsal.heads.spread import Spread, added
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
 from nbsal.model.running import batching
@@ -169,22 +169,15 @@ class HeadStudy:
         if not isinstance(other, HeadStudy) or self.shape != other.shape or set(self.hits) != set(other.hits):
             message = "Only studies of the same model and the same relations can be added."
             raise InputError(message, argument="other", value=other)
-        zeros = np.zeros(self.shape, np.int64)
         return HeadStudy(
             self.shape,
-            {name: self.hits[name] + other.hits[name] for name in self.hits},
-            {name: self.cases[name] + other.cases[name] for name in self.cases},
-            {name: self.distances[name] + other.distances[name] for name in self.distances},
-            {
-                offset: self.places.get(offset, zeros) + other.places.get(offset, zeros)
-                for offset in {*self.places, *other.places}
-            },
+            added(self.hits, other.hits),
+            added(self.cases, other.cases),
+            added(self.distances, other.distances, Counter()),
+            added(self.places, other.places),
             self.rows + other.rows,
             self.skipped + other.skipped,
-            {
-                name: self.relation_spreads.get(name, Spread()) + other.relation_spreads.get(name, Spread())
-                for name in {**self.relation_spreads, **other.relation_spreads}
-            },
+            added(self.relation_spreads, other.relation_spreads, Spread()),
             self.position_spread + other.position_spread,
         )
 

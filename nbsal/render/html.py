@@ -39,9 +39,6 @@ def scored_spans(text: str, tokens: Iterable[tuple[int, int, float, str]], trunc
 
     Tokens that share a character share a span, and their scores are added. If the text was `truncated`, what follows
     the last token is marked as not read.
-
-    >>> [span.text for span in scored_spans("a joy!", [(2, 5, 1.0, "joy")])]
-    ['a ', 'joy', '!']
     """
     spans: list[ScoredSpan] = []
     at = 0
@@ -62,20 +59,12 @@ def scored_spans(text: str, tokens: Iterable[tuple[int, int, float, str]], trunc
 
 
 def largest_score(parts: Iterable[Iterable[ScoredSpan]]) -> float:
-    """The largest absolute score of a text's spans, which gets full colour.
-
-    >>> largest_score([[ScoredSpan("a"), ScoredSpan("joy", -0.5)]])
-    0.5
-    """
+    """The largest absolute score of a text's spans, which gets full colour."""
     return max((abs(span.score) for part in parts for span in part if span.score is not None), default=0.0)
 
 
 def visible(text: str) -> str:
-    """Replace control characters, and those that change the direction of writing, by visible ones.
-
-    >>> visible("red\\x1b[31m")
-    'red␛[31m'
-    """
+    """Replace control characters, and those that change the direction of writing, by visible ones."""
     return _CONTROL.sub(lambda match: chr(0x2400 + ord(match[0])) if ord(match[0]) < 0x20 else "\ufffd", text)
 
 

@@ -9,16 +9,7 @@ class LineText(Text):
     """A text that stands upright in one line and starts at its position, on its baseline."""
 
     def draw(self, renderer: Any) -> None:
-        """Draw the text; what it leaves out of matplotlib's own drawing is its layout, box, mathematics and clipping.
-
-        >>> import io
-        >>> from matplotlib.figure import Figure
-        >>> figure = Figure()
-        >>> artist = figure.add_artist(LineText(0.5, 0.5, "A joy."))
-        >>> figure.savefig(io.BytesIO())
-        >>> artist.stale
-        False
-        """
+        """Draw the text, without the layout, box, mathematics and clipping of matplotlib's own drawing."""
         if not self.get_visible():
             return
         x, y = self.get_transform().transform(self.get_position())

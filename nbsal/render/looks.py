@@ -31,9 +31,6 @@ def look(name: str, number: int = 0) -> Look:
     """The look of an explainer by its name; one that is named after no method has that of its number in the figure.
 
     Variants and layers have the colour of their method; layers differ in dash and marker.
-
-    >>> look("Grad-CAM l0").colour == look("gradcam").colour, look("integrated@allennlp") == look("integrated")
-    (True, True)
     """
     method, layer = _parts(name)
     if method == "random":

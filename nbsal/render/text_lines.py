@@ -30,7 +30,6 @@ TEXT, FAINT_TEXT = "black", "0.35"
 DPI = 200
 RIGHT_TO_LEFT = ("R", "AL")  # categories of characters that are written from right to left
 COMPRESSION = {"compress_level": 3}  # of pictures: the usual 6 takes half as long again and saves a tenth at most
-Corners = Sequence[tuple[float, float]]  # of a box, or ends of a line, in points
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,6 @@ def draw(texts: Sequence[ScoredText], width: float = WIDTH, notes: Sequence[str]
     """Draw scored texts one below the other in a figure of `width` inches, with notes under them.
 
     Negative scores are also underlined. `below` leaves that many inches free under the notes for other panels.
-
-    >>> draw([ScoredText("positive", [[ScoredSpan("A "), ScoredSpan("joy", 0.5)]], 0.5)]).axes[0].texts[0].get_text()
-    'positive'
     """
     from matplotlib.figure import Figure
 
@@ -185,6 +181,8 @@ def _draw_pieces(ax: "Axes", pieces: Sequence[Piece], top: float, largest: float
 
 def _draw_marks(ax: "Axes", pieces: Sequence[tuple[Piece, float]], largest: float) -> None:
     """Draw the boxes and lines of pieces, with their tops, as few artists: one for each piece would take long."""
+    from matplotlib.collections import LineCollection, PolyCollection
+
     boxes, fills, struck, strikes, dots, dot_colours = [], [], [], [], [], []
     for piece, top in pieces:
         left, right = MARGIN + piece.left, MARGIN + piece.left + piece.width
@@ -199,24 +197,15 @@ def _draw_marks(ax: "Axes", pieces: Sequence[tuple[Piece, float]], largest: floa
             if piece.score < 0 and alpha >= colours.FAINT:
                 dots.append([(left, top + LINE - 2.5), (right, top + LINE - 2.5)])
                 dot_colours.append((r / 255, g / 255, b / 255))
-    _add_boxes(ax, boxes, facecolor=fills, edgecolor="none")
-    _add_boxes(ax, struck, facecolor="0.96", edgecolor="0.82", hatch="////", linewidth=0)
-    _add_lines(ax, strikes, colors=FAINT_TEXT, linewidths=0.8, capstyle="projecting")
-    _add_lines(ax, dots, colors=dot_colours, linewidths=1, linestyles=":")
-
-
-def _add_boxes(ax: "Axes", boxes: Sequence[Corners], **style: Any) -> None:
-    from matplotlib.collections import PolyCollection
-
-    if boxes:
-        ax.add_collection(PolyCollection(boxes, **style), autolim=False)
-
-
-def _add_lines(ax: "Axes", lines: Sequence[Corners], **style: Any) -> None:
-    from matplotlib.collections import LineCollection
-
-    if lines:
-        ax.add_collection(LineCollection(lines, **style), autolim=False)
+    collections = (
+        PolyCollection(boxes, facecolor=fills, edgecolor="none"),
+        PolyCollection(struck, facecolor="0.96", edgecolor="0.82", hatch="////", linewidth=0),
+        LineCollection(strikes, colors=FAINT_TEXT, linewidths=0.8, capstyle="projecting"),
+        LineCollection(dots, colors=dot_colours, linewidths=1, linestyles=":"),
+    )
+    for collection in collections:
+        if collection.get_paths():
+            ax.add_collection(collection, autolim=False)
 
 
 def _legend(text: ScoredText) -> list[Piece]:

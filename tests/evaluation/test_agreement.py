@@ -18,7 +18,8 @@ from nbsal.evaluation import (
     token_f1_at,
 )
 from nbsal.evaluation._agreement import average_precision, iou_f1, kendall
-from nbsal.evaluation.bootstrap import bootstrap_weights, text_order
+from nbsal.evaluation._overlap import bootstrap_weights
+from nbsal.evaluation.curve import text_order
 from nbsal.support.errors import InputError, UnknownName
 from tests import axioms, zoo
 from tests.cases import cases

@@ -34,7 +34,6 @@ class Population:
 
 
 # Ranges beyond COVERAGE are what these intervals miss by, from 8 texts on.
-# Ranges beyond COVERAGE are what these intervals miss by, from 8 texts on.
 POPULATIONS = [
     Population(lambda g, s: g.normal(0.3, 1, s), 0.3),
     Population(lambda g, s: g.exponential(1, s), 1.0, coverage=(0.930, 0.965)),

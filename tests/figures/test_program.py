@@ -29,7 +29,7 @@ def no_tables(monkeypatch):
     monkeypatch.setenv("NBSAL_DATA", "")  # the program sets it for the whole process
     monkeypatch.setitem(sys.modules, "datasets", None)
     tasks = {name: BenchmarkTask(task.title, task.demo, task.sample, 4, 4) for name, task in BENCHMARK_TASKS.items()}
-    monkeypatch.setattr(nbsal.evaluation.report, "RANDOM", 5)
+    monkeypatch.setattr(nbsal.evaluation.groups, "RANDOM", 5)
     for module in (build, mask_lrp_exhibits, program):
         monkeypatch.setattr(module, "BENCHMARK_TASKS", tasks)
 
@@ -292,7 +292,7 @@ def test_groups_are_evaluated_once_for_the_same_texts(tmp_path, tables, monkeypa
     """Also if time ran out between them; results on samples are not reused for benchmark tables."""
     clock, evaluated, groups = [0.0], [], {"a": {"first": None}, "b": {"second": None}}
     fake_time = SimpleNamespace(monotonic=lambda: clock[0], process_time=lambda: clock[0])
-    monkeypatch.setattr(nbsal.evaluation.report, "time", fake_time)
+    monkeypatch.setattr(nbsal.evaluation.groups, "time", fake_time)
 
     def evaluate(explainers):
         evaluated.extend(explainers)

@@ -12,7 +12,7 @@ import nbsal
 from nbsal.heads import HeadMask, HeadStudy, Parse, discover, study
 from nbsal.heads.parses import align_words, from_conllu, read_parses
 from nbsal.heads.spread import Spread
-from nbsal.support.errors import Cancelled, InputError, UnknownName
+from nbsal.support.errors import Cancelled, UnknownName
 from nbsal.support.intervals import wilson_interval
 from tests.cases import cases
 from tests.raising import refuses
@@ -101,9 +101,6 @@ def test_studies_add_up_and_survive_a_file(tmp_path):
     assert again.mask(pos=0.75) == whole.mask(pos=0.75)
     with refuses("other"):
         whole + study(handmade_model(), parts, relations=["dep"], progress=False)
-    (tmp_path / "study.json").write_text("{}")
-    with refuses("path"):
-        HeadStudy.load(tmp_path / "study.json")
 
 
 def test_a_study_reports_progress_and_can_be_cancelled():
@@ -202,34 +199,21 @@ def test_random_masks_match_and_corruption_adds():
     assert (corrupted.selected & MASK.selected).sum() == 3 and corrupted.selected.sum() == 5
     bare = HeadMask.from_array(np.zeros((10, 10), int))
     assert [bare.corrupted(percent / 100, 0).selected.sum() for percent in range(101)] == list(range(101))
-    assert [MASK.corrupted(tenth / 10, 0).selected.sum() - 3 for tenth in range(11)] == [
-        0,
-        0,
-        1,
-        1,
-        1,
-        2,
-        2,
-        2,
-        2,
-        3,
-        3,
-    ]
+    sizes = [MASK.corrupted(tenth / 10, 0).selected.sum() - 3 for tenth in range(11)]
+    assert sizes == [0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3]
     assert MASK.corrupted(1.0, 0).selected.all() and MASK.corrupted(0.0, 0) == MASK
     with refuses("rate"):
         MASK.corrupted(1.5, 0)
 
 
-def test_masks_survive_a_file_and_damaged_files_are_refused(tmp_path):
+@cases("change", [{"positional": [[2]]}, {"provenance": {"pos": "0.8"}}])
+def test_files_of_masks_with_odd_values_are_refused(tmp_path, change):
     path = tmp_path / "mask.json"
     MASK.save(path)
     assert HeadMask.load(path) == MASK
-    saved = json.loads(path.read_text())
-    odd = [json.dumps(saved | change) for change in ({"positional": [[2]]}, {"provenance": {"pos": "0.8"}})]
-    for damage in ("", "[]", "{}", *odd):
-        path.write_text(damage)
-        with pytest.raises(InputError):
-            HeadMask.load(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with refuses("path"):
+        HeadMask.load(path)
 
 
 @cases("array", [[1, 0], [[0.5]], [[2]], np.zeros((0, 4)), [[1, 0], [1]], [[1, 0], 1]])

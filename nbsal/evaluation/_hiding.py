@@ -1,0 +1,120 @@
+"""Classifications as tokens are hidden in the order of their scores, which the games and faithfulness measure."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import Event
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from nbsal.evaluation.cache import (
+    Cache,
+    Coalitions,
+    Explainers,
+    Run,
+    cache_or_new,
+    encode_texts,
+    named_explainers,
+    random_explainers,
+    token_order,
+)
+from nbsal.evaluation.curve import Curve, text_order
+from nbsal.evaluation.results import MetricInfo, Results
+from nbsal.model.subject import Subject
+from nbsal.model.targets import is_regression, label_index
+from nbsal.model.text.tokens import Row
+from nbsal.support.errors import InputError
+from nbsal.support.intervals import Floats
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import Text, as_list, check_one_per_text, plural
+
+LABELS = "must be a list with one label for each text"
+
+
+def evaluate_hiding(
+    explainers: Explainers,
+    texts: Iterable[Text],
+    labels: Iterable[Any] | None,
+    *,
+    random: int,
+    explain_labels: bool,
+    coalitions: Callable[[Row, Sequence[int]], Coalitions],
+    way: str | int,
+    measure: Callable[[Run, Sequence[Tensor], list[int] | None], Mapping[str, Floats]],
+    points: Mapping[str, Sequence[float]],
+    metric: MetricInfo,
+    notes: Sequence[str],
+    batch_size: int,
+    cache: Cache | None,
+    progress: Progress,
+    cancel: Event | None,
+) -> Results:
+    """Run every text under its coalitions for every explainer and measure the logits.
+
+    `coalitions` takes a text and the order of its tokens; `measure` takes the logits of all texts and their labels and
+    returns [point, text] for each measure; `points` has the points of each measure. The predicted class is explained,
+    or with `explain_labels` the gold one. The first of `notes` follows the number of texts.
+    """
+    members = named_explainers(explainers)
+    members |= random_explainers(members, random)
+    flat = [(name, explainer) for name, runs in members.items() for explainer in runs]
+    rows = encode_texts([explainer for _, explainer in flat], texts)
+    for subject in rows:
+        check_classifier(subject)
+    first_rows = next(iter(rows.values()))
+    size = len(first_rows)
+    label_list = None if labels is None else as_list(labels, "labels", LABELS)
+    gold = {subject: None if label_list is None else label_indices(subject, label_list, size) for subject in rows}
+    targets = label_list if explain_labels and label_list is not None else [None] * size
+    count = len(coalitions(first_rows[0], first_rows[0].content))  # the same for every text
+    total = size * (len(rows) + count * len(flat))
+    with cache_or_new(cache) as cache, Meter(total, progress, cancel) as meter:
+        explanations = cache.explain([explainer for _, explainer in flat], rows, targets, batch_size, meter)
+        runs = [
+            Run(explainer.subject, rows[explainer.subject], token_order(saliencies, name))
+            for (name, explainer), saliencies in zip(flat, explanations, strict=True)
+        ]
+        hidden = [[coalitions(*text) for text in zip(run.rows, run.orders, strict=True)] for run in runs]
+        logits = cache.masked_logits(runs, hidden, way, meter)
+    values: dict[str, list[Mapping[str, Floats]]] = {name: [] for name in members}
+    for (name, _), run, run_logits in zip(flat, runs, logits, strict=True):
+        values[name].append(measure(run, run_logits, gold[run.subject]))
+    truth = next(iter(gold.values()))
+    order = text_order([(row.text, truth and truth[i]) for i, row in enumerate(first_rows)])
+    curves = {
+        (name, part): Curve.from_values(part_points, np.stack([run_values[part] for run_values in values[name]]), order)
+        for name in members
+        for part, part_points in points.items()
+    }
+    truncated = sum(1 for row in first_rows if row.dropped)
+    note = [f"{truncated} truncated to the model's maximum length"] if truncated else []
+    return Results(metric, curves, (f"{plural(size, 'text')}, {notes[0]}", *notes[1:], *note))
+
+
+def check_classifier(subject: Subject) -> None:
+    """Refuse a subject that does not classify whole texts."""
+    if subject.task != "sequence" or is_regression(subject) or subject.usage.zero_shot is not None:
+        raise InputError(
+            f"{subject.name} does not classify whole texts, so there is no prediction to follow. Pass explainers of a "
+            "sequence classifier with at least two labels.",
+            argument="explainers",
+            value=subject,
+        )
+
+
+def label_indices(subject: Subject, labels: Sequence[Any], size: int) -> list[int]:
+    """The indices of labels that are names or indices."""
+    check_one_per_text(labels, "labels", size)
+    return [label_index(label, subject.labels, "label") for label in labels]
+
+
+def check_fractions(fractions: Any, rule: str, allowed: Callable[[list[float]], bool]) -> list[float]:
+    """The fractions as floats; an InputError with the rule if they are not `allowed` or not numbers from 0 to 1."""
+    values = as_list(fractions, "fractions", rule)
+    try:
+        points = [float(value) for value in values]
+    except (TypeError, ValueError):
+        points = []
+    if not points or not all(0 <= point <= 1 for point in points) or not allowed(points):
+        raise InputError(f"fractions {rule}, not {values!r:.80}.", argument="fractions", value=fractions)
+    return points
