@@ -44,7 +44,9 @@ def test_a_cluster_writes_the_same_files_as_one_process(client, explain, texts, 
 def test_the_command_takes_the_address_of_a_cluster(client, checkpoints, texts, whole, tmp_path, monkeypatch):
     addresses, run_shards = [], cluster.run_shards
     monkeypatch.setattr(
-        cluster, "run_shards", lambda *args: addresses.append(args[-1].scheduler.address) or run_shards(*args)
+        cluster,
+        "run_shards",
+        lambda *args, client: addresses.append(client.scheduler.address) or run_shards(*args, client=client),
     )
     source, out = tmp_path / "texts.jsonl", tmp_path / "out"
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
