@@ -21,7 +21,7 @@ from nbsal.corpus.stored import Stored, open_stored
 from nbsal.evaluation.cache import Explainers
 from nbsal.support.errors import Cancelled, InputError
 from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import checked, plain_string, positive_number, seed_number
+from nbsal.support.validation import checked, positive_number, seed_number
 
 if TYPE_CHECKING:
     import pandas
@@ -123,7 +123,7 @@ def explain_replies(
     """
     members, storage = check_explainers(explainers), open_destination(out, source)
     names = {"asked": asked, "documents": documents, "reply": reply}
-    columns = {key: plain_string(name, key) for key, name in names.items() if name is not None}
+    columns = {key: name for key, name in names.items() if name is not None}
     generate = check_settings(generate)
     if seed is None and generate.get("do_sample") and reply is None:
         message = "do_sample=True draws tokens, which a resumed run must draw again. Pass a seed."
