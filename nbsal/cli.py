@@ -98,7 +98,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder for the notebooks (default %(default)s)",
     )
-    command("doctor", "check what is installed and how to install what is missing").set_defaults(run=_doctor)
+    check = command("doctor", "check what is installed and how to install what is missing")
+    check.set_defaults(run=lambda options: doctor.check())
     return parser
 
 
@@ -327,16 +328,12 @@ def _methods(options: argparse.Namespace) -> int:
     return 0
 
 
-def notebook_folder() -> Path:
-    """The folder of the tutorial notebooks: in the package if it was installed as a wheel, beside it in a checkout."""
-    package = Path(__file__).parent
-    return next(folder for folder in (package / "notebooks", package.parent / "notebooks") if folder.is_dir())
-
-
 def copy_notebooks(folder: Path) -> Iterator[Path]:
     """Copy the tutorial notebooks and their scripts to a folder, overwriting none; yield the notebooks' paths there."""
+    package = Path(__file__).parent
+    places = (package / "notebooks", package.parent / "notebooks")  # of a wheel, and of a checkout
     folder.mkdir(parents=True, exist_ok=True)
-    for source in sorted(notebook_folder().glob("*.ipynb")):
+    for source in sorted(next(place for place in places if place.is_dir()).glob("*.ipynb")):
         for original in (source, source.with_suffix(".py")):
             copy = folder / original.name
             if original.exists() and not copy.exists() and not copy.is_symlink():  # it may lead out of the folder
@@ -366,10 +363,6 @@ def _lab(options: argparse.Namespace) -> int:
 
 def _has_display() -> bool:
     return sys.platform in ("darwin", "win32") or any(os.environ.get(v) for v in ("DISPLAY", "WAYLAND_DISPLAY"))
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    return doctor.check()
 
 
 if __name__ == "__main__":

@@ -114,14 +114,18 @@ MISTAKES = [
     (["explain", TEXT, "--model", "no/such/model"], "model='no/such/model'"),
     (["explain", TEXT, "--lm", "no/such/model"], "lm='no/such/model'"),
     (["corpus", "foo://x", "out"], "foo"),
+    (["corpus", "none.csv", "out"], "none.csv"),
+    (["corpus", "none.csv", "out", "--method", "gradcam", "--method", "gradcam"], "--method"),
+    (["corpus", "none.csv", "out", "--scheduler", "nowhere"], "'nowhere'"),
+    (["corpus", "none.csv", "out", "--scheduler", "foo://nowhere:1"], "foo"),
 ]
 
 
 @cases("arguments, detail", MISTAKES)
 def test_wrong_arguments_print_an_error_and_exit_with_status_2(capsys, arguments, detail):
     assert cli.main(arguments) == 2
-    error = capsys.readouterr().err
-    assert detail in error and error.startswith("nbsal: ") and "Traceback" not in error
+    out, error = capsys.readouterr()
+    assert detail in error and error.startswith("nbsal: ") and "Traceback" not in error and not out
 
 
 def test_a_reply_is_printed_without_its_end_token_and_within_its_length(capsys):

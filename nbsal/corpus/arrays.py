@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.corpus.parquet import PAIR, TEXT
-
 Array = NDArray[Any]
 
 
@@ -16,14 +14,6 @@ def names(column: Any) -> Array:
     distinct = np.array([*encoded.dictionary.to_pylist(), None], object)
     column_names: Array = distinct[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     return column_names
-
-
-def texts(table: Any) -> Array:
-    """The texts, and pairs of texts joined by a bar."""
-    pairs = zip(table[TEXT].to_pylist(), table[PAIR].to_pylist(), strict=True)
-    joined = np.empty(len(table), object)
-    joined[:] = [text if pair is None else f"{text} | {pair}" for text, pair in pairs]
-    return joined
 
 
 def largest(column: Any) -> Array:

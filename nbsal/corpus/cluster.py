@@ -30,7 +30,8 @@ def run_shards(
     pending, running = iter(jobs), dict[Any, int]()
     try:
         while True:
-            for number, values in islice(pending, max(0, _queue_size(client) - len(running))):
+            threads = max(1, sum(client.ncores().values()))  # their number may change during the run
+            for number, values in islice(pending, max(0, QUEUED_PER_THREAD * threads - len(running))):
                 future = client.submit(_run_shard, name, storage.location, number, values, retries=RETRIES, pure=False)
                 running[future] = len(values)
             if not running:
@@ -46,12 +47,6 @@ def run_shards(
     finally:
         client.cancel(list(running))
         client.unregister_worker_plugin(name)
-
-
-def _queue_size(client: "Client") -> int:
-    """How many shards may be submitted at a time; the number of workers may change during the run."""
-    threads: int = sum(client.ncores().values())
-    return QUEUED_PER_THREAD * max(1, threads)
 
 
 def _run_shard(name: str, location: str, number: int, values: Sequence[Any]) -> tuple[int, Shard]:

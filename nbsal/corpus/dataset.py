@@ -1,5 +1,6 @@
 """A stored corpus, opened without its model; shards are read when they are needed."""
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -9,19 +10,17 @@ from typing import Any, overload
 import numpy as np
 
 from nbsal import evaluation
-from nbsal.corpus import arrays, integrity, stored_method
-from nbsal.corpus.manifest import Shard
+from nbsal.corpus import arrays, stored_method
+from nbsal.corpus.manifest import VOCABULARY, Shard
 from nbsal.corpus.parquet import ERROR, PAIR, TEXT, from_table
-from nbsal.corpus.storage import Storage
-from nbsal.corpus.stored import Stored, read_manifest
+from nbsal.corpus.stored import Stored, open_stored
 from nbsal.corpus.units import Units, columns_of
-from nbsal.corpus.vocabulary import read_vocabulary
 from nbsal.evaluation import clouds
 from nbsal.explain.saliency import Saliencies, Saliency
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import WORD
-from nbsal.support.errors import InputError, UnknownName
-from nbsal.support.validation import checked, plural
+from nbsal.support.errors import UnknownName
+from nbsal.support.validation import checked
 
 
 @checked
@@ -45,11 +44,7 @@ class Corpus(Stored, Sequence[Saliency]):
 
     def saliency(self, i: int, method: str | None = None) -> Saliency:
         """The explanation of text `i` of the source."""
-        at = next((at for at, shard in enumerate(self.shards) if shard.first <= i < shard.first + shard.rows), None)
-        if at is None:
-            message = f"There is no text i={i}: {self.location} has {plural(self.rows, 'text')}, numbered from 0."
-            raise InputError(message, argument="i", value=i)
-        return self._load(at, i - self.shards[at].first, self._check_method(method))
+        return self._load(*self._find_row(i), self._check_method(method))
 
     def saliencies(self, method: str | None = None) -> Iterator[Saliency]:
         """All explanations by one method; one shard at a time is in memory."""
@@ -66,7 +61,11 @@ class Corpus(Stored, Sequence[Saliency]):
 
     def texts(self) -> arrays.Array:
         """All explained texts, those of pairs joined by a bar."""
-        return arrays.texts(self.table([TEXT, PAIR]))
+        table = self.table([TEXT, PAIR])
+        pairs = zip(table[TEXT].to_pylist(), table[PAIR].to_pylist(), strict=True)
+        texts = np.empty(len(table), object)
+        texts[:] = [text if pair is None else f"{text} | {pair}" for text, pair in pairs]
+        return texts
 
     def predictions(self) -> arrays.Array:
         """The predictions for all explained texts."""
@@ -144,15 +143,13 @@ class Corpus(Stored, Sequence[Saliency]):
                 return self._load(at, place, self.methods[0])
         raise IndexError(index)
 
-    def __len__(self) -> int:
-        return sum(shard.explained for shard in self.shards)
-
     def __iter__(self) -> Iterator[Saliency]:
         return self.saliencies()
 
     @cached_property
     def _vocabulary(self) -> list[str]:
-        return read_vocabulary(self._storage, self.plan.vocabulary)
+        names: list[str] = json.loads(self._read_file(VOCABULARY, self.plan.vocabulary))
+        return names
 
     def _explained_table(self, shard: Shard, columns: Sequence[str]) -> Any:
         """Some columns of the explained texts of a shard."""
@@ -165,12 +162,6 @@ class Corpus(Stored, Sequence[Saliency]):
 
     def _load(self, at: int, place: int, name: str) -> Saliency:
         return from_table(self._table(at), place, name, self.plan, self._vocabulary)
-
-    def __repr__(self) -> str:
-        counts = ((self.failed, "failed"), (self.truncated, "truncated"))
-        notes = [f"{count:,} {what}" for count, what in counts if count]
-        state = [] if self.complete else ["not complete"]
-        return f"Corpus({', '.join([plural(self.rows, 'text'), *notes, *state, *self.methods])})"
 
 
 @checked
@@ -186,10 +177,4 @@ def open_corpus(location: str | os.PathLike[str]) -> Corpus:
     ...     nbsal.corpus.open(out).clouds(unit="word").labels
     ['negative', 'positive']
     """
-    storage = Storage(location)
-    manifest = read_manifest(storage)
-    if manifest.plan.replies is not None:
-        message = f"{storage.location} holds explained replies. Open it with nbsal.corpus.open_replies."
-        raise InputError(message, argument="location", value=location)
-    integrity.check_sizes(storage, manifest)
-    return Corpus(storage, manifest)
+    return open_stored(location, Corpus)

@@ -1,12 +1,10 @@
 """The folder that a run writes to: an empty one, or a corpus that does not hold the source."""
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from nbsal.corpus import vocabulary
 from nbsal.corpus.manifest import Manifest
 from nbsal.corpus.storage import LOCK, TEMPORARY, Storage
 from nbsal.support.errors import InputError
@@ -26,25 +24,17 @@ def open_destination(out: str | os.PathLike[str], source: Any) -> Storage:
             argument="out",
             value=out,
         )
-    if Manifest.read(storage) is None and (names := _foreign_files(storage)):
+    names = [] if Manifest.read(storage) else sorted(storage.sizes())
+    # A run that was killed before it wrote its manifest leaves only a lock and temporary files.
+    foreign = [name for name in names if name != LOCK and not TEMPORARY.fullmatch(name)]
+    if foreign:
         raise InputError(
-            f"{storage.location} is not empty and holds no corpus: it has {', '.join(names[:3])}"
-            f"{', ...' if names[3:] else ''}. Choose an empty folder or a new name.",
+            f"{storage.location} is not empty and holds no corpus: it has {', '.join(foreign[:3])}"
+            f"{', ...' if foreign[3:] else ''}. Choose an empty folder or a new name.",
             argument="out",
             value=out,
         )
     return storage
-
-
-def remove_corpus(storage: Storage, stored: Manifest) -> None:
-    """Delete the files that a manifest names; the manifest itself is replaced by that of the next run."""
-    for name in (*(shard.name for shard in stored.shards.values()), vocabulary.NAME):
-        storage.remove(name)
-
-
-def _foreign_files(storage: Storage) -> list[str]:
-    """The names in a folder that no run has written, whatever moment it was killed at."""
-    return [name for name in sorted(storage.sizes()) if name != LOCK and not TEMPORARY.fullmatch(name)]
 
 
 def _overlap(storage: Storage, source: str) -> bool:
@@ -64,20 +54,13 @@ def _overlap(storage: Storage, source: str) -> bool:
 
 
 def _is_in(path: str, folder: str) -> bool:
-    """Whether a path is a folder or in it, by whatever links."""
-    try:
-        identity = Path(folder).stat()
-    except OSError:  # a folder that does not exist holds nothing
-        return False
-    return any(os.path.samestat(identity, status) for status in _statuses(path))
-
-
-def _statuses(path: str) -> Iterator[os.stat_result]:
-    """The path and all folders that it is in, as named and with links followed."""
-    for start in (Path(path).absolute(), Path(path).resolve()):
-        for place in (start, *start.parents):
-            with suppress(OSError):
-                yield place.stat()
+    """Whether a path is a folder or in it, as named or with links followed."""
+    named, followed = Path(path).absolute(), Path(path).resolve()
+    for place in (named, *named.parents, followed, *followed.parents):
+        with suppress(OSError):  # one of them does not exist
+            if place.samefile(folder):
+                return True
+    return False
 
 
 def _is_no_folder(storage: Storage) -> bool:

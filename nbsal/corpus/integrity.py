@@ -1,11 +1,10 @@
 """Checks that the files of a stored corpus are those that its manifest lists."""
 
-import warnings
 from collections.abc import Collection
 
-from nbsal.corpus import manifest, vocabulary
+from nbsal.corpus import manifest
 from nbsal.corpus.manifest import Manifest
-from nbsal.corpus.storage import Storage
+from nbsal.corpus.storage import Storage, warn
 from nbsal.support.errors import InputError
 
 
@@ -19,17 +18,16 @@ def check_sizes(storage: Storage, stored: Manifest) -> None:
     if damaged:
         raise damage(storage, damaged)
     if stored.complete and (strays := _strays(sizes, stored)):
-        warnings.warn(
+        warn(
             f"{storage.location} has files that are not part of the corpus and are not read: {', '.join(strays)}. "
-            "Remove them if other programs read this folder.",
-            stacklevel=4,
+            "Remove them if other programs read this folder."
         )
 
 
 def verify_files(storage: Storage, stored: Manifest) -> list[str]:
     """Refuse files whose content is not the one that was written; return the names of stray files."""
     checksums = {shard.name: shard.checksum for shard in stored.shards.values()}
-    checksums[vocabulary.NAME] = stored.plan.vocabulary
+    checksums[manifest.VOCABULARY] = stored.plan.vocabulary
     damaged = [name for name, checksum in checksums.items() if storage.read_verified(name, checksum) is None]
     if damaged:
         raise damage(storage, damaged)

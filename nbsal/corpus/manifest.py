@@ -11,7 +11,6 @@ from typing import Any, Self
 
 from nbsal.corpus.sources import Columns, UnreadableRow
 from nbsal.corpus.storage import Storage, digest
-from nbsal.corpus.vocabulary import save_vocabulary
 from nbsal.explain.explainer import Explainer
 from nbsal.methods.decoding import Decoded
 from nbsal.model.identity import CHECKSUM, checksum, lm_head_checksum, model_identity
@@ -23,6 +22,7 @@ from nbsal.support.validation import loading
 
 SCHEMA = 2
 NAME = "_manifest.json"
+VOCABULARY = "_vocabulary.json"  # the names of tokens, so that a corpus can be read without the model
 SHARD_NAME = re.compile(r"part-\d{6,}\.parquet")
 UNNAMED = " in memory"  # ends the name of a model that has none, which is that of its class: nothing to load it by
 LIBRARIES = ("nbsal", "torch", "transformers")
@@ -72,19 +72,22 @@ class Plan:
     ) -> Self:
         """Create the plan of a new run; `tokens` is the size of a batch, None a default for the model's device."""
         subject = next(iter(explainers.values())).subject
+        unnamed = subject.name == type(transformer_of(subject.model)).__name__
+        decodes = any(isinstance(explainer.method, Decoded) for explainer in explainers.values())
+        masks = {name: getattr(explainer.method, "mask", None) for name, explainer in explainers.items()}
         plan = cls(
             shard_rows=shard_rows,
             tokens=tokens or TOKENS.get(subject.device.type, TOKENS["cpu"]),
             text=text,
             target=repr(target),
             dtype=dtype,
-            model=subject.name + (UNNAMED if _is_unnamed(subject) else ""),
+            model=subject.name + (UNNAMED if unnamed else ""),
             task=subject.task,
             labels=tuple(subject.labels),
             methods={name: explainer.provenance for name, explainer in explainers.items()},
-            masks=_mask_checksums(explainers),
-            lm_head=lm_head_checksum(subject.lm_head) if _any_decodes(explainers) else None,
-            vocabulary=digest(save_vocabulary(subject)),
+            masks={name: _mask_checksum(mask) for name, mask in masks.items() if isinstance(mask, HeadMask)},
+            lm_head=lm_head_checksum(subject.lm_head) if decodes else None,
+            vocabulary=digest(vocabulary_json(subject)),
             versions={name: version(name) for name in LIBRARIES},
             replies=replies,
             **model_identity(subject),
@@ -204,25 +207,19 @@ def _to_json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, ensure_ascii=False, indent=1).encode()
 
 
-def _is_unnamed(subject: Subject) -> bool:
-    return subject.name == type(transformer_of(subject.model)).__name__
-
-
-def _any_decodes(explainers: Mapping[str, Explainer]) -> bool:
-    return any(isinstance(explainer.method, Decoded) for explainer in explainers.values())
-
-
-def _mask_checksums(explainers: Mapping[str, Explainer]) -> dict[str, str]:
-    masks = {name: getattr(explainer.method, "mask", None) for name, explainer in explainers.items()}
-    return {name: _mask_checksum(mask) for name, mask in masks.items() if isinstance(mask, HeadMask)}
-
-
 def _mask_checksum(mask: HeadMask) -> str:
     named = {"positional": mask.positional, "unnamed": mask.unnamed}
     named |= {f"relation {name}": part for name, part in sorted(mask.relations.items())}
     return checksum(
         part for name, heads in named.items() for part in (f"{name} {heads.shape}".encode(), heads.tobytes())
     )
+
+
+def vocabulary_json(subject: Subject) -> bytes:
+    """The names of all tokens in the order of their ids, as JSON."""
+    size = subject.model.config.vocab_size
+    names = [] if subject.tokenizer is None else subject.tokenizer.convert_ids_to_tokens(list(range(size)))
+    return json.dumps([name or f"#{i}" for i, name in enumerate(names)], ensure_ascii=False).encode()
 
 
 def source_digest(values: Iterable[Any]) -> str:
@@ -236,13 +233,7 @@ def source_digest(values: Iterable[Any]) -> str:
 
 
 def _first_difference(name: str, stored: Any, new: Any) -> tuple[str, Any]:
-    """What differs first between two values, in words, and the new value of it.
-
-    >>> _first_difference("methods", {"gradcam": {"layer": 0}}, {"gradcam": {"layer": 1}})
-    ('methods.gradcam.layer=0, not 1', 1)
-    >>> _first_difference("methods", {"gradcam": {}}, {"gae": {}})
-    ('the methods gradcam, not gae', ['gae'])
-    """
+    """What differs first between two values, in words, and the new value of it."""
     if CHECKSUM in str(stored)[: len(CHECKSUM)]:
         return f"a different {name}", new
     if not isinstance(stored, Mapping) or not isinstance(new, Mapping):
@@ -255,21 +246,12 @@ def _first_difference(name: str, stored: Any, new: Any) -> tuple[str, Any]:
 
 def _comparable(name: str, value: Any) -> Any:
     """The value of a field of a plan without what may differ when a run is resumed."""
-    if name == "methods":
-        return {method: _method_settings(provenance) for method, provenance in value.items()}
-    return {library: _major(number) for library, number in value.items()} if name == "versions" else value
+    if name == "versions":  # of 0.1.2 the first two numbers count, of 2.13.0 the first
+        return {library: re.match(r"0\.\d+|\d*", number)[0] for library, number in value.items()}  # type: ignore[index]
+    return {method: _method_settings(entries) for method, entries in value.items()} if name == "methods" else value
 
 
 def _method_settings(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """A provenance without what other fields of the plan hold: the versions, and the description of a head mask."""
     parameters = {name: value for name, value in provenance["parameters"].items() if name != "mask"}
     return {name: value for name, value in provenance.items() if name != "versions"} | {"parameters": parameters}
-
-
-def _major(number: str) -> str:
-    """The part of a version number that changes when results may: of 0.1.2 the first two numbers, of 2.13.0 the first.
-
-    >>> _major("0.1.2"), _major("2.13.0+cpu")
-    ('0.1', '2')
-    """
-    return re.match(r"0\.\d+|\d*", number)[0]  # type: ignore[index]

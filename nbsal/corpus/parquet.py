@@ -7,7 +7,7 @@ restored exactly.
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -21,16 +21,10 @@ from nbsal.model.text.tokens import Row
 from nbsal.support.errors import InputError
 
 RowResult = Mapping[str, Saliency] | str  # the explanations of a text by method, or the text of its error
+Columns = Mapping[str, tuple[Any, Callable[[Any], Any]]]  # the type of each column, and how its values are read
 TEXT, PAIR, ERROR = "text", "pair", "error"
 ROW_COLUMNS = ("text_id", TEXT, PAIR, ERROR, "prediction", "target", "probabilities", "dropped")
-TOKEN_COLUMNS = {
-    "token_ids": "int32",
-    "starts": "int32",
-    "lengths": "int32",
-    "special": "bool_",
-    "segments": "int8",
-    "types": "int8",
-}
+TOKEN_COLUMNS = ("token_ids", "starts", "lengths", "special", "segments", "types")
 METHOD_SUFFIXES = ("", "_scale", "_ties", "_notes")
 KEY = b"nbsal"
 LEVEL = 12  # of zstd: at higher levels compression takes longer than a GPU takes to explain
@@ -39,32 +33,56 @@ STORED_PROVENANCE = {"target", "dropped"}  # entries of a provenance that have c
 
 def to_table(plan: Plan, first: int, values: Sequence[Any], results: Sequence[RowResult]) -> bytes:
     """A shard as the bytes of a Parquet file; `first` is the index of its first row in the source."""
-    import pyarrow
-    from pyarrow import parquet
+    import pyarrow as pa
 
-    saliencies = [None if isinstance(result, str) else next(iter(result.values())) for result in results]
-    columns = _row_columns(plan, first, values, results, saliencies) | _token_columns(saliencies)
+    texts = [_text_and_pair(value) for value in values]
+    columns = {
+        TEXT: pa.array([text for text, _ in texts], pa.large_string()),
+        PAIR: pa.array([pair for _, pair in texts], pa.large_string()),
+    } | shared_columns(_columns(pa, plan), results)
     for name in plan.methods:
         columns |= _method_columns(
             plan, name, [None if isinstance(result, str) else result[name] for result in results]
         )
-    metadata = {"schema": plan.schema, "model": plan.model, "task": plan.task, "methods": dict(plan.methods)}
-    table = pyarrow.table(columns).replace_schema_metadata({KEY: json.dumps(metadata).encode()})
-    buffer = io.BytesIO()
     # Numbers that rarely repeat compress best byte by byte, except half-precision scores. The other columns have few
     # distinct values, which suits a dictionary.
     split = ["token_ids", "starts", *(f"{name}_ties" for name in plan.methods)]
-    encodings = {f"{name}.list.element": "BYTE_STREAM_SPLIT" for name in split}
-    others = [name for name in table.column_names if name not in (*split, *plan.methods, TEXT, PAIR)]
-    dictionaries = [f"{name}.list.element" if name in TOKEN_COLUMNS else name for name in others]
+    others = ["text_id", *(name for name in columns if name not in (*split, *plan.methods, TEXT, PAIR))]
+    return to_bytes(
+        first,
+        columns,
+        {"schema": plan.schema, "model": plan.model, "task": plan.task, "methods": dict(plan.methods)},
+        use_dictionary=[f"{name}.list.element" if name in TOKEN_COLUMNS else name for name in others],
+        column_encoding={f"{name}.list.element": "BYTE_STREAM_SPLIT" for name in split},
+    )
+
+
+def shared_columns(columns: Columns, results: Sequence[Mapping[str, Any] | str]) -> dict[str, Any]:
+    """The column of errors, and those that do not depend on the method."""
+    import pyarrow as pa
+
+    firsts = [None if isinstance(result, str) else next(iter(result.values())) for result in results]
+    errors = [result if isinstance(result, str) else None for result in results]
+    return {ERROR: pa.array(errors, pa.string())} | {
+        name: pa.array([each and read(each) for each in firsts], kind) for name, (kind, read) in columns.items()
+    }
+
+
+def to_bytes(first: int, columns: Mapping[str, Any], metadata: Mapping[str, Any], **options: Any) -> bytes:
+    """Columns as the bytes of a Parquet file, whose rows are numbered from `first`."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    numbers = pa.array(range(first, first + len(columns[ERROR])), pa.int64())
+    table = pa.table({"text_id": numbers, **columns}).replace_schema_metadata({KEY: json.dumps(metadata).encode()})
+    buffer = io.BytesIO()
     parquet.write_table(
         table,
         buffer,
         compression="zstd",
         compression_level=LEVEL,
-        use_dictionary=dictionaries,
-        column_encoding=encodings,
         write_page_checksum=True,  # for other readers; this package checks whole files
+        **options,
     )
     return buffer.getvalue()
 
@@ -122,44 +140,25 @@ def scale_scores(scores: NDArray[Any], dtype: str) -> tuple[NDArray[Any], float]
     return (scores / scores.dtype.type(scale)).astype(dtype), scale
 
 
-def _row_columns(
-    plan: Plan,
-    first: int,
-    values: Sequence[Any],
-    results: Sequence[RowResult],
-    saliencies: Sequence[Saliency | None],
-) -> dict[str, Any]:
-    import pyarrow as pa
+def _columns(pa: Any, plan: Plan) -> Columns:
+    def probabilities(saliency: Saliency) -> NDArray[Any]:
+        values = saliency.probabilities.ravel()
+        # Probabilities of the whole vocabulary would be most of the corpus.
+        return values.max(keepdims=True) if plan.task in PREDICTS_TOKENS else values
 
-    texts = [_text_and_pair(value) for value in values]
-    probabilities = [None if s is None else s.probabilities.ravel() for s in saliencies]
-    if plan.task in PREDICTS_TOKENS:  # probabilities of the whole vocabulary would be most of the corpus
-        probabilities = [None if p is None else p.max(keepdims=True) for p in probabilities]
+    whole, short = pa.list_(pa.int32()), pa.list_(pa.int8())
     return {
-        "text_id": pa.array(range(first, first + len(values)), pa.int64()),
-        TEXT: pa.array([text for text, _ in texts], pa.large_string()),
-        PAIR: pa.array([pair for _, pair in texts], pa.large_string()),
-        ERROR: pa.array([result if isinstance(result, str) else None for result in results], pa.string()),
-        "prediction": pa.array([s and s.prediction for s in saliencies], pa.string()),
-        "target": pa.array([s and s.target for s in saliencies], pa.string()),
-        "probabilities": pa.array(probabilities, pa.list_(pa.float32())),
-        "dropped": pa.array([s and s.row.dropped for s in saliencies], pa.int32()),
+        "prediction": (pa.string(), lambda saliency: saliency.prediction),
+        "target": (pa.string(), lambda saliency: saliency.target),
+        "probabilities": (pa.list_(pa.float32()), probabilities),
+        "dropped": (pa.int32(), lambda saliency: saliency.row.dropped),
+        "token_ids": (whole, lambda saliency: saliency.row.ids),
+        "starts": (whole, lambda saliency: [start for start, _ in saliency.row.offsets]),
+        "lengths": (whole, lambda saliency: [end - start for start, end in saliency.row.offsets]),
+        "special": (pa.list_(pa.bool_()), lambda saliency: saliency.row.special),
+        "segments": (short, lambda saliency: saliency.row.segments),
+        "types": (short, lambda saliency: saliency.row.types),
     }
-
-
-def _token_columns(saliencies: Sequence[Saliency | None]) -> dict[str, Any]:
-    import pyarrow as pa
-
-    rows = [None if s is None else s.row for s in saliencies]
-    columns = {
-        "token_ids": [row and row.ids for row in rows],
-        "starts": [row and [start for start, _ in row.offsets] for row in rows],
-        "lengths": [row and [end - start for start, end in row.offsets] for row in rows],
-        "special": [row and row.special for row in rows],
-        "segments": [row and row.segments for row in rows],
-        "types": [row and row.types for row in rows],
-    }
-    return {name: pa.array(column, pa.list_(getattr(pa, TOKEN_COLUMNS[name])())) for name, column in columns.items()}
 
 
 def _method_columns(plan: Plan, name: str, saliencies: Sequence[Saliency | None]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from nbsal.answers.generate import Generated, check_settings
 from nbsal.answers.replies import ReplySettings, plain
-from nbsal.corpus import integrity
 from nbsal.corpus.destination import open_destination
 from nbsal.corpus.manifest import Plan, Shard
 from nbsal.corpus.reply_table import ASKED, Answers, to_table
@@ -18,11 +17,11 @@ from nbsal.corpus.run import check_explainers, run_shards
 from nbsal.corpus.shards import Task, error_text, write_shard
 from nbsal.corpus.sources import Source, UnreadableRow, open_columns
 from nbsal.corpus.storage import Storage
-from nbsal.corpus.stored import Stored, read_manifest
+from nbsal.corpus.stored import Stored, open_stored
 from nbsal.evaluation.cache import Explainers
 from nbsal.support.errors import Cancelled, InputError
 from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import checked, plain_string, plural, positive_number, seed_number
+from nbsal.support.validation import checked, positive_number, seed_number
 
 if TYPE_CHECKING:
     import pandas
@@ -46,49 +45,42 @@ class Replies(Stored):
     """
 
     asked = ASKED
+    nouns = ("reply", "replies")
 
     def sources(self, method: str | None = None, k: int = 3) -> "pandas.DataFrame":
         """A row for each of the `k` units with the largest scores for each reply."""
+        import pandas
+
         name, k = self._check_method(method), positive_number(k, "k")
         frame = self.to_frame(["text_id", "reply", name]).dropna(subset=[name])
         pairs = zip(frame.to_dict("records"), frame[name].tolist(), strict=True)
         rows = [(row["text_id"], row["reply"], *source.values()) for row, sources in pairs for source in sources[:k]]
-        return _frame(rows, ["text_id", "reply", "unit", "text", "share", "score"])
+        return pandas.DataFrame(rows, columns=["text_id", "reply", "unit", "text", "share", "score"])
 
     def statistics(self) -> "pandas.DataFrame":
         """A row for each token of every reply: its place, and how likely the model finds it."""
+        import pandas
+
         frame = self.to_frame(["text_id", *TOKEN_COLUMNS]).dropna(subset=["tokens"])
         rows = list[tuple[Any, ...]]()
         for row in frame.to_dict("records"):
             missing = [None] * len(row["tokens"])
             columns = [missing if row[name] is None else row[name] for name in TOKEN_COLUMNS]
             rows += [(row["text_id"], number, *values) for number, values in enumerate(zip(*columns, strict=True))]
-        return _frame(rows, ["text_id", "number", *TOKEN_COLUMNS]).rename(columns={"tokens": "token"})
+        return pandas.DataFrame(rows, columns=["text_id", "number", "token", *TOKEN_COLUMNS[1:]])
 
     def scores(self, i: int, method: str | None = None) -> "pandas.DataFrame":
         """The scores of the units (columns) for each token (rows) of the reply to row `i` of the source."""
         import pandas
 
         name = self._check_method(method)
-        shard = next((shard for shard in self.shards if shard.first <= i < shard.first + shard.rows), None)
-        if shard is None:
-            message = f"There is no row i={i}: {self.location} has {plural(self.rows, 'row')}, numbered from 0."
-            raise InputError(message, argument="i", value=i)
-        table = self._read_columns(shard, ["error", "tokens", "units", f"{name}_scores"])
-        row = {column: table[column][i - shard.first].as_py() for column in table.column_names}
+        at, place = self._find_row(i)
+        table = self._read_columns(self.shards[at], ["error", "tokens", "units", f"{name}_scores"])
+        row = {column: table[column][place].as_py() for column in table.column_names}
         if row["error"] is not None:
             raise InputError(f"Row {i} was not explained: {row['error']}", argument="i", value=i)
         units = [unit["text"] for unit in row["units"]]
         return pandas.DataFrame(row[f"{name}_scores"], index=row["tokens"], columns=units)
-
-    def __len__(self) -> int:
-        return sum(shard.explained for shard in self.shards)
-
-    def __repr__(self) -> str:
-        failed = [f"{self.failed:,} failed"] if self.failed else []
-        state = [] if self.complete else ["not complete"]
-        count = f"{self.rows:,} {'reply' if self.rows == 1 else 'replies'}"
-        return f"Replies({', '.join([count, *failed, *state, *self.methods])})"
 
 
 @checked
@@ -131,7 +123,7 @@ def explain_replies(
     """
     members, storage = check_explainers(explainers), open_destination(out, source)
     names = {"asked": asked, "documents": documents, "reply": reply}
-    columns = {key: plain_string(name, key) for key, name in names.items() if name is not None}
+    columns = {key: name for key, name in names.items() if name is not None}
     generate = check_settings(generate)
     if seed is None and generate.get("do_sample") and reply is None:
         message = "do_sample=True draws tokens, which a resumed run must draw again. Pass a seed."
@@ -145,7 +137,8 @@ def explain_replies(
         return ReplyTask(explainers=members, plan=plan, settings=settings, columns=tuple(columns))
 
     opened = open_columns(source, list(columns.values()), texts=False)
-    rows = Source(map(_plain_row, opened.rows), opened.total)
+    plain_rows = (tuple(map(plain, row)) if isinstance(row, tuple) else plain(row) for row in opened.rows)
+    rows = Source(plain_rows, opened.total)
     run_shards(create_task, rows, storage, Replies, client, resume, overwrite, progress, cancel)
     return open_replies(out)
 
@@ -161,13 +154,7 @@ def open_replies(location: str | os.PathLike[str]) -> Replies:
     ...     len(nbsal.corpus.open_replies(out).statistics())
     4
     """
-    storage = Storage(location)
-    manifest = read_manifest(storage)
-    if manifest.plan.replies is None:
-        message = f"{storage.location} holds explained texts. Open it with nbsal.corpus.open."
-        raise InputError(message, argument="location", value=location)
-    integrity.check_sizes(storage, manifest)
-    return Replies(storage, manifest)
+    return open_stored(location, Replies)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,11 +198,6 @@ class ReplyTask(Task):
             meter.reach(done + 1)
 
 
-def _plain_row(value: Any) -> Any:
-    """A row with plain values: a tuple of those in several columns, or a single one."""
-    return tuple(map(plain, value)) if isinstance(value, tuple) else plain(value)
-
-
 def _plan_settings(settings: ReplySettings, columns: Mapping[str, str]) -> dict[str, Any]:
     """What the manifest holds of the settings; a template and tools as checksums."""
     entries = {**vars(settings), "columns": dict(columns)}
@@ -224,9 +206,3 @@ def _plan_settings(settings: ReplySettings, columns: Mapping[str, str]) -> dict[
             entries[name] = hashlib.sha256(repr(entries[name]).encode()).hexdigest()
     stored: dict[str, Any] = json.loads(json.dumps(entries, default=repr))
     return stored
-
-
-def _frame(rows: Sequence[Any], columns: Sequence[str]) -> "pandas.DataFrame":
-    import pandas
-
-    return pandas.DataFrame(rows, columns=list(columns))

@@ -1,15 +1,14 @@
 """Explained replies as a Parquet table, with one row for each reply, and back."""
 
-import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from nbsal.answers.answer import Answer
 from nbsal.corpus.manifest import Plan
-from nbsal.corpus.parquet import ERROR, KEY, LEVEL
+from nbsal.corpus.parquet import Columns, shared_columns, to_bytes
 
 ASKED = "asked"
 Answers = Mapping[str, Answer] | str  # the answers of a row by method, or the text of its error
@@ -19,28 +18,17 @@ UNIT, SOURCE = ("unit", "text"), ("unit", "text", "share", "score")  # fields of
 def to_table(plan: Plan, first: int, asked: Sequence[Any], results: Sequence[Answers]) -> bytes:
     """A shard as the bytes of a Parquet file; `first` is the index of its first row in the source."""
     import pyarrow as pa
-    from pyarrow import parquet
 
-    answers = [None if isinstance(result, str) else next(iter(result.values())) for result in results]
-    columns = {
-        "text_id": pa.array(range(first, first + len(asked)), pa.int64()),
-        ASKED: pa.array([_as_text(each) for each in asked], pa.large_string()),
-        ERROR: pa.array([result if isinstance(result, str) else None for result in results], pa.string()),
-    }
-    for name, (kind, read) in _columns(pa).items():
-        columns[name] = pa.array([answer and read(answer) for answer in answers], kind)
+    columns = {ASKED: pa.array([_as_text(each) for each in asked], pa.large_string())}
+    columns |= shared_columns(_columns(pa), results)
     for name in plan.methods:
         each = [None if isinstance(result, str) else result[name] for result in results]
         columns |= _method_columns(pa, name, each)
     metadata = {"schema": plan.schema, "model": plan.model, "methods": dict(plan.methods), "replies": plan.replies}
-    table = pa.table(columns).replace_schema_metadata({KEY: json.dumps(metadata).encode()})
-    buffer = io.BytesIO()
-    parquet.write_table(table, buffer, compression="zstd", compression_level=LEVEL, write_page_checksum=True)
-    return buffer.getvalue()
+    return to_bytes(first, columns, metadata)
 
 
-def _columns(pa: Any) -> dict[str, tuple[Any, Callable[[Answer], Any]]]:
-    """The type of each column that holds one value for a reply, whatever the method, and how it is read."""
+def _columns(pa: Any) -> Columns:
     texts, numbers, whole = pa.list_(pa.large_string()), pa.list_(pa.float32()), pa.list_(pa.int32())
     return {
         "prompt": (pa.large_string(), lambda answer: answer.reading.prompt.text),

@@ -47,11 +47,7 @@ def merge_columns(*columns: Iterable[Any]) -> Iterator[Any]:
 
 
 def decode(data: Any, place: str = "The text") -> Any:
-    """Bytes as text; an `UnreadableRow` that names the place and the byte if they are not UTF-8.
-
-    >>> decode("Une pièce.".encode("latin-1"), "line 2").reason
-    'line 2 is not UTF-8: byte 0xe8 at position 6. Convert the source to UTF-8.'
-    """
+    """Bytes as text; an `UnreadableRow` that names the place and the byte if they are not UTF-8."""
     if not isinstance(data, bytes):
         return data
     try:

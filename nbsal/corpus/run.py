@@ -2,17 +2,17 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from nbsal.corpus import cluster, vocabulary
+from nbsal.corpus import cluster
 from nbsal.corpus.dataset import Corpus, open_corpus
-from nbsal.corpus.destination import open_destination, remove_corpus
-from nbsal.corpus.manifest import Manifest, Plan, Shard, source_digest
+from nbsal.corpus.destination import open_destination
+from nbsal.corpus.manifest import VOCABULARY, Manifest, Plan, Shard, source_digest, vocabulary_json
 from nbsal.corpus.shards import ShardTask, Task
 from nbsal.corpus.sources import Columns, Source, open_source
 from nbsal.corpus.storage import Storage
@@ -107,43 +107,27 @@ def run_shards(
         task = create_task(manifest.plan.tokens if manifest and not overwrite else None)
         plan = task.plan
         if manifest and overwrite:
-            remove_corpus(storage, manifest)
+            for name in (*(shard.name for shard in manifest.shards.values()), VOCABULARY):
+                storage.remove(name)
         if manifest is None or overwrite:
             manifest = Manifest(plan)
             manifest.write(storage)
         manifest.plan.check_same(plan)
-        if not storage.read_verified(vocabulary.NAME, plan.vocabulary):
-            storage.write(vocabulary.NAME, vocabulary.save_vocabulary(task.subject))
+        if not storage.read_verified(VOCABULARY, plan.vocabulary):
+            storage.write(VOCABULARY, vocabulary_json(task.subject))
         try:
-            _run(task, rows, storage, manifest, client, progress, cancel)
+            with Meter(rows.total, progress, cancel) as meter:
+                pending = _pending_shards(rows.rows, storage, manifest, meter)
+                run = _run_locally if client is None else partial(cluster.run_shards, client=client)
+                for number, shard in run(task, storage, pending, meter):
+                    manifest.shards[number] = shard
+                    manifest.write(storage)
         except Cancelled as error:
             error.partial = kind(storage, manifest)
             raise
+        manifest.complete = True
+        manifest.write(storage)
         storage.remove_temporary_files()  # of workers that were killed during the run
-
-
-def _run(
-    task: Task,
-    source: Source,
-    storage: Storage,
-    manifest: Manifest,
-    client: "Client | None",
-    progress: Progress,
-    cancel: Event | None,
-) -> None:
-    """Run every pending shard and add it to the manifest as soon as it is finished."""
-    with Meter(source.total, progress, cancel) as meter:
-        pending = _pending_shards(source.rows, storage, manifest, meter)
-        finished = (
-            _run_locally(task, storage, pending, meter)
-            if client is None
-            else cluster.run_shards(task, storage, pending, meter, client)
-        )
-        for number, shard in finished:
-            manifest.shards[number] = shard
-            manifest.write(storage)
-    manifest.complete = True
-    manifest.write(storage)
 
 
 def _pending_shards(rows: Iterable[Any], storage: Storage, manifest: Manifest, meter: Meter) -> Iterator[Job]:
@@ -173,20 +157,14 @@ def _pending_shards(rows: Iterable[Any], storage: Storage, manifest: Manifest, m
 
 
 def _run_locally(task: Task, storage: Storage, jobs: Iterable[Job], meter: Meter) -> Iterator[tuple[int, Shard]]:
-    with _limit_threads():
-        for number, values in jobs:
-            yield number, task.run(storage, number, values, meter)
-
-
-@contextmanager
-def _limit_threads() -> Iterator[None]:
-    """Use at most as many threads as CPUs that are available to this process, which a container may limit."""
+    """Run shards one after the other, with at most as many threads as CPUs, which a container may limit."""
     from dask.system import cpu_count
 
     before = torch.get_num_threads()
     torch.set_num_threads(min(before, cpu_count()))
     try:
-        yield
+        for number, values in jobs:
+            yield number, task.run(storage, number, values, meter)
     finally:
         torch.set_num_threads(before)
 

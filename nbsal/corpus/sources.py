@@ -29,11 +29,7 @@ class Source:
 
 
 def open_source(source: Any, text: Columns) -> Source:
-    """The rows of a file, a data frame, a column of one, a `datasets` table, or an iterable of texts, pairs or dicts.
-
-    >>> list(open_source([{"text": "A joy."}, "A bore."], "text").rows)
-    ['A joy.', 'A bore.']
-    """
+    """The rows of a file, a data frame or a column, a `datasets` table, or an iterable of texts, pairs or dicts."""
     if not isinstance(text, str) and (not isinstance(text, tuple) or len(text) != 2):
         raise InputError(
             f"text must be the name of the text column, or a pair of names for pairs of texts, not {text!r:.60}.",
@@ -100,9 +96,7 @@ def _open_file(path: str, names: Sequence[str], texts: bool) -> Source:
         raise inaccessible(path, "source", error) from error
     if not exists:
         raise InputError(f"There is no file or folder {path}.", argument="source", value=path)
-    if folder:
-        return _open_parquet(files, inside, path, names, texts)
-    plain = path.removesuffix(".gz")
+    plain = ".parquet" if folder else path.removesuffix(".gz")
     extension = next((extension for extension in FORMATS if plain.endswith(extension)), None)
     if extension is None:
         problem = f"source={path!r:.200} has an unsupported format."
@@ -139,9 +133,8 @@ def _check_schema(names: Sequence[str], schema: Any, texts: bool) -> None:
     """Refuse columns that are not there or, where they must be texts, that Arrow does not store as such."""
     check_columns(names, schema.names)
     for name in names if texts else ():
-        column = schema.field(name).type
-        if not _is_text(column) and not _is_binary(column):
-            raise _not_texts(name, column)
+        if not _is_text(schema.field(name).type):
+            raise _not_texts(name, schema.field(name).type)
 
 
 def _check_frame_types(names: Sequence[str], frame: Any) -> None:
@@ -160,16 +153,12 @@ def _not_texts(name: str, column: Any) -> InputError:
 
 
 def _is_text(column: Any) -> bool:
+    """Whether a type is that of strings, or of bytes that may be strings."""
     from pyarrow import types
 
+    names = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
     column = column.value_type if types.is_dictionary(column) else column
-    return bool(types.is_string(column) or types.is_large_string(column) or types.is_string_view(column))
-
-
-def _is_binary(column: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_binary(column) or types.is_large_binary(column) or types.is_binary_view(column))
+    return any(getattr(types, f"is_{name}")(column) for name in names)
 
 
 def _column_values(column: Any) -> list[Any]:

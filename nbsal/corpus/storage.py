@@ -26,14 +26,7 @@ TEMPORARY = re.compile(rf"{TEMPORARY_PREFIX}.+\.[0-9a-f]+\{TEMPORARY_SUFFIX}")
 
 
 class Storage:
-    """The files of one folder, by name; `argument` names the caller's argument in errors about the location.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Storage(folder).write("one", b"1")
-    ...     Storage(folder).read("one")
-    b'1'
-    """
+    """The files of one folder, by name; `argument` names the caller's argument in errors about the location."""
 
     def __init__(self, location: str | os.PathLike[str], argument: str = "location") -> None:
         try:
@@ -46,7 +39,7 @@ class Storage:
         self.location = os.fspath(location)
         with self._access():
             self.files, self.path = fsspec.core.url_to_fs(self.location)
-        self.local = self.files.protocol == "file" or "file" in self.files.protocol
+        self.local = "file" in self.files.protocol
         if self.local and ".." in Path(self.path).parts:  # the folder before ".." need not exist
             self.path = os.path.realpath(self.path)
 
@@ -61,13 +54,15 @@ class Storage:
             if not self.local:  # object stores write atomically
                 self.files.pipe_file(self.path_of(name), data)
                 return
-        temporary = self._write_temporary(name, data)
+        temporary = Path(self.path_of(f"{TEMPORARY_PREFIX}{name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"))
         try:
+            with temporary.open("xb") as file:
+                _write_to_disk(file, data)
             temporary.replace(self.path_of(name))
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
-        _sync_folder(Path(self.path))
+        _sync_folder(temporary.parent)
 
     def read(self, name: str) -> bytes | None:
         """The content of a file; None if it does not exist."""
@@ -113,7 +108,7 @@ class Storage:
             RUNNING.add(owner.run)
             with self._hold(LOCK, owner):
                 if not self.local and not self._refuses_second(LOCK, owner.to_lock()):
-                    _warn(
+                    warn(
                         f"{self.location} cannot refuse a second run that starts at the same moment, because it has no "
                         "conditional writes. Make sure that only one run at a time writes there."
                     )
@@ -132,7 +127,7 @@ class Storage:
                 if self.read(name) == owner.to_lock():
                     self.remove(name)
             except NbsalError as error:  # the error that ends the run, if there is one, says more
-                _warn(f"The lock {name} could not be removed; the next run will remove it. {error}")
+                warn(f"The lock {name} could not be removed; the next run will remove it. {error}")
 
     def _acquire(self, name: str, owner: Owner) -> None:
         """Create a lock, or replace that of a dead process; refuse if the process that holds it is running."""
@@ -173,7 +168,7 @@ class Storage:
             if self.read(name) == content:
                 self.write(name, owner.to_lock())
                 if name == LOCK:
-                    _warn(f"The run that was writing {self.location} has died. Resuming its work.")
+                    warn(f"The run that was writing {self.location} has died. Resuming its work.")
 
     def _create(self, name: str, data: bytes) -> None:
         """Write a file unless it exists."""
@@ -184,11 +179,7 @@ class Storage:
                     if not _put_new(self.files, self.path_of(name), data):
                         self.files.pipe_file(self.path_of(name), data)
             return
-        try:
-            self.files.makedirs(self.path, exist_ok=True)
-        except (FileExistsError, NotADirectoryError):
-            message = f"{self.location} is a file. Choose a folder."
-            raise InputError(message, argument=self.argument, value=self.location) from None
+        self.files.makedirs(self.path, exist_ok=True)
         path = Path(self.path_of(name))
         with suppress(FileExistsError, FileNotFoundError), path.open("xb") as file:
             try:
@@ -222,17 +213,6 @@ class Storage:
                 raise
             raise inaccessible(self.location, self.argument, error) from error
 
-    def _write_temporary(self, name: str, data: bytes) -> Path:
-        """Write the data to disk under a temporary name."""
-        path = Path(self.path_of(f"{TEMPORARY_PREFIX}{name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"))
-        try:
-            with path.open("xb") as file:
-                _write_to_disk(file, data)
-        except OSError:
-            path.unlink(missing_ok=True)
-            raise
-        return path
-
 
 def digest(data: bytes) -> str:
     """The checksum of a file's content."""
@@ -249,7 +229,7 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _warn(message: str) -> None:
+def warn(message: str) -> None:
     """Warn at the line outside this package that called it."""
     inner = (str(Path(__file__).parents[1]), contextlib.__file__)
     level, frame = 2, sys._getframe(1)

@@ -1,35 +1,31 @@
 """The dataset of a run: its shards, read when they are needed and checked as they are read, without any model."""
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from nbsal.corpus import integrity
 from nbsal.corpus.manifest import Manifest, Plan, Shard
 from nbsal.corpus.parquet import ERROR, TEXT
 from nbsal.corpus.storage import Storage
 from nbsal.support.errors import InputError, UnknownName
-from nbsal.support.validation import checked, loading
+from nbsal.support.validation import checked, loading, plural
 
 if TYPE_CHECKING:
     import pandas
 
+S = TypeVar("S", bound="Stored")
 DATASET = "readable Parquet dataset (nbsal.corpus.explain restores damaged shards)"
 
 
 @checked
 class Stored:
-    """The shards of a run and its plan; `dataset` has all rows and columns.
-
-    >>> import tempfile, nbsal
-    >>> explainer = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")
-    >>> with tempfile.TemporaryDirectory() as out:
-    ...     nbsal.corpus.explain(explainer, ["A joy."], out, progress=False).rows
-    1
-    """
+    """The shards of a run and its plan; `dataset` has all rows and columns."""
 
     asked: ClassVar[str] = TEXT  # the column of what was explained
+    nouns: ClassVar[tuple[str, str]] = ("text", "texts")  # what was explained: one, several
 
     def __init__(self, storage: Storage, manifest: Manifest) -> None:
         self.location = storage.location
@@ -108,6 +104,16 @@ class Stored:
         frame = self.to_frame(["text_id", self.asked, ERROR])
         return frame[frame[ERROR].notna()].reset_index(drop=True)
 
+    def __len__(self) -> int:
+        return sum(shard.explained for shard in self.shards)
+
+    def __repr__(self) -> str:
+        counts = ((self.failed, "failed"), (sum(shard.cut for shard in self.shards), "truncated"))
+        notes = [f"{count:,} {what}" for count, what in counts if count]
+        state = [] if self.complete else ["not complete"]
+        rows = f"{self.rows:,} {self.nouns[self.rows != 1]}"
+        return f"{type(self).__name__}({', '.join([rows, *notes, *state, *self.methods])})"
+
     def _require_shards(self) -> None:
         if not self.shards:
             raise InputError(
@@ -121,6 +127,20 @@ class Stored:
             raise UnknownName("method", name, self.methods)
         return name or self.methods[0]
 
+    def _find_row(self, i: int) -> tuple[int, int]:
+        """The shard that has row `i` of the source, and its place there."""
+        for at, shard in enumerate(self.shards):
+            if shard.first <= i < shard.first + shard.rows:
+                return at, i - shard.first
+        message = f"There is no row i={i}: {self.location} has {plural(self.rows, 'row')}, numbered from 0."
+        raise InputError(message, argument="i", value=i)
+
+    def _read_file(self, name: str, checksum: str) -> bytes:
+        data = self._storage.read_verified(name, checksum)
+        if data is None:
+            raise integrity.damage(self._storage, [name])
+        return data
+
     def _read_shard(self, at: int) -> Any:
         """The table of a shard."""
         return self._read_columns(self.shards[at])
@@ -129,10 +149,8 @@ class Stored:
         """Some columns of a shard, or all, after checking the checksum of the whole file."""
         from pyarrow import BufferReader, parquet
 
-        data = self._storage.read_verified(shard.name, shard.checksum)
-        if data is None:
-            raise integrity.damage(self._storage, [shard.name])
-        file = parquet.ParquetFile(BufferReader(data), page_checksum_verification=True)
+        data = BufferReader(self._read_file(shard.name, shard.checksum))
+        file = parquet.ParquetFile(data, page_checksum_verification=True)
         available = file.schema_arrow.names
         for name in columns or ():
             if name not in available:
@@ -150,3 +168,15 @@ def read_manifest(storage: Storage) -> Manifest:
             value=storage.location,
         )
     return manifest
+
+
+def open_stored(location: str | os.PathLike[str], kind: type[S]) -> S:
+    """Open the results of a run, which must be of that `kind`."""
+    storage = Storage(location)
+    manifest = read_manifest(storage)
+    nouns, opener = ("texts", "open") if manifest.plan.replies is None else ("replies", "open_replies")
+    if nouns != kind.nouns[1]:
+        message = f"{storage.location} holds explained {nouns}. Open it with nbsal.corpus.{opener}."
+        raise InputError(message, argument="location", value=location)
+    integrity.check_sizes(storage, manifest)
+    return kind(storage, manifest)

@@ -10,7 +10,6 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any
 
@@ -25,89 +24,73 @@ CELL = re.compile(r'(?P<quoted>"(?:[^"]+|"")*(?P<end>"?))?(?P<rest>[^,\r\n]*)[,\
 
 def read_csv(path: str, names: Sequence[str]) -> Iterator[Any]:
     """The texts or pairs in the named columns of a CSV file."""
-    with _csv_rows(path, names) as (header, rows):
-        columns = [header.index(name) for name in names]
-        for cells in rows:
-            place = f"{_base_name(path)}, line {rows.line},"
-            if len(cells) != len(header):
-                hint = " Put texts that contain commas in quotes." if len(cells) > len(header) else ""
-                count = plural(len(cells), "field")
-                yield UnreadableRow(f"{place} has {count}, but the header has {len(header)}.{hint}")
-            else:
-                yield next(merge_columns(*([_decode_cell(cells[column], place)] for column in columns)))
+    rows = _csv_rows(path, names)
+    _, header = next(rows)
+    columns = [header.index(name) for name in names]
+    for line, cells in rows:
+        place = f"{_base_name(path)}, line {line},"
+        if len(cells) != len(header):
+            hint = " Put texts that contain commas in quotes." if len(cells) > len(header) else ""
+            yield UnreadableRow(f"{place} has {plural(len(cells), 'field')}, but the header has {len(header)}.{hint}")
+        else:
+            yield next(merge_columns(*([_decode_cell(cells[column], place)] for column in columns)))
 
 
 def count_csv(path: str, names: Sequence[str]) -> int:
     """The number of rows of a CSV file; refuses one that `read_csv` could not read to its end."""
-    with _csv_rows(path, names) as (_, rows):
-        return sum(1 for _ in rows)
+    return sum(1 for _ in _csv_rows(path, names)) - 1
 
 
-@contextmanager
-def _csv_rows(path: str, names: Sequence[str]) -> Iterator[tuple[list[str], "_CsvRows"]]:
-    """The header of a CSV file, which has the named columns, and its rows."""
+def _csv_rows(path: str, names: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """The header of a CSV file, which has the named columns, and its rows that are not blank, with their lines."""
     options = {"encoding": "utf-8-sig", "errors": "surrogateescape", "newline": ""}
     with reading_source(path, "CSV file"), _open(path, "rt", **options) as file:
-        rows = _CsvRows(file, path)
-        header = next(rows, [])
+        rows = _split_csv(file, path)
+        line, header = next(rows, (1, []))
         for name in header:
-            if isinstance(cell := _decode_cell(name, f"{path}, line {rows.line},"), UnreadableRow):
+            if isinstance(cell := _decode_cell(name, f"{path}, line {line},"), UnreadableRow):
                 raise InputError(cell.reason, argument="source", value=path)
         check_columns(names, header)
-        yield header, rows
+        yield line, header
+        yield from rows
 
 
-class _CsvRows:
-    """The rows of a CSV file that are not blank, as lists of cells; `line` is where the latest of them begins."""
+def _split_csv(file: Iterable[str], path: str) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each row that is not blank, with the number of the line in which it begins."""
+    lines: list[str] = []  # of the row that is being read
 
-    def __init__(self, file: Iterable[str], path: str) -> None:
-        self._reader = csv.reader(self._record_lines(file), strict=True)
-        self._path = path
-        self._lines: list[str] = []  # of the row that is being read
-        self.line = 0
-
-    def __iter__(self) -> Iterator[list[str]]:
-        return self
-
-    def __next__(self) -> list[str]:
-        cells: list[str] = []
-        while not cells:
-            self.line += len(self._lines) or 1
-            self._lines.clear()
-            cells = self._read()
-        return cells
-
-    def _read(self) -> list[str]:
-        limit = csv.field_size_limit(sys.maxsize)  # the default limit is 128 KB, and holds for the whole process
-        try:
-            return next(self._reader)
-        except csv.Error as error:
-            line = self.line + _open_quote(self._lines)
-            raise InputError(
-                f"{self._path}: the quote that opens in line {line} is not closed, or text follows it ({error}). Put "
-                'texts that contain commas, quotes or line breaks in quotes, and write each quote in them twice ("").',
-                argument="source",
-                value=self._path,
-            ) from None
-        finally:
-            csv.field_size_limit(limit)
-
-    def _record_lines(self, file: Iterable[str]) -> Iterator[str]:
+    def row_lines() -> Iterator[str]:
         for line in file:
-            self._lines.append(line)
-            if len(self._lines) > MAX_ROW_LINES:
+            lines.append(line)
+            if len(lines) > MAX_ROW_LINES:
                 raise csv.Error(f"the row has more than {MAX_ROW_LINES:,} lines")
             yield line
 
+    reader, first = csv.reader(row_lines(), strict=True), 1
+    while True:
+        limit = csv.field_size_limit(sys.maxsize)  # the default limit is 128 KB, and holds for the whole process
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise InputError(
+                f"{path}: the quote that opens in line {first + _open_quote(lines)} is not closed, or text follows it "
+                f"({error}). Put texts that contain commas, quotes or line breaks in quotes, and write each quote in "
+                'them twice ("").',
+                argument="source",
+                value=path,
+            ) from None
+        finally:
+            csv.field_size_limit(limit)
+        if cells is None:
+            return
+        if cells:
+            yield first, cells
+        first += len(lines)
+        lines.clear()
+
 
 def _open_quote(lines: Sequence[str]) -> int:
-    """The index of the line in which a quoted cell begins that is not closed, or that is followed by text.
-
-    >>> _open_quote(['"A ""fine"" 5,neg\\n', 'B"'])
-    0
-    >>> _open_quote(['A 5" disk,"two\\n', 'lines","neg'])
-    1
-    """
+    """The index of the line in which a quoted cell begins that is not closed, or that is followed by text."""
     for cell in CELL.finditer("".join(lines)):
         if cell["quoted"] and (cell["rest"] or not cell["end"]):
             ends = accumulate(map(len, lines))

@@ -20,22 +20,14 @@ def client():
         yield client
 
 
-@pytest.fixture(scope="module")
-def whole(explain, texts, tmp_path_factory):
-    """The folder of a run in this process."""
-    out = tmp_path_factory.mktemp("whole")
-    corpus.explain(explain, texts, out, shard_rows=4, progress=False)
-    return out
-
-
 @pytest.mark.full
 def test_a_cluster_writes_the_same_files_as_one_process(client, explain, texts, whole, tmp_path):
     processes = set(client.run(os.getpid).values())
     steps, out = [], tmp_path / "out"
-    options = {"client": client, "shard_rows": 4, "progress": lambda *step: steps.append(step)}
+    options = {"client": client, "shard_rows": 8, "progress": lambda *step: steps.append(step)}
     explained = corpus.explain(explain, texts, out, **options)
     assert explained.complete and files(out) == files(whole)
-    assert steps[-1] == (len(texts), len(texts)) and len(steps) > 5
+    assert steps[-1] == (len(texts), len(texts)) and len(steps) >= 5
     assert set(client.run(os.getpid).values()) == processes and os.getpid() not in processes
     # The plugin with the model is removed from the workers.
     assert not any(client.run(lambda dask_worker: [n for n in dask_worker.plugins if "nbsal" in n]).values())
@@ -44,11 +36,13 @@ def test_a_cluster_writes_the_same_files_as_one_process(client, explain, texts, 
 def test_the_command_takes_the_address_of_a_cluster(client, checkpoints, texts, whole, tmp_path, monkeypatch):
     addresses, run_shards = [], cluster.run_shards
     monkeypatch.setattr(
-        cluster, "run_shards", lambda *args: addresses.append(args[-1].scheduler.address) or run_shards(*args)
+        cluster,
+        "run_shards",
+        lambda *args, client: addresses.append(client.scheduler.address) or run_shards(*args, client=client),
     )
     source, out = tmp_path / "texts.jsonl", tmp_path / "out"
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    model = ["--model", str(zoo.save(checkpoints, "bert", "sequence")), "--method", "gradcam", "--shard-rows", "4"]
+    model = ["--model", str(zoo.save(checkpoints, "bert", "sequence")), "--method", "gradcam", "--shard-rows", "8"]
     address = client.scheduler.address
     assert cli.main(["corpus", str(source), str(out), *model, "--scheduler", address]) == 0 and addresses == [address]
     columns = ["text", "prediction"]
@@ -65,6 +59,6 @@ def test_shards_of_a_lost_worker_are_run_elsewhere(client, explain, texts, whole
             killed_after.append(done)
 
     out = tmp_path / "out"
-    explained = corpus.explain(explain, texts, out, client=client, shard_rows=4, progress=progress)
+    explained = corpus.explain(explain, texts, out, client=client, shard_rows=8, progress=progress)
     assert killed_after[0] < len(texts) and explained.complete and files(out) == files(whole)
     assert victim not in client.run(os.getpid).values()

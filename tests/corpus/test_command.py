@@ -1,7 +1,6 @@
 """The command `nbsal corpus`."""
 
 import pandas
-import pytest
 
 from nbsal import cli, corpus
 
@@ -16,21 +15,6 @@ def test_a_file_is_explained_and_failures_are_printed(capsys, tmp_path):
         assert "3 texts" in output and "1 could not be explained" in output and "text 1: " in output
     explained = corpus.open(out)
     assert explained.methods == ["gradcam", "attcat"] and [s.target for s in explained] == ["negative"] * 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "mentioned"),
-    [
-        ([], "none.csv"),
-        (["--method", "gradcam", "--method", "gradcam"], "--method"),
-        (["--scheduler", "nowhere"], "'nowhere'"),
-        (["--scheduler", "foo://nowhere:1"], "foo"),
-    ],
-)
-def test_wrong_arguments_print_an_error(capsys, tmp_path, arguments, mentioned):
-    assert cli.main(["corpus", str(tmp_path / "none.csv"), str(tmp_path / "out"), *arguments]) == 2
-    printed = capsys.readouterr()
-    assert mentioned in printed.err and "Traceback" not in printed.err and not printed.out
 
 
 def test_a_run_that_explains_nothing_fails(capsys, tmp_path):

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 import nbsal
 from nbsal.corpus.manifest import Manifest
@@ -62,7 +62,6 @@ def test_another_rope_theta_is_refused(checkpoints, tmp_path):
 
 def test_another_lm_head_is_refused_where_it_decodes(checkpoint, tmp_path):
     lms = [zoo.model("bert", "masked", seed) for seed in (1, 2)]
-    assert {type(lm) for lm in lms} == {AutoModelForMaskedLM.from_config(lms[0].config).__class__}
     started, resumed = (explainer(checkpoint, "decoded-gradcam", lm) for lm in lms)
     check_refused(started, resumed, tmp_path / "decoded", "lm_head")
     started, resumed = (explainer(checkpoint, "gradcam", lm) for lm in lms)

@@ -1,6 +1,5 @@
 """Sources of texts, and rows that cannot be explained."""
 
-import gzip
 import json
 
 import pandas
@@ -25,10 +24,8 @@ def create_source(kind, folder):
         FRAME.to_parquet(path)
     elif kind == "csv":
         FRAME.to_csv(path, index=False)
-    elif kind == "jsonl":
+    elif "jsonl" in kind:
         FRAME.to_json(path, orient="records", lines=True)
-    elif kind == "jsonl.gz":
-        path.write_bytes(gzip.compress(FRAME.to_json(orient="records", lines=True).encode()))
     else:
         path.mkdir()
         FRAME[:2].to_parquet(path / "a.parquet")

@@ -5,7 +5,6 @@ import gzip
 
 import pytest
 
-from nbsal import corpus
 from nbsal.corpus import text_files
 from nbsal.corpus.sources import UnreadableRow, open_source
 from nbsal.support.errors import UnknownName
@@ -49,14 +48,6 @@ def test_rows_with_other_fields_than_the_header_are_not_explained(create, line, 
     first, error, last = rows_of(path)
     assert (first, last) == ("A joy.", "A bore.")
     assert path.name in error and "line 3" in error.lower()
-
-
-def test_rows_that_cannot_be_read_are_kept_in_the_corpus_with_their_errors(explain, create, tmp_path):
-    path = create("text,label\nA joy.,pos\nA slow, dull film,neg\nA bore.,neg\n")
-    explained = corpus.explain(explain, path, tmp_path / "out", progress=False)
-    assert [saliency.text for saliency in explained] == ["A joy.", "A bore."]
-    failures = explained.failures()
-    assert failures["text_id"].tolist() == [1] and "line 3" in failures["error"][1 - 1].lower()
 
 
 LINES = text_files.MAX_ROW_LINES
