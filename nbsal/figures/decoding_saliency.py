@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 import torch
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -27,7 +28,6 @@ from nbsal.support.errors import InputError
 from nbsal.support.validation import checked
 
 if TYPE_CHECKING:
-    import pandas
     from pandas.io.formats.style import Styler
 
 TOP = 50  # tokens per class, in clouds and tables
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 @checked
-def decoded_path(subject: Subject, text: str = "big dog") -> "pandas.DataFrame":
+def decoded_path(subject: Subject, text: str = "big dog") -> pandas.DataFrame:
     """Decode the first and the last token of a text at every layer, as points on the unit sphere.
 
     The coordinates of a point are the square roots of the LM head's probabilities, so that its length is 1: the
@@ -50,8 +50,6 @@ def decoded_path(subject: Subject, text: str = "big dog") -> "pandas.DataFrame":
     >>> path["token"].unique().tolist(), bool((path[["big", "dog", "others"]] ** 2).sum(axis=1).round(4).eq(1).all())
     (['big', 'dog'], True)
     """
-    import pandas
-
     encoded = subject.encode(text)
     row = encoded[0]
     ends = [row.content[0], row.content[-1]]
@@ -73,7 +71,7 @@ def decoded_path(subject: Subject, text: str = "big dog") -> "pandas.DataFrame":
 
 
 @style.draw_figure
-def toy_geometry(path: "pandas.DataFrame") -> Figure:
+def toy_geometry(path: pandas.DataFrame) -> Figure:
     """Figure 1 of Hou and Castanon (2023): two tokens on the unit sphere, and where each layer's output is decoded to.
 
     `path` is the result of `decoded_path`. The axes are the two tokens, and all other tokens together.
@@ -266,8 +264,6 @@ def shared_tokens(clouds: Mapping[str, Cloud], first: str, second: str, count: i
     >>> shared_tokens({"gradcam": cloud}, "negative", "positive").data["tokens"].item()
     'film, a'
     """
-    import pandas
-
     rows: dict[str, tuple[Any, Any]] = {}
     for explainer, cloud in clouds.items():
         missing = {first, second} - set(cloud.labels)
