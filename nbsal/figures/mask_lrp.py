@@ -45,17 +45,13 @@ def relation_distances(study: HeadStudy) -> Figure:
     """
     names = list(study.cases)
     columns = min(len(names), 2)
-    figure, axes = style.panels(-(-len(names) // columns), columns, 3.4, 2.0)
+    figure, axes = style.grid(len(names), columns, 3.4, 2.0)
     offsets = study.offsets
-    for number, ax in enumerate(axes.flat):
-        ax.set_visible(number < len(names))
-        if number >= len(names):
-            continue
-        rows = offsets[(offsets["relation"] == names[number]) & (offsets["offset"].abs() <= MAX_DISTANCE)]
+    for number, (name, ax) in enumerate(zip(names, axes, strict=True)):
+        rows = offsets[(offsets["relation"] == name) & (offsets["offset"].abs() <= MAX_DISTANCE)]
         ax.bar(rows["offset"], rows["share"], color=style.line_colour(number))
         ax.set_xlim(-MAX_DISTANCE - 0.7, MAX_DISTANCE + 0.7)
-        title = f"{names[number]} ({study.cases[names[number]]})"
-        style.set_titles(ax, title, "words from dependent to head", "share")
+        style.set_titles(ax, f"{name} ({study.cases[name]})", "words from dependent to head", "share")
     return figure
 
 
@@ -131,12 +127,9 @@ def head_maps(masks: Mapping[str, HeadMask]) -> Figure:
     ('head', 'block')
     """
     columns = min(max(len(masks), 1), 4)
-    figure, axes = style.panels(-(-len(masks) // columns), columns, 6.8 / max(2, columns), 2.2)
-    for ax, (name, mask) in zip(axes.flat, masks.items(), strict=False):
-        syntactic, positional = mask.syntactic | mask.unnamed, mask.positional
-        roles = np.full(mask.shape, style.NEITHER)
-        roles[syntactic], roles[positional] = style.SYNTACTIC, style.POSITIONAL
-        roles[syntactic & positional] = style.BOTH
+    figure, axes = style.grid(len(masks), columns, 6.8 / max(2, columns), 2.2)
+    for ax, (name, mask) in zip(axes, masks.items(), strict=True):
+        roles = style.head_roles(mask)
         colours = ListedColormap([*style.ROLE_COLOURS[:3], "#f2f2f2"])
         ax.pcolormesh(roles, cmap=colours, vmin=-0.5, vmax=3.5, edgecolors="white", linewidth=1)
         for block, head in np.argwhere(roles != style.NEITHER):
@@ -145,8 +138,6 @@ def head_maps(masks: Mapping[str, HeadMask]) -> Figure:
         ax.set_xticks(np.arange(0, mask.shape[1], 3) + 0.5, range(0, mask.shape[1], 3))
         ax.set_yticks(np.arange(mask.shape[0]) + 0.5, range(mask.shape[0]))
         style.set_titles(ax, name, "head", "block")
-    for ax in axes.flat[len(masks) :]:
-        ax.set_visible(False)
     labels = zip(style.ROLE_COLOURS[:3], ("syntactic (s)", "positional (p)", "both (b)"), strict=True)
     figure.legend(
         handles=[Patch(color=colour, label=label) for colour, label in labels], loc="outside lower center", ncols=3

@@ -17,6 +17,7 @@ from matplotlib.style import context
 from numpy.typing import NDArray
 
 from nbsal.evaluation.results import Results
+from nbsal.model.head_mask import HeadMask
 from nbsal.render import colours, html
 from nbsal.render.looks import HUES, look
 from nbsal.support.errors import InputError, UnknownName
@@ -67,6 +68,14 @@ def panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure
     return figure, axes
 
 
+def grid(count: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """Create a figure with that many panels, in rows of `columns`; the empty places of the last row are hidden."""
+    figure, axes = panels(-(-count // columns), columns, width, height)
+    for ax in axes.flat[count:]:
+        ax.set_visible(False)
+    return figure, list(axes.flat[:count])
+
+
 def set_titles(ax: Axes, title: str = "", x: str = "", y: str = "") -> None:
     """Set the title and axis labels of a panel; no text is parsed as a formula."""
     ax.set_title(html.visible(title))
@@ -83,6 +92,12 @@ def add_legend(
     if "random" in handles:
         handles["random"] = handles.pop("random")  # the random baseline comes last
     figure.legend(list(handles.values()), list(handles), loc=position, ncols=columns)
+
+
+def head_roles(mask: HeadMask) -> NDArray[np.intp]:
+    """Return the role [block, head] of every attention head, as an index into `ROLES`."""
+    syntactic, positional = mask.syntactic | mask.unnamed, mask.positional
+    return np.select([syntactic & positional, syntactic, positional], [BOTH, SYNTACTIC, POSITIONAL], NEITHER)
 
 
 def label_columns(ax: Axes, names: Sequence[str]) -> None:
