@@ -141,12 +141,8 @@ def game_curves(results: Results, explainers: Sequence[str] | None = None) -> Fi
     >>> [ax.get_title() for ax in game_curves(results).axes]
     ['revealing ↑', 'hiding ↓']
     """
-    figure, axes = style.panels(1, len(results.measures), 3.1, 3.0)
-    for ax, measure in zip(axes[0], results.measures, strict=True):
-        style.draw_curves(ax, results, measure, results.explainers if explainers is None else explainers)
-        style.set_titles(ax, results.heading(measure), results.metric.point, results.metric.value)
-    style.add_legend(figure, axes[0][0])
-    return figure
+    metric = results.metric
+    return style.curve_panels(results, explainers, dict.fromkeys(results.measures, metric.value), metric.point, 3.0)
 
 
 @style.draw_figure
@@ -164,7 +160,8 @@ def layer_curves(results: Results, method: str = "decoded Grad-CAM") -> Figure:
     >>> [ax.get_title() for ax in layer_curves(results, "Grad-CAM").axes[:2]]
     ['even layers, revealing ↑', 'odd layers, revealing ↑']
     """
-    layers = {name: int(match[1]) for name in results.explainers if (match := _match_layer(method, name))}
+    pattern = rf"{re.escape(method)} l(\d+)"
+    layers = {name: int(match[1]) for name in results.explainers if (match := re.fullmatch(pattern, name))}
     if not layers:
         raise InputError(
             f"No explainer is named '{method} l<layer>'. The results have: {', '.join(results.explainers)}.",
@@ -314,7 +311,3 @@ def highlights(saliencies: Mapping[str, Saliency]) -> Figure:
     ]
     note = "Colours are scaled to each text's largest score. Evidence against the class is underlined."
     return text_lines.draw(texts, notes=[note])
-
-
-def _match_layer(method: str, name: str) -> "re.Match[str] | None":
-    return re.fullmatch(rf"{re.escape(method)} l(\d+)", name)

@@ -67,12 +67,8 @@ def deletion_curves(
     >>> [ax.get_title() for ax in deletion_curves(results).axes]
     ['aopc ↑', 'log-odds ↓']
     """
-    figure, axes = style.panels(1, len(measures), 3.1, 3.2)
-    for ax, measure in zip(axes[0], measures, strict=True):
-        style.draw_curves(ax, results, measure, results.explainers if explainers is None else explainers)
-        style.set_titles(ax, results.heading(measure), "share of tokens hidden", measure)
-    style.add_legend(figure, axes[0][0])
-    return figure
+    labels = {measure: measure for measure in measures}
+    return style.curve_panels(results, explainers, labels, "share of tokens hidden", 3.2)
 
 
 @style.draw_figure

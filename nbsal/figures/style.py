@@ -4,7 +4,7 @@ The colours suit every kind of colour vision, and line styles and hatches repeat
 `matplotlib.figure.Figure` objects, created without pyplot, so that none stays open in a notebook.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from io import BytesIO
 from typing import Any, ParamSpec, TypeVar
@@ -135,6 +135,18 @@ def draw_curves(ax: Axes, results: Results, measure: str, explainers: Sequence[s
             low, high = y - spread, y + spread
         if several_runs or len(explainers) <= MAX_BANDS:
             ax.fill_between(x, low, high, color=line.colour, alpha=0.12, linewidth=0)
+
+
+def curve_panels(
+    results: Results, explainers: Sequence[str] | None, labels: Mapping[str, str], x: str, height: float
+) -> Figure:
+    """Create a figure with the curves of each measure in a panel; `labels` maps a measure to its axis label."""
+    figure, axes = panels(1, len(labels), 3.1, height)
+    for ax, (measure, label) in zip(axes[0], labels.items(), strict=True):
+        draw_curves(ax, results, measure, results.explainers if explainers is None else explainers)
+        set_titles(ax, results.heading(measure), x, label)
+    add_legend(figure, axes[0][0])
+    return figure
 
 
 def relevance_colours() -> LinearSegmentedColormap:
