@@ -18,7 +18,7 @@ import jupytext
 from nbsal.figures import decoding_exhibits, mask_lrp_exhibits
 from nbsal.figures.exhibits import Exhibit
 
-FORMULAS = tomllib.loads((Path(__file__).parents[1] / ".docs" / "equations.toml").read_text(encoding="utf-8"))
+FORMULAS = tomllib.loads(Path(__file__).with_name("equations.toml").read_text(encoding="utf-8"))
 FOLDER = Path(__file__).parents[1] / "notebooks"
 PATH = FOLDER / "INDEX.md"
 OUTDATED = "notebooks/INDEX.md is out of date: run `python -m tests.exhibits --write`"

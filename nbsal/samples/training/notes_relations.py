@@ -44,7 +44,7 @@ RELATIONS = {
 }
 # The value of the first fact is the key of the second.
 CHAINS = {(row["first"], row["second"]): _lines(row["questions"]) for row in _TABLE["chains"]}
-POOLS = {name: words.split() for name, words in _TABLE["pools"].items()} | {
+POOLS: dict[str, list[str]] = {name: words.split() for name, words in _TABLE["pools"].items()} | {
     "number": [str(number) for number in range(101, 999, 4)],
     "price": [str(number) for number in range(31, 100)],
     "platform": [str(number) for number in range(1, 25)],
