@@ -131,8 +131,8 @@ def head_maps(masks: Mapping[str, HeadMask]) -> Figure:
         for block, head in np.argwhere(roles != style.NEITHER):
             letter = "spb"[roles[block, head]]
             ax.text(head + 0.5, block + 0.5, letter, ha="center", va="center", color="white", fontsize=6, weight="bold")
-        ax.set_xticks(np.arange(0, mask.shape[1], 3) + 0.5, range(0, mask.shape[1], 3))
-        ax.set_yticks(np.arange(mask.shape[0]) + 0.5, range(mask.shape[0]))
+        ax.set_xticks(np.arange(0, mask.shape[1], 3) + 0.5, map(str, range(0, mask.shape[1], 3)))
+        ax.set_yticks(np.arange(mask.shape[0]) + 0.5, map(str, range(mask.shape[0])))
         style.set_titles(ax, name, "head", "block")
     labels = zip(style.ROLE_COLOURS[:3], ("syntactic (s)", "positional (p)", "both (b)"), strict=True)
     figure.legend(
