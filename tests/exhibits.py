@@ -7,6 +7,7 @@ computes it, and what reproduces the paper's version. Cells name what they show 
 
 import argparse
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,10 +15,10 @@ from pathlib import Path
 
 import jupytext
 
-from nbsal.figures import decoding_exhibits, equations, mask_lrp_exhibits
-from nbsal.figures.equations import Formula
+from nbsal.figures import decoding_exhibits, mask_lrp_exhibits
 from nbsal.figures.exhibits import Exhibit
 
+FORMULAS = tomllib.loads(Path(__file__).with_name("equations.toml").read_text(encoding="utf-8"))
 FOLDER = Path(__file__).parents[1] / "notebooks"
 PATH = FOLDER / "INDEX.md"
 OUTDATED = "notebooks/INDEX.md is out of date: run `python -m tests.exhibits --write`"
@@ -31,21 +32,35 @@ last column says what the paper's version needs, or what differs.
 
 
 @dataclass(frozen=True)
+class Formula:
+    """An algorithm or a numbered equation of a paper, the full name of what computes it, and what differs there."""
+
+    number: str
+    title: str
+    code: str
+    state: str = "as in the paper"
+
+
+@dataclass(frozen=True)
 class Paper:
-    """A paper with its notebook, the edition of its figures and tables, and its equations and algorithms."""
+    """A paper with its notebook, and the edition of its figures and tables."""
 
     title: str
     notebook: str
     edition: str
     exhibits: Sequence[Exhibit]
-    formulas: Sequence[Formula]
+
+    @property
+    def formulas(self) -> list[Formula]:
+        """Its equations and algorithms."""
+        return [Formula(**row) for row in FORMULAS[self.edition]]
 
 
 PAPERS = (
     Paper("Decoding Layer Saliency in Language Transformers (Hou and Castanon 2023)", "05_decoding_paper", "decoding",
-          decoding_exhibits.EXHIBITS, equations.DECODING),
+          decoding_exhibits.EXHIBITS),
     Paper("Better Explain Transformers by Illuminating Important Information (Song et al. 2024)", "06_mask_lrp_paper",
-          "mask-lrp", mask_lrp_exhibits.EXHIBITS, equations.MASK_LRP_FORMULAS),
+          "mask-lrp", mask_lrp_exhibits.EXHIBITS),
 )  # fmt: skip
 
 
@@ -79,8 +94,7 @@ def page() -> str:
         lines.append(f"Drawn by `python -m nbsal.figures --paper {paper.edition}`: {edition}.\n")
         lines += ["| exhibit | what | cell | code | state |", "|---|---|---|---|---|"]
         for formula in paper.formulas:
-            code = ", ".join(f"`{name}`" for name in formula.code)
-            lines.append(_row(formula.number, formula.title, shown, code, formula.state or "as in the paper"))
+            lines.append(_row(formula.number, formula.title, shown, f"`{formula.code}`", formula.state))
         for exhibit in paper.exhibits:
             state = f"drawn; the paper's needs {exhibit.needs}" if exhibit.needs else "drawn"
             lines.append(_row(exhibit.number, exhibit.title, shown, f"`{_name(exhibit.make)}`", state))

@@ -13,8 +13,8 @@ from nbsal.corpus.sources import Columns, UnreadableRow
 from nbsal.corpus.storage import Storage, digest
 from nbsal.explain.explainer import Explainer
 from nbsal.methods.decoding import Decoded
-from nbsal.model.identity import CHECKSUM, checksum, lm_head_checksum, model_identity
 from nbsal.model.head_mask import HeadMask
+from nbsal.model.identity import CHECKSUM, checksum, lm_head_checksum, model_identity
 from nbsal.model.loading.composite import transformer_of
 from nbsal.model.subject import Subject
 from nbsal.support.errors import InputError

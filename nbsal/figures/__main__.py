@@ -22,13 +22,13 @@ from matplotlib.figure import Figure
 from nbsal.evaluation import data
 from nbsal.explain.explanation import versions
 from nbsal.figures import decoding_exhibits, mask_lrp_exhibits, pages, style
-from nbsal.figures.arguments import check_folders, check_names, parse_models, parse_texts
+from nbsal.figures.arguments import check_folders, parse_models, parse_texts
 from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
 from nbsal.figures.build import Build, OutOfTime
 from nbsal.figures.exhibits import Exhibit, Product
 from nbsal.figures.pages import Page
 from nbsal.render import html
-from nbsal.support.errors import NbsalError
+from nbsal.support.errors import NbsalError, UnknownName
 
 PAPERS = {
     "decoding": ("Decoding Layer Saliency in Language Transformers", decoding_exhibits.EXHIBITS),
@@ -43,7 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tables = options.data or (Path(os.environ[data.FOLDER]) if os.environ.get(data.FOLDER) else None)
     try:
         check_folders(options.out, tables, options.minutes)
-        check_names(options.only, [_slug(exhibit) for exhibit in exhibits])
+        names = [_slug(exhibit) for exhibit in exhibits]
+        for name in options.only:
+            if name not in names:
+                raise UnknownName("--only", name, names)
         models = parse_models(options.model, options.lm, options.labels)
         texts = parse_texts(options.texts)
         build = Build(options.out / options.paper, options.full, options.minutes, models, texts)

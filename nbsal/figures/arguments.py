@@ -95,13 +95,6 @@ def check_folders(out: Path, tables: Path | None, minutes: float) -> None:
         raise InputError(f"--minutes must be 0 or more, not {minutes:g}.", argument="--minutes", value=minutes)
 
 
-def check_names(only: Sequence[str], names: Sequence[str]) -> None:
-    """Refuse names of exhibits that the paper does not have."""
-    for name in only:
-        if name not in names:
-            raise UnknownName("--only", name, names)
-
-
 def _tables_of(argument: str) -> tuple[list[str], str]:
     """The tables that a model is for, and where it is."""
     table, separator, source = argument.partition("=")

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from nbsal import heads
 from nbsal.evaluation import clouds, data
 from nbsal.evaluation.cache import Cache, explain_texts
 from nbsal.evaluation.clouds import Cloud
-from nbsal.evaluation.groups import Groups, NamedExplainers, evaluate_groups
+from nbsal.evaluation.groups import Groups, evaluate_groups
 from nbsal.evaluation.results import Results, join_results
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliencies
@@ -34,8 +34,6 @@ BATCH_SIZE = 32  # texts
 SHORTEST = 14  # tokens
 CHECKED_TEXTS = 100  # on which a user's model must be right more often than chance
 FEWEST_CHECKED = 20  # with fewer texts, chance alone decides
-ZERO_SHOT = {"mnli": "zero-shot from SNLI", "imdb": "trained on SST-2", "yelp_polarity": "trained on SST-2"}
-WEAK_MODELS = {"squad": "a weak model, trained on only 400 of these questions, some of which may appear here"}
 
 
 class OutOfTime(Exception):
@@ -46,10 +44,16 @@ class OutOfTime(Exception):
 class Rows:
     """Texts of a table with their gold labels or answers, and a description of them for the figures."""
 
+    table: str
     texts: list[Text]
     labels: list[int] | None
     answers: list[Any] | None
     description: str
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """The table and the description, for `source_note`."""
+        return self.table, self.description
 
 
 @dataclass
@@ -172,7 +176,7 @@ class Build:
         source = data.TABLES[table].split if self.has_benchmarks else "bundled samples"
         length = f" with at least {SHORTEST} tokens" if skip_short else ""
         description = f"{self.name(table)} ({source}), {len(frame)} of {total} texts{length}"
-        return Rows(data.texts(frame), labels, answers, description)
+        return Rows(table, data.texts(frame), labels, answers, description)
 
     def _class_numbers(self, table: str, labels: Any) -> list[int]:
         """Return gold labels as the model numbers its classes."""
@@ -187,41 +191,42 @@ class Build:
         """Describe the models and the texts behind a figure."""
         if table in self.models:
             return f"{', '.join(named.model for named in self.models[table])} on {texts}"
-        notes = [n[table] for n in (ZERO_SHOT, WEAK_MODELS) if table in n and self.has_benchmarks]
-        remark = f" ({', '.join(notes)})" if notes else ""
-        return f"{BENCHMARK_TASKS[table].demo}{remark} on {texts}"
+        task = BENCHMARK_TASKS[table]
+        remark = f" ({task.remark})" if task.remark and self.has_benchmarks else ""
+        return f"{task.demo}{remark} on {texts}"
 
     def results(
-        self, evaluation: str, table: str, count: int, groups: Groups, evaluate: Callable[[NamedExplainers], Results]
+        self, evaluation: str, rows: Rows, groups: Groups, evaluate: Callable[..., Results], **options: Any
     ) -> Results:
-        """Evaluate groups of explainers on `count` texts; each group is stored, and read in later runs."""
-        folder = self.folder(table) / f"{evaluation}-{self._source(table)}-{count}"
+        """Evaluate groups of explainers on texts; each group is stored, and read in later runs."""
+        folder = self.folder(rows.table) / f"{evaluation}-{self._source(rows.table)}-{len(rows.texts)}"
         paths = [folder / f"{name}.npz" for name in groups]
         if all(path.exists() for path in paths):
             return join_results([Results.load(path) for path in paths])
         self.check_time()
-        results = evaluate_groups(folder, groups, evaluate, self.minutes_left)
+        options |= {"texts": rows.texts, "cache": self.cache(rows.table), "progress": False}
+        results = evaluate_groups(folder, groups, partial(evaluate, **options), self.minutes_left)
         if results is None:
             raise OutOfTime
         return results
 
-    def clouds(self, table: str, explainers: Mapping[str, Explainer], rows: Rows) -> dict[str, Cloud]:
+    def clouds(self, explainers: Mapping[str, Explainer], rows: Rows) -> dict[str, Cloud]:
         """Return the class clouds of each explainer; each is stored, and read in later runs."""
-        folder = self.folder(table) / f"clouds-{self._source(table)}-{len(rows.texts)}"
+        folder = self.folder(rows.table) / f"clouds-{self._source(rows.table)}-{len(rows.texts)}"
         folder.mkdir(parents=True, exist_ok=True)
         class_clouds = {}
         for name, explain in explainers.items():
             path = folder / f"{_slug(name)}.json"
             if not path.exists():
                 self.check_time()
-                cloud = clouds.rank(self.explanations(table, {name: explain}, rows)[name])
+                cloud = clouds.rank(self.explanations({name: explain}, rows)[name])
                 path.write_text(json.dumps(cloud.weights), encoding="utf-8")
             class_clouds[name] = Cloud(json.loads(path.read_text(encoding="utf-8")))
         return class_clouds
 
-    def explanations(self, table: str, explainers: Mapping[str, Explainer], rows: Rows) -> dict[str, Saliencies]:
+    def explanations(self, explainers: Mapping[str, Explainer], rows: Rows) -> dict[str, Saliencies]:
         """Explain all texts; explanations that this run has computed before come from the cache."""
-        runs = explain_texts(explainers, rows.texts, BATCH_SIZE, self.cache(table), False, None)
+        runs = explain_texts(explainers, rows.texts, BATCH_SIZE, self.cache(rows.table), False, None)
         return {name: Saliencies(saliencies[0]) for name, saliencies in runs.items()}
 
     def study(self, table: str) -> HeadStudy:

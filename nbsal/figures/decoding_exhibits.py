@@ -12,7 +12,7 @@ from nbsal.explain.explainer import Explainer
 from nbsal.figures import decoding_saliency as drawing
 from nbsal.figures import pages
 from nbsal.figures.build import Build
-from nbsal.figures.exhibits import Exhibit, Product, example, label_names, source_note
+from nbsal.figures.exhibits import Exhibit, Product, Source, example, source_note
 from nbsal.model.subject import Subject
 
 ALLENNLP = ("simple@allennlp", "smooth@allennlp", "integrated@allennlp")
@@ -40,12 +40,12 @@ def decoded_layers(subject: Subject) -> list[int]:
     return sorted(layer for layer in layers if layer <= subject.depth)
 
 
-def game_results(build: Build, table: str) -> tuple[Results, str]:
-    """Play both games with every layer and every baseline of a table; return results and a description of the texts."""
-    subject, rows, cache = build.subject(table), build.rows(table), build.cache(table)
+def game_results(build: Build, table: str) -> tuple[Results, Source]:
+    """Play both games with every layer and every baseline of a table; return results and their source."""
+    subject, rows = build.subject(table), build.rows(table)
     groups = game_groups(subject, subject.default_layer, ["gradcam", "simple", *BASELINES[table]])
-    play = partial(games, texts=rows.texts, labels=rows.labels, fractions=TENTHS, random=0, cache=cache, progress=False)
-    return build.results("games", table, len(rows.texts), groups, play), rows.description
+    results = build.results("games", rows, groups, games, labels=rows.labels, fractions=TENTHS, random=0)
+    return results, rows.source
 
 
 def cloud_explainers(build: Build, table: str) -> dict[str, Explainer]:
@@ -55,10 +55,10 @@ def cloud_explainers(build: Build, table: str) -> dict[str, Explainer]:
     return {name: Explainer(subject, name) for name in CLOUD_METHODS[table]} | ours
 
 
-def class_clouds(build: Build, table: str) -> tuple[dict[str, Cloud], str]:
-    """Class tokens by explainer, and a description of the texts."""
+def class_clouds(build: Build, table: str) -> tuple[dict[str, Cloud], Source]:
+    """Class tokens by explainer, and their source."""
     rows = build.rows(table)
-    return build.clouds(table, cloud_explainers(build, table), rows), rows.description
+    return build.clouds(cloud_explainers(build, table), rows), rows.source
 
 
 def geometry_figure(build: Build) -> Product:
@@ -70,17 +70,17 @@ def geometry_figure(build: Build) -> Product:
 
 def game_figure(table: str, build: Build) -> Product:
     """Figures 2 and 3 of Hou and Castanon (2023): the Hiding and Revealing games."""
-    results, texts = game_results(build, table)
+    results, source = game_results(build, table)
     ours = [f"{CAM} l{layer}" for layer in decoded_layers(build.subject(table))]
     names = [*ours, "Grad-CAM l0", *BASELINES[table], "random"]
-    return Product([("", drawing.game_curves(results, names))], source_note(build, (table, texts)))
+    return Product([("", drawing.game_curves(results, names))], source_note(build, source))
 
 
 def simple_figure(table: str, build: Build) -> Product:
     """Figures 7 and 8 of Hou and Castanon (2023): the games of decoded Simple."""
-    results, texts = game_results(build, table)
+    results, source = game_results(build, table)
     figure = drawing.game_curves(results, simple_explainers(build, table))
-    return Product([("", figure)], source_note(build, (table, texts)))
+    return Product([("", figure)], source_note(build, source))
 
 
 def simple_explainers(build: Build, table: str) -> list[str]:
@@ -91,8 +91,8 @@ def simple_explainers(build: Build, table: str) -> list[str]:
 
 def layer_figure(table: str, build: Build) -> Product:
     """Figures 5 and 6 of Hou and Castanon (2023): the games at every layer of decoded Grad-CAM."""
-    results, texts = game_results(build, table)
-    return Product([("", drawing.layer_curves(results, CAM))], source_note(build, (table, texts)))
+    results, source = game_results(build, table)
+    return Product([("", drawing.layer_curves(results, CAM))], source_note(build, source))
 
 
 def area_tables(build: Build) -> Product:
@@ -102,14 +102,14 @@ def area_tables(build: Build) -> Product:
     """
     parts, sources = [], []
     for table in BASELINES:
-        results, texts = game_results(build, table)
+        results, source = game_results(build, table)
         subject = build.subject(table)
         ours = [f"{CAM} l{layer}" for layer in decoded_layers(subject)]
         undecoded = f"Grad-CAM l{subject.default_layer}"
         names = [*ours, undecoded, "Grad-CAM l0", *BASELINES[table], "random"]
         styler = drawing.area_table({build.name(table): results}, [*ours, undecoded], names)
         parts.append((f"{undecoded} is the same layer without decoding; it is not in the paper.", styler))
-        sources.append((table, texts))
+        sources.append(source)
     return Product(parts, source_note(build, *sources))
 
 
@@ -117,10 +117,10 @@ def simple_area_tables(build: Build) -> Product:
     """Table 2 of Hou and Castanon (2023): areas of the simple methods."""
     parts, sources = [], []
     for table in BASELINES:
-        results, texts = game_results(build, table)
+        results, source = game_results(build, table)
         names = simple_explainers(build, table)
         parts.append(("", drawing.area_table({build.name(table): results}, explainers=names)))
-        sources.append((table, texts))
+        sources.append(source)
     return Product(parts, source_note(build, *sources))
 
 
@@ -128,12 +128,11 @@ def overlap_figure(build: Build) -> Product:
     """Figure 4 of Hou and Castanon (2023): the share of tokens in several classes."""
     panels, sources = {}, []
     for table in BASELINES:
-        subject, rows, cache = build.subject(table), build.rows(table), build.cache(table)
+        subject, rows = build.subject(table), build.rows(table)
         groups: Groups = single_method_groups(subject, CLOUD_METHODS[table])
         groups["decoded"] = {f"{CAM} l{subject.default_layer}": Explainer(subject, "decoded-gradcam")}
-        evaluate = partial(overlap, texts=rows.texts, cache=cache, progress=False)
-        panels[build.name(table)] = build.results("overlap", table, len(rows.texts), groups, evaluate)
-        sources.append((table, rows.description))
+        panels[build.name(table)] = build.results("overlap", rows, groups, overlap)
+        sources.append(rows.source)
     return Product([("", drawing.overlap_shares(panels))], source_note(build, *sources))
 
 
@@ -141,16 +140,16 @@ def overlap_count_figure(build: Build) -> Product:
     """Figure 12 of Hou and Castanon (2023): the number of tokens in several classes."""
     panels, sources = {}, []
     for table in BASELINES:
-        panels[build.name(table)], texts = class_clouds(build, table)
-        sources.append((table, texts))
+        panels[build.name(table)], source = class_clouds(build, table)
+        sources.append(source)
     return Product([("", drawing.overlap_counts(panels))], source_note(build, *sources))
 
 
 def cloud_figure(table: str, build: Build) -> Product:
     """Figures 9 and 11 of Hou and Castanon (2023): word clouds of each class."""
-    clouds, texts = class_clouds(build, table)
+    clouds, source = class_clouds(build, table)
     figure = drawing.word_clouds(clouds, classes=build.subject(table).labels)
-    return Product([("", figure)], source_note(build, (table, texts)))
+    return Product([("", figure)], source_note(build, source))
 
 
 def simple_cloud_figure(build: Build) -> Product:
@@ -158,15 +157,15 @@ def simple_cloud_figure(build: Build) -> Product:
     subject, rows = build.subject("sst2"), build.rows("sst2")
     layers = decoded_layers(subject)[:3]
     explainers = {f"{SIMPLE} l{layer}": Explainer(subject, "decoded-simple", layer=layer) for layer in layers}
-    figure = drawing.word_clouds(build.clouds("sst2", explainers, rows), classes=subject.labels)
-    return Product([("", figure)], source_note(build, ("sst2", rows.description)))
+    figure = drawing.word_clouds(build.clouds(explainers, rows), classes=subject.labels)
+    return Product([("", figure)], source_note(build, rows.source))
 
 
 def shared_token_table(table: str, pair: tuple[int, int], build: Build) -> Product:
     """Tables 3 to 9 of Hou and Castanon (2023): the top tokens that two classes share."""
-    clouds, texts = class_clouds(build, table)
-    first, second = label_names(build, table, pair)
-    return Product([("", drawing.shared_tokens(clouds, first, second))], source_note(build, (table, texts)))
+    clouds, source = class_clouds(build, table)
+    first, second = (build.subject(table).labels[label] for label in pair)
+    return Product([("", drawing.shared_tokens(clouds, first, second))], source_note(build, source))
 
 
 def example_figures(build: Build) -> Product:
@@ -191,22 +190,23 @@ def supplement_pages(build: Build) -> Product:
     for table in BASELINES:
         build.check_time()
         rows = build.rows(table)
-        saliencies = build.explanations(table, cloud_explainers(build, table), rows)
-        labels = label_names(build, table, rows.labels or [])
+        saliencies = build.explanations(cloud_explainers(build, table), rows)
+        labels = [build.subject(table).labels[label] for label in rows.labels or []]
         page = pages.supplement(saliencies, labels, f"Every text of {rows.description}")
         parts.append((build.name(table), page))
-        sources.append((table, rows.description))
+        sources.append(rows.source)
     return Product(parts, source_note(build, *sources))
 
 
 def _two_figures(number: int, title: str, paper: str, make: Callable[[str, Build], Product]) -> list[Exhibit]:
     """The same figure for SST-2 and, under the next number, for AG News."""
     return [
-        Exhibit(f"Figure {number}", f"{title}, SST-2", paper, partial(make, "sst2"), PAPER_MODELS),
-        Exhibit(f"Figure {number + 1}", f"{title}, AG News", paper, partial(make, "ag_news"), PAPER_MODELS),
+        _exhibit(f"Figure {number}", f"{title}, SST-2", paper, partial(make, "sst2")),
+        _exhibit(f"Figure {number + 1}", f"{title}, AG News", paper, partial(make, "ag_news")),
     ]
 
 
+_exhibit = partial(Exhibit, needs=PAPER_MODELS)
 EXHIBITS = [
     Exhibit(
         "Figure 1", "Tokens on the unit sphere, and where each layer is decoded to", "a sketch for 'big dog'",
@@ -216,60 +216,44 @@ EXHIBITS = [
         2, "Hiding and revealing games",
         "decoded layers rise and fall fastest on SST-2; Shapley leads on AG News", game_figure,
     ),
-    Exhibit(
-        "Figure 4", "Share of tokens in several classes", "decoded Grad-CAM shares almost no tokens",
-        overlap_figure, PAPER_MODELS,
+    _exhibit(
+        "Figure 4", "Share of tokens in several classes", "decoded Grad-CAM shares almost no tokens", overlap_figure,
     ),
     *_two_figures(5, "Games at every layer of decoded Grad-CAM", "middle layers are best", layer_figure),
     *_two_figures(7, "Games of decoded Simple", "a middle layer is better than the embedding layer", simple_figure),
-    Exhibit(
+    _exhibit(
         "Figure 9", "Top 50 tokens by class, SST-2", "baselines include tokens that are hard to interpret",
-        partial(cloud_figure, "sst2"), PAPER_MODELS,
+        partial(cloud_figure, "sst2"),
     ),
-    Exhibit(
-        "Figure 10", "Top 50 tokens by class, decoded Simple, SST-2", "class-specific words",
-        simple_cloud_figure, PAPER_MODELS,
-    ),
-    Exhibit(
-        "Figure 11", "Top 50 tokens by class, AG News", "class-specific words",
-        partial(cloud_figure, "ag_news"), PAPER_MODELS,
-    ),
-    Exhibit(
-        "Figure 12", "Number of tokens in several classes", "like Figure 4, in counts",
-        overlap_count_figure, PAPER_MODELS,
-    ),
-    Exhibit(
-        "Table 1",
-        "Areas under the curves of Figures 2 and 3",
+    _exhibit("Figure 10", "Top 50 tokens by class, decoded Simple, SST-2", "class-specific words", simple_cloud_figure),
+    _exhibit("Figure 11", "Top 50 tokens by class, AG News", "class-specific words", partial(cloud_figure, "ag_news")),
+    _exhibit("Figure 12", "Number of tokens in several classes", "like Figure 4, in counts", overlap_count_figure),
+    _exhibit(
+        "Table 1", "Areas under the curves of Figures 2 and 3",
         "SST-2 revealing / hiding: decoded l7 .867 / .609, l0 .797 / .713, random .748 / .770; "
         "AG News: decoded l6 .895 / .739, Shapley .905 / .567, random .829 / .841",
         area_tables,
-        PAPER_MODELS,
     ),
-    Exhibit(
-        "Table 2",
-        "Areas under the curves of Figures 7 and 8",
+    _exhibit(
+        "Table 2", "Areas under the curves of Figures 7 and 8",
         "SST-2: Simple .799 / .756, decoded l7 .835 / .689; AG News: Simple .883 / .765, decoded l6 .891 / .716",
         simple_area_tables,
-        PAPER_MODELS,
     ),
     *(
-        Exhibit(
-            f"Table {number}",
-            f"Top-50 tokens shared by {CLASSES[pair[0]]} and {CLASSES[pair[1]]}, AG News",
+        _exhibit(
+            f"Table {number}", f"Top-50 tokens shared by {CLASSES[first]} and {CLASSES[second]}, AG News",
             "baselines share 3 to 24 tokens, decoded Grad-CAM 0 to 6",
-            partial(shared_token_table, "ag_news", pair),
-            PAPER_MODELS,
+            partial(shared_token_table, "ag_news", (first, second)),
         )
-        for number, pair in enumerate(CLASS_PAIRS, 3)
+        for number, (first, second) in enumerate(CLASS_PAIRS, 3)
     ),
-    Exhibit(
+    _exhibit(
         "Table 9", "Top-50 tokens shared by both classes, SST-2", "decoded Grad-CAM shares none",
-        partial(shared_token_table, "sst2", (0, 1)), PAPER_MODELS,
+        partial(shared_token_table, "sst2", (0, 1)),
     ),
-    Exhibit(
+    _exhibit(
         "Examples", "Highlighted explanations (section A.5)", "decoded Grad-CAM highlights the fewest tokens",
-        example_figures, PAPER_MODELS,
+        example_figures,
     ),
-    Exhibit("Supplement", "Every text highlighted", "all validation and test texts", supplement_pages, PAPER_MODELS),
+    _exhibit("Supplement", "Every text highlighted", "all validation and test texts", supplement_pages),
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas
 import torch
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -27,7 +28,6 @@ from nbsal.support.errors import InputError
 from nbsal.support.validation import checked
 
 if TYPE_CHECKING:
-    import pandas
     from pandas.io.formats.style import Styler
 
 TOP = 50  # tokens per class, in clouds and tables
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 @checked
-def decoded_path(subject: Subject, text: str = "big dog") -> "pandas.DataFrame":
+def decoded_path(subject: Subject, text: str = "big dog") -> pandas.DataFrame:
     """Decode the first and the last token of a text at every layer, as points on the unit sphere.
 
     The coordinates of a point are the square roots of the LM head's probabilities, so that its length is 1: the
@@ -50,8 +50,6 @@ def decoded_path(subject: Subject, text: str = "big dog") -> "pandas.DataFrame":
     >>> path["token"].unique().tolist(), bool((path[["big", "dog", "others"]] ** 2).sum(axis=1).round(4).eq(1).all())
     (['big', 'dog'], True)
     """
-    import pandas
-
     encoded = subject.encode(text)
     row = encoded[0]
     ends = [row.content[0], row.content[-1]]
@@ -73,7 +71,7 @@ def decoded_path(subject: Subject, text: str = "big dog") -> "pandas.DataFrame":
 
 
 @style.draw_figure
-def toy_geometry(path: "pandas.DataFrame") -> Figure:
+def toy_geometry(path: pandas.DataFrame) -> Figure:
     """Figure 1 of Hou and Castanon (2023): two tokens on the unit sphere, and where each layer's output is decoded to.
 
     `path` is the result of `decoded_path`. The axes are the two tokens, and all other tokens together.
@@ -143,12 +141,8 @@ def game_curves(results: Results, explainers: Sequence[str] | None = None) -> Fi
     >>> [ax.get_title() for ax in game_curves(results).axes]
     ['revealing ↑', 'hiding ↓']
     """
-    figure, axes = style.panels(1, len(results.measures), 3.1, 3.0)
-    for ax, measure in zip(axes[0], results.measures, strict=True):
-        style.draw_curves(ax, results, measure, results.explainers if explainers is None else explainers)
-        style.set_titles(ax, results.heading(measure), results.metric.point, results.metric.value)
-    style.add_legend(figure, axes[0][0])
-    return figure
+    metric = results.metric
+    return style.curve_panels(results, explainers, dict.fromkeys(results.measures, metric.value), metric.point, 3.0)
 
 
 @style.draw_figure
@@ -166,7 +160,8 @@ def layer_curves(results: Results, method: str = "decoded Grad-CAM") -> Figure:
     >>> [ax.get_title() for ax in layer_curves(results, "Grad-CAM").axes[:2]]
     ['even layers, revealing ↑', 'odd layers, revealing ↑']
     """
-    layers = {name: int(match[1]) for name in results.explainers if (match := _match_layer(method, name))}
+    pattern = rf"{re.escape(method)} l(\d+)"
+    layers = {name: int(match[1]) for name in results.explainers if (match := re.fullmatch(pattern, name))}
     if not layers:
         raise InputError(
             f"No explainer is named '{method} l<layer>'. The results have: {', '.join(results.explainers)}.",
@@ -266,8 +261,6 @@ def shared_tokens(clouds: Mapping[str, Cloud], first: str, second: str, count: i
     >>> shared_tokens({"gradcam": cloud}, "negative", "positive").data["tokens"].item()
     'film, a'
     """
-    import pandas
-
     rows: dict[str, tuple[Any, Any]] = {}
     for explainer, cloud in clouds.items():
         missing = {first, second} - set(cloud.labels)
@@ -318,7 +311,3 @@ def highlights(saliencies: Mapping[str, Saliency]) -> Figure:
     ]
     note = "Colours are scaled to each text's largest score. Evidence against the class is underlined."
     return text_lines.draw(texts, notes=[note])
-
-
-def _match_layer(method: str, name: str) -> "re.Match[str] | None":
-    return re.fullmatch(rf"{re.escape(method)} l(\d+)", name)

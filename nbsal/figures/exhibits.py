@@ -46,8 +46,11 @@ class Exhibit:
     needs: str
 
 
-def source_note(build: Build, *sources: tuple[str, str]) -> str:
-    """Describe the models and texts behind an exhibit; each source is a table and the description of its texts."""
+Source = tuple[str, str]  # a table and the description of its texts
+
+
+def source_note(build: Build, *sources: Source) -> str:
+    """Describe the models and texts behind an exhibit."""
     user_models = bool(sources) and all(table in build.models for table, _ in sources)
     kind = BUNDLED_SAMPLES if not build.has_benchmarks else USER_MODEL if user_models else EMBEDDED_MODEL
     return f"{kind}: {'; '.join(build.describe_source(table, texts) for table, texts in sources)}."
@@ -74,11 +77,6 @@ def example(build: Build, table: str, label: int, min_words: int = 8, max_words:
         argument="label",
         value=name,
     )
-
-
-def label_names(build: Build, table: str, labels: Sequence[int]) -> list[str]:
-    """Return the names of class labels."""
-    return [build.subject(table).labels[label] for label in labels]
 
 
 def _count_words(text: Any) -> int:

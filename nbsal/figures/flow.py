@@ -87,7 +87,7 @@ def through_block(subject: Subject, text: Text, block: int, mask: HeadMask | Non
         after_mask,
         _token_sums(hidden[block]),
         _token_sums(recorded.relevance[block]),
-        tuple(_role(method.mask, block, head) for head in range(subject.heads)),
+        tuple(style.head_roles(method.mask)[block].tolist()),
     )
 
 
@@ -146,14 +146,6 @@ def _draw_heads(ax: Axes, flow: Flow) -> None:
     ax.set_xticks(range(count))
     ax.set_ylim(top=1.5 * ax.get_ylim()[1])  # leaves space for the legend
     ax.legend(loc="upper left", ncols=3)
-
-
-def _role(mask: HeadMask, block: int, head: int) -> int:
-    syntactic = bool((mask.syntactic | mask.unnamed)[block, head])
-    positional = bool(mask.positional[block, head])
-    if syntactic and positional:
-        return style.BOTH
-    return style.SYNTACTIC if syntactic else style.POSITIONAL if positional else style.NEITHER
 
 
 def _token_sums(hidden: Tensor) -> Floats:

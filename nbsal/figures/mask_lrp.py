@@ -45,17 +45,13 @@ def relation_distances(study: HeadStudy) -> Figure:
     """
     names = list(study.cases)
     columns = min(len(names), 2)
-    figure, axes = style.panels(-(-len(names) // columns), columns, 3.4, 2.0)
+    figure, axes = style.grid(len(names), columns, 3.4, 2.0)
     offsets = study.offsets
-    for number, ax in enumerate(axes.flat):
-        ax.set_visible(number < len(names))
-        if number >= len(names):
-            continue
-        rows = offsets[(offsets["relation"] == names[number]) & (offsets["offset"].abs() <= MAX_DISTANCE)]
+    for number, (name, ax) in enumerate(zip(names, axes, strict=True)):
+        rows = offsets[(offsets["relation"] == name) & (offsets["offset"].abs() <= MAX_DISTANCE)]
         ax.bar(rows["offset"], rows["share"], color=style.line_colour(number))
         ax.set_xlim(-MAX_DISTANCE - 0.7, MAX_DISTANCE + 0.7)
-        title = f"{names[number]} ({study.cases[names[number]]})"
-        style.set_titles(ax, title, "words from dependent to head", "share")
+        style.set_titles(ax, f"{name} ({study.cases[name]})", "words from dependent to head", "share")
     return figure
 
 
@@ -71,12 +67,8 @@ def deletion_curves(
     >>> [ax.get_title() for ax in deletion_curves(results).axes]
     ['aopc ↑', 'log-odds ↓']
     """
-    figure, axes = style.panels(1, len(measures), 3.1, 3.2)
-    for ax, measure in zip(axes[0], measures, strict=True):
-        style.draw_curves(ax, results, measure, results.explainers if explainers is None else explainers)
-        style.set_titles(ax, results.heading(measure), "share of tokens hidden", measure)
-    style.add_legend(figure, axes[0][0])
-    return figure
+    labels = {measure: measure for measure in measures}
+    return style.curve_panels(results, explainers, labels, "share of tokens hidden", 3.2)
 
 
 @style.draw_figure
@@ -131,22 +123,17 @@ def head_maps(masks: Mapping[str, HeadMask]) -> Figure:
     ('head', 'block')
     """
     columns = min(max(len(masks), 1), 4)
-    figure, axes = style.panels(-(-len(masks) // columns), columns, 6.8 / max(2, columns), 2.2)
-    for ax, (name, mask) in zip(axes.flat, masks.items(), strict=False):
-        syntactic, positional = mask.syntactic | mask.unnamed, mask.positional
-        roles = np.full(mask.shape, style.NEITHER)
-        roles[syntactic], roles[positional] = style.SYNTACTIC, style.POSITIONAL
-        roles[syntactic & positional] = style.BOTH
+    figure, axes = style.grid(len(masks), columns, 6.8 / max(2, columns), 2.2)
+    for ax, (name, mask) in zip(axes, masks.items(), strict=True):
+        roles = style.head_roles(mask)
         colours = ListedColormap([*style.ROLE_COLOURS[:3], "#f2f2f2"])
         ax.pcolormesh(roles, cmap=colours, vmin=-0.5, vmax=3.5, edgecolors="white", linewidth=1)
         for block, head in np.argwhere(roles != style.NEITHER):
             letter = "spb"[roles[block, head]]
             ax.text(head + 0.5, block + 0.5, letter, ha="center", va="center", color="white", fontsize=6, weight="bold")
-        ax.set_xticks(np.arange(0, mask.shape[1], 3) + 0.5, range(0, mask.shape[1], 3))
-        ax.set_yticks(np.arange(mask.shape[0]) + 0.5, range(mask.shape[0]))
+        ax.set_xticks(np.arange(0, mask.shape[1], 3) + 0.5, map(str, range(0, mask.shape[1], 3)))
+        ax.set_yticks(np.arange(mask.shape[0]) + 0.5, map(str, range(mask.shape[0])))
         style.set_titles(ax, name, "head", "block")
-    for ax in axes.flat[len(masks) :]:
-        ax.set_visible(False)
     labels = zip(style.ROLE_COLOURS[:3], ("syntactic (s)", "positional (p)", "both (b)"), strict=True)
     figure.legend(
         handles=[Patch(color=colour, label=label) for colour, label in labels], loc="outside lower center", ncols=3

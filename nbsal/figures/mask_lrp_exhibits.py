@@ -1,8 +1,8 @@
 """How to draw the figures and tables of "Better Explain Transformers by Illuminating Important Information"."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from nbsal.figures import mask_lrp as drawing
 from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
 from nbsal.figures.build import Build
 from nbsal.figures.checkpoints import DATASETS
-from nbsal.figures.exhibits import Exhibit, Product, example, source_note
+from nbsal.figures.exhibits import Exhibit, Product, Source, example, source_note
 from nbsal.model.head_mask import HeadMask
 
 OURS = "mask-lrp"
@@ -31,12 +31,11 @@ MAX_CORRUPTION_TEXTS = 60  # 47 masks are evaluated on each text
 PAPER_MODELS = "--model with a checkpoint of Table 6"
 
 
-def faithfulness_results(build: Build, table: str) -> tuple[Results, str]:
-    """Evaluate the faithfulness of all methods on a table; return results and a description of the texts."""
-    subject, rows, cache = build.subject(table), build.rows(table, skip_short=True), build.cache(table)
+def faithfulness_results(build: Build, table: str) -> tuple[Results, Source]:
+    """Evaluate the faithfulness of all methods on a table; return results and their source."""
+    subject, rows = build.subject(table), build.rows(table, skip_short=True)
     groups = single_method_groups(subject, [*BASELINES, "alti", OURS]) | random_masks(subject)
-    evaluate = partial(faithfulness, texts=rows.texts, cache=cache, progress=False)
-    return build.results("faithfulness", table, len(rows.texts), groups, evaluate), rows.description
+    return build.results("faithfulness", rows, groups, faithfulness), rows.source
 
 
 def distance_figure(build: Build) -> Product:
@@ -57,9 +56,9 @@ def flow_figure(build: Build) -> Product:
 
 def deletion_figure(build: Build) -> Product:
     """Figure 3 of Song et al. (2024): AOPC and log-odds as tokens are hidden."""
-    results, texts = faithfulness_results(build, "sst2")
+    results, source = faithfulness_results(build, "sst2")
     names = [OURS, *BASELINES, "random mask"]
-    return Product([("", drawing.deletion_curves(results, names))], source_note(build, ("sst2", texts)))
+    return Product([("", drawing.deletion_curves(results, names))], source_note(build, source))
 
 
 def corruption_figure(build: Build) -> Product:
@@ -68,14 +67,13 @@ def corruption_figure(build: Build) -> Product:
     GAE is a level line, because the paper says that the curve ends at it. So is Mask-LRP with the reasons of its heads,
     which the corrupted masks do not have.
     """
-    subject, cache = build.subject("sst2"), build.cache("sst2")
+    subject = build.subject("sst2")
     most = min(MAX_CORRUPTION_TEXTS, build.texts.get("sst2", MAX_CORRUPTION_TEXTS))
     limit = None if build.full or not build.has_benchmarks else most
     rows = build.rows("sst2", skip_short=True, max_texts=limit)
-    evaluate = partial(faithfulness, texts=rows.texts, cache=cache, progress=False)
     groups = corrupted_masks(subject) | single_method_groups(subject, [OURS, GAE])
-    results = build.results("corruption", "sst2", len(rows.texts), groups, evaluate)
-    return Product([("", drawing.corruption_curves(results))], source_note(build, ("sst2", rows.description)))
+    results = build.results("corruption", rows, groups, faithfulness)
+    return Product([("", drawing.corruption_curves(results))], source_note(build, rows.source))
 
 
 def head_figure(build: Build) -> Product:
@@ -102,17 +100,23 @@ def difference_figure(table: str, label: int, build: Build) -> Product:
     return Product([("", figure)], source_note(build, (table, description)))
 
 
-def deletion_table(build: Build, tables: Sequence[str], names: Sequence[str]) -> Product:
-    """Tables 1 and 4 of Song et al. (2024), for the data sets that have a model and texts."""
-    panels, sources, missing = {}, [], []
-    for table in tables:
-        if not build.can_show(table):
-            missing.append(BENCHMARK_TASKS[table].title)
-            continue
+def evaluate_models(
+    build: Build, tables: Iterable[str], evaluate: Callable[[Build, str], tuple[Results, Source]]
+) -> tuple[dict[str, Results], list[Source]]:
+    """Evaluate every model of the data sets that have a model and texts; return results by panel, and their sources."""
+    panels, sources = {}, []
+    for table in filter(build.can_show, tables):
         variants = list(build.variants(table))
         for variant in variants:
-            panels[variant.panel(table, len(variants) > 1)], texts = faithfulness_results(variant, table)
-        sources.append((table, texts))
+            panels[variant.panel(table, len(variants) > 1)], source = evaluate(variant, table)
+        sources.append(source)
+    return panels, sources
+
+
+def deletion_table(build: Build, tables: Sequence[str], names: Sequence[str]) -> Product:
+    """Tables 1 and 4 of Song et al. (2024), for the data sets that have a model and texts."""
+    panels, sources = evaluate_models(build, tables, faithfulness_results)
+    missing = [BENCHMARK_TASKS[table].title for table in tables if not build.can_show(table)]
     note = f"Without a model (--model) or a benchmark table: {', '.join(missing)}." if missing else ""
     return Product([(note, drawing.faithfulness_table(panels, explainers=names))], source_note(build, *sources))
 
@@ -129,20 +133,13 @@ def alti_table(build: Build) -> Product:
 
 def mask_part_table(build: Build) -> Product:
     """Table 3 of Song et al. (2024): the mask with one kind of heads at a time."""
-    panels, sources = {}, []
-    for table in ("sst2", "qqp"):
-        if not build.can_show(table):
-            continue
-        variants = list(build.variants(table))
-        for variant in variants:
-            panels[variant.panel(table, len(variants) > 1)], texts = mask_part_results(variant, table)
-        sources.append((table, texts))
+    panels, sources = evaluate_models(build, ("sst2", "qqp"), mask_part_results)
     return Product([("", drawing.faithfulness_table(panels, ()))], source_note(build, *sources))
 
 
-def mask_part_results(build: Build, table: str) -> tuple[Results, str]:
-    """Evaluate the whole mask and each part of it on a table; return results and a description of the texts."""
-    subject, rows, cache = build.subject(table), build.rows(table, skip_short=True), build.cache(table)
+def mask_part_results(build: Build, table: str) -> tuple[Results, Source]:
+    """Evaluate the whole mask and each part of it on a table; return results and their source."""
+    subject, rows = build.subject(table), build.rows(table, skip_short=True)
     no_heads = np.zeros_like(subject.mask.positional)
     masks = {
         OURS: subject.mask,
@@ -150,43 +147,34 @@ def mask_part_results(build: Build, table: str) -> tuple[Results, str]:
         f"{OURS} without syntactic heads": HeadMask(subject.mask.positional),
     }
     groups: Groups = {name: {name: Explainer(subject, OURS, mask=mask)} for name, mask in masks.items()}
-    evaluate = partial(faithfulness, texts=rows.texts, cache=cache, progress=False)
-    return build.results("parts", table, len(rows.texts), groups, evaluate), rows.description
+    return build.results("parts", rows, groups, faithfulness), rows.source
 
 
 def answer_table(build: Build) -> Product:
     """Table 2 of Song et al. (2024): Precision@20 as its program computes it, and as usually defined."""
     recalls, precisions, sources = {}, {}, []
-    for table in ANSWER_TABLES:
-        if not build.can_show(table):
-            continue
+    for table in filter(build.can_show, ANSWER_TABLES):
         for variant in build.variants(table):
             name = variant.panel(table, True)
-            recalls[name], precisions[name], texts = answer_results(variant, table)
-            sources.append((table, texts))
+            recalls[name], precisions[name], source = answer_results(variant, table)
+            sources.append(source)
     recall_caption = "Precision@20 as the paper's program computes it: the share of the answer's tokens in the top 20"
     precision_caption = "Precision@20 as usually defined: the share of the top 20 context tokens in the answer"
-    return Product(
-        [
-            (recall_caption, drawing.answer_table(recalls)),
-            (precision_caption, drawing.answer_table(precisions)),
-        ],
-        source_note(build, *sources),
-    )
+    parts = [(recall_caption, drawing.answer_table(recalls)), (precision_caption, drawing.answer_table(precisions))]
+    return Product(parts, source_note(build, *sources))
 
 
-def answer_results(build: Build, table: str) -> tuple[Results, Results, str]:
-    """Both forms of Precision@20 on a table, and a description of the texts."""
-    subject, rows, cache = build.subject(table), build.rows(table), build.cache(table)
+def answer_results(build: Build, table: str) -> tuple[Results, Results, Source]:
+    """Both forms of Precision@20 on a table, and their source."""
+    subject, rows = build.subject(table), build.rows(table)
     complete = [number for number, row in enumerate(subject.encode(rows.texts)) if not row.dropped]
-    texts = [rows.texts[number] for number in complete]
     answers = [(rows.answers or [])[number] for number in complete]
-    options: dict[str, Any] = {"texts": texts, "answers": answers, "cache": cache, "progress": False}
+    description = f"{rows.description}, {len(complete)} of them within the model's maximum length"
+    rows = replace(rows, texts=[rows.texts[number] for number in complete], description=description)
     groups = single_method_groups(subject, ANSWER_METHODS)
-    recall = partial(answer_recall_at, variant="published", **options)
-    recalls = build.results("answers", table, len(texts), groups, recall)
-    precisions = build.results("precision", table, len(texts), groups, partial(precision_at, **options))
-    return recalls, precisions, f"{rows.description}, {len(texts)} of them within the model's maximum length"
+    recalls = build.results("answers", rows, groups, answer_recall_at, answers=answers, variant="published")
+    precisions = build.results("precision", rows, groups, precision_at, answers=answers)
+    return recalls, precisions, rows.source
 
 
 def dataset_table(build: Build) -> Product:
@@ -207,59 +195,49 @@ def _parse_source(build: Build) -> str:
     return "the English Web Treebank (development split)" if build.treebank else "the sentences bundled with nbsal"
 
 
-def _difference_exhibits() -> list[Exhibit]:
-    rows = (
-        (6, "sst2", 1, "positive, SST-2"), (7, "mnli", 0, "entailment, MNLI"), (8, "mnli", 1, "neutral, MNLI"),
-        (9, "mnli", 2, "contradiction, MNLI"), (10, "imdb", 0, "negative, IMDB"), (11, "imdb", 1, "positive, IMDB"),
-        (12, "yelp_polarity", 0, "negative, Yelp"), (13, "yelp_polarity", 1, "positive, Yelp"),
-    )  # fmt: skip
-    return [
-        Exhibit(
-            f"Figure {number}", f"Mask-LRP minus each baseline: {description}",
-            "higher scores on words that are linked by syntax", partial(difference_figure, table, label), PAPER_MODELS,
-        )
-        for number, table, label, description in rows
-    ]  # fmt: skip
-
-
+_exhibit = partial(Exhibit, needs=PAPER_MODELS)
+_DIFFERENCES = (
+    (6, "sst2", 1, "positive, SST-2"), (7, "mnli", 0, "entailment, MNLI"), (8, "mnli", 1, "neutral, MNLI"),
+    (9, "mnli", 2, "contradiction, MNLI"), (10, "imdb", 0, "negative, IMDB"), (11, "imdb", 1, "positive, IMDB"),
+    (12, "yelp_polarity", 0, "negative, Yelp"), (13, "yelp_polarity", 1, "positive, Yelp"),
+)  # fmt: skip
 EXHIBITS = [
     Exhibit(
         "Figure 1", "Distance from a dependent to its head, by relation", "each relation has one most common distance",
         distance_figure, "automatic parses of SST-2",
     ),
     Exhibit("Figure 2", "Relevance through one block", "a sketch", flow_figure, ""),
-    Exhibit(
-        "Figure 3", "AOPC and log-odds as tokens are hidden, SST-2", "Mask-LRP leads at every share",
-        deletion_figure, PAPER_MODELS,
+    _exhibit(
+        "Figure 3", "AOPC and log-odds as tokens are hidden, SST-2", "Mask-LRP leads at every share", deletion_figure,
     ),
-    Exhibit(
-        "Figure 4", "Mask-LRP with a corrupted mask, SST-2", "falls with corruption, down to GAE",
-        corruption_figure, PAPER_MODELS,
+    _exhibit(
+        "Figure 4", "Mask-LRP with a corrupted mask, SST-2", "falls with corruption, down to GAE", corruption_figure,
     ),
-    Exhibit(
+    _exhibit(
         "Figure 5", "Syntactic and positional heads by model", "positional heads in low blocks, syntactic ones in high",
-        head_figure, PAPER_MODELS,
+        head_figure,
     ),
-    *_difference_exhibits(),
-    Exhibit(
-        "Table 1",
-        "Mean AOPC and log-odds",
+    *(
+        _exhibit(
+            f"Figure {number}", f"Mask-LRP minus each baseline: {description}",
+            "higher scores on words that are linked by syntax", partial(difference_figure, table, label),
+        )
+        for number, table, label, description in _DIFFERENCES
+    ),
+    _exhibit(
+        "Table 1", "Mean AOPC and log-odds",
         "SST-2: Mask-LRP .438 / -1.208, random mask .432 / -1.205, GAE .423 / -1.171, LRP .336 / -.888",
         score_table,
-        PAPER_MODELS,
     ),
-    Exhibit(
-        "Table 2",
-        "Precision@20 on SQuAD",
-        "v1, BERT, in percent: Mask-LRP 52.97, raw attention 36.33, AttCAT 31.44, rollout 4.62",
-        answer_table,
-        PAPER_MODELS,
+    _exhibit(
+        "Table 2", "Precision@20 on SQuAD",
+        "v1, BERT, in percent: Mask-LRP 52.97, raw attention 36.33, AttCAT 31.44, rollout 4.62", answer_table,
     ),
-    Exhibit(
+    _exhibit(
         "Table 3", "Mask-LRP without one part of the mask",
-        "SST-2: .438 / -1.208 with the whole mask; leaving out a part changes little", mask_part_table, PAPER_MODELS,
+        "SST-2: .438 / -1.208 with the whole mask; leaving out a part changes little", mask_part_table,
     ),
-    Exhibit("Table 4", "Mask-LRP and ALTI", "SST-2: .438 against .369", alti_table, PAPER_MODELS),
+    _exhibit("Table 4", "Mask-LRP and ALTI", "SST-2: .438 against .369", alti_table),
     Exhibit("Table 5", "Data sets", "", dataset_table, ""),
     Exhibit("Table 6", "Checkpoints", "", checkpoint_table, ""),
 ]  # fmt: skip

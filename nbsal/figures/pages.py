@@ -77,13 +77,13 @@ def supplement(
     texts = list(zip(*explanations.values(), strict=True))
     if labels is not None:
         check_one_per_text(labels, "labels", len(texts))
+    gold = [None] * len(texts) if labels is None else labels
     sections = [
-        _text_section(
-            number, dict(zip(explanations, saliencies, strict=True)), None if labels is None else labels[number]
-        )
-        for number, saliencies in enumerate(texts)
+        _text_section(number, dict(zip(explanations, saliencies, strict=True)), label)
+        for number, (saliencies, label) in enumerate(zip(texts, gold, strict=True))
     ]
-    note = f"<p><small>Colours are scaled to each text's largest score. {_legend()}</small></p>"
+    legend = f'<i class="f{LEVELS}">for the class</i> <i class="a{LEVELS}">against the class</i>'
+    note = f"<p><small>Colours are scaled to each text's largest score. {legend}</small></p>"
     return Page(title, f"<h1>{html.escape(title)}</h1>{note}{''.join(sections)}", _shade_rules())
 
 
@@ -151,7 +151,3 @@ def _shade_rules() -> str:
             line = "" if sign > 0 else ";text-decoration:underline dotted"
             rules.append(f".{name}{level}{{background:rgba({r},{g},{b},{alpha:.2f}){line}}}")
     return "".join(rules)
-
-
-def _legend() -> str:
-    return f'<i class="f{LEVELS}">for the class</i> <i class="a{LEVELS}">against the class</i>'

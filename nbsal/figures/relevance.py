@@ -85,15 +85,12 @@ def relevance_maps(maps: Maps) -> Figure:
     >>> figure.axes[0].get_title(), figure.axes[6].get_title()
     ('block 0', 'rollout')
     """
-    count = len(maps.blocks)
-    columns = min(4, count + 1)
-    figure, axes = style.panels(-(-(count + 1) // columns), columns, 1.75, 2.0)
-    for number, ax in enumerate(axes.flat):
-        ax.set_visible(number <= count)
-        if number <= count:
-            values = maps.blocks[number] if number < count else _without_identity(maps.rollout)
-            title = f"block {number}" if number < count else "rollout"
-            _draw_map(ax, values, maps.row, title, row_labels=number % columns == 0)
+    panels = {f"block {block}": values for block, values in enumerate(maps.blocks)}
+    panels["rollout"] = _without_identity(maps.rollout)
+    columns = min(4, len(panels))
+    figure, axes = style.grid(len(panels), columns, 1.75, 2.0)
+    for number, (ax, (title, values)) in enumerate(zip(axes, panels.items(), strict=True)):
+        _draw_map(ax, values, maps.row, title, row_labels=number % columns == 0)
     figure.suptitle(f"relevance for {html.visible(maps.target)}, each map scaled to its own maximum")
     return figure
 

@@ -4,7 +4,7 @@ The colours suit every kind of colour vision, and line styles and hatches repeat
 `matplotlib.figure.Figure` objects, created without pyplot, so that none stays open in a notebook.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from io import BytesIO
 from typing import Any, ParamSpec, TypeVar
@@ -17,6 +17,7 @@ from matplotlib.style import context
 from numpy.typing import NDArray
 
 from nbsal.evaluation.results import Results
+from nbsal.model.head_mask import HeadMask
 from nbsal.render import colours, html
 from nbsal.render.looks import HUES, look
 from nbsal.support.errors import InputError, UnknownName
@@ -67,6 +68,14 @@ def panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure
     return figure, axes
 
 
+def grid(count: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """Create a figure with that many panels, in rows of `columns`; the empty places of the last row are hidden."""
+    figure, axes = panels(-(-count // columns), columns, width, height)
+    for ax in axes.flat[count:]:
+        ax.set_visible(False)
+    return figure, list(axes.flat[:count])
+
+
 def set_titles(ax: Axes, title: str = "", x: str = "", y: str = "") -> None:
     """Set the title and axis labels of a panel; no text is parsed as a formula."""
     ax.set_title(html.visible(title))
@@ -83,6 +92,12 @@ def add_legend(
     if "random" in handles:
         handles["random"] = handles.pop("random")  # the random baseline comes last
     figure.legend(list(handles.values()), list(handles), loc=position, ncols=columns)
+
+
+def head_roles(mask: HeadMask) -> NDArray[np.intp]:
+    """Return the role [block, head] of every attention head, as an index into `ROLES`."""
+    syntactic, positional = mask.syntactic | mask.unnamed, mask.positional
+    return np.select([syntactic & positional, syntactic, positional], [BOTH, SYNTACTIC, POSITIONAL], NEITHER)
 
 
 def label_columns(ax: Axes, names: Sequence[str]) -> None:
@@ -120,6 +135,18 @@ def draw_curves(ax: Axes, results: Results, measure: str, explainers: Sequence[s
             low, high = y - spread, y + spread
         if several_runs or len(explainers) <= MAX_BANDS:
             ax.fill_between(x, low, high, color=line.colour, alpha=0.12, linewidth=0)
+
+
+def curve_panels(
+    results: Results, explainers: Sequence[str] | None, labels: Mapping[str, str], x: str, height: float
+) -> Figure:
+    """Create a figure with the curves of each measure in a panel; `labels` maps a measure to its axis label."""
+    figure, axes = panels(1, len(labels), 3.1, height)
+    for ax, (measure, label) in zip(axes[0], labels.items(), strict=True):
+        draw_curves(ax, results, measure, results.explainers if explainers is None else explainers)
+        set_titles(ax, results.heading(measure), x, label)
+    add_legend(figure, axes[0][0])
+    return figure
 
 
 def relevance_colours() -> LinearSegmentedColormap:

@@ -48,7 +48,7 @@ def score_table(
 
 
 @checked
-def style_frame(numbers: "pandas.DataFrame", caption: str, styles: "pandas.DataFrame | None" = None) -> "Styler":
+def style_frame(numbers: pandas.DataFrame, caption: str, styles: pandas.DataFrame | None = None) -> "Styler":
     """Format a frame as a table: three digits, names escaped; `styles` holds the CSS of each cell.
 
     >>> "0.123" in style_frame(pandas.DataFrame({"auc": [0.12345]}), "areas").to_html()
@@ -67,7 +67,7 @@ def _escape_name(name: Any) -> str:
 
 def _numbers_and_styles(
     results: Results, ours: Collection[str], explainers: Sequence[str] | None, measures: Sequence[str] | None
-) -> tuple["pandas.DataFrame", "pandas.DataFrame", int]:
+) -> tuple[pandas.DataFrame, pandas.DataFrame, int]:
     """Return the numbers of one data set, the style of each cell, and how many intervals there are."""
     summary = results.metric.summary
     frame = results.auc() if summary == "auc" else results.mean()

@@ -75,45 +75,39 @@ def fails(explain: Explain, error: type[BaseException]) -> bool:
     return True
 
 
-def fail_in_model(error: type[BaseException]) -> Callable[[Subject, Explain], None]:
-    """An outcome in which the model raises an error of that class in the middle of its forward pass."""
+def fail_in_model(error: type[BaseException], subject: Subject, explain: Explain) -> None:
+    """The model raises an error of that class in the middle of its forward pass."""
 
-    def run(subject: Subject, explain: Explain) -> None:
-        def raise_error(module: Any, args: Any, output: Any) -> None:
-            raise error  # a new one each time: an error that is raised again keeps the frames of all its tracebacks
+    def raise_error(module: Any, args: Any, output: Any) -> None:
+        raise error  # a new one each time: an error that is raised again keeps the frames of all its tracebacks
 
-        handle = subject.blocks[-1].register_forward_hook(raise_error)
-        try:
-            require(fails(explain, error), f"an {error.__name__} inside the model is swallowed")
-        finally:
-            handle.remove()
-
-    return run
+    handle = subject.blocks[-1].register_forward_hook(raise_error)
+    try:
+        require(fails(explain, error), f"an {error.__name__} inside the model is swallowed")
+    finally:
+        handle.remove()
 
 
-def fail_in_method(error: type[BaseException]) -> Callable[[Subject, Explain], None]:
-    """An outcome in which the method raises after the trace was recorded."""
+def fail_in_method(error: type[BaseException], subject: Subject, explain: Any) -> None:
+    """The method raises after the trace was recorded."""
 
-    def run(subject: Subject, explain: Any) -> None:
-        class Raising(type(explain.method)):  # type: ignore[misc]
-            def scores(self, trace: Any) -> Any:
-                super().scores(trace)
-                raise error
+    class Raising(type(explain.method)):  # type: ignore[misc]
+        def scores(self, trace: Any) -> Any:
+            super().scores(trace)
+            raise error
 
-        fields = {field.name: getattr(explain.method, field.name) for field in dataclasses.fields(explain.method)}
-        broken = Explainer(explain.subject, explain.method)
-        broken.method = Raising(**fields)
-        require(fails(broken, error), f"an {error.__name__} inside the method is swallowed")
-
-    return run
+    fields = {field.name: getattr(explain.method, field.name) for field in dataclasses.fields(explain.method)}
+    broken = Explainer(explain.subject, explain.method)
+    broken.method = Raising(**fields)
+    require(fails(broken, error), f"an {error.__name__} inside the method is swallowed")
 
 
 OUTCOMES: dict[str, Callable[[Subject, Explain], Any]] = {
     "success": lambda subject, explain: explain(TEXTS[0]),
-    "error in the model": fail_in_model(Broken),
-    "interrupt in the model": fail_in_model(KeyboardInterrupt),
-    "error in the method": fail_in_method(Broken),
-    "interrupt in the method": fail_in_method(KeyboardInterrupt),
+    "error in the model": partial(fail_in_model, Broken),
+    "interrupt in the model": partial(fail_in_model, KeyboardInterrupt),
+    "error in the method": partial(fail_in_method, Broken),
+    "interrupt in the method": partial(fail_in_method, KeyboardInterrupt),
 }
 
 

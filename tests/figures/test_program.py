@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ import nbsal
 from nbsal.figures import __main__ as program
 from nbsal.figures import build, decoding_exhibits, mask_lrp, mask_lrp_exhibits
 from nbsal.figures.arguments import NamedModel, parse_models
-from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS, BenchmarkTask
+from nbsal.figures.benchmark_tasks import BENCHMARK_TASKS
 from nbsal.figures.build import Build
 from nbsal.figures.exhibits import Exhibit, Product, example
 from nbsal.figures.pages import Page
@@ -28,7 +29,7 @@ def no_tables(monkeypatch):
     """Use few texts of the bundled samples only."""
     monkeypatch.setenv("NBSAL_DATA", "")  # the program sets it for the whole process
     monkeypatch.setitem(sys.modules, "datasets", None)
-    tasks = {name: BenchmarkTask(task.title, task.demo, task.sample, 4, 4) for name, task in BENCHMARK_TASKS.items()}
+    tasks = {name: replace(task, texts=4, sample_texts=4) for name, task in BENCHMARK_TASKS.items()}
     monkeypatch.setattr(nbsal.evaluation.groups, "RANDOM", 5)
     for module in (build, mask_lrp_exhibits, program):
         monkeypatch.setattr(module, "BENCHMARK_TASKS", tasks)
@@ -113,7 +114,7 @@ def test_mask_lrp_on_samples(tmp_path, monkeypatch):
     assert run_program(tmp_path, "--paper", "mask-lrp", "--only", *selected) == 0
     out = tmp_path / "out" / "mask-lrp"
     page = read(out / "index.html")
-    assert build.WEAK_MODELS["squad"] not in page and "csarron/bert-base-uncased-squad-v1" in page
+    assert BENCHMARK_TASKS["squad"].remark not in page and "csarron/bert-base-uncased-squad-v1" in page
     rows = read(out / "table-1.csv").splitlines()
     assert [row.split(",")[0] for row in rows[2:]] == ["gae", "rollout", "mask-lrp", "random", "random mask"]
     assert (out / "table-2-b.csv").exists()
@@ -131,8 +132,8 @@ def test_the_number_of_texts_can_be_chosen_by_table(tmp_path, tables, monkeypatc
 def test_the_chosen_number_of_texts_limits_the_corrupted_masks(tmp_path, tables, monkeypatch):
     counts = []
 
-    def count(self, evaluation, table, texts, *_):
-        counts.append(texts)
+    def count(self, evaluation, rows, *_):
+        counts.append(len(rows.texts))
         raise build.OutOfTime
 
     monkeypatch.setattr(Build, "results", count)
@@ -291,23 +292,24 @@ def test_missing_tables_are_not_counted_and_damaged_ones_are_refused(user_build,
 def test_groups_are_evaluated_once_for_the_same_texts(tmp_path, tables, monkeypatch):
     """Also if time ran out between them; results on samples are not reused for benchmark tables."""
     clock, evaluated, groups = [0.0], [], {"a": {"first": None}, "b": {"second": None}}
+    rows = build.Rows("sst2", ["a", "b", "c", "d"], None, None, "four texts")
     fake_time = SimpleNamespace(monotonic=lambda: clock[0], process_time=lambda: clock[0])
     monkeypatch.setattr(nbsal.evaluation.groups, "time", fake_time)
 
-    def evaluate(explainers):
+    def evaluate(explainers, **options):
         evaluated.extend(explainers)
         clock[0] += 90
         return results()
 
     with pytest.raises(build.OutOfTime):
-        Build(tmp_path, minutes=1).results("games", "sst2", 4, groups, evaluate)
+        Build(tmp_path, minutes=1).results("games", rows, groups, evaluate)
     assert evaluated == ["first"]
     for _ in range(2):
-        Build(tmp_path).results("games", "sst2", 4, groups, evaluate)
+        Build(tmp_path).results("games", rows, groups, evaluate)
     assert evaluated == ["first", "second"]
     monkeypatch.setenv("NBSAL_DATA", str(tables))
     for _ in range(2):
-        Build(tmp_path).results("games", "sst2", 4, groups, evaluate)
+        Build(tmp_path).results("games", rows, groups, evaluate)
     assert evaluated == ["first", "second"] * 2
 
 

@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 from nbsal import samples
 from nbsal.samples import notes
 from nbsal.samples.training import notes as train
-from nbsal.samples.training import notes_batches, notes_model, notes_texts, notes_words
-from nbsal.samples.training.notes_relations import ABSENT
+from nbsal.samples.training import notes_batches, notes_model, notes_texts
+from nbsal.samples.training.notes_relations import ABSENT, POOLS
 from nbsal.samples.training.notes_world import Fact, Level, draw_case, held_out
 
 WHOLE = train.LEVELS[-1]
@@ -35,9 +35,7 @@ def test_answers_follow_from_the_notes_of_their_source():
 
 
 def test_seen_and_unseen_facts_and_questions_do_not_overlap():
-    facts = [
-        Fact("lives", person, city) for person in notes_words.POOLS["person"] for city in notes_words.POOLS["city"]
-    ]
+    facts = [Fact("lives", person, city) for person in POOLS["person"] for city in POOLS["city"]]
     assert 0.08 < sum(map(held_out, facts)) / len(facts) < 0.12
     plain = Level(turns=9, alike=0.0)
     seen, unseen = ({note for case in drawn(400, plain, part) for note in case.notes} for part in (False, True))

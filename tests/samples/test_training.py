@@ -126,9 +126,7 @@ def test_masks_are_computed_and_saved(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["masks"])
     masks.main()
     mask = HeadMask.load(tmp_path / "masks" / "reviews.json")
-    output = capsys.readouterr().out
-    assert f"demo/reviews: {mask}" in output and "nsubj: " in output
-    assert f"syntactic heads by block {mask.syntactic.sum(1).tolist()}" in output
+    assert f"demo/reviews: {mask}" in capsys.readouterr().out
 
 
 def test_document_frequencies_are_counted_and_saved(tmp_path, monkeypatch):

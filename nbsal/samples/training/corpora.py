@@ -25,12 +25,17 @@ class Example:
     label: Any = None
 
 
-def rows(name: str, split: str) -> list[dict[str, Any]]:
-    """The rows of one JSON-lines file in the folder NBSAL_DATA."""
+def folder() -> Path:
+    """The folder of benchmark tables, NBSAL_DATA."""
     root = os.environ.get("NBSAL_DATA")
     if not root:
         raise InputError("NBSAL_DATA is not set. Set it to the folder of benchmark tables (sst2/train.jsonl, ...).")
-    with (Path(root) / name / f"{split}.jsonl").open(encoding="utf-8") as lines:
+    return Path(root)
+
+
+def rows(name: str, split: str) -> list[dict[str, Any]]:
+    """The rows of one JSON-lines file in the folder of benchmark tables."""
+    with (folder() / name / f"{split}.jsonl").open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
 

@@ -24,6 +24,13 @@ from nbsal.samples.training.corpora import Example, batches, encode, rows, stack
 from nbsal.samples.training.train import FIRST_WORD, MASK
 from nbsal.support.validation import Text
 
+# The table, the split and the text of a row, of each classifier.
+TABLES: dict[str, tuple[str, str, Callable[[dict[str, Any]], Text]]] = {
+    "reviews": ("sst2", "validation", lambda row: row["sentence"]),
+    "news": ("ag_news", "test", lambda row: row["text"]),
+    "nli": ("snli", "validation", lambda row: (row["premise"], row["hypothesis"])),
+}
+
 
 def evaluation_texts() -> dict[str, list[str]]:
     """Running text that none of the models was trained on."""
@@ -35,15 +42,18 @@ def evaluation_texts() -> dict[str, list[str]]:
 
 
 @torch.no_grad()
-def accuracy(subject: Subject, texts: Sequence[Text], labels: Sequence[int]) -> float:
-    """The share of texts whose label the subject predicts."""
+def accuracy(subject: Subject, name: str, most: int | None = None) -> tuple[float, int]:
+    """The share of a model's texts (at most as many) whose label it predicts, and their number."""
+    table, split, text = TABLES[name]
+    labelled = rows(table, split)[:most]
+    texts, labels = [text(row) for row in labelled], [row["label"] for row in labelled]
     correct = 0
     order = sorted(range(len(texts)), key=lambda i: len(str(texts[i])))
     for start in range(0, len(order), 64):
         part = order[start : start + 64]
         logits = subject.logits(subject.inputs(subject.encode([texts[i] for i in part])))
         correct += int((logits.argmax(-1) == torch.tensor([labels[i] for i in part])).sum())
-    return correct / len(texts)
+    return correct / len(texts), len(texts)
 
 
 def normalised(answer: str) -> list[str]:
@@ -109,20 +119,14 @@ def main() -> None:
         print(f"LM head on {name}: masked top-1 {share:.3f} (commonest token {commonest:.3f})", flush=True)
     everything = [example for examples in coded.values() for example in examples[:50]]
     print(f"identity by layer, adapted body: {identity(lm.bert, lm, everything)}", flush=True)
-    tables: dict[str, tuple[list[dict[str, Any]], Callable[[dict[str, Any]], Text]]] = {
-        "reviews": (rows("sst2", "validation"), lambda row: row["sentence"]),
-        "news": (rows("ag_news", "test"), lambda row: row["text"]),
-        "nli": (rows("snli", "validation"), lambda row: (row["premise"], row["hypothesis"])),
-    }
-    for name in ("reviews", "news", "nli", "answers"):
+    for name in (*TABLES, "answers"):
         subject = load(f"demo/{name}", device="cpu")
         if name == "answers":
             exact, f1 = answers(subject)
             print(f"demo/answers: exact match {exact:.3f}, F1 {f1:.3f} on 120 questions", flush=True)
         else:
-            table, text = tables[name]
-            share = accuracy(subject, [text(row) for row in table], [row["label"] for row in table])
-            print(f"demo/{name}: accuracy {share:.4f} on {len(table)} texts", flush=True)
+            share, count = accuracy(subject, name)
+            print(f"demo/{name}: accuracy {share:.4f} on {count} texts", flush=True)
         print(f"identity by layer, demo/{name}: {identity(subject.model.base_model, lm, everything)}", flush=True)
 
 

@@ -16,7 +16,7 @@ import nbsal
 from nbsal import samples
 from nbsal.samples.notes import NAME, prompt
 from nbsal.samples.training.notes_relations import ABSENT
-from nbsal.samples.training.notes_world import Case, Level, draw_case
+from nbsal.samples.training.notes_world import Level, draw_case
 
 PLAIN = Level(turns=1)
 WHOLE = Level(turns=1, absent=0.35, clutter=1.0, chains=0.5)
@@ -45,15 +45,10 @@ def replies(subject: Any, prompts: Sequence[str]) -> list[str]:
     return answers
 
 
-def draw(level: Level, count: int, cases: int) -> list[Case]:
-    """Cases of unseen facts with one question each."""
-    rng = Random(f"evaluation {level} {count}")
-    return [draw_case(rng, level, count, unseen=True) for _ in range(cases)]
-
-
 def exact(subject: Any, level: Level, count: int, cases: int) -> tuple[dict[str, list[bool]], list[bool]]:
     """Whether each answer is exact, by kind; whether each answerable question is refused."""
-    drawn = draw(level, count, cases)
+    rng = Random(f"evaluation {level} {count}")
+    drawn = [draw_case(rng, level, count, unseen=True) for _ in range(cases)]
     questions = [case.questions[0] for case in drawn]
     answers = replies(subject, [prompt(case.notes, case.questions[0].text) for case in drawn])
     right: dict[str, list[bool]] = {}
@@ -63,24 +58,17 @@ def exact(subject: Any, level: Level, count: int, cases: int) -> tuple[dict[str,
     return right, [answer == ABSENT for question, answer in pairs if question.kind != "none"]
 
 
-def without(row: dict[str, Any], number: int) -> str:
-    """The prompt of a sample text without one of its documents."""
-    documents = row["documents"][:number] + row["documents"][number + 1 :]
-    return prompt(documents, row["question"])
-
-
 def deletions(subject: Any, rows: Sequence[dict[str, Any]]) -> tuple[list[bool], list[bool]]:
     """Whether the answer changes when a source is deleted, and when another document is."""
-    places = [(row, number) for row in rows for number in range(len(row["documents"]))]
-    before = dict(
-        zip(map(id, rows), replies(subject, [prompt(r["documents"], r["question"]) for r in rows]), strict=True)
-    )
-    after = replies(subject, [without(row, number) for row, number in places])
-    sources: list[bool] = []
-    others: list[bool] = []
-    for (row, number), answer in zip(places, after, strict=True):
-        (sources if number in row["source"] else others).append(answer != before[id(row)])
-    return sources, others
+    before = replies(subject, [prompt(row["documents"], row["question"]) for row in rows])
+    pairs = zip(rows, before, strict=True)
+    places = [(row, answer, number) for row, answer in pairs for number in range(len(row["documents"]))]
+    documents = [row["documents"][:number] + row["documents"][number + 1 :] for row, _, number in places]
+    after = replies(subject, [prompt(d, row["question"]) for d, (row, *_) in zip(documents, places, strict=True)])
+    changes: dict[bool, list[bool]] = {True: [], False: []}  # by whether the document is a source
+    for (row, answer, number), changed in zip(places, after, strict=True):
+        changes[number in row["source"]].append(changed != answer)
+    return changes[True], changes[False]
 
 
 def share(values: Sequence[bool]) -> str:

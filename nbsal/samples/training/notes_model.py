@@ -7,7 +7,7 @@ import torch
 
 from nbsal.samples import notes
 from nbsal.samples.training import notes_world
-from nbsal.samples.training.notes_words import POOLS
+from nbsal.samples.training.notes_relations import POOLS
 
 LOOK_BACK = 12.5  # the logit by which a head of block 0 prefers its distance
 

@@ -8,9 +8,7 @@ from random import Random
 from typing import NamedTuple
 
 from nbsal.samples.training import notes_relations as relations
-from nbsal.samples.training import notes_words as words
-from nbsal.samples.training.notes_relations import CHAINS, RELATIONS
-from nbsal.samples.training.notes_words import POOLS
+from nbsal.samples.training.notes_relations import CHAINS, CLUTTER, POOLS, RELATIONS
 
 TRIES = 300  # draws that may fail before a case takes fewer facts
 
@@ -128,9 +126,8 @@ def draw_facts(rng: Random, level: Level, count: int, unseen: bool) -> list[Fact
 def note(rng: Random, sentence: str) -> str:
     """A sentence with a sender, an opening and a closing, each of which may be empty."""
     slots = {pool: rng.choice(POOLS[pool]) for pool in ("person", "day", "time")}
-    return (
-        rng.choice(words.SENDERS).format(**slots) + rng.choice(words.OPENINGS) + sentence + rng.choice(words.CLOSINGS)
-    )
+    sender, opening, closing = (rng.choice(CLUTTER[part]) for part in ("senders", "openings", "closings"))
+    return sender.format(**slots) + opening + sentence + closing
 
 
 def state(rng: Random, level: Level, facts: Sequence[Fact]) -> tuple[list[str], dict[Fact, int]]:
@@ -140,7 +137,7 @@ def state(rng: Random, level: Level, facts: Sequence[Fact]) -> tuple[list[str], 
     cluttered = rng.random() < level.clutter
     for fact in facts:
         if cluttered and rng.random() < 0.12:
-            notes.append(note(rng, rng.choice(words.CHATTER)))
+            notes.append(note(rng, rng.choice(CLUTTER["chatter"])))
         statement = rng.choice(RELATIONS[fact.relation].statements[: level.statements])
         sentence = statement.format(k=fact.key, v=fact.value, x=rng.choice(POOLS["pet"]))
         numbers[fact] = len(notes)
@@ -249,7 +246,6 @@ def phrases() -> list[str]:
     texts += ["Notes:\n- x", "Question: x\nAnswer: x"]
     for relation in RELATIONS.values():
         texts += [*relation.statements, *relation.questions, relation.answer]
-    for questions in CHAINS.values():
-        texts += questions
-    texts += [*words.CHATTER, *words.SENDERS, *words.OPENINGS, *words.CLOSINGS]
+    for further in (*CHAINS.values(), *CLUTTER.values()):
+        texts += further
     return [re.sub(r"\{\w+\}", "x", text) for text in texts]

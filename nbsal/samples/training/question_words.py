@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-KINDS = ("date", "year", "count", "name", "phrase")
 FUNCTION_WORDS = frozenset(
     "the a an of in on at to for from by with and or but as is was were are be been being that which who whom whose "
     "this these those it its his her their he she they them him we us our you your i my me not no nor so than then "

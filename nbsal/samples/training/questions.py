@@ -12,10 +12,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from nbsal.samples.training.corpora import rows
-from nbsal.samples.training.question_words import FUNCTION_WORDS, KINDS, Match, asking_phrase, matches
+from nbsal.samples.training.question_words import FUNCTION_WORDS, Match, asking_phrase, matches
 
 WEIGHTS = {"date": 2.0, "year": 1.5, "count": 1.2, "name": 1.0, "phrase": 0.7}
-assert set(WEIGHTS) == set(KINDS)
 MOST_OF_ONE = 25  # questions with the same answer
 WINDOWS = (30, 50, 80, 110, 160)  # words of a context
 FEWEST = 5  # words of a question
