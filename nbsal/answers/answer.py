@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from nbsal.answers import answer_file, findings
 from nbsal.answers.findings import Contribution
 from nbsal.answers.judgement import Judgement, judge
-from nbsal.answers.lens import lens, speaks
 from nbsal.answers.page import AnswerPicture, answer_html
 from nbsal.answers.reading import TEMPLATE, Reading, Unit
-from nbsal.answers.span import OF_ONE_TARGET, SpanSaliency
-from nbsal.answers.statistics import TokenStatistics
+from nbsal.answers.running import OF_ONE_TARGET, Running, SpanSaliency
+from nbsal.answers.statistics import TokenStatistics, lens, speaks
 from nbsal.explain.explanation import NOTABLE_GAP
 from nbsal.methods import catalogue, labels
 from nbsal.model.loading.saved_files import check_format, read_json, write_json
@@ -30,8 +29,6 @@ from nbsal.support.validation import checked, plural, positive_number, whole_num
 
 if TYPE_CHECKING:
     import pandas
-
-    from nbsal.answers.running import Running
 
 EARLIER = "reply so far"
 SUMMED = "scores of the reply's tokens, added up; the view Answers explains the whole reply as one target"
@@ -61,7 +58,7 @@ class Answer:
     number: str
     linear: bool
     provenance: dict[str, Any]
-    running: "Running | None" = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
+    running: Running | None = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
 
     @property
     def text(self) -> str:
@@ -107,7 +104,7 @@ class Answer:
         import pandas
 
         parts, units = self.reading.reply_units(rows), self.reading.units(columns)
-        summed = self._row_sums(parts)
+        summed = np.stack([self.scores[list(part.tokens)].sum(0) for part in parts])
         names = [unit.text if columns != "document" and columns != "message" else unit.name for unit in units]
         table = [summed[:, list(unit.tokens)].sum(1) for unit in units]
         covered = {token for unit in units for token in unit.tokens}
@@ -236,8 +233,7 @@ class Answer:
 
     def picture(self) -> AnswerPicture:
         """What a picture of the whole reply shows."""
-        tokens = [token for part in self.reading.reply_units("reply") for token in part.tokens]
-        total = self.scores[tokens].sum(0)
+        total = self.scores[self.reading.content].sum(0)
         shares = tuple(findings.shares(self.reading, total).tolist())
         contribution = Contribution("", "", shares, about_target=self.about_target)
         notes = self.notes() + ([] if self.linear else [SUMMED])
@@ -302,9 +298,6 @@ class Answer:
             scores[:, i] = self.scores[:, list(unit.tokens)].sum(1)
         return scores
 
-    def _row_sums(self, parts: Sequence[Unit]) -> Floats:
-        return np.stack([self.scores[list(part.tokens)].sum(0) for part in parts])
-
     def _text_of(self, tokens: Sequence[int]) -> str:
         spans = [self.reading.reply_spans[token] for token in tokens]
         return self.text[min(start for start, _ in spans) : max(end for _, end in spans)]
@@ -355,7 +348,7 @@ class Answer:
             running=None if span_target is None else self.running,
         )
 
-    def _still_running(self) -> "Running":
+    def _still_running(self) -> Running:
         if self.running is None:
             message = "This answer was loaded from a file, without its model. Call nbsal.answer again with reply=..."
             raise InputError(message, argument="span")

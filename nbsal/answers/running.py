@@ -1,46 +1,28 @@
 """What explains one reply: the model, a method, the units and their hiding; kept for what scores cannot give later."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.reading import Reading, Unit, check_length, tokenize_reply, with_reply
+from nbsal.answers.prompts import check_length, tokenize_reply, with_reply
+from nbsal.answers.reading import Reading, Unit
+from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.methods.base import Method
 from nbsal.methods.perturbation import Coalitions, Perturbation, scores_by_position
-from nbsal.model.subject import Subject
 from nbsal.model.target import Target
 from nbsal.model.targets import token_id
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.errors import InputError
+from nbsal.support.validation import checked
 
 SHARED = 16  # tokens of a long reply that share a forward pass
+OF_ONE_TARGET = ("change", "gap", "points")  # entries of a provenance: of one target, at one layer
 Floats = NDArray[np.float64]
-
-
-class Explains(Protocol):
-    """What is needed of an explainer."""
-
-    subject: Subject
-    method: Method
-
-    @property
-    def method_subject(self) -> Subject:
-        """The subject that the method runs."""
-
-    @property
-    def provenance(self) -> dict[str, Any]:
-        """Model, method, settings, precision, versions."""
-
-    def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
-        """Explain a batch of encoded texts."""
-
-    def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
-        """Explain one encoded text at every layer."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +57,7 @@ class Predictions:
 class Running:
     """What explains one reply; answers of the same reply share the hiding."""
 
-    explainer: Explains
+    explainer: Explainer
     reading: Reading
     number: str
     units: Sequence[Unit]
@@ -169,3 +151,35 @@ class Running:
         rivals = self.hiding.with_reading(other).values(table, number=self.number)
         values = self.hiding.values(table, number=self.number)[:, token] - rivals[:, -1]
         return self.by_position(method.unit_scores(table, values[:, None])[0])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+@checked
+class SpanSaliency(Saliency):
+    """The explanation of a part of a reply as one target; `Answer.of` and `Answer.rather` make it.
+
+    >>> import nbsal
+    >>> asked = [{"role": "user", "content": "Where does Mara live? Mara lives in Oslo."}]
+    >>> result = nbsal.answer(nbsal.load("demo/notes"), asked, " In Oslo.", method="gradxact", progress=False)
+    >>> result.of("Oslo").every_layer().scores.shape == (5, len(result.of("Oslo").tokens))
+    True
+    """
+
+    span_target: Target | None = None
+    running: Running | None = field(default=None, repr=False)  # the model; not saved
+
+    def every_layer(self) -> LayerSaliency:
+        """The same target explained at every layer, from one forward and one backward pass."""
+        if self.running is None:
+            message = "This explanation was loaded, or compares two replies, and has no layers. Use nbsal.answer again."
+            raise InputError(message, argument="span")
+        layers = self.running.every_layer(self.span_target, len(self.row))
+        provenance = {name: value for name, value in self.provenance.items() if name not in OF_ONE_TARGET}
+        return replace(
+            layers,
+            row=self.row,
+            target=self.target,
+            prediction=self.prediction,
+            probabilities=self.probabilities,
+            provenance=provenance | {"parameters": layers.provenance["parameters"]},
+        )

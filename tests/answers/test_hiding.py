@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.reading import read_prompt, tokenize_reply, with_reply
+from nbsal.answers.prompts import read_prompt, tokenize_reply, with_reply
 from nbsal.answers.sources import parse_prompt
 from nbsal.model.running import prefixes
 from nbsal.model.target import number_of

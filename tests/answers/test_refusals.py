@@ -8,7 +8,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.answers import generate
+from nbsal.answers.settings import NAMES
 from nbsal.support.errors import ModelError, UnknownName
 from tests.answers import writers
 from tests.cases import cases
@@ -96,7 +96,7 @@ def test_misspelled_arguments_are_suggested(subject, name, meant):
 
 def test_the_arguments_of_answer_are_all_suggested():
     parameters = signature(nbsal.answer).parameters.values()
-    assert {p.name for p in parameters if p.kind != p.VAR_KEYWORD} - {"subject"} == set(generate.ARGUMENTS)
+    assert {p.name for p in parameters if p.kind != p.VAR_KEYWORD} - {"subject"} == {"asked", "reply", "method", *NAMES}
 
 
 def test_settings_that_stop_are_allowed(subject):

@@ -8,7 +8,7 @@ import torch
 
 import nbsal
 from nbsal.answers import running
-from nbsal.answers.reading import with_reply
+from nbsal.answers.prompts import with_reply
 from nbsal.answers.running import Predictions
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.text.tokens import Encoded

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.answers import lens
+from nbsal.answers import statistics
 from nbsal.model.text.tokenize import token_name
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Layers
@@ -94,7 +94,7 @@ def test_another_reply_is_checked(subjects, rival, argument):
 
 @cases("name, size", [("llama", 64), ("gpt2", 8192), ("gemma2", 64)])
 def test_the_last_layer_says_what_the_model_says(monkeypatch, name, size):
-    monkeypatch.setattr(lens, "VOCABULARY", size)
+    monkeypatch.setattr(statistics, "VOCABULARY", size)
     subject = writers.load(name)
     result = nbsal.answer(subject, SOURCE, " Ann wrote it.", progress=False)
     frame = result.lens(k=3)

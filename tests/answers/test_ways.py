@@ -8,7 +8,7 @@ import torch
 
 import nbsal
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.reading import read_prompt, tokenize_reply, with_reply
+from nbsal.answers.prompts import read_prompt, tokenize_reply, with_reply
 from nbsal.answers.sources import parse_documents, parse_messages, parse_prompt
 from nbsal.model.running.masking import WAYS
 from nbsal.support.errors import InputError, UnknownName
