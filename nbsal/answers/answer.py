@@ -180,15 +180,16 @@ class Answer:
         """The tokens of a part of the reply, which the caller passed as that argument."""
         count = len(self.ids)
         if isinstance(span, str):
-            return self._tokens_in(self._place_of(span, argument), argument)
-        if isinstance(span, slice):
+            span = self._place_of(span, argument)
+        if isinstance(span, tuple):
+            tokens = self._tokens_in(span)
+        elif isinstance(span, slice):
             tokens = list(range(count))[span]
-        elif isinstance(span, tuple):
-            return self._tokens_in(span, argument)
         else:
             tokens = [_index(span, count, argument)]
         if not tokens:
-            raise InputError(f"{span!r} holds no token of the reply.", argument=argument, value=span)
+            message = f"{span!r} holds no token of the reply. Pass a token's index, (start, end) or a text of it."
+            raise InputError(message, argument=argument, value=span)
         return tokens
 
     def judge(
@@ -302,17 +303,14 @@ class Answer:
         spans = [self.reading.reply_spans[token] for token in tokens]
         return self.text[min(start for start, _ in spans) : max(end for _, end in spans)]
 
-    def _tokens_in(self, span: Any, argument: str) -> list[int]:
+    def _tokens_in(self, span: Any) -> list[int]:
+        """The tokens between two characters; none if that is not what was passed."""
         try:
             start, end = span
             spans = enumerate(self.reading.reply_spans)
-            tokens = [i for i, (a, b) in spans if a < end and b > start and not self.reading.reply_special[i]]
+            return [i for i, (a, b) in spans if a < end and b > start and not self.reading.reply_special[i]]
         except (TypeError, ValueError):
-            tokens = []
-        if not tokens:
-            message = f"{span!r} holds no token of the reply. Pass a token's index, (start, end) or a text of it."
-            raise InputError(message, argument=argument, value=span)
-        return tokens
+            return []
 
     def _place_of(self, piece: str, argument: str) -> Span:
         starts = [match.start() for match in re.finditer(re.escape(piece), self.text)] if piece else []

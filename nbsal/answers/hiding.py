@@ -222,42 +222,38 @@ class Hiding:
         """What the model reads for a subset."""
         if self.setting == TEXT:
             hidden = [unit for unit, stays in zip(self.units, subset, strict=True) if not stays]
-            prompt = _ids_without(self.subject, self.reading.prompt, hidden)
-            if self.reading.prompt.source_size:
-                return _Input(np.array(prompt), np.ones(len(prompt), dtype=np.int64), self._decoder_reads())
-            ids = np.array(prompt + self.reading.reply_ids)
-            return _Input(ids, np.ones_like(ids), np.arange(len(prompt), len(ids)) - 1)
+            return self._visible(_ids_without(self.subject, self.reading.prompt, hidden))
         stays = np.ones(len(self.reading.row), dtype=bool)
         for unit, shows in zip(self.units, subset, strict=True):
             stays[list(unit.tokens)] = shows
-        if self._filler is not None:
-            ids = np.where(stays, self.reading.row.ids, self._filler)
-            if self.reading.prompt.source_size:
-                return self._source(ids, np.ones_like(ids))
-            return _Input(ids, np.ones_like(ids), np.arange(self.reading.start, len(ids)) - 1)
-        return self._removed(stays, bool(self._drops))
+        if self._filler is None:
+            return self._removed(stays, bool(self._drops))
+        filled = np.where(stays, self.reading.row.ids, self._filler)
+        return self._visible(filled[: self.reading.prompt.source_size or self.reading.start].tolist())
+
+    def _visible(self, prompt: Sequence[int]) -> _Input:
+        """A prompt of these tokens, all of which the model sees, and the reply, which a decoder reads by itself."""
+        encoded = bool(self.reading.prompt.source_size)
+        ids = np.array([*prompt, *([] if encoded else self.reading.reply_ids)])
+        reads = self._decoder_reads() if encoded else np.arange(len(prompt), len(ids)) - 1
+        return _Input(ids, np.ones_like(ids), reads)
 
     def _removed(self, stays: NDArray[np.bool_], drops: bool) -> _Input:
         """Some positions visible; the first one always is, since something must be read before the reply."""
-        stays = stays.copy()
-        if self.reading.prompt.source_size:
-            stays[0] |= not stays[: self.reading.prompt.source_size].any()
-            return self._source(np.array(self.reading.row.ids), stays.astype(np.int64))
+        stays, ids = stays.copy(), np.array(self.reading.row.ids)
+        if size := self.reading.prompt.source_size:
+            stays[0] |= not stays[:size].any()
+            return _Input(ids[:size], stays[:size].astype(np.int64), self._decoder_reads())
         stays[0] = True
         kept = np.flatnonzero(stays)
         places = kept if drops else np.arange(len(stays))
         # Each token of the reply is read at the last visible position before it.
         before = kept[np.searchsorted(kept, np.arange(self.reading.start, len(stays))) - 1]
         positions = self._first_position + places if drops else None
-        ids = np.array(self.reading.row.ids)[places]
-        return _Input(ids, stays[places].astype(np.int64), np.searchsorted(places, before), positions)
-
-    def _source(self, ids: Places, visible: Places) -> _Input:
-        """The part of a row that an encoder reads; the decoder reads the reply, whatever is hidden."""
-        size = self.reading.prompt.source_size
-        return _Input(ids[:size], visible[:size], self._decoder_reads())
+        return _Input(ids[places], stays[places].astype(np.int64), np.searchsorted(places, before), positions)
 
     def _decoder_reads(self) -> Places:
+        """Where a decoder, which reads the reply whatever is hidden, predicts its tokens."""
         return np.arange(len(self.reading.reply_ids)) + self.reading.position(0)
 
     def _run(self, batch: Sequence[_Input], extend: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> list[Floats]:

@@ -68,36 +68,24 @@ class Prompt:
             raise UnknownName("unit", level, LEVELS)
         if level == "token":
             return [self._token_unit(i) for i, owner in enumerate(self.owners) if owner >= 0]
-        if level in SPLITTERS:
-            return [unit for number in range(len(self.sources)) for unit in self._parts(number, level)]
-        return self._whole_units(level)
+        # At the level of messages, documents belong to the message that they stand in.
+        holders = [
+            source.message if level == "message" and source.message is not None else number
+            for number, source in enumerate(self.sources)
+        ]
+        units = []
+        for number, source in enumerate(self.sources):
+            whole = level not in SPLITTERS or source.status == "rewritten"
+            splits = [] if whole else SPLITTERS[level](source.text)
+            held = (i for i, owner in enumerate(self.owners) if owner >= 0 and holders[owner] == number)
+            starts = {i: (self.places[i] or (0, 0))[0] for i in held}
+            units += _split_units(self.names[number], source.text, number, splits, starts)
+        return units
 
     def _token_unit(self, token: int) -> Unit:
         number, place = self.owners[token], self.places[token] or (0, 0)
         start, end = self.spans[token]
         return Unit(self.names[number], self.text[start:end], number, place, (token,))
-
-    def _parts(self, number: int, level: str) -> list[Unit]:
-        """The words, sentences or paragraphs of a source that have tokens; a rewritten source is one part."""
-        source = self.sources[number]
-        splits = SPLITTERS[level](source.text) if source.status != "rewritten" else []
-        starts = {i: (self.places[i] or (0, 0))[0] for i, owner in enumerate(self.owners) if owner == number}
-        return _split_units(self.names[number], source.text, number, splits, starts)
-
-    def _whole_units(self, level: str) -> list[Unit]:
-        """Each source as one part; at the level of messages, documents belong to the message that they stand in."""
-        holders = [
-            number if level == "document" or s.message is None else s.message for number, s in enumerate(self.sources)
-        ]
-        members: dict[int, list[int]] = {}
-        for token, owner in enumerate(self.owners):
-            if owner >= 0:
-                members.setdefault(holders[owner], []).append(token)
-        sources = {number: self.sources[number].text for number in members}
-        return [
-            Unit(self.names[number], sources[number], number, (0, len(sources[number])), tuple(members[number]))
-            for number in sorted(members)
-        ]
 
     def _requested_units(self, spans: Any) -> list[Unit]:
         """Parts of the last message, or of the prompt, at the spans of characters that were passed."""
@@ -187,19 +175,17 @@ class Reading:
         if level == "token":
             pairs = enumerate(zip(self.reply_tokens, self.reply_spans, strict=True))
             return [Unit("reply", token, -1, span, (i,)) for i, (token, span) in pairs]
-        tokens = self.content
-        if level == "reply" or not tokens:
-            return [Unit("reply", self.reply, -1, (0, len(self.reply)), tuple(tokens))] if tokens else []
         starts = {}
-        for token in tokens:
+        for token in self.content:
             start, end = self.reply_spans[token]
             piece = self.reply[start:end]
             starts[token] = start + len(piece) - len(piece.lstrip())
-        return _split_units("reply", self.reply, -1, SPLITTERS[level](self.reply), starts)
+        splits = SPLITTERS[level](self.reply) if level in SPLITTERS else []
+        return _split_units("reply", self.reply, -1, splits, starts)
 
 
 def _split_units(name: str, text: str, source: int, splits: Sequence[Span], starts: Mapping[int, int]) -> list[Unit]:
-    """The parts of a text that have tokens, of which each begins at one of these characters."""
+    """The parts of a text (all of it, without splits) that have tokens; `starts` has each token's first character."""
     splits = splits or [(0, len(text))]
     firsts = [first for first, _ in splits]
     members: dict[int, list[int]] = {}

@@ -110,10 +110,15 @@ class Running:
     def score_rival(self, token: int, target: Target) -> Floats:
         """The scores of a difference between a token's number and that of another in its place."""
         method = self.method
-        if isinstance(method, Perturbation):
-            _, ((_, index), _) = target.terms
-            return self._hide_rival(method, token, index)
-        return self._score(target, self.reading.start + token)
+        if not isinstance(method, Perturbation):
+            return self._score(target, self.reading.start + token)
+        # By the same subsets of units, with the other token at the end of a shorter reply.
+        _, ((_, rival), _) = target.terms
+        other = with_reply(self.explainer.subject, self.reading.prompt, (*self.reading.reply_ids[:token], rival))
+        table = self.coalitions(method)
+        rivals = self.hiding.with_reading(other).values(table, number=self.number)
+        values = self.hiding.values(table, number=self.number)[:, token] - rivals[:, -1]
+        return self.by_position(method.unit_scores(table, values[:, None])[0])
 
     def score_rival_reply(self, rival: Any) -> Floats:
         """The scores of the whole reply minus those of another one, over the prompt alone."""
@@ -142,15 +147,6 @@ class Running:
         scores = np.zeros(len(self.reading.row))
         scores[:end] = saliency.scores
         return scores
-
-    def _hide_rival(self, method: Perturbation, token: int, rival: int) -> Floats:
-        """The difference by the same subsets of units, with the rival at the end of a shorter reply."""
-        ids = (*self.reading.reply_ids[:token], rival)
-        other = with_reply(self.explainer.subject, self.reading.prompt, ids)
-        table = self.coalitions(method)
-        rivals = self.hiding.with_reading(other).values(table, number=self.number)
-        values = self.hiding.values(table, number=self.number)[:, token] - rivals[:, -1]
-        return self.by_position(method.unit_scores(table, values[:, None])[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

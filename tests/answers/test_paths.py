@@ -31,8 +31,7 @@ NAMES = (*writers.MODELS, "t5", "bart")
 
 @pytest.fixture(scope="module")
 def subjects():
-    decoders = {name: writers.load(name) for name in writers.MODELS}
-    return decoders | {name: writers.load_sides(name) for name in ("t5", "bart")}
+    return {name: writers.load(name) for name in NAMES}
 
 
 def explained(subject, method, layer=0, **settings):
@@ -135,7 +134,7 @@ def test_each_token_stops_by_its_own_gap(subjects, name):
 
 def test_the_mean_is_that_of_what_the_table_of_embeddings_gives():
     """Marian scales its embeddings, so that the mean of the weights alone would be too small."""
-    subject = writers.load_sides("marian")
+    subject = writers.load("marian")
     result = answer(subject, "integrated", options={"steps": 1})[1]
     row, target = result.reading.row, result.running.predictions.target(0)
     upper = UpperLayers(nbsal.trace.record(subject, Encoded([row], 0), [target], keep=[0]), 0)

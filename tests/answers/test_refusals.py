@@ -172,12 +172,3 @@ SPANS = ("Ann", "Vienna", "", None, True, [0, 1], (5, 2), (90, 95), (0,), 400, -
 def test_questions_to_an_answer_are_checked(questioned, argument, call):
     with refuses(argument):
         call(questioned)
-
-
-def test_places_and_lengths_are_named(subject, questioned):
-    with refuses("span") as caught:
-        questioned.of("Ann")
-    assert "(1, 4)" in str(caught.value) and "(15, 18)" in str(caught.value)
-    with refuses("asked") as caught:
-        answer(subject, reply=" a" * 600)
-    assert "512" in str(caught.value)

@@ -122,10 +122,14 @@ def source_tokenizer() -> transformers.PreTrainedTokenizerFast:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=result, **names)
 
 
-def load_sides(name: str = "t5", dtype: torch.dtype = torch.float64) -> nbsal.Subject:
-    """A tiny encoder-decoder that writes replies."""
-    config, sizes = (ENCODER_DECODERS | ODD)[name]
+def load(name: str = "llama", dtype: torch.dtype = torch.float64, template: str | None = "chatml") -> nbsal.Subject:
+    """A tiny model that writes replies: a decoder, or an encoder-decoder."""
+    config, sizes = (MODELS | ENCODER_DECODERS | ODD)[name]
     torch.manual_seed(0)
+    if name in MODELS:
+        config = getattr(transformers, config)(**sizes)
+        model = transformers.AutoModelForCausalLM.from_config(config).eval().to(dtype)
+        return nbsal.load(model, tokenizer=tokenizer(template))
     forced = sizes.get("forced_bos_token_id")
     config = getattr(transformers, config)(**{k: v for k, v in sizes.items() if k != "forced_bos_token_id"})
     model = transformers.AutoModelForSeq2SeqLM.from_config(config).eval()
@@ -133,15 +137,6 @@ def load_sides(name: str = "t5", dtype: torch.dtype = torch.float64) -> nbsal.Su
     if hasattr(model, "final_logits_bias"):
         model.final_logits_bias.normal_()  # as trained Marian models have it
     return nbsal.load(model.to(dtype), tokenizer=source_tokenizer())
-
-
-def load(name: str = "llama", template: str | None = "chatml", dtype: torch.dtype = torch.float64) -> nbsal.Subject:
-    """A tiny model that writes replies."""
-    config, sizes = MODELS[name]
-    torch.manual_seed(0)
-    config = getattr(transformers, config)(**sizes)
-    model = transformers.AutoModelForCausalLM.from_config(config).eval().to(dtype)
-    return nbsal.load(model, tokenizer=tokenizer(template))
 
 
 def answer(subject, method, reply=REPLY, options=None, **settings):
