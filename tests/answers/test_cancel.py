@@ -11,7 +11,7 @@ from nbsal.passes import reply_trace
 from nbsal.support.errors import Cancelled
 from tests import axioms
 from tests.answers import writers
-from tests.answers.writers import REPLY, SOURCE
+from tests.answers.writers import REPLY, SOURCE, cancelled
 from tests.cases import cases
 from tests.raising import refuses
 
@@ -27,14 +27,6 @@ def subject():
 def small_chunks(monkeypatch):
     monkeypatch.setattr(reply_trace, "_chunk", lambda *_: CHUNK)
     monkeypatch.setattr(rows, "BATCH", CHUNK)
-
-
-def cancelled(call, after):
-    """The error of a call that is cancelled as soon as so many steps are done."""
-    cancel = threading.Event()
-    with pytest.raises(Cancelled) as caught:
-        call(progress=lambda done, total: done >= after and cancel.set(), cancel=cancel)
-    return caught.value
 
 
 @cases("method, after", [("gae", 1), ("gradxact", 4), ("lrp", 1), ("attn-lrp", 4), ("random", 1)])
