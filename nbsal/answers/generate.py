@@ -148,25 +148,24 @@ def writes_each_alone(subject: Subject, settings: Mapping[str, Any]) -> bool:
 
 
 def generate_batch(
-    subject: Subject, prompts: Sequence[Prompt], settings: Mapping[str, Any], check: Callable[[], None]
-) -> list[Generated | None]:
-    """The replies to some prompts; None for those that must be written alone. `check` is called for every token."""
-    places = [place for place, prompt in enumerate(prompts) if _fits(subject, prompt, settings)]
-    replies: list[Generated | None] = [None] * len(prompts)
+    subject: Subject, prompts: Mapping[int, Prompt], settings: Mapping[str, Any], check: Callable[[], None]
+) -> dict[int, Generated]:
+    """The replies to prompts, but for those that must be written alone. `check` is called for every token."""
+    places = [place for place, prompt in prompts.items() if _fits(subject, prompt, settings)]
+    replies: dict[int, Generated] = {}
     if len(places) > 1:
         for part in batching.run_in_halves(places, lambda some: _run(subject, prompts, some, settings, check)):
-            for place, reply in part.items():
-                replies[place] = reply
+            replies |= part
     return replies
 
 
 def _run(
     subject: Subject,
-    prompts: Sequence[Prompt],
+    prompts: Mapping[int, Prompt],
     places: Sequence[int],
     settings: Mapping[str, Any],
     check: Callable[[], None],
-) -> dict[int, Generated | None]:
+) -> dict[int, Generated]:
     longest = max(len(prompts[place].ids) for place in places)
     ids = torch.full((len(places), longest), subject.text_encoder.pad_id)
     mask = torch.zeros_like(ids)
@@ -182,30 +181,27 @@ def _run(
     output = _run_generate(subject, ids, mask, settings, None, follow)
     end = subject.transformer.generation_config.eos_token_id
     ends = {end} if isinstance(end, int) else set(end or ())
-    replies: dict[int, Generated | None] = {}
+    replies = {}
     for row, place in enumerate(places):
         tokens = output.sequences[row, longest:].tolist()
         size = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
-        reply = tokens[:size]
-        replies[place] = Generated(reply, _drawn_chances(output, row, 0, reply)) if reply else None
+        if reply := tokens[:size]:
+            replies[place] = Generated(reply, _drawn_chances(output, row, 0, reply))
     return replies
 
 
-def _decoder_start(subject: Subject, settings: Mapping[str, Any]) -> list[int]:
-    """The tokens that a decoder begins with: its first one, then that of a language, if one is forced."""
+def with_start(subject: Subject, prompt: Prompt, settings: Mapping[str, Any]) -> Prompt:
+    """A source with the tokens that the decoder begins with behind it; they belong to the template.
+
+    They are its first one, then that of a language, if one is forced.
+    """
     names = ("decoder_start_token_id", "bos_token_id")
     first = next((value for name in names if (value := _setting(subject, settings, name)) is not None), None)
     if first is None:
         message = f"{subject.name} names no token that a reply begins with. Pass decoder_start_token_id=..."
         raise ModelError(message, part="decoder_start_token_id")
     forced = _setting(subject, settings, "forced_bos_token_id")
-    return [_token(subject, value) for value in (first, forced) if value is not None]
-
-
-def with_start(subject: Subject, prompt: Prompt, settings: Mapping[str, Any]) -> Prompt:
-    """A source with the tokens that the decoder begins with behind it; they belong to the template."""
-    ids = _decoder_start(subject, settings)
-    end = len(prompt.text)
+    ids, end = [_token(subject, value) for value in (first, forced) if value is not None], len(prompt.text)
     return replace(
         prompt,
         ids=prompt.ids + tuple(ids),

@@ -81,26 +81,21 @@ def write_rows(
     size = settings.batch_size or WRITTEN
     for first in range(0, len(rows), size):
         some = rows[first : first + size]
-        yield from zip(some, _write_batch(subject, some, settings, meter), strict=True)
+        written = _write_batch(subject, some, settings, meter)
+        yield from ((row, written.get(place)) for place, row in enumerate(some))
 
 
-def _write_batch(
-    subject: Subject, rows: Sequence[Any], settings: ReplySettings, meter: Meter
-) -> list[Generated | None]:
-    replies: list[Generated | None] = [None] * len(rows)
+def _write_batch(subject: Subject, rows: Sequence[Any], settings: ReplySettings, meter: Meter) -> dict[int, Generated]:
+    """The replies, by place, that the model can write together."""
     prompts = {
         place: prompt for place, row in enumerate(rows) if (prompt := _prompt(subject, row, settings)) is not None
     }
-    if len(prompts) > 1:
-        try:
-            written = generate_batch(subject, list(prompts.values()), settings.generate, meter.check)
-        except Cancelled:
-            raise
-        except Exception:  # a model may raise anything for several texts, and still write the reply to one
-            return replies
-        for place, reply in zip(prompts, written, strict=True):
-            replies[place] = reply
-    return replies
+    try:
+        return generate_batch(subject, prompts, settings.generate, meter.check)
+    except Cancelled:
+        raise
+    except Exception:  # a model may raise anything for several texts, and still write the reply to one
+        return {}
 
 
 def _prompt(subject: Subject, row: Any, settings: ReplySettings) -> Prompt | None:
