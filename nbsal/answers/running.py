@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.prompts import check_length, tokenize_reply, with_reply
 from nbsal.answers.reading import Reading, Unit
-from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.methods.base import Method
 from nbsal.methods.perturbation import Coalitions, Perturbation, scores_by_position
+from nbsal.model.subject import Subject
 from nbsal.model.target import Target
 from nbsal.model.targets import token_id
 from nbsal.model.text.tokens import Encoded, Row
@@ -23,6 +23,27 @@ from nbsal.support.validation import checked
 SHARED = 16  # tokens of a long reply that share a forward pass
 OF_ONE_TARGET = ("change", "gap", "points")  # entries of a provenance: of one target, at one layer
 Floats = NDArray[np.float64]
+
+
+class Explains(Protocol):
+    """What is needed of an explainer, whose own file names Answer and cannot be imported here."""
+
+    subject: Subject
+    method: Method
+
+    @property
+    def method_subject(self) -> Subject:
+        """The subject that the method runs."""
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Model, method, settings, precision, versions."""
+
+    def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
+        """Explain a batch of encoded texts."""
+
+    def encoded_layers(self, encoded: Encoded, target: Any) -> LayerSaliency:
+        """Explain one encoded text at every layer."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +78,7 @@ class Predictions:
 class Running:
     """What explains one reply; answers of the same reply share the hiding."""
 
-    explainer: Explainer
+    explainer: Explains
     reading: Reading
     number: str
     units: Sequence[Unit]
