@@ -113,7 +113,7 @@ def from_zoo(folder: Path, name: str, head: str) -> Example:
 
 
 def encoder_decoder(folder: Path) -> Example:
-    return Example(writers.load_sides("t5", torch.float32), reply=" The company wrote it.")
+    return Example(writers.load("t5", torch.float32), reply=" The company wrote it.")
 
 
 def quantised(folder: Path, settings: Callable[[], Any]) -> Example:

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from nbsal.answers import answer_file, findings
 from nbsal.answers.findings import Contribution
 from nbsal.answers.judgement import Judgement, judge
-from nbsal.answers.lens import lens, speaks
 from nbsal.answers.page import AnswerPicture, answer_html
 from nbsal.answers.reading import TEMPLATE, Reading, Unit
-from nbsal.answers.span import OF_ONE_TARGET, SpanSaliency
-from nbsal.answers.statistics import TokenStatistics
+from nbsal.answers.running import OF_ONE_TARGET, Running, SpanSaliency
+from nbsal.answers.statistics import TokenStatistics, lens, speaks
 from nbsal.explain.explanation import NOTABLE_GAP
 from nbsal.methods import catalogue, labels
 from nbsal.model.loading.saved_files import check_format, read_json, write_json
@@ -30,8 +29,6 @@ from nbsal.support.validation import checked, plural, positive_number, whole_num
 
 if TYPE_CHECKING:
     import pandas
-
-    from nbsal.answers.running import Running
 
 EARLIER = "reply so far"
 SUMMED = "scores of the reply's tokens, added up; the view Answers explains the whole reply as one target"
@@ -61,7 +58,7 @@ class Answer:
     number: str
     linear: bool
     provenance: dict[str, Any]
-    running: "Running | None" = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
+    running: Running | None = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
 
     @property
     def text(self) -> str:
@@ -107,7 +104,7 @@ class Answer:
         import pandas
 
         parts, units = self.reading.reply_units(rows), self.reading.units(columns)
-        summed = self._row_sums(parts)
+        summed = np.stack([self.scores[list(part.tokens)].sum(0) for part in parts])
         names = [unit.text if columns != "document" and columns != "message" else unit.name for unit in units]
         table = [summed[:, list(unit.tokens)].sum(1) for unit in units]
         covered = {token for unit in units for token in unit.tokens}
@@ -183,15 +180,16 @@ class Answer:
         """The tokens of a part of the reply, which the caller passed as that argument."""
         count = len(self.ids)
         if isinstance(span, str):
-            return self._tokens_in(self._place_of(span, argument), argument)
-        if isinstance(span, slice):
+            span = self._place_of(span, argument)
+        if isinstance(span, tuple):
+            tokens = self._tokens_in(span)
+        elif isinstance(span, slice):
             tokens = list(range(count))[span]
-        elif isinstance(span, tuple):
-            return self._tokens_in(span, argument)
         else:
             tokens = [_index(span, count, argument)]
         if not tokens:
-            raise InputError(f"{span!r} holds no token of the reply.", argument=argument, value=span)
+            message = f"{span!r} holds no token of the reply. Pass a token's index, (start, end) or a text of it."
+            raise InputError(message, argument=argument, value=span)
         return tokens
 
     def judge(
@@ -236,8 +234,7 @@ class Answer:
 
     def picture(self) -> AnswerPicture:
         """What a picture of the whole reply shows."""
-        tokens = [token for part in self.reading.reply_units("reply") for token in part.tokens]
-        total = self.scores[tokens].sum(0)
+        total = self.scores[self.reading.content].sum(0)
         shares = tuple(findings.shares(self.reading, total).tolist())
         contribution = Contribution("", "", shares, about_target=self.about_target)
         notes = self.notes() + ([] if self.linear else [SUMMED])
@@ -302,24 +299,18 @@ class Answer:
             scores[:, i] = self.scores[:, list(unit.tokens)].sum(1)
         return scores
 
-    def _row_sums(self, parts: Sequence[Unit]) -> Floats:
-        return np.stack([self.scores[list(part.tokens)].sum(0) for part in parts])
-
     def _text_of(self, tokens: Sequence[int]) -> str:
         spans = [self.reading.reply_spans[token] for token in tokens]
         return self.text[min(start for start, _ in spans) : max(end for _, end in spans)]
 
-    def _tokens_in(self, span: Any, argument: str) -> list[int]:
+    def _tokens_in(self, span: Any) -> list[int]:
+        """The tokens between two characters; none if that is not what was passed."""
         try:
             start, end = span
             spans = enumerate(self.reading.reply_spans)
-            tokens = [i for i, (a, b) in spans if a < end and b > start and not self.reading.reply_special[i]]
+            return [i for i, (a, b) in spans if a < end and b > start and not self.reading.reply_special[i]]
         except (TypeError, ValueError):
-            tokens = []
-        if not tokens:
-            message = f"{span!r} holds no token of the reply. Pass a token's index, (start, end) or a text of it."
-            raise InputError(message, argument=argument, value=span)
-        return tokens
+            return []
 
     def _place_of(self, piece: str, argument: str) -> Span:
         starts = [match.start() for match in re.finditer(re.escape(piece), self.text)] if piece else []
@@ -355,7 +346,7 @@ class Answer:
             running=None if span_target is None else self.running,
         )
 
-    def _still_running(self) -> "Running":
+    def _still_running(self) -> Running:
         if self.running is None:
             message = "This answer was loaded from a file, without its model. Call nbsal.answer again with reply=..."
             raise InputError(message, argument="span")

@@ -1,18 +1,44 @@
-"""Why a model replied what it replied: the entry point to answers."""
+"""Why a model replied what it replied: from a question to an answer, the entry point to this room."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from threading import Event
 from typing import Any
 
+import numpy as np
+
+from nbsal.answers import generate as writing
 from nbsal.answers.answer import Answer
-from nbsal.answers.explain import explain_reply
+from nbsal.answers.generate import Generated
+from nbsal.answers.hiding import Hiding
+from nbsal.answers.prompts import check_length, read_prompt, tokenize_reply, with_reply
+from nbsal.answers.reading import Prompt, Reading
+from nbsal.answers.rows import Rows, default_number, score_rows
+from nbsal.answers.running import Running
+from nbsal.answers.settings import ReplySettings, check_generate
+from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, parse_prompt
+from nbsal.answers.statistics import TokenStatistics, token_statistics
 from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
 from nbsal.methods.base import Method
+from nbsal.methods.perturbation import Perturbation
+from nbsal.model.loading.composite import Composite
+from nbsal.model.sides import REPLY
 from nbsal.model.subject import Subject
-from nbsal.support.errors import InputError
-from nbsal.support.progress import Progress
-from nbsal.support.validation import checked
+from nbsal.support.errors import Cancelled, InputError, ModelError
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import checked, plural, whole_number
+
+PURPOSES = {
+    "sequence": "classifies texts",
+    "token": "classifies tokens",
+    "span": "finds answers in a text",
+    "masked": "fills in masked tokens",
+}
+INSTEAD = "Explain its decisions with nbsal.Explainer (`nbsal explain`), or load a model that generates text."
+UNREAD = ("document", "not read")
+# Of a reading, in its provenance.
+ORIGIN = ("rendered", "documents", "rewritten", "not read", "template", "note", "reply", "generate", "seed")
 
 
 @checked
@@ -65,23 +91,215 @@ def answer(
     >>> reply.text, reply.matrix("word", "document").loc["Oslo"].idxmax()
     (' Mara lives in Oslo.</s>', 'document 1')
     """
-    settings: dict[str, Any] = {
-        "documents": documents,
-        "unit": unit,
-        "number": number,
-        "template": template,
-        "tools": tools,
-        "seed": seed,
-        "batch_size": batch_size,
-        "progress": progress,
-        "cancel": cancel,
-        "on_token": on_token,
-        **generate,
-    }
+    generate = check_generate(generate)
+    settings = ReplySettings(
+        documents, unit, number, template, tools, seed, batch_size, progress, cancel, on_token, generate
+    )
     if isinstance(method, str | Method):
-        return Explainer(subject, method).reply(asked, reply, **settings)
+        return explain_one(Explainer(subject, method), asked, reply, settings)
     methods = catalogue.name_methods(method)
     if not methods:
         raise InputError("No method is named. Pass one or more.", argument="method", value=method)
-    explainers = {name: Explainer(subject, each) for name, each in methods.items()}
-    return explain_reply(explainers, asked, reply, **settings)
+    return explain_reply({name: Explainer(subject, each) for name, each in methods.items()}, asked, reply, settings)
+
+
+def explain_one(explainer: Explainer, asked: Any, reply: Any, settings: ReplySettings) -> Answer:
+    """Why a model replies what it does, by one explainer."""
+    return explain_reply({"": explainer}, asked, reply, settings)[""]
+
+
+def explain_reply(
+    explainers: Mapping[str, Explainer], asked: Any, reply: Any, settings: ReplySettings
+) -> dict[str, Answer]:
+    """Why a model replies what it does, by each of some explainers of it; see `nbsal.answer`."""
+    reading, origin = read(next(iter(explainers.values())).subject, asked, reply, settings)
+    with Meter(len(reading.reply_ids) * len(explainers), settings.progress, settings.cancel) as meter:
+        return explain_reading(explainers, reading, origin, settings, meter)
+
+
+def explain_again(
+    answer: Answer, explainer: Explainer, progress: Progress = False, cancel: Event | None = None
+) -> Answer:
+    """Explain the reply of an answer by another explainer, without reading or writing it again."""
+    origin = {name: answer.provenance[name] for name in ORIGIN if name in answer.provenance}
+    level = answer.provenance.get("unit", "sentence")
+    unit = [unit.span for unit in answer.units] if level == "spans" else level
+    origin["drawn"] = answer.statistics.drawn
+    with Meter(len(answer.ids), progress, cancel) as meter:
+        return explain_reading({"": explainer}, answer.reading, origin, ReplySettings(unit=unit), meter)[""]
+
+
+def read(
+    subject: Subject, asked: Any, reply: Any, settings: ReplySettings, written: Generated | None = None
+) -> tuple[Reading, dict[str, Any]]:
+    """The prompt with the reply, and where the reply is from, for the provenance.
+
+    `written` is what the model has already written with these settings.
+    """
+    prompt = read_asked(subject, asked, settings)
+    origin: dict[str, Any] = {"rendered": prompt.text}
+    if prompt.source_size:
+        origin["reply begins with"] = list(prompt.tokens[prompt.source_size :])
+    if prompt.placement:
+        origin["documents"] = prompt.placement
+    for status in ("rewritten", "not read"):
+        if names := [name for name, s in zip(prompt.names, prompt.sources, strict=True) if s.status == status]:
+            origin[status] = names
+    if not isinstance(asked, str):
+        used = settings.template or subject.tokenizer.chat_template
+        origin["template"] = hashlib.sha256(str(used).encode()).hexdigest()
+    elif getattr(subject.tokenizer, "chat_template", None):
+        origin["note"] = "The prompt was read as it is. The model has a chat template, which messages would use."
+    if reply is None:
+        generated = written or writing.generate(subject, prompt, settings)
+        ids, drawn = generated.ids, generated.drawn
+        recorded = {k: v for k, v in settings.generate.items() if v is None or isinstance(v, str | int | float | bool)}
+        origin |= {"reply": "generated", "generate": recorded, "seed": settings.seed}
+    else:
+        text = isinstance(reply, str)
+        ids, way = tokenize_reply(subject, prompt, reply) if text else (reply, "as ids")
+        ids, drawn = _checked_ids(subject, prompt, ids), None
+        origin |= {"reply": f"given {'as text, read ' if text else ''}{way}"}
+    reading = with_reply(subject, prompt, ids)
+    check_length(subject, len(prompt.ids) - prompt.source_size, len(reading.reply_ids), "asked", asked)
+    if all(reading.reply_special):
+        message = "The reply has special tokens only. Pass another reply, or other settings of generate."
+        raise InputError(message, argument="reply", value=reply)
+    return reading, origin | {"drawn": drawn}
+
+
+def read_asked(subject: Subject, asked: Any, settings: ReplySettings) -> Prompt:
+    """The prompt, and of a decoder beside an encoder what it begins with."""
+    _check_subject(subject)
+    prompt = _read_prompt(subject, asked, settings)
+    check_length(subject, len(prompt.ids), 0, "asked", asked)
+    unread = [name for name, s in zip(prompt.names, prompt.sources, strict=True) if (s.kind, s.status) == UNREAD]
+    if unread:
+        message = f"The chat template leaves out {unread[0]}. Write {PLACEHOLDER} where documents shall stand."
+        raise InputError(message, argument="documents", value=settings.documents)
+    return writing.with_start(subject, prompt, settings.generate) if subject.task == REPLY else prompt
+
+
+def explain_reading(
+    explainers: Mapping[str, Explainer],
+    reading: Reading,
+    origin: dict[str, Any],
+    settings: ReplySettings,
+    meter: Meter,
+) -> dict[str, Answer]:
+    """An answer by each explainer of one model, for a prompt and a reply that were read already.
+
+    `meter` counts the tokens of the reply once for each explainer. A cancelled call keeps the tokens that were
+    explained: its error has the answers as `partial`, with zeros as the scores of all other tokens; of an explainer
+    with a blank name, its answer alone.
+    """
+    runnings = _runnings(explainers, reading, settings)
+    origin = dict(origin)
+    subject, drawn = next(iter(explainers.values())).subject, origin.pop("drawn", None)
+    statistics = token_statistics(subject, reading, drawn)
+    rows = {name: Rows.empty(running) for name, running in runnings.items()}
+    level = settings.unit if isinstance(settings.unit, str) else "spans"
+
+    def answers() -> dict[str, Answer]:
+        return {
+            name: _answer(running, rows[name], statistics, origin | {"unit": level, "number": running.number})
+            for name, running in runnings.items()
+        }
+
+    try:
+        score_rows(runnings, rows, meter, settings.batch_size)
+    except Cancelled as error:
+        error.partial = answers()
+        if "" in runnings:  # one explainer, without a name
+            error.partial = error.partial[""]
+        raise
+    return answers()
+
+
+def _runnings(explainers: Mapping[str, Explainer], reading: Reading, settings: ReplySettings) -> dict[str, Running]:
+    """What explains the reply, by name; methods that hide units in the same way share the runs."""
+    units, hidings = reading.units(settings.unit), dict[str | int, Hiding]()
+    runnings = {}
+    for name, explainer in explainers.items():
+        method = explainer.method
+        way: str | int = "remove"
+        if isinstance(method, Perturbation):
+            way = method.way
+            if len(units) < method.fewest_units:
+                message = (
+                    f"{method.name} needs {plural(method.fewest_units, 'unit')} or more to hide, but at "
+                    f"unit={settings.unit!r} the prompt has {len(units)}. Choose a smaller unit."
+                )
+                raise InputError(message, argument="unit", value=settings.unit)
+        if way not in hidings:
+            hidings[way] = Hiding(explainer.subject, reading, units, way, settings.batch_size)
+        runnings[name] = Running(explainer, reading, settings.number or default_number(explainer), units, hidings[way])
+    return runnings
+
+
+def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: dict[str, Any]) -> Answer:
+    """One method's answer, with its provenance."""
+    explainer, method = running.explainer, running.method
+    if not np.isfinite(rows.scores).all():
+        message = f"Some scores of {explainer.subject.name} are NaN or infinite. Load it with dtype='float32'."
+        raise ModelError(message, part="scores")
+    provenance = explainer.provenance | origin
+    if isinstance(method, Perturbation):
+        subsets = {subset.tobytes() for subset in running.coalitions(method)}
+        provenance |= {"parameters": method.parameters(), "hidden": running.hiding.way, "subsets": len(subsets)}
+    provenance |= rows.completeness
+    if rows.explained < len(rows.scores):
+        provenance["explained"] = rows.explained
+    return Answer(
+        reading=running.reading,
+        scores=rows.scores,
+        statistics=statistics,
+        units=tuple(running.units),
+        method=method.name,
+        number=running.number,
+        linear=method.linear,
+        provenance=provenance,
+        running=running,
+    )
+
+
+def _check_subject(subject: Subject) -> None:
+    if subject.task not in ("next-token", REPLY) or isinstance(subject.model, Composite):
+        does = PURPOSES.get(subject.task, "has no head that writes text")
+        message = f"{subject.name} {does} and cannot write a reply. {INSTEAD}"
+        raise ModelError(message, part="task")
+    if not (subject.causal or subject.task == REPLY):
+        message = f"{subject.name} cannot write a reply: its tokens read what follows them. {INSTEAD}"
+        raise ModelError(message, part="attention mask")
+    if subject.tokenizer is None or not (subject.tokenizer.is_fast or subject.task == REPLY):
+        message = f"{subject.name} needs a fast tokenizer. Pass nbsal.load(..., tokenizer=...)."
+        raise InputError(message, argument="tokenizer")
+
+
+def _read_prompt(subject: Subject, asked: Any, settings: ReplySettings) -> Prompt:
+    parsed = parse_documents(settings.documents)
+    if isinstance(asked, str):
+        return read_prompt(subject, parse_prompt(asked, parsed), None, None)
+    used = settings.template or getattr(subject.tokenizer, "chat_template", None)
+    if not used:
+        message = f"The tokenizer of {subject.name} has no chat template. Pass template=..., or asked as one text."
+        raise InputError(message, argument="template", value=settings.template)
+    request = parse_messages(asked, parsed, templated="documents" in str(used))
+    if request.messages is not None and request.messages[-1]["role"] == "assistant":
+        message = "The last message is the assistant's. Pass its content as reply=..., without the message."
+        raise InputError(message, argument="asked", value=asked)
+    return read_prompt(subject, request, settings.template, settings.tools)
+
+
+def _checked_ids(subject: Subject, prompt: Prompt, ids: Any) -> list[int]:
+    """The tokens of a reply that exist in the vocabulary."""
+    size = subject.model.config.vocab_size
+    try:
+        values = [whole_number(index, "reply") for index in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+        values = writing.without_start(prompt, values) if prompt.source_size else values
+    except (TypeError, ValueError):
+        values = []
+    if not values or not all(0 <= index < size for index in values):
+        message = f"reply must be a text, or token ids from 0 to {size - 1}."
+        raise InputError(message, argument="reply", value=ids)
+    return values

@@ -28,9 +28,6 @@ def locate(render: Callable[[Sequence[str]], str], contents: Sequence[str]) -> t
 
     A second rendering, with a mark before and behind each content, shows what the template itself writes. The first one
     must be just that, with the contents in between, whole or stripped of white space.
-
-    >>> locate(lambda texts: f"<{texts[0].strip()}>", [" a joy "])
-    ('<a joy>', [Place(span=(1, 6), offset=1)])
     """
     for _ in range(RENDERINGS):
         marked = _Marked(render(contents), render, contents)
@@ -93,13 +90,13 @@ def _spans(
             spans[i] = at[before][0], at[behind][-1]
         elif len(at[before]) == 1 and not at[behind]:
             start = at[before][0]
-            spans[i] = start, start + _agreement(contents[i], marked[start + 1 :])
+            spans[i] = start, start + agreement(contents[i], marked[start + 1 :])
     ordered = sorted(spans, key=lambda i: spans[i])
     crossed = {i for pair in pairwise(ordered) for i in pair if spans[pair[0]][1] >= spans[pair[1]][0]}
     return {i: spans[i] for i in ordered if i not in crossed}
 
 
-def _agreement(text: str, other: str) -> int:
+def agreement(text: str, other: str) -> int:
     """The number of characters that two texts begin with alike."""
     pairs = enumerate(zip(text, other, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(text), len(other)))

@@ -10,15 +10,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nbsal.answers import sides
-from nbsal.answers.reading import Reading, Unit
-from nbsal.answers.shorten import check_shortens, ids_without
+from nbsal.answers.prompts import encode, renderer
+from nbsal.answers.reading import Prompt, Reading, Unit
+from nbsal.answers.sources import cut_spans
 from nbsal.model.running import architecture, batching, prefixes
 from nbsal.model.running.masking import TEXT, TOKENS, filler_id, run_exclusively
 from nbsal.model.running.version import model_version
 from nbsal.model.subject import Subject
 from nbsal.model.target import log_odds, number_of
-from nbsal.support.errors import ModelError
+from nbsal.model.text.tokens import Span
+from nbsal.support.errors import InputError, ModelError
 from nbsal.support.progress import Meter
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Hiding:
         self.setting = way
         self._filler = None if way in ("remove", TEXT) else filler_id(subject, way)
         if way == TEXT:
-            check_shortens(reading.prompt, self.units)
+            _check_shortens(reading.prompt, self.units)
         self._version: Any = None  # of the model, for the cached results and the result of the self-test
         self._follow_model()
 
@@ -137,8 +138,8 @@ class Hiding:
         table: Subsets = np.asarray(subsets, dtype=bool)
         keys = [row.tobytes() for row in table]
         missing = {key: row for key, row in zip(keys, table, strict=True) if key not in self._results}
-        if meter is not None:
-            meter.step(len(keys) - len(missing))
+        meter = meter or Meter(None)
+        meter.step(len(keys) - len(missing))
         if missing:
             run_exclusively(self.subject, lambda: self._run_missing(missing, meter))
         stored = np.stack([self._results[key] for key in keys], 1)
@@ -155,16 +156,16 @@ class Hiding:
         """The same hiding of other units."""
         return Hiding(self.subject, self.reading, units, self.setting, self.batch_size)
 
-    def cached_drop(self, unit: int, number: str = "logprob") -> Floats | None:
-        """By how much each token's number drops without a unit; None if the model was not run on both."""
+    def cached_drop(self, unit: int) -> Floats | None:
+        """By how much each token's log-probability drops without a unit; None if the model was not run on both."""
         subsets = np.ones((2, len(self.units)), dtype=bool)
         subsets[1, unit] = False
         if any(subset.tobytes() not in self._results for subset in subsets):
             return None
-        drop: Floats = np.subtract(*self.values(subsets, number=number))
+        drop: Floats = np.subtract(*self.values(subsets))
         return drop
 
-    def _run_missing(self, missing: dict[bytes, Subsets], meter: Meter | None) -> None:
+    def _run_missing(self, missing: dict[bytes, Subsets], meter: Meter) -> None:
         if self._drops is None and self.setting == "remove":
             self._drops = self._leaves_out_exactly()
         whole = self._input(np.ones(len(self.units), dtype=bool))
@@ -176,11 +177,8 @@ class Hiding:
         for batch in batching.fill_batches(jobs, self._is_full):
             self._run_batch(batch, self._run, meter)
 
-    def _run_batch(
-        self, batch: Sequence[_Job], run: Callable[[Sequence[_Input]], list[Floats]], meter: Meter | None
-    ) -> None:
-        if meter is not None:
-            meter.check()
+    def _run_batch(self, batch: Sequence[_Job], run: Callable[[Sequence[_Input]], list[Floats]], meter: Meter) -> None:
+        meter.check()
         parts = batching.run_in_halves([job.inputs for job in batch], run)
         results = [numbers for part in parts for numbers in part]
         if np.isnan(results).any():
@@ -190,8 +188,7 @@ class Hiding:
             raise ModelError(message, part="attention mask")
         self._results |= {job.key: numbers for job, numbers in zip(batch, results, strict=True)}
         self.forwards += len(batch)
-        if meter is not None:
-            meter.step(len(batch))
+        meter.step(len(batch))
 
     def _is_full(self, batch: list[_Job], job: _Job) -> bool:
         return (len(batch) + 1) * job.size > TOKENS or len(batch) == self._largest
@@ -201,7 +198,7 @@ class Hiding:
         """The most subsets of a batch."""
         return 1 if self.subject.unbatchable else self.batch_size or TOKENS
 
-    def _run_after_text(self, whole: _Input, jobs: Sequence[_Job], meter: Meter | None) -> bool:
+    def _run_after_text(self, whole: _Input, jobs: Sequence[_Job], meter: Meter) -> bool:
         """Read the text once, and subsets from their first change on; False if two of them show a difference."""
 
         def run_after(cache: "TextCache", start: int, batch: Sequence[_Input]) -> list[Floats]:
@@ -225,42 +222,38 @@ class Hiding:
         """What the model reads for a subset."""
         if self.setting == TEXT:
             hidden = [unit for unit, stays in zip(self.units, subset, strict=True) if not stays]
-            prompt = ids_without(self.subject, self.reading.prompt, hidden)
-            if self.reading.prompt.source_size:
-                return _Input(np.array(prompt), np.ones(len(prompt), dtype=np.int64), self._decoder_reads())
-            ids = np.array(prompt + self.reading.reply_ids)
-            return _Input(ids, np.ones_like(ids), np.arange(len(prompt), len(ids)) - 1)
+            return self._visible(_ids_without(self.subject, self.reading.prompt, hidden))
         stays = np.ones(len(self.reading.row), dtype=bool)
         for unit, shows in zip(self.units, subset, strict=True):
             stays[list(unit.tokens)] = shows
-        if self._filler is not None:
-            ids = np.where(stays, self.reading.row.ids, self._filler)
-            if self.reading.prompt.source_size:
-                return self._source(ids, np.ones_like(ids))
-            return _Input(ids, np.ones_like(ids), np.arange(self.reading.start, len(ids)) - 1)
-        return self._removed(stays, bool(self._drops))
+        if self._filler is None:
+            return self._removed(stays, bool(self._drops))
+        filled = np.where(stays, self.reading.row.ids, self._filler)
+        return self._visible(filled[: self.reading.prompt.source_size or self.reading.start].tolist())
+
+    def _visible(self, prompt: Sequence[int]) -> _Input:
+        """A prompt of these tokens, all of which the model sees, and the reply, which a decoder reads by itself."""
+        encoded = bool(self.reading.prompt.source_size)
+        ids = np.array([*prompt, *([] if encoded else self.reading.reply_ids)])
+        reads = self._decoder_reads() if encoded else np.arange(len(prompt), len(ids)) - 1
+        return _Input(ids, np.ones_like(ids), reads)
 
     def _removed(self, stays: NDArray[np.bool_], drops: bool) -> _Input:
         """Some positions visible; the first one always is, since something must be read before the reply."""
-        stays = stays.copy()
-        if self.reading.prompt.source_size:
-            stays[0] |= not stays[: self.reading.prompt.source_size].any()
-            return self._source(np.array(self.reading.row.ids), stays.astype(np.int64))
+        stays, ids = stays.copy(), np.array(self.reading.row.ids)
+        if size := self.reading.prompt.source_size:
+            stays[0] |= not stays[:size].any()
+            return _Input(ids[:size], stays[:size].astype(np.int64), self._decoder_reads())
         stays[0] = True
         kept = np.flatnonzero(stays)
         places = kept if drops else np.arange(len(stays))
         # Each token of the reply is read at the last visible position before it.
         before = kept[np.searchsorted(kept, np.arange(self.reading.start, len(stays))) - 1]
         positions = self._first_position + places if drops else None
-        ids = np.array(self.reading.row.ids)[places]
-        return _Input(ids, stays[places].astype(np.int64), np.searchsorted(places, before), positions)
-
-    def _source(self, ids: Places, visible: Places) -> _Input:
-        """The part of a row that an encoder reads; the decoder reads the reply, whatever is hidden."""
-        size = self.reading.prompt.source_size
-        return _Input(ids[:size], visible[:size], self._decoder_reads())
+        return _Input(ids[places], stays[places].astype(np.int64), np.searchsorted(places, before), positions)
 
     def _decoder_reads(self) -> Places:
+        """Where a decoder, which reads the reply whatever is hidden, predicts its tokens."""
         return np.arange(len(self.reading.reply_ids)) + self.reading.position(0)
 
     def _run(self, batch: Sequence[_Input], extend: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> list[Floats]:
@@ -282,7 +275,7 @@ class Hiding:
         if positions:
             arguments["position_ids"] = padded(positions, 0)
         if self.reading.prompt.source_size:
-            arguments |= sides.decoder_inputs(self.subject, self.reading, len(batch))
+            arguments |= _decoder_inputs(self.subject, self.reading, len(batch))
         chosen = logits_at(self.subject, extend(arguments), np.stack([inputs.reads for inputs in batch]))
         outcomes = torch.tensor(self.reading.reply_ids, device=device).expand(len(batch), -1)
         numbers = torch.stack([number_of(chosen, outcomes, number) for number in STORED], 1)
@@ -305,3 +298,38 @@ class Hiding:
 def _close(first: Floats, second: Floats, tolerance: float) -> bool:
     """True if numbers are equal except for rounding; False where a token sees nothing."""
     return bool(np.abs(first - second).max() <= tolerance * np.fmax(1.0, np.abs(second).max()))
+
+
+def _check_shortens(prompt: Prompt, units: Sequence[Unit]) -> None:
+    """Refuse units whose characters are not known, because the template rewrote them."""
+    rewritten = next((unit for unit in units if prompt.sources[unit.source].status == "rewritten"), None)
+    if rewritten is not None:
+        message = f'The template rewrote {rewritten.name}, so way="text" cannot cut it out. Use way="remove".'
+        raise InputError(message, argument="way", value="text")
+
+
+def _ids_without(subject: Subject, prompt: Prompt, units: Sequence[Unit]) -> tuple[int, ...]:
+    """The tokens of the prompt that a user would send without those units; never none at all."""
+    assert prompt.origin is not None, "prompts from files have no model"
+    request, template, tools = prompt.origin
+    shorter = cut_spans(request, _spans_by_source(prompt, units))
+    chat = shorter.messages is not None
+    text = renderer(subject, shorter, template, tools)(shorter.texts) if chat else shorter.texts[0]
+    ids = encode(subject.tokenizer, text, "asked", add_special_tokens=not chat)["input_ids"]
+    return tuple(ids) or prompt.ids[:1]
+
+
+def _spans_by_source(prompt: Prompt, units: Sequence[Unit]) -> dict[int, list[Span]]:
+    """The characters of units by source; a message that holds documents takes them along."""
+    spans: dict[int, list[Span]] = {}
+    for unit in units:
+        spans.setdefault(unit.source, []).append(unit.span)
+        for number in {prompt.owners[token] for token in unit.tokens} - {unit.source}:
+            spans.setdefault(number, []).append((0, len(prompt.sources[number].text)))
+    return spans
+
+
+def _decoder_inputs(subject: Subject, reading: Reading, count: int) -> dict[str, torch.Tensor]:
+    """What a decoder reads beside each of some sources: its first tokens and the reply."""
+    ids = torch.tensor(reading.row.ids[reading.prompt.source_size :], device=subject.device).expand(count, -1)
+    return {"decoder_input_ids": ids, "decoder_attention_mask": torch.ones_like(ids)}

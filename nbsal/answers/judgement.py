@@ -139,7 +139,7 @@ def judge(
         raise InputError(message, argument="unit", value=count)
     random, subsets, seed = positive_number(random, "random"), positive_number(subsets, "subsets"), seed_number(seed)
     steps = tuple(positive_number(step, "k") for step in as_list(k, "k", "must be a list of numbers of units"))
-    tokens = tuple(i for i, special in enumerate(hiding.reading.reply_special) if not special)
+    tokens = tuple(hiding.reading.content)
     best_first = np.argsort(-scores[list(tokens)].sum(0), kind="stable")
     generator = np.random.default_rng(seed)
     orders = [best_first, *(generator.permutation(count) for _ in range(random))]

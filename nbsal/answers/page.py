@@ -1,6 +1,6 @@
 """An answer as static HTML and as a picture: headline, reply, the sources shaded by what they add, the matrix."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,25 +50,23 @@ class AnswerPicture:
         """The headline as plain text."""
         return plain(findings.headline(self.contribution, self.names))
 
-    def words(self, source: int) -> list[ScoredSpan]:
-        """The words of a source with their scores."""
-        units = [unit for unit in self.reading.units("word") if unit.source == source]
-        text = self.reading.prompt.sources[source].text
-        scored = [(*unit.span, float(self.total[list(unit.tokens)].sum()), unit.text) for unit in units]
-        spans = html.scored_spans(text, scored)
-        taken = {unit.span[0] for unit in units if self.struck.intersection(unit.tokens)}
-        starts = np.cumsum([0, *(len(span.text) for span in spans)])
-        return [
-            ScoredSpan(span.text, span.score, span.tip, struck=int(start) in taken)
-            for span, start in zip(spans, starts, strict=False)
-        ]
-
-    def titles(self) -> Iterator[tuple[str, str]]:
-        """The name of each source, and its share in words."""
+    def cards(self) -> list[tuple[str, str, list[ScoredSpan]]]:
+        """Of each source its name, its share in words, and its own words with their scores."""
+        cards = []
         for number, (name, source) in enumerate(zip(self.names, self.reading.prompt.sources, strict=True)):
             title = f", {name.title}" if name.title else ""
             share = NOT_READ if source.status == "not read" else percent(self.contribution.shares[number], 0)
-            yield f"{name.label}{title}", share
+            units = [unit for unit in self.reading.units("word") if unit.source == number]
+            scored = [(*unit.span, float(self.total[list(unit.tokens)].sum()), unit.text) for unit in units]
+            spans = html.scored_spans(source.text, scored)
+            taken = {unit.span[0] for unit in units if self.struck.intersection(unit.tokens)}
+            starts = np.cumsum([0, *(len(span.text) for span in spans)])
+            words = [
+                ScoredSpan(span.text, span.score, span.tip, struck=int(start) in taken)
+                for span, start in zip(spans, starts, strict=False)
+            ]
+            cards.append((f"{name.label}{title}", share, words))
+        return cards
 
     def special_share(self) -> float:
         """The share of all absolute scores that lies on tokens of the template, and on special ones."""
@@ -79,12 +77,12 @@ class AnswerPicture:
 
 def answer_html(picture: AnswerPicture) -> str:
     """An answer as HTML without scripts."""
-    texts = [picture.words(number) for number in range(len(picture.names))]
-    largest = html.largest_score(texts)
+    sources = picture.cards()
+    largest = html.largest_score([words for *_, words in sources])
     cards = "".join(
         f'<div style="{CARD}"><div style="font-size:85%"><b>{html.escape(title)}</b> · {html.escape(share)}</div>'
-        f"{html.text_html([text], largest)}</div>"
-        for (title, share), text in zip(picture.titles(), texts, strict=True)
+        f"{html.text_html([words], largest)}</div>"
+        for title, share, words in sources
     )
     body = [
         html.headline_html(findings.headline(picture.contribution, picture.names)),
@@ -99,14 +97,13 @@ def answer_html(picture: AnswerPicture) -> str:
 
 def answer_png(picture: AnswerPicture) -> bytes:
     """An answer as PNG."""
-    texts = [picture.words(number) for number in range(len(picture.names))]
-    largest = html.largest_score(texts)
-    drawn = [ScoredText(picture.sentence, [[ScoredSpan(visible_reply(picture.reading))]], 1.0)]
-    titles = picture.titles()
-    drawn += [
-        ScoredText(f"{title} · {share}", [text], largest) for (title, share), text in zip(titles, texts, strict=True)
-    ]
-    table = findings.matrix(picture.reading, picture.scores)
+    reading, cards = picture.reading, picture.cards()
+    largest = html.largest_score([words for *_, words in cards])
+    spans = [reading.reply_spans[token] for token in reading.content]
+    reply = reading.reply[spans[0][0] : spans[-1][1]].strip()
+    drawn = [ScoredText(picture.sentence, [[ScoredSpan(reply)]], 1.0)]
+    drawn += [ScoredText(f"{title} · {share}", [words], largest) for title, share, words in cards]
+    table = findings.matrix(reading, picture.scores)
     rows = [
         f"{phrase}: {_shares_in_words(row, picture.names)}" for phrase, row in zip(_rows(picture), table, strict=True)
     ]
@@ -123,12 +120,6 @@ def _reply_html(picture: AnswerPicture) -> str:
             pieces.append(f'<span style="{CHOSEN}">{text}</span>' if token in picture.chosen else text)
         at = max(at, end)
     return "".join(pieces).strip()
-
-
-def visible_reply(reading: Reading) -> str:
-    """The reply without special tokens and white space around it."""
-    spans = [span for span, special in zip(reading.reply_spans, reading.reply_special, strict=True) if not special]
-    return reading.reply[spans[0][0] : spans[-1][1]].strip()
 
 
 def _rows(picture: AnswerPicture) -> list[str]:

@@ -1,21 +1,22 @@
 """The prompt and the reply as a model reads them, with the place of every token in the user's own words."""
 
-from collections.abc import Sequence
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from nbsal.answers import chat, reply_text, slow_tokens
-from nbsal.answers.sources import Piece, Request, Source, like
-from nbsal.answers.units import SPLITTERS, part_at
-from nbsal.model.subject import Subject
-from nbsal.model.text.tokenize import special_ids
-from nbsal.model.text.tokens import Row, Span
+from nbsal.answers.sources import Request, Source
+from nbsal.model.text.tokens import WORD, Row, Span
 from nbsal.support.errors import InputError, UnknownName
 
 LEVELS = ("token", "word", "sentence", "paragraph", "document", "message")
+REPLY_LEVELS = ("token", "word", "sentence", "reply")
 TEMPLATE = "template"  # what is neither the user's nor a document's
+_END = re.compile(r"(?:[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+[」』”]*|\n)\s*")
+_ABBREVIATION = re.compile(r"(?:^|\W)(?:[A-Z]|Mr|Mrs|Ms|Dr|Prof|St|vs|etc|cf|Fig|Eq|No|e\.g|i\.e|approx|Inc|Ltd)\.\s*$")
 
 
 @dataclass(frozen=True)
@@ -67,45 +68,24 @@ class Prompt:
             raise UnknownName("unit", level, LEVELS)
         if level == "token":
             return [self._token_unit(i) for i, owner in enumerate(self.owners) if owner >= 0]
-        if level in SPLITTERS:
-            return [unit for number in range(len(self.sources)) for unit in self._parts(number, level)]
-        return self._whole_units(level)
+        # At the level of messages, documents belong to the message that they stand in.
+        holders = [
+            source.message if level == "message" and source.message is not None else number
+            for number, source in enumerate(self.sources)
+        ]
+        units = []
+        for number, source in enumerate(self.sources):
+            whole = level not in SPLITTERS or source.status == "rewritten"
+            splits = [] if whole else SPLITTERS[level](source.text)
+            held = (i for i, owner in enumerate(self.owners) if owner >= 0 and holders[owner] == number)
+            starts = {i: (self.places[i] or (0, 0))[0] for i in held}
+            units += _split_units(self.names[number], source.text, number, splits, starts)
+        return units
 
     def _token_unit(self, token: int) -> Unit:
         number, place = self.owners[token], self.places[token] or (0, 0)
         start, end = self.spans[token]
         return Unit(self.names[number], self.text[start:end], number, place, (token,))
-
-    def _parts(self, number: int, level: str) -> list[Unit]:
-        """The words, sentences or paragraphs of a source that have tokens; a rewritten source is one part."""
-        source = self.sources[number]
-        tokens = [i for i, owner in enumerate(self.owners) if owner == number]
-        splits = SPLITTERS[level](source.text) if source.status != "rewritten" else [(0, len(source.text))]
-        splits = splits or [(0, len(source.text))]
-        starts = [start for start, _ in splits]
-        members: dict[int, list[int]] = {}
-        for token in tokens:
-            place = self.places[token]
-            members.setdefault(part_at(starts, place[0]) if place else 0, []).append(token)
-        return [
-            Unit(self.names[number], source.text[slice(*splits[part])], number, splits[part], tuple(inside))
-            for part, inside in sorted(members.items())
-        ]
-
-    def _whole_units(self, level: str) -> list[Unit]:
-        """Each source as one part; at the level of messages, documents belong to the message that they stand in."""
-        holders = [
-            number if level == "document" or s.message is None else s.message for number, s in enumerate(self.sources)
-        ]
-        members: dict[int, list[int]] = {}
-        for token, owner in enumerate(self.owners):
-            if owner >= 0:
-                members.setdefault(holders[owner], []).append(token)
-        sources = {number: self.sources[number].text for number in members}
-        return [
-            Unit(self.names[number], sources[number], number, (0, len(sources[number])), tuple(members[number]))
-            for number in sorted(members)
-        ]
 
     def _requested_units(self, spans: Any) -> list[Unit]:
         """Parts of the last message, or of the prompt, at the spans of characters that were passed."""
@@ -195,188 +175,68 @@ class Reading:
         if level == "token":
             pairs = enumerate(zip(self.reply_tokens, self.reply_spans, strict=True))
             return [Unit("reply", token, -1, span, (i,)) for i, (token, span) in pairs]
-        tokens = self.content
-        if level == "reply" or not tokens:
-            return [Unit("reply", self.reply, -1, (0, len(self.reply)), tuple(tokens))] if tokens else []
-        splits = SPLITTERS[level](self.reply) or [(0, len(self.reply))]
-        starts = [start for start, _ in splits]
-        members: dict[int, list[int]] = {}
-        for token in tokens:
+        starts = {}
+        for token in self.content:
             start, end = self.reply_spans[token]
             piece = self.reply[start:end]
-            members.setdefault(part_at(starts, start + len(piece) - len(piece.lstrip())), []).append(token)
-        return [
-            Unit("reply", self.reply[slice(*splits[part])], -1, splits[part], tuple(inside))
-            for part, inside in sorted(members.items())
-        ]
+            starts[token] = start + len(piece) - len(piece.lstrip())
+        splits = SPLITTERS[level](self.reply) if level in SPLITTERS else []
+        return _split_units("reply", self.reply, -1, splits, starts)
 
 
-REPLY_LEVELS = ("token", "word", "sentence", "reply")
+def _split_units(name: str, text: str, source: int, splits: Sequence[Span], starts: Mapping[int, int]) -> list[Unit]:
+    """The parts of a text (all of it, without splits) that have tokens; `starts` has each token's first character."""
+    splits = splits or [(0, len(text))]
+    firsts = [first for first, _ in splits]
+    members: dict[int, list[int]] = {}
+    for token, start in starts.items():
+        members.setdefault(part_at(firsts, start), []).append(token)
+    return [Unit(name, text[slice(*splits[i])], source, splits[i], tuple(members[i])) for i in sorted(members)]
 
 
-def read_prompt(subject: Subject, request: Request, template: str | None, tools: Any) -> Prompt:
-    """The prompt of a request: the user's text as it is, or messages in the chat template of the tokenizer."""
-    if request.messages is None:
-        text = request.texts[0]
-        places: list[chat.Place | None] = [chat.Place((0, len(text)), 0)]
-    else:
-        text, places = chat.locate(renderer(subject, request, template, tools), request.texts)
-    return replace(_tokenized(subject, request, text, places), origin=(request, template, tools))
+def words(text: str) -> list[Span]:
+    """The words of a text."""
+    return [match.span() for match in WORD.finditer(text)]
 
 
-def renderer(subject: Subject, request: Request, template: str | None, tools: Any) -> Any:
-    """The chat template as a function of the contents and of the documents that it places."""
-    assert request.messages is not None
-    messages, count = request.messages, len(request.contents)
-    options: dict[str, Any] = {"add_generation_prompt": True, "tokenize": False}
-    options |= {name: value for name, value in (("chat_template", template), ("tools", tools)) if value is not None}
+def sentences(text: str) -> list[Span]:
+    """The sentences of a text, with the white space behind them; abbreviations and decimals do not end one.
 
-    def render(texts: Sequence[str]) -> str:
-        contents = [like(message["content"], text) for message, text in zip(messages, texts[:count], strict=True)]
-        filled = [{**message, "content": each} for message, each in zip(messages, contents, strict=True)]
-        titles = [request.sources[number].title for number in request.templated]
-        documents = [{"title": title, "text": text} for title, text in zip(titles, texts[count:], strict=True)]
-        extra = {"documents": documents} if documents else {}
-        try:
-            text = str(subject.tokenizer.apply_chat_template(filled, **options, **extra))
-        except Exception as error:  # templates raise errors of their own
-            message = f"The chat template refuses these messages: {error}. Pass template=..., or asked as one text."
-            raise InputError(message, argument="asked", value=messages) from error
-        if any(not isinstance(content, str) and str(content) in text for content in contents):
-            message = "The chat template does not know contents of several parts. Pass each content as one text."
-            raise InputError(message, argument="asked", value=messages)
-        return text
-
-    return render
-
-
-def _tokenized(subject: Subject, request: Request, text: str, places: Sequence[chat.Place | None]) -> Prompt:
-    tokenizer = subject.tokenizer
-    with_special = request.messages is None  # a template writes its special tokens itself
-    if tokenizer.is_fast:
-        encoding = encode(tokenizer, text, "asked", add_special_tokens=with_special, return_offsets_mapping=True)
-        encoded, spans = encoding["input_ids"], encoding["offset_mapping"]
-    else:
-        encoded, spans = slow_tokens.encode(tokenizer, text)
-    stretches = list(_stretches(request, places))
-    starts = [start for start, *_ in stretches]
-    owners, inside = [], []
-    for start, end in spans:
-        piece = text[start:end]
-        first = start + len(piece) - len(piece.lstrip()) if piece.strip() else start
-        owner, place = _owner(stretches, starts, first, end) if end > start else (-1, None)
-        owners.append(owner)
-        inside.append(place)
-    ids = tuple(encoded)
-    structure = special_ids(tokenizer)
-    return Prompt(
-        text=text,
-        ids=ids,
-        tokens=tuple(tokenizer.convert_ids_to_tokens(list(ids))),
-        spans=tuple((start, end) for start, end in spans),
-        owners=tuple(owners),
-        places=tuple(inside),
-        sources=_with_status(request, places),
-        special=tuple(index in structure for index in ids),
-        placement=request.placement,
-    )
-
-
-Stretch = tuple[int, int, int, int | None]  # first and last character in the rendered text, source, first one there
-
-
-def _stretches(request: Request, places: Sequence[chat.Place | None]) -> list[Stretch]:
-    """Which stretch of the rendered text is from which source, in order."""
-    contents: list[tuple[Piece, ...]] = list(request.contents)
-    contents += [(Piece(request.sources[number].text, number),) for number in request.templated]
-    stretches: list[Stretch] = []
-    for pieces, place in zip(contents, places, strict=True):
-        if place is None:
-            continue
-        (start, end), offset = place.span, place.offset
-        if offset is None:
-            numbers = [piece.source for piece in pieces if piece.source is not None]
-            stretches.append((start, end, numbers[-1], None))
-            continue
-        position = start - offset
-        for piece in pieces:
-            first, last = max(position, start), min(position + len(piece.text), end)
-            if piece.source is not None and first < last:
-                stretches.append((first, last, piece.source, piece.offset + first - position))
-            position += len(piece.text)
-    return sorted(stretches)
-
-
-def _owner(stretches: Sequence[Stretch], starts: Sequence[int], first: int, end: int) -> tuple[int, Span | None]:
-    """The source of a character, and the token's characters in it."""
-    if not stretches:
-        return -1, None
-    start, last, source, offset = stretches[part_at(starts, first)]
-    if not start <= first < last:
-        return -1, None
-    return source, None if offset is None else (offset + first - start, offset + min(end, last) - start)
-
-
-def _with_status(request: Request, places: Sequence[chat.Place | None]) -> tuple[Source, ...]:
-    """The sources, with what the template did to each."""
-    status = {}
-    for number, place in enumerate(places):
-        changed = "not read" if place is None else "rewritten" if place.offset is None else "read"
-        if number >= len(request.contents):
-            status[request.templated[number - len(request.contents)]] = changed
-        else:
-            status |= {piece.source: changed for piece in request.contents[number] if piece.source is not None}
-    return tuple(replace(source, status=status.get(number, "read")) for number, source in enumerate(request.sources))
-
-
-def with_reply(subject: Subject, prompt: Prompt, ids: Sequence[int]) -> Reading:
-    """The prompt with a reply of those tokens."""
-    tokenizer, structure = subject.tokenizer, special_ids(subject.tokenizer)
-    text, spans = reply_text.spans_of(lambda part: reply_text.decode(tokenizer, part), ids)
-    return Reading(
-        prompt=prompt,
-        reply_ids=tuple(ids),
-        reply=text,
-        reply_spans=tuple(spans),
-        reply_tokens=tuple(tokenizer.convert_ids_to_tokens(list(ids))),
-        reply_special=tuple(index in structure for index in ids),
-    )
-
-
-def check_length(subject: Subject, prompt: int, reply: int, argument: str, value: Any) -> None:
-    """Refuse what the model, or one side of it, cannot read whole."""
-    if prompt + reply > subject.max_length:
-        message = (
-            f"Prompt and reply have {prompt} and {reply} tokens, but the model reads at most {subject.max_length}. "
-            "Nothing is cut off: shorten them."
-        )
-        raise InputError(message, argument=argument, value=value)
-
-
-def tokenize_reply(subject: Subject, prompt: Prompt, reply: str) -> tuple[list[int], str]:
-    """The tokens of a reply that is passed as text, and how they were made.
-
-    They are those of prompt and reply together, unless a token would cross the border between both. A decoder beside an
-    encoder reads the reply by itself.
+    >>> [text[slice(*span)] for text in ["Dr. Ann pays 2.50. Why?"] for span in sentences(text)]
+    ['Dr. Ann pays 2.50. ', 'Why?']
     """
-    if not reply:
-        raise InputError("reply is empty. Pass a text, or None to generate one.", argument="reply", value=reply)
-    tokenizer = subject.tokenizer
-    if prompt.source_size:
-        encoding = encode(tokenizer, None, "reply", text_target=reply, add_special_tokens=False)
-        return encoding["input_ids"], "by itself"
-    texts = (prompt.text + reply, prompt.text, reply)
-    whole, before, alone = (encode(tokenizer, text, "reply", add_special_tokens=False)["input_ids"] for text in texts)
-    if whole[: len(before)] == before and len(whole) > len(before):
-        return whole[len(before) :], "with the prompt"
-    return alone, "by itself: with the prompt, a token would cross the border between both"
+    return list(_split(text, _sentence_ends(text)))
 
 
-def encode(tokenizer: Any, text: str | None, argument: str, **options: Any) -> Any:
-    """The tokens of a text; what the tokenizer cannot read is refused."""
-    try:
-        return tokenizer(text, verbose=False, **options)
-    except Exception as error:  # the tokenizers library raises plain Exceptions
-        text = text or options["text_target"]
-        message = f"The tokenizer cannot read {text!r:.60}: {error}."
-        raise InputError(message, argument=argument, value=text) from error
+def paragraphs(text: str) -> list[Span]:
+    """The paragraphs of a text: its parts between empty lines, or its lines where there is no empty one.
+
+    >>> paragraphs("One.\\n\\nTwo.")
+    [(0, 6), (6, 10)]
+    """
+    pattern = r"\n\s*\n\s*" if re.search(r"\n\s*\n", text.strip()) else r"\n\s*"
+    return list(_split(text, (match.end() for match in re.finditer(pattern, text))))
+
+
+SPLITTERS: dict[str, Callable[[str], list[Span]]] = {"word": words, "sentence": sentences, "paragraph": paragraphs}
+
+
+def part_at(starts: Sequence[int], position: int) -> int:
+    """Which of some parts, that begin at those characters, holds a position; what stands before all is of the first."""
+    return max(0, bisect_right(starts, position) - 1)
+
+
+def _sentence_ends(text: str) -> Iterator[int]:
+    for match in _END.finditer(text):
+        stops = "\n" in match[0] or not match[0].startswith(".") or match[0].startswith("..")
+        if stops or not _ABBREVIATION.search(text[max(0, match.start() - 10) : match.end()].rstrip("\n")):
+            yield match.end()
+
+
+def _split(text: str, ends: Iterator[int]) -> Iterator[Span]:
+    """The parts of a text between those ends that hold something to see."""
+    start = 0
+    for end in (*ends, len(text)):
+        if text[start:end].strip():
+            yield start, end
+            start = end

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.answers.path_rows import score_along_paths
-from nbsal.answers.running import Explains, Running
+from nbsal.answers.running import Running
+from nbsal.explain.explainer import Explainer
 from nbsal.methods.paths import AlongPaths
 from nbsal.methods.perturbation import Perturbation
 from nbsal.methods.relevance import RelevanceMethod
@@ -60,7 +61,7 @@ class Rows:
 Score = Callable[[Group, Mapping[str, Rows], Meter, int | None], None]
 
 
-def default_number(explainer: Explains) -> str:
+def default_number(explainer: Explainer) -> str:
     """What a method explains of a token by default: hiding, its log-probability or odds; all others, its logit.
 
     The gradient of a log-probability near 0, that of a token the model is sure of, is lost in rounding.

@@ -1,14 +1,15 @@
 """What explains one reply: the model, a method, the units and their hiding; kept for what scores cannot give later."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.reading import Reading, Unit, check_length, tokenize_reply, with_reply
+from nbsal.answers.prompts import check_length, tokenize_reply, with_reply
+from nbsal.answers.reading import Reading, Unit
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.methods.base import Method
 from nbsal.methods.perturbation import Coalitions, Perturbation, scores_by_position
@@ -17,13 +18,15 @@ from nbsal.model.target import Target
 from nbsal.model.targets import token_id
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.support.errors import InputError
+from nbsal.support.validation import checked
 
 SHARED = 16  # tokens of a long reply that share a forward pass
+OF_ONE_TARGET = ("change", "gap", "points")  # entries of a provenance: of one target, at one layer
 Floats = NDArray[np.float64]
 
 
 class Explains(Protocol):
-    """What is needed of an explainer."""
+    """What is needed of an explainer, whose own file names Answer and cannot be imported here."""
 
     subject: Subject
     method: Method
@@ -128,10 +131,15 @@ class Running:
     def score_rival(self, token: int, target: Target) -> Floats:
         """The scores of a difference between a token's number and that of another in its place."""
         method = self.method
-        if isinstance(method, Perturbation):
-            _, ((_, index), _) = target.terms
-            return self._hide_rival(method, token, index)
-        return self._score(target, self.reading.start + token)
+        if not isinstance(method, Perturbation):
+            return self._score(target, self.reading.start + token)
+        # By the same subsets of units, with the other token at the end of a shorter reply.
+        _, ((_, rival), _) = target.terms
+        other = with_reply(self.explainer.subject, self.reading.prompt, (*self.reading.reply_ids[:token], rival))
+        table = self.coalitions(method)
+        rivals = self.hiding.with_reading(other).values(table, number=self.number)
+        values = self.hiding.values(table, number=self.number)[:, token] - rivals[:, -1]
+        return self.by_position(method.unit_scores(table, values[:, None])[0])
 
     def score_rival_reply(self, rival: Any) -> Floats:
         """The scores of the whole reply minus those of another one, over the prompt alone."""
@@ -161,11 +169,34 @@ class Running:
         scores[:end] = saliency.scores
         return scores
 
-    def _hide_rival(self, method: Perturbation, token: int, rival: int) -> Floats:
-        """The difference by the same subsets of units, with the rival at the end of a shorter reply."""
-        ids = (*self.reading.reply_ids[:token], rival)
-        other = with_reply(self.explainer.subject, self.reading.prompt, ids)
-        table = self.coalitions(method)
-        rivals = self.hiding.with_reading(other).values(table, number=self.number)
-        values = self.hiding.values(table, number=self.number)[:, token] - rivals[:, -1]
-        return self.by_position(method.unit_scores(table, values[:, None])[0])
+
+@dataclass(frozen=True, eq=False, repr=False)
+@checked
+class SpanSaliency(Saliency):
+    """The explanation of a part of a reply as one target; `Answer.of` and `Answer.rather` make it.
+
+    >>> import nbsal
+    >>> asked = [{"role": "user", "content": "Where does Mara live? Mara lives in Oslo."}]
+    >>> result = nbsal.answer(nbsal.load("demo/notes"), asked, " In Oslo.", method="gradxact", progress=False)
+    >>> result.of("Oslo").every_layer().scores.shape == (5, len(result.of("Oslo").tokens))
+    True
+    """
+
+    span_target: Target | None = None
+    running: Running | None = field(default=None, repr=False)  # the model; not saved
+
+    def every_layer(self) -> LayerSaliency:
+        """The same target explained at every layer, from one forward and one backward pass."""
+        if self.running is None:
+            message = "This explanation was loaded, or compares two replies, and has no layers. Use nbsal.answer again."
+            raise InputError(message, argument="span")
+        layers = self.running.every_layer(self.span_target, len(self.row))
+        provenance = {name: value for name, value in self.provenance.items() if name not in OF_ONE_TARGET}
+        return replace(
+            layers,
+            row=self.row,
+            target=self.target,
+            prediction=self.prediction,
+            probabilities=self.probabilities,
+            provenance=provenance | {"parameters": layers.provenance["parameters"]},
+        )

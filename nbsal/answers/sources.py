@@ -1,7 +1,7 @@
 """What a reply may come from: a prompt or messages, and documents, each in the user's own words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nbsal.model.text.tokens import Span
@@ -27,11 +27,7 @@ class Source:
     status: str = "read"
 
     def name(self, number: int) -> str:
-        """What people call it; `number` counts the sources of its kind from 1.
-
-        >>> Source("document", "It rains.", title="Weather").name(2)
-        'document 2, Weather'
-        """
+        """What people call it; `number` counts the sources of its kind from 1."""
         title = f", {self.title}" if self.title else ""
         return f"{self.role} {self.kind} {number}{title}".lstrip() if self.kind != "prompt" else "prompt"
 
@@ -67,11 +63,7 @@ class Request:
 
 
 def parse_documents(documents: Any) -> list[Source]:
-    """Documents from texts, from dicts with "text" and perhaps "title", or from a dict of texts by title.
-
-    >>> [document.title for document in parse_documents({"Weather": "It rains."})]
-    ['Weather']
-    """
+    """Documents from texts, from dicts with "text" and perhaps "title", or from a dict of texts by title."""
     if documents is None:
         return []
     if isinstance(documents, Mapping):
@@ -98,7 +90,7 @@ def parse_prompt(prompt: str, documents: Sequence[Source]) -> Request:
 
 
 def _prompt_request(prompt: str, documents: Sequence[Source]) -> Request:
-    sources = (Source("prompt", prompt), *(_placed(document, 0) for document in documents))
+    sources = (Source("prompt", prompt), *(replace(document, message=0) for document in documents))
     pieces, placement = _with_documents(prompt, 0, sources, range(1, len(sources)))
     return Request(sources, (pieces,), None, placement=placement)
 
@@ -119,7 +111,7 @@ def _chat_request(
     numbers = range(len(sources), len(sources) + len(documents))
     last = max((i for i, source in enumerate(sources) if source.role == "user"), default=len(sources) - 1)
     in_template = templated and PLACEHOLDER not in contents[last]
-    everything = (*sources, *(document if in_template else _placed(document, last) for document in documents))
+    everything = (*sources, *(document if in_template else replace(document, message=last) for document in documents))
     if in_template:
         return Request(everything, tuple(pieces), tuple(messages), tuple(numbers), "by the template")
     pieces[last], placement = _with_documents(contents[last], last, everything, numbers)
@@ -131,9 +123,6 @@ def cut_spans(request: Request, hidden: Mapping[int, Sequence[Span]]) -> Request
 
     A span takes the white space before it along, unless it ends in white space itself, and what then begins or ends the
     text has no white space there that the text had not. The placeholder stays.
-
-    >>> cut_spans(parse_prompt("One. Two. Three.", []), {0: [(5, 10)]}).texts
-    ['One. Three.']
     """
     texts = [_cut(source.text, hidden.get(number, ())) for number, source in enumerate(request.sources)]
     pairs = zip(request.sources, texts, strict=True)
@@ -179,10 +168,6 @@ def _with_documents(
     return tuple(piece for piece in (around[0], *pieces, around[1]) if piece.text), "at the placeholder"
 
 
-def _placed(document: Source, message: int) -> Source:
-    return Source(document.kind, document.text, title=document.title, message=message)
-
-
 def _checked(messages: Any) -> Sequence[Mapping[str, Any]]:
     rule = 'asked must be a text or a list of messages such as {"role": "user", "content": "..."}'
     if not isinstance(messages, Sequence) or isinstance(messages, str | bytes) or not messages:
@@ -207,11 +192,7 @@ def _content(message: Mapping[str, Any], number: int) -> str:
 
 
 def like(content: Any, text: str) -> Any:
-    """A text in the form that the content of a message has: as a text, or in parts.
-
-    >>> like([{"type": "text", "text": "A "}, {"type": "text", "text": "joy."}], "A joy. A bore.")
-    [{'type': 'text', 'text': 'A '}, {'type': 'text', 'text': 'joy. A bore.'}]
-    """
+    """A text in the form that the content of a message has: as a text, or in parts."""
     if isinstance(content, str):
         return text
     texts = [part["text"] for part in content]

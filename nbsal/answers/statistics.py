@@ -1,22 +1,31 @@
-"""How likely a model finds each token of a reply, and which other tokens it finds likely."""
+"""How likely a model finds each token of a reply, and what each of its layers would say (logit lens)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nbsal.answers.hiding import logits_at
 from nbsal.answers.reading import Reading
+from nbsal.model import sides
+from nbsal.model.lm_head import LMHead
 from nbsal.model.running import architecture, batching, restore
+from nbsal.model.running.layers import reply_layers
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokenize import token_name
 from nbsal.model.text.tokens import Encoded
-from nbsal.support.errors import ModelError
+from nbsal.support.errors import ModelError, UnknownName
+from nbsal.support.validation import positive_number, whole_number
+
+if TYPE_CHECKING:
+    import pandas
 
 RIVALS = 5  # other tokens that are listed for each token of a reply
+VOCABULARY = 8192  # tokens whose logits are in memory at once
 Floats = NDArray[np.float64]
 
 
@@ -35,7 +44,7 @@ def token_statistics(subject: Subject, reading: Reading, drawn: Any) -> TokenSta
     """What the model says of each token, from one forward pass."""
     encoded = Encoded([reading.row], subject.text_encoder.pad_id)
 
-    def run() -> torch.Tensor:
+    def run() -> Tensor:
         with batching.memory_errors(), torch.inference_mode(), architecture.eval_mode(subject.model):
             places = reading.position(0) + np.arange(len(reading.reply_ids))
             logits = logits_at(subject, subject.inputs(encoded), places[None])[0]
@@ -65,3 +74,74 @@ def _rivals(
     """The likeliest tokens other than the one in the reply."""
     others = [(index, chance) for index, chance in zip(tokens, chances, strict=True) if index != token]
     return tuple((token_name(subject.tokenizer, index), chance) for index, chance in others[:RIVALS])
+
+
+def lens(subject: Subject, reading: Reading, layers: Sequence[int] | None, k: int) -> "pandas.DataFrame":
+    """A row for each layer and token of the reply: its rank and log-probability there, and the layer's own best.
+
+    The layers are those that write the reply: of an encoder-decoder, the decoder's.
+    """
+    import pandas
+
+    k = positive_number(k, "k")
+    chosen = _checked_layers(subject, layers)
+    head = subject.lm_head
+    hidden = reply_layers(subject, Encoded([reading.row], subject.text_encoder.pad_id), chosen)
+    ids = torch.tensor(reading.reply_ids, device=subject.device)
+    rows = []
+    for layer in chosen:
+        states = hidden[layer][0, reading.position(0) : -1]
+        logprobs, ranks, best = _decoded(head, states, ids, k)
+        for token, (name, logprob, rank) in enumerate(zip(reading.reply_tokens, logprobs, ranks, strict=True)):
+            names = [token_name(subject.tokenizer, index) for index in best[token]]
+            rows.append((layer, token, name, rank, logprob, names))
+    return pandas.DataFrame(rows, columns=["layer", "number", "token", "rank", "logprob", "best"])
+
+
+def speaks(subject: Subject, reading: Reading, layer: int, token: int, tau: int) -> "pandas.DataFrame":
+    """The `tau` likeliest tokens of the prompt at the position that writes a token, as a layer's LM head reads it."""
+    import pandas
+
+    tau = positive_number(tau, "tau")
+    (layer,) = _checked_layers(subject, [layer])
+    encoded = Encoded([reading.row], subject.text_encoder.pad_id)
+    state = reply_layers(subject, encoded, [layer])[layer][0, reading.position(token)][None]
+    positions: dict[int, list[int]] = {}
+    for position, (index, special) in enumerate(zip(reading.prompt.ids, reading.prompt.special, strict=True)):
+        if not special:
+            positions.setdefault(index, []).append(position)
+    types = torch.tensor(list(positions), device=subject.device)
+    chances = subject.lm_head.probabilities(state, types)[0].double().cpu().tolist()
+    entries = [
+        (token_name(subject.tokenizer, index), chance, positions[index])
+        for index, chance in zip(positions, chances, strict=True)
+    ]
+    entries.sort(key=lambda entry: -entry[1])
+    return pandas.DataFrame(entries[:tau], columns=["token", "probability", "positions"])
+
+
+def _checked_layers(subject: Subject, layers: Sequence[int] | None) -> Sequence[int]:
+    """Layers of the side that writes the reply."""
+    every = range(sides.depth(subject.model, sides.REPLY if subject.task == sides.REPLY else sides.SOURCE) + 1)
+    chosen = every if layers is None else [whole_number(layer, "layers") for layer in layers]
+    for layer in chosen:
+        if layer not in every:
+            raise UnknownName("layers", layer, every)
+    return chosen
+
+
+def _decoded(head: LMHead, states: Tensor, ids: Tensor, k: int) -> tuple[list[float], list[int], list[list[int]]]:
+    """The log-probability and the rank of each token, and the best tokens; the vocabulary is read in parts."""
+    features = head.features(states)
+    own = head.logits(features, ids).diagonal()[:, None]
+    logprobs = own[:, 0] - head.log_normaliser(features)
+    better = torch.zeros(len(ids), dtype=torch.long, device=ids.device)
+    best_values, best_ids = own.new_empty(len(ids), 0), ids.new_empty(len(ids), 0)
+    for columns in torch.split(torch.arange(head.vocab_size, device=ids.device), VOCABULARY):
+        logits = head.logits(features, columns)
+        better += ((logits > own) & (columns != ids[:, None])).sum(1)  # its own logit may differ by rounding
+        values = torch.cat([best_values, logits], 1)
+        names = torch.cat([best_ids, columns.expand(len(ids), -1)], 1)
+        best_values, at = values.topk(min(k, values.shape[1]), dim=1)
+        best_ids = names.gather(1, at)
+    return logprobs.tolist(), (better + 1).tolist(), best_ids.tolist()

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from nbsal.answers.generate import Generated, check_settings
-from nbsal.answers.replies import ReplySettings, plain
+from nbsal.answers.generate import Generated
+from nbsal.answers.replies import explain_row, plain, write_rows
+from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings, check_generate
 from nbsal.corpus.destination import open_destination
 from nbsal.corpus.manifest import Plan, Shard
 from nbsal.corpus.reply_table import ASKED, Answers, to_table
@@ -21,7 +22,7 @@ from nbsal.corpus.stored import Stored, open_stored
 from nbsal.evaluation.cache import Explainers
 from nbsal.support.errors import Cancelled, InputError
 from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import checked, positive_number, seed_number
+from nbsal.support.validation import checked, positive_number
 
 if TYPE_CHECKING:
     import pandas
@@ -124,12 +125,11 @@ def explain_replies(
     members, storage = check_explainers(explainers), open_destination(out, source)
     names = {"asked": asked, "documents": documents, "reply": reply}
     columns = {key: name for key, name in names.items() if name is not None}
-    generate = check_settings(generate)
+    generate = check_generate(generate)
     if seed is None and generate.get("do_sample") and reply is None:
         message = "do_sample=True draws tokens, which a resumed run must draw again. Pass a seed."
         raise InputError(message, argument="seed", value=seed)
-    seed = None if seed is None else seed_number(seed)
-    settings = ReplySettings(unit, number, template, tools, seed, batch_size, generate)
+    settings = ReplySettings((), unit, number, template, tools, seed, batch_size, generate=generate)
     shard_rows, recorded = positive_number(shard_rows, "shard_rows"), _plan_settings(settings, columns)
 
     def create_task(tokens: int | None) -> Task:
@@ -167,7 +167,7 @@ class ReplyTask(Task):
     def run(self, storage: Storage, number: int, values: Sequence[Any], meter: Meter) -> Shard:
         first = number * self.plan.shard_rows
         rows = [self._row(value) for value in values]
-        written = enumerate(self.settings.write(self.subject, rows, meter))
+        written = enumerate(write_rows(self.subject, rows, self.settings, meter))
         results = [self._explain(row, first + place, meter, reply) for place, (row, reply) in written]
         asked = [row.get(ASKED) if isinstance(row, Mapping) else None for row in rows]
         data = to_table(self.plan, first, asked, results)
@@ -189,7 +189,7 @@ class ReplyTask(Task):
             meter.check()
             if isinstance(row, UnreadableRow):
                 return row.reason
-            return self.settings.explain(self.explainers, row, at, meter, written)
+            return explain_row(self.explainers, row, at, self.settings, meter, written)
         except Cancelled:
             raise
         except Exception as error:  # a model may raise anything for a text: store the error and continue
@@ -200,7 +200,7 @@ class ReplyTask(Task):
 
 def _plan_settings(settings: ReplySettings, columns: Mapping[str, str]) -> dict[str, Any]:
     """What the manifest holds of the settings; a template and tools as checksums."""
-    entries = {**vars(settings), "columns": dict(columns)}
+    entries = {name: getattr(settings, name) for name in (*OF_ALL_ROWS, "generate")} | {"columns": dict(columns)}
     for name in ("template", "tools"):
         if entries[name] is not None:
             entries[name] = hashlib.sha256(repr(entries[name]).encode()).hexdigest()

@@ -103,10 +103,9 @@ class Explainer:
 
     def reply(self, asked: Any, reply: Any = None, **settings: Any) -> "Answer":
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
-        answers = import_module("nbsal.answers.explain")  # by name: answers are a room above this one
-        with answers.one_method():
-            answer: Answer = answers.explain_reply({"": self}, asked, reply, **settings)[""]
-            return answer
+        answers = import_module("nbsal.answers.answering")  # by name: answers are a room above this one
+        answer: Answer = answers.explain_one(self, asked, reply, answers.ReplySettings.of(settings))
+        return answer
 
     def replies(self, rows: Any, **settings: Any) -> "list[Answer]":
         """Explain many replies: rows are prompts, or dicts with "asked", "documents", "reply"; see `explain_rows`."""

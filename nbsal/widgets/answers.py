@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import traitlets
 
-from nbsal.answers.again import explain_again
 from nbsal.answers.answer import Answer
+from nbsal.answers.answering import explain_again
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.judgement import Judgement
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import traitlets
 
-from nbsal.answers.span import SpanSaliency
+from nbsal.answers.running import SpanSaliency
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.explanation import Floats
 from nbsal.explain.saliency import LayerSaliency, Saliency

@@ -46,7 +46,7 @@ def cell(subject: nbsal.Subject, name: str) -> str:
 
 def column(model: str) -> dict[str, str]:
     """The cells of a model, by method."""
-    subject = writers.load(model) if model in writers.MODELS else writers.load_sides(model)
+    subject = writers.load(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {name: cell(subject, name) for name in catalogue.names()}

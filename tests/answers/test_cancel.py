@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import nbsal
-from nbsal.answers import again, rows
+from nbsal.answers import answering, rows
 from nbsal.passes import reply_trace
 from nbsal.support.errors import Cancelled
 from tests import axioms
 from tests.answers import writers
-from tests.answers.writers import REPLY, SOURCE
+from tests.answers.writers import REPLY, SOURCE, cancelled
 from tests.cases import cases
 from tests.raising import refuses
 
@@ -27,14 +27,6 @@ def subject():
 def small_chunks(monkeypatch):
     monkeypatch.setattr(reply_trace, "_chunk", lambda *_: CHUNK)
     monkeypatch.setattr(rows, "BATCH", CHUNK)
-
-
-def cancelled(call, after):
-    """The error of a call that is cancelled as soon as so many steps are done."""
-    cancel = threading.Event()
-    with pytest.raises(Cancelled) as caught:
-        call(progress=lambda done, total: done >= after and cancel.set(), cancel=cancel)
-    return caught.value
 
 
 @cases("method, after", [("gae", 1), ("gradxact", 4), ("lrp", 1), ("attn-lrp", 4), ("random", 1)])
@@ -61,7 +53,7 @@ def test_the_model_explains_what_a_cancelled_call_left_out(subject, tmp_path):
     assert loaded.explained == partial.explained and loaded.of(0).scores.any()
     with refuses("span"):
         loaded.of(-1)
-    complete = again.explain_again(partial, explain)
+    complete = answering.explain_again(partial, explain)
     assert complete.explained == len(complete.ids) and axioms.relative(complete.scores, whole.scores) < 1e-12
 
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 import nbsal
-from nbsal.answers import chat, reading, reply_text
+from nbsal.answers import chat, prompts, reading
 from nbsal.answers.sources import parse_documents, parse_messages
 from tests import zoo
 from tests.answers import writers
@@ -68,7 +68,7 @@ def messages_of(name):
 @cases("template, chat_name", [(template, name) for template in ALL for name in CHATS])
 def test_tokens_point_into_the_contents_as_typed(subject, template, chat_name):
     messages, tokenizer = messages_of(chat_name), subject.tokenizer
-    prompt = reading.read_prompt(subject, parse_messages(messages, [], False), ALL[template], None)
+    prompt = prompts.read_prompt(subject, parse_messages(messages, [], False), ALL[template], None)
     truth = tokenizer.apply_chat_template(messages, chat_template=ALL[template], add_generation_prompt=True)
     assert list(prompt.ids) == truth["input_ids"]
     for (start, end), owner, place in zip(prompt.spans, prompt.owners, prompt.places, strict=True):
@@ -107,7 +107,7 @@ def test_documents_are_sources_wherever_they_stand(template, content, placement)
     subject = writers.load(template=template)
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": content}]
     request = parse_messages(messages, parse_documents(DOCUMENTS), "documents" in subject.tokenizer.chat_template)
-    prompt = reading.read_prompt(subject, request, None, None)
+    prompt = prompts.read_prompt(subject, request, None, None)
     assert prompt.placement == placement
     for number, document in enumerate(DOCUMENTS, 2):
         tokens = [i for i, owner in enumerate(prompt.owners) if owner == number]
@@ -153,21 +153,21 @@ def test_replies_of_any_characters_have_exact_places(family, count):
         ids = tokenizer(string, add_special_tokens=False)["input_ids"]
         if not ids:
             continue
-        text, spans = reply_text.spans_of(lambda part: reply_text.decode(tokenizer, part), ids)
-        assert text == reply_text.decode(tokenizer, ids)
+        text, spans = prompts.spans_of(lambda part: prompts.decode(tokenizer, part), ids)
+        assert text == prompts.decode(tokenizer, ids)
         assert [start for start, _ in spans] == sorted(start for start, _ in spans)
         assert {i for span in spans for i in range(*span)} == set(range(len(text)))
         if family == "bytes":
             assert text == string and all(text[start:end] for start, end in spans)
             last = {end: number for number, (_, end) in enumerate(spans)}  # the tokens up to it are a beginning
-            assert all(reply_text.decode(tokenizer, ids[: at + 1]) == text[:end] for end, at in last.items())
+            assert all(prompts.decode(tokenizer, ids[: at + 1]) == text[:end] for end, at in last.items())
 
 
 def test_a_decoder_that_looks_far_back_is_followed_too():
     def decode(ids):  # the first token decides how all others are written
         return "".join(chr(i).upper() if ids[0] == 97 else chr(i) for i in ids)
 
-    text, spans = reply_text.spans_of(decode, [97, 98, 99, *[100] * 20])
+    text, spans = prompts.spans_of(decode, [97, 98, 99, *[100] * 20])
     assert text == "ABC" + 20 * "D" and spans[5] == (5, 6)
 
 
@@ -192,7 +192,7 @@ def test_contents_in_parts_are_joined_by_the_template_alone(subject):
     for between, status in (("", "read"), ("\n", "rewritten")):
         template = OTHERS["parts"].replace("{{ part.text }}", "{{ part.text }}" + between)
         request = parse_messages(messages, [], False)
-        prompt = reading.read_prompt(subject, request, template, None)
+        prompt = prompts.read_prompt(subject, request, template, None)
         truth = subject.tokenizer.apply_chat_template(messages, chat_template=template, add_generation_prompt=True)
         assert list(prompt.ids) == truth["input_ids"] and prompt.sources[0].status == status
         assert prompt.sources[0].text == request.texts[0] == "A warm joy."

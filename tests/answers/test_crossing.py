@@ -22,7 +22,7 @@ NAMES = ("t5", "bart", "marian")
 
 @pytest.fixture(scope="module")
 def subjects():
-    return {name: writers.load_sides(name) for name in NAMES}
+    return {name: writers.load(name) for name in NAMES}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -116,7 +116,7 @@ def test_maps_are_told_apart_by_the_order_of_calls(subjects):
 @cases("name", writers.ODD)
 def test_states_in_another_layout_are_refused(name):
     """Rather than read at wrong positions; hiding asks nothing of the layout."""
-    subject = writers.load_sides(name, torch.float32)
+    subject = writers.load(name, torch.float32)
     for method in ("gradxact", "integrated"):
         with pytest.raises(ModelError) as caught:
             answer(subject, method)

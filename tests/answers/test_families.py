@@ -83,15 +83,11 @@ def test_a_head_that_changes_its_logits_in_another_way_is_refused(monkeypatch):
 EVERY = [*writers.MODELS, "t5", "bart", "marian"]
 
 
-def load(name, dtype=torch.float64):
-    return writers.load(name, dtype=dtype) if name in writers.MODELS else writers.load_sides(name, dtype)
-
-
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_a_reply_read_again_has_the_logits_it_was_written_with(name, dtype):
     """And whatever is read again is the same answer."""
-    subject = load(name, dtype)
+    subject = writers.load(name, dtype)
     settings = {"method": "gradxact", "progress": False}
     drawing = {"do_sample": True, "temperature": 1.5, "top_k": 0, "max_new_tokens": 6}
     written = nbsal.answer(subject, PROMPT, seed=3, **drawing, **settings)
@@ -132,7 +128,8 @@ GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(
 def test_bfloat16_is_close(device, method):
     scores = []
     for dtype in (torch.float32, torch.bfloat16):
-        subject = nbsal.load(load("llama", dtype).model.to(device), tokenizer=writers.tokenizer(), dtype="model")
+        model = writers.load("llama", dtype).model.to(device)
+        subject = nbsal.load(model, tokenizer=writers.tokenizer(), dtype="model")
         scores.append(nbsal.answer(subject, PROMPT, REPLY, method=method, progress=False).scores)
     single, half = scores
     assert not np.array_equal(single, half) and np.corrcoef(single.ravel(), half.ravel())[0, 1] > 0.99

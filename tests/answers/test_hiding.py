@@ -5,20 +5,14 @@ import pytest
 import torch
 
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.reading import read_prompt, tokenize_reply, with_reply
-from nbsal.answers.sources import parse_prompt
 from nbsal.model.running import prefixes
 from nbsal.model.target import number_of
 from nbsal.support.errors import ModelError
 from tests import axioms
 from tests.answers import writers
+from tests.answers.writers import reading_of
 
 PROMPT = "The film is a joy. The plot is a bore. Ann wrote the book. Ben read it."
-
-
-def reading_of(subject, prompt=PROMPT, reply=" Ann wrote it."):
-    read = read_prompt(subject, parse_prompt(prompt, []), None, None)
-    return with_reply(subject, read, tokenize_reply(subject, read, reply)[0])
 
 
 def masked_by_hand(subject, reading, hidden):
@@ -38,7 +32,7 @@ def masked_by_hand(subject, reading, hidden):
 def test_a_window_that_holds_hidden_tokens_only_is_named():
     subject = writers.load("gemma2")
     subject.model.config.sliding_window = 4
-    reading = reading_of(subject)
+    reading = reading_of(subject, PROMPT)
     with pytest.raises(ModelError) as caught:
         Hiding(subject, reading, reading.units("sentence")).values([[False] * 4])
     assert caught.value.part == "attention mask"
@@ -46,7 +40,7 @@ def test_a_window_that_holds_hidden_tokens_only_is_named():
 
 def test_no_subset_is_run_twice_and_a_batch_equals_its_singles():
     subject = writers.load(dtype=torch.float32)
-    reading = reading_of(subject)
+    reading = reading_of(subject, PROMPT)
     hiding = Hiding(subject, reading, reading.units("sentence"))
     table = ~np.eye(4, dtype=bool)
     together = hiding.values(table)
@@ -84,7 +78,7 @@ def test_a_prompt_is_read_once_up_to_the_first_change(monkeypatch, name, way):
 def test_a_writer_that_looks_ahead_reads_the_whole_prompt(monkeypatch):
     monkeypatch.setattr(prefixes, "LEAST_SAVED", 0)
     subject = writers.load()
-    reading = reading_of(subject)
+    reading = reading_of(subject, PROMPT)
     values = []
     subject.blocks[1].register_forward_pre_hook(lambda module, args: (args[0] + args[0].mean(1, True), *args[1:]))
     for reuses in (None, False):

@@ -22,7 +22,7 @@ LONG = REPLY * 3
 
 @pytest.fixture(scope="module")
 def subjects():
-    return {"llama": writers.load(), "bart": writers.load_sides("bart"), "gemma2": writers.load("gemma2")}
+    return {name: writers.load(name) for name in ("llama", "bart", "gemma2")}
 
 
 @pytest.fixture
@@ -56,6 +56,14 @@ def test_gradients_take_one_forward_and_a_backward_for_each_chunk(subjects, forw
     result.of(slice(0, 9))
     expected = (0, 0) if result.linear else (1, 1)
     assert (len(forwards), len(backwards)) == expected, "a part of the reply is one target"
+
+
+def test_every_layer_of_a_span_takes_one_forward_and_one_backward(subjects, forwards, backwards):
+    span = explain(subjects["llama"], "gradxact").of(slice(1, 4))
+    forwards.clear()
+    backwards.clear()
+    span.every_layer()
+    assert len(forwards) == len(backwards) == 1
 
 
 PASSES = {"gradcam": 1, "simple": 1, "gradxact": 1, "rollout": 1, "raw-attention": 1, "lrp": 1, "attn-lrp": 2}
@@ -175,7 +183,7 @@ def test_a_cancelled_call_leaves_the_model_as_it_was(subjects, monkeypatch, name
 
 @cases("method", ["gae", "gradxact", "attn-lrp", "integrated", "occlusion"])
 def test_a_model_in_training_is_explained_without_dropout_and_left_in_training(method):
-    subject = writers.load_sides("bart")
+    subject = writers.load("bart")
     settings = {"do_sample": True, "temperature": 1.5, "seed": 4, "max_new_tokens": 6}
     expected = explain(subject, method, None, **settings)
     subject.model.train()

@@ -1,7 +1,5 @@
 """Path methods on replies: one path for all tokens, each row that of its token alone, and complete within its gap."""
 
-import threading
-
 import numpy as np
 import pytest
 import torch
@@ -10,11 +8,10 @@ import nbsal
 from nbsal.answers import path_rows, running
 from nbsal.methods.upper_layers import UpperLayers
 from nbsal.model.text.tokens import Encoded
-from nbsal.support.errors import Cancelled
 from tests import axioms
 from tests.answers import writers
 from tests.answers.test_rows import check_row
-from tests.answers.writers import REPLY, SOURCE, answer
+from tests.answers.writers import REPLY, SOURCE, answer, cancelled
 from tests.cases import cases
 
 METHODS = {
@@ -31,8 +28,7 @@ NAMES = (*writers.MODELS, "t5", "bart")
 
 @pytest.fixture(scope="module")
 def subjects():
-    decoders = {name: writers.load(name) for name in writers.MODELS}
-    return decoders | {name: writers.load_sides(name) for name in ("t5", "bart")}
+    return {name: writers.load(name) for name in NAMES}
 
 
 def explained(subject, method, layer=0, **settings):
@@ -135,7 +131,7 @@ def test_each_token_stops_by_its_own_gap(subjects, name):
 
 def test_the_mean_is_that_of_what_the_table_of_embeddings_gives():
     """Marian scales its embeddings, so that the mean of the weights alone would be too small."""
-    subject = writers.load_sides("marian")
+    subject = writers.load("marian")
     result = answer(subject, "integrated", options={"steps": 1})[1]
     row, target = result.reading.row, result.running.predictions.target(0)
     upper = UpperLayers(nbsal.trace.record(subject, Encoded([row], 0), [target], keep=[0]), 0)
@@ -165,10 +161,7 @@ def test_a_span_states_its_own_change_and_gap(subjects, tmp_path):
 def test_a_cancelled_path_keeps_whole_rows_only(subjects, monkeypatch, method, parts):
     monkeypatch.setattr(path_rows, "CELLS", 2 * 60 * 32)
     explain, whole = explained(subjects["llama"], method)
-    cancel = threading.Event()
-    with pytest.raises(Cancelled) as caught:
-        explain.reply(SOURCE, REPLY, progress=lambda done, total: done >= total // 2 and cancel.set(), cancel=cancel)
-    partial = caught.value.partial
+    partial = cancelled(lambda **watch: explain.reply(SOURCE, REPLY, **watch), len(whole.ids) // 2).partial
     count = partial.explained
     assert (count > 0) == (parts > 1) and np.array_equal(partial.scores[:count], whole.scores[:count])
     assert not partial.scores[count:].any()

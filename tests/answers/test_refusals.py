@@ -8,7 +8,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.answers import generate
+from nbsal.answers.settings import NAMES
 from nbsal.support.errors import ModelError, UnknownName
 from tests.answers import writers
 from tests.cases import cases
@@ -96,7 +96,7 @@ def test_misspelled_arguments_are_suggested(subject, name, meant):
 
 def test_the_arguments_of_answer_are_all_suggested():
     parameters = signature(nbsal.answer).parameters.values()
-    assert {p.name for p in parameters if p.kind != p.VAR_KEYWORD} - {"subject"} == set(generate.ARGUMENTS)
+    assert {p.name for p in parameters if p.kind != p.VAR_KEYWORD} - {"subject"} == {"asked", "reply", "method", *NAMES}
 
 
 def test_settings_that_stop_are_allowed(subject):
@@ -172,12 +172,3 @@ SPANS = ("Ann", "Vienna", "", None, True, [0, 1], (5, 2), (90, 95), (0,), 400, -
 def test_questions_to_an_answer_are_checked(questioned, argument, call):
     with refuses(argument):
         call(questioned)
-
-
-def test_places_and_lengths_are_named(subject, questioned):
-    with refuses("span") as caught:
-        questioned.of("Ann")
-    assert "(1, 4)" in str(caught.value) and "(15, 18)" in str(caught.value)
-    with refuses("asked") as caught:
-        answer(subject, reply=" a" * 600)
-    assert "512" in str(caught.value)

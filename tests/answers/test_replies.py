@@ -9,7 +9,7 @@ import pytest
 from transformers import GenerationMixin
 
 import nbsal
-from nbsal.answers import batch_generate, replies
+from nbsal.answers import generate, replies
 from nbsal.support.errors import Cancelled
 from tests import axioms
 from tests.answers import writers
@@ -87,15 +87,19 @@ def test_batches_have_a_size_and_leave_out_replies_that_are_given(explain, calls
 def test_a_reply_that_padding_has_changed_is_written_again(explain, calls, monkeypatch):
     """And all replies of a model that cannot write several together."""
     truth = [alone(explain, row) for row in PROMPTS]
-    generate = batch_generate.run_generate
+    run_generate = generate._run_generate
 
-    def changed(*args):
-        output = generate(*args)
-        output.sequences[1, -2] += 1
+    def changed(subject, ids, *args):
+        output = run_generate(subject, ids, *args)
+        if len(ids) > 1:
+            output.sequences[1, -2] += 1
         return output
 
-    for function, expected in ((changed, [4, 1]), (lambda *args: 1 / 0, [1] * 4)):
-        monkeypatch.setattr(batch_generate, "run_generate", function)
+    def failing(subject, ids, *args):
+        return 1 / 0 if len(ids) > 1 else run_generate(subject, ids, *args)
+
+    for function, expected in ((changed, [4, 1]), (failing, [1] * 4)):
+        monkeypatch.setattr(generate, "_run_generate", function)
         calls.clear()
         answers = explain.replies(PROMPTS, **SETTINGS)
         assert calls == expected
@@ -152,7 +156,7 @@ def test_progress_counts_rows_and_cancel_keeps_them(explain):
 
 def test_writing_together_can_be_cancelled(explain, monkeypatch):
     monkeypatch.setattr(replies, "WRITTEN", 2)
-    generate, batches, cancel = batch_generate.generate_batch, [], threading.Event()
+    batches, cancel = [], threading.Event()
 
     def watched(subject, prompts, settings, check):
         batches.append(tokens := [])
@@ -163,7 +167,7 @@ def test_writing_together_can_be_cancelled(explain, monkeypatch):
                 cancel.set()
             check()
 
-        return generate(subject, prompts, settings, follow)
+        return generate.generate_batch(subject, prompts, settings, follow)
 
     monkeypatch.setattr(replies, "generate_batch", watched)
     with pytest.raises(Cancelled) as caught:

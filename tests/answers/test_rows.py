@@ -8,7 +8,7 @@ import torch
 
 import nbsal
 from nbsal.answers import running
-from nbsal.answers.reading import with_reply
+from nbsal.answers.prompts import with_reply
 from nbsal.answers.running import Predictions
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.text.tokens import Encoded
@@ -37,8 +37,7 @@ def cells(*methods):
 
 @pytest.fixture(scope="module")
 def subjects():
-    causal = {name: writers.load(name) for name in DECODERS}
-    return causal | {name: writers.load_sides(name) for name in SIDES}
+    return {name: writers.load(name) for name in (*DECODERS, *SIDES)}
 
 
 def answer(subject, method, *args, **settings):
@@ -170,5 +169,5 @@ def test_a_rival_is_the_difference_of_two_numbers(subjects, name, method):
 @pytest.mark.parametrize("name", ["llama", *SIDES])
 @pytest.mark.parametrize("method", ["gae", "gradxact", "attn-lrp", "occlusion"])
 def test_float32_is_close(subjects, name, method):
-    loaded = (writers.load if name == "llama" else writers.load_sides)(name, dtype=torch.float32)
+    loaded = writers.load(name, torch.float32)
     assert axioms.relative(answer(loaded, method)[1].scores, answer(subjects[name], method)[1].scores) < 1e-3

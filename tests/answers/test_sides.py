@@ -22,7 +22,7 @@ NAMES = ("t5", "bart", "marian")
 
 @pytest.fixture(scope="module")
 def subjects():
-    return {name: writers.load_sides(name) for name in writers.ENCODER_DECODERS}
+    return {name: writers.load(name) for name in writers.ENCODER_DECODERS}
 
 
 @pytest.mark.parametrize("name", writers.ENCODER_DECODERS)
@@ -202,7 +202,7 @@ def test_images_and_speech_are_refused(name):
 
 
 def test_a_decoder_without_a_first_token_is_refused():
-    subject = writers.load_sides("t5")
+    subject = writers.load("t5")
     for settings in (subject.model.config, subject.model.generation_config):
         settings.decoder_start_token_id = settings.bos_token_id = None
     with pytest.raises(ModelError) as caught:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.answers import lens
+from nbsal.answers import statistics
 from nbsal.model.text.tokenize import token_name
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Layers
@@ -19,7 +19,7 @@ SPAN = slice(1, 4)
 
 @pytest.fixture(scope="module")
 def subjects():
-    return {"llama": writers.load(), "t5": writers.load_sides("t5")}
+    return {name: writers.load(name) for name in ("llama", "t5")}
 
 
 def answer(subject, method="gradxact", **options):
@@ -37,21 +37,6 @@ def test_every_layer_of_a_span_is_the_span_at_that_layer(subjects, name, method)
         assert axioms.relative(layers.at(layer).scores, expected.scores) < 1e-6
     assert (layers.target, layers.prediction, layers.text) == (span.target, span.prediction, span.text)
     assert layers.probabilities == span.probabilities and layers.provenance["parameters"]["layer"] == "every"
-
-
-def test_every_layer_takes_one_forward_and_one_backward(subjects, forwards, monkeypatch):
-    span = answer(subjects["llama"]).of(SPAN)
-    backwards, grad = [], torch.autograd.grad
-
-    def counted(*args, **options):
-        if not torch._C._len_torch_function_stack():  # where a mode is active, PyTorch calls it again without
-            backwards.append(1)
-        return grad(*args, **options)
-
-    monkeypatch.setattr(torch.autograd, "grad", counted)
-    forwards.clear()
-    span.every_layer()
-    assert len(forwards) == len(backwards) == 1
 
 
 def test_the_layers_view_shows_a_span_and_a_rival(subjects, tmp_path):
@@ -94,7 +79,7 @@ def test_another_reply_is_checked(subjects, rival, argument):
 
 @cases("name, size", [("llama", 64), ("gpt2", 8192), ("gemma2", 64)])
 def test_the_last_layer_says_what_the_model_says(monkeypatch, name, size):
-    monkeypatch.setattr(lens, "VOCABULARY", size)
+    monkeypatch.setattr(statistics, "VOCABULARY", size)
     subject = writers.load(name)
     result = nbsal.answer(subject, SOURCE, " Ann wrote it.", progress=False)
     frame = result.lens(k=3)
@@ -114,9 +99,9 @@ def test_the_last_layer_says_what_the_model_says(monkeypatch, name, size):
     assert [len(best) for best in first["best"]] == [3] * len(result.ids)
 
 
-@cases("load", [writers.load, writers.load_sides])
-def test_a_layer_speaks_of_the_prompts_tokens(load):
-    subject = load()
+@cases("name", ["llama", "t5"])
+def test_a_layer_speaks_of_the_prompts_tokens(subjects, name):
+    subject = subjects[name]
     result = nbsal.answer(subject, SOURCE, " Ann wrote it.", method="random", progress=False)
     last = result.lens()["layer"].max()
     frame = result.speaks(last, 1, tau=4)

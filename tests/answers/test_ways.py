@@ -8,11 +8,11 @@ import torch
 
 import nbsal
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.reading import read_prompt, tokenize_reply, with_reply
-from nbsal.answers.sources import parse_documents, parse_messages, parse_prompt
+from nbsal.answers.sources import parse_documents, parse_messages
 from nbsal.model.running.masking import WAYS
 from nbsal.support.errors import InputError, UnknownName
 from tests.answers import writers
+from tests.answers.writers import reading_of
 from tests.cases import cases
 from tests.raising import refuses
 
@@ -28,11 +28,6 @@ def literal(subject, asked, reply_ids, **settings):
     return result.statistics.logprob
 
 
-def reading_of(subject, request, reply=REPLY):
-    prompt = read_prompt(subject, request, None, None)
-    return with_reply(subject, prompt, tokenize_reply(subject, prompt, reply)[0])
-
-
 def check_values(hiding, truth):
     """That each subset of units has the values `truth(subset)`."""
     for subset, values in zip(SUBSETS[:-1], hiding.values(SUBSETS[:-1]), strict=True):
@@ -42,7 +37,7 @@ def check_values(hiding, truth):
 @cases("name", writers.MODELS)
 def test_text_without_a_sentence_is_the_text_that_a_user_would_send(name):
     subject = writers.load(name)
-    reading = reading_of(subject, parse_prompt(PROMPT, []))
+    reading = reading_of(subject, PROMPT)
     hiding = Hiding(subject, reading, reading.units("sentence"), "text")
     check_values(hiding, lambda subset: literal(subject, " ".join(compress(SENTENCES, subset)), reading.reply_ids))
     assert hiding.forwards == len(SUBSETS) - 1
@@ -52,7 +47,7 @@ def test_text_without_a_sentence_is_the_text_that_a_user_would_send(name):
 @cases("unit", ["token", "word", [(0, 18), (39, 58)]])
 def test_units_of_any_kind_are_cut_out_of_the_text(unit):
     subject = writers.load()
-    reading = reading_of(subject, parse_prompt(PROMPT, []))
+    reading = reading_of(subject, PROMPT)
     units = reading.units(unit)
     values = Hiding(subject, reading, units, "text").values(~np.eye(len(units), dtype=bool))
     for hidden, row in zip(units, values, strict=True):
@@ -90,7 +85,7 @@ def test_text_without_documents_is_the_list_without_them(template, text):
 @cases("way", ["pad", 7])
 def test_another_token_stands_in_place_of_a_hidden_one(way):
     subject = writers.load()
-    reading = reading_of(subject, parse_prompt(PROMPT, []))
+    reading = reading_of(subject, PROMPT)
     units = reading.units("sentence")
 
     def truth(subset):

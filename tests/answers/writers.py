@@ -1,13 +1,18 @@
 """Tiny random models that write replies, their tokenizer, and chat templates of many families, written by hand."""
 
+import threading
 from functools import cache
 
+import pytest
 import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from tokenizers import trainers as training
 
 import nbsal
+from nbsal.answers.prompts import read_prompt, tokenize_reply, with_reply
+from nbsal.answers.sources import parse_prompt
+from nbsal.support.errors import Cancelled
 from tests import zoo
 
 SOURCE = "The film is a warm joy. The plot is a bore. Who wrote the book?"
@@ -122,10 +127,14 @@ def source_tokenizer() -> transformers.PreTrainedTokenizerFast:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=result, **names)
 
 
-def load_sides(name: str = "t5", dtype: torch.dtype = torch.float64) -> nbsal.Subject:
-    """A tiny encoder-decoder that writes replies."""
-    config, sizes = (ENCODER_DECODERS | ODD)[name]
+def load(name: str = "llama", dtype: torch.dtype = torch.float64, template: str | None = "chatml") -> nbsal.Subject:
+    """A tiny model that writes replies: a decoder, or an encoder-decoder."""
+    config, sizes = (MODELS | ENCODER_DECODERS | ODD)[name]
     torch.manual_seed(0)
+    if name in MODELS:
+        config = getattr(transformers, config)(**sizes)
+        model = transformers.AutoModelForCausalLM.from_config(config).eval().to(dtype)
+        return nbsal.load(model, tokenizer=tokenizer(template))
     forced = sizes.get("forced_bos_token_id")
     config = getattr(transformers, config)(**{k: v for k, v in sizes.items() if k != "forced_bos_token_id"})
     model = transformers.AutoModelForSeq2SeqLM.from_config(config).eval()
@@ -133,15 +142,6 @@ def load_sides(name: str = "t5", dtype: torch.dtype = torch.float64) -> nbsal.Su
     if hasattr(model, "final_logits_bias"):
         model.final_logits_bias.normal_()  # as trained Marian models have it
     return nbsal.load(model.to(dtype), tokenizer=source_tokenizer())
-
-
-def load(name: str = "llama", template: str | None = "chatml", dtype: torch.dtype = torch.float64) -> nbsal.Subject:
-    """A tiny model that writes replies."""
-    config, sizes = MODELS[name]
-    torch.manual_seed(0)
-    config = getattr(transformers, config)(**sizes)
-    model = transformers.AutoModelForCausalLM.from_config(config).eval().to(dtype)
-    return nbsal.load(model, tokenizer=tokenizer(template))
 
 
 def answer(subject, method, reply=REPLY, options=None, **settings):
@@ -157,3 +157,18 @@ def values_of(model, ids, reading, number="logprob", **options):
     logits = output.logits[0, reading.start - size - 1 :]
     outcomes = logits.log_softmax(-1) if number == "logprob" else logits
     return outcomes.gather(1, ids[0, reading.start :, None])[:, 0], output
+
+
+def reading_of(subject, request):
+    """A request, or a prompt, and a reply as the model reads them."""
+    request = parse_prompt(request, []) if isinstance(request, str) else request
+    prompt = read_prompt(subject, request, None, None)
+    return with_reply(subject, prompt, tokenize_reply(subject, prompt, " Ann wrote it.")[0])
+
+
+def cancelled(call, after):
+    """The error of a call that is cancelled as soon as so many steps are done."""
+    cancel = threading.Event()
+    with pytest.raises(Cancelled) as caught:
+        call(progress=lambda done, total: done >= after and cancel.set(), cancel=cancel)
+    return caught.value

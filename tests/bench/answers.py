@@ -10,7 +10,7 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.answers import reading, sources
+from nbsal.answers import prompts, sources
 from tests.answers.writers import tokenizer
 from tests.bench import table
 from tests.bench.measure import cpu, in_forwards
@@ -76,14 +76,14 @@ def results(rounds: int = 3, quick: bool = False) -> list[Row]:
 
 def _reading(subject, rounds: int) -> list[Row]:
     """Seconds of reading a long reply, and many long messages."""
-    prompt = reading.read_prompt(subject, sources.parse_prompt("Why?", ()), None, None)
+    prompt = prompts.read_prompt(subject, sources.parse_prompt("Why?", ()), None, None)
     reply = subject.tokenizer("The cat sat on the mat, and a warm film began. " * 200)["input_ids"][:1_000]
     subject.tokenizer.chat_template = tokenizer("chatml").chat_template
     messages = [{"role": "user", "content": "The cat sat on the mat. " * 83} for _ in range(60)]
     request = sources.parse_messages(messages, (), templated=False)
     works = {
-        ("a reply of 1,000 tokens", 0.02): lambda: reading.with_reply(subject, prompt, reply),
-        ("60 messages of 2,000 characters", 0.1): lambda: reading.read_prompt(subject, request, None, None),
+        ("a reply of 1,000 tokens", 0.02): lambda: prompts.with_reply(subject, prompt, reply),
+        ("60 messages of 2,000 characters", 0.1): lambda: prompts.read_prompt(subject, request, None, None),
     }
     rows = []
     for (name, goal), work in works.items():
