@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 
 class LastValue:
-    """Cache of one value, which is computed again when its key changes.
-
-    >>> cache = LastValue()
-    >>> cache.get("a", lambda: 1), cache.get("a", lambda: 2), cache.get("b", lambda: 3)
-    (1, 1, 3)
-    """
+    """Cache of one value, which is computed again when its key changes."""
 
     def __init__(self) -> None:
         self._entry: tuple[Any, Any] | None = None

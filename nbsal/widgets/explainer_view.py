@@ -177,13 +177,7 @@ class ShadedView(Shading, ExplainerView):
 
 
 def with_settings(explainer: Explainer, inputs: dict[str, Any]) -> Explainer:
-    """The explainer with another method, layer or tau; its own method keeps all its other settings.
-
-    >>> import nbsal
-    >>> explain = Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
-    >>> with_settings(explain, {"method": "gradcam", "layer": 2, "tau": None}).method
-    GradCAM(layer=2)
-    """
+    """The explainer with another method, layer or tau; its own method keeps all its other settings."""
     method = explainer.method if inputs["method"] == explainer.method.name else catalogue.create(inputs["method"])
     if isinstance(method, Decoded):
         method = replace(method, tau=inputs["tau"], method=replace(method.method, layer=inputs.get("layer")))

@@ -205,12 +205,7 @@ class HeadGrid:
 
 
 class HeadSwitches:
-    """Which heads are on for given inputs: those of a mask, or of a study's mask at the thresholds `synt` and `pos`.
-
-    >>> switches = HeadSwitches(HeadMask([[1, 0]]))
-    >>> switches.mask({"kind": "both", "toggled": [[0, 1]]}).selected.tolist()
-    [[True, True]]
-    """
+    """Which heads are on for given inputs: those of a mask, or of a study's mask at the thresholds `synt` and `pos`."""
 
     def __init__(self, mask: HeadMask | None, study: HeadStudy | None = None) -> None:
         self.study = study
@@ -258,11 +253,7 @@ def heads_of_kind(mask: HeadMask, kind: str) -> HeadMask:
 
 
 def toggle_heads(mask: HeadMask, heads: Sequence[Sequence[int]]) -> HeadMask:
-    """The mask with some heads [block, head] switched; a head that is switched on has no named reason.
-
-    >>> toggle_heads(HeadMask([[1, 0]]), [[0, 0], [0, 1]]).selected.tolist()
-    [[False, True]]
-    """
+    """The mask with some heads [block, head] switched; a head that is switched on has no named reason."""
     switched: Heads = np.zeros(mask.shape, bool)
     for block, head in heads:
         switched[block, head] ^= True

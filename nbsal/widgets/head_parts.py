@@ -86,13 +86,7 @@ class HeadAttention:
     here: str
 
     def heading(self, habit: str) -> str:
-        """What the head is known for, and what it does in this text.
-
-        >>> empty = np.zeros((0, 0))
-        >>> attention = HeadAttention((2, 0), empty.astype(np.uint8), 0.0, [], empty, "mostly [CLS]")
-        >>> attention.heading("often the object of a verb")
-        'Block 2, head 0: often the object of a verb; here mostly [CLS]'
-        """
+        """What the head is known for, and what it does in this text."""
         block, head = self.head
         return f"Block {block}, head {head}: {habit}; here {self.here}"
 
@@ -233,11 +227,7 @@ def word_attention(attention: Weights, row: Row) -> tuple[list[str], Weights]:
 
 
 def mostly_attended(names: list[str], words: Weights) -> str:
-    """What a head attends to in a text, in a few words.
-
-    >>> mostly_attended(["[CLS]", "A", "joy"], np.array([[1.0, 0, 0], [0.8, 0.2, 0], [0.9, 0, 0.1]]))
-    'mostly [CLS]'
-    """
+    """What a head attends to in a text, in a few words."""
     means = words.mean(0)
     best = int(means.argmax())
     if means[best] >= MOST:

@@ -19,7 +19,7 @@ from nbsal.support.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import CachedView, TextResult
 from nbsal.widgets.choices import offered_methods, view_choices
-from nbsal.widgets.explainer_view import ShadedView, with_settings
+from nbsal.widgets.explainer_view import ShadedView
 from nbsal.widgets.export import asset
 from nbsal.widgets.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
 from nbsal.widgets.head_parts import (
@@ -41,8 +41,8 @@ CELL = 0.3  # inches of a head in a picture
 WORD = 0.16  # inches of a word in the map of a picture
 
 
-class HeadTraits(traitlets.HasTraits):
-    """The traits of a view that switches heads."""
+class HeadView(CachedView):
+    """A view that switches heads, and has the parts that show what this does."""
 
     switches: HeadSwitches
 
@@ -68,10 +68,6 @@ class HeadTraits(traitlets.HasTraits):
     def _valid_head(self, proposal: Any) -> Any:
         return None if proposal["value"] is None else self.switches.check(proposal["value"], "head")
 
-
-class HeadView(CachedView, HeadTraits):
-    """A view that has the parts of the heads."""
-
     @property
     def grid(self) -> HeadGrid | None:
         """The grid on display."""
@@ -96,7 +92,12 @@ class HeadView(CachedView, HeadTraits):
         }
 
     def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
-        return masked_explainer(self.explainer, self.switches, inputs)
+        """The explainer with the current settings and, if its method is one of Mask-LRP's, the heads that are on."""
+        own, name = self.explainer, inputs["method"]
+        method = own.method if name == own.method.name else catalogue.create(name)
+        if isinstance(method, MaskLRP):
+            return Explainer(own.subject, replace(method, mask=self.switches.mask(inputs)), long=own.long)
+        return super().explainer_for(inputs)
 
     def preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> TextResult | None:
         # Heads act on Mask-LRP alone: a preview by another method would hide what switching them does.
@@ -172,7 +173,11 @@ class Heads(HeadView):
         self.switches = switches_of(explainer, self.study)
         self.parts = self.head_parts(explainer)
         initial = super().from_explainer(explainer) | initial_heads(self.switches)
-        return initial | {"_choices": mask_lrp_choices(explainer)}
+        own = explainer.method.name
+        masking = [
+            choice for choice in offered_methods(explainer) if masks_heads(choice["name"]) or choice["name"] == own
+        ]
+        return initial | {"_choices": view_choices(explainer, masking)}
 
     def from_result(self, result: Any) -> dict[str, Any]:
         self.switches = HeadSwitches(result if isinstance(result, HeadMask) else None, self.study)
@@ -204,21 +209,6 @@ def switches_of(explainer: Explainer, study: HeadStudy | None) -> HeadSwitches:
     """The switches that begin with the mask of the explainer's method, or with that of its model."""
     mask = getattr(explainer.method, "mask", None) if study is None else None
     return HeadSwitches(mask if mask is not None else model_mask(explainer.subject, study), study)
-
-
-def masked_explainer(explainer: Explainer, switches: HeadSwitches, inputs: dict[str, Any]) -> Explainer:
-    """The explainer with the current settings and, if its method is one of Mask-LRP's, with the heads that are on."""
-    method = explainer.method if inputs["method"] == explainer.method.name else catalogue.create(inputs["method"])
-    if isinstance(method, MaskLRP):
-        return Explainer(explainer.subject, replace(method, mask=switches.mask(inputs)), long=explainer.long)
-    return with_settings(explainer, inputs)
-
-
-def mask_lrp_choices(explainer: Explainer) -> dict[str, Any]:
-    """What the page may choose from if it offers only the methods that use a head mask."""
-    names = {name for name, method in catalogue.every_method().items() if isinstance(method, MaskLRP)}
-    offered = offered_methods(explainer)
-    return view_choices(explainer, [entry for entry in offered if entry["name"] in names | {explainer.method.name}])
 
 
 def initial_heads(switches: HeadSwitches) -> dict[str, Any]:

@@ -129,15 +129,14 @@ class LayerWords:
     """The scores of words, or of tokens, at every layer: `scores` is [layer, word]."""
 
     def __init__(self, layers: LayerSaliency, level: str = "word") -> None:
-        spans = [
-            [span for part in layers.at(layer).scored_spans(level) for span in part if span.score is not None]
-            for layer in range(len(layers.scores))
-        ]
         self.level = level
         self._layers = layers
-        self.names = [span.text for span in spans[0]]
-        self.parts = [number for number, part in enumerate(_spans(layers, level)) for _ in part]
-        self.scores: Floats = np.array([[span.score for span in row] for row in spans], float).reshape(len(spans), -1)
+        texts = [layers.at(layer).scored_spans(level) for layer in range(len(layers.scores))]
+        words = [(number, span) for number, part in enumerate(texts[0]) for span in part if span.score is not None]
+        self.names = [span.text for _, span in words]
+        self.parts = [number for number, _ in words]
+        scores = [[span.score for part in text for span in part if span.score is not None] for text in texts]
+        self.scores: Floats = np.array(scores, float).reshape(len(texts), -1)
 
     def largest(self, layer: int, scale: str = "own") -> float:
         """The score that has full colour in a layer."""
@@ -305,7 +304,3 @@ def _cell_html(words: LayerWords, layer: int, word: int, scale: str, gap: str) -
     box = f"{shade};{line};box-sizing:border-box;width:20px;height:18px"
     tip = html.escape(words.describe(layer, word))
     return f'<td title="{tip}" style="border:0;padding:0 1px 1px {gap}"><div style="{box}"></div></td>'
-
-
-def _spans(layers: LayerSaliency, level: str) -> list[list[html.ScoredSpan]]:
-    return [[span for span in part if span.score is not None] for part in layers.at(0).scored_spans(level)]

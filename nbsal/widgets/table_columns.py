@@ -16,12 +16,7 @@ STORED = {"text": Corpus.texts, "prediction": Corpus.predictions, "confidence": 
 
 
 class Columns:
-    """The columns of a table, one entry per explained text; `labels` are those of all texts, if they have any.
-
-    >>> columns = Columns(["positive", "negative"])
-    >>> len(columns), columns.label(1)
-    (0, 'negative')
-    """
+    """The columns of a table, one entry per explained text; `labels` are those of all texts, if they have any."""
 
     def __init__(self, labels: Sequence[str] | None = None) -> None:
         self._labels = labels
