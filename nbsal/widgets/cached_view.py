@@ -9,7 +9,7 @@ from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.support.progress import Meter
 from nbsal.widgets import jobs
-from nbsal.widgets.explainer_view import ShadedView, with_settings
+from nbsal.widgets.explainer_view import ExplainerView, with_settings
 
 if TYPE_CHECKING:
     import pandas
@@ -25,6 +25,10 @@ class LastValue:
     def value(self) -> Any:
         """The cached value, or None."""
         return self._entry and self._entry[1]
+
+    def value_for(self, key: Any) -> Any:
+        """The cached value, or None if it was computed for another key."""
+        return self.value if self.is_for(key) else None
 
     def is_for(self, key: Any) -> bool:
         """Whether the cached value was computed for that key."""
@@ -74,13 +78,13 @@ class TextResult:
     parts: dict[str, Any] = field(default_factory=dict)
 
 
-class CachedView(ShadedView):
+class CachedView(ExplainerView):
     """A view of a text's scores and of further parts; `result` is the Saliency.
 
     `reading_inputs` names the inputs that the scores depend on. `from_explainer` fills `parts`.
     """
 
-    reading_inputs: ClassVar[tuple[str, ...]] = ShadedView.inputs
+    reading_inputs: ClassVar[tuple[str, ...]] = ExplainerView.inputs
 
     def __init__(self, source: Any, text: Any = None, **settings: Any) -> None:
         self.parts: dict[str, Part] = {}

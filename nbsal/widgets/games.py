@@ -32,6 +32,7 @@ from nbsal.widgets.game_words import (
     results_finding,
     step_phrases,
 )
+from nbsal.widgets.highlight import text_html
 from nbsal.widgets.token_games import (
     RANDOM_NAME,
     RANDOM_ORDERS,
@@ -149,14 +150,10 @@ class Games(GameView):
             return html.block_html(chart.finding, chart_html(chart) + table, notes, titled=False)
         games, saliency = self.token_games, self.result
         sentence, parts = self.sentence(), self.spans()
-        scores = [span.score for part in parts for span in part if span.score is not None]
-        body = [
-            html.headline_html(sentence),
-            html.text_html(parts, html.largest_score(parts)),
-            html.legend_html(min(scores, default=0.0) < 0),
-            "" if games is None else chart_html(chart_of(games, self.game, self.at)),
-        ]
-        return html.block_html(plain(sentence), "".join(body), [*saliency.notes(), footnote(self.game)], titled=False)
+        body = text_html(sentence, parts, html.largest_score(parts))
+        if games is not None:
+            body += chart_html(chart_of(games, self.game, self.at))
+        return html.block_html(plain(sentence), body, [*saliency.notes(), footnote(self.game)], titled=False)
 
     def render_png(self) -> bytes:
         if self.plain_result is not None:

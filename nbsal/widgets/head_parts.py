@@ -241,11 +241,9 @@ def mostly_attended(names: list[str], words: Weights) -> str:
 
 def grid_traits(grid: HeadGrid) -> dict[str, Any]:
     """A grid as the page reads it."""
+    names = {"kinds": "kind", "words": "words", "about": "about", "habits": "habit"}
     return {
-        "kinds": grid.kinds(),
-        "words": grid.words(),
-        "about": grid.descriptions(),
-        "habits": grid.habits(),
+        **{name: [[getattr(cell, own) for cell in row] for row in grid.cells] for name, own in names.items()},
         "on": grid.initial.selected.astype(int).tolist(),
         "finding": grid.finding(),
         "studied": grid.study is not None,

@@ -19,7 +19,6 @@ from nbsal.support.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import CachedView, TextResult
 from nbsal.widgets.choices import offered_methods, view_choices
-from nbsal.widgets.explainer_view import ShadedView
 from nbsal.widgets.export import asset
 from nbsal.widgets.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
 from nbsal.widgets.head_parts import (
@@ -44,6 +43,7 @@ WORD = 0.16  # inches of a word in the map of a picture
 class HeadView(CachedView):
     """A view that switches heads, and has the parts that show what this does."""
 
+    reading_inputs = (*CachedView.inputs, *SWITCH_INPUTS)
     switches: HeadSwitches
 
     kind = traitlets.Enum(KINDS, "both").tag(sync=True, page=True)
@@ -54,6 +54,20 @@ class HeadView(CachedView):
     _heads = traitlets.Dict().tag(sync=True)
     _effect = traitlets.Dict().tag(sync=True)
     _attention = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
+        self.study = source if isinstance(source, HeadStudy) else study
+        super().__init__(source, text, **settings)
+
+    def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
+        mask = getattr(explainer.method, "mask", None)
+        self.switches = HeadSwitches(model_mask(explainer.subject, self.study) if mask is None else mask, self.study)
+        self.parts = {
+            "grid": GridPart(self.switches),
+            "effect": EffectPart(explainer.subject, self.switches),
+            "attention": AttentionPart(explainer.subject),
+        }
+        return super().from_explainer(explainer) | initial_heads(self.switches)
 
     @property
     def mask(self) -> HeadMask:
@@ -82,14 +96,6 @@ class HeadView(CachedView):
     def attention(self) -> HeadAttention | None:
         """The attention of the chosen head on display."""
         return self.part("attention")  # type: ignore[no-any-return]
-
-    def head_parts(self, explainer: Explainer) -> dict[str, Any]:
-        """The parts of the heads."""
-        return {
-            "grid": GridPart(self.switches),
-            "effect": EffectPart(explainer.subject, self.switches),
-            "attention": AttentionPart(explainer.subject),
-        }
 
     def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
         """The explainer with the current settings and, if its method is one of Mask-LRP's, the heads that are on."""
@@ -131,7 +137,7 @@ class HeadView(CachedView):
         if self.attention is None or self.grid is None:
             return content
         block, head = self.attention.head
-        return content + self.attention.to_html(self.grid.habits()[block][head])
+        return content + self.attention.to_html(self.grid.cells[block][head].habit)
 
 
 @checked
@@ -149,15 +155,10 @@ class Heads(HeadView):
     (HeadMask(1 of 72 heads: nsubj 0, obj 0, amod 0, advmod 0, positional 0), 'positive')
     """
 
-    reading_inputs = (*ShadedView.inputs, *SWITCH_INPUTS)
-    inputs = (*reading_inputs, "head")
+    inputs = (*HeadView.reading_inputs, "head")
     accepts = (HeadStudy, HeadMask)
     _esm = asset("heads.js")
     _css = asset("heads.css")
-
-    def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
-        self.study = source if isinstance(source, HeadStudy) else study
-        super().__init__(source, text, **settings)
 
     def as_explainer(self, source: Any) -> Explainer:
         """The explainer of the view, which uses Mask-LRP whatever the method of `source` is."""
@@ -170,9 +171,7 @@ class Heads(HeadView):
         return Explainer(explainer.subject, "mask-lrp", mask=mask, long=explainer.long)
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
-        self.switches = switches_of(explainer, self.study)
-        self.parts = self.head_parts(explainer)
-        initial = super().from_explainer(explainer) | initial_heads(self.switches)
+        initial = super().from_explainer(explainer)
         own = explainer.method.name
         masking = [
             choice for choice in offered_methods(explainer) if masks_heads(choice["name"]) or choice["name"] == own
@@ -205,12 +204,6 @@ def model_mask(subject: Subject, study: HeadStudy | None) -> HeadMask:
     return HeadMask.from_array(np.zeros((subject.depth, subject.heads)))
 
 
-def switches_of(explainer: Explainer, study: HeadStudy | None) -> HeadSwitches:
-    """The switches that begin with the mask of the explainer's method, or with that of its model."""
-    mask = getattr(explainer.method, "mask", None) if study is None else None
-    return HeadSwitches(mask if mask is not None else model_mask(explainer.subject, study), study)
-
-
 def initial_heads(switches: HeadSwitches) -> dict[str, Any]:
     """The heads to begin with: the first one with a name is chosen; where no mask selects any, all are on."""
     grid = switches.grid({"kind": "both", "synt": SYNT, "pos": POS, "toggled": []})
@@ -240,5 +233,5 @@ def heads_png(view: HeadView, saliencies: list[Saliency], with_heads: bool = Tru
         ax = figure.add_axes((6 * WORD / width, 0.5 * WORD / height, side / width, side / height))
         attention.plot(ax)
         block, head = attention.head
-        ax.set_title(attention.heading(grid.habits()[block][head]), fontsize=8, loc="left", parse_math=False)
+        ax.set_title(attention.heading(grid.cells[block][head].habit), fontsize=8, loc="left", parse_math=False)
     return text_lines.png(figure)

@@ -21,8 +21,9 @@ from nbsal.support.errors import InputError
 from nbsal.support.validation import plural
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.cached_view import Part, PartJob
-from nbsal.widgets.explainer_view import ShadedView, with_settings
+from nbsal.widgets.explainer_view import ExplainerView, with_settings
 from nbsal.widgets.export import asset
+from nbsal.widgets.highlight import text_html
 
 if TYPE_CHECKING:
     import pandas
@@ -33,7 +34,7 @@ CELL = 0.24  # inches of a cell in a picture
 TOO_LONG = "The text is longer than the model reads at once; layers need a shorter one."
 
 
-class Layers(ShadedView):
+class Layers(ExplainerView):
     """One explanation at every layer, from one forward and one backward pass; or a finished LayerSaliency.
 
     The explanation of a part of a reply, `answer.of(...)`, is explained at every layer.
@@ -82,11 +83,8 @@ class Layers(ShadedView):
     def render_html(self) -> str:
         saliency = self.result.at(self.chosen)
         parts, sentence = saliency.scored_spans(self.level), saliency.headline(self.target_probability)
-        scores = [span.score for part in parts for span in part if span.score is not None]
         body = [
-            html.headline_html(sentence),
-            html.text_html(parts, self._largest()),
-            html.legend_html(min(scores, default=0.0) < 0),
+            text_html(sentence, parts, self._largest()),
             html.share_html(saliency.special_share()),
             layers_html(self.result, self.chosen, self.level, self.scale),
         ]

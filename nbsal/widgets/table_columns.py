@@ -1,6 +1,6 @@
 """The columns by which a table of explained texts is sorted and filtered, each computed when it is first needed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -69,12 +69,11 @@ class Columns:
         """The values of a column from text `first`."""
         if isinstance(saliencies, Corpus) and name in STORED:
             return STORED[name](saliencies)[first:]
-        return _objects(READERS[name](saliency) for saliency in self._each(saliencies, first))
-
-    def _each(self, saliencies: Sequence[Saliency], first: int) -> Iterable[Saliency]:
+        values = []
         for saliency in islice(saliencies, first, None):
             self._check()
-            yield saliency
+            values.append(READERS[name](saliency))
+        return _objects(values)
 
 
 def strongest_word(saliency: Saliency) -> tuple[str, list[int]]:
@@ -103,10 +102,9 @@ def _words(saliency: Saliency) -> frozenset[str]:
     return frozenset(words | {word.text.lower() for word in saliency.words})
 
 
-def _objects(values: Iterable[Any]) -> Array:
-    listed = list(values)
-    array = np.empty(len(listed), object)
-    array[:] = listed
+def _objects(values: Sequence[Any]) -> Array:
+    array = np.empty(len(values), object)
+    array[:] = values
     return array
 
 

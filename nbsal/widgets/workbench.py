@@ -8,18 +8,15 @@ import traitlets
 
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
-from nbsal.heads.statistics import HeadStudy
 from nbsal.render import text_lines
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import PartJob, TextResult
-from nbsal.widgets.explainer_view import ShadedView
 from nbsal.widgets.export import asset
 from nbsal.widgets.games import GamePart, GameView, chart_html, chart_of, chart_png
-from nbsal.widgets.head_grid import SWITCH_INPUTS
 from nbsal.widgets.head_parts import masks_heads
-from nbsal.widgets.heads import HeadView, heads_png, initial_heads, switches_of
+from nbsal.widgets.heads import HeadView, heads_png
 from nbsal.widgets.layers import LayersPart, heatmap_png, layers_html
 from nbsal.widgets.token_games import TOO_LONG, TokenGames
 
@@ -51,8 +48,7 @@ class Workbench(HeadView, GameView):
     ('positive', True, None)
     """
 
-    reading_inputs = (*ShadedView.inputs, *SWITCH_INPUTS)
-    inputs = (*reading_inputs, "head", "panels")
+    inputs = (*HeadView.reading_inputs, "head", "panels")
     accepts = ()
     _esm = asset("workbench.js")
     _css = asset("workbench.css")
@@ -65,15 +61,9 @@ class Workbench(HeadView, GameView):
         sync=True, page=True
     )  # panels that the page has scrolled out of sight
 
-    def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
-        self.study = study
-        super().__init__(source, text, **settings)
-
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
-        self.switches = switches_of(explainer, self.study)
-        self.parts = {"layers": LayersPart(explainer), "game": HidingPart(explainer.subject)}
-        self.parts |= self.head_parts(explainer)
-        initial = super().from_explainer(explainer) | initial_heads(self.switches)
+        initial = super().from_explainer(explainer)
+        self.parts |= {"layers": LayersPart(explainer), "game": HidingPart(explainer.subject)}
         return initial | ({"panels": list(PANELS)} if masks_heads(explainer.method.name) else {})
 
     @property
