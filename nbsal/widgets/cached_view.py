@@ -148,11 +148,10 @@ class CachedView(ExplainerView):
 
     def _part_keys(self, saliency: Saliency, inputs: dict[str, Any]) -> dict[str, Any]:
         """What the values of the parts are cached for."""
-        depends_on = {name: part.depends_on for name, part in self.parts.items()}
         version = self.subject.version
         return {
-            part: saliency if names is None else [version, *(inputs[name] for name in names)]
-            for part, names in depends_on.items()
+            name: saliency if part.depends_on is None else [version, *(inputs[own] for own in part.depends_on)]
+            for name, part in self.parts.items()
         }
 
     def _with_cached_parts(self, saliency: Saliency, keys: dict[str, Any]) -> TextResult:

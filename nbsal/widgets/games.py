@@ -87,7 +87,7 @@ class GamePart(Part):
         self._subject = subject
         self._masked_model = LastValue()
 
-    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> TokenGames:
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> Any:
         masked_model = self._masked_model.get(inputs["text"], lambda: MaskedModel(self._subject))
         meter = job.meter(coalition_count(len(units(saliency.row))))
         meter.check()

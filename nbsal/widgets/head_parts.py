@@ -1,6 +1,6 @@
 """Parts of views that switch heads: the grid, the decision without the heads that are off, and one head's attention."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -163,7 +163,7 @@ class EffectPart(Part):
         return HeadEffect(int(off.sum()), off.size, without, alone, head)
 
     def publish(self, value: HeadEffect | None) -> dict[str, Any]:
-        return {"_effect": {} if value is None else effect_traits(value)}
+        return {"_effect": {} if value is None else asdict(value)}
 
     def _decide(self, saliency: Saliency, inputs: dict[str, Any], off: NDArray[np.bool_]) -> Without | None:
         encoded = self._subject.encode(inputs["text"])
@@ -251,17 +251,6 @@ def grid_traits(grid: HeadGrid) -> dict[str, Any]:
     }
 
 
-def effect_traits(effect: HeadEffect) -> dict[str, Any]:
-    """An effect as the page reads it: decisions with the probability of each class."""
-    return {
-        "off": effect.off,
-        "total": effect.total,
-        "without": _without_traits(effect.without),
-        "alone": _without_traits(effect.alone),
-        "head": effect.head and list(effect.head),
-    }
-
-
 def attention_traits(attention: HeadAttention) -> dict[str, Any]:
     """An attention map as the page reads it, a byte for each [query, key]."""
     return {
@@ -290,12 +279,6 @@ def _single(off: NDArray[np.bool_], head: tuple[int, int]) -> NDArray[np.bool_]:
     single = np.zeros_like(off)
     single[head] = True
     return single
-
-
-def _without_traits(without: Without | None) -> dict[str, Any] | None:
-    if without is None:
-        return None
-    return {"prediction": without.prediction, "probabilities": [list(pair) for pair in without.probabilities]}
 
 
 def _place(offset: int) -> str:

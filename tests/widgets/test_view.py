@@ -17,11 +17,6 @@ from tests.raising import refuses
 TEXT = "A warm and oddly funny film."
 
 
-@pytest.fixture(scope="module")
-def explain(reviews):
-    return nbsal.Explainer(reviews, "decoded-gradcam")
-
-
 @pytest.fixture
 def view(explain):
     highlight = Highlight(explain, text=TEXT).wait()
