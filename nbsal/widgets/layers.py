@@ -217,13 +217,7 @@ def layers_html(layers: LayerSaliency, chosen: int, level: str = "word", scale: 
     )
 
 
-def heatmap_png(
-    layers: LayerSaliency,
-    chosen: int | None = None,
-    level: str = "word",
-    scale: str = "own",
-    texts: Sequence[ScoredText] = (),
-) -> bytes:
+def heatmap_png(layers: LayerSaliency, chosen: int, level: str, scale: str, texts: Sequence[ScoredText] = ()) -> bytes:
     """The finding and every layer by words, below texts, as PNG."""
     words = LayerWords(layers, level)
     listed = words.listed(LISTED)
@@ -239,7 +233,7 @@ def heatmap_png(
     return text_lines.png(figure)
 
 
-def _draw_heatmap(ax: "Axes", words: LayerWords, listed: list[int], chosen: int | None, scale: str) -> None:
+def _draw_heatmap(ax: "Axes", words: LayerWords, listed: list[int], chosen: int, scale: str) -> None:
     pixels = np.ones((len(words.scores), max(len(listed), 1), 4))
     for layer in range(len(words.scores)):
         for place, k in enumerate(listed):
@@ -263,9 +257,8 @@ def _draw_heatmap(ax: "Axes", words: LayerWords, listed: list[int], chosen: int 
     for place, (before, k) in enumerate(pairwise(listed)):
         if words.parts[before] != words.parts[k]:
             ax.axvline(place + 0.5, color="white", linewidth=5)
-    if chosen is not None:
-        ax.hlines([chosen - 0.5, chosen + 0.5], -0.5, len(listed) - 0.5, color="black", linewidth=1.2)
-        ax.get_yticklabels()[chosen].set_fontweight("bold")
+    ax.hlines([chosen - 0.5, chosen + 0.5], -0.5, len(listed) - 0.5, color="black", linewidth=1.2)
+    ax.get_yticklabels()[chosen].set_fontweight("bold")
 
 
 def _gap(words: LayerWords, listed: Sequence[int], word: int) -> str:
