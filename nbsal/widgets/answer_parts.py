@@ -208,11 +208,11 @@ def reply_trait(answer: Answer) -> dict[str, Any]:
     }
 
 
-def span_scores(answer: Answer, tokens: Sequence[int], rival: str = "") -> SpanScores:
+def span_scores(answer: Answer, tokens: Sequence[int]) -> SpanScores:
     """The explanation of some tokens as one target, by another run of the model."""
     running = answer.running
     assert running is not None
-    return SpanScores(running.score_sum(tokens), tuple(tokens), rival)
+    return SpanScores(running.score_sum(tokens), tuple(tokens))
 
 
 def rival_scores(answer: Answer, rival: str, at: int) -> SpanScores:
@@ -282,9 +282,9 @@ def hidden_trait(hidden: HiddenSources | None) -> dict[str, Any]:
     return {"sources": list(hidden.without), "values": wire.scores(rows)}
 
 
-def curve_trait(curve: Judgement | str | None, answer: Answer | None = None) -> dict[str, Any]:
+def curve_trait(curve: Judgement | str | None, answer: Answer) -> dict[str, Any]:
     """The hiding curve as lines of a chart, or why there is none."""
-    if curve is None or answer is None:
+    if curve is None:
         return {}
     if isinstance(curve, str):
         return {"why": curve}

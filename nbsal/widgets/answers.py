@@ -195,7 +195,7 @@ class Answers(Shading, MethodTraits, View):
             [self.subject.version, inputs["method"], inputs["layer"]], self._explain(inputs, job)
         )
         self._first = self._first or answer
-        result = AnswerResult(answer, hidden=self._hiddens.value, curve=self._known_curve(answer))
+        result = AnswerResult(answer, hidden=self._hiddens.value, curve=self._curves.value_for([answer]))
         if self.result is not answer:
             self.show_partial(job, result)
         result = replace(result, span=self._own_span(answer, inputs))
@@ -342,9 +342,6 @@ class Answers(Shading, MethodTraits, View):
             return parts.hide_sources(hiding, struck, self.meter(job, len(hiding.reading.prompt.sources) + 3))
         except ModelError:  # with everything hidden, some models have nothing to attend to
             return None
-
-    def _known_curve(self, answer: Answer) -> Judgement | str | None:
-        return self._curves.value if self._curves.is_for([answer]) else None
 
     def _judge(self, answer: Answer, job: jobs.Job) -> Judgement | str:
         try:

@@ -59,16 +59,11 @@ class Asked:
         _check_template(answer, self.template)
         sources = answer.reading.prompt.sources
         names = [name.sentence for name in findings.source_names(sources)]
-        taken, without = {}, []
-        for entry in struck:
-            if entry.sentence is None:
-                taken[entry.source] = ""
-                without.append(names[entry.source])
-        for entry in struck:
-            if entry.sentence is not None and entry.source not in taken:
-                taken[entry.source] = _without_sentences(answer, entry.source, struck)
-                without.append(f"part of {names[entry.source]}")
-        kept = [replace(source, text=taken.get(number, source.text)) for number, source in enumerate(sources)]
+        whole = dict.fromkeys(entry.source for entry in struck if entry.sentence is None)
+        partly = dict.fromkeys(entry.source for entry in struck if entry.source not in whole)
+        texts = dict.fromkeys(whole, "") | {source: _without_sentences(answer, source, struck) for source in partly}
+        without = [*(names[source] for source in whole), *(f"part of {names[source]}" for source in partly)]
+        kept = [replace(source, text=texts.get(number, source.text)) for number, source in enumerate(sources)]
         asked, documents = _request([source for source in kept if source.text.strip()])
         again = replace(self, asked=asked, documents=documents, reply=None, unit="sentence", number=None)
         return again, tuple(dict.fromkeys(without))

@@ -12,9 +12,9 @@ from nbsal.render import html, text_lines
 from nbsal.render.headline import Phrase, percent
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
-from nbsal.support.validation import Text, check_one_per_text, checked, plural
+from nbsal.support.validation import Text, check_one_per_text, checked
 from nbsal.widgets import jobs, wire
-from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html, list_texts
+from nbsal.widgets.corpus_view import CorpusView, excerpt_html, list_texts
 from nbsal.widgets.explainer_view import Shading
 from nbsal.widgets.export import asset
 from nbsal.widgets.table_columns import Columns
@@ -131,8 +131,9 @@ class Browse(Shading, CorpusView):
 
     def publish(self, result: TablePage) -> dict[str, Any]:
         waiting = [{"number": number, "pieces": [[self._start(number), 0.0, False]]} for number in result.waiting]
+        rows = [vars(entry) | {"wrong": entry.misclassified} for entry in result.rows]
         table = {
-            "rows": [*map(_row, result.rows), *waiting],
+            "rows": [*rows, *waiting],
             "labels": list(result.labels),
             "judged": self._labels is not None,
             "page": result.page,
@@ -146,13 +147,19 @@ class Browse(Shading, CorpusView):
         }
         number = result.opened_number
         if result.opened is None or number is None:
-            return {"_table": table, "_tokens": {}, "_scores": b"", "_result": {"notes": self._notes(result)}}
+            return {
+                "_table": table,
+                "_tokens": {},
+                "_scores": b"",
+                "_result": {"notes": self.count_notes(result.explained, result.total)},
+            }
         decision = wire.decision(result.opened, self.subject)
         return {
             "_table": table | {"opened": {"number": number, "sentence": self._sentence(number, result.opened)}},
             "_tokens": wire.tokens(result.opened.row),
             "_scores": wire.scores([result.opened.scores]),
-            "_result": decision | {"notes": [*self._notes(result), *decision["notes"][1:]]},
+            "_result": decision
+            | {"notes": [*self.count_notes(result.explained, result.total), *decision["notes"][1:]]},
         }
 
     def render_html(self) -> str:
@@ -171,15 +178,17 @@ class Browse(Shading, CorpusView):
         if page.opened is not None and page.opened_number is not None:
             sentence = self._sentence(page.opened_number, page.opened)
             parts.append(f"<div><b>Text {page.opened_number}</b></div>{page.opened.to_html(sentence=sentence)}")
-        return html.block_html(page.caption(), "".join(parts), self._notes(page), titled=False)
+        return html.block_html(
+            page.caption(), "".join(parts), self.count_notes(page.explained, page.total), titled=False
+        )
 
     def render_png(self) -> bytes:
         page: TablePage = self.result
         texts = [
-            ScoredText(_heading(entry), [[html.ScoredSpan(text, share) for text, share, _ in _short_text(entry)]], 1)
+            ScoredText(_heading(entry), [[html.ScoredSpan(text, share) for text, share, _ in entry.pieces]], 1)
             for entry in page.rows
         ]
-        notes = [page.position(), " · ".join(self._notes(page))]
+        notes = [page.position(), " · ".join(self.count_notes(page.explained, page.total))]
         return text_lines.png(text_lines.draw([ScoredText(page.caption(), [], 1.0), *texts], notes=notes))
 
     def _label_texts(self, labels: list[Any] | None, count: int) -> None:
@@ -217,26 +226,6 @@ class Browse(Shading, CorpusView):
         text = self._texts[number]
         return (text if isinstance(text, str) else " | ".join(text))[:LONGEST]
 
-    def _notes(self, page: TablePage) -> list[str]:
-        """The model and the method, and how many texts they explained."""
-        model = self._saliencies[0].notes()[:1] if self._saliencies else []
-        count = f"{page.explained} of {page.total} explained" if page.explained < page.total else ""
-        return [*model, count or plural(page.total, "text")]
-
-
-def _row(entry: Entry) -> dict[str, Any]:
-    """A row as the page draws it."""
-    fields = ("number", "prediction", "confidence", "label", "top", "against")
-    return {name: getattr(entry, name) for name in fields} | {
-        "wrong": entry.misclassified,
-        "pieces": _short_text(entry),
-    }
-
-
-def _short_text(entry: Entry) -> list[list[Any]]:
-    """The text around its strongest word, in pieces as `excerpt` returns them."""
-    return [[text, share, False] for text, share, _ in excerpt(entry.saliency, entry.strongest[1])]
-
 
 def _verdict(entry: Entry) -> str:
     """The prediction and its probability, if it has one."""
@@ -253,7 +242,7 @@ def _heading(entry: Entry) -> str:
 def _row_html(entry: Entry, opened: bool) -> str:
     wrong = f'<div style="{html.SMALL}">\N{BALLOT X} labelled {html.escape(entry.label or "")}</div>'
     verdict = html.escape(_verdict(entry))
-    text = f'<div style="min-width:14em;line-height:1.75">{excerpt_html(_short_text(entry))}</div>'
+    text = f'<div style="min-width:14em;line-height:1.75">{excerpt_html(entry.pieces)}</div>'
     top = html.escape(html.label(entry.top))
     if entry.against:
         top += f'<div style="{html.SMALL}">against</div>'

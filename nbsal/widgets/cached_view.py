@@ -9,19 +9,14 @@ from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.support.progress import Meter
 from nbsal.widgets import jobs
-from nbsal.widgets.explainer_view import ShadedView, with_settings
+from nbsal.widgets.explainer_view import ExplainerView, with_settings
 
 if TYPE_CHECKING:
     import pandas
 
 
 class LastValue:
-    """Cache of one value, which is computed again when its key changes.
-
-    >>> cache = LastValue()
-    >>> cache.get("a", lambda: 1), cache.get("a", lambda: 2), cache.get("b", lambda: 3)
-    (1, 1, 3)
-    """
+    """Cache of one value, which is computed again when its key changes."""
 
     def __init__(self) -> None:
         self._entry: tuple[Any, Any] | None = None
@@ -30,6 +25,10 @@ class LastValue:
     def value(self) -> Any:
         """The cached value, or None."""
         return self._entry and self._entry[1]
+
+    def value_for(self, key: Any) -> Any:
+        """The cached value, or None if it was computed for another key."""
+        return self.value if self.is_for(key) else None
 
     def is_for(self, key: Any) -> bool:
         """Whether the cached value was computed for that key."""
@@ -79,13 +78,13 @@ class TextResult:
     parts: dict[str, Any] = field(default_factory=dict)
 
 
-class CachedView(ShadedView):
+class CachedView(ExplainerView):
     """A view of a text's scores and of further parts; `result` is the Saliency.
 
     `reading_inputs` names the inputs that the scores depend on. `from_explainer` fills `parts`.
     """
 
-    reading_inputs: ClassVar[tuple[str, ...]] = ShadedView.inputs
+    reading_inputs: ClassVar[tuple[str, ...]] = ExplainerView.inputs
 
     def __init__(self, source: Any, text: Any = None, **settings: Any) -> None:
         self.parts: dict[str, Part] = {}
@@ -149,11 +148,10 @@ class CachedView(ShadedView):
 
     def _part_keys(self, saliency: Saliency, inputs: dict[str, Any]) -> dict[str, Any]:
         """What the values of the parts are cached for."""
-        depends_on = {name: part.depends_on for name, part in self.parts.items()}
         version = self.subject.version
         return {
-            part: saliency if names is None else [version, *(inputs[name] for name in names)]
-            for part, names in depends_on.items()
+            name: saliency if part.depends_on is None else [version, *(inputs[own] for own in part.depends_on)]
+            for name, part in self.parts.items()
         }
 
     def _with_cached_parts(self, saliency: Saliency, keys: dict[str, Any]) -> TextResult:

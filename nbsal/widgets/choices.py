@@ -59,20 +59,14 @@ class MethodTraits(traitlets.HasTraits):
 
 
 def view_choices(explainer: Explainer, methods: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the page may choose from, with the name of the list of methods in place of the list.
-
-    >>> import nbsal
-    >>> explain = Explainer(nbsal.load("demo/reviews"), "gradcam")
-    >>> choices = view_choices(explain, offered_methods(explain))
-    >>> choices["method"]["label"], choices["labels"], choices["depth"]
-    ('Grad-CAM', ['negative', 'positive'], 6)
-    """
+    """What the page may choose from, with the name of the list of methods in place of the list."""
     subject = explainer.subject
     key = hashlib.sha256(json.dumps(methods).encode()).hexdigest()[:16]
     _LISTS[key] = methods
+    layered = (m for m in methods if m["layered"] and m["group"] == "recommended" and not m["unavailable"])
     choices = {
         "methods": key,
-        "layered": _first_layered(methods),
+        "layered": next(({"name": method["name"], "label": method["label"]} for method in layered), None),
         "labels": subject.labels if subject.task == "sequence" else [],
         "depth": subject.depth,
         "task": subject.task,
@@ -140,11 +134,3 @@ def check_layer(layer: int | None, choices: dict[str, Any], argument: str = "lay
 
 def _listed(choices: dict[str, Any]) -> list[dict[str, Any]]:
     return _LISTS[choices["methods"]]
-
-
-def _first_layered(methods: list[dict[str, Any]]) -> dict[str, str] | None:
-    """The name and the label of the first recommended method that explains one layer."""
-    for method in methods:
-        if method["layered"] and not method["unavailable"] and method["group"] == "recommended":
-            return {"name": method["name"], "label": method["label"]}
-    return None

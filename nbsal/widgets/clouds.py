@@ -130,7 +130,7 @@ class Clouds(CorpusView):
             "_clouds": [cloud_traits(result, label) for label in result.labels],
             "_summary": summary,
             "_texts_shown": listed,
-            "_result": {"notes": self._notes(result)},
+            "_result": {"notes": self.count_notes(result.text_count, result.total)},
         }
 
     def render_html(self) -> str:
@@ -143,7 +143,9 @@ class Clouds(CorpusView):
             small = f' <span style="{html.SMALL}">{html.escape(note)}</span>'
             body.append(f"<div><b>{html.escape(heading)}</b>{small}</div>")
             body += [_text_html(*text) for text in result.texts[:MAX_TEXTS]]
-        return html.block_html(result.caption(), "".join(body), self._notes(result), titled=False)
+        return html.block_html(
+            result.caption(), "".join(body), self.count_notes(result.text_count, result.total), titled=False
+        )
 
     def render_png(self) -> bytes:
         from matplotlib.figure import Figure
@@ -177,13 +179,6 @@ class Clouds(CorpusView):
     def _classes(self) -> list[str]:
         """The classes that the model knows, in its order."""
         return list(self.subject.labels) if self.subject is not None and self.subject.task == "sequence" else []
-
-    def _notes(self, result: WordClouds) -> list[str]:
-        """The model and the method, and of how many texts the clouds are."""
-        model = self._saliencies[0].notes()[:1] if self._saliencies else []
-        count = f"{result.text_count} of {result.total} explained" if result.text_count < result.total else ""
-        texts = f"{result.total} text{'' if result.total == 1 else 's'}" if result.total else ""
-        return [*model, *filter(None, [count or texts])]
 
 
 def _caption(saliency: Saliency) -> str:

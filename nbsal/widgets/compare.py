@@ -24,7 +24,7 @@ from nbsal.widgets.choices import (
 from nbsal.widgets.compared_pair import BADGES, ComparedPair
 from nbsal.widgets.explainer_view import (
     TARGET_JSON,
-    ShadedView,
+    ExplainerView,
     method_traits,
     result_traits,
     with_settings,
@@ -42,7 +42,7 @@ RING = "border:1.5px solid currentColor;border-radius:1em"
 DOTS_WIDTH, DOT = 200, 12  # pixels
 
 
-class Compare(ShadedView):
+class Compare(ExplainerView):
     """Two methods, layers, targets or models on one text; or two finished Saliency results.
 
     `method`, `layer`, `target` and `tau` belong to the first explainer, A, `other_method` and so on to the second, B,
@@ -58,7 +58,7 @@ class Compare(ShadedView):
     ['overlap', 'rank']
     """
 
-    inputs = (*ShadedView.inputs, *(f"other_{name}" for name in SETTINGS))
+    inputs = (*ExplainerView.inputs, *(f"other_{name}" for name in SETTINGS))
     _esm = asset("compare.js")
     _css = asset("compare.css")
 
@@ -157,7 +157,11 @@ class Compare(ShadedView):
         traits = super().publish(first)
         settings = "; ".join(f"{badge}: {each.settings()}" for badge, each in zip(BADGES, result.both, strict=True))
         summary = {"notes": result.notes(), "settings": settings, "same_model": result.same_model}
-        findings = {level: _findings(replace(result, level=level)) for level in LEVELS}
+        findings = {}
+        for level in LEVELS:
+            pair = replace(result, level=level)
+            sentences = {scale: replace(pair, scale=scale).sentence() for scale in SCALES}
+            findings[level] = {"heading": pair.heading(), "sentences": sentences, "agreement": pair.agreement}
         return traits | {
             "_scores": scores,
             "_result": traits["_result"] | summary,
@@ -172,7 +176,7 @@ class Compare(ShadedView):
         body = [
             html.headline_html(pair.sentence()),
             f"<table {TABLE}><tr>{''.join(map(_text_html, BADGES, texts))}</tr></table>",
-            *(_difference_html(text) for text in texts[2:]),
+            *(f"<div><b>{html.escape(t.title)}</b></div>{html.text_html(t.parts, t.largest)}" for t in texts[2:]),
             html.legend_html(any(np.any(scores < 0) for scores in pair.shares)),
             f'<div style="margin-top:12px"><b>{html.escape(pair.heading())}</b></div>',
             _list_html(pair.listed(), SCALES[pair.scale]),
@@ -186,22 +190,12 @@ class Compare(ShadedView):
         return text_lines.png(text_lines.draw([sentence, *pair.texts(self.difference)], notes=notes))
 
 
-def _findings(pair: ComparedPair) -> dict[str, Any]:
-    """What a page says about both, on each scale."""
-    sentences = {scale: replace(pair, scale=scale).sentence() for scale in SCALES}
-    return {"heading": pair.heading(), "sentences": sentences, "agreement": pair.agreement}
-
-
 def _text_html(badge: str, text: ScoredText) -> str:
     """The text as one explanation colours it, under its letter and its method."""
     name = html.escape(text.title.removeprefix(f"{badge}: "))
     head = f'<span style="{RING};padding:0 .45em">{badge}</span> <b>{name}</b>'
     cell = "width:50%;border:0;padding:0 16px 0 0;text-align:left;vertical-align:top"
     return f'<td style="{cell}">{head}{html.text_html(text.parts, text.largest)}</td>'
-
-
-def _difference_html(text: ScoredText) -> str:
-    return f"<div><b>{html.escape(text.title)}</b></div>{html.text_html(text.parts, text.largest)}"
 
 
 def _list_html(rows: Sequence[tuple[str, float, float]], unit: str) -> str:

@@ -10,7 +10,7 @@ from nbsal.explain.saliency import Saliencies, Saliency
 from nbsal.render import html
 from nbsal.render.headline import percent
 from nbsal.support.errors import InputError
-from nbsal.support.validation import Text, text_list
+from nbsal.support.validation import Text, plural, text_list
 from nbsal.widgets import jobs
 from nbsal.widgets.base import View
 
@@ -79,19 +79,19 @@ class CorpusView(View):
                     self.show_partial(job, self.summarize(self._saliencies, inputs, job))
         return self._saliencies
 
+    def count_notes(self, explained: int, total: int) -> list[str]:
+        """The model and the method, and how many texts they explained."""
+        model = self._saliencies[0].notes()[:1] if self._saliencies else []
+        count = f"{explained} of {total} explained" if explained < total else plural(total, "text")
+        return [*model, *[count] * (total > 0)]
+
     def summarize(self, saliencies: Sequence[Saliency], inputs: dict[str, Any], job: jobs.Job) -> Any:
         """The result that the view shows of these explanations."""
         raise NotImplementedError(f"{type(self).__name__}: implement summarize(self, saliencies, inputs, job).")
 
 
 def excerpt(saliency: Saliency, positions: Sequence[int]) -> list[list[Any]]:
-    """The text around the first of some tokens, in pieces [text, share of the strongest word, has one of the tokens].
-
-    >>> import nbsal
-    >>> saliency = nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam")("A joy.")
-    >>> [(text, marked) for text, _, marked in excerpt(saliency, [2])]
-    [('A', False), (' ', False), ('joy', True), ('.', False)]
-    """
+    """The text around the first of some tokens: [text, share of the strongest word, has one of the tokens] a piece."""
     row = saliency.row
     segment = row.segments[positions[0]]
     text = row.parts[segment]

@@ -58,8 +58,22 @@ def _target_from_json(value: Any, _: Any = None) -> Any:
 TARGET_JSON = {"to_json": _target_to_json, "from_json": _target_from_json}
 
 
-class ExplainerView(MethodTraits, View):
-    """A view of an explainer and a text, or of a finished result."""
+class Shading(traitlets.HasTraits):
+    """How text is coloured by its scores.
+
+    `level` "word" sums the scores of each word's tokens; `signed` False colours only evidence for the target; `clip`
+    is the share of the largest score that gets full colour; `gamma` below 1 makes small scores easier to see. None of
+    them changes any score.
+    """
+
+    level = traitlets.Enum(("token", "word"), "word").tag(sync=True, page=True)
+    signed = traitlets.Bool(True).tag(sync=True, page=True)
+    gamma = traitlets.Float(1.0, min=0.2, max=3.0).tag(sync=True, page=True)
+    clip = traitlets.Float(1.0, min=0.05, max=1.0).tag(sync=True, page=True)
+
+
+class ExplainerView(Shading, MethodTraits, View):
+    """A view of an explainer and a text, or of a finished result, that colours the text by its scores."""
 
     inputs: ClassVar[tuple[str, ...]] = ("text", "method", "layer", "target", "tau")
     accepts: ClassVar[tuple[type, ...]] = (Saliency,)
@@ -162,32 +176,8 @@ class ExplainerView(MethodTraits, View):
                 self.show_partial(job, result, preview=True)
 
 
-class Shading(traitlets.HasTraits):
-    """How text is coloured by its scores.
-
-    `level` "word" sums the scores of each word's tokens; `signed` False colours only evidence for the target; `clip`
-    is the share of the largest score that gets full colour; `gamma` below 1 makes small scores easier to see. None of
-    them changes any score.
-    """
-
-    level = traitlets.Enum(("token", "word"), "word").tag(sync=True, page=True)
-    signed = traitlets.Bool(True).tag(sync=True, page=True)
-    gamma = traitlets.Float(1.0, min=0.2, max=3.0).tag(sync=True, page=True)
-    clip = traitlets.Float(1.0, min=0.05, max=1.0).tag(sync=True, page=True)
-
-
-class ShadedView(Shading, ExplainerView):
-    """A view of an explainer and a text that colours the text by its scores."""
-
-
 def with_settings(explainer: Explainer, inputs: dict[str, Any]) -> Explainer:
-    """The explainer with another method, layer or tau; its own method keeps all its other settings.
-
-    >>> import nbsal
-    >>> explain = Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
-    >>> with_settings(explain, {"method": "gradcam", "layer": 2, "tau": None}).method
-    GradCAM(layer=2)
-    """
+    """The explainer with another method, layer or tau; its own method keeps all its other settings."""
     method = explainer.method if inputs["method"] == explainer.method.name else catalogue.create(inputs["method"])
     if isinstance(method, Decoded):
         method = replace(method, tau=inputs["tau"], method=replace(method.method, layer=inputs.get("layer")))

@@ -37,9 +37,10 @@ def interactive(view: Any, title: str, in_cell: bool = False) -> str:
     """An HTML page that opens from disk: the script, style and state of a view, and a replacement for Python."""
     arguments = f"{literal(str(view._esm))}, {literal(state(view, in_cell))}"
     headings = f"<div style='{_UNSEEN}'><h1>{type(view).__name__}</h1><h2>{escape(title)}</h2></div>"
+    style = str(view._css).replace("</", "<\\/")  # no text in it can end the element
     return html.page_html(
         title,
-        f"<style>{_style(view._css)}</style><main>{headings}<div id='nbsal'></div></main>"
+        f"<style>{style}</style><main>{headings}<div id='nbsal'></div></main>"
         f"<script type='module'>{asset('offline.js')}\n"
         f"nbsal.show({arguments}, document.getElementById('nbsal'));</script>",
     )
@@ -63,19 +64,9 @@ def iframe(document: str) -> str:
     return f'<iframe title="nbsal" sandbox="allow-scripts" style="{style}" srcdoc="{escape(document)}"></iframe>'
 
 
-def text_or_base64(content: str | bytes) -> str:
-    """Bytes as base64, text as it is."""
-    return content if isinstance(content, str) else base64.b64encode(content).decode("ascii")
-
-
 def _is_view_trait(name: str) -> bool:
     """Whether a synced trait belongs to the view rather than to ipywidgets or anywidget."""
     return name not in _INTERNAL and not name.startswith(("_model", "_view", "_dom", "_anywidget"))
-
-
-def _style(css: Any) -> str:
-    """A style sheet for a style element, which no text in it can end."""
-    return str(css).replace("</", "<\\/")
 
 
 def _bytes(value: Any) -> dict[str, str]:

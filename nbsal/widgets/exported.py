@@ -1,5 +1,6 @@
 """What every view can write: tables, pages, pictures, and the copies of it that a notebook keeps."""
 
+import base64
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -72,9 +73,8 @@ class ExportedWidget(CheckedWidget):
         self._require_result(latest=True)
         content = html.snapshot_html(self.render_html())
         if interactive:
-            content = snapshot.with_page(
-                content, export.iframe(export.interactive(self, self._page_title(), in_cell=True))
-            )
+            page = export.interactive(self, self._page_title(), in_cell=True)
+            content = snapshot.with_page(content, export.iframe(page))
         return export.Frozen(content, repr(self))
 
     def handle_save(self, kind: str) -> dict[str, str]:
@@ -87,11 +87,9 @@ class ExportedWidget(CheckedWidget):
         if not isinstance(kind, str) or kind not in exports:
             raise UnknownName("kind", kind, exports)
         mime, write = exports[kind]
-        return {
-            "mime": mime,
-            "name": f"{type(self).__name__}.{kind}".lower(),
-            "content": export.text_or_base64(write()),
-        }
+        content = write()
+        text = content if isinstance(content, str) else base64.b64encode(content).decode("ascii")
+        return {"mime": mime, "name": f"{type(self).__name__}.{kind}".lower(), "content": text}
 
     def _title(self) -> str:
         caption = getattr(self.result, "caption", None)

@@ -19,13 +19,7 @@ ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh
 
 
 def step_phrases(games: TokenGames, game: str, count: int) -> list[Phrase]:
-    """The headline after `count` words were hidden or revealed, in pieces.
-
-    >>> import nbsal
-    >>> view = nbsal.widgets.Games(nbsal.Explainer(nbsal.load("demo/reviews"), "gradcam"), text="A warm film.").wait()
-    >>> step_phrases(view.token_games, "hiding", 1)[:2]
-    [('text', 'After hiding 1 word: still '), ('class', 'positive')]
-    """
+    """The headline after `count` words were hidden or revealed, in pieces."""
     return (_decision_phrases if games.probable else _output_phrases)(games, game, games.step(count))
 
 

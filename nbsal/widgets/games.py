@@ -32,6 +32,7 @@ from nbsal.widgets.game_words import (
     results_finding,
     step_phrases,
 )
+from nbsal.widgets.highlight import text_html
 from nbsal.widgets.token_games import (
     RANDOM_NAME,
     RANDOM_ORDERS,
@@ -60,12 +61,23 @@ DARK = ("#1c1e22", "#00706b", "#7c3fa8", "#8a5a00", "#a8326e")
 MIDDLE = ("#7d828b", "#1b9a91", "#a06cc9", "#b07d1c", "#d0588f")
 
 
-class GameTraits(traitlets.HasTraits):
-    """The traits of a view that plays games."""
+class GameView(CachedView):
+    """A view that plays games, which are its part "game"."""
 
     game = traitlets.Enum(tuple(reversed(GAMES)), "hiding").tag(sync=True, page=True)
     at = traitlets.Int(0, min=0).tag(sync=True, page=True)
     _game = traitlets.Dict().tag(sync=True)
+
+    @property
+    def token_games(self) -> TokenGames | None:
+        """The games on display, if the text is short enough for them."""
+        games = self.part("game")
+        return games if isinstance(games, TokenGames) else None
+
+    @property
+    def remaining(self) -> list[int]:
+        """The tokens that the model reads at step `at` of the game on display."""
+        return [] if self.token_games is None else self.token_games.remaining(self.game, self.at)
 
 
 class GamePart(Part):
@@ -75,7 +87,7 @@ class GamePart(Part):
         self._subject = subject
         self._masked_model = LastValue()
 
-    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> TokenGames:
+    def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> Any:
         masked_model = self._masked_model.get(inputs["text"], lambda: MaskedModel(self._subject))
         meter = job.meter(coalition_count(len(units(saliency.row))))
         meter.check()
@@ -87,7 +99,7 @@ class GamePart(Part):
         return {"_game": {} if value is None else game_traits(value)}
 
 
-class Games(CachedView, GameTraits):
+class Games(GameView):
     """Both games on one text: `game` is the one on display, and `at` is how many words are hidden or revealed.
 
     Words are hidden with all their tokens. The band is the range of random orders. Results of nbsal.evaluation.games
@@ -113,16 +125,6 @@ class Games(CachedView, GameTraits):
             raise InputError(message, argument="source", value=result)
         return {}
 
-    @property
-    def token_games(self) -> TokenGames | None:
-        """The games on display."""
-        return self.part("game")  # type: ignore[no-any-return]
-
-    @property
-    def remaining(self) -> list[int]:
-        """The tokens that the model reads at step `at` of the game on display."""
-        return [] if self.token_games is None else self.token_games.remaining(self.game, self.at)
-
     def publish(self, result: Any) -> dict[str, Any]:
         if not isinstance(result, Results):
             return super().publish(result)
@@ -143,27 +145,26 @@ class Games(CachedView, GameTraits):
 
     def render_html(self) -> str:
         if self.plain_result is not None:
-            return results_html(self.plain_result, self.game)
+            chart, table = results_chart(self.plain_result, self.game), self.plain_result._repr_html_()
+            notes = [footnote(self.game, "token")]
+            return html.block_html(chart.finding, chart_html(chart) + table, notes, titled=False)
         games, saliency = self.token_games, self.result
         sentence, parts = self.sentence(), self.spans()
-        scores = [span.score for part in parts for span in part if span.score is not None]
-        body = [
-            html.headline_html(sentence),
-            html.text_html(parts, html.largest_score(parts)),
-            html.legend_html(min(scores, default=0.0) < 0),
-            "" if games is None else games_html(games, self.game, self.at),
-        ]
-        return html.block_html(plain(sentence), "".join(body), [*saliency.notes(), footnote(self.game)], titled=False)
+        body = text_html(sentence, parts, html.largest_score(parts))
+        if games is not None:
+            body += chart_html(chart_of(games, self.game, self.at))
+        return html.block_html(plain(sentence), body, [*saliency.notes(), footnote(self.game)], titled=False)
 
     def render_png(self) -> bytes:
         if self.plain_result is not None:
-            return results_png(self.plain_result, self.game)
+            notes = [*self.plain_result.notes, footnote(self.game, "token")]
+            return chart_png(results_chart(self.plain_result, self.game), notes=notes)
         parts = self.spans()
         text = ScoredText(plain(self.sentence()), parts, html.largest_score(parts), legend=True)
         notes = [*self.result.notes(), footnote(self.game)]
         if self.token_games is None:
             return text_lines.png(text_lines.draw([text], notes=notes))
-        return games_png(self.token_games, self.game, self.at, [text], notes)
+        return chart_png(chart_of(self.token_games, self.game, self.at), [text], notes)
 
     def sentence(self) -> list[Phrase]:
         """The headline at the step on display."""
@@ -224,7 +225,7 @@ class Chart:
     position: int | None = None  # of the step on display
 
 
-def chart_of(games: TokenGames, game: str, at: int = 0) -> Chart:
+def chart_of(games: TokenGames, game: str, at: int) -> Chart:
     """The curves of a game on one text."""
     return Chart(
         [replace(curve, name=name) for curve, name in zip(games.curves(game), CURVE_NAMES, strict=False)],
@@ -246,45 +247,21 @@ def results_chart(results: Results, game: str) -> Chart:
     return Chart(curves, results_finding(results, game), results.metric.value, steps, INTERVAL)
 
 
-def games_html(games: TokenGames, game: str = "hiding", at: int = 0) -> str:
-    """The finding of a game and its curves, as HTML without scripts."""
-    return _chart_html(chart_of(games, game, at))
-
-
-def games_png(
-    games: TokenGames,
-    game: str = "hiding",
-    at: int = 0,
-    texts: Sequence[ScoredText] = (),
-    notes: Sequence[str] = (),
-) -> bytes:
-    """The finding of a game and its curves below texts, as PNG."""
-    return _chart_png(chart_of(games, game, at), texts, notes)
-
-
-def results_html(results: Results, game: str) -> str:
-    """The finding of a game over many texts and its curves, as HTML without scripts."""
-    chart = results_chart(results, game)
-    table = str(results._repr_html_())
-    return html.block_html(chart.finding, _chart_html(chart) + table, [footnote(game, "token")], titled=False)
-
-
-def results_png(results: Results, game: str) -> bytes:
-    """The finding of a game over many texts and its curves, as PNG."""
-    return _chart_png(results_chart(results, game), (), [*results.notes, footnote(game, "token")])
-
-
-def _chart_html(chart: Chart) -> str:
+def chart_html(chart: Chart) -> str:
+    """The finding of a game and its curves, as HTML without scripts that passes the sanitizer of notebooks."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=SIZE, layout="constrained")
     figure.patch.set_alpha(0.0)
     draw_chart(figure.add_subplot(), chart, MIDDLE)
-    heading = f'<div style="margin:12px 0 2px"><b>{html.escape(chart.finding)}</b></div>'
-    return heading + image_html(text_lines.png(figure), f"{chart.quantity}, {chart.steps}")
+    source = base64.b64encode(text_lines.png(figure)).decode("ascii")
+    alt = html.escape(f"{chart.quantity}, {chart.steps}")
+    image = f'<img alt="{alt}" style="max-width:44em;width:100%" src="data:image/png;base64,{source}">'
+    return f'<div style="margin:12px 0 2px"><b>{html.escape(chart.finding)}</b></div>{image}'
 
 
-def _chart_png(chart: Chart, texts: Sequence[ScoredText], notes: Sequence[str]) -> bytes:
+def chart_png(chart: Chart, texts: Sequence[ScoredText] = (), notes: Sequence[str] = ()) -> bytes:
+    """The finding of a game and its curves below texts, as PNG."""
     points = text_lines.WIDTH * text_lines.POINTS
     heading = text_lines.wrap(chart.finding, points - 2 * text_lines.MARGIN, bold=True)
     legend = -(-(len(chart.curves) + 1) // 2)
@@ -388,9 +365,3 @@ def _curve_traits(curve: GameCurve) -> dict[str, Any]:
 
 def _rounded(values: Any) -> Any:
     return np.round(np.asarray(values, float), DIGITS).tolist()
-
-
-def image_html(png: bytes, alt: str = "hiding and revealing curves") -> str:
-    """A picture as HTML that passes the sanitizer of notebooks; the headings above it say the same in words."""
-    source = base64.b64encode(png).decode("ascii")
-    return f'<img alt="{html.escape(alt)}" style="max-width:44em;width:100%" src="data:image/png;base64,{source}">'

@@ -1,8 +1,9 @@
 """The attention heads of a model as a grid of blocks by heads: what each head follows, and which are switched on."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +35,16 @@ SYNTAX, POSITION = (0, 112, 107), (124, 63, 168)  # hues of cells
 TINT = 0.22  # opacity of cells
 HOW_TO_STUDY = "This model has no head study. Run study = nbsal.heads.study(subject, parses) and pass study=study."
 
-T = TypeVar("T")
+
+@dataclass(frozen=True)
+class HeadCell:
+    """What the grid says of one head."""
+
+    kind: str  # syntactic, positional, both, unnamed (chosen by the user) or none
+    on: bool
+    words: list[str]  # what it follows, in full and short: a relation, "place", or nothing
+    about: str  # what it attends to: names, with a study also shares
+    habit: str  # what it is known for, in a few words
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +52,8 @@ class HeadGrid:
     """The heads of a model. `roles` is what each head follows, `initial` which are on before any is toggled.
 
     >>> grid = HeadGrid(HeadMask([[1, 0]], {"obj": [[1, 1]]}), HeadMask([[1, 0]]), [[0, 1]])
-    >>> grid.kinds(), grid.descriptions(), grid.caption()
-    ([['both', 'syntactic']], [['object of its verb · fixed place', 'object of its verb']], '2 of 2 heads on')
+    >>> grid.caption(), [(cell.kind, cell.on, cell.about) for cell in grid.cells[0]]
+    ('2 of 2 heads on', [('both', True, 'object of its verb · fixed place'), ('syntactic', True, 'object of its verb')])
     """
 
     roles: HeadMask
@@ -62,24 +72,28 @@ class HeadGrid:
         named: Heads = self.roles.syntactic | self.roles.positional
         return named
 
-    def kinds(self) -> list[list[str]]:
-        """The kind of every head, [block][head]: syntactic, positional, both, unnamed (chosen by the user) or none."""
+    @cached_property
+    def cells(self) -> list[list[HeadCell]]:
+        """The heads, [block][head]."""
         syntactic, positional, unnamed = self.roles.syntactic, self.roles.positional, self.roles.unnamed
         conditions = [syntactic & positional, syntactic, positional, unnamed]
         kinds = np.select(conditions, ["both", "syntactic", "positional", "unnamed"], "none")
-        return kinds.tolist()  # type: ignore[no-any-return]
-
-    def words(self) -> list[list[list[str]]]:
-        """What the cell of each head says, in full and short, [block][head]: a relation, "place", or nothing."""
-        return self._each(self._word)
-
-    def descriptions(self) -> list[list[str]]:
-        """What each head attends to, [block][head]: names, and with a study also shares."""
-        return self._each(self._names if self.study is None else self._shares)
-
-    def habits(self) -> list[list[str]]:
-        """What each head is known for in a few words, [block][head]."""
-        return self._each(self._habit)
+        on = self.mask.selected
+        describe = self._names if self.study is None else self._shares
+        blocks, heads = map(range, self.roles.shape)
+        return [
+            [
+                HeadCell(
+                    str(kinds[block, head]),
+                    bool(on[block, head]),
+                    self._word(block, head),
+                    describe(block, head),
+                    self._habit(block, head),
+                )
+                for head in heads
+            ]
+            for block in blocks
+        ]
 
     def caption(self) -> str:
         """How many heads are on."""
@@ -96,25 +110,19 @@ class HeadGrid:
         """One row per head."""
         import pandas
 
-        kinds, descriptions, on = self.kinds(), self.descriptions(), self.mask.selected
         rows = [
-            (block, head, kinds[block][head], bool(on[block, head]), descriptions[block][head])
-            for block, head in np.ndindex(*self.roles.shape)
+            (block, head, cell.kind, cell.on, cell.about)
+            for block, row in enumerate(self.cells)
+            for head, cell in enumerate(row)
         ]
         return pandas.DataFrame(rows, columns=["block", "head", "kind", "on", "attends_to"])
 
     def to_html(self, notes: Sequence[str] = ()) -> str:
         """A table without scripts, with more `notes`; heads that are off are struck and have a dashed border."""
-        blocks, heads = self.roles.shape
-        kinds, words, on, tips = self.kinds(), self.words(), self.mask.selected, self.descriptions()
-        numbers = "".join(_header_html(str(head), "center") for head in range(heads))
+        numbers = "".join(_header_html(str(head), "center") for head in range(self.roles.shape[1]))
         rows = f"<tr>{_header_html('head')}{numbers}</tr>"
-        for block in range(blocks):
-            cells = "".join(
-                _cell_html(kinds[block][head], words[block][head], bool(on[block, head]), tips[block][head])
-                for head in range(heads)
-            )
-            rows += f"<tr>{_header_html(f'block {block}')}{cells}</tr>"
+        for block, row in enumerate(self.cells):
+            rows += f"<tr>{_header_html(f'block {block}')}{''.join(map(_cell_html, row))}</tr>"
         table = f'<table style="border-collapse:separate;border-spacing:2px;font-size:80%">{rows}</table>'
         return html.block_html(self.finding(), table, [*self.notes(), *notes])
 
@@ -122,13 +130,12 @@ class HeadGrid:
         """Draw the grid; heads that are off are hatched and have a dashed border."""
         from matplotlib.patches import Rectangle
 
-        kinds, words, on = self.kinds(), self.words(), self.mask.selected
         blocks, heads = self.roles.shape
         for block, head in np.ndindex(blocks, heads):
-            style = _plot_style(kinds[block][head], bool(on[block, head]))
-            ax.add_patch(Rectangle((head - 0.46, block - 0.44), 0.92, 0.88, **style))
-            text = (words[block][head] or ("", ""))[1] or ("" if on[block, head] else "off")
-            weight, colour = ("bold", "black") if on[block, head] else ("normal", "0.35")
+            cell = self.cells[block][head]
+            ax.add_patch(Rectangle((head - 0.46, block - 0.44), 0.92, 0.88, **_plot_style(cell)))
+            text = cell.words[1] if cell.words else "" if cell.on else "off"
+            weight, colour = ("bold", "black") if cell.on else ("normal", "0.35")
             name = html.label(text, 6)
             ax.text(head, block, name, ha="center", va="center_baseline", weight=weight, color=colour, fontsize=6)
         ax.set_xlim(-0.5, heads - 0.5)
@@ -147,10 +154,6 @@ class HeadGrid:
         elif not self.named.any():
             notes.append(HOW_TO_STUDY)
         return notes
-
-    def _each(self, describe: Callable[[int, int], T]) -> list[list[T]]:
-        blocks, heads = self.roles.shape
-        return [[describe(block, head) for head in range(heads)] for block in range(blocks)]
 
     def _relations(self, block: int, head: int) -> list[str]:
         """The relations that a head follows, with a study the most frequent first."""
@@ -205,12 +208,7 @@ class HeadGrid:
 
 
 class HeadSwitches:
-    """Which heads are on for given inputs: those of a mask, or of a study's mask at the thresholds `synt` and `pos`.
-
-    >>> switches = HeadSwitches(HeadMask([[1, 0]]))
-    >>> switches.mask({"kind": "both", "toggled": [[0, 1]]}).selected.tolist()
-    [[True, True]]
-    """
+    """Which heads are on for given inputs: those of a mask, or of a study's mask at the thresholds `synt` and `pos`."""
 
     def __init__(self, mask: HeadMask | None, study: HeadStudy | None = None) -> None:
         self.study = study
@@ -258,11 +256,7 @@ def heads_of_kind(mask: HeadMask, kind: str) -> HeadMask:
 
 
 def toggle_heads(mask: HeadMask, heads: Sequence[Sequence[int]]) -> HeadMask:
-    """The mask with some heads [block, head] switched; a head that is switched on has no named reason.
-
-    >>> toggle_heads(HeadMask([[1, 0]]), [[0, 0], [0, 1]]).selected.tolist()
-    [[False, True]]
-    """
+    """The mask with some heads [block, head] switched; a head that is switched on has no named reason."""
     switched: Heads = np.zeros(mask.shape, bool)
     for block, head in heads:
         switched[block, head] ^= True
@@ -293,20 +287,20 @@ def _header_html(text: str, align: str = "right") -> str:
     return f'<th style="text-align:{align};font-weight:normal">{text}</th>'
 
 
-def _cell_html(kind: str, words: Sequence[str], on: bool, tip: str) -> str:
-    text = html.escape(words[0] if words else "" if on else "off")
-    if not on:
+def _cell_html(cell: HeadCell) -> str:
+    text = html.escape(cell.words[0] if cell.words else "" if cell.on else "off")
+    if not cell.on:
         style, text = "border:1px dashed;opacity:.75", f"<s>{text}</s>"
     else:
-        r, g, b = _hue(kind)
-        opacity = TINT if words else TINT / 3
+        r, g, b = _hue(cell.kind)
+        opacity = TINT if cell.words else TINT / 3
         style = f"border:1px solid transparent;background-color:rgba({r},{g},{b},{opacity:.2f});font-weight:bold"
     style = f"{style};border-radius:4px;text-align:center;padding:2px 5px;min-width:2em"
-    return f'<td style="{style}" title="{html.escape(tip)}">{text or "&#8203;"}</td>'
+    return f'<td style="{style}" title="{html.escape(cell.about)}">{text or "&#8203;"}</td>'
 
 
-def _plot_style(kind: str, on: bool) -> dict[str, Any]:
-    if not on:
+def _plot_style(cell: HeadCell) -> dict[str, Any]:
+    if not cell.on:
         return {"facecolor": "white", "edgecolor": "0.6", "hatch": "////", "linestyle": "--", "linewidth": 0.5}
-    fill = [1 - TINT * (1 - channel / 255) for channel in _hue(kind)]
-    return {"facecolor": fill if kind not in ("none", "unnamed") else "0.95", "edgecolor": "none", "linewidth": 0}
+    fill = [1 - TINT * (1 - channel / 255) for channel in _hue(cell.kind)]
+    return {"facecolor": "0.95" if cell.kind in ("none", "unnamed") else fill, "edgecolor": "none", "linewidth": 0}

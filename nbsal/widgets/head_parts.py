@@ -1,6 +1,6 @@
 """Parts of views that switch heads: the grid, the decision without the heads that are off, and one head's attention."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -86,13 +86,7 @@ class HeadAttention:
     here: str
 
     def heading(self, habit: str) -> str:
-        """What the head is known for, and what it does in this text.
-
-        >>> empty = np.zeros((0, 0))
-        >>> attention = HeadAttention((2, 0), empty.astype(np.uint8), 0.0, [], empty, "mostly [CLS]")
-        >>> attention.heading("often the object of a verb")
-        'Block 2, head 0: often the object of a verb; here mostly [CLS]'
-        """
+        """What the head is known for, and what it does in this text."""
         block, head = self.head
         return f"Block {block}, head {head}: {habit}; here {self.here}"
 
@@ -169,7 +163,7 @@ class EffectPart(Part):
         return HeadEffect(int(off.sum()), off.size, without, alone, head)
 
     def publish(self, value: HeadEffect | None) -> dict[str, Any]:
-        return {"_effect": {} if value is None else effect_traits(value)}
+        return {"_effect": {} if value is None else asdict(value)}
 
     def _decide(self, saliency: Saliency, inputs: dict[str, Any], off: NDArray[np.bool_]) -> Without | None:
         encoded = self._subject.encode(inputs["text"])
@@ -233,11 +227,7 @@ def word_attention(attention: Weights, row: Row) -> tuple[list[str], Weights]:
 
 
 def mostly_attended(names: list[str], words: Weights) -> str:
-    """What a head attends to in a text, in a few words.
-
-    >>> mostly_attended(["[CLS]", "A", "joy"], np.array([[1.0, 0, 0], [0.8, 0.2, 0], [0.9, 0, 0.1]]))
-    'mostly [CLS]'
-    """
+    """What a head attends to in a text, in a few words."""
     means = words.mean(0)
     best = int(means.argmax())
     if means[best] >= MOST:
@@ -251,26 +241,13 @@ def mostly_attended(names: list[str], words: Weights) -> str:
 
 def grid_traits(grid: HeadGrid) -> dict[str, Any]:
     """A grid as the page reads it."""
+    names = {"kinds": "kind", "words": "words", "about": "about", "habits": "habit"}
     return {
-        "kinds": grid.kinds(),
-        "words": grid.words(),
-        "about": grid.descriptions(),
-        "habits": grid.habits(),
+        **{name: [[getattr(cell, own) for cell in row] for row in grid.cells] for name, own in names.items()},
         "on": grid.initial.selected.astype(int).tolist(),
         "finding": grid.finding(),
         "studied": grid.study is not None,
         "named": bool(grid.named.any()),
-    }
-
-
-def effect_traits(effect: HeadEffect) -> dict[str, Any]:
-    """An effect as the page reads it: decisions with the probability of each class."""
-    return {
-        "off": effect.off,
-        "total": effect.total,
-        "without": _without_traits(effect.without),
-        "alone": _without_traits(effect.alone),
-        "head": effect.head and list(effect.head),
     }
 
 
@@ -302,12 +279,6 @@ def _single(off: NDArray[np.bool_], head: tuple[int, int]) -> NDArray[np.bool_]:
     single = np.zeros_like(off)
     single[head] = True
     return single
-
-
-def _without_traits(without: Without | None) -> dict[str, Any] | None:
-    if without is None:
-        return None
-    return {"prediction": without.prediction, "probabilities": [list(pair) for pair in without.probabilities]}
 
 
 def _place(offset: int) -> str:

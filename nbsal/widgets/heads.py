@@ -19,7 +19,6 @@ from nbsal.support.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import CachedView, TextResult
 from nbsal.widgets.choices import offered_methods, view_choices
-from nbsal.widgets.explainer_view import ShadedView, with_settings
 from nbsal.widgets.export import asset
 from nbsal.widgets.head_grid import KINDS, SWITCH_INPUTS, HeadGrid, HeadSwitches
 from nbsal.widgets.head_parts import (
@@ -41,9 +40,10 @@ CELL = 0.3  # inches of a head in a picture
 WORD = 0.16  # inches of a word in the map of a picture
 
 
-class HeadTraits(traitlets.HasTraits):
-    """The traits of a view that switches heads."""
+class HeadView(CachedView):
+    """A view that switches heads, and has the parts that show what this does."""
 
+    reading_inputs = (*CachedView.inputs, *SWITCH_INPUTS)
     switches: HeadSwitches
 
     kind = traitlets.Enum(KINDS, "both").tag(sync=True, page=True)
@@ -54,6 +54,20 @@ class HeadTraits(traitlets.HasTraits):
     _heads = traitlets.Dict().tag(sync=True)
     _effect = traitlets.Dict().tag(sync=True)
     _attention = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
+        self.study = source if isinstance(source, HeadStudy) else study
+        super().__init__(source, text, **settings)
+
+    def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
+        mask = getattr(explainer.method, "mask", None)
+        self.switches = HeadSwitches(model_mask(explainer.subject, self.study) if mask is None else mask, self.study)
+        self.parts = {
+            "grid": GridPart(self.switches),
+            "effect": EffectPart(explainer.subject, self.switches),
+            "attention": AttentionPart(explainer.subject),
+        }
+        return super().from_explainer(explainer) | initial_heads(self.switches)
 
     @property
     def mask(self) -> HeadMask:
@@ -67,10 +81,6 @@ class HeadTraits(traitlets.HasTraits):
     @traitlets.validate("head")
     def _valid_head(self, proposal: Any) -> Any:
         return None if proposal["value"] is None else self.switches.check(proposal["value"], "head")
-
-
-class HeadView(CachedView, HeadTraits):
-    """A view that has the parts of the heads."""
 
     @property
     def grid(self) -> HeadGrid | None:
@@ -87,16 +97,13 @@ class HeadView(CachedView, HeadTraits):
         """The attention of the chosen head on display."""
         return self.part("attention")  # type: ignore[no-any-return]
 
-    def head_parts(self, explainer: Explainer) -> dict[str, Any]:
-        """The parts of the heads."""
-        return {
-            "grid": GridPart(self.switches),
-            "effect": EffectPart(explainer.subject, self.switches),
-            "attention": AttentionPart(explainer.subject),
-        }
-
     def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
-        return masked_explainer(self.explainer, self.switches, inputs)
+        """The explainer with the current settings and, if its method is one of Mask-LRP's, the heads that are on."""
+        own, name = self.explainer, inputs["method"]
+        method = own.method if name == own.method.name else catalogue.create(name)
+        if isinstance(method, MaskLRP):
+            return Explainer(own.subject, replace(method, mask=self.switches.mask(inputs)), long=own.long)
+        return super().explainer_for(inputs)
 
     def preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> TextResult | None:
         # Heads act on Mask-LRP alone: a preview by another method would hide what switching them does.
@@ -130,7 +137,7 @@ class HeadView(CachedView, HeadTraits):
         if self.attention is None or self.grid is None:
             return content
         block, head = self.attention.head
-        return content + self.attention.to_html(self.grid.habits()[block][head])
+        return content + self.attention.to_html(self.grid.cells[block][head].habit)
 
 
 @checked
@@ -148,15 +155,10 @@ class Heads(HeadView):
     (HeadMask(1 of 72 heads: nsubj 0, obj 0, amod 0, advmod 0, positional 0), 'positive')
     """
 
-    reading_inputs = (*ShadedView.inputs, *SWITCH_INPUTS)
-    inputs = (*reading_inputs, "head")
+    inputs = (*HeadView.reading_inputs, "head")
     accepts = (HeadStudy, HeadMask)
     _esm = asset("heads.js")
     _css = asset("heads.css")
-
-    def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
-        self.study = source if isinstance(source, HeadStudy) else study
-        super().__init__(source, text, **settings)
 
     def as_explainer(self, source: Any) -> Explainer:
         """The explainer of the view, which uses Mask-LRP whatever the method of `source` is."""
@@ -169,10 +171,12 @@ class Heads(HeadView):
         return Explainer(explainer.subject, "mask-lrp", mask=mask, long=explainer.long)
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
-        self.switches = switches_of(explainer, self.study)
-        self.parts = self.head_parts(explainer)
-        initial = super().from_explainer(explainer) | initial_heads(self.switches)
-        return initial | {"_choices": mask_lrp_choices(explainer)}
+        initial = super().from_explainer(explainer)
+        own = explainer.method.name
+        masking = [
+            choice for choice in offered_methods(explainer) if masks_heads(choice["name"]) or choice["name"] == own
+        ]
+        return initial | {"_choices": view_choices(explainer, masking)}
 
     def from_result(self, result: Any) -> dict[str, Any]:
         self.switches = HeadSwitches(result if isinstance(result, HeadMask) else None, self.study)
@@ -198,27 +202,6 @@ def model_mask(subject: Subject, study: HeadStudy | None) -> HeadMask:
     if subject.mask is not None:
         return subject.mask  # type: ignore[no-any-return]
     return HeadMask.from_array(np.zeros((subject.depth, subject.heads)))
-
-
-def switches_of(explainer: Explainer, study: HeadStudy | None) -> HeadSwitches:
-    """The switches that begin with the mask of the explainer's method, or with that of its model."""
-    mask = getattr(explainer.method, "mask", None) if study is None else None
-    return HeadSwitches(mask if mask is not None else model_mask(explainer.subject, study), study)
-
-
-def masked_explainer(explainer: Explainer, switches: HeadSwitches, inputs: dict[str, Any]) -> Explainer:
-    """The explainer with the current settings and, if its method is one of Mask-LRP's, with the heads that are on."""
-    method = explainer.method if inputs["method"] == explainer.method.name else catalogue.create(inputs["method"])
-    if isinstance(method, MaskLRP):
-        return Explainer(explainer.subject, replace(method, mask=switches.mask(inputs)), long=explainer.long)
-    return with_settings(explainer, inputs)
-
-
-def mask_lrp_choices(explainer: Explainer) -> dict[str, Any]:
-    """What the page may choose from if it offers only the methods that use a head mask."""
-    names = {name for name, method in catalogue.every_method().items() if isinstance(method, MaskLRP)}
-    offered = offered_methods(explainer)
-    return view_choices(explainer, [entry for entry in offered if entry["name"] in names | {explainer.method.name}])
 
 
 def initial_heads(switches: HeadSwitches) -> dict[str, Any]:
@@ -250,5 +233,5 @@ def heads_png(view: HeadView, saliencies: list[Saliency], with_heads: bool = Tru
         ax = figure.add_axes((6 * WORD / width, 0.5 * WORD / height, side / width, side / height))
         attention.plot(ax)
         block, head = attention.head
-        ax.set_title(attention.heading(grid.habits()[block][head]), fontsize=8, loc="left", parse_math=False)
+        ax.set_title(attention.heading(grid.cells[block][head].habit), fontsize=8, loc="left", parse_math=False)
     return text_lines.png(figure)

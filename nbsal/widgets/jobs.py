@@ -25,12 +25,7 @@ class Job:
 
 
 class SharedCondition(Condition):
-    """A condition with a re-entrant lock, which is free again in a forked process whatever threads held it.
-
-    >>> with SharedCondition() as locked:
-    ...     locked
-    True
-    """
+    """A condition with a re-entrant lock, which is free again in a forked process whatever threads held it."""
 
     def __init__(self) -> None:
         super().__init__(RLock())
@@ -39,13 +34,7 @@ class SharedCondition(Condition):
 
 @contextmanager
 def on_failure(undo: Callable[[], object]) -> Iterator[None]:
-    """Call `undo` if the block fails or is interrupted.
-
-    >>> from contextlib import suppress
-    >>> with suppress(KeyboardInterrupt), on_failure(lambda: print("undone")):
-    ...     raise KeyboardInterrupt
-    undone
-    """
+    """Call `undo` if the block fails or is interrupted."""
     try:
         yield
     except BaseException:
@@ -54,13 +43,7 @@ def on_failure(undo: Callable[[], object]) -> Iterator[None]:
 
 
 class Worker:
-    """A thread that runs jobs in the order in which their keys were first submitted.
-
-    >>> done = Event()
-    >>> job = Worker().submit("key", lambda job: done.set())
-    >>> done.wait(5)
-    True
-    """
+    """A thread that runs jobs in the order in which their keys were first submitted."""
 
     def __init__(self) -> None:
         self._changed = SharedCondition()

@@ -21,8 +21,9 @@ from nbsal.support.errors import InputError
 from nbsal.support.validation import plural
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.cached_view import Part, PartJob
-from nbsal.widgets.explainer_view import ShadedView, with_settings
+from nbsal.widgets.explainer_view import ExplainerView, with_settings
 from nbsal.widgets.export import asset
+from nbsal.widgets.highlight import text_html
 
 if TYPE_CHECKING:
     import pandas
@@ -33,7 +34,7 @@ CELL = 0.24  # inches of a cell in a picture
 TOO_LONG = "The text is longer than the model reads at once; layers need a shorter one."
 
 
-class Layers(ShadedView):
+class Layers(ExplainerView):
     """One explanation at every layer, from one forward and one backward pass; or a finished LayerSaliency.
 
     The explanation of a part of a reply, `answer.of(...)`, is explained at every layer.
@@ -82,11 +83,8 @@ class Layers(ShadedView):
     def render_html(self) -> str:
         saliency = self.result.at(self.chosen)
         parts, sentence = saliency.scored_spans(self.level), saliency.headline(self.target_probability)
-        scores = [span.score for part in parts for span in part if span.score is not None]
         body = [
-            html.headline_html(sentence),
-            html.text_html(parts, self._largest()),
-            html.legend_html(min(scores, default=0.0) < 0),
+            text_html(sentence, parts, self._largest()),
             html.share_html(saliency.special_share()),
             layers_html(self.result, self.chosen, self.level, self.scale),
         ]
@@ -129,15 +127,14 @@ class LayerWords:
     """The scores of words, or of tokens, at every layer: `scores` is [layer, word]."""
 
     def __init__(self, layers: LayerSaliency, level: str = "word") -> None:
-        spans = [
-            [span for part in layers.at(layer).scored_spans(level) for span in part if span.score is not None]
-            for layer in range(len(layers.scores))
-        ]
         self.level = level
         self._layers = layers
-        self.names = [span.text for span in spans[0]]
-        self.parts = [number for number, part in enumerate(_spans(layers, level)) for _ in part]
-        self.scores: Floats = np.array([[span.score for span in row] for row in spans], float).reshape(len(spans), -1)
+        texts = [layers.at(layer).scored_spans(level) for layer in range(len(layers.scores))]
+        words = [(number, span) for number, part in enumerate(texts[0]) for span in part if span.score is not None]
+        self.names = [span.text for _, span in words]
+        self.parts = [number for number, _ in words]
+        scores = [[span.score for part in text for span in part if span.score is not None] for text in texts]
+        self.scores: Floats = np.array(scores, float).reshape(len(texts), -1)
 
     def largest(self, layer: int, scale: str = "own") -> float:
         """The score that has full colour in a layer."""
@@ -220,13 +217,7 @@ def layers_html(layers: LayerSaliency, chosen: int, level: str = "word", scale: 
     )
 
 
-def heatmap_png(
-    layers: LayerSaliency,
-    chosen: int | None = None,
-    level: str = "word",
-    scale: str = "own",
-    texts: Sequence[ScoredText] = (),
-) -> bytes:
+def heatmap_png(layers: LayerSaliency, chosen: int, level: str, scale: str, texts: Sequence[ScoredText] = ()) -> bytes:
     """The finding and every layer by words, below texts, as PNG."""
     words = LayerWords(layers, level)
     listed = words.listed(LISTED)
@@ -242,7 +233,7 @@ def heatmap_png(
     return text_lines.png(figure)
 
 
-def _draw_heatmap(ax: "Axes", words: LayerWords, listed: list[int], chosen: int | None, scale: str) -> None:
+def _draw_heatmap(ax: "Axes", words: LayerWords, listed: list[int], chosen: int, scale: str) -> None:
     pixels = np.ones((len(words.scores), max(len(listed), 1), 4))
     for layer in range(len(words.scores)):
         for place, k in enumerate(listed):
@@ -266,9 +257,8 @@ def _draw_heatmap(ax: "Axes", words: LayerWords, listed: list[int], chosen: int 
     for place, (before, k) in enumerate(pairwise(listed)):
         if words.parts[before] != words.parts[k]:
             ax.axvline(place + 0.5, color="white", linewidth=5)
-    if chosen is not None:
-        ax.hlines([chosen - 0.5, chosen + 0.5], -0.5, len(listed) - 0.5, color="black", linewidth=1.2)
-        ax.get_yticklabels()[chosen].set_fontweight("bold")
+    ax.hlines([chosen - 0.5, chosen + 0.5], -0.5, len(listed) - 0.5, color="black", linewidth=1.2)
+    ax.get_yticklabels()[chosen].set_fontweight("bold")
 
 
 def _gap(words: LayerWords, listed: Sequence[int], word: int) -> str:
@@ -305,7 +295,3 @@ def _cell_html(words: LayerWords, layer: int, word: int, scale: str, gap: str) -
     box = f"{shade};{line};box-sizing:border-box;width:20px;height:18px"
     tip = html.escape(words.describe(layer, word))
     return f'<td title="{tip}" style="border:0;padding:0 1px 1px {gap}"><div style="{box}"></div></td>'
-
-
-def _spans(layers: LayerSaliency, level: str) -> list[list[html.ScoredSpan]]:
-    return [[span for span in part if span.score is not None] for part in layers.at(0).scored_spans(level)]

@@ -29,7 +29,17 @@ class CheckedWidget(AnyWidget):
 
     def set_state(self, sync_data: Any) -> None:
         """Set those traits that the page may change, if the new values are valid."""
-        accepted, refused = accept_changes(self, sync_data)
+        accepted: dict[str, Any] = {}
+        refused: dict[str, str] = {}
+        for name, trait in self.traits(sync=True, page=True).items() if isinstance(sync_data, dict) else ():
+            if name in sync_data:
+                try:
+                    _check_change(self, trait, sync_data[name])
+                    accepted[name] = sync_data[name]
+                except traitlets.TraitError:
+                    refused[name] = f"{name}={sync_data[name]!r:.60} is not a value of {type(self).__name__}."
+                except Exception as error:  # validators meet any value
+                    refused[name] = error_text(error)
         reasons = list(refused.values())
         try:
             super().set_state(accepted)
@@ -39,25 +49,6 @@ class CheckedWidget(AnyWidget):
             self.error = " ".join(reasons)
         if refused:
             self.send_state(set(refused))  # the page shows the values that hold
-
-
-def accept_changes(view: AnyWidget, changes: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    """The changes of traits that a view accepts from a page, and why it refuses others, by trait.
-
-    Traits that pages may not set are in neither.
-    """
-    accepted: dict[str, Any] = {}
-    refused: dict[str, str] = {}
-    for name, trait in view.traits(sync=True, page=True).items() if isinstance(changes, dict) else ():
-        if name in changes:
-            try:
-                _check_change(view, trait, changes[name])
-                accepted[name] = changes[name]
-            except traitlets.TraitError:
-                refused[name] = f"{name}={changes[name]!r:.60} is not a value of {type(view).__name__}."
-            except Exception as error:  # validators meet any value
-                refused[name] = error_text(error)
-    return accepted, refused
 
 
 def find_request(view: AnyWidget, content: dict[str, Any]) -> Callable[[], Any]:
@@ -82,10 +73,7 @@ def is_message_id(value: Any) -> TypeGuard[str]:
 
 
 def check_size(value: Any, name: str) -> None:
-    """Refuse a value that is no JSON, too large, or holds a number or character that could not be sent back.
-
-    >>> check_size({"text": ["A joy."]}, "text")
-    """
+    """Refuse a value that is no JSON, too large, or holds a number or character that could not be sent back."""
     characters = entries = 0
     rest = [(value, 0)]
     while rest:

@@ -26,8 +26,13 @@ def load(name: str) -> type[View]:
     """Import the view of that name and check that it is one; an AttributeError if no package offers one that works."""
     if name.startswith("_") or name not in offered():
         raise AttributeError(f"module 'nbsal.widgets' has no attribute {name!r}")
+    entry = offered()[name]
     try:
-        return _load(offered()[name])
+        view = entry_points.load(entry, "view")
+        if not (isinstance(view, type) and issubclass(view, View)):
+            message = f"{entry.value} of {entry_points.source(entry)} is no view: a subclass of nbsal.widgets.View."
+            raise InputError(message, argument="view", value=name)
+        return view
     except InputError as error:
         _warn_once(str(error))  # `from nbsal.widgets import ...` does not show why an attribute is missing
         raise BrokenView(str(error), argument="view", value=name) from error
@@ -37,11 +42,3 @@ def load(name: str) -> type[View]:
 def _warn_once(problem: str) -> None:
     """Warn of a view that cannot be used, once a process: tools that list the module ask for each."""
     warnings.warn(problem, stacklevel=4)
-
-
-def _load(entry: EntryPoint) -> type[View]:
-    view = entry_points.load(entry, "view")
-    if not (isinstance(view, type) and issubclass(view, View)):
-        message = f"{entry.value} of {entry_points.source(entry)} is no view: a subclass of nbsal.widgets.View."
-        raise InputError(message, argument="view", value=entry.name)
-    return view

@@ -14,14 +14,7 @@ STEP = 0.02  # seconds between two looks at what else waits
 
 
 class Durations:
-    """How long the last run of each method took.
-
-    >>> durations = Durations()
-    >>> with durations.timed("occlusion"):
-    ...     pass
-    >>> durations.is_slow("occlusion")
-    False
-    """
+    """How long the last run of each method took."""
 
     def __init__(self) -> None:
         self._seconds: dict[Hashable, float] = {}

@@ -1,6 +1,6 @@
 """The columns by which a table of explained texts is sorted and filtered, each computed when it is first needed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -16,12 +16,7 @@ STORED = {"text": Corpus.texts, "prediction": Corpus.predictions, "confidence": 
 
 
 class Columns:
-    """The columns of a table, one entry per explained text; `labels` are those of all texts, if they have any.
-
-    >>> columns = Columns(["positive", "negative"])
-    >>> len(columns), columns.label(1)
-    (0, 'negative')
-    """
+    """The columns of a table, one entry per explained text; `labels` are those of all texts, if they have any."""
 
     def __init__(self, labels: Sequence[str] | None = None) -> None:
         self._labels = labels
@@ -74,12 +69,11 @@ class Columns:
         """The values of a column from text `first`."""
         if isinstance(saliencies, Corpus) and name in STORED:
             return STORED[name](saliencies)[first:]
-        return _objects(READERS[name](saliency) for saliency in self._each(saliencies, first))
-
-    def _each(self, saliencies: Sequence[Saliency], first: int) -> Iterable[Saliency]:
+        values = []
         for saliency in islice(saliencies, first, None):
             self._check()
-            yield saliency
+            values.append(READERS[name](saliency))
+        return _objects(values)
 
 
 def strongest_word(saliency: Saliency) -> tuple[str, list[int]]:
@@ -108,10 +102,9 @@ def _words(saliency: Saliency) -> frozenset[str]:
     return frozenset(words | {word.text.lower() for word in saliency.words})
 
 
-def _objects(values: Iterable[Any]) -> Array:
-    listed = list(values)
-    array = np.empty(len(listed), object)
-    array[:] = listed
+def _objects(values: Sequence[Any]) -> Array:
+    array = np.empty(len(values), object)
+    array[:] = values
     return array
 
 

@@ -12,6 +12,7 @@ from nbsal.explain.saliency import Saliency
 from nbsal.render import html
 from nbsal.render.headline import percent
 from nbsal.support.validation import plural
+from nbsal.widgets.corpus_view import excerpt
 from nbsal.widgets.table_columns import Array, Columns, confidence, strongest_word
 
 if TYPE_CHECKING:
@@ -24,37 +25,15 @@ NAMED = 3  # classes that the sentence names
 
 @dataclass(frozen=True)
 class Entry:
-    """A row of the table: one explained text."""
+    """A row of the table: one explained text, its strongest word, and the text around it as `excerpt` cuts it."""
 
     number: int
-    saliency: Saliency
+    prediction: str
+    confidence: float | None  # values and spans have none
     label: str | None
-
-    @property
-    def prediction(self) -> str:
-        """What the model predicts."""
-        return self.saliency.prediction
-
-    @property
-    def confidence(self) -> float | None:
-        """The probability of the prediction; values and spans have none."""
-        value = confidence(self.saliency)
-        return None if np.isnan(value) else value
-
-    @cached_property
-    def strongest(self) -> tuple[str, list[int]]:
-        """The strongest word and its tokens."""
-        return strongest_word(self.saliency)
-
-    @property
-    def top(self) -> str:
-        """The strongest word."""
-        return self.strongest[0]
-
-    @property
-    def against(self) -> bool:
-        """Whether the strongest word speaks against what is explained."""
-        return float(self.saliency.scores[self.strongest[1]].sum()) < 0
+    top: str
+    against: bool  # whether the strongest word speaks against what is explained
+    pieces: list[list[Any]]
 
     @property
     def misclassified(self) -> bool:
@@ -135,11 +114,6 @@ class TablePage:
         """The numbers of the texts in scope whose prediction differs from their label."""
         return self.scope[self.columns.misclassified()[self.scope]]
 
-    @property
-    def is_labelled(self) -> bool:
-        """Whether the texts have labels."""
-        return self.columns.is_labelled and len(self.scope) > 0
-
     def position(self) -> str:
         """Which page this is, and of how many texts; texts are numbered from 0 as in Python, pages from 1."""
         pages = -(-self.listed // PAGE)
@@ -149,7 +123,7 @@ class TablePage:
         """How many texts are misclassified, or what is predicted for them."""
         if not len(self.scope):
             return f"No text matches{self._so_far()}." if self.explained else "No text is explained yet."
-        return self._error_sentence() if self.is_labelled else self._class_sentence()
+        return self._error_sentence() if self.columns.is_labelled else self._class_sentence()
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row for each explained text that is listed."""
@@ -165,7 +139,7 @@ class TablePage:
             label = "has another label" if self.filters.label else "is predicted differently from its label"
             return f"None of {texts} {label}."
         share = percent(count / len(self.scope))
-        lead = f"{count} of {texts} {_are(count)} predicted differently from {'its' if count == 1 else 'their'} label"
+        lead = f"{count} of {texts} {are(count)} predicted differently from {'its' if count == 1 else 'their'} label"
         if self.filters.label is not None:
             lead = f"{count} of {texts} {'has' if count == 1 else 'have'} another label"
         return f"{lead} ({share}){self._predicted()}."
@@ -185,12 +159,12 @@ class TablePage:
         if self.filters.label is not None:
             every = f"{plural(self.explained, 'text')}{self._so_far()}"
             with_word = f" and {'contains' if count == 1 else 'contain'} {self._word()}" if self.filters.word else ""
-            return f"{count} of {every} {_are(count)} predicted {self.filters.label}{with_word}."
+            return f"{count} of {every} {are(count)} predicted {self.filters.label}{with_word}."
         if len(counts) == 1:
             lead = f"All {texts}" if len(self.scope) > 1 else "The text"
-            return f"{lead}{self._scope_words()} {_are(len(self.scope))} predicted {counts[0][0]}."
+            return f"{lead}{self._scope_words()} {are(len(self.scope))} predicted {counts[0][0]}."
         (label, most), *others = counts[:NAMED]
-        listed = [f"{most} of {texts}{self._scope_words()} {_are(most)} predicted {label}"]
+        listed = [f"{most} of {texts}{self._scope_words()} {are(most)} predicted {label}"]
         listed += [f"{count} {name}" for name, count in others]
         if rest := sum(count for _, count in counts[NAMED:]):
             listed.append(f"{rest} otherwise")
@@ -212,8 +186,18 @@ class TablePage:
         return f"“{html.label(self.filters.token.strip())}”"
 
 
-def _are(count: int) -> str:
+def are(count: int) -> str:
+    """The verb of so many things."""
     return "is" if count == 1 else "are"
+
+
+def make_entry(number: int, saliency: Saliency, label: str | None) -> Entry:
+    """The row of an explained text."""
+    top, positions = strongest_word(saliency)
+    share = confidence(saliency)
+    against = float(saliency.scores[positions].sum()) < 0
+    pieces = [[text, score, False] for text, score, _ in excerpt(saliency, positions)]
+    return Entry(number, saliency.prediction, None if np.isnan(share) else share, label, top, against, pieces)
 
 
 def make_page(
@@ -225,6 +209,6 @@ def make_page(
     count = total if filters.by_number else len(listed)
     page = min(page, max(0, count - 1) // PAGE)
     first, end = page * PAGE, min((page + 1) * PAGE, count)
-    rows = [Entry(number, saliencies[number], columns.label(number)) for number in listed[first:end].tolist()]
+    rows = [make_entry(number, saliencies[number], columns.label(number)) for number in listed[first:end].tolist()]
     waiting = range(max(first, len(listed)), end)
     return TablePage(filters, columns, scope, listed, len(columns), total, page, rows, waiting, **others)

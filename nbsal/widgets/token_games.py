@@ -14,8 +14,6 @@ from nbsal.evaluation._games import GAMES
 from nbsal.explain.explanation import Floats
 from nbsal.explain.saliency import Saliency
 from nbsal.model.running.masking import MaskedModel
-from nbsal.model.subject import Subject
-from nbsal.model.target import Target
 from nbsal.model.targets import decide, is_regression
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.passes import trace
@@ -29,6 +27,7 @@ MAX_STEPS = 40  # of a curve; in a longer text a step is several words
 RANDOM_ORDERS = 10
 RANDOM_STEPS = 10  # of the curve of each random order
 RANDOM_NAME = "random order"
+TOO_LONG = "The text is longer than the model reads at once; hiding needs a shorter one."
 
 Units = Sequence[Sequence[int]]  # the tokens of each word
 
@@ -119,19 +118,10 @@ class TokenGames:
 
 
 def play_games(saliency: Saliency, masked_model: MaskedModel, target: Any, meter: Meter) -> Iterator[TokenGames]:
-    """Play both games in the order of a saliency, then also in random orders: yields a result after each of the two.
-
-    >>> import nbsal
-    >>> subject = nbsal.load("demo/reviews")
-    >>> saliency = nbsal.Explainer(subject, "gradcam")("A warm film.")
-    >>> first, both = play_games(saliency, MaskedModel(subject), None, Meter(None))
-    >>> first.steps, first.random is None, both.curves("hiding")[1].name
-    ([0, 1, 2, 3, 4], True, 'random order')
-    """
+    """Play both games in the order of a saliency, then also in random orders: yields a result after each of the two."""
     subject, row = masked_model.subject, saliency.row
     if len(row) > subject.max_length:
-        message = "The text is longer than the model reads at once; hiding needs a shorter one."
-        raise InputError(message, argument="text", value=row.text)
+        raise InputError(TOO_LONG, argument="text", value=row.text)
     order = word_order(saliency)
     size = len(order)
     steps = _spread(size, MAX_STEPS)
@@ -184,7 +174,7 @@ def _play(
         decisions = [decide(subject, row, coalition_logits, None) for coalition_logits in logits]
         values = np.stack([decision.probabilities.double().numpy() for decision in decisions])
     else:
-        resolved = _resolve_target(subject, row, target)
+        resolved = trace.record(subject, Encoded([row], 0), [target], needs=()).decisions[0].target
         labels = [resolved.label]
         values = masked_model.values([row], [coalitions], [resolved], meter)[0].double().numpy()[:, None]
     by_order = values.reshape(len(orders), len(GAMES), len(steps), len(labels))
@@ -198,11 +188,6 @@ def _coalitions(row: Row, order: Units, steps: Sequence[int]) -> NDArray[np.bool
         place[list(word)] = number
     counts = np.array(steps)[:, None]
     return np.concatenate([place < counts, (place >= counts) | (place < 0)])
-
-
-def _resolve_target(subject: Subject, row: Row, target: Any) -> Target:
-    """The explained output of a text as a sum of logits."""
-    return trace.record(subject, Encoded([row], 0), [target], needs=()).decisions[0].target
 
 
 def _spread(size: int, most: int) -> list[int]:

@@ -23,13 +23,7 @@ _WORD_STARTS = "Ġ▁ "  # how tokenizers mark the space before a word
 
 
 def tokens(row: Row) -> dict[str, Any]:
-    """Pack the tokens of a text: where each starts and ends in its part of the text, and its flags.
-
-    >>> import nbsal
-    >>> packed = tokens(nbsal.load("demo/reviews").encode("A joy.")[0])
-    >>> packed["count"], len(packed["starts"]), list(packed["flags"][::2])
-    (5, 20, [3, 1, 1, 1, 3])
-    """
+    """Pack the tokens of a text: where each starts and ends in its part of the text, and its flags."""
     content = set(row.content)
     inside_words = {i for word in row.words for i in word.tokens[1:]}
     places = []
@@ -63,9 +57,6 @@ def pack(parts: Sequence[str], places: Sequence[Place], cut: bool = False) -> di
 
     `starts` and `ends` are int32 and count UTF-16 units, as a page does. The flags, two bytes each, hold from the
     lowest bit on: whether the token begins a word, whether it is special (not scored), and its part.
-
-    >>> list(pack(["A joy."], [Place(0, 2, 5, True, False, None)])["flags"])
-    [1, 0]
     """
     positions = [_utf16_positions(part) for part in parts]
     flags = [place.first | place.special << 1 | place.part << 2 for place in places]
@@ -81,11 +72,7 @@ def pack(parts: Sequence[str], places: Sequence[Place], cut: bool = False) -> di
 
 
 def scores(rows: Sequence[Floats]) -> bytes:
-    """Pack rows of scores as little-endian float32; NaN becomes 0.
-
-    >>> len(scores([np.array([0.5, -1.0])]))
-    8
-    """
+    """Pack rows of scores as little-endian float32; NaN becomes 0."""
     clean = [np.nan_to_num(np.asarray(row, float)).clip(-LARGEST, LARGEST) for row in rows]
     return b"".join(row.astype("<f4").tobytes() for row in clean)
 

@@ -12,6 +12,7 @@ from nbsal.explain.saliency import Saliency
 from nbsal.model.text.token_text import is_byte_level
 from nbsal.render import colours
 from nbsal.support.validation import plural
+from nbsal.widgets.text_table import are
 
 if TYPE_CHECKING:
     import pandas
@@ -126,7 +127,7 @@ class WordClouds:
         if not self.shared:
             return f"No word is shared by {who}"
         listed = max(map(len, self.words.values()))
-        return f"{plural(len(self.shared), 'word')} in {listed} {_are(len(self.shared))} shared by {who}"
+        return f"{plural(len(self.shared), 'word')} in {listed} {are(len(self.shared))} shared by {who}"
 
     def hint(self, static: bool = False) -> str:
         """How to read the clouds; nothing can be chosen in those that are `static`."""
@@ -214,10 +215,6 @@ def _list(words: Sequence[str], hue: int | None) -> list[Piece]:
         joint = "" if not i else " and " if i == len(words) - 1 else ", "
         pieces += [(joint, None, False), (word, hue, True)]
     return pieces or [("no word", None, False)]
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def arranged(cloud: Cloud, labels: Sequence[str]) -> Cloud:

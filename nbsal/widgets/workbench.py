@@ -8,43 +8,34 @@ import traitlets
 
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
-from nbsal.heads.statistics import HeadStudy
-from nbsal.model.subject import Subject
 from nbsal.render import text_lines
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import checked
 from nbsal.widgets import jobs
-from nbsal.widgets.cached_view import Part, PartJob, TextResult
-from nbsal.widgets.explainer_view import ShadedView
+from nbsal.widgets.cached_view import PartJob, TextResult
 from nbsal.widgets.export import asset
-from nbsal.widgets.games import GamePart, GameTraits, games_html, games_png
-from nbsal.widgets.head_grid import SWITCH_INPUTS
+from nbsal.widgets.games import GamePart, GameView, chart_html, chart_of, chart_png
 from nbsal.widgets.head_parts import masks_heads
-from nbsal.widgets.heads import HeadView, heads_png, initial_heads, switches_of
+from nbsal.widgets.heads import HeadView, heads_png
 from nbsal.widgets.layers import LayersPart, heatmap_png, layers_html
-from nbsal.widgets.token_games import TokenGames
+from nbsal.widgets.token_games import TOO_LONG, TokenGames
 
 PANELS = {"layers": ("layers",), "games": ("game",), "heads": ("attention",)}  # and the parts they show
-HIDING_TOO_LONG = "The text is longer than the model reads at once; hiding needs a shorter one."
 
 
-class HidingPart(Part):
+class HidingPart(GamePart):
     """The games, or the reason why there are none."""
 
-    def __init__(self, subject: Subject) -> None:
-        self._limit = subject.max_length
-        self._games = GamePart(subject)
-
     def compute(self, saliency: Saliency, inputs: dict[str, Any], job: PartJob) -> TokenGames | str:
-        return HIDING_TOO_LONG if len(saliency.row) > self._limit else self._games.compute(saliency, inputs, job)
+        return TOO_LONG if len(saliency.row) > self._subject.max_length else super().compute(saliency, inputs, job)
 
     def publish(self, value: TokenGames | str | None) -> dict[str, Any]:
         games, why = (None, value) if isinstance(value, str) else (value, "")
-        return self._games.publish(games) | {"_no_games": why}
+        return super().publish(games) | {"_no_games": why}
 
 
 @checked
-class Workbench(HeadView, GameTraits):
+class Workbench(HeadView, GameView):
     """A text with panels beside it, which unfold: `panels` lists those of "layers", "games" and "heads" that are open.
 
     Only open panels are computed: first the scores, then one panel after the other. All other traits are those of
@@ -57,8 +48,7 @@ class Workbench(HeadView, GameTraits):
     ('positive', True, None)
     """
 
-    reading_inputs = (*ShadedView.inputs, *SWITCH_INPUTS)
-    inputs = (*reading_inputs, "head", "panels")
+    inputs = (*HeadView.reading_inputs, "head", "panels")
     accepts = ()
     _esm = asset("workbench.js")
     _css = asset("workbench.css")
@@ -71,15 +61,9 @@ class Workbench(HeadView, GameTraits):
         sync=True, page=True
     )  # panels that the page has scrolled out of sight
 
-    def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
-        self.study = study
-        super().__init__(source, text, **settings)
-
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
-        self.switches = switches_of(explainer, self.study)
-        self.parts = {"layers": LayersPart(explainer), "game": HidingPart(explainer.subject)}
-        self.parts |= self.head_parts(explainer)
-        initial = super().from_explainer(explainer) | initial_heads(self.switches)
+        initial = super().from_explainer(explainer)
+        self.parts |= {"layers": LayersPart(explainer), "game": HidingPart(explainer.subject)}
         return initial | ({"panels": list(PANELS)} if masks_heads(explainer.method.name) else {})
 
     @property
@@ -87,17 +71,6 @@ class Workbench(HeadView, GameTraits):
         """The scores of every layer on display, if the method has layers."""
         layers = self.part("layers")
         return layers if isinstance(layers, LayerSaliency) else None
-
-    @property
-    def token_games(self) -> TokenGames | None:
-        """The games on display, if the text is short enough for them."""
-        games = self.part("game")
-        return games if isinstance(games, TokenGames) else None
-
-    @property
-    def remaining(self) -> list[int]:
-        """The tokens that the model reads at step `at` of the game on display."""
-        return [] if self.token_games is None else self.token_games.remaining(self.game, self.at)
 
     def active_parts(self, inputs: dict[str, Any]) -> Iterable[str]:
         panels = [name for name in PANELS if name in inputs["panels"] and name not in self._unseen]
@@ -130,7 +103,7 @@ class Workbench(HeadView, GameTraits):
         if "layers" in self.panels and self.layers is not None:
             pictures.append(heatmap_png(self.layers, self._chosen_layer(self.layers), self.level, self.scale))
         if "games" in self.panels and self.token_games is not None:
-            pictures.append(games_png(self.token_games, self.game, self.at))
+            pictures.append(chart_png(chart_of(self.token_games, self.game, self.at)))
         if "heads" in self.panels and self.grid is not None:
             pictures.append(heads_png(self, []))
         return stack_pngs(pictures)
@@ -170,7 +143,7 @@ class Workbench(HeadView, GameTraits):
         if name == "heads":
             return self.heads_html()
         if name == "games":
-            return "" if self.token_games is None else games_html(self.token_games, self.game, self.at)
+            return "" if self.token_games is None else chart_html(chart_of(self.token_games, self.game, self.at))
         if self.layers is None:
             return ""
         return layers_html(self.layers, self._chosen_layer(self.layers), self.level, self.scale)

@@ -2,6 +2,7 @@
 
 import pytest
 
+import nbsal
 from nbsal.widgets import slow_methods
 
 
@@ -9,3 +10,8 @@ from nbsal.widgets import slow_methods
 def no_method_is_slow(monkeypatch):
     """A quick method would have a preview on a slow machine; tests that need a slow one say so."""
     monkeypatch.setattr(slow_methods, "SLOW", 1000.0)
+
+
+@pytest.fixture(scope="module")
+def explain(reviews):
+    return nbsal.Explainer(reviews, "decoded-gradcam")

@@ -293,9 +293,3 @@ def test_the_table_has_a_row_for_each_word(view):
     assert frame["reply"].tolist() == ["Mara", "lives", "in", "Oslo", "."]
     assert "document 3, Address" in frame.columns
     assert ask(view, ask="save", id="2", kind="csv")["reply"]["content"].startswith("reply,")
-
-
-def test_views_of_one_model_share_its_worker_and_end_with_it(notes):
-    one, two = show(notes), show(notes, method="occlusion")
-    assert one._worker is two._worker
-    one.close(), two.close()

@@ -159,7 +159,7 @@ def test_rows_are_filled_in_place_while_texts_are_explained(reviews, monkeypatch
         if page.waiting:
             number = page.waiting[0]
             assert rows[number]["pieces"][0][0] == TEXTS[number][:160]
-            assert view._notes(page)[1] == f"{count} of 5 explained"
+            assert view.publish(page)["_result"]["notes"][-1] == f"{count} of 5 explained"
             assert count == 0 or "texts explained so far" in page.caption()
         assert len(page.to_frame()) == count
     assert pages[0][0].caption() == "No text is explained yet." and view._result["notes"][1] == "5 texts"

@@ -25,11 +25,6 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def explain(reviews):
-    return nbsal.Explainer(reviews, "decoded-gradcam")
-
-
 @pytest.fixture
 def view(explain):
     clouds = Clouds(explain, TEXTS, k=10, unit="word").wait()

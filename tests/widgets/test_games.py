@@ -26,15 +26,9 @@ from nbsal.widgets.token_games import (
 )
 from tests.cases import cases
 from tests.raising import refuses
-from tests.widgets.test_view import from_page
+from tests.widgets.test_view import TEXT, from_page
 
-TEXT = "A warm and oddly funny film."
 LONG = "A slow start, but the second half is warm, funny and beautifully played."
-
-
-@pytest.fixture(scope="module")
-def explain(reviews):
-    return nbsal.Explainer(reviews, "decoded-gradcam")
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ from nbsal.widgets import Heads
 from nbsal.widgets.head_grid import heads_of_kind, toggle_heads
 from nbsal.widgets.head_parts import AttentionPart, HeadEffect, mostly_attended
 from tests.raising import refuses
-from tests.widgets.test_view import from_page
+from tests.widgets.test_view import TEXT, from_page
 
-TEXT = "A warm and oddly funny film."
 PARSES = [
     Parse.from_lists(["She", "sells", "red", "shells"], [1, -1, 3, 1], ["nsubj", "root", "amod", "obj"]),
     Parse.from_lists(["The", "old", "dog", "ran"], [2, 2, 3, -1], ["det", "amod", "nsubj", "root"]),

@@ -3,11 +3,9 @@
 import threading
 
 import pytest
-import traitlets
 
 import nbsal
 from nbsal.widgets import Answers, Browse, Clouds, Compare, Games, Heads, Highlight, Layers, View, Workbench
-from nbsal.widgets.export import _is_view_trait
 from tests.browser import bench
 from tests.cases import cases
 from tests.widgets.test_view import TEXT, from_page
@@ -38,11 +36,6 @@ SETTABLE = {
     | {"method": "occlusion", "at": 3, "rival": "Rouen", "struck": [2], "panels": ["curve"]},
     Clouds: {"selection": [2], "hover": 1, "k": 20, "unit": "token", "form": "list", "picked": ["positive", "warm"]},
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def explain(reviews):
-    return nbsal.Explainer(reviews, "decoded-gradcam")
 
 
 def build(kind, explain):
@@ -203,24 +196,19 @@ ASKS = [
 ]  # fmt: skip
 
 
-@cases("ask", ASKS)
-def test_unknown_requests_are_answered_with_an_error(explain, ask):
-    view = Highlight(explain, text=TEXT).wait()
-    replies = message(view, {"method": "custom", "content": {"ask": ask, "id": "1", "comm": 1, "msg": 1}})
-    assert [(reply["id"], "error" in reply, len(str(reply)) < 500) for reply in replies] == [("1", True, True)]
-    view.close()
-
-
 ARGUMENTS = [
     {}, {"kind": "exe"}, {"kind": None}, {"kind": ["html"]}, {"kind": {"a": 1}}, {"kind": HUGE},
     {"kind": "csv", "path": "/tmp/x"}, {"kind": "csv", "self": 1}, {"kind": float("nan")}, {"kind": DEEP},
 ]  # fmt: skip
 
 
-@cases("arguments", ARGUMENTS)
-def test_requests_with_wrong_arguments_are_answered_with_an_error(explain, capsys, arguments):
+REQUESTS = [*({"ask": ask, "comm": 1, "msg": 1} for ask in ASKS), *({"ask": "save"} | each for each in ARGUMENTS)]
+
+
+@cases("content", REQUESTS)
+def test_wrong_requests_are_answered_with_an_error(explain, capsys, content):
     view = Highlight(explain, text=TEXT).wait()
-    (reply,) = message(view, {"method": "custom", "content": {"ask": "save", "id": "1"} | arguments})
+    (reply,) = message(view, {"method": "custom", "content": content | {"id": "1"}})
     assert reply["id"] == "1" and 0 < len(reply["error"]) < 500
     assert "Traceback" not in capsys.readouterr().err
     view.close()
@@ -241,16 +229,4 @@ def test_malformed_messages_are_ignored(explain):
     after = values(view.wait())
     assert {name for name in before if before[name] != after[name]} <= {"layer", "_inputs", "_result", "_scores"}
     assert view.wait().status == "ready"
-    view.close()
-
-
-def test_a_view_of_your_own_names_what_its_page_may_set():
-    class Counter(View):
-        typed = traitlets.Int(0).tag(sync=True, page=True)
-        shown = traitlets.Int(0).tag(sync=True)
-
-    view = Counter()
-    from_page(view, typed=1, shown=1)
-    assert (view.typed, view.shown) == (1, 0)
-    assert _is_view_trait("typed")
     view.close()

@@ -7,8 +7,7 @@ import pytest
 import nbsal
 from nbsal.support.errors import InputError
 from nbsal.widgets import Compare, Games, Highlight, Workbench, slow_methods
-
-TEXT = "A warm and oddly funny film."
+from tests.widgets.test_view import TEXT
 
 
 @pytest.fixture

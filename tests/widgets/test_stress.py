@@ -3,7 +3,6 @@
 import gc
 import random
 import threading
-import time
 from contextlib import suppress
 
 import ipywidgets
@@ -12,7 +11,7 @@ import pytest
 import nbsal
 from nbsal.explain.saliency import Saliency
 from nbsal.widgets import Highlight
-from tests.widgets.test_view import TEXT, ask, from_page
+from tests.widgets.test_view import TEXT, from_page
 
 WORDS = TEXT.split()
 
@@ -98,24 +97,3 @@ def test_two_linked_views_changed_from_both_sides_end_alike(reviews):
         settle(view)
     for link in links:
         link.unlink()
-
-
-def test_cancel_is_acknowledged_at_once(reviews, capsys):
-    """Goal: 200 ms."""
-    explain = nbsal.Explainer(reviews, "decoded-gradcam")
-    view = Highlight(explain, text=TEXT).wait()
-    times = []
-    for layer in (1, 2, 3, 4) * 5:
-        view.layer = layer
-        start = time.perf_counter()
-        cancel_from_page(view)
-        times.append(1000 * (time.perf_counter() - start))
-        view.wait(30)
-        assert view.status in ("cancelled", "ready")
-    with capsys.disabled():
-        print(f"\ncancel acknowledged after {max(times):.1f} ms at most")
-
-
-def cancel_from_page(view):
-    """Cancel as a page does."""
-    return ask(view, ask="cancel", id="1")["reply"]

@@ -17,11 +17,6 @@ from tests.raising import refuses
 TEXT = "A warm and oddly funny film."
 
 
-@pytest.fixture(scope="module")
-def explain(reviews):
-    return nbsal.Explainer(reviews, "decoded-gradcam")
-
-
 @pytest.fixture
 def view(explain):
     highlight = Highlight(explain, text=TEXT).wait()
@@ -131,18 +126,12 @@ def test_a_subject_is_explained_by_decoding_if_it_can_be(reviews, load):
     assert Highlight(load("bert", decoding=False), text=TEXT).method == "gradcam"
 
 
-def test_the_last_of_many_changes_is_shown(view):
-    for layer in [1, 4, 2, 6, 3] * 5:
-        from_page(view, layer=layer)
-    assert view.wait().result.provenance["parameters"]["layer"] == 3
-
-
 def test_a_slow_method_reports_progress_and_can_be_cancelled(reviews):
     view = Highlight(nbsal.Explainer(reviews, "shapley", samples=2000), text=" ".join([TEXT] * 5))
     reported, shares = threading.Event(), []
     view.observe(lambda change: change["new"] and (shares.append(change["new"]), reported.set()), "progress")
     assert reported.wait(60), "no progress was reported"
-    view.cancel()
+    assert ask(view, ask="cancel", id="1")["reply"] in ("cancelling", "cancelled")
     assert view.wait(20).status == "cancelled" and view.result is None
     assert 0 < shares[0] < 0.5, "it was cancelled long before its end"
 

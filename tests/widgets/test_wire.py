@@ -10,27 +10,22 @@ from tests.cases import cases
 from tests.widgets import unwire
 
 WORDS = "The film, though slow, was in the end a warm and oddly funny thing that nobody of us wanted to miss. "
+MIXED = "A dull bor\U0001f600e,  naïve film."
 TEXTS = ["A joy.", "naïve  \U0001f600\U0001f469\U0001f3fd of 日本語!", ("A man sleeps.", "\tNobody \U0001f600 sleeps.")]
 
 
-def assert_tokens_come_back(row):
+@cases(
+    "name, text", [*(("demo", text) for text in TEXTS), *((name, MIXED) for name in ("roberta", "deberta-v2", "gpt2"))]
+)
+def test_tokens_come_back_with_their_places(reviews, load, name, text):
+    head = "causal" if name == "gpt2" else "sequence"
+    row = (reviews if name == "demo" else load(name, head, decoding=False)).encode(text)[0]
     back = unwire.tokens(wire.tokens(row))
     content = set(row.content)
     assert [token["special"] for token in back] == [i not in content for i in range(len(row))]
     for i in content:
         assert back[i]["text"] == row.parts[row.segments[i]][slice(*row.offsets[i])]
         assert back[i]["part"] == row.segments[i]
-
-
-@cases("text", TEXTS)
-def test_tokens_come_back_with_their_places(reviews, text):
-    assert_tokens_come_back(reviews.encode(text)[0])
-
-
-@cases("name", ["roberta", "deberta-v2", "gpt2"])
-def test_tokens_of_every_tokenizer_come_back(load, name):
-    head = "causal" if name == "gpt2" else "sequence"
-    assert_tokens_come_back(load(name, head, decoding=False).encode("A dull bor\U0001f600e,  naïve film.")[0])
 
 
 def test_scores_come_back_in_single_precision():

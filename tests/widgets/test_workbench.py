@@ -14,16 +14,12 @@ from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench
 from nbsal.widgets.games import GamePart
 from nbsal.widgets.head_parts import UNMASKED, AttentionPart
 from nbsal.widgets.layers import LayersPart
-from nbsal.widgets.workbench import HIDING_TOO_LONG, stack_pngs
+from nbsal.widgets.token_games import TOO_LONG
+from nbsal.widgets.workbench import stack_pngs
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, ask, from_page
 
 PANELS = ["layers", "games", "heads"]
-
-
-@pytest.fixture(scope="module")
-def explain(reviews):
-    return nbsal.Explainer(reviews, "decoded-gradcam")
 
 
 @pytest.fixture
@@ -131,7 +127,7 @@ def test_a_method_without_layers_shows_the_reason(view):
 def test_a_text_beyond_the_models_length_has_neither_layers_nor_games(load):
     view = Workbench(nbsal.Explainer(load("bert"), "gradcam", long="window"), text=" ".join([TEXT] * 20)).wait()
     assert view.result.provenance["windows"] > 1 and "longer than the model reads" in view._layers["why"]
-    assert view._no_games == HIDING_TOO_LONG and view.token_games is None and view.remaining == []
+    assert view._no_games == TOO_LONG and view.token_games is None and view.remaining == []
     view.text = TEXT
     assert view.wait()._game and view._layers["scores"] and not view._no_games
 
