@@ -227,7 +227,7 @@ def checked(function: F) -> F:
         with ExitStack() as stack:
             for name in [name for name in bound.arguments if name in hints()]:
                 hint = hints()[name]
-                value = bound.arguments[name] = _check_value(bound.arguments[name], hint, name)
+                value = bound.arguments[name] = check_value(bound.arguments[name], hint, name)
                 if value is not None and _is_path(hint):
                     stack.enter_context(file_errors(name, value))
             return function(*bound.args, **bound.kwargs)
@@ -235,7 +235,7 @@ def checked(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def _check_value(value: Any, hint: Any, name: str) -> Any:
+def check_value(value: Any, hint: Any, name: str) -> Any:
     """The value as the plain number, list or tuple that it stands for, if it fits an annotation."""
     if hint in _CHECKS:
         return _CHECKS[hint](value, name)
