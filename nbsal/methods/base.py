@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -92,10 +92,11 @@ class Method(ABC):
     def resolve(self, subject: Subject) -> Self:
         """This method with all defaults filled in for that subject; raises an error if it cannot explain it."""
         values = {}
-        for each in fields(self):  # type: ignore[arg-type]
-            value, check = getattr(self, each.name), each.metadata.get("check")
-            if check is not None and value is not None:
-                values[each.name] = check(value, each.name)
+        # Looked up, since a plug-in's method need not be a dataclass.
+        for name, field in getattr(self, "__dataclass_fields__", {}).items():
+            check = field.metadata.get("check")
+            if check is not None and (value := getattr(self, name)) is not None:
+                values[name] = check(value, name)
         return replace(self, **values) if values else self  # type: ignore[type-var]
 
     def layers(self, depth: int) -> set[int]:

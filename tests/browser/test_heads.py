@@ -66,7 +66,7 @@ def test_the_map_names_words_on_both_axes_and_follows_the_selection(show, sheet,
     expect(grid.get_by_role("rowheader")).to_have_text(names)
     expect(grid.get_by_role("columnheader")).to_have_text(names)
     heading = root.locator(".nbsal-attention h3")
-    expect(heading).to_have_text(view.attention.heading(view.grid.habits()[2][1]))
+    expect(heading).to_have_text(view.attention.heading(view.grid.cells[2][1].habit))
     expect(root.get_by_text("rows attend to columns")).to_be_visible()
     row = names.index("warm")
     strengths = (
