@@ -93,8 +93,8 @@ class Method(ABC):
         """This method with all defaults filled in for that subject; raises an error if it cannot explain it."""
         values = {}
         # Looked up, since a plug-in's method need not be a dataclass.
-        for name, field in getattr(self, "__dataclass_fields__", {}).items():
-            check = field.metadata.get("check")
+        for name, each in getattr(self, "__dataclass_fields__", {}).items():
+            check = each.metadata.get("check")
             if check is not None and (value := getattr(self, name)) is not None:
                 values[name] = check(value, name)
         return replace(self, **values) if values else self  # type: ignore[type-var]
