@@ -27,6 +27,7 @@ _IRRELEVANT = frozenset({
     "max_length", "min_length", "length_penalty", "repetition_penalty", "no_repeat_ngram_size", "early_stopping",
 })  # fmt: skip
 _MODULE_STATE = {*vars(nn.Module()), "_is_hf_initialized", "gradient_checkpointing", "max_seq_len_cached"}
+_MOVED = {"nbsal.model.loading.": "nbsal.model.", "nbsal.model.lm_head._Scale": "nbsal.model.lm_listening.Scale"}
 _DYNAMIC_ROPE = ("dynamic", "longrope")  # their frequencies change with the length of the last text
 
 
@@ -124,8 +125,11 @@ def _describe(value: Any) -> str | None:
 
 
 def _place(definition: Any) -> str:
-    """Where a class or a function is defined; a room that was added later does not change a checksum."""
-    return f"{definition.__module__}.{definition.__qualname__}".replace("nbsal.model.loading.", "nbsal.model.")
+    """Where a class or a function is defined; one that has moved keeps its earlier place, and so its checksum."""
+    place = f"{definition.__module__}.{definition.__qualname__}"
+    for now, before in _MOVED.items():
+        place = place.replace(now, before)
+    return place
 
 
 def _fixed_buffers(model: nn.Module) -> dict[str, Tensor]:
