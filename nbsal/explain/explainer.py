@@ -282,7 +282,7 @@ def explain_rows(
     batches: Iterable[Sequence[int]] | None = None,
     failed: Failed | None = None,
 ) -> None:
-    """Explain rows with several explainers of one subject, and call `store` with each result as soon as it is there.
+    """Explain rows with several explainers of one subject, and call `store` with each result as soon as it is ready.
 
     `batches` are the places of the rows that are run together, by default all; `meter` counts rows. With `failed`, the
     rows of a batch that fails are explained one by one, and it is called with the place and the error of those that do.

@@ -17,7 +17,7 @@ def record_job(job: Job) -> Trace:
 
 
 def run(jobs: Iterable[Job], use: Use, meter: Meter, record: Callable[[Job], Trace] = record_job) -> None:
-    """Run each job, and call `use` with the job, each of its names and the trace, which is then let go.
+    """Run each job, and call `use` with the job, each of its names and the trace, then release the trace.
 
     A job that does not fit into memory is run in halves. `meter` counts the work of the jobs.
 
