@@ -10,6 +10,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("NBSAL_SIZE", "2")  # two texts in a notebook show that it runs; the published outputs are of more
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests and kernels run in parallel processes
+# Many tests start processes, each of which would otherwise compile torch and transformers: 7 s more.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Workers return freed tensors to the system, which glibc would otherwise keep for later allocations.
 os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", "1000000")
 os.environ.setdefault("MALLOC_ARENA_MAX", "1")
