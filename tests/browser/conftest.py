@@ -34,6 +34,13 @@ def chromium():
     sync_api.expect.set_options(timeout=30_000)  # a loaded machine is slow, not wrong
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, headless=True, args=bench.FLAGS)
+        try:
+            page = browser.new_page()
+            page.set_content("<textarea>text</textarea><select><option>text</select><button>text</button>")
+            page.screenshot()
+            page.close()
+        except sync_api.Error:  # controls crash it if the system has no fonts
+            missing("Chromium cannot draw controls: the system has no fonts (apt-get install fonts-dejavu-core)")
         yield browser
         browser.close()
 

@@ -138,6 +138,7 @@ def test_nobody_else_can_read_a_private_file_while_it_is_saved(private, monkeypa
     assert modes == [0o600] and private.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.some(2)
 def test_every_truncated_file_is_refused(saved, kind, tmp_path):
     path = tmp_path / "file"
     saved[kind].save(path)
