@@ -593,8 +593,9 @@ def examples(subject):
     frame = frames[subject]
     column = "sentence" if "sentence" in frame else "text"
     chosen = [frame[frame[column].str.contains(phrase, regex=False)] for phrase in PHRASES[subject]]
-    found = [texts[column].iloc[0] for texts in chosen if len(texts)]
-    return found or [frame[frame["label"] == label][column].iloc[0] for label in range(len(subject.labels))]
+    sentences = [texts[column].iloc[0] for texts in chosen if len(texts)]
+    sentences = sentences or [frame[frame["label"] == label][column].iloc[0] for label in range(len(subject.labels))]
+    return sentences[:SIZE]
 
 
 def highlight(subject, text, names):
