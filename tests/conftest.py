@@ -48,10 +48,11 @@ def pytest_collection_modifyitems(items):
     for item in items:
         tests[item.nodeid.partition("[")[0]].append(item)
     for cells in tests.values():
-        if len(list(cells[0].iter_markers("parametrize"))) > 1:
+        cells = [item for item in cells if not item.get_closest_marker("full")]
+        if cells and len(list(cells[0].iter_markers("parametrize"))) > 1:
             chosen = covering.array([_values(item) for item in cells])
             cells = _split(cells, chosen)
-        if mark := cells[0].get_closest_marker("some"):
+        if cells and (mark := cells[0].get_closest_marker("some")):
             _split(cells, {index * len(cells) // mark.args[0] for index in range(mark.args[0])})
 
 

@@ -155,11 +155,11 @@ def discover_views(objects: dict[str, Any]) -> Calls:
         if name in ("Browse", "Clouds"):
             values = {"source": objects["Saliencies"]}
         elif name == "Answers":
-            values = {"source": objects["Answer"].subject, "asked": PROMPT, "reply": REPLY}
+            values = {"source": writers.load(dtype=torch.float32), "asked": PROMPT, "reply": REPLY}
         traits = [trait for trait in kind.class_trait_names(sync=True) if not trait.startswith("_")]
         named = [p.name for p in inspect.signature(kind.__init__).parameters.values() if p.kind != p.VAR_KEYWORD][1:]
         for parameter in dict.fromkeys([*named, *traits]):
-            yield f"widgets.{name}", lambda kind=kind, values=values, **odd: kind(**values | odd), (parameter,)
+            yield f"widgets.{name}", partial(kind, **values), (parameter,)
         view = kind(**values).wait(20)
         for trait in traits:
             yield f"{name} trait", partial(assign, view), (trait,)

@@ -117,7 +117,7 @@ class Answers(Shading, MethodTraits, View):
 
     def as_explainer(self, source: Any) -> Explainer:
         if isinstance(source, Subject):
-            return Explainer(source, self._own_method or "gae")
+            return Explainer(source, "gae" if self._own_method is None else self._own_method)
         explainer = super().as_explainer(source)
         return explainer if self._own_method is None else Explainer(explainer.subject, self._own_method)
 

@@ -55,6 +55,7 @@ class HeadView(CachedView):
     _effect = traitlets.Dict().tag(sync=True)
     _attention = traitlets.Dict().tag(sync=True)
 
+    @checked
     def __init__(self, source: Any, text: Any = None, *, study: HeadStudy | None = None, **settings: Any) -> None:
         self.study = source if isinstance(source, HeadStudy) else study
         super().__init__(source, text, **settings)

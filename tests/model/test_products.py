@@ -116,7 +116,8 @@ def test_the_rest_is_left_to_torch(calls, setting, layer, x, change):
     assert not calls
 
 
-def test_the_quicker_one_is_chosen(monkeypatch, layer, x):
+def test_the_quicker_one_is_chosen(monkeypatch, setting, layer, x):
+    setting("auto")
     for quicker in (True, False):
         monkeypatch.setattr(products, "is_quicker", lambda size, threads, quicker=quicker: quicker)
         assert products.suits(x, layer.weight, layer.bias) == quicker
