@@ -46,13 +46,13 @@ def pytest_collection_modifyitems(items):
     """Run a covering array of tests with several lists of parameters, and some cells of tests that are marked so."""
     tests = defaultdict(list)
     for item in items:
-        tests[item.nodeid.partition("[")[0]].append(item)
+        if not item.get_closest_marker("full"):  # such a cell would stand for others, and not run
+            tests[item.nodeid.partition("[")[0]].append(item)
     for cells in tests.values():
-        cells = [item for item in cells if not item.get_closest_marker("full")]
-        if cells and len(list(cells[0].iter_markers("parametrize"))) > 1:
+        if len(list(cells[0].iter_markers("parametrize"))) > 1:
             chosen = covering.array([_values(item) for item in cells])
             cells = _split(cells, chosen)
-        if cells and (mark := cells[0].get_closest_marker("some")):
+        if mark := cells[0].get_closest_marker("some"):
             _split(cells, {index * len(cells) // mark.args[0] for index in range(mark.args[0])})
 
 

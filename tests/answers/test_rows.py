@@ -84,7 +84,7 @@ def test_a_later_token_changes_no_earlier_row(subjects, name, method):
     other = with_reply(explain.subject, result.reading.prompt, (*result.reading.reply_ids[:-2], 7, 9))
     changed = explain.reply(SOURCE, other.reply_ids, progress=False)
     assert axioms.relative(changed.scores[:-2], result.scores[:-2]) < 1e-9
-    last = np.stack([changed.scores[-1], result.scores[-1]])  # all zero if all evidence is dropped, being against
+    last = np.stack([changed.scores[-1], result.scores[-1]])  # zero if a method drops it, as evidence against
     assert not last.any() or not np.array_equal(*last)
 
 
