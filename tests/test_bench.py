@@ -2,6 +2,8 @@
 
 from importlib import import_module
 
+import pytest
+
 from tests.bench import gpu, measure, peers, snippets, table
 from tests.bench.__main__ import BENCHES
 
@@ -16,6 +18,7 @@ def test_goals_are_compared_with_the_median():
     assert all(callable(import_module(f"tests.bench.{name}").results) for name in BENCHES)
 
 
+@pytest.mark.full
 def test_what_cannot_run_gives_a_row_that_says_so(monkeypatch):
     def broken(model, tokenizer, texts):
         raise RuntimeError("no such model")
@@ -29,6 +32,7 @@ def test_what_cannot_run_gives_a_row_that_says_so(monkeypatch):
         assert reason in row.ours and not row.met
 
 
+@pytest.mark.full
 def test_agreement_tells_equal_methods_from_different_ones():
     model, tokenizer, texts = peers.load_case("demo/reviews", 2)
     encoded = peers.nbsal.load(model, tokenizer=tokenizer).encode(texts)

@@ -38,6 +38,7 @@ KEYS = {
 }
 
 
+@pytest.mark.some(14)
 @pytest.mark.parametrize("case", golden.CASES)
 @pytest.mark.parametrize("key", KEYS)
 def test_scores(key, case):

@@ -32,6 +32,7 @@ def test_examples_run(name, tmp_path):
     run(name, tmp_path)
 
 
+@pytest.mark.full
 def test_recipes_run(tmp_path):
     """They write a comment of a pull request, push scores to a dataset, and log to MLflow and to Weights and Biases."""
     has_datasets, has_mlflow, has_wandb = map(importlib.util.find_spec, ("datasets", "mlflow", "wandb"))

@@ -155,7 +155,7 @@ def test_a_second_interrupt_while_changes_are_undone(subject, call):
     with pytest.raises(KeyboardInterrupt):
         run(subject)
     hooked = everything(subject)
-    for number in range(0, 1000, 2):
+    for number in range(0, 1000, 5):
         second = Calls(number)
         try:
             with suppress(KeyboardInterrupt):

@@ -14,7 +14,7 @@ PAGE = kinds.read(kinds.PATH.read_text(encoding="utf-8"))
 METHODS = {"gradients": "gradxact", "relevance": "attn-lrp"}
 
 
-@pytest.mark.some(10)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", KINDS)
 def test_cells_show_what_happens_and_batches_equal_singles(name):
     if KINDS[name].library:

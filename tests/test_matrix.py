@@ -26,7 +26,7 @@ def load_zoo(checkpoints):
     return cache(partial(zoo.load, checkpoints))
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("architecture", [*zoo.ARCHITECTURES, *zoo.OTHERS])
 def test_cells_show_what_happens(load_zoo, architecture):
     assert architecture in PAGE, matrix.OUTDATED

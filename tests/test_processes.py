@@ -29,7 +29,9 @@ def explain_text(explain, text):
     return explain(text).scores
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork", pytest.param("forkserver", marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "method", ["fork", *(pytest.param(name, marks=pytest.mark.full) for name in ("spawn", "forkserver"))]
+)
 def test_explainers_work_in_other_processes(in_memory, method):
     explain = nbsal.Explainer(in_memory, "mask-lrp", mask=HeadMask.from_array(np.eye(3, 4)))
     truth = [explain(text).scores for text in TEXTS[:2]]

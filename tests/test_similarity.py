@@ -28,6 +28,7 @@ def embeddings(subject, text):
         return [subject.model.module.embed(**each)[0].double() for each in (inputs, masked)]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("pooling", "function"), [("mean", "cosine"), ("cls", "dot"), ("mean", "dot")])
 def test_pairs_sum_to_four_similarities(tmp_path, pooling, function):
     model = wrapped.sentence_transformer(tmp_path, pooling)

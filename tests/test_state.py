@@ -21,7 +21,7 @@ def shared(load):
     return functools.cache(load)
 
 
-@pytest.mark.some(20)
+@pytest.mark.some(10)
 @pytest.mark.filterwarnings("ignore:attention-gradcam")
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("name", catalogue.names())
@@ -39,6 +39,7 @@ def test_methods_restore_everything(shared, name, outcome):
         is_restored(subject, nbsal.Explainer(subject, method), outcome)
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("kind", [Broken, KeyboardInterrupt])
 @pytest.mark.parametrize("name", [name for name in catalogue.names() if "forward" in catalogue.create(name).needs])
 def test_methods_that_run_the_model_restore_everything(shared, name, kind):

@@ -38,7 +38,7 @@ def check_equal(monkeypatch, explain, texts, limit=1e-12):
     assert max(map(axioms.relative, *results)) < limit
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(2)
 @pytest.mark.filterwarnings("ignore:attention-gradcam")
 @pytest.mark.parametrize(
     ("architecture", "dtype"), [*((name, "float64") for name in zoo.ARCHITECTURES), ("bert", "float32")]
@@ -111,6 +111,7 @@ def test_what_a_user_hooked_to_a_block_acts_once(load):
         after.remove()
 
 
+@pytest.mark.some(3)
 @cases("name", ONE_OF_A_KIND)
 def test_only_short_texts_are_held_whole(reviews, name, monkeypatch):
     streamed, record = [], trace.record

@@ -38,6 +38,7 @@ def test_recorded_attention_equals_the_models_output(load, architecture):
         assert axioms.relative(rows, torch.ones_like(rows)) < limit
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
 def test_attention_gradients_are_true_gradients(load, architecture, monkeypatch):
     """The logit changes by the gradient when one attention probability is changed."""

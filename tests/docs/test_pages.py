@@ -65,6 +65,7 @@ def test_the_page_of_methods_says_of_every_method_what_the_catalogue_says(tmp_pa
     assert {number for entry in runs.values() for number in entry.refused} <= set(reasons)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("link", ["[a](missing.md)", "[a](#missing)", "[a](/index.md)", "[a][nbsal.missing]", "other"])
 def test_a_link_without_a_target_and_a_page_outside_the_navigation_stop_the_build(tmp_path, link):
     pages = tmp_path / "pages"

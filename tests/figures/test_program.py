@@ -120,6 +120,7 @@ def test_mask_lrp_on_samples(tmp_path, monkeypatch):
     assert (out / "table-2-b.csv").exists()
 
 
+@pytest.mark.full
 def test_the_number_of_texts_can_be_chosen_by_table(tmp_path, tables, monkeypatch):
     monkeypatch.setattr(decoding_exhibits, "CLOUD_METHODS", {"sst2": ("simple",)})
     arguments = ("--paper", "decoding", "--data", str(tables), "--only", "table-9", "--texts")
@@ -129,6 +130,7 @@ def test_the_number_of_texts_can_be_chosen_by_table(tmp_path, tables, monkeypatc
     assert run_program(tmp_path, *arguments, "sst2=none") == 2
 
 
+@pytest.mark.full
 def test_the_chosen_number_of_texts_limits_the_corrupted_masks(tmp_path, tables, monkeypatch):
     counts = []
 
@@ -220,6 +222,7 @@ def test_user_models_replace_the_embedded_ones(tmp_path, tables, save, checkpoin
     assert Build(tmp_path, full=True).rows("sst2").description == "SST-2 (validation), 6 of 6 texts"
 
 
+@pytest.mark.full
 def test_gold_labels_follow_the_order_of_the_models_classes(tmp_path, tables, save, monkeypatch):
     monkeypatch.setenv("NBSAL_DATA", str(tables))
     names = {"id2label": {0: "Positive", 1: "Negative"}, "label2id": {"Positive": 0, "Negative": 1}}
