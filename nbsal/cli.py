@@ -83,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--target", help="label, or next token of a language model (default: the prediction)")
     explain.add_argument("--html", type=Path, metavar="FILE", help="write the highlighted text as an HTML page")
     explain.add_argument("--json", action="store_true", help="print tokens and scores as JSON")
+    explain.add_argument("--plan", action="store_true", help="print what would be run, and run nothing")
     _answer_parser(command("answer", "explain the reply of a language model by its sources"))
     _corpus_parser(command("corpus", "explain every text of a file and save the scores as Parquet"))
     methods = command("methods", "list every method")
@@ -109,7 +110,11 @@ def _explain(options: argparse.Namespace) -> int:
         settings = {} if options.layer is None else {"layer": options.layer}
         explain = nbsal.Explainer(subject, options.method, **settings)
     text = options.text if options.pair is None else (options.text, options.pair)
-    saliency = explain(text, target=_parse_target(options.target, subject))
+    target = _parse_target(options.target, subject)
+    if options.plan:
+        print(*explain.plan(text, target), sep="\n")
+        return 0
+    saliency = explain(text, target)
     if options.html:
         _write_page(options.html, saliency.to_html(page=True))
     if options.json:

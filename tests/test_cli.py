@@ -52,6 +52,10 @@ def test_commands_import_only_what_they_need():
     assert result.stderr.split() == ["[]", "[]"]
 
 
+def test_a_plan_is_printed_instead_of_an_explanation(capsys):
+    assert run(capsys, "explain", TEXT, "--method", "simple", "--plan").endswith("at layers [0])\n")
+
+
 def test_explain_as_json_and_as_html(capsys, tmp_path):
     page = tmp_path / "page.html"
     options = ["--method", "gradxact", "--layer", "3", "--target", "negative", "--json", "--html", page]

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.explain.explainer import explain_batch, length_batches
+from nbsal.explain.explainer import batches_for, explain_batch
 from nbsal.model.text import long_texts
+from nbsal.passes import trace
 from nbsal.support.errors import Cancelled, InputError, ModelError, UnknownName
 from tests import axioms, zoo
 from tests.cases import cases
@@ -18,6 +19,7 @@ NAMES = ("gradcam", "simple", "gradxact", "decoded-gradcam", "decoded-simple", "
 BATCHED = ("bert", "roberta", "albert", "deberta-v2", "modernbert", "gpt2", "llama")
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
 def test_batches_and_padding(load, architecture, dtype):
@@ -28,6 +30,7 @@ def test_batches_and_padding(load, architecture, dtype):
         axioms.padding_is_invisible(explain)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("architecture", BATCHED)
 def test_every_layer_at_once(load, architecture, name):
@@ -117,13 +120,13 @@ def test_batches_of_long_texts_are_smaller(load):
 
     def sizes(*names):
         explainers = {name: nbsal.Explainer(subject, name) for name in names}
-        return [len(batch) for batch in length_batches(explainers, encoded, 32)]
+        return [len(batch) for batch in batches_for(explainers, encoded, 32)]
 
     assert sizes("gradcam") == [32, 8, 16, 4] and sizes("gradcam", "lrp") == [32, 8, 8, 8, 4]
     subject = load("bert", decoding=False)
     encoded, explainers = subject.encode(["A joy."] * 20 + ["a " * 60]), {"": nbsal.Explainer(subject, "gradcam")}
-    assert [len(batch) for batch in length_batches(explainers, encoded, 32)] == [20, 1], "mostly padding"
-    assert [len(batch) for batch in length_batches(explainers, encoded[17:], 32)] == [4]
+    assert [len(batch) for batch in batches_for(explainers, encoded, 32)] == [20, 1], "mostly padding"
+    assert [len(batch) for batch in batches_for(explainers, encoded[17:], 32)] == [4]
 
 
 def test_cancelling_stops_between_batches_and_keeps_the_results(load):
@@ -209,6 +212,15 @@ def test_long_texts_by_windows(load):
     assert axioms.relative(whole.scores[1:30], first[1:30]) < 1e-10
     assert axioms.relative(explain.map([LONG_TEXT], progress=False)[0].scores, whole.scores) < 1e-12
     assert explain("A bore.").provenance.get("windows") is None
+
+
+def test_a_plan_lists_the_jobs_that_run(load, monkeypatch):
+    explain, ran = nbsal.Explainer(load("bert"), "gradxact", long="window"), []
+    jobs = explain.plan(LONG_TEXT)
+    monkeypatch.setattr(trace, "record", lambda *a, record=trace.record: ran.append(len(a[1])) or record(*a))
+    explain(LONG_TEXT)
+    windows = len(long_texts.split_text(explain.subject, LONG_TEXT).places)
+    assert [len(job.rows) for job in jobs] == ran == [1] * 2 * windows
 
 
 @pytest.mark.parametrize("done", [1, 2])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 DTYPES = ("float16", "float32")
-Job = tuple[int, list[Any]]  # the number of a shard, and its rows
+Pending = tuple[int, list[Any]]  # the number of a shard that is to be explained, and its rows
 
 
 @checked
@@ -130,7 +130,7 @@ def run_shards(
         storage.remove_temporary_files()  # of workers that were killed during the run
 
 
-def _pending_shards(rows: Iterable[Any], storage: Storage, manifest: Manifest, meter: Meter) -> Iterator[Job]:
+def _pending_shards(rows: Iterable[Any], storage: Storage, manifest: Manifest, meter: Meter) -> Iterator[Pending]:
     """The shards that are missing or damaged; refuses a source that differs from the one of the finished shards."""
     source, number = iter(rows), 0
     while values := list(islice(source, manifest.plan.shard_rows)):
@@ -156,14 +156,14 @@ def _pending_shards(rows: Iterable[Any], storage: Storage, manifest: Manifest, m
         )
 
 
-def _run_locally(task: Task, storage: Storage, jobs: Iterable[Job], meter: Meter) -> Iterator[tuple[int, Shard]]:
+def _run_locally(task: Task, storage: Storage, pending: Iterable[Pending], meter: Meter) -> Iterator[tuple[int, Shard]]:
     """Run shards one after the other, with at most as many threads as CPUs, which a container may limit."""
     from dask.system import cpu_count
 
     before = torch.get_num_threads()
     torch.set_num_threads(min(before, cpu_count()))
     try:
-        for number, values in jobs:
+        for number, values in pending:
             yield number, task.run(storage, number, values, meter)
     finally:
         torch.set_num_threads(before)

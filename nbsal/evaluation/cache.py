@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nbsal.explain.explainer import Explainer, explain_rows, length_batches
+from nbsal.explain.explainer import Explainer, batches_for, explain_rows
 from nbsal.explain.saliency import Saliency
 from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
@@ -82,7 +82,7 @@ class Cache:
                 def store(at: str, place: int, saliency: Saliency) -> None:
                     caches[int(at)][pending[place], pending_targets[place]] = saliency  # noqa: B023
 
-                batches = length_batches(members, pending, size)
+                batches = batches_for(members, pending, size)
                 explain_rows(members, pending, pending_targets, store, meter, batches)
         return [
             [cached[key] for key in zip(rows[explainer.subject], targets, strict=True)]

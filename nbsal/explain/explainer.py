@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nbsal.explain.explanation import versions
 from nbsal.explain.saliency import LayerSaliency, Saliencies, Saliency
-from nbsal.explain.windows import default_target, join_windows
+from nbsal.explain.windows import default_target, join_windows, target_jobs
 from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
@@ -100,6 +100,18 @@ class Explainer:
     def encoded(self, encoded: Encoded, targets: Sequence[Any]) -> list[Saliency]:
         """Explain a batch of encoded texts, with a target for each."""
         return explain_batch({"": self}, encoded, targets)[""]
+
+    def plan(self, text: Text, target: Any = None) -> list[Job]:
+        """What is run to explain one text, without running it; each job is printed as a line.
+
+        >>> import nbsal
+        >>> print(*Explainer(nbsal.load("demo/reviews"), "rollout").plan("A joy."))
+        1 x 5 tokens: rollout (attention)
+        """
+        rows, members = rows_for_targets(self.subject, self._encode_text(text), [target]), {self.method.name: self}
+        windows = _windows(members, rows)
+        before = [job for text in windows.values() if target is None for job in target_jobs(self.subject, text)]
+        return [*before, *_plan_batch(members, rows, [target], windows, {})]
 
     def reply(self, asked: Any, reply: Any = None, **settings: Any) -> "Answer":
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
@@ -254,7 +266,7 @@ def explain_many(
             while ahead := list(islice(source, size * BATCHES_SORTED)):
                 rows = subject.encode(ahead, first=first)
                 row_targets = [_target_at(targets, first + place) for place in range(len(rows))]
-                explain_rows(explainers, rows, row_targets, store, meter, length_batches(explainers, rows, size))
+                explain_rows(explainers, rows, row_targets, store, meter, batches_for(explainers, rows, size))
                 first += len(ahead)
         except NbsalError as error:
             error.partial = {name: _in_order(by_place) for name, by_place in results.items()}
@@ -317,14 +329,7 @@ def _run_batch(
     subject, targets = next(iter(explainers.values())).subject, [targets[place] for place in places]
     batch = rows_for_targets(subject, rows.select(places), targets)
     windows = _windows(explainers, batch)
-    long_texts = {
-        at: LongText(
-            text.encoded,
-            default_target(subject, text, meter) if targets[at] is None else targets[at],
-            [name for name, explainer in explainers.items() if explainer.windowed(batch[at])],
-        )
-        for at, text in windows.items()
-    }
+    defaults = {at: default_target(subject, text, meter) for at, text in windows.items() if targets[at] is None}
     parts: defaultdict[tuple[str, int], list[Saliency]] = defaultdict(list)  # of long texts
 
     def use(job: Job, name: str, record: Trace) -> None:
@@ -338,8 +343,27 @@ def _run_batch(
         if len(done) == len(text.places):
             store(name, places[job.window_of], join_windows(text, done, subject))
 
+    run(_plan_batch(explainers, batch, targets, windows, defaults), use, meter)
+
+
+def _plan_batch(
+    explainers: Mapping[str, Explainer],
+    rows: Encoded,
+    targets: Sequence[Any],
+    windows: Mapping[int, Windows],
+    defaults: Mapping[int, Any],
+) -> list[Job]:
+    """The jobs of a batch; `defaults` are the targets of texts that are read by windows and have none."""
+    long_texts = {
+        at: LongText(
+            text.encoded,
+            defaults.get(at, targets[at]),
+            [name for name, explainer in explainers.items() if explainer.windowed(rows[at])],
+        )
+        for at, text in windows.items()
+    }
     methods = {name: explainer.method for name, explainer in explainers.items()}
-    run(plan(methods, subject, batch, targets, long_texts), use, meter)
+    return plan(methods, next(iter(explainers.values())).subject, rows, targets, long_texts)
 
 
 def _windows(explainers: Mapping[str, Explainer], rows: Encoded) -> dict[int, Windows]:
@@ -352,7 +376,7 @@ def _windows(explainers: Mapping[str, Explainer], rows: Encoded) -> dict[int, Wi
     }
 
 
-def length_batches(explainers: Mapping[str, Explainer], rows: Encoded, size: int) -> Iterator[list[int]]:
+def batches_for(explainers: Mapping[str, Explainer], rows: Encoded, size: int) -> Iterator[list[int]]:
     """The places of rows of similar length, for explainers of one subject; long texts are batches of their own."""
     members = explainers.values()
     pairwise = any(explainer.method.pairwise for explainer in members)

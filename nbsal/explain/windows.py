@@ -19,11 +19,16 @@ from nbsal.support.progress import Meter
 OF_ONE_WINDOW = ("gap", "change", "points")  # entries of a provenance that say nothing about the mean over windows
 
 
+def target_jobs(subject: Subject, windows: Windows) -> list[Job]:
+    """The jobs that find the default target."""
+    rows = windows.encoded
+    return [Job(subject, rows[number : number + 1], [number], [None], ("prediction",)) for number in range(len(rows))]
+
+
 def default_target(subject: Subject, windows: Windows, meter: Meter) -> int:
     """The label with the highest mean probability over the windows."""
-    rows, records = windows.encoded, list[Trace]()
-    jobs = [Job(subject, rows[number : number + 1], [number], [None], ("prediction",)) for number in range(len(rows))]
-    run(jobs, lambda job, name, record: records.append(record), meter)
+    records: list[Trace] = []
+    run(target_jobs(subject, windows), lambda job, name, record: records.append(record), meter)
     probabilities = [to_numpy(record.decisions[0].probabilities) for record in records]
     return long_texts.mean_prediction(probabilities, [to_numpy(record.logits[0]) for record in records])
 

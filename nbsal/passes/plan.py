@@ -1,4 +1,4 @@
-"""Decide what is run together: the jobs of a batch of texts, before any of them runs."""
+"""The jobs of a batch of texts, before any of them runs: which methods share a trace, and which windows are run."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

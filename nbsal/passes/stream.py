@@ -142,7 +142,7 @@ class Stream:
         if call.outputs:
             return call.hidden, self.fused[index], call.outputs.pop()
         hidden, recorder = call.hidden.detach().requires_grad_(), FusedRecorder()
-        with _running(self.subject, attention_maps.with_fused(self.subject.model, recorder), None):
+        with _running(self.subject, attention_maps.with_own_attention(self.subject.model, recorder), None):
             output = call.run(hidden)
         return hidden, recorder.calls[0], output
 

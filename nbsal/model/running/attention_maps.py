@@ -118,13 +118,13 @@ def eager(model: Any) -> Iterator[None]:
 @contextmanager
 def with_mode(model: Any, mode: AttentionMode) -> Iterator[None]:
     """Run the model with eager attention under that mode."""
-    with eager(model), with_fused(model, mode):
+    with eager(model), with_own_attention(model, mode):
         yield
 
 
 @contextmanager
-def with_fused(model: Any, mode: AttentionMode) -> Iterator[None]:
-    """Run a model with its own attention, which is fused, under that mode."""
+def with_own_attention(model: Any, mode: AttentionMode) -> Iterator[None]:
+    """Run a model with its own attention under that mode."""
     with restore.Changes(model) as changes:
         mode.enter(changes)
         yield
@@ -134,7 +134,7 @@ def with_fused(model: Any, mode: AttentionMode) -> Iterator[None]:
 def with_switch(model: Any, switch: HeadSwitch) -> Iterator[None]:
     """Run the model without some heads, with its own attention if that is fused: it is quicker than eager attention."""
     fused = transformer_of(model).config._attn_implementation == FUSED
-    with with_fused(model, switch) if fused else with_mode(model, switch):
+    with with_own_attention(model, switch) if fused else with_mode(model, switch):
         yield
 
 

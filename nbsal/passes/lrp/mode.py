@@ -66,6 +66,7 @@ _MULTIPLY = {T.mul, torch.mul, T.__mul__, T.__rmul__, T.div, torch.div, T.__true
 _BADDBMM = {torch.baddbmm, T.baddbmm}
 _SOFTMAX = {functional.softmax, torch.softmax, T.softmax}
 _SUM = {T.sum, torch.sum, T.mean, torch.mean}
+# Norms that are written in Python are found by `_is_single_operation`.
 _IDENTITY = {
     functional.layer_norm, torch.layer_norm, functional.rms_norm, functional.gelu, functional.relu, functional.silu,
     torch.tanh, T.tanh, torch.relu, functional.dropout, torch.dropout, T.neg, torch.neg, T.__neg__,
