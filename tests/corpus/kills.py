@@ -2,7 +2,9 @@
 
 import json
 import multiprocessing
+import os
 import random
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -51,3 +53,13 @@ def killed(run: Callable[[Path], object], out: Path, times: int) -> list[int]:
         counts.append(finished(out))
     run(out)
     return counts[1:]
+
+
+def run_and_die(work):
+    """Run a function in a forked process, which is killed after it."""
+    if not (child := os.fork()):
+        try:
+            work()
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)

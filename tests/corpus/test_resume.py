@@ -15,8 +15,7 @@ from nbsal.support.errors import Cancelled, InputError
 from tests.answers import writers
 from tests.cases import cases
 from tests.corpus import kills
-from tests.corpus.kills import files
-from tests.corpus.processes import run_and_die
+from tests.corpus.kills import files, run_and_die
 from tests.corpus.test_run import run
 from tests.raising import refuses
 

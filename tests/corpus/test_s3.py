@@ -15,11 +15,9 @@ from nbsal.corpus.storage import LOCK, Storage
 from nbsal.support.errors import InputError
 from tests.cases import cases
 from tests.corpus import kills
-from tests.corpus.racing import race
 from tests.corpus.s3_server import BUCKET, Fault, serve
 from tests.raising import refuses
 
-ROUNDS = 10
 FOREVER = 10**9
 
 
@@ -64,19 +62,6 @@ def test_a_run_writes_the_same_files_as_a_local_one(explain, texts, whole, out):
     run(explain, texts, out)
     assert files(out) == kills.files(whole)
     assert corpus.open(out)[0].text == texts[0]
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("dead", [False, True], ids=["free", "of a dead process"])
-@pytest.mark.parametrize("kind", ["local", "s3"])
-def test_of_two_runs_that_start_together_one_takes_the_lock(server, store, tmp_path, kind, dead):
-    base = str(tmp_path) if kind == "local" else f"s3://{BUCKET}/{uuid.uuid4().hex}"
-    outcomes = race(base, ROUNDS, server[1], dead)
-    assert outcomes == [["locked", "refused"]] * ROUNDS
-    assert not list(fsspec.core.url_to_fs(base)[0].find(base)), "a lock was left"
-    if kind == "s3":
-        refused = [path for method, path, status in store.requests if path.endswith(LOCK) and status == 412]
-        assert len(refused) >= ROUNDS, "the condition was not tested"
 
 
 @cases("conditional", [False, None])
