@@ -73,7 +73,7 @@ def test_hidden_tokens_are_replaced_by_the_token_of_their_way():
         assert math.isclose(results["mean"][1], full - math.log(1 + math.exp(-logit)), abs_tol=1e-9)
 
 
-PAIRS = [(" ".join(axioms.TEXTS[:2]), axioms.TEXTS[i]) for i in (0, 1, 2, 3, 2, 0)]
+PAIRS = [(" ".join(axioms.TEXTS[:2]), axioms.TEXTS[i]) for i in (0, 1, 2, 3, 2, 0)] * 2  # at least one for each worker
 LONG = [*[" ".join(axioms.TEXTS[i:]) for i in range(3)], "A bore.", *axioms.TEXTS, " ".join(axioms.TEXTS[::-1])] * 2
 
 
