@@ -1,14 +1,17 @@
-"""Runs in processes of their own, which are killed at random moments and resumed."""
+"""Texts and files of runs, and runs in processes of their own, which are killed at random moments and resumed."""
 
 import json
+import multiprocessing
+import os
 import random
+import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests import zoo
-from tests.corpus.processes import forkserver
 
-ROWS, SHARD = 160, 4
+ROWS, SHARD = 80, 4
 LATEST = 0.05  # seconds from the end of a shard to a kill; a shard takes less
 
 
@@ -25,74 +28,38 @@ def files(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir() if path.name != "_lock.json"}
 
 
-def run(checkpoint: Path, out: Path, ready, replies: bool = False) -> None:
-    """One run over texts or replies, in a process of its own; sets `ready` once the model is loaded."""
-    import warnings
-
-    import torch
-
-    import nbsal
-    from nbsal import corpus
-
-    warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)
-    explain = nbsal.Explainer(nbsal.load(checkpoint), "ridge" if replies else "gradcam")
-    settings = {"shard_rows": SHARD, "progress": False}
-    ready.set()
-    if replies:
-        corpus.explain_replies(explain, texts(), out, do_sample=True, seed=1, max_new_tokens=2, **settings)
-    else:
-        corpus.explain(explain, texts(), out, **settings)
-
-
-class Runs:
-    """Runs of one model, each in a process of its own."""
-
-    def __init__(self, checkpoint: Path, replies: bool = False) -> None:
-        self.context = forkserver()
-        self.checkpoint = checkpoint
-        self.replies = replies
-
-    def start(self, out: Path):
-        """A process that has loaded its model and is about to explain."""
-        ready = self.context.Event()
-        process = self.context.Process(target=run, args=(self.checkpoint, out, ready, self.replies))
-        process.start()
-        assert ready.wait(120)
-        return process
-
-    def finish(self, out: Path) -> None:
-        """Run to the end."""
-        process = self.start(out)
-        process.join(120)
-        assert process.exitcode == 0
-
-    def kill(self, out: Path, least: int, after: float) -> int:
-        """Kill a run some seconds after that many shards are finished; returns the number of shards in the manifest."""
-        process = self.start(out)
-        while process.is_alive() and finished(out) < least:
-            time.sleep(0.002)
-        process.join(after)
-        process.kill()
-        process.join()
-        return finished(out)
-
-
 def finished(out: Path) -> int:
     """The number of shards in the manifest."""
     manifest = out / "_manifest.json"
     return len(json.loads(manifest.read_bytes())["shards"]) if manifest.exists() else 0
 
 
-def killed(runs: Runs, folder: Path, times: int, seed: int = 0) -> tuple[list[int], bool]:
-    """Finished shards at each kill, and whether the files are those of an uninterrupted run."""
-    whole, interrupted, shards = folder / "whole", folder / "interrupted", ROWS // SHARD
-    runs.finish(whole)
-    runs.finish(whole)  # a second run has nothing to do and must not change anything
-    generator, counts = random.Random(seed), [0]
+def killed(run: Callable[[Path], object], out: Path, times: int) -> list[int]:
+    """The number of finished shards at each kill of a run, which is then run to its end.
+
+    The processes are forked, so the run must not compute gradients: PyTorch refuses them there if it has a GPU.
+    """
+    generator, counts, shards = random.Random(0), [0], ROWS // SHARD
     for left in range(times, 0, -1):
         # Leave some of the remaining shards for the next kills.
         least = counts[-1] + generator.randint(0, (shards - counts[-1]) // (left + 1))
-        counts.append(runs.kill(interrupted, least, generator.uniform(0, LATEST)))
-    runs.finish(interrupted)
-    return counts[1:], files(whole) == files(interrupted)
+        process = multiprocessing.get_context("fork").Process(target=run, args=(out,))
+        process.start()
+        while process.is_alive() and finished(out) < least:
+            time.sleep(0.002)
+        process.join(generator.uniform(0, LATEST))
+        process.kill()
+        process.join()
+        counts.append(finished(out))
+    run(out)
+    return counts[1:]
+
+
+def run_and_die(work):
+    """Run a function in a forked process, which is killed after it."""
+    if not (child := os.fork()):
+        try:
+            work()
+        finally:
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)

@@ -11,7 +11,7 @@ from pandas.testing import assert_frame_equal
 
 import nbsal
 from nbsal import corpus, evaluation
-from nbsal.corpus import stored_method
+from nbsal.corpus import stored_method, units
 from nbsal.support.errors import UnknownName
 from tests.raising import refuses
 
@@ -63,11 +63,11 @@ def test_a_corpus_can_be_empty(explainers, tmp_path):
 
 
 def test_games_use_the_stored_scores(explained, explainers, texts, monkeypatch):
-    nonempty = [text for text in texts if text]
-    truth = evaluation.games(explainers, nonempty, random=2, progress=False)
+    rows = [row for row, text in enumerate(texts) if text][2:6]
+    truth = evaluation.games(explainers, [texts[row] for row in rows], random=2, progress=False)
     for name in ("gradcam", "gradxact"):
         monkeypatch.setattr(nbsal.methods.catalogue.REGISTER[name], "scores", None)
-    results = explained.games(explainers[0].subject, random=2, progress=False)
+    results = explained.games(explainers[0].subject, rows=rows, random=2, progress=False)
     assert_frame_equal(results.frame, truth.frame)
 
 
@@ -104,3 +104,16 @@ def test_games_with_scores_from_several_windows_are_refused(load, tmp_path):
     with refuses("rows"):
         explained.games(explain.subject, random=0, progress=False)
     assert explained.games(explain.subject, rows=[0], random=0, progress=False).explainers == ["gradcam"]
+
+
+def test_words_counted_a_few_texts_at_a_time_are_those_of_all_at_once(reviews, tmp_path, monkeypatch):
+    texts = [*nbsal.data.load("samples/reviews")["text"].tolist()[:6], ""]  # one cannot be explained
+    stored = corpus.explain(nbsal.Explainer(reviews, "gradxact"), texts, tmp_path / "out", progress=False)
+    for unit in ("token", "word"):
+        monkeypatch.undo()
+        read = stored.units(unit)
+        whole = read.frequencies()
+        assert sum(counts.total() for counts in whole.values()) > 20
+        for count in (1, 3, 7):
+            monkeypatch.setattr(units, "TEXTS", count)
+            assert read.frequencies() == whole

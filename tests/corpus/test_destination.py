@@ -3,6 +3,7 @@
 import pandas
 import pytest
 
+from nbsal.corpus import storage
 from nbsal.corpus.manifest import Manifest
 from nbsal.corpus.storage import Storage
 from tests.cases import cases
@@ -128,7 +129,8 @@ def test_a_manifest_with_values_that_no_run_wrote_is_refused(explain, tmp_path, 
     assert (tmp_path / "mine.txt").exists()
 
 
-def test_what_a_killed_run_left_before_its_manifest_is_ours(explain, tmp_path):
+def test_what_a_killed_run_left_before_its_manifest_is_ours(explain, tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "HALF_WRITTEN", 0.1)
     for name in ("_lock.json", f"__manifest.json.{'0123456789abcdef' * 2}.tmp"):
         (tmp_path / name).write_bytes(b"{")
     with pytest.warns(UserWarning):

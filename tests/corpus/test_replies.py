@@ -112,18 +112,18 @@ def test_texts_and_replies_are_different_corpora(explainers, tmp_path):
 
 @cases("extension", ["parquet", "jsonl", "csv"])
 def test_sources_of_every_form(explainers, tmp_path, extension):
-    rows, source = ROWS, tmp_path / f"rows.{extension}"
+    rows, source = ROWS[:4], tmp_path / f"rows.{extension}"
     if extension == "jsonl":
         source.write_text("".join(json.dumps(row) + "\n" for row in rows))
     else:
         chat, notes = (CHAT, ["Ben read it."]) if extension == "parquet" else (PROMPT, None)
-        rows = [{"asked": chat, "notes": row["notes"] and notes, "said": " Ann."} for row in ROWS]
+        rows = [{"asked": chat, "notes": row["notes"] and notes, "said": " Ann."} for row in rows]
         frame = pandas.DataFrame(rows)
         frame.to_parquet(source) if extension == "parquet" else frame.to_csv(source, index=False)
     stored = run(explainers["gae"], source, tmp_path / "out")
     direct = run(explainers["gae"], rows, tmp_path / "direct")
     columns = ["asked", "reply", "error"]
-    assert stored.to_frame(columns).equals(direct.to_frame(columns)) and len(stored) > 3
+    assert stored.to_frame(columns).equals(direct.to_frame(columns)) and len(stored) > 2
     assert np.allclose(stored.sources()["score"], direct.sources()["score"])
 
 

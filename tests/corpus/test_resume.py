@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ import nbsal
 from nbsal import corpus
 from nbsal.corpus.storage import LOCK, Storage
 from nbsal.support.errors import Cancelled, InputError
+from tests.answers import writers
 from tests.cases import cases
-from tests.corpus.kills import files
-from tests.corpus.processes import run_and_die
+from tests.corpus import kills
+from tests.corpus.kills import files, run_and_die
 from tests.corpus.test_run import run
 from tests.raising import refuses
 
@@ -33,6 +35,25 @@ def cancel_run(explain, texts, out, after=3):
     assert 0 < len(partial.shards) < 5 and not partial.complete
     assert "not complete" in repr(corpus.open(out))
     return partial
+
+
+@pytest.mark.parametrize(
+    ("replies", "times"),
+    [(False, 2), *(pytest.param(*cell, marks=pytest.mark.full) for cell in [(True, 1), (False, 20)])],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_run_that_is_killed_repeatedly_ends_with_the_same_files(explain, tmp_path, replies, times):
+    settings = {"shard_rows": kills.SHARD, "progress": False}
+    if replies:
+        writer = nbsal.Explainer(writers.load(), "ridge")
+        settings |= {"do_sample": True, "seed": 1, "max_new_tokens": 2}
+        run_texts = partial(corpus.explain_replies, writer, kills.texts(), **settings)
+    else:
+        run_texts = partial(corpus.explain, nbsal.Explainer(explain.subject, "rollout"), kills.texts(), **settings)
+    run_texts(tmp_path / "whole")
+    counts = kills.killed(run_texts, tmp_path / "interrupted", times)
+    assert files(tmp_path / "whole") == files(tmp_path / "interrupted")
+    assert counts == sorted(counts) and any(0 < count < kills.ROWS // kills.SHARD for count in counts), counts
 
 
 def test_a_cancelled_run_resumes(explain, texts, whole, tmp_path):

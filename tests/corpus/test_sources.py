@@ -1,7 +1,5 @@
 """Sources of texts, and rows that cannot be explained."""
 
-import json
-
 import pandas
 import polars
 import pyarrow
@@ -150,28 +148,6 @@ def test_wrong_sources_and_columns_are_refused(tmp_path):
 # function returns the source and the number of the other rows.
 
 
-def bad_jsonl(folder):
-    lines = [
-        b'{"text": "A joy."}',
-        b'{"text": ""}',
-        b'{"text": null}',
-        b'{"text": 3}',
-        b'{"text": "\xff"}',
-        b'{"t": 1}',
-        b'{"text": "\\ud800"}',
-        json.dumps({"text": "joy " * 500}).encode(),
-    ]
-    path = folder / "bad.jsonl"
-    path.write_bytes(b"\n".join(lines) + b"\n")
-    return path, 6
-
-
-def bad_csv(folder):
-    path = folder / "bad.csv"
-    path.write_bytes(b'n,text\n1,A joy.\n2,\n3\n4,caf\xe9\n5,"' + b"joy " * 50_000 + b'"\n')
-    return path, 3
-
-
 def bad_parquet(folder):
     path = folder / "bad.parquet"
     values = [b"A joy.", b" ", None, b"caf\xe9", b"joy " * 500]
@@ -186,7 +162,7 @@ def bad_frame(folder):
     return pandas.DataFrame({"text": pandas.Series(values, dtype=object)}), 6
 
 
-@cases("create", [bad_jsonl, bad_csv, bad_parquet, bad_frame])
+@cases("create", [bad_parquet, bad_frame])
 def test_rows_that_cannot_be_explained_are_stored_with_their_errors(explain, tmp_path, create):
     source, count = create(tmp_path)
     explained = corpus.explain(explain, source, tmp_path / "out", shard_rows=3, progress=False)

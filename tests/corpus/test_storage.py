@@ -15,9 +15,10 @@ from nbsal.corpus.owner import Owner
 from nbsal.corpus.sources import open_source
 from nbsal.corpus.storage import LOCK, Storage
 from tests.cases import cases
-from tests.corpus.processes import run_and_die
-from tests.corpus.racing import DEAD
+from tests.corpus.kills import run_and_die
 from tests.raising import refuses
+
+DEAD = f'{{"host": "{socket.gethostname()}", "pid": 1, "began": 0}}'.encode()
 
 
 @cases("location", ["foo://corpora/one", "gs://corpora/one"])  # an unknown protocol; gcsfs is missing
@@ -139,30 +140,6 @@ def test_a_file_system_without_hard_links_works(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "hardlink_to", None)
     with Storage(tmp_path).lock(), refuses("out"), Storage(tmp_path).lock():
         pass
-
-
-def test_a_second_run_is_refused_while_the_first_removes_temporary_files(tmp_path):
-    """Cleaning up in one run must not disturb another that tries to take the lock."""
-    outcomes, stop = set(), threading.Event()
-
-    def attempt():
-        while not stop.is_set():
-            try:
-                with Storage(tmp_path).lock():
-                    outcomes.add("locked")
-            except Exception as error:
-                outcomes.add(f"{type(error).__name__} {getattr(error, 'argument', error)}")
-
-    with Storage(tmp_path).lock():
-        threads = [threading.Thread(target=attempt) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for _ in range(300):
-            Storage(tmp_path).remove_temporary_files()
-        stop.set()
-        for thread in threads:
-            thread.join(30)
-    assert outcomes == {"InputError out"}
 
 
 def test_a_lock_that_can_be_neither_created_nor_read_is_refused(tmp_path, monkeypatch):

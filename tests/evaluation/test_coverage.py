@@ -52,7 +52,7 @@ def error(share, simulations):
 
 @cases("population", POPULATIONS)
 def test_margins_have_the_stated_coverage_and_error_rate(population):
-    simulations = 2000
+    simulations = 1000
     for texts in (8, 16, 30):
         generator = np.random.default_rng(0)
         values = population.draw(generator, (simulations, texts))

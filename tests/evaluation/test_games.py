@@ -1,12 +1,15 @@
-"""The games against slow reference implementations on twelve architectures, and in closed form."""
+"""The games against slow reference implementations on many architectures and in closed form, and their cache."""
+
+from dataclasses import dataclass, field
+from threading import Event
 
 import numpy as np
 import pytest
 
 import nbsal
-from nbsal.evaluation import at_layers, best_layer, games
+from nbsal.evaluation import Cache, at_layers, best_layer, games
 from nbsal.evaluation._games import coalition_steps
-from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.errors import Cancelled, InputError, UnknownName
 from tests import axioms, zoo
 from tests.evaluation import naive, toys
 from tests.raising import refuses
@@ -25,7 +28,7 @@ def check_against_naive(explain, labels, texts=axioms.TEXTS):
     assert np.allclose(areas(results, "ours"), truth, atol=1e-12)
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("labels", [None, [0, 1, 2, 0]], ids=["predictions", "labels"])
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
 def test_games_equal_one_forward_pass_per_fraction(load, architecture, labels):
@@ -89,13 +92,6 @@ def test_the_best_layer_has_the_largest_gap(load):
         best_layer(nbsal.Explainer(explain.subject, "rollout"), axioms.TEXTS)
 
 
-def test_nan_scores_are_refused():
-    broken = toys.fixed_scores(toys.word_sum_subject({"end": 1.0}), end=float("nan"))
-    with refuses("explainers") as caught:
-        games({"broken": broken}, ["the end"], progress=False)
-    assert caught.value.value == "broken"
-
-
 def test_wrong_explainers_and_texts_are_refused(load, reviews):
     explain = nbsal.Explainer(reviews, "gradcam")
     other = nbsal.Explainer(load("bert", decoding=False), "gradcam")
@@ -127,3 +123,83 @@ def test_wrong_labels_and_options_are_refused(reviews):
     with refuses("relative_to", UnknownName) as caught:
         games(explain, ["A joy."], relative_to="words", progress=False)
     assert caught.value.valid == ("content", "sequence")
+
+
+def test_explainers_of_one_subject_share_traces_and_coalitions(load, monkeypatch):
+    subject = load("bert", decoding=False)
+    traces = []
+    record = nbsal.trace.record
+    monkeypatch.setattr(
+        nbsal.passes.trace, "record", lambda *args, **options: traces.append(1) or record(*args, **options)
+    )
+    cache = Cache()
+    explainers = {name: nbsal.Explainer(subject, name) for name in ("gradcam", "simple", "gradxact")}
+    games(explainers, axioms.TEXTS, random=3, cache=cache, progress=False)
+    assert len(traces) == 1
+    forwards = cache.masked_models[subject, "remove"].forwards
+    with_duplicate = explainers | {"duplicate": nbsal.Explainer(subject, "simple")}
+    games(with_duplicate, axioms.TEXTS, random=2, cache=cache, progress=False)
+    best_layer(explainers["gradcam"], axioms.TEXTS[:2], cache=cache, progress=False)
+    assert len(traces) == 2  # of the layers that had not been explained
+    best_layer(explainers["gradcam"], axioms.TEXTS[:2], cache=cache, progress=False)
+    assert len(traces) == 2
+    games(with_duplicate, axioms.TEXTS, random=0, cache=cache, progress=False)
+    assert cache.masked_models[subject, "remove"].forwards - forwards < forwards
+
+
+def test_explanations_are_dropped_when_the_weights_change():
+    """A model that is trained between two calls is explained again; other models stay in the cache."""
+    models = [zoo.model("bert", "sequence", seed=seed) for seed in range(2)]
+    subjects = [nbsal.load(model, tokenizer=zoo.tokenizer("wordpiece")) for model in models]
+    explainers = {name: nbsal.Explainer(subject, "gradxact") for name, subject in zip("ab", subjects, strict=True)}
+    cache = Cache()
+    before = games(explainers, axioms.TEXTS, random=0, cache=cache, progress=False)
+    old_caches = [dict(saliencies) for saliencies in cache.saliencies.values()]
+    axioms.change_weights(models[0])
+    after = games(explainers, axioms.TEXTS, random=0, cache=cache, progress=False)
+    assert after.frame.equals(games(explainers, axioms.TEXTS, random=0, progress=False).frame)
+    assert not after.frame.equals(before.frame)
+    new_caches = [cache.saliencies[explain.subject, explain.method] for explain in explainers.values()]
+    reused = [
+        all(new[key] is saliency for key, saliency in old.items())
+        for old, new in zip(old_caches, new_caches, strict=True)
+    ]
+    assert reused == [False, True]
+
+
+@pytest.mark.parametrize("at", [2, 150])
+def test_a_cancelled_call_resumes(load, monkeypatch, at):
+    monkeypatch.setattr("nbsal.model.running.masking.TOKENS", 16)
+    subject = load("bert", decoding=False)
+    explainers = {name: nbsal.Explainer(subject, name) for name in ("gradcam", "simple")}
+    cancel, steps = Event(), []
+    options = {"fractions": TENTHS, "random": 0, "batch_size": 1}
+    with pytest.raises(Cancelled) as cancelled:
+        games(explainers, axioms.TEXTS, progress=lambda done, _: done >= at and cancel.set(), cancel=cancel, **options)
+    cache = cancelled.value.partial
+    explained = sum(map(len, cache.saliencies.values()))
+    masked_model = cache.masked_models.get((subject, "remove"))
+    forwards = masked_model.forwards if masked_model else 0
+    assert explained > 0 if at == 2 else forwards > 0
+    complete = Cache()
+    truth = games(explainers, axioms.TEXTS, cache=complete, progress=False, **options)
+    results = games(explainers, axioms.TEXTS, cache=cache, progress=lambda *step: steps.append(step), **options)
+    assert results.frame.equals(truth.frame)
+    assert steps[-1][0] == steps[-1][1]
+    assert cache.masked_models[subject, "remove"].forwards == complete.masked_models[subject, "remove"].forwards
+
+
+@dataclass(frozen=True)
+class UnhashableSetting(toys.FixedScores):
+    """A method with a setting that cannot be hashed."""
+
+    words: list = field(default_factory=list)
+
+
+def test_explainers_with_unhashable_settings_share_nothing():
+    subject = toys.word_sum_subject({"end": 1.0})
+    good, bad = (nbsal.Explainer(subject, UnhashableSetting({"end": value}, ["end"])) for value in (1, -1))
+    area = games({"good": good, "bad": bad}, ["a and the end"], [1], random=0, progress=False).auc()
+    truth = games({"good": toys.fixed_scores(subject, end=1)}, ["a and the end"], [1], random=0, progress=False).auc()
+    areas = {name: part["auc"].tolist() for name, part in area.groupby("explainer")}
+    assert areas["good"] == truth["auc"].tolist() != areas["bad"]
