@@ -103,6 +103,7 @@ METHODS = {
 
 
 @halves
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_that_run_the_model_retry_in_halves(load, name):
     explain, reports = nbsal.Explainer(load("bert"), name, **METHODS[name]), []

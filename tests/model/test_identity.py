@@ -14,7 +14,7 @@ from tests.cases import cases
 TEXT = "The film is a warm and funny joy."
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", zoo.ARCHITECTURES)
 def test_it_is_the_same_after_explaining_and_in_another_folder(load, checkpoints, tmp_path, name):
     subject = load(name, dtype="float32")

@@ -33,6 +33,7 @@ def masked_in_place(subject, row, coalition, filler, attended):
         return subject.logits(inputs)[0]
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
 def test_removed_tokens_are_tokens_that_nobody_attends_to(load, architecture):
     subject = load(architecture, dtype="float32")

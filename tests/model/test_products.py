@@ -54,7 +54,7 @@ def close(a, b, tolerance=5e-6):
     return bool((a - b).abs().max() <= tolerance * b.abs().max())
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_scores_are_those_of_torch(calls, setting, method, reviews):
     explain = nbsal.Explainer(reviews, method, **METHODS[method])

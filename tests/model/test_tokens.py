@@ -46,7 +46,7 @@ def check_row(subject, text):
 def test_any_unicode(load, architecture):
     subject = load(architecture)
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.text(max_size=80))
     @example("ab\u0300c")
     def check(text):
@@ -152,7 +152,7 @@ def test_ids_of_every_type_and_their_segments(load):
         subject.encode_ids(pair.ids, token_type_ids=[7] * len(pair.ids))
 
 
-@pytest.mark.some(15)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("name", [name for name in catalogue.names() if not name.startswith("mask-lrp")])
 def test_padding_in_ids_has_no_effect(load, name):
     """It is not sampled, averaged over or scored: the scores are those of the same ids without padding."""
