@@ -45,11 +45,11 @@ def test_gae(load, record):
     assert axioms.relative(scores(load, "gae"), truth) < 1e-12
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("second", [False, True])
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "electra", "deberta-v2", "mpnet", "distilbert", "albert"])
 def test_alti_reads_the_modules_of_the_stock_block(load, architecture, second):
     """The contributions of all positions add up to the output of the block."""
-
     subject = load(architecture)
     saliency = nbsal.Explainer(subject, "alti", second_norm=second)(TEXT)
     assert (saliency.scores >= 0).all() and saliency.scores.sum() == pytest.approx(1)
@@ -111,6 +111,7 @@ def test_published_variants_give_gpt2_the_exact_gelu(load, name, head):
     assert all(published is weight for published, weight in weights)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", ["raw-attention", "rollout", "attention-cam", "attcat", "gae"])
 @pytest.mark.parametrize("limit", [2**60, 0])
 def test_decoders_in_half_precision_are_explained(load, monkeypatch, name, limit):
