@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from captum.attr import GradientShap, LayerDeepLift, LayerIntegratedGradients
+from captum.attr import LayerDeepLift, LayerIntegratedGradients
 
 import nbsal
 from nbsal.methods import paths, rng, upper_layers
@@ -25,8 +25,9 @@ METHODS = [
 NAMES = {"ids": lambda method: f"{method.name} {getattr(method, 'baseline', '')}".strip()}
 
 
-def check_bag(method):
-    """On a bag every token contributes a known number, minus that of the baseline."""
+@pytest.mark.parametrize("method", METHODS, **NAMES)
+def test_a_bag_is_explained_exactly(method):
+    """Every token contributes a known number, minus that of the baseline."""
     subject = bag.subject()
     row = subject.encode(TEXT)[0]
     contributions = bag.contributions(subject, row, 1).numpy()
@@ -40,12 +41,6 @@ def check_bag(method):
         truth = np.full(len(row), 1 / len(row.content))
     saliency = nbsal.Explainer(subject, method)(TEXT, target=1)
     assert axioms.relative(saliency.scores, np.where(row.special, 0.0, truth)) < 1e-6
-    return saliency
-
-
-@pytest.mark.parametrize("method", METHODS, **NAMES)
-def test_a_bag_is_explained_exactly(method):
-    saliency = check_bag(method)
     if method.name != "smooth":
         assert abs(saliency.provenance["gap"]) < 1e-6 < abs(saliency.provenance["change"])
 
@@ -85,18 +80,6 @@ def upper(subject, layer=0):
     record = trace.record(subject, subject.encode(TEXT), needs=())
     part = UpperLayers(record, layer)
     return lambda states: part.values(states, torch.zeros(len(states), dtype=torch.long)), part.states
-
-
-def test_gradient_shap_is_captums_on_embeddings(load, monkeypatch):
-    """With our random numbers in place of captum's."""
-    subject = load("bert")
-    value, states = upper(subject)
-    special = torch.tensor(subject.encode(TEXT)[0].special)[:, None]
-    fractions = rng.text_rng(0, subject.encode(TEXT)[0]).random(6)
-    monkeypatch.setattr(np.random, "uniform", lambda low, high, size: fractions)
-    truth = GradientShap(value).attribute(states, baselines=states * special, n_samples=6, stdevs=0.0)[0].sum(-1)
-    saliency = nbsal.Explainer(subject, nbsal.GradientShap(samples=6, baselines=("zero",)))(TEXT)
-    assert axioms.relative(saliency.scores, truth) < 1e-6
 
 
 @pytest.mark.filterwarnings("ignore:Setting forward, backward hooks")

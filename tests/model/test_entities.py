@@ -79,11 +79,6 @@ def test_all_labels_of_a_text_take_one_batch(load, forwards, method):
         assert saliency.target == label
 
 
-def test_all_needs_labels(load):
-    with refuses("target"):
-        nbsal.Explainer(load("gpt2", "causal"), "gradcam")(TEXT, target="all")
-
-
 @pytest.mark.parametrize("name", ["Bert", "Roberta"])
 def test_a_choice_is_scored_as_by_the_model(name, tmp_path):
     config = zoo.config(name.lower())

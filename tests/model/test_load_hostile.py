@@ -284,24 +284,17 @@ def test_a_damaged_tokenizer_can_be_replaced(folder, checkpoints, name):
         nbsal.load(zoo.model("bert", "sequence"), tokenizer=folder)
 
 
-def attempt(folder):
-    """Load and explain; only errors of nbsal may come of it."""
-    try:
-        nbsal.Explainer(nbsal.load(folder), "gradcam")("A joy.")
-    except NbsalError as error:
-        assert str(error)
-        return False
-    return True
-
-
 @pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"])
 def test_damaged_bytes_raise_no_other_error(folder, name):
-    data, pick, counts = (folder / name).read_bytes(), random.Random(0), [0, 0]
+    data, pick, refused = (folder / name).read_bytes(), random.Random(0), 0
     for number in range(50):
         flipped = bytearray(data)
         for _ in range(pick.choice([1, 4])):
             flipped[pick.randrange(min(len(data), 8000))] ^= 1 << pick.randrange(8)
         (folder / name).write_bytes(flipped if number % 4 else data[: pick.randrange(len(data))])
-        counts[attempt(folder)] += 1
-    assert counts[0]
+        try:
+            nbsal.Explainer(nbsal.load(folder), "gradcam")("A joy.")
+        except NbsalError as error:
+            refused += bool(str(error))
+    assert refused

@@ -1,4 +1,9 @@
-"""Explanations follow every change to the model, also where they run on a copy of it or come from a cache."""
+"""Explanations follow every change to the model, also where they run on a copy of it or come from a cache.
+
+The float64 copy has the scores of a whole copy, and shares the weights of blocks.
+"""
+
+import copy
 
 import numpy as np
 import pytest
@@ -9,9 +14,11 @@ import nbsal
 from nbsal import evaluation
 from nbsal.evaluation.cache import Cache
 from nbsal.heads import HeadMask
+from nbsal.methods import alti
 from nbsal.model.running.masking import MaskedModel
 from nbsal.model.running.version import tensors_version
-from tests import zoo
+from nbsal.testing.state import snapshot
+from tests import axioms, zoo
 from tests.axioms import TEXTS
 from tests.raising import refuses_part
 
@@ -141,3 +148,35 @@ def test_a_weight_in_the_place_of_another_is_another():
     before = tensors_version([first])
     assert before == tensors_version([first]) and before != tensors_version([torch.zeros(3)])
     assert before != tensors_version([first.view(3)])
+
+
+def whole_copy(subject):
+    return nbsal.load(copy.deepcopy(subject.model).double(), tokenizer=subject.tokenizer)
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
+def test_scores_are_those_of_a_whole_copy(load, architecture):
+    subject = load(architecture, dtype="float32", decoding=False)
+    truth = whole_copy(subject)
+    for name in ("gradxact", "gae", "lrp", "attn-lrp", "occlusion", "alti"):
+        if name == "alti" and architecture not in alti.PARTS:
+            continue
+        ours, theirs = (nbsal.Explainer(s, name)(TEXTS[0]) for s in (subject.double, truth))
+        assert ours.scores.dtype == theirs.scores.dtype and axioms.relative(ours.scores, theirs.scores) < 1e-12, name
+
+
+def test_a_block_that_fails_gets_its_own_weights_back(load):
+    subject = load("bert", dtype="float32")
+    before = snapshot(subject.double)
+
+    def fail(module, args):
+        raise RuntimeError
+
+    handle = subject.double.blocks[1].attention.register_forward_pre_hook(fail)
+    hooked = snapshot(subject.double)
+    with pytest.raises(RuntimeError):
+        nbsal.Explainer(subject.double, "gradxact")(TEXTS[0])
+    assert snapshot(subject.double) == hooked
+    handle.remove()
+    assert snapshot(subject.double) == before
