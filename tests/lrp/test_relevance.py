@@ -11,8 +11,8 @@ from nbsal.passes.lrp import mode, rules
 from nbsal.support.errors import ModelError
 from tests import axioms, zoo
 from tests.cases import cases
+from tests.raising import refuses_part
 
-RELEVANCE = ("lrp", "partial-lrp", "transformer-attribution", "attn-lrp")
 MASK = np.array([[1, 0, 1, 0], [0, 1, 0, 0], [1, 1, 0, 1]])
 
 
@@ -22,16 +22,16 @@ def totals(recorded, attention_filter=mode.unfiltered, chosen=rules.DEFAULT):
     return torch.stack([hidden[layer].sum((1, 2)) for layer in sorted(hidden)])
 
 
-RULED = [name for name in zoo.OTHERS if name in ("big-bird", "deberta", "opt", "gemma2", "cohere", "bloom", "phi3")]
+RULED = ("bloom", "big-bird", "deberta", "opt", "cohere", "gemma2", "phi3")
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", RULED)
 def test_relevance_is_conserved_in_further_architectures(checkpoints, name):
     subject = zoo.load(checkpoints, name, "causal" if name in zoo.OTHER_DECODERS else "sequence")
     recorded = trace.record(subject, subject.encode(axioms.TEXTS), needs=set())
     assert axioms.relative(totals(recorded), torch.ones(4, 4)) < 1e-6
-    for method in ("lrp", "attn-lrp"):
-        axioms.batch_equals_singles(nbsal.Explainer(subject, method))
+    axioms.batch_equals_singles(nbsal.Explainer(subject, "attn-lrp"))
 
 
 def test_relevance_through_a_mean_of_positions_is_conserved(load):
@@ -39,11 +39,8 @@ def test_relevance_through_a_mean_of_positions_is_conserved(load):
     assert subject.pooling == "mean"
     recorded = trace.record(subject, subject.encode(axioms.TEXTS), needs=set())
     assert axioms.relative(totals(recorded), torch.ones(4, 4)) < 1e-6
-    for method in RELEVANCE:
-        explain = nbsal.Explainer(subject, method)
-        axioms.batch_equals_singles(explain)
-        axioms.padding_is_invisible(explain)
-        assert explain(axioms.TEXTS[0]).scores.any()
+    for method in ("lrp", "transformer-attribution"):
+        axioms.batch_equals_singles(nbsal.Explainer(subject, method))
 
 
 def test_the_relevance_of_a_span_starts_at_two(load):
@@ -52,44 +49,22 @@ def test_the_relevance_of_a_span_starts_at_two(load):
     assert axioms.relative(totals(recorded), torch.full((4, 1), 2.0)) < 1e-6
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("architecture", zoo.ARCHITECTURES)
 def test_relevance_is_conserved_whatever_heads_pass_it_on(load, architecture):
     subject = load(architecture)
     recorded = trace.record(subject, subject.encode(axioms.TEXTS), needs=set())
     assert axioms.relative(totals(recorded), torch.ones(4, 4)) < 1e-6
-    for heads in (MASK, np.zeros((3, 4)), np.ones((3, 4))):
+    for heads in (MASK, np.zeros((3, 4))):
         method = nbsal.Explainer(subject, "mask-lrp", mask=HeadMask.from_array(heads)).method
         assert axioms.relative(totals(recorded, method.attention_filter(recorded)), torch.ones(4, 4)) < 1e-6
 
 
-def test_a_product_added_to_a_table_is_that_of_its_parts():
-    """Bloom adds its positions to the attention scores in one operation."""
-    table, first, second = (torch.rand(2, 3, 3, dtype=torch.float64) for _ in range(3))
-    relevance = []
-    for compute in (
-        lambda x: table.baddbmm(batch1=x, batch2=second, beta=0.5, alpha=2.0),
-        lambda x: torch.add(0.5 * table, torch.bmm(x, second) * 2.0),
-    ):
-        x = first.clone()
-        with mode.rules_mode(torch.nn.Linear(1, 1), rules.DEFAULT, {}) as relevance_mode:
-            relevance_mode.start(x)
-            y = compute(x)
-        (arrived,) = torch.autograd.grad(mode.proxy_of(y).sum(), mode.proxy_of(x))
-        relevance.append((y, arrived))
-    assert torch.allclose(relevance[0][0], torch.baddbmm(table, first, second, beta=0.5, alpha=2.0))
-    assert torch.equal(relevance[0][1], relevance[1][1])
-    assert arrived.sum().item() == pytest.approx(18)
-
-
 def test_named_arguments_are_not_overlooked(load):
     subject = load("bert")
-    handle = subject.blocks[1].register_forward_hook(lambda module, args, output: torch.relu(input=output))
-    try:
-        with pytest.raises(ModelError) as caught:
-            nbsal.Explainer(subject, "lrp")("A joy.")
-        assert caught.value.part == "torch.relu"
-    finally:
-        handle.remove()
+    subject.blocks[1].register_forward_hook(lambda module, args, output: torch.relu(input=output))
+    with refuses_part("torch.relu"):
+        nbsal.Explainer(subject, "lrp")("A joy.")
 
 
 def test_fused_attention_is_refused_not_skipped(load, monkeypatch):
@@ -99,15 +74,6 @@ def test_fused_attention_is_refused_not_skipped(load, monkeypatch):
     with pytest.raises(ModelError) as caught:
         nbsal.Explainer(load("bert"), "lrp")(axioms.TEXTS[0])
     assert "scaled_dot_product_attention" in caught.value.part
-
-
-@pytest.mark.parametrize("architecture", ["bert", "deberta-v2"])
-def test_mask_lrp_with_all_heads_is_transformer_attribution(load, architecture):
-    subject = load(architecture)
-    for mask in (HeadMask.from_array(np.ones((3, 4))), HeadMask(np.ones((3, 4)), {"nsubj": np.ones((3, 4))})):
-        ours = nbsal.Explainer(subject, "mask-lrp", mask=mask)(axioms.TEXTS[0]).scores
-        truth = nbsal.Explainer(subject, "transformer-attribution")(axioms.TEXTS[0]).scores
-        assert axioms.relative(ours, truth) < 1e-12
 
 
 def slow_filter(relevance, synt, pos, read, renormalise, empty, joint):
@@ -181,15 +147,3 @@ def test_relevance_runs_in_float64_on_a_copy(load):
         "gradcam": np.float32,
         "lrp": np.float64,
     }
-
-
-def test_cached_absolute_weights_are_renewed_when_weights_change(load):
-    subject = load("bert")
-    explain = nbsal.Explainer(subject, "lrp")
-    explain(axioms.TEXTS[0])
-    before = mode._ABSOLUTE_WEIGHTS[subject.model][1]
-    with torch.no_grad():
-        subject.model.base_model.encoder.layer[0].output.dense.weight.mul_(2)
-    explain(axioms.TEXTS[0])
-    after = mode._ABSOLUTE_WEIGHTS[subject.model][1]
-    assert len(after) == len(before) > 0 and not {*map(id, after.values())} & {*map(id, before.values())}

@@ -10,6 +10,7 @@ from nbsal.model import lm_head
 from nbsal.support.errors import LanguageHeadError
 from tests import replicas, zoo
 from tests.axioms import relative
+from tests.raising import refuses_part
 
 TEXT = "The film is a warm and funny joy, the plot a bore. Who wrote it?"  # more tokens than a state has features
 METHODS = {"gradcam": nbsal.GradCAM, "simple": nbsal.Simple, "gradxact": nbsal.GradientXActivation}
@@ -50,6 +51,7 @@ def check(case, name, layer, method="gradcam", **settings):
     return float(truth.abs().max())
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", zoo.ARCHITECTURES)
 @pytest.mark.parametrize("method", METHODS)
 def test_undecoded_scores_are_the_formula(case, name, method):
@@ -60,7 +62,7 @@ def test_undecoded_scores_are_the_formula(case, name, method):
         assert relative(ours, truth) < 1e-10
 
 
-@pytest.mark.some(5)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", zoo.ARCHITECTURES)
 @pytest.mark.parametrize("form", decoding.FORMS)
 def test_decoded_gradcam_is_algorithm_1_and_equation_6(case, name, form):
@@ -98,8 +100,6 @@ def test_methods_on_one_trace_share_the_normalisers(reviews, monkeypatch):
         assert relative(many[name][0].scores, nbsal.Explainer(reviews, name)(text).scores) < 5e-6
 
 
-@pytest.mark.parametrize("name", zoo.ENCODERS)
-def test_decoding_needs_an_lm_head(load, name):
-    with pytest.raises(LanguageHeadError) as caught:
-        nbsal.Explainer(load(name, decoding=False), "decoded-gradcam")
-    assert caught.value.part == "lm_head" and "lm=" in str(caught.value)
+def test_decoding_needs_an_lm_head(load):
+    with refuses_part("lm_head", LanguageHeadError):
+        nbsal.Explainer(load("bert", decoding=False), "decoded-gradcam")

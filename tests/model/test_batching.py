@@ -14,6 +14,7 @@ from nbsal.heads import Parse, study
 from nbsal.model.running import batching
 from nbsal.support.errors import InputError, OutOfMemory
 from tests.axioms import TEXTS, relative
+from tests.cases import cases
 
 OUT_OF_MEMORY = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nOf the allocated memory ...")
 halves = pytest.mark.filterwarnings("ignore:A batch did not fit")
@@ -51,7 +52,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: str(error)[-12:])
+@cases("error", ERRORS)
 def test_a_batch_is_halved_until_it_fits_with_a_warning(load, error):
     explain, reports = nbsal.Explainer(load("bert"), "gradxact"), []
     truth = explain.map(make_texts(), progress=False)
@@ -103,6 +104,7 @@ METHODS = {
 
 
 @halves
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_that_run_the_model_retry_in_halves(load, name):
     explain, reports = nbsal.Explainer(load("bert"), name, **METHODS[name]), []

@@ -11,7 +11,11 @@ from tests.cases import cases
 from tests.raising import refuses, refuses_part
 
 WEIGHTS = {"warm": 1.5, "funny": 1.0, "joy": 2.0, "dull": -2.0, "bore": -1.5}
-ASKED = [name for name in catalogue.names() if catalogue.create(name).family == "perturbation" and "@" not in name]
+ASKED = [
+    name
+    for name in catalogue.names()
+    if catalogue.create(name).family == "perturbation" and "@" not in name and name != "random"
+]
 
 
 def evidence(text):
@@ -23,17 +27,6 @@ def probabilities(texts):
     """Two classes whose log-odds are the sum of the weights of the words."""
     positive = 1 / (1 + np.exp(-np.array([evidence(text) for text in texts])))
     return np.stack([1 - positive, positive], axis=1)
-
-
-class Service:
-    """An object that can be called, and counts the texts."""
-
-    def __init__(self):
-        self.texts = []
-
-    def __call__(self, texts):
-        self.texts += texts
-        return torch.from_numpy(probabilities(texts))
 
 
 def loaded(function=probabilities, **options):
@@ -51,12 +44,14 @@ def test_predictions_are_those_of_the_function():
 
 
 def test_the_function_reads_the_text_without_the_hidden_words():
-    service = Service()
-    explain = nbsal.Explainer(loaded(service), "occlusion")
+    read = []
+    explain = nbsal.Explainer(
+        loaded(lambda texts: read.extend(texts) or torch.tensor(probabilities(texts))), "occlusion"
+    )
     explain("A warm,  funny joy.")
-    assert {"A warm,  funny joy.", "A,  funny joy.", "warm,  funny joy.", "A warm,  funny."} <= set(service.texts)
+    assert {"A warm,  funny joy.", "A,  funny joy.", "warm,  funny joy.", "A warm,  funny."} <= set(read)
     explain(("A joy.", "A bore."))
-    assert ("A.", "A bore.") in service.texts and ("A joy.", "A.") in service.texts
+    assert ("A.", "A bore.") in read and ("A joy.", "A.") in read
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -64,8 +59,6 @@ def test_scores_are_the_weights_of_the_words(name):
     explain = nbsal.Explainer(loaded(), name)
     saliency = explain("A warm and funny joy.", target=nbsal.contrast("positive", "negative"))
     scores = {saliency.tokens[i]: saliency.scores[i] for i in saliency.row.content}
-    if name == "random":
-        return
     assert scores["joy"] > scores["warm"] > scores["funny"] > scores["and"]
     if name in ("occlusion", "shapley"):
         assert [scores[word] for word in ("joy", "warm", "and")] == pytest.approx([2.0, 1.5, 0.0], abs=1e-6)

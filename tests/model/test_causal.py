@@ -1,6 +1,5 @@
 """Causal models with experts, sinks, other norms or no attention: what runs, and what is refused in words."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -42,23 +41,17 @@ def test_a_sink_is_no_position():
         assert axioms.relative(maps.attention[block], weights) < 1e-6
 
 
-@pytest.mark.parametrize("name", EXPERTS)
-@pytest.mark.parametrize("method", ["lrp", "attn-lrp", "transformer-attribution"])
-def test_relevance_through_experts_is_refused(name, method):
-    with pytest.raises(ModelError) as caught:
-        nbsal.Explainer(loaded(name), method).ids(IDS)
-    assert caught.value.part
-
-
 @cases("name", EXPERTS)
-def test_experts_without_float64_are_named(name):
+def test_relevance_through_experts_and_experts_in_float64_are_refused(name):
+    with pytest.raises(ModelError) as caught:
+        nbsal.Explainer(loaded(name), "lrp").ids(IDS)
+    assert caught.value.part
     with refuses_part("dtype"):
         nbsal.Explainer(loaded(name, torch.float64), "gradcam").ids(IDS)
 
 
-@pytest.mark.parametrize(("name", "part"), [("mamba", "attention"), ("falcon", "attention maps")])
-@pytest.mark.parametrize("method", ["rollout", "gae"])
-def test_models_without_plain_attention(name, part, method):
-    with refuses_part(part):
-        nbsal.Explainer(loaded(name), method).ids(IDS)
-    assert np.isfinite(nbsal.Explainer(loaded(name), "gradcam").ids(IDS).scores).all()
+@cases("name, part", [("mamba", "attention"), ("falcon", "attention maps")])
+def test_models_without_plain_attention(name, part):
+    for method in ("rollout", "gae"):
+        with refuses_part(part):
+            nbsal.Explainer(loaded(name), method).ids(IDS)

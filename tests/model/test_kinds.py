@@ -31,6 +31,11 @@ WHISPER = SEQUENCES | {
     "num_mel_bins": 8, "max_source_positions": 20, "max_target_positions": 20, "pad_token_id": 0,
     "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 1,
 }  # fmt: skip
+PERCEIVER = {
+    "vocab_size": 50, "d_model": 16, "d_latents": 16, "num_latents": 4, "num_self_attends_per_block": 1,
+    "num_self_attention_heads": 2, "num_cross_attention_heads": 2, "max_position_embeddings": 16,
+}  # fmt: skip
+FUNNEL = {"vocab_size": 50, "block_sizes": [1, 1], "d_model": 16, "n_head": 2, "d_head": 8, "d_inner": 16}
 # The model, its configuration, and the part that the error names.
 OTHERS = [
     ("CLIPModel", ("CLIPConfig", CLIP), "input"),
@@ -45,6 +50,22 @@ OTHERS = [
     ("BertModel", ("BertConfig", SIZES), "head"),
     ("GPT2Model", ("GPT2Config", {"n_embd": 16, "n_layer": 1, "n_head": 2}), "head"),
 ]
+
+
+UNREADABLE = [
+    # Without decoder_start_token_id, it cannot read a text a second time.
+    ("T5ForSequenceClassification", ("T5Config", T5), "head"),
+    ("PerceiverForSequenceClassification", ("PerceiverConfig", PERCEIVER), "hidden_size"),
+    ("CanineForSequenceClassification", ("CanineConfig", SIZES | {"upsampling_kernel_size": 4}), "vocab_size"),
+    ("FunnelForSequenceClassification", ("FunnelConfig", FUNNEL), "hidden states"),
+]
+
+
+@cases("name, config, part", UNREADABLE)
+def test_unsupported_architectures_are_refused(name, config, part):
+    model = getattr(transformers, name)(getattr(transformers, config[0])(**config[1])).eval()
+    with refuses_part(part):
+        nbsal.Explainer(nbsal.load(model), "gradcam").ids([5, 6, 7])
 
 
 @cases("name, config, part", OTHERS)

@@ -14,7 +14,7 @@ from tests.cases import cases
 from tests.raising import refuses
 
 BOUNDS = {"decoded-gradcam": 1e-5}  # it multiplies with probabilities: exponentials of logits near 15
-METHODS = {"gradcam": {}, "decoded-gradcam": {}, "integrated": {}, "occlusion": {}, "lrp": {}}
+METHODS = ("decoded-gradcam", "gradcam", "integrated", "occlusion", "lrp")
 TEXTS = ["A warm and affecting film.", "A dull, endless bore that nobody needs; the plot hardly moves at all."]
 
 
@@ -54,10 +54,10 @@ def close(a, b, tolerance=5e-6):
     return bool((a - b).abs().max() <= tolerance * b.abs().max())
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_scores_are_those_of_torch(calls, setting, method, reviews):
-    explain = nbsal.Explainer(reviews, method, **METHODS[method])
+    explain = nbsal.Explainer(reviews, method)
     quick = [explain(text) for text in TEXTS]
     assert calls
     batch = explain.map(TEXTS, progress=False)
@@ -144,24 +144,19 @@ def test_an_unknown_setting_is_refused(setting, reviews):
         nbsal.Explainer(reviews, "gradcam")(TEXTS[0])
 
 
-def change_in_place(weight):
-    weight.mul_(2)
+CHANGES = {
+    "in place": lambda weight: weight.mul_(2),
+    "through .data": lambda weight: weight.data.mul_(2),
+    "through numpy": lambda weight: np.multiply(weight.numpy(), 2, out=weight.numpy()),
+}
 
 
-def change_data(weight):
-    weight.data.mul_(2)
-
-
-def change_numpy(weight):
-    weight.numpy()[...] *= 2
-
-
-@cases("change", [change_in_place, change_data, change_numpy])
+@cases("change", CHANGES)
 def test_copies_follow_the_weights(calls, layer, change):
     x = torch.randn(8, 192)
     with architecture.eval_mode(layer):
         before = layer(x) - layer.bias
-        change(layer.weight)
+        CHANGES[change](layer.weight)
         assert close(layer(x) - layer.bias, 2 * before)
 
 

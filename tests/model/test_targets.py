@@ -25,30 +25,27 @@ def check_target(subject, text, target, pick, layer=1):
     return saliency
 
 
-@pytest.mark.parametrize("target", [1, "LABEL_1"])
-def test_a_class_by_name_or_number(load, target):
-    saliency = check_target(load("bert"), TEXT, target, lambda out: out.logits[0, 1])
-    assert saliency.target == "LABEL_1"
-
-
-@pytest.mark.parametrize("second", [1, "LABEL_1"])
-def test_a_contrast_of_a_target_with_itself_is_refused(load, second):
-    with refuses("target") as caught:
-        nbsal.Explainer(load("bert"), "gradxact")(TEXT, target=nbsal.contrast(1, second))
-    assert caught.value.value == nbsal.contrast(1, second)
-
-
-def test_multi_label(load):
-    subject = load("bert", problem_type="multi_label_classification")
-    saliency = check_target(subject, TEXT, 2, lambda out: out.logits[0, 2])
-    assert axioms.relative(saliency.probabilities, axioms.logits(subject, TEXT)[0].sigmoid()) < 1e-10
-
-
-def test_regression_and_one_logit_heads_explain_their_output(load):
-    subject = load("bert", num_labels=1)
-    saliency = check_target(subject, TEXT, None, lambda out: out.logits[0, 0])
-    assert float(saliency.prediction) == pytest.approx(float(axioms.logits(subject, TEXT)), rel=1e-3)
-    assert not saliency.probabilities.size and saliency.to_html()
+@cases(
+    "head, settings, target, pick",
+    [
+        ("sequence", {}, 1, lambda out: out.logits[0, 1]),
+        ("sequence", {}, "LABEL_1", lambda out: out.logits[0, 1]),
+        ("sequence", {"problem_type": "multi_label_classification"}, 2, lambda out: out.logits[0, 2]),
+        ("sequence", {"num_labels": 1}, None, lambda out: out.logits[0, 0]),
+        ("token", {}, (3, "LABEL_2"), lambda out: out.logits[0, 3, 2]),
+        ("token", {}, (3, None), lambda out: out.logits[0, 3].max()),
+    ],
+)
+def test_a_class_or_value(load, head, settings, target, pick):
+    subject = load("bert", head, **settings)
+    saliency, logits = check_target(subject, TEXT, target, pick), axioms.logits(subject, TEXT)[0]
+    if "problem_type" in settings:
+        assert axioms.relative(saliency.probabilities, logits.sigmoid()) < 1e-10
+    elif target == 1:
+        assert saliency.target == "LABEL_1"
+    elif "num_labels" in settings:
+        assert float(saliency.prediction) == pytest.approx(float(logits), rel=1e-3)
+        assert not saliency.probabilities.size and saliency.to_html()
 
 
 @cases("architecture", ["bert", "distilbert", "electra", "albert"])
@@ -71,13 +68,6 @@ def test_the_predicted_span_is_the_best_one_inside_the_context(load):
     )
     saliency = check_target(subject, PAIR, None, lambda out: out.start_logits[0, best[0]] + out.end_logits[0, best[1]])
     assert saliency.prediction == PAIR[1][row.offsets[best[0]][0] : row.offsets[best[1]][1]]
-
-
-def test_a_token_class(load):
-    subject = load("bert", "token")
-    saliency = check_target(subject, TEXT, (3, "LABEL_2"), lambda out: out.logits[0, 3, 2])
-    assert saliency.target.startswith("LABEL_2 at ")
-    check_target(subject, TEXT, (3, None), lambda out: out.logits[0, 3].max())
 
 
 @pytest.mark.parametrize("architecture", zoo.DECODERS)
@@ -122,6 +112,8 @@ INVALID = [  # the head, the target, and the part of it that the error names
     ("causal", 10**6, 10**6),
     ("causal", (999, 1), 999),
     ("causal", (1, 2, 3), (1, 2, 3)),
+    ("causal", "all", "all"),
+    ("causal", nbsal.contrast(1, 1), nbsal.contrast(1, 1)),
 ]
 
 

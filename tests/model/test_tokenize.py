@@ -1,11 +1,13 @@
-"""Many texts encoded in one call of the tokenizer, compared with each of them alone."""
+"""Texts encoded in one call of the tokenizer or alone, and tokens as people read them: without marks, bytes decoded."""
 
 import pytest
 
 import nbsal
 from nbsal import corpus
+from nbsal.model.text.token_text import possible_tokens, token_text
+from nbsal.model.text.tokenize import named_token, token_name
 from nbsal.support.errors import InputError
-from tests import axioms
+from tests import axioms, zoo
 from tests.raising import refuses
 
 TEXTS = [*axioms.TEXTS, "A joy.", "é ½ 日本 \U0001f600 A", "word " * 300, "  two  spaces\n"]
@@ -41,11 +43,6 @@ def test_a_question_without_room_for_a_text_is_refused(load):
         subject.encode((longest + "a", "warm joy"))
 
 
-def test_many_texts_are_one_call(reviews, calls):
-    reviews.encode(["A joy.", "A bore.", "A film."])
-    assert calls == [3]
-
-
 def test_a_text_that_the_tokenizer_refuses_is_named(reviews, monkeypatch):
     kind = type(reviews.tokenizer)
     call = kind.__call__
@@ -68,3 +65,22 @@ def test_a_corpus_encodes_a_shard_in_one_call_but_for_rows_with_errors(reviews, 
     calls.clear()
     frame = corpus.explain(explain, ["A joy.", " ", "A film."], tmp_path / "bad", progress=False).to_frame()
     assert 3 not in calls and frame["error"].notna().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bytes", "pieces"])
+def test_every_token_of_a_vocabulary_has_a_name_of_its_own(kind):
+    tokenizer = zoo.tokenizer(kind)
+    names = [token_name(tokenizer, index) for index in range(len(tokenizer))]
+    assert [named_token(tokenizer, name) for name in names] == list(range(len(tokenizer)))
+    assert not [name for name in names if "Ġ" in name or "▁" in name or "##" in name]
+
+
+def test_bytes_are_decoded():
+    for text in ["film", "café", "日本", "\U0001f600", "Łódź"]:
+        marked, plain, _ = possible_tokens(text, byte_level=True)
+        assert token_text(marked, byte_level=True) == token_text(plain, byte_level=True) == text
+    cut = possible_tokens("日", byte_level=True)[1]
+    assert token_text(cut[1:], byte_level=True) == "⟨0x97⟩⟨0xA5⟩"
+    assert token_text("Łódź") == "Łódź", "not every tokenizer writes bytes as letters"
+    assert [token_text(token, byte_level=True) for token in ("Ġ", "Ċ")] == ["␣", "⏎"]
+    assert token_text("<0x0A>") == "⟨0x0A⟩"

@@ -51,7 +51,10 @@ class Case:
         assert axioms.relative(saliency.scores, truth.detach()[: len(self.row)]) < below
 
 
-@pytest.fixture(params=["bert", "roberta", "electra", "albert"])
+FULL = [pytest.param(name, marks=pytest.mark.full) for name in ("bert", "electra", "albert")]
+
+
+@pytest.fixture(params=["roberta", *FULL])
 def case(request, load):
     return Case(load(request.param))
 

@@ -64,11 +64,9 @@ def test_masked_tokens_are_those_of_the_pipeline(name):
 @pytest.mark.parametrize("text", ["A joy.", "A [MASK] and [MASK]."])
 def test_a_text_without_one_mask_is_refused(text):
     subject = nbsal.load(pipeline("fill-mask", "masked"))
-    with pytest.raises(nbsal.support.errors.InputError) as caught:
+    with refuses("target"):
         nbsal.Explainer(subject, "gradcam")(text)
-    assert caught.value.argument == "target"
-    position = 2
-    assert np.isfinite(nbsal.Explainer(subject, "gradcam")(text, target=(position, None)).scores).all()
+    assert np.isfinite(nbsal.Explainer(subject, "gradcam")(text, target=(2, None)).scores).all()
 
 
 LABELS = ["film", "company", "final"]
@@ -98,7 +96,8 @@ def test_zero_shot_scores_are_those_of_the_pipeline(settings, entails):
         assert saliency.prediction == saliency.target == result["labels"][0]
 
 
-@pytest.mark.parametrize("method", ["gradxact", "integrated", "occlusion", "gae", "lrp"])
+@pytest.mark.some(2)
+@pytest.mark.parametrize("method", ["lrp", "gradxact", "occlusion", "integrated", "gae"])
 def test_zero_shot_labels_are_explained_by_their_hypotheses(method):
     pipe = entailment(candidate_labels=LABELS)
     plain = nbsal.load(pipe.model, tokenizer=pipe.tokenizer)
@@ -120,16 +119,10 @@ def test_bad_zero_shot_labels_are_refused():
     assert subject.labels == LABELS
     explain = nbsal.Explainer(subject, "gradcam")
     for target in ("weather", nbsal.contrast("film", "final")):
-        with pytest.raises(InputError) as caught:
+        with refuses("target"):
             explain(wrapped.TEXTS[0], target=target)
-        assert caught.value.argument == "target"
     with refuses_part("id2label"):
-        nbsal.load(
-            transformers.pipeline(
-                "zero-shot-classification", model=zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece")
-            ),
-            labels=LABELS,
-        )
+        nbsal.load(pipeline("zero-shot-classification", "sequence"), labels=LABELS)
     with pytest.raises(InputError):
         nbsal.evaluation.games(explain, wrapped.TEXTS, progress=False)
 

@@ -55,6 +55,7 @@ def test_a_reranker_from_a_causal_model(tmp_path, false_token):
         axioms.batch_equals_singles(nbsal.Explainer(subject, method), wrapped.PAIRS)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("pooling", POOLINGS, ids=str)
 def test_similarity_is_that_of_the_library(tmp_path, pooling, normalize):
