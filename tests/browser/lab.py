@@ -23,7 +23,7 @@ FOLDERS = {
     "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
     "IPYTHONDIR": "ipython",
 }
-QUIET = {  # no toast over the page, and a theme set before the page loads: a switch while Lab starts races its splash
+QUIET = {  # no toast over the page, and a theme that does not depend on the system's
     "notification": {"fetchNews": "false", "checkForUpdates": False},
     "themes": {"theme": "JupyterLab Light"},
 }
@@ -130,7 +130,9 @@ class Lab:
         return name
 
     def open(self, page, name: str) -> "Notebook":
-        """Open a notebook in a page and wait for its kernel."""
+        """Open a notebook in a page and wait for its kernel, which starts while the page loads."""
+        kernel = {"name": "python3"}
+        self.ask("sessions", "POST", {"path": name, "name": name, "type": "notebook", "kernel": kernel})
         page.goto(f"{self.url}/lab/workspaces/{secrets.token_hex(4)}?token={self.token}&reset")
         page.wait_for_function("() => window.jupyterapp?.shell")
         page.evaluate(OPEN, name)
@@ -190,16 +192,6 @@ class Notebook:
         while (printed := self.python(f"print({expression})")) != expected:
             assert time.monotonic() < deadline, f"{expression} is {printed}, not {expected}"
             self.page.wait_for_timeout(30)
-
-    def theme(self, name: str) -> None:
-        """Switch the theme of the running Lab."""
-        self.page.evaluate(
-            "async (theme) => { await window.jupyterapp.commands.execute('apputils:change-theme', { theme }); }",
-            f"JupyterLab {name}",
-        )
-        light = "true" if name == "Light" else "false"
-        self.page.wait_for_selector(f"body[data-jp-theme-light='{light}']", state="attached")
-        self.page.wait_for_selector("#jupyterlab-splash", state="detached")  # a switch before would fail
 
     def save(self) -> None:
         """Save the file."""

@@ -180,13 +180,13 @@ def test_a_saved_answer_is_read_without_python(chromium, tmp_path, answers):
 
 
 @pytest.fixture(scope="module")
-def hostile():
+def hostile(views):
     """A view of hostile messages, titles, documents and a reply."""
     texts = bench.HOSTILE[:24]
     documents = [{"title": text, "text": f"{text} {other}"} for text, other in zip(texts, reversed(texts), strict=True)]
     asked = [{"role": "system", "content": texts[1]}, {"role": "user", "content": " ".join(texts)}]
-    notes = nbsal.load("demo/notes")
-    view = Answers(notes, asked, documents=documents[:6], reply=" ".join(texts[:12]), method="gradxact").wait()
+    notes = views["answers"].subject
+    view = Answers(notes, asked, documents=documents[:3], reply=" ".join(texts[:6]), method="gradxact").wait()
     yield view
     view.close()
 

@@ -13,14 +13,14 @@ from nbsal.widgets.text_table import PAGE, Filters, make_page
 from tests.browser import bench
 from tests.browser.bench import MANY, tokens
 
-ROWS = nbsal.samples.texts("reviews")
+ROWS = nbsal.samples.texts("reviews")[:40]
 TEXTS, LABELS = [row["text"] for row in ROWS], [row["label"] for row in ROWS]
 
 
 @pytest.fixture(scope="module")
 def corpus(reviews):
-    """Browse of 160 texts with their labels."""
-    return Browse(nbsal.Explainer(reviews, "decoded-gradcam"), TEXTS, labels=LABELS).wait()
+    """Browse of 40 texts with their labels."""
+    return Browse(nbsal.Explainer(reviews, "gradcam"), TEXTS, labels=LABELS).wait()
 
 
 def rows(root):
@@ -131,7 +131,7 @@ def partial(view, count, **filters):
     columns, saliencies = Columns(view._labels), view.saliencies[:count]
     columns.update(saliencies)
     page = make_page(
-        asked, columns, saliencies, 160, 0, opened_number=None, opened=None, labels=["negative", "positive"]
+        asked, columns, saliencies, 40, 0, opened_number=None, opened=None, labels=["negative", "positive"]
     )
     return view.publish(page)
 
@@ -139,15 +139,15 @@ def partial(view, count, **filters):
 def test_sorted_rows_stay_until_the_reader_asks_for_the_new_order(show, sheet, corpus, reset):
     order = {"sort": "confidence", "descending": True}
     root = show(corpus, live=True)
-    bench.change(sheet, **order, **partial(corpus, 64, **order), status="computing")
+    bench.change(sheet, **order, **partial(corpus, 16, **order), status="computing")
     before = numbers(root)
     places = rows(root).evaluate_all(PLACES)
     put = root.get_by_role("button", name="Put in order")
     expect(put).to_be_hidden()
-    for count in (128, 160):
+    for count in (32, 40):
         bench.change(sheet, **partial(corpus, count, **order))
         assert rows(root).evaluate_all(PLACES) == places
-    expect(root.locator(".nbsal-headline").first).to_contain_text("of 160 texts")
+    expect(root.locator(".nbsal-headline").first).to_contain_text("of 40 texts")
     put.click()
     expect(put).to_be_hidden()
     ordered = Filters(**order).arrange(np.arange(len(corpus._columns)), corpus._columns).tolist()

@@ -1,11 +1,13 @@
-"""What holds of every view: its width, its answer in static HTML, and menus over the cell."""
+"""What holds of every view: width, static HTML, accessibility in every state, focus, listeners, menus and themes."""
 
 import html as markup
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
+import nbsal
 from tests.browser import bench
 from tests.browser.bench import REAL, every_view
 from tests.browser.conftest import open_page
@@ -66,6 +68,127 @@ def test_static_html_says_the_same(show, views, name):
         assert places == sorted(places) and (shares or name == "games")
 
 
+MODULES = Path(nbsal.__file__).parent / "frontend" / "node_modules"
+# The rules that an element breaks, with where.
+AUDIT = """async (selector) => {
+  const node = selector ? document.querySelector(selector) : document;
+  const { violations } = await axe.run(node, { resultTypes: ["violations"] });
+  return violations.flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ html }) => `${id}: ${html.slice(0, 200)}`));
+}"""
+
+
+@pytest.fixture
+def audit(sheet):
+    """audit(selector, theme) -> what axe finds wrong with an element, or with the whole page."""
+    if not MODULES.is_dir():
+        pytest.skip("the modules of npm are not installed (npm ci in nbsal/frontend)")
+
+    def check(selector="section.nbsal", theme="light"):
+        if not sheet.evaluate("() => 'axe' in window"):
+            sheet.add_script_tag(path=MODULES / "axe-core" / "axe.min.js")
+        sheet.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        return sheet.evaluate(AUDIT, selector)
+
+    return check
+
+
+# Dim parts look alike while something is computed and after an error: each is audited in one theme.
+STATES = [
+    ("light", {"status": "ready"}),
+    ("dark", {"status": "computing", "progress": 0.4}),
+    ("light", {"status": "error", "error": "The layer must be from 0 to 6."}),
+]
+
+
+@every_view
+def test_every_state_is_accessible(show, sheet, audit, name):
+    show(name, live=True)
+    for theme, state in STATES:
+        bench.change(sheet, **state)
+        assert audit(theme=theme) == [], state
+
+
+MENUS = {
+    "highlight": ["Method", "Display", "Save"],
+    "layers": ["Display"],
+    "compare": ["Display", "Gradient × input"],
+    "heads": ["Heads on"],
+    "clouds": ["Display"],
+}
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize("name", MENUS)
+def test_what_opens_over_a_view_is_accessible(show, audit, name):
+    root = show(name, live=True)
+    for menu in MENUS[name]:
+        popover = root.locator(".nbsal-popover", has=root.page.locator("summary", has_text=menu))
+        popover.locator("> summary").click()
+        popover.locator(".nbsal-more").evaluate_all("folds => folds.forEach((fold) => { fold.open = true; })")
+        assert audit(".nbsal-popover[open]", "dark") + audit(".nbsal-popover[open]") == []
+        popover.locator("> summary").press("Escape")
+
+
+@pytest.mark.some(3)
+@every_view
+def test_everything_can_be_reached_by_tab(show, sheet, views, name):
+    root = show(name, live=True)
+    reachable = sheet.evaluate(
+        "() => [...document.querySelectorAll('.nbsal :is(button, input, select, textarea, [tabindex])')]"
+        ".filter(node => node.checkVisibility() && !node.disabled && node.tabIndex >= 0).length"
+    )
+    sheet.evaluate("() => document.activeElement?.blur()")
+    seen = set()
+    for _ in range(reachable + 2):
+        sheet.keyboard.press("Tab")
+        inside = sheet.evaluate("() => [...document.querySelectorAll('.nbsal *')].indexOf(document.activeElement)")
+        seen |= {inside} - {-1}
+    assert len(seen) == reachable > 3
+    tree, label = root.aria_snapshot(), bench.LISTS.get(name, "The text")
+    assert f'group "nbsal {name}"' in tree and f'listbox "{label}' in tree
+
+
+@every_view
+def test_a_closed_view_leaves_no_listener(show, sheet, name):
+    show(name)
+    assert sheet.evaluate("() => window.view.model.listeners()") > 5
+    sheet.evaluate("() => window.view.close()")
+    assert sheet.evaluate("() => window.view.model.listeners()") == 0
+    assert sheet.locator("section.nbsal").count() == 0
+
+
+@pytest.mark.some(1)
+@every_view
+@pytest.mark.parametrize("width", [400, 1400])
+def test_pointing_and_computing_never_change_the_height(show, sheet, views, name, width):
+    sheet.set_viewport_size({"width": width, "height": 900})
+    root = show(name, live=True)
+    words = root.locator(".nbsal-word" if name == "clouds" else ".nbsal-text .nbsal-mark:visible")
+    sheet.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")  # laid out
+    before, count = root.bounding_box()["height"], words.count()
+    assert count > 5
+    for k in range(0, count, -(-count // 8)):
+        words.nth(k).hover(force=True)
+        assert root.bounding_box()["height"] == before, words.nth(k).inner_text()
+    sheet.mouse.move(0, 0)
+    status = "([status, progress]) => { const { model } = window.view; model.set('progress', progress); "
+    status += "model.set('status', status); }"
+    cancel = root.get_by_role("button", name="Cancel")
+    for state, progress in [("computing", None), ("computing", 0.4), ("cancelling", 0.4), ("cancelled", None)]:
+        sheet.evaluate(status, [state, progress])
+        expect(cancel).to_be_visible(visible=state != "cancelled")
+        assert root.bounding_box()["height"] == before, state
+    bench.answer(sheet, views[name])
+    assert root.bounding_box()["height"] == before, "the same result again"
+    sheet.evaluate("() => { window.view.model.send = () => { throw new Error('Cannot send'); }; }")
+    words.nth(0).click(force=True)
+    expect(root.locator(".nbsal-state")).to_contain_text("Python has stopped")
+    assert root.bounding_box()["height"] == before or name in ("clouds", "browse", "games"), (
+        "a press may open something"
+    )
+    sheet.set_viewport_size({"width": 1100, "height": 900})
+
+
 def test_a_menu_is_not_cut_off_by_the_cell(chromium, views):
     page = open_page(chromium, viewport={"width": 700, "height": 800})
     bench.show(page, views["highlight"], live=True)
@@ -84,3 +207,14 @@ def test_a_menu_is_not_cut_off_by_the_cell(chromium, views):
         expect(sheet).to_be_hidden()
     assert page.problems == []
     page.context.close()
+
+
+def test_the_dark_theme_of_jupyterlab_is_followed(show, sheet):
+    root = show("highlight")
+    colours = {}
+    for light in ("true", "false"):
+        sheet.evaluate("(light) => { document.body.dataset.jpThemeLight = light; }", light)
+        colours[light] = root.evaluate("node => getComputedStyle(node).backgroundColor")
+    sheet.evaluate("() => { delete document.body.dataset.jpThemeLight; }")
+    assert colours["true"] == "rgb(255, 255, 255)"
+    assert max(map(int, re.findall(r"\d+", colours["false"])[:3])) < 40

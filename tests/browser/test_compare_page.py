@@ -1,7 +1,6 @@
 """Compare in Chromium: both texts, the sentence, the scores and the difference."""
 
 import dataclasses
-import re
 
 import numpy as np
 import pytest
@@ -50,22 +49,6 @@ def test_the_sentence_the_agreement_and_the_dots_of_compare_are_those_of_python(
     expect(rows.locator("b")).to_have_text([name for name, *_ in listed])
     numbers = [[int(n.replace("−", "-")) for n in text.split(" · ")] for text in rows.locator("span").all_inner_texts()]
     assert np.abs(np.array(numbers) - 100 * np.array([shares for _, *shares in listed])).max() <= 0.51
-
-
-def test_the_list_that_the_pointer_left_does_not_end_the_hover_in_the_text(show, sheet, views):
-    root = show("compare")
-    sheet.mouse.move(0, 0)
-    row = root.get_by_role("listbox", name="The strongest words").get_by_role("option").first
-    second = tokens(root, B).nth(1)
-    move = """(row, word) => {
-        const point = (node, type) => node.dispatchEvent(new PointerEvent(type, { bubbles: type === 'pointerover' }));
-        point(row, 'pointerover');
-        point(row.parentElement, 'pointerleave');
-        point(word, 'pointerover');
-    }"""
-    row.evaluate(move, second.element_handle())
-    sheet.wait_for_timeout(200)
-    expect(second).to_have_class(re.compile("nbsal-hover"))
 
 
 def test_long_texts_that_are_compared_scroll_together(show, sheet):

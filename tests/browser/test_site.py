@@ -11,11 +11,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import open_page
-from tests.browser.test_accessibility import AUDIT as AUDIT_ONLINE
 from tests.docs.repository import ROOT
 
 pytestmark = pytest.mark.full  # the build takes a minute and gigabytes
-AUDIT = AUDIT_ONLINE.replace("resultTypes", "preload: false, resultTypes")  # a page on disk may not fetch its styles
 ELSEWHERE = ("https://", "http://", "//")
 
 

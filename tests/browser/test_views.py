@@ -42,7 +42,7 @@ def test_dragging_along_the_curve_hides_words_and_the_decision_follows(show, she
 
 def test_every_step_says_what_python_says_and_keeps_its_height(show, sheet, views):
     explain = nbsal.Explainer(views["games"].subject, "decoded-gradxact")
-    view = Games(explain, text="A slow start, but the second half is warm, funny and beautifully played.").wait()
+    view = Games(explain, text="A slow start, but then warm.").wait()
     root = show(view)
     expect(headline(root)).to_have_text(plain(view.sentence()))
     heights = set()
@@ -68,7 +68,7 @@ def test_play_hides_word_after_word_and_space_pauses(chromium, views):
     page.keyboard.press("Space")
     expect(root.get_by_role("button", name="Play")).to_be_visible()
     paused = trait(page, "at")
-    page.wait_for_timeout(1000)
+    page.wait_for_timeout(700)
     assert trait(page, "at") == paused >= 2
     root.get_by_role("slider", name="positive").press("Space")
     page.wait_for_function("() => window.view.model.get('at') === 4")
@@ -142,7 +142,7 @@ def test_hostile_tokens_appear_as_plain_text(show, sheet, hostile, name):
     assert_harmless(sheet, view, name)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", OURS)
 def test_hostile_tokens_do_nothing_in_a_saved_page(chromium, tmp_path, hostile, name):
     view, file = hostile(name), tmp_path / "page.html"

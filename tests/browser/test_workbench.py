@@ -26,10 +26,6 @@ def panel(root, name):
     return root.locator(f"details[data-panel={name}]")
 
 
-def opacity(locator):
-    return locator.evaluate("node => Number(getComputedStyle(node).opacity)")
-
-
 def test_panels_fold_by_mouse_by_key_and_from_python(show, sheet, full):
     root = show(full, live=True)
     panel(root, "games").locator("> summary").click()
@@ -56,32 +52,3 @@ def test_all_parts_share_selection_and_hover(show, sheet, full):
     panel(root, "layers").get_by_role("gridcell").nth(3).hover()
     sheet.wait_for_function("() => window.view.model.get('hover') !== null")
     expect(root.locator(".nbsal-text .nbsal-hover")).to_have_count(1)
-
-
-def test_a_layer_is_painted_without_python(show, sheet, full):
-    root = show(full, live=True)
-    strengths = "marks => marks.map(mark => mark.style.getPropertyValue('--s'))"
-    before = root.locator(".nbsal-text .nbsal-mark").evaluate_all(strengths)
-    panel(root, "layers").get_by_role("rowheader", name="layer 2").click()
-    bench.expect_traits(sheet, layer=2)
-    bench.wait_for(sheet, lambda: root.locator(".nbsal-text .nbsal-mark").evaluate_all(strengths) != before, True)
-    bench.change(sheet, status="computing")
-    assert opacity(root.locator(".nbsal-headline")) == 1, "it is painted from what is there"
-
-
-def test_what_is_there_is_not_dim_while_the_rest_is_computed(show, sheet, full):
-    root = show(full, live=True)
-    sheet.evaluate(
-        "() => { const { model } = window.view; model.set('method', 'x'); model.set('status', 'computing'); }"
-    )
-    assert opacity(root.locator(".nbsal-headline")) < 1 and opacity(panel(root, "games").locator("> summary")) < 1
-    box = root.bounding_box()["height"]
-    bench.change(sheet, _game={}, _layers={})
-    assert opacity(root.locator(".nbsal-headline")) == 1, "the scores are there"
-    assert opacity(panel(root, "games").locator(".nbsal-evidence")) < 1
-    assert root.bounding_box()["height"] == box, "panels keep their size"
-    bench.change(sheet, _layers=full._layers)
-    assert opacity(panel(root, "layers").locator(".nbsal-evidence")) == 1
-    bench.change(sheet, _game=full._game)
-    sheet.evaluate("() => window.view.model.set('status', 'ready')")
-    assert opacity(panel(root, "games").locator(".nbsal-evidence")) == 1

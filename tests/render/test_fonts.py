@@ -92,17 +92,3 @@ def test_missing_and_damaged_fonts_are_skipped(monkeypatch, tmp_path):
     fonts._family.cache_clear()
     assert len(fonts.families(BOLD)) == 2 and fonts.best_font([BOLD]) != fonts.best_font(["plain"])
     assert not set(names) & fonts._installed().keys()
-
-
-def test_the_default_font_is_looked_up_once_for_many_texts(monkeypatch):
-    """Unless matplotlib's settings change."""
-    lookups, find = [], font_manager.findfont
-    monkeypatch.setattr(font_manager, "findfont", lambda *a, **k: lookups.append(a) or find(*a, **k))
-    fonts._default_font.cache_clear()
-    for text in ("a", "joy", "映画", "film"):
-        fonts.families(text)
-    assert len(lookups) == 1
-    with rc_context({"font.sans-serif": ["STIXGeneral"]}):
-        fonts.families("a")
-    assert len(lookups) == 2
-    fonts._default_font.cache_clear()

@@ -3,7 +3,7 @@
 import pytest
 
 import nbsal
-from nbsal.widgets import slow_methods
+from nbsal.widgets import slow_methods, token_games
 
 
 @pytest.fixture(autouse=True)
@@ -15,3 +15,9 @@ def no_method_is_slow(monkeypatch):
 @pytest.fixture(scope="module")
 def explain(reviews):
     return nbsal.Explainer(reviews, "decoded-gradcam")
+
+
+@pytest.fixture(autouse=True)
+def few_random_orders(monkeypatch):
+    """Random orders take most of the time of the games."""
+    monkeypatch.setattr(token_games, "RANDOM_ORDERS", 3)

@@ -89,14 +89,14 @@ def test_all_windows_of_a_long_text_are_compared(reviews):
 
 
 def test_the_rankings_of_all_tokens_are_compared(view):
-    long = nbsal.Explainer(view.subject, "gradxact", layer=3, long="window")(TEXT * 300)
+    long = nbsal.Explainer(view.subject, "gradxact", layer=3, long="window")(TEXT * 100)
     order = sorted(long.order, key=lambda i: -abs(long.scores[i]))
     opposite = dataclasses.replace(long, scores=-long.scores)
     assert ComparedPair(long, opposite).agreement == {"rank": 1.0, "overlap": 1.0}, "ranked by size, for or against"
     halved = long.scores.copy()
-    halved[order[600:]] = halved[order[:599:-1]]  # the same ranking up to there, the opposite one from there
+    halved[order[200:]] = halved[order[:199:-1]]  # the same ranking up to there, the opposite one from there
     tau = ComparedPair(long, dataclasses.replace(long, scores=halved)).agreement["rank"]
-    assert tau == kendall(order, [*order[:600], *order[:599:-1]]) < 0.999
+    assert tau == kendall(order, [*order[:200], *order[:199:-1]]) < 0.999
 
 
 def words(first, second, **settings):
@@ -135,11 +135,6 @@ NAMES = ["warm", "funny", "film", "dull", "long", "end"]
         ([0, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0], "A scores every word 0; B names warm first."),
         ([0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], "Both score every word 0."),
         ([1, -2], [1, 2], "Both name funny first, A against and B for; they differ most about funny."),
-        (
-            [-5, 3, 1, 0, 0, 0],
-            [1, 3, 2, 0, 0, 0],
-            "A names warm first, B funny; they share their 5 strongest words; they differ most about warm.",
-        ),
         ([1], [1], "The only word is warm."),
     ],
 )

@@ -11,6 +11,7 @@ from nbsal.render.headline import plain
 from nbsal.widgets import Heads
 from nbsal.widgets.head_grid import heads_of_kind, toggle_heads
 from nbsal.widgets.head_parts import AttentionPart, HeadEffect, mostly_attended
+from tests.cases import cases
 from tests.raising import refuses
 from tests.widgets.test_view import TEXT, from_page
 
@@ -30,14 +31,6 @@ def view(reviews):
     heads = Heads(reviews, text=TEXT).wait()
     yield heads
     heads.close()
-
-
-@pytest.fixture
-def grids_displayed(view):
-    """The grid in the page each time that something is displayed."""
-    grids = []
-    view.observe(lambda change: grids.append(view._heads), "_rev")
-    return grids
 
 
 def explained_scores(reviews, mask):
@@ -104,7 +97,7 @@ def test_the_map_of_a_long_text_is_left_out_of_static_pages(reviews):
     view.close()
 
 
-def test_the_effect_of_switches_is_shown_with_the_scores(view, grids_displayed):
+def test_the_effect_of_switches_is_shown_with_the_scores(view):
     """A headline without it, for a moment, would not be true."""
     effects = []
     view.observe(lambda change: effects.append(view._effect.get("off")), "_rev")
@@ -127,11 +120,8 @@ def test_attention_maps_are_freed_block_by_block(reviews, monkeypatch):
     assert part.compute(saliency, {"text": TEXT, "head": [3, 1]}, None).head == (3, 1) and len(records) == 2
 
 
-@pytest.mark.parametrize("name", ["demo/answers", "demo/news"])
-def test_other_tasks_have_an_effect(name):
-    subject = nbsal.load(name)
-    text = ("Who ran?", "The old dog ran home.") if name == "demo/answers" else "The old dog ran home."
-    view = Heads(subject, text=text, kind="none").wait()
+def test_spans_have_an_effect():
+    view = Heads(nbsal.load("demo/answers"), text=("Who ran?", "The old dog ran home."), kind="none").wait()
     assert view.effect.without.prediction and "heads off" in plain(view.sentence())
     view.close()  # frees the model
 
@@ -162,7 +152,7 @@ def test_a_mask_or_a_study_is_shown_without_a_model(reviews, study):
     assert view.wait().mask == study.mask(pos=0.0) and "block 5" in view.to_html()
 
 
-@pytest.mark.parametrize("head", [[6, 0], [0, 12], [-1, 0], [1], ["0", 1]])
+@cases("head", [[6, 0], [0, 12], [-1, 0], [1], ["0", 1]])
 def test_unknown_heads_are_refused(view, head):
     with refuses("head") as caught:
         view.head = head

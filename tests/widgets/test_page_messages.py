@@ -75,6 +75,7 @@ def test_every_view_is_tested():
 OTHER = [True, False, 7, -1, 0.5, "other", [], [1], {}, {"a": 1}, None, memoryview(b"other"), ["a", "b"]]
 
 
+@pytest.mark.some(4)
 def test_a_page_cannot_set_other_traits(view):
     before = values(view)
     others = set(view.trait_names(sync=True)) - set(SETTABLE[kind_of(view)])
@@ -118,6 +119,7 @@ WRONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.some(4)
 @pytest.mark.filterwarnings("ignore:At the last layer")
 def test_wrong_values_are_refused_with_a_text(explain, view):
     """Whatever a page sends: no exception; the value is refused and the view says so, or it is valid."""

@@ -29,32 +29,10 @@ def loaded(monkeypatch):
     return calls
 
 
-@pytest.fixture
-def decoded(monkeypatch):
-    """The columns that are decoded of each shard; None for all."""
-    calls, read = [], dataset.Corpus._read_columns
-    monkeypatch.setattr(
-        dataset.Corpus,
-        "_read_columns",
-        lambda self, shard, columns=None: calls.append(columns) or read(self, shard, columns),
-    )
-    return calls
-
-
-def test_a_page_loads_only_its_texts(corpus, loaded, decoded):
+def test_a_page_loads_only_its_texts(corpus, loaded):
     view = Browse(nbsal.corpus.open(corpus.location)).wait()
     assert view.result.listed == len(corpus) == 29 and "29 texts" in view.to_html()
     assert len(loaded) <= PAGE + 3, "the texts of the page, and the first one for its notes"
-    whole = [columns for columns in decoded if columns is None]
-    assert len(whole) <= 3, "the shards of the page; of the others, no scores"
-    assert any(columns and "prediction" in columns for columns in decoded)
-
-
-def test_a_table_decodes_what_it_is_asked_for(corpus, decoded):
-    assert corpus.table(["prediction", "text_id"]).column_names == ["prediction", "text_id"]
-    assert all(set(columns) == {"prediction", "text_id", "error"} for columns in decoded)
-    with refuses("columns"):
-        corpus.table(["nothing"])
 
 
 def test_pairs_and_spans_are_listed(load, tmp_path):
@@ -67,14 +45,13 @@ def test_pairs_and_spans_are_listed(load, tmp_path):
 
 
 @pytest.mark.parametrize("unit", ["token", "word"])
-def test_clouds_of_a_corpus_are_those_of_its_explanations(corpus, loaded, decoded, unit):
+def test_clouds_of_a_corpus_are_those_of_its_explanations(corpus, loaded, unit):
     stored = nbsal.corpus.open(corpus.location)
     for normalise in (True, False):
         cloud = stored.clouds(unit=unit, normalise=normalise)
-        assert not loaded and all("_ties" not in name for columns in decoded for name in columns)
+        assert not loaded
         expected = clouds.rank(list(corpus), unit=unit, normalise=normalise)
         loaded.clear()
-        decoded.clear()
         assert cloud.labels == expected.labels == ["negative", "positive"]
         for label in cloud.labels:
             assert cloud.weights[label] == pytest.approx(dict(expected.weights[label]), rel=1e-12, abs=1e-12)

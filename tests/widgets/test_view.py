@@ -1,15 +1,18 @@
 """The base class of views: requests, the newest result, errors, selection, exports, and the static HTML."""
 
+import json
 import threading
+import time
+from types import SimpleNamespace
 
-import ipywidgets
 import pytest
 import traitlets
 
 import nbsal
+from nbsal.methods import catalogue
 from nbsal.methods.base import Method
 from nbsal.support.errors import InputError, UnknownName
-from nbsal.widgets import Highlight, View
+from nbsal.widgets import Highlight, View, snapshot
 from nbsal.widgets.export import literal
 from tests.cases import cases
 from tests.raising import refuses
@@ -90,11 +93,14 @@ def test_a_finished_result_is_shown_without_an_explainer(explain):
     assert (view.text, view.method, view.layer) == (TEXT, "decoded-gradcam", explain.method.layer)
 
 
-def test_unknown_settings_are_refused_and_the_valid_ones_listed(explain):
+def test_unknown_settings_are_refused_and_the_valid_ones_listed(reviews, explain):
     with refuses("laeyr", UnknownName) as caught:
         Highlight(explain, text=TEXT, laeyr=3)
     assert caught.value.value == 3 and {"clip", "gamma", "layer"} < set(caught.value.valid)
     assert not {"status", "_scores"} & set(caught.value.valid)
+    for source in (reviews, explain):
+        with refuses("text"):
+            Highlight(source)
 
 
 @cases(
@@ -110,15 +116,6 @@ def test_impossible_values_are_refused(view, name, value, kind):
     with refuses(name, kind) as caught:
         setattr(view, name, value)
     assert caught.value.value == value != getattr(view, name)
-
-
-def test_a_text_is_needed(reviews):
-    for source in (reviews, nbsal.Explainer(reviews, "gradcam")):
-        with refuses("text"):
-            Highlight(source)
-        with refuses("texts", UnknownName) as caught:
-            Highlight(source, texts="A joy.")
-        assert caught.value.suggestion == "text"
 
 
 def test_a_subject_is_explained_by_decoding_if_it_can_be(reviews, load):
@@ -158,6 +155,8 @@ def test_a_view_cannot_wait_for_itself():
 
 def test_exports_need_a_result():
     view = Slow()
+    with pytest.raises(TimeoutError):
+        view.wait(0.01)
     view.cancel()
     view.gate.release()
     assert view.wait(30).status == "cancelled"
@@ -223,31 +222,11 @@ def test_a_callback_may_wait_for_the_view(view):
     assert layers == [1]
 
 
-def test_views_link_like_any_widget(view, explain):
-    other = Highlight(explain, text=TEXT)
-    dropdown = ipywidgets.Dropdown(options=range(7), value=view.layer)
-    links = [
-        ipywidgets.link((view, "selection"), (other, "selection")),
-        ipywidgets.link((dropdown, "value"), (view, "layer")),
-    ]
-    view.selection, dropdown.value = [4], 1
-    assert other.selection == [4] and view.wait().result.provenance["parameters"]["layer"] == 1
-    hovers = []
-    view.observe(lambda change: hovers.append(change["new"]), "hover")
-    from_page(view, hover=3)
-    assert hovers == [3]
-    out = ipywidgets.interactive_output(lambda layer: setattr(view, "layer", layer), {"layer": dropdown})
-    dropdown.value = 2
-    assert view.wait().layer == 2 and ipywidgets.HBox([view, other, out]).children[0] is view
-    for link in links:
-        link.unlink()
-
-
 def test_a_frozen_view_does_not_change(view):
     frozen = view.freeze()
-    for snapshot in (frozen, view.freeze(interactive=True)):
-        assert "run the cell to change it" in snapshot._repr_html_()
-        assert "changing it needs Python" not in snapshot._repr_html_()
+    for copy in (frozen, view.freeze(interactive=True)):
+        assert "run the cell to change it" in copy._repr_html_()
+        assert "changing it needs Python" not in copy._repr_html_()
     for page in (view.to_html(), view.to_html(interactive=True)):
         assert "run the cell to change it" not in page.replace(str(view._esm), "")
         assert "changing it needs Python" in page
@@ -256,6 +235,27 @@ def test_a_frozen_view_does_not_change(view):
     view.wait()
     assert frozen._repr_html_() == html and "funny" in html and "positive" in repr(frozen)
     assert "sandbox" in view.freeze(interactive=True)._repr_html_()
+
+
+def test_a_cell_keeps_a_picture_beside_the_live_view(view, monkeypatch):
+    outputs = []
+
+    def display(data, **settings):
+        outputs.append(data)
+        return SimpleNamespace(update=lambda data, raw: outputs.append(data))
+
+    monkeypatch.setattr(snapshot, "display", display)
+    monkeypatch.setattr(snapshot, "INTERVAL", 0.01)
+    view._ipython_display_()
+    picture, live = outputs
+    assert "funny" in picture["text/html"] and "Snapshot of " in picture["text/html"]
+    assert snapshot.WIDGET in live and live["text/plain"] == ""
+    assert view.freeze()._repr_html_() == picture["text/html"].removeprefix(snapshot.STYLE)
+    view.text = "A dull bore."
+    view.wait()
+    while len(outputs) < 3:
+        time.sleep(0.01)
+    assert "bore" in outputs[2]["text/html"] and "funny" not in outputs[2]["text/html"]
 
 
 def test_the_page_saves(view):
@@ -296,3 +296,41 @@ def test_the_traits_of_a_result_are_set_together_and_nowhere_else(view, explain)
 def test_what_is_no_bytes_cannot_be_written_into_a_page():
     with pytest.raises(TypeError):
         literal({"_scores": {1, 2}})
+
+
+def listed(view):
+    """The list of methods, as a page requests it."""
+    return ask(view, ask="methods", id="1", key=view._choices["methods"])["reply"]
+
+
+def test_the_state_of_a_view_does_not_hold_the_list(view):
+    methods = listed(view)
+    assert {method["name"] for method in methods} == set(catalogue.names())
+    assert len(json.dumps(view._choices)) < len(json.dumps(methods)) / 20
+    state = str(view.get_state())
+    assert [m["name"] for m in methods if m["summary"] in state] == ["decoded-gradcam"]
+
+
+@cases("key", ["unknown", None, 1, ["a"], {}])
+def test_a_list_that_does_not_exist_is_refused(view, key):
+    assert "error" in ask(view, ask="methods", id="1", key=key)
+
+
+def test_the_chosen_method_is_described(view):
+    entries = {method["name"]: method for method in listed(view)}
+    for change in [lambda: from_page(view, method="lime"), lambda: setattr(view, "method", "gradcam")]:
+        change()
+        assert view._choices["method"] == entries[view.method]
+    assert view.method == "gradcam"
+    assert Highlight(view.explainer, text=TEXT, method="attcat")._choices["method"] == entries["attcat"]
+
+
+def test_a_method_that_cannot_run_is_refused(load):
+    view = Highlight(nbsal.Explainer(load("bert", decoding=False), "gradcam"), text=TEXT).wait()
+    assert {m["name"]: m["unavailable"] for m in listed(view)}["decoded-gradcam"]
+    for name in ("decoded-gradcam", "unknown"):
+        with refuses("method", UnknownName):
+            view.method = name
+        from_page(view, method=name)
+        assert view.method == "gradcam" and name in view.error
+    view.close()
