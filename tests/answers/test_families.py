@@ -43,6 +43,7 @@ def build(name):
     return nbsal.load(model, tokenizer=writers.tokenizer())
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize(
     ("name", "method"), list(zip(writers.MODELS | FAMILIES, cycle(["gae", "gradxact", "attn-lrp"]), strict=False))
 )

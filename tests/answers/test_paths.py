@@ -35,7 +35,7 @@ def explained(subject, method, layer=0, **settings):
     return answer(subject, method.split()[0], options=METHODS[method] | {"layer": layer}, **settings)
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(5)
 @pytest.mark.parametrize("layer", [0, 2, 3])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", METHODS)

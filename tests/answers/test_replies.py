@@ -47,6 +47,7 @@ def alone(explain, row, **settings):
     return explain.reply(asked, reply, documents=documents, **SETTINGS | settings)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", writers.MODELS)
 def test_replies_that_are_written_together_are_those_of_each_alone(name, calls):
     explain = nbsal.Explainer(writers.load(name), "gradxact")

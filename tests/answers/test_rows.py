@@ -54,6 +54,7 @@ def check_row(explain, result, token):
     return alone
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize(("name", "method"), cells(*BOTH, *DECODING))
 def test_a_row_is_the_explanation_of_its_token_alone(subjects, name, method):
     explain, result = answer(subjects[name], method)
@@ -62,6 +63,7 @@ def test_a_row_is_the_explanation_of_its_token_alone(subjects, name, method):
         check_row(explain, result, token)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", DECODERS)
 @pytest.mark.parametrize("method", ["gae", "lrp", "attn-lrp", "gradxact", "integrated", "decoded-gradcam"])
 def test_a_row_is_the_explanation_of_ids_with_that_target(subjects, name, method):
@@ -76,7 +78,7 @@ def test_a_row_is_the_explanation_of_ids_with_that_target(subjects, name, method
             assert axioms.relative(result.scores[token], explain.ids(ids, target=target).scores) < 1e-7
 
 
-@pytest.mark.some(18)
+@pytest.mark.some(8)
 @pytest.mark.parametrize(("name", "method"), cells(*BOTH, *DECODING, *HIDING, *DRAWN))
 def test_a_later_token_changes_no_earlier_row(subjects, name, method):
     """But for rounding."""

@@ -27,6 +27,7 @@ def test_all_weights_are_half_precision_and_finite():
             assert value.dtype == torch.float16 and torch.isfinite(value).all(), (name, key)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("name", "least"), [("reviews", 0.75), ("news", 0.8)])
 def test_embedded_classifiers_predict_the_sample_texts(name, least):
     subject = nbsal.load(f"demo/{name}")

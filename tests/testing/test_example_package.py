@@ -50,6 +50,7 @@ print(view.status, view.result.method, view.result.provenance["package"], len(vi
 """
 
 
+@pytest.mark.full
 def test_the_view_is_found_when_it_is_needed_and_its_picker_offers_the_method(run_python):
     expected = ["[]", "True", "ready gradient-norm nbsal-example 1.0 3"]  # importing nbsal looks for no package
     assert run_python("-c", VIEW).splitlines() == expected

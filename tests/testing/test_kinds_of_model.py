@@ -1,5 +1,6 @@
 """The checks of nbsal.testing on other kinds of model: sound methods pass there, and broken ones still fail."""
 
+import pytest
 import torch
 
 import nbsal
@@ -66,6 +67,7 @@ def test_spans_are_checked_by_one_end():
     assert fails(SAYS_FEWER_PASSES, subject, "cost") and fails(SAYS_SUM, subject, "promise")
 
 
+@pytest.mark.full
 @cases("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_rounds_more(dtype):
     subject = bert(dtype)
