@@ -2,6 +2,7 @@
 
 import copy
 import os
+import sys
 import warnings
 from collections import defaultdict
 from pathlib import Path
@@ -24,20 +25,28 @@ collect_ignore = ["data", "offline"]  # importing these would register a method,
 collect_ignore_glob = ["bench/features/probe_*.py"]  # each needs its tool
 
 import pytest
-import torch
-import transformers
 
 import nbsal
-from tests import covering, memory, zoo
+from tests import covering
 
-torch.set_num_threads(1)
-transformers.logging.set_verbosity_error()
-transformers.logging.disable_progress_bar()
 warnings.filterwarnings("ignore", module="transformers")
 
 
 def pytest_configure(config):
-    """Free memory after doctests of the package too, which see no fixture of this folder."""
+    """Prepare a process that runs tests; one that hands them to workers (`-n`) is quicker without torch.
+
+    Memory is freed after doctests of the package too, which see no fixture of this folder.
+    """
+    if config.getoption("numprocesses", None):
+        return
+    import torch
+    import transformers
+
+    from tests import memory
+
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     config.pluginmanager.register(memory)
 
 
@@ -75,7 +84,7 @@ def _values(item):
 def modes():
     """A test that leaves a mode of PyTorch active slows all tests after it, and makes them hold memory."""
     yield
-    assert not torch._C._len_torch_function_stack()
+    assert not sys.modules["torch"]._C._len_torch_function_stack()
 
 
 @pytest.fixture(scope="session")
@@ -90,6 +99,8 @@ def load(checkpoints):
 
     Each is loaded once and then copied, which is ten times faster.
     """
+    from tests import zoo
+
     subjects = {}
 
     def load_tiny(name: str, head: str = "sequence", dtype: str = "float64", decoding: bool = True, **settings):
@@ -108,6 +119,8 @@ def load(checkpoints):
 @pytest.fixture(scope="session")
 def reviews():
     """The embedded classifier of reviews."""
+    from tests import memory
+
     return memory.reviews()
 
 

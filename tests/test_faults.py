@@ -70,6 +70,7 @@ CALLS = {
 }
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("call", CALLS)
 def test_an_interrupt_restores_everything_and_the_next_call_works(load, call):
     subject, run = load("bert"), CALLS[call]
@@ -122,6 +123,7 @@ def in_memory(dtype):
     return nbsal.load(zoo.model("bert", "sequence").to(dtype), tokenizer=zoo.tokenizer("wordpiece"), lm="tied")
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("name", ["decoded-gradcam", "mask-lrp", "occlusion", "smooth", "attcat"])
 def test_a_model_converted_after_loading_is_explained_in_its_new_precision(name, dtype):
@@ -137,6 +139,7 @@ def test_a_model_converted_after_loading_is_explained_in_its_new_precision(name,
     assert axioms.relative(after.scores, before.scores) < 1e-4
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_supported_and_noted_after_a_conversion(dtype):
     subject = in_memory(torch.float32)

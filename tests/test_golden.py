@@ -52,6 +52,7 @@ def test_scores(key, case):
         assert relative(scores, truth) < limit
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("case", golden.CASES)
 def test_traces_and_relevance(case):
     subject = golden.subject("bert_small")
@@ -100,6 +101,7 @@ SPANS = {
 }
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("key", SPANS)
 def test_spans_are_the_sum_of_both_ends(key):
     name, settings = SPANS[key]

@@ -112,7 +112,7 @@ def test_what_a_user_hooked_to_a_block_acts_once(load):
 
 
 @pytest.mark.some(3)
-@cases("name", ONE_OF_A_KIND)
+@cases("name", ("rollout", "gae", "lrp"))
 def test_only_short_texts_are_held_whole(reviews, name, monkeypatch):
     streamed, record = [], trace.record
     monkeypatch.setattr(trace, "record", lambda *a: streamed.append(a[-1]) or record(*a))
@@ -133,6 +133,7 @@ def test_a_block_is_freed_when_the_next_is_requested(load):
     assert references
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", ONE_OF_A_KIND)
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_a_block_that_fails_when_it_runs_again_leaves_the_model_as_it_was(load, name, error, monkeypatch):
