@@ -111,7 +111,6 @@ def test_what_a_user_hooked_to_a_block_acts_once(load):
         after.remove()
 
 
-@pytest.mark.some(3)
 @cases("name", ("rollout", "gae", "lrp"))
 def test_only_short_texts_are_held_whole(reviews, name, monkeypatch):
     streamed, record = [], trace.record

@@ -43,7 +43,7 @@ def assert_fits(sheet, root, width):
     assert root.evaluate(OUTSIDE) == []
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @every_view
 def test_a_view_is_as_wide_as_its_cell(show, sheet, resize, name):
     root = show(name, live=True)
@@ -100,6 +100,7 @@ STATES = [
 ]
 
 
+@pytest.mark.some(4)
 @every_view
 def test_every_state_is_accessible(show, sheet, audit, name):
     show(name, live=True)

@@ -88,6 +88,7 @@ def test_only_content_tokens_are_masked_and_the_chosen_ones_are_returned():
     assert float(unchanged.float().mean()) == pytest.approx(0.2, abs=0.06)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["body", "reviews", "answers"])  # one of each kind; for reviews the mean of two runs
 def test_a_short_training_saves_a_delta(name, tmp_path, monkeypatch, capsys):
     """It has the names of the embedded delta and merges into a model."""
