@@ -114,7 +114,7 @@ def _explain(options: argparse.Namespace) -> int:
     if options.plan:
         print(*explain.plan(text, target), sep="\n")
         return 0
-    saliency = explain(text, target)
+    saliency = explain(text, target, check=options.check)
     if options.html:
         _write_page(options.html, saliency.to_html(page=True))
     if options.json:
@@ -127,10 +127,10 @@ def _explain(options: argparse.Namespace) -> int:
         print(json.dumps(content, ensure_ascii=False, indent=1))
         return 0
     print(saliency.to_terminal(colours=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
-    for note in saliency.notes():
+    for note in [*saliency.statement().notes, *saliency.notes()]:
         print(html.visible(note))
-    words = sorted(saliency.weighed_words(), key=lambda word: -word.score)[:5]  # not from a data frame: pandas is slow
-    print(html.visible(f"most important: {', '.join(f'{word.text} {word.score:+.3g}' for word in words)}"))
+    words = sorted(saliency.scored_words(), key=lambda word: -word[1])[:5]  # not from a data frame: pandas is slow
+    print(html.visible(f"highest scores: {', '.join(f'{word} {score:+.3g}' for word, score, _ in words)}"))
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import torch
 from torch import Tensor
 
+from nbsal.explain import checking
 from nbsal.explain.explanation import versions
 from nbsal.explain.saliency import LayerSaliency, Saliencies, Saliency
 from nbsal.explain.windows import default_target, join_windows, target_jobs
@@ -19,6 +20,7 @@ from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model import limits
 from nbsal.model.running import architecture, batching
+from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.targets import every_target, is_regression, rows_for_targets
 from nbsal.model.text.long_texts import Windows, split_text
@@ -71,9 +73,11 @@ class Explainer:
     @overload
     def __call__(self, text: Text, target: Literal["all"]) -> dict[str, Saliency]: ...
     @overload
-    def __call__(self, text: Text, target: Any = None) -> Saliency: ...
-    def __call__(self, text: Text, target: Any = None) -> Any:
+    def __call__(self, text: Text, target: Any = None, check: bool | int = False) -> Saliency: ...
+    def __call__(self, text: Text, target: Any = None, check: bool | int = False) -> Any:
         """Explain one text or a pair; the default target is what the model predicts.
+
+        With `check`, also measure what hiding the strongest words does, in 16 forward passes or that many.
 
         With target="all", explain each label, or each entity that the model predicts, from one forward pass of a batch:
         a dict of explanations by target.
@@ -83,7 +87,27 @@ class Explainer:
             targets = every_target(self.subject, encoded)
             saliencies = explain_batch({"": self}, encoded.select([0] * len(targets)), targets)[""]
             return {saliency.target: saliency for saliency in saliencies}
-        return explain_batch({"": self}, encoded, [target])[""][0]
+        (saliency,) = explain_batch({"": self}, encoded, [target])[""]
+        return self.check(saliency, target, passes=check) if check else saliency
+
+    def check(
+        self,
+        saliency: Saliency,
+        target: Any = None,
+        passes: bool | int = True,
+        progress: Progress = False,
+        cancel: Event | None = None,
+    ) -> Saliency:
+        """Measure what hiding the strongest words of an explanation does to the decision; `target` is its target.
+
+        >>> import nbsal
+        >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
+        >>> explain.check(explain("A warm and funny film.")).check.state
+        'supported'
+        """
+        limit, masked_model = checking.budget(passes), MaskedModel(self.subject, checking.way_of(self.method))
+        with Meter(limit, progress, cancel) as meter:
+            return saliency.with_check(checking.check(saliency, masked_model, target, limit, meter))
 
     def ids(
         self, input_ids: Any, attention_mask: Any = None, token_type_ids: Any = None, target: Any = None

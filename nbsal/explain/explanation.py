@@ -1,6 +1,7 @@
 """What every explanation of a text holds: scores, tokens, the decision and its provenance; saved as JSON."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nbsal.explain.finding import Check
 from nbsal.methods.labels import label_of
 from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
 from nbsal.model.text.tokens import Row, Span, Word
@@ -39,6 +41,7 @@ class Explanation:
     provenance: dict[str, Any]
     scores: Floats = field(default_factory=lambda: np.empty(0))
     tie_breaker: Floats = field(default_factory=lambda: np.empty(0))  # orders tokens of equal score
+    checks: dict[int, Check] = field(default_factory=dict)  # of rows of scores: what hiding their words does
 
     dimensions = 1  # of the scores
 
@@ -112,6 +115,14 @@ class Explanation:
             lines.append(f"{warning}{total}; the output changed by {change:+.3g} from the baseline.")
         return lines
 
+    def rows(self) -> Sequence[Any]:
+        """The Saliency of each row of scores."""
+        raise NotImplementedError
+
+    def with_check(self, check: Check, row: int = 0) -> Self:
+        """The explanation with what hiding the words of one row of scores does."""
+        return replace(self, checks=self.checks | {row: check})
+
     def settings(self) -> str:
         """All settings of the method, and the precision, in one line."""
         parameters = self.provenance.get("parameters", {})
@@ -129,6 +140,7 @@ class Explanation:
             **{name: getattr(self, name) for name in TYPES},
             "dtype": str(self.scores.dtype),
             **{name: getattr(self, name).tolist() for name in ARRAYS},
+            "checks": {str(row): check.to_json() for row, check in self.checks.items()},
         }
         write_json(path, content)
 
@@ -147,7 +159,8 @@ class Explanation:
             names = {name: content[name] for name in TYPES}
             if any(type(names[name]) is not kind for name, kind in TYPES.items()):
                 raise ValueError("the target, the prediction, the method or the provenance has the wrong type")
-            explanation = cls(row=row, **names, **arrays)
+            checks = {int(row): Check.from_json(check) for row, check in content.get("checks", {}).items()}
+            explanation = cls(row=row, checks=checks, **names, **arrays)
             if type(explanation.provenance["parameters"]) is not dict:
                 raise ValueError("the settings of the method have the wrong type")
             explanation.caption(), explanation.notes()  # fail now, not later, on provenance with wrong values

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from nbsal.explain.explanation import Explanation
+from nbsal.explain.finding import Check
+from nbsal.explain.sentence import Finding, HeadsOff, Statement, statement
 from nbsal.render import colours, fonts, html
-from nbsal.render.headline import HeadsOff, Outcome, Phrase, Weighed, headline, plain
+from nbsal.render.headline import plain
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.validation import checked, plural, positive_number
 
@@ -74,28 +76,47 @@ class Saliency(Explanation):
         """The `count` most important tokens, best first."""
         return self.to_frame().iloc[self.order[: positive_number(count, "count")]]
 
-    def weighed_words(self) -> list[Weighed]:
-        """The words with their scores, as the headline names them."""
-        return [Weighed(w.text, float(sum(self.scores[i] for i in w.tokens)), w.segment) for w in self.words]
+    @cached_property
+    def word_scores(self) -> list[float]:
+        """The score of each word: the sum of its tokens' scores."""
+        return [float(sum(self.scores[i] for i in word.tokens)) for word in self.words]
 
-    def headline(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> list[Phrase]:
-        """The decision in one sentence, in pieces; `target_probability` is that of another class that is explained.
+    def scored_words(self) -> list[tuple[str, float, int]]:
+        """The text, the score and the part of each word."""
+        return [(word.text, score, word.segment) for word, score in zip(self.words, self.word_scores, strict=True)]
 
-        With `heads_off` it is compared with the decision without some heads.
+    def rows(self) -> "list[Saliency]":
+        """The explanations by row of scores: this one."""
+        return [self]
+
+    @property
+    def check(self) -> Check | None:
+        """What hiding its words does to the decision, if that was measured."""
+        return self.checks.get(0)
+
+    def finding(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> Finding:
+        """The facts from which sentences are made; `target_probability` is that of another class that is explained.
+
+        With `heads_off` the decision is compared with that without some heads.
         """
         probabilities = self.probabilities
         has_probability = probabilities.ndim == 1 and probabilities.size > 0
-        outcome = Outcome(
+        return Finding(
             self.prediction,
             self.target,
             float(probabilities.max()) if has_probability else None,
             target_probability,
+            self.scored_words(),
             self.about_target,
             len(self.row.parts),
             self.special_share(),
             heads_off,
+            self.check,
         )
-        return headline(outcome, self.weighed_words())
+
+    def statement(self, target_probability: float | None = None, heads_off: HeadsOff | None = None) -> Statement:
+        """What is said about the decision and its words, and how it was checked."""
+        return statement(self.finding(target_probability, heads_off))
 
     def scored_spans(self, level: str = "token") -> list[list[html.ScoredSpan]]:
         """The text as typed, cut at its tokens or words into spans with a score; one list for each text of a pair."""
@@ -108,8 +129,8 @@ class Saliency(Explanation):
     def _units(self, level: str) -> list[tuple[int, tuple[int, int, float, str]]]:
         """The part, the start, the end, the score and the name of each token or word."""
         if level == "word":
-            scores = [float(sum(self.scores[i] for i in word.tokens)) for word in self.words]
-            return [(w.segment, (w.start, w.end, score, w.text)) for w, score in zip(self.words, scores, strict=True)]
+            words = zip(self.words, self.word_scores, strict=True)
+            return [(word.segment, (word.start, word.end, score, word.text)) for word, score in words]
         places = self.row.content
         return [(self.row.segments[i], (*self.offsets[i], float(self.scores[i]), self.tokens[i])) for i in places]
 
@@ -118,22 +139,22 @@ class Saliency(Explanation):
         """The largest absolute score of a content token, which gets full colour."""
         return max(abs(float(self.scores[i])) for i in self.row.content)
 
-    def to_html(self, page: bool = False, level: str = "word", sentence: Sequence[Phrase] = ()) -> str:
+    def to_html(self, page: bool = False, level: str = "word", said: Statement | None = None) -> str:
         """The highlighted text as HTML without scripts; `page` makes it a complete document.
 
-        `sentence` replaces the headline.
+        `said` replaces the statement above the text.
         """
-        parts, sentence = self.scored_spans(level), sentence or self.headline()
+        parts, said = self.scored_spans(level), said or self.statement()
         scores = [span.score for part in parts for span in part if span.score is not None]
         body = [
-            html.headline_html(sentence),
+            html.headline_html(said.sentence, said.notes),
             html.text_html(parts, html.largest_score(parts)),
             html.legend_html(min(scores, default=0.0) < 0),
             html.share_html(self.special_share()),
-            html.ranking_html([(word.text, word.score) for word in self.weighed_words()]),
+            html.ranking_html([(word, score) for word, score, _ in self.scored_words()]),
         ]
-        block = html.block_html(plain(sentence), "".join(body), self.notes(), titled=False)
-        return html.page_html(plain(sentence), block) if page else block
+        block = html.block_html(plain(said.sentence), "".join(body), self.notes(), titled=False)
+        return html.page_html(plain(said.sentence), block) if page else block
 
     def special_share(self) -> float:
         """The share of all absolute scores that lies on special tokens."""
@@ -143,7 +164,7 @@ class Saliency(Explanation):
 
     def to_terminal(self, colours: bool = True) -> str:
         """The highlighted text for a terminal, with escape codes or with scores in brackets."""
-        return f"{html.visible(self.caption())}\n{html.terminal(self.scored_spans(), self.largest, colours)}"
+        return f"{html.visible(self.statement().text())}\n{html.terminal(self.scored_spans(), self.largest, colours)}"
 
     def plot(self, ax: "Axes | None" = None, longest: int = 40) -> "Axes":
         """A bar chart of the words in reading order, or of the `longest` most important words of a longer text."""
@@ -191,6 +212,10 @@ class LayerSaliency(Explanation):
 
     dimensions = 2
 
+    def rows(self) -> list[Saliency]:
+        """The explanations of all layers."""
+        return [self.at(layer) for layer in range(len(self.scores))]
+
     def at(self, layer: int) -> Saliency:
         """The explanation at one layer."""
         if layer not in range(len(self.scores)):
@@ -205,6 +230,7 @@ class LayerSaliency(Explanation):
             self.provenance | {"parameters": settings},
             self.scores[layer],
             self.tie_breaker[layer],
+            {0: self.checks[layer]} if layer in self.checks else {},
         )
 
     def to_frame(self) -> "pandas.DataFrame":

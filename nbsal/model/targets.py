@@ -135,7 +135,7 @@ def describe_values(labels: Sequence[str], values: Sequence[float]) -> str:
 
 
 def _resolve_span(subject: Subject, row: Row, logits: Tensor, requested: Any) -> Resolved:
-    best = _best_span(row, logits)
+    best = best_span(row, logits)
     ends = best if requested is None else _check_span(requested, len(row))
     terms = tuple(((position, side), 1.0) for side, position in enumerate(ends) if position is not None)
     start, end = ends
@@ -147,7 +147,7 @@ def _resolve_span(subject: Subject, row: Row, logits: Tensor, requested: Any) ->
     return span_text(row, *best), logits.softmax(0), Target(label, terms)
 
 
-def _best_span(row: Row, logits: Tensor) -> tuple[int, int]:
+def best_span(row: Row, logits: Tensor) -> tuple[int, int]:
     """The most probable span with start <= end among the content tokens of the context."""
     context = max(row.segments)
     allowed = torch.tensor([i for i in row.content if row.segments[i] == context] or list(row.content))

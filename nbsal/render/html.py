@@ -105,8 +105,8 @@ def text_html(parts: Sequence[Sequence[ScoredSpan]], largest: float) -> str:
     )
 
 
-def headline_html(phrases: Sequence[Phrase]) -> str:
-    """The headline; words for the target are underlined, words against it with dashes."""
+def headline_html(phrases: Sequence[Phrase], notes: Sequence[str] = ()) -> str:
+    """The headline above its notes; words for the target are underlined, words against it with dashes."""
     tags = {
         "text": "{}",
         "class": "<b>{}</b>",
@@ -115,7 +115,8 @@ def headline_html(phrases: Sequence[Phrase]) -> str:
         "against": f'<span style="border-bottom:2px dashed {_rgb(AGAINST)}">{{}}</span>',
     }
     sentence = "".join(tags[kind].format(escape(text)) for kind, text in phrases)
-    return f'<p style="margin:0 0 4px;font-size:125%;line-height:1.45;overflow-wrap:anywhere">{sentence}</p>'
+    lines = "".join(f'<div style="{SMALL}">{escape(note)}</div>' for note in notes)
+    return f'<p style="margin:0 0 4px;font-size:125%;line-height:1.45;overflow-wrap:anywhere">{sentence}</p>{lines}'
 
 
 def legend_html(signed: bool) -> str:

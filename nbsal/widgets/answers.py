@@ -22,10 +22,10 @@ from nbsal.widgets import jobs, wire
 from nbsal.widgets.answer_parts import AnswerResult, Draft, HiddenSources, Rewritten, SpanScores, Struck
 from nbsal.widgets.asked import Asked, reply_choices
 from nbsal.widgets.base import NO_SOURCE, View
-from nbsal.widgets.cached_view import LastValue
 from nbsal.widgets.choices import MethodTraits
 from nbsal.widgets.explainer_view import Shading, method_traits, with_settings
 from nbsal.widgets.export import asset
+from nbsal.widgets.last_value import LastValue
 
 if TYPE_CHECKING:
     import pandas

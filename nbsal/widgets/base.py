@@ -118,6 +118,7 @@ class View(ExportedWidget):
             initial = self.from_explainer(self.explainer)
         self._worker = jobs.worker(View if self.subject is None else self.subject)
         self._job: jobs.Job | None = None
+        self._follow_up: jobs.Job | None = None
         self._requested: dict[str, Any] = {}
         self._failure: BaseException | None = None
         self._callbacks: dict[Callable[..., object], None] = {}
@@ -135,6 +136,10 @@ class View(ExportedWidget):
     def publish(self, result: Any) -> dict[str, Any]:
         """Return the traits that show a result."""
         return {}
+
+    def follow_up(self, result: Any) -> Callable[[jobs.Job], None] | None:
+        """Return further work on a result on display, for the worker; a newer result replaces it."""
+        return None
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
         """Return the initial traits of a view that computes with an explainer."""
@@ -190,11 +195,13 @@ class View(ExportedWidget):
             self._failure = None
             self.status, self.error, self.progress = "computing", "", None
             self._requested = inputs
+            self._end_follow_up()
             self._job = self._worker.submit((id(self), "result"), lambda job: self._serve(job, inputs))
 
     def cancel(self) -> None:
         """Cancel the current request; the previous result stays on display."""
         with self._lock, jobs.on_failure(lambda: self._settle("cancelled")):
+            self._end_follow_up()
             if self._job is not None:
                 self.status = "cancelling"
                 if self._worker.withdraw(self._job):
@@ -211,7 +218,7 @@ class View(ExportedWidget):
             raise InputError("wait() was called on the worker of this view, which would wait for itself.")
         self._worker.resume()
         with self._lock, nullcontext():
-            if not self._lock.wait_for(lambda: self._job is None, timeout):
+            if not self._lock.wait_for(self._is_done, timeout):
                 raise TimeoutError(f"{type(self).__name__} is still computing after {timeout} seconds.")
             if self._failure is not None:
                 raise self._failure
@@ -263,11 +270,42 @@ class View(ExportedWidget):
                 if self._job is job:
                     self._display(result, traits)
                     self._seconds = time.perf_counter() - start
+                    self._submit_follow_up(self.follow_up(result))
                     self._settle("ready")
         except BaseException as error:  # an interrupt too, or the view would compute forever
             with self._lock, nullcontext():
                 if self._job is job:
                     self._fail(error)
+
+    def _is_done(self) -> bool:
+        return self._job is None and self._follow_up is None
+
+    def _submit_follow_up(self, work: Callable[[jobs.Job], None] | None) -> None:
+        """Let the worker do further work on the result on display."""
+
+        def run(job: jobs.Job) -> None:
+            try:
+                work(job)  # type: ignore[misc]
+            except Cancelled:
+                pass
+            except Exception as error:
+                self.error = error_text(error)
+            finally:
+                with self._lock, nullcontext():
+                    if self._follow_up is job:
+                        self._end_follow_up()
+
+        with self._lock, nullcontext():
+            self._end_follow_up()
+            if work is not None:
+                self._follow_up = self._worker.submit((id(self), "follow-up"), run)
+
+    def _end_follow_up(self) -> None:
+        """Cancel the further work on a result that is no longer wanted."""
+        if self._follow_up is not None:
+            self._worker.withdraw(self._follow_up)
+            self._follow_up = None
+            self._lock.notify_all()
 
     def _display(self, result: Any, traits: dict[str, Any], preview: bool = False) -> None:
         """Set the result and the traits that show it; the only place that does."""
@@ -326,7 +364,7 @@ class View(ExportedWidget):
 
     def _wait_briefly(self) -> None:
         with self._lock, nullcontext():
-            self._lock.wait_for(lambda: self._job is None, DISPLAY_TIMEOUT)
+            self._lock.wait_for(self._is_done, DISPLAY_TIMEOUT)
 
     def _selected_rows(self, tokens: "pandas.DataFrame") -> "pandas.DataFrame":
         """The selected rows of a table with one row per token; positions beyond its end are ignored."""

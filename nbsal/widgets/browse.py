@@ -1,15 +1,17 @@
 """The Browse view: a table of many explained texts that is sorted and filtered; one text is opened beside it."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import traitlets
 
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliency
+from nbsal.explain.sentence import Statement
 from nbsal.model.targets import label_index
 from nbsal.render import html, text_lines
-from nbsal.render.headline import Phrase, percent
+from nbsal.render.headline import percent, phrases
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.validation import Text, check_one_per_text, checked
@@ -155,7 +157,7 @@ class Browse(Shading, CorpusView):
             }
         decision = wire.decision(result.opened, self.subject)
         return {
-            "_table": table | {"opened": {"number": number, "sentence": self._sentence(number, result.opened)}},
+            "_table": table | {"opened": {"number": number, "said": self._said_of(number, result.opened).to_json()}},
             "_tokens": wire.tokens(result.opened.row),
             "_scores": wire.scores([result.opened.scores]),
             "_result": decision
@@ -176,8 +178,8 @@ class Browse(Shading, CorpusView):
             f'<div style="{html.SMALL};margin:6px 0">{page.position()}</div>',
         ]
         if page.opened is not None and page.opened_number is not None:
-            sentence = self._sentence(page.opened_number, page.opened)
-            parts.append(f"<div><b>Text {page.opened_number}</b></div>{page.opened.to_html(sentence=sentence)}")
+            said = self._said_of(page.opened_number, page.opened)
+            parts.append(f"<div><b>Text {page.opened_number}</b></div>{page.opened.to_html(said=said)}")
         return html.block_html(
             page.caption(), "".join(parts), self.count_notes(page.explained, page.total), titled=False
         )
@@ -196,10 +198,10 @@ class Browse(Shading, CorpusView):
         self._labels = self._names(labels, count)
         self._columns = Columns(self._labels)
 
-    def _sentence(self, number: int, saliency: Saliency) -> list[Phrase]:
-        """The headline of a text, and its label."""
-        label = self._columns.label(number)
-        return [*saliency.headline(), *([] if label is None else [("text", f" Labelled {label}.")])]
+    def _said_of(self, number: int, saliency: Saliency) -> Statement:
+        """What is said of a text, and its label."""
+        label, said = self._columns.label(number), saliency.statement()
+        return said if label is None else replace(said, sentence=phrases(said.sentence, f" Labelled {label}."))
 
     def _names(self, labels: list[Any] | None, count: int) -> list[str] | None:
         """The labels by name, one for each text."""

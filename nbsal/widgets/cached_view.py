@@ -9,36 +9,11 @@ from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.support.progress import Meter
 from nbsal.widgets import jobs
-from nbsal.widgets.explainer_view import ExplainerView, with_settings
+from nbsal.widgets.explainer_view import ExplainerView
+from nbsal.widgets.last_value import LastValue
 
 if TYPE_CHECKING:
     import pandas
-
-
-class LastValue:
-    """Cache of one value, which is computed again when its key changes."""
-
-    def __init__(self) -> None:
-        self._entry: tuple[Any, Any] | None = None
-
-    @property
-    def value(self) -> Any:
-        """The cached value, or None."""
-        return self._entry and self._entry[1]
-
-    def value_for(self, key: Any) -> Any:
-        """The cached value, or None if it was computed for another key."""
-        return self.value if self.is_for(key) else None
-
-    def is_for(self, key: Any) -> bool:
-        """Whether the cached value was computed for that key."""
-        return self._entry is not None and bool(self._entry[0] == key)
-
-    def get(self, key: Any, compute: Callable[[], Any]) -> Any:
-        """The cached value, computed first if there is none for that key."""
-        if not self.is_for(key):
-            self._entry = key, compute()
-        return self.value
 
 
 @dataclass(frozen=True)
@@ -105,17 +80,13 @@ class CachedView(ExplainerView):
         """The parts to compute; others are only shown if their cached values are still valid."""
         return self.parts
 
-    def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
-        """The explainer with the current settings."""
-        return with_settings(self.explainer, inputs)
-
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.plain_result is not None:
             return self.plain_result
         version = self.subject.version  # after training, nothing cached is valid
         key = [version, *(inputs[name] for name in self.reading_inputs)]
         saliency = self._saliency.get(key, lambda: self.explain_typed(self.explainer_for(inputs), inputs, job))
-        keys = self._part_keys(saliency, inputs)
+        keys = self._part_keys(key, inputs)
         result = self._with_cached_parts(saliency, keys)
         pending = [name for name in self.active_parts(inputs) if not self._values[name].is_for(keys[name])]
         displayed = self.result is saliency
@@ -128,7 +99,11 @@ class CachedView(ExplainerView):
 
     def preview(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> TextResult | None:
         saliency = super().preview(explainer, inputs, job)
-        return self._with_cached_parts(saliency, self._part_keys(saliency, inputs))
+        return self._with_cached_parts(saliency, self._part_keys([saliency], inputs))
+
+    def replace_result(self, result: Any) -> None:
+        self._saliency.replace(result)
+        self._computed = TextResult(result, self._computed.parts)
 
     def publish(self, result: TextResult) -> dict[str, Any]:
         traits = super().publish(result.saliency)
@@ -146,11 +121,11 @@ class CachedView(ExplainerView):
         part_job = PartJob(partial(self.meter, job), show)
         return self._values[name].get(key, lambda: self.parts[name].compute(result.saliency, inputs, part_job))
 
-    def _part_keys(self, saliency: Saliency, inputs: dict[str, Any]) -> dict[str, Any]:
-        """What the values of the parts are cached for."""
+    def _part_keys(self, key: list[Any], inputs: dict[str, Any]) -> dict[str, Any]:
+        """What the values of the parts are cached for; those that need the scores, for the `key` of these."""
         version = self.subject.version
         return {
-            name: saliency if part.depends_on is None else [version, *(inputs[own] for own in part.depends_on)]
+            name: key if part.depends_on is None else [version, *(inputs[own] for own in part.depends_on)]
             for name, part in self.parts.items()
         }
 

@@ -15,9 +15,9 @@ from nbsal.render.headline import percent
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.validation import Text, checked, plural
 from nbsal.widgets import jobs
-from nbsal.widgets.cached_view import LastValue
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
 from nbsal.widgets.export import asset
+from nbsal.widgets.last_value import LastValue
 from nbsal.widgets.word_clouds import MAX_TEXTS, CloudWord, Statistics, WordClouds, arranged, cloud_traits, texts_with
 
 if TYPE_CHECKING:

@@ -186,7 +186,7 @@ class ComparedPair:
         """The scores of all tokens, or of the words."""
         if self.level == "token":
             return self.first.scores, self.second.scores
-        first, second = (np.array([word.score for word in saliency.weighed_words()]) for saliency in self.both)
+        first, second = (np.array(saliency.word_scores) for saliency in self.both)
         return first, second
 
     @cached_property

@@ -96,7 +96,7 @@ def excerpt(saliency: Saliency, positions: Sequence[int]) -> list[list[Any]]:
     segment = row.segments[positions[0]]
     text = row.parts[segment]
     start, end = _window(text, row.offsets[positions[0]][0])
-    scores = [word.score for word in saliency.weighed_words()]
+    scores = saliency.word_scores
     largest = max((abs(score) for score in scores), default=0.0) or 1.0
     words = [
         (max(word.start, start) - start, min(word.end, end) - start, score / largest, "")

@@ -17,7 +17,7 @@ from nbsal.model.subject import Subject
 from nbsal.model.target import Contrast
 from nbsal.support.errors import InputError
 from nbsal.widgets import jobs, wire
-from nbsal.widgets.base import View
+from nbsal.widgets.checked_view import CheckedView
 from nbsal.widgets.choices import MethodTraits, offered_methods, view_choices
 from nbsal.widgets.slow_methods import QUICK, Durations, wait_for_pause
 
@@ -72,7 +72,7 @@ class Shading(traitlets.HasTraits):
     clip = traitlets.Float(1.0, min=0.05, max=1.0).tag(sync=True, page=True)
 
 
-class ExplainerView(Shading, MethodTraits, View):
+class ExplainerView(Shading, MethodTraits, CheckedView):
     """A view of an explainer and a text, or of a finished result, that colours the text by its scores."""
 
     inputs: ClassVar[tuple[str, ...]] = ("text", "method", "layer", "target", "tau")
@@ -107,6 +107,10 @@ class ExplainerView(Shading, MethodTraits, View):
         """The probability of what is explained, if it is one of the outcomes listed."""
         return dict(self._result.get("probabilities", ())).get(self._result.get("target"))
 
+    def explainer_for(self, inputs: dict[str, Any]) -> Explainer:
+        """The explainer with the current settings."""
+        return with_settings(self.explainer, inputs)
+
     @traitlets.observe("text")
     def _clear_selection(self, change: Any) -> None:
         if self.result is not None:  # positions in the previous text mean nothing in the new one
@@ -115,7 +119,7 @@ class ExplainerView(Shading, MethodTraits, View):
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.plain_result is not None:
             return self.plain_result
-        return self.explain_typed(with_settings(self.explainer, inputs), inputs, job)
+        return self.explain_typed(self.explainer_for(inputs), inputs, job)
 
     def explain_typed(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
         """Explain a text that may still be typed: a slow method waits for a pause, while a preview is shown."""
@@ -163,7 +167,10 @@ class ExplainerView(Shading, MethodTraits, View):
         rows = result.scores if result.scores.ndim == 2 else [result.scores]
         scores = wire.scores(rows)
         decision = wire.decision(result, self.subject)
-        return {"_tokens": wire.tokens(result.row), "_scores": scores, "_result": decision}
+        probability = dict(decision["probabilities"]).get(result.target)
+        said = [saliency.statement(probability).to_json() for saliency in result.rows()]
+        shown = {"_said": said, "_checking": self.checking_state(result)}
+        return shown | {"_tokens": wire.tokens(result.row), "_scores": scores, "_result": decision}
 
     def _is_typed(self, inputs: dict[str, Any]) -> bool:
         """Whether the text has changed since the result on display."""

@@ -12,16 +12,17 @@ from nbsal.evaluation._games import GAMES
 from nbsal.evaluation.results import Results
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliency
+from nbsal.explain.sentence import Statement
 from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.render import html, text_lines
-from nbsal.render.headline import Phrase, percent, plain
+from nbsal.render.headline import percent
 from nbsal.render.html import ScoredSpan
 from nbsal.render.looks import LINES
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
-from nbsal.widgets.cached_view import CachedView, LastValue, Part, PartJob
+from nbsal.widgets.cached_view import CachedView, Part, PartJob
 from nbsal.widgets.export import asset
 from nbsal.widgets.game_words import (
     curve_name,
@@ -32,7 +33,8 @@ from nbsal.widgets.game_words import (
     results_finding,
     step_phrases,
 )
-from nbsal.widgets.highlight import text_html
+from nbsal.widgets.highlight import scored_text, text_html
+from nbsal.widgets.last_value import LastValue
 from nbsal.widgets.token_games import (
     RANDOM_NAME,
     RANDOM_ORDERS,
@@ -149,29 +151,30 @@ class Games(GameView):
             notes = [footnote(self.game, "token")]
             return html.block_html(chart.finding, chart_html(chart) + table, notes, titled=False)
         games, saliency = self.token_games, self.result
-        sentence, parts = self.sentence(), self.spans()
-        body = text_html(sentence, parts, html.largest_score(parts))
+        said, parts = self.said, self.spans()
+        body = text_html(said, parts, html.largest_score(parts))
         if games is not None:
             body += chart_html(chart_of(games, self.game, self.at))
-        return html.block_html(plain(sentence), body, [*saliency.notes(), footnote(self.game)], titled=False)
+        return html.block_html(said.text(), body, [*saliency.notes(), footnote(self.game)], titled=False)
 
     def render_png(self) -> bytes:
         if self.plain_result is not None:
             notes = [*self.plain_result.notes, footnote(self.game, "token")]
             return chart_png(results_chart(self.plain_result, self.game), notes=notes)
         parts = self.spans()
-        text = ScoredText(plain(self.sentence()), parts, html.largest_score(parts), legend=True)
-        notes = [*self.result.notes(), footnote(self.game)]
+        text = scored_text(self.said, parts)
+        notes = [*self.said.notes, *self.result.notes(), footnote(self.game)]
         if self.token_games is None:
             return text_lines.png(text_lines.draw([text], notes=notes))
         return chart_png(chart_of(self.token_games, self.game, self.at), [text], notes)
 
-    def sentence(self) -> list[Phrase]:
-        """The headline at the step on display."""
+    @property
+    def said(self) -> Statement:
+        """What is said at the step on display."""
         games = self.token_games
         if games is None or (self.game == "hiding" and games.step(self.at) == 0):
-            return self.result.headline(self.target_probability)  # type: ignore[no-any-return]
-        return step_phrases(games, self.game, self.at)
+            return super().said
+        return Statement(step_phrases(games, self.game, self.at), line="")
 
     def spans(self) -> list[list[ScoredSpan]]:
         """The text with its scores; what is hidden at the step on display is struck."""
@@ -352,7 +355,14 @@ def game_traits(games: TokenGames) -> dict[str, Any]:
         "order": [list(word) for word in games.order],
         "labels": [games.labels[i] for i in labels],
         "outcomes": {game: _rounded(values[:, labels]) for game, values in games.outcomes.items()},
+        "said": {game: _statements(games, game) for game in GAMES},
     }
+
+
+def _statements(games: TokenGames, game: str) -> list[dict[str, Any] | None]:
+    """What is said at each step; None where no word is hidden yet, which the sentence about the whole text covers."""
+    said = [Statement(step_phrases(games, game, at), line="").to_json() for at in games.steps]
+    return [None, *said[1:]] if game == "hiding" else list(said)
 
 
 def _curve_traits(curve: GameCurve) -> dict[str, Any]:

@@ -8,18 +8,20 @@ import torch
 from numpy.typing import NDArray
 
 from nbsal.explain.saliency import Saliency
+from nbsal.explain.sentence import HeadsOff
 from nbsal.methods import catalogue
 from nbsal.methods.relevance import MaskLRP
 from nbsal.model.subject import Subject
 from nbsal.model.text.tokens import Row
 from nbsal.passes import trace
 from nbsal.render import colours, html
-from nbsal.render.headline import HeadsOff, change_words
+from nbsal.render.headline import change_words
 from nbsal.support.errors import ModelError
 from nbsal.support.validation import Text
 from nbsal.widgets import wire
-from nbsal.widgets.cached_view import LastValue, Part, PartJob
+from nbsal.widgets.cached_view import Part, PartJob
 from nbsal.widgets.head_grid import SWITCH_INPUTS, HeadGrid, HeadSwitches
+from nbsal.widgets.last_value import LastValue
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

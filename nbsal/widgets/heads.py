@@ -8,13 +8,13 @@ import traitlets
 
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliency
+from nbsal.explain.sentence import Statement
 from nbsal.heads.statistics import HeadStudy
 from nbsal.methods import catalogue
 from nbsal.methods.relevance import MaskLRP
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.render import text_lines
-from nbsal.render.headline import Phrase, plain
 from nbsal.support.validation import checked
 from nbsal.widgets import jobs
 from nbsal.widgets.cached_view import CachedView, TextResult
@@ -115,6 +115,8 @@ class HeadView(CachedView):
         effect = result.parts.get("effect")
         if effect is not None and effect.without is not None and effect.off:
             traits["_result"]["notes"].append(ZEROED)
+            probability = dict(traits["_result"]["probabilities"]).get(result.saliency.target)
+            traits["_said"] = [result.saliency.statement(probability, effect.heads_off(result.saliency)).to_json()]
         return traits
 
     def effect_notes(self) -> list[str]:
@@ -123,14 +125,14 @@ class HeadView(CachedView):
             return [UNMASKED]
         return [ZEROED] if self.effect is not None and self.effect.without is not None and self.effect.off else []
 
-    def sentence(self) -> list[Phrase]:
-        """The headline, with the effect of the heads that are off."""
-        effect: Any = self.effect
-        return self.result.headline(self.target_probability, effect and effect.heads_off(self.result))  # type: ignore[no-any-return]
+    def statements(self, result: Any) -> list[Statement]:
+        """What is said of the text, with the effect of the heads that are off."""
+        effect = self.effect
+        return [result.statement(self.target_probability, effect and effect.heads_off(result))]
 
     def text_html(self) -> str:
         """The text as HTML without scripts."""
-        return str(self.result.to_html(level=self.level, sentence=self.sentence()))
+        return str(self.result.to_html(level=self.level, said=self.said))
 
     def heads_html(self) -> str:
         """The grid, and the attention of the chosen head, as HTML without scripts."""
@@ -215,9 +217,9 @@ def initial_heads(switches: HeadSwitches) -> dict[str, Any]:
 
 def heads_png(view: HeadView, saliencies: list[Saliency], with_heads: bool = True) -> bytes:
     """Texts, and below them the grid of heads and the attention of the chosen one, as PNG."""
-    texts = [replace(scored_text(saliency, view.level), title=plain(view.sentence())) for saliency in saliencies]
+    texts = [scored_text(view.said, saliency.scored_spans(view.level)) for saliency in saliencies]
     grid, attention = view.grid, view.attention
-    read = [note for saliency in saliencies for note in saliency.notes()]
+    read = [note for saliency in saliencies for note in [*view.said.notes, *saliency.notes()]]
     if grid is None or not with_heads:
         return text_lines.png(text_lines.draw(texts, notes=read))
     blocks, heads = grid.roles.shape

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from nbsal.explain.saliency import Saliency
+from nbsal.explain.sentence import Statement
 from nbsal.render import html, text_lines
-from nbsal.render.headline import Phrase, plain
 from nbsal.render.html import ScoredSpan, largest_score
 from nbsal.render.text_lines import ScoredText
 from nbsal.widgets.explainer_view import ExplainerView
@@ -23,17 +22,20 @@ class Highlight(ExplainerView):
     _esm = asset("highlight.js")
     _css = asset("highlight.css")
 
+    def render_html(self) -> str:
+        return str(self.result.to_html(level=self.level, said=self.said))
+
     def render_png(self) -> bytes:
-        return text_lines.png(text_lines.draw([scored_text(self.result, self.level)], notes=self.result.notes()))
+        text = scored_text(self.said, self.result.scored_spans(self.level))
+        return text_lines.png(text_lines.draw([text], notes=[*self.said.notes, *self.result.notes()]))
 
 
-def text_html(sentence: Sequence[Phrase], parts: Sequence[Sequence[ScoredSpan]], largest: float) -> str:
-    """A text under its headline and above its colour scale, as HTML without scripts."""
+def text_html(said: Statement, parts: Sequence[Sequence[ScoredSpan]], largest: float) -> str:
+    """A text under what is said of it and above its colour scale, as HTML without scripts."""
     signed = any((span.score or 0.0) < 0 for part in parts for span in part)
-    return html.headline_html(sentence) + html.text_html(parts, largest) + html.legend_html(signed)
+    return html.headline_html(said.sentence, said.notes) + html.text_html(parts, largest) + html.legend_html(signed)
 
 
-def scored_text(saliency: Saliency, level: str = "word") -> ScoredText:
-    """A saliency as text to draw, under its headline and above its colour scale."""
-    parts = saliency.scored_spans(level)
-    return ScoredText(plain(saliency.headline()), parts, largest_score(parts), legend=True)
+def scored_text(said: Statement, parts: Sequence[Sequence[ScoredSpan]]) -> ScoredText:
+    """A text to draw, under what is said of it and above its colour scale."""
+    return ScoredText(said.text(), parts, largest_score(parts), legend=True)

@@ -15,7 +15,7 @@ from nbsal.methods.base import LayerMethod
 from nbsal.methods.decoding import Decoded
 from nbsal.methods.labels import label_of
 from nbsal.render import colours, html, text_lines
-from nbsal.render.headline import name_in_sentence, percent, plain
+from nbsal.render.headline import name_in_sentence, percent
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.support.validation import plural
@@ -69,6 +69,16 @@ class Layers(ExplainerView):
         last = len(self.result.scores) - 1
         return last if self.layer is None else min(self.layer, last)
 
+    @property
+    def checked_row(self) -> int:
+        return self.chosen
+
+    @traitlets.observe("layer")
+    def _check_layer(self, change: Any) -> None:
+        """Check what is said of another layer, once it is chosen."""
+        if self.status == "ready" and self.result is not None:
+            self._submit_follow_up(self.follow_up(self.result))
+
     def explain(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> LayerSaliency:
         if explainer.windowed(explainer.subject.encode(inputs["text"])[0]):
             raise InputError(TOO_LONG, argument="text", value=inputs["text"])
@@ -82,19 +92,18 @@ class Layers(ExplainerView):
 
     def render_html(self) -> str:
         saliency = self.result.at(self.chosen)
-        parts, sentence = saliency.scored_spans(self.level), saliency.headline(self.target_probability)
+        parts, said = saliency.scored_spans(self.level), self.said
         body = [
-            text_html(sentence, parts, self._largest()),
+            text_html(said, parts, self._largest()),
             html.share_html(saliency.special_share()),
             layers_html(self.result, self.chosen, self.level, self.scale),
         ]
-        return html.block_html(plain(sentence), "".join(body), self.result.notes(), titled=False)
+        return html.block_html(said.text(), "".join(body), self.result.notes(), titled=False)
 
     def render_png(self) -> bytes:
         saliency = self.result.at(self.chosen)
-        title = plain(saliency.headline(self.target_probability))
-        text = ScoredText(title, saliency.scored_spans(self.level), self._largest(), legend=True)
-        return heatmap_png(self.result, self.chosen, self.level, self.scale, [text])
+        text = ScoredText(self.said.text(), saliency.scored_spans(self.level), self._largest(), legend=True)
+        return heatmap_png(self.result, self.chosen, self.level, self.scale, [text], self.said.notes)
 
     def _largest(self) -> float:
         """The score with full colour in the text."""
@@ -120,7 +129,8 @@ class LayersPart(Part):
     def publish(self, value: LayerSaliency | str | None) -> dict[str, Any]:
         if not isinstance(value, LayerSaliency):
             return {"_layers": {"why": value} if value else {}}
-        return {"_layers": {"scores": wire.scores(list(value.scores))}}
+        said = [saliency.statement().to_json() for saliency in value.rows()]
+        return {"_layers": {"scores": wire.scores(list(value.scores)), "said": said}}
 
 
 class LayerWords:
@@ -217,14 +227,23 @@ def layers_html(layers: LayerSaliency, chosen: int, level: str = "word", scale: 
     )
 
 
-def heatmap_png(layers: LayerSaliency, chosen: int, level: str, scale: str, texts: Sequence[ScoredText] = ()) -> bytes:
+def heatmap_png(
+    layers: LayerSaliency,
+    chosen: int,
+    level: str,
+    scale: str,
+    texts: Sequence[ScoredText] = (),
+    notes: Sequence[str] = (),
+) -> bytes:
     """The finding and every layer by words, below texts, as PNG."""
     words = LayerWords(layers, level)
     listed = words.listed(LISTED)
     longest = max((len(html.label(words.names[k])) for k in listed), default=0)
     head, tall, wide = 0.08 * longest + 0.45, CELL * len(words.scores), CELL * len(listed)
     width = max(text_lines.WIDTH, wide + 1.3)
-    figure = text_lines.draw(texts, width=width, notes=layers.notes() if texts else (), below=head + tall + 0.1)
+    figure = text_lines.draw(
+        texts, width=width, notes=[*notes, *layers.notes()] if texts else (), below=head + tall + 0.1
+    )
     height = figure.get_size_inches()[1]
     ax = figure.add_axes((1.0 / width, 0.1 / height, wide / width, tall / height))
     _draw_heatmap(ax, words, listed, chosen, scale)

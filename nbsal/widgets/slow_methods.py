@@ -34,12 +34,12 @@ class Durations:
             self._seconds[name] = max(perf_counter() - start, least)  # a run that stopped early tells only the least
 
 
-def wait_for_pause(job: Job, worker: Worker, skipped: Callable[[], bool]) -> None:
+def wait_for_pause(job: Job, worker: Worker, skipped: Callable[[], bool], seconds: float | None = None) -> None:
     """Wait until no newer text has come for a while, or the pause is skipped; raise Cancelled if a text comes.
 
     What else waits for the worker is run in the meantime.
     """
-    end = perf_counter() + PAUSE
+    end = perf_counter() + (PAUSE if seconds is None else seconds)
     while not skipped() and (rest := end - perf_counter()) > 0:
         worker.run_waiting()
         if job.cancel.wait(min(rest, STEP)):

@@ -84,7 +84,7 @@ def strongest_word(saliency: Saliency) -> tuple[str, list[int]]:
     if not saliency.words:
         first = max(saliency.order, key=lambda i: abs(saliency.scores[i]))
         return saliency.tokens[first], [first]
-    scores = [word.score for word in saliency.weighed_words()]
+    scores = saliency.word_scores
     word = saliency.words[max(saliency.word_order, key=lambda i: abs(scores[i]))]
     return word.text, list(word.tokens)
 

@@ -205,7 +205,7 @@ def readout(root):
 
 def score_of(saliency, k):
     """What a readout says of word k after its name."""
-    scores = [word.score for word in saliency.weighed_words()]
+    scores = saliency.word_scores
     share = percent(abs(scores[k]) / max(map(abs, scores)), 0)
     rank = sorted(map(abs, scores), reverse=True).index(abs(scores[k])) + 1
     return f" · {'for' if scores[k] > 0 else 'against'}, {share} · rank {rank} of {len(scores)}"

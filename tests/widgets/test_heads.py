@@ -7,7 +7,6 @@ import torch
 import nbsal
 from nbsal.heads import HeadMask, Parse
 from nbsal.passes import trace
-from nbsal.render.headline import plain
 from nbsal.widgets import Heads
 from nbsal.widgets.head_grid import heads_of_kind, toggle_heads
 from nbsal.widgets.head_parts import AttentionPart, HeadEffect, mostly_attended
@@ -122,7 +121,7 @@ def test_attention_maps_are_freed_block_by_block(reviews, monkeypatch):
 
 def test_spans_have_an_effect():
     view = Heads(nbsal.load("demo/answers"), text=("Who ran?", "The old dog ran home."), kind="none").wait()
-    assert view.effect.without.prediction and "heads off" in plain(view.sentence())
+    assert view.effect.without.prediction and "heads off" in view.said.text()
     view.close()  # frees the model
 
 

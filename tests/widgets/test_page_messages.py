@@ -217,7 +217,7 @@ def test_wrong_requests_are_answered_with_an_error(explain, capsys, content):
 
 
 def test_malformed_messages_are_ignored(explain):
-    view = Highlight(explain, text=TEXT).wait()
+    view = Highlight(explain, text=TEXT, check=False).wait()
     before = values(view)
     for state in ([], "text", None, 5, [["layer", 1]], {1: 2}):
         message(view, {"method": "update", "state": state, "buffer_paths": []})
@@ -229,6 +229,12 @@ def test_malformed_messages_are_ignored(explain):
     for data in ({}, *({"method": method} for method in ("evil", None, "update", "custom")), [], None, "text"):
         message(view, data)
     after = values(view.wait())
-    assert {name for name in before if before[name] != after[name]} <= {"layer", "_inputs", "_result", "_scores"}
+    assert {name for name in before if before[name] != after[name]} <= {
+        "layer",
+        "_inputs",
+        "_result",
+        "_scores",
+        "_said",
+    }
     assert view.wait().status == "ready"
     view.close()

@@ -29,6 +29,7 @@ export interface SavedFile {
 /** What Python replies to each request. */
 export interface Replies {
   cancel: string;
+  check: string;
   methods: MethodChoice[];
   skip_pause: string;
   save: SavedFile;

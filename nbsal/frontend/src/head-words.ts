@@ -2,7 +2,6 @@
 
 import type { Token } from "./decode";
 import { formatPercent } from "./format";
-import type { HeadsOff } from "./headline";
 import { type Mark, marksOf } from "./marks";
 import type { Decision, Head, HeadEffect, HeadsTraits, Level } from "./traits";
 
@@ -24,20 +23,6 @@ export function headsOn(
 export function kindName(kind: Kind, named: boolean) {
   if (kind === "both") return named ? "Syntax and position" : "The mask";
   return { all: "All", syntactic: "Syntax", positional: "Position", none: "None" }[kind];
-}
-
-/** What a headline says of the heads that are off. */
-export function headsOffOf(effect: Partial<HeadEffect>, { prediction, target }: Decision): HeadsOff | null {
-  const { off, total = 0, without } = effect;
-  if (!off || !without) return null;
-  const shareOf = (name: string) => without.probabilities.find(([label]) => label === name)?.[1] ?? null;
-  return {
-    off,
-    total,
-    prediction: without.prediction,
-    probability: shareOf(prediction),
-    targetProbability: shareOf(target),
-  };
 }
 
 /** The classes with all heads, and without those that are off; the likeliest first. */

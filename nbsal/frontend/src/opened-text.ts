@@ -4,7 +4,7 @@ import type { Context } from "./context";
 import { colourScale } from "./display";
 import { h } from "./dom";
 import { explanationReader } from "./explanation";
-import { HEADLINE_TITLE, nameInSentence, phraseNodes } from "./headline";
+import { nameInSentence, phraseNodes } from "./headline";
 import { legend } from "./legend";
 import { type Mark, marksOf } from "./marks";
 import { ranking } from "./ranking";
@@ -17,7 +17,7 @@ export function openedText(context: Context<BrowseTraits>) {
   const text = scoredText(context);
   const [words, colours] = [ranking(context), legend()];
   const title = h("h3");
-  const answer = h("p", { class: "nbsal-headline", "aria-live": "polite", title: HEADLINE_TITLE });
+  const answer = h("p", { class: "nbsal-headline", "aria-live": "polite" });
   const page = h("div", { class: "nbsal-page" }, text.node);
   const keys = live ? "\u2191 \u2193 next text \u00b7 Esc close" : "";
   const node = h(
@@ -49,7 +49,7 @@ export function openedText(context: Context<BrowseTraits>) {
       const { scores, largest } = text.paint(rows[0], scale);
       const weighed = text.words();
       title.textContent = `Text ${opened.number}`;
-      answer.replaceChildren(...phraseNodes(opened.sentence));
+      answer.replaceChildren(...phraseNodes(opened.said.sentence));
       const strongest = nameInSentence(weighed.find(({ rank }) => rank === 1)?.text ?? "");
       colours.draw(
         largest,

@@ -7,7 +7,7 @@ import { h } from "./dom";
 import { textEditor, typing } from "./editor";
 import { firstSide, methodControls, selectionButton, topSetting } from "./explainer-controls";
 import type { Explanation } from "./explanation";
-import { HEADLINE_TITLE, type HeadsOff, headline, nameInSentence, type Outcome, phraseNodes } from "./headline";
+import { headline, nameInSentence } from "./headline";
 import { legend } from "./legend";
 import { type Mark, marksOf } from "./marks";
 import { minimap } from "./minimap";
@@ -16,12 +16,12 @@ import { saveMenu } from "./save";
 import { scoredText } from "./scored-text";
 import { search } from "./search";
 import { shareBar, specialShare } from "./share-bar";
-import type { Decision, Level, ShadedTraits } from "./traits";
+import type { Level, ShadedTraits, Statement } from "./traits";
 
 export function reading(context: Context<ShadedTraits>, settings: (Node | string)[][] = []) {
   const { get, mirror } = context;
   const side = firstSide(context);
-  const answer = h("p", { class: "nbsal-headline", "aria-live": "polite", title: HEADLINE_TITLE });
+  const said = headline(context);
   const text = scoredText(context);
   const editor = textEditor(bind(context, "text"), text, typing(context));
   const [colours, share, decision] = [legend(), shareBar(), outcomes(side)];
@@ -39,8 +39,14 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
   };
   mirror(["text"], () => {
     const blank = isBlank(get("text"));
-    if (blank || !get("_tokens").parts) answer.replaceChildren(blank ? PROMPT : "");
+    if (blank || !get("_tokens").parts) said.sentence.replaceChildren(blank ? PROMPT : "");
   });
+  let statement: () => Statement | undefined = () => get("_said")[0];
+  const say = () => {
+    const current = statement();
+    if (current) said.draw(current);
+  };
+  said.follow(() => statement());
   const grow = h("span", { class: "nbsal-grow" });
   const tools = h(
     "div",
@@ -54,20 +60,25 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
   );
   const line = h("div", { class: "nbsal-read" }, text.readout.node, colours.node);
   return {
-    nodes: [answer, map.node, editor.page, line, share.node, decision.node, tools],
+    nodes: [...said.nodes, map.node, editor.page, line, share.node, decision.node, tools],
+    said: said.nodes,
+    page: [map.node, editor.page, line],
     text,
-    answer,
     tools,
+    /** Say what holds now; `chosen` chooses it from now on. */
+    say(chosen = statement) {
+      statement = chosen;
+      say();
+    },
     addTool: (tool: Node) => grow.before(tool),
     /** Draw a row of scores; `top` is the score with full colour. Return the words and tokens with their scores. */
-    draw(explanation: Explanation, row: Float64Array, top?: number, headsOff: HeadsOff | null = null) {
+    draw(explanation: Explanation, row: Float64Array, top?: number) {
       layOut(explanation, get("level"));
       const scale = colourScale(context);
       const { scores, largest } = text.paint(row, scale, top);
       const words = text.words();
       const special = specialShare(explanation.tokens, row);
-      const outcome = { ...outcomeOf(explanation, explanation.parts.length), special, headsOff };
-      answer.replaceChildren(...phraseNodes(headline(outcome, words)));
+      say();
       const strongest = words.find(({ rank }) => rank === 1);
       colours.draw(
         largest,
@@ -82,21 +93,5 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
       editor.refresh();
       return { marks, words };
     },
-  };
-}
-
-/** What the headline says of a decision. */
-export function outcomeOf(
-  { prediction, target, probabilities, about_target }: Decision,
-  parts: number,
-): Omit<Outcome, "special"> {
-  const of = (name: string) => probabilities.find(([label]) => label === name)?.[1] ?? null;
-  return {
-    prediction,
-    target,
-    probability: of(prediction),
-    targetProbability: of(target),
-    aboutTarget: about_target,
-    parts,
   };
 }

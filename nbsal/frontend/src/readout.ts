@@ -2,13 +2,16 @@
 
 import { h } from "./dom";
 import { formatPercent, formatScore, plural } from "./format";
-import type { Weighed } from "./headline";
 
 const HINT = "Point at a word to see its score.";
 /** Share of the strongest word's score below which a score counts as 0. */
 export const UNSCORED = 0.0005;
 
-export interface RankedWord extends Weighed {
+export interface RankedWord {
+  text: string;
+  score: number;
+  /** Of the text. */
+  part: number;
   rank: number;
   /** The first of its tokens. */
   token: number;

@@ -75,6 +75,24 @@ export interface Decision {
   unit: string;
 }
 
+/** What is said of a result: how sure that is, the line below the sentence, and what was measured. */
+export interface Statement {
+  sentence: Phrase[];
+  state: "unchecked" | "supported" | "weak" | "contradicted";
+  line: string;
+  /** What was hidden, the value then, and the probability if it is one. */
+  effects: [string, string, number | null][];
+}
+
+/** A check that runs, is offered, or failed. */
+export interface Checking {
+  state: "waiting" | "checking" | "offered" | "failed";
+  done?: number;
+  passes?: number;
+  seconds?: number;
+  why?: string;
+}
+
 export interface ViewTraits {
   /** Token positions. */
   selection: number[];
@@ -115,6 +133,9 @@ export interface ExplainerTraits extends ExplanationTraits {
   target: Target;
   tau: number | null;
   _choices: Choices;
+  /** Of each row of scores. */
+  _said: Statement[];
+  _checking: OrEmpty<Checking>;
 }
 
 export interface ShadedTraits extends ExplainerTraits {
@@ -232,6 +253,8 @@ export interface PlayedGames extends Curves {
   labels: string[];
   /** The probability of each label at each step. */
   outcomes: Record<Game, number[][]>;
+  /** What is said at each step; null where the text is whole. */
+  said: Record<Game, (Statement | null)[]>;
 }
 
 export interface GamesTraits extends ShadedTraits {
@@ -248,7 +271,7 @@ export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
   /** Panels that are scrolled out of sight. */
   _unseen: PanelName[];
   scale: Scale;
-  _layers: { scores?: DataView; why?: string };
+  _layers: { scores?: DataView; why?: string; said?: Statement[] };
   /** Why there are no games, or "". */
   _no_games: string;
 }
@@ -340,7 +363,7 @@ export interface TablePage {
   counts: [number, number];
   explained: number;
   total: number;
-  opened: { number: number; sentence: Phrase[] } | null;
+  opened: { number: number; said: Statement } | null;
 }
 
 export interface BrowseTraits extends ExplanationTraits {

@@ -115,7 +115,7 @@ class MaskedModel:
         return [cached.stack(row_keys) for cached, row_keys in zip(cached_rows, keys, strict=True)]
 
     def _cached_row(self, row: Row, target: Target | None) -> "_CachedRow":
-        key = (row.ids, row.types, row.mask, target and target.terms)
+        key = (row.ids, row.types, row.mask, target)
         return self._cache.setdefault(key, _CachedRow(row, target))
 
     def _run_jobs(self, jobs: "list[_Job]", meter: Meter) -> None:

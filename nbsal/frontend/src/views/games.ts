@@ -9,8 +9,8 @@ import { closest, consume, h } from "../dom";
 import { firstSide } from "../explainer-controls";
 import { type Explanation, explanationReader } from "../explanation";
 import { formatPercent } from "../format";
-import { type Steps, stepPhrases, stepTag, VERBS } from "../game-words";
-import { nameInSentence, phraseNodes } from "../headline";
+import { type Steps, stepTag, VERBS } from "../game-words";
+import { nameInSentence } from "../headline";
 import type { Mark } from "../marks";
 import { mount } from "../mount";
 import { player } from "../player";
@@ -178,12 +178,13 @@ function textGame(context: GamesContext) {
     const [position, game] = [positionOf(context), get("game")];
     const steps = stepsOf(played, game);
     strikeHidden(text.text.node, marks, hiddenTokens(context));
-    if (game === "revealing" || position > 0) text.answer.replaceChildren(...phraseNodes(stepPhrases(steps, position)));
+    text.say();
     text.text.readout.setHint(hint(played, position, explanation));
     classes.node.hidden = !played.probable;
     if (played.probable) classes.draw(changes(steps, position), get("_result").target ?? "");
     controls.draw();
   };
+  text.say(() => playedGames(context)?.said[get("game")][positionOf(context)] ?? get("_said")[0]);
   const hint = (played: PlayedGames, position: number, { tokens, parts }: Explanation): (Node | string)[] => {
     const name = (k: number) => {
       const [first, last] = [tokens[played.order[k][0]], tokens[played.order[k].at(-1) ?? 0]];
@@ -210,8 +211,7 @@ function textGame(context: GamesContext) {
   controls.draw();
   controls.node.append(gameChoice(context, "word"));
   text.addTool(undo(context, EXPLAINED));
-  const [answer, map, page, line] = text.nodes;
-  main.append(answer, map, page, line, controls.node, classes.node, text.tools);
+  main.append(...text.said, ...text.page, controls.node, classes.node, text.tools);
   side.append(panel.node);
   draw();
 }

@@ -114,11 +114,12 @@ export function layersPanel(context: Context<LayersTraits>) {
 }
 
 export default /* @__PURE__ */ mount<LayersTraits>("layers", (context) => {
-  const { main, side, on } = context;
+  const { get, main, side, on } = context;
   const read = explanationReader(context);
   const scale = scaleSetting(bind(context, "scale"), "Each layer its own", "One for all");
   const [text, panel] = [reading(context, [scale]), layersPanel(context)];
   let explanation: Explanation | null = null;
+  text.say(() => (explanation ? get("_said")[panel.shown().layer] : undefined));
   const paint = () => {
     if (!explanation) return;
     const { layer, top } = panel.shown();

@@ -8,7 +8,6 @@ import { firstSide } from "../explainer-controls";
 import { type Explanation, explanationReader } from "../explanation";
 import { fold, watchSight } from "../fold";
 import { headsAct } from "../head-grid";
-import { headsOffOf } from "../head-words";
 import type { Mark } from "../marks";
 import { chosenMethod } from "../method-lists";
 import { mount } from "../mount";
@@ -100,13 +99,15 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
     const hidden = get("panels").includes("games") ? hiddenTokens(context) : new Set<number>();
     strikeHidden(text.text.node, marks, hidden);
   };
+  const isComputed = () => get("layer") === explanation?.layer;
+  text.say(() => (isComputed() ? undefined : get("_layers").said?.[get("layer") ?? -1]) ?? get("_said")[0]);
   /** The scores on display: those of a layer that was just chosen are among those of all layers. */
   const drawText = () => {
     if (!explanation) return;
-    const rows = get("layer") === explanation.layer ? null : layerRows(context, explanation);
+    const rows = isComputed() ? null : layerRows(context, explanation);
     const row = rows?.[get("layer") ?? -1] ?? explanation.rows[0];
     const top = get("scale") === "shared" && layerRows(context, explanation) ? layers.shown().top : undefined;
-    const drawn = text.draw(explanation, row, top, headsOffOf(get("_effect"), explanation));
+    const drawn = text.draw(explanation, row, top);
     marks = drawn.marks;
     words.draw(drawn.marks, drawn.words, explanation.unit);
     strike();

@@ -1,0 +1,278 @@
+"""The first sentence about a result, and the line below it that says how it was checked."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nbsal.explain.finding import SINGLED_OUT, Candidate, Check, Outcome, State, candidates, proposed
+from nbsal.render.headline import Phrase, change_words, confidence, in_row, name_in_sentence, phrases, plain
+
+LEANING = 0.6  # probability below which a decision is doubtful
+MOST = 0.5  # share of all absolute scores on special tokens above which the sentence is about the words alone
+NUMBERS = "no one two three four five six seven eight nine ten".split()
+NOT_CHECKED = "not checked"
+EVERY_ZERO = "Every word scores 0."
+
+_PLACE = re.compile(r" (\[\d+:\d+\]|(at|after) .* \[\d+\])$", re.DOTALL)  # where a target is in the text
+
+
+@dataclass(frozen=True)
+class HeadsOff:
+    """The decision with `off` of `total` attention heads switched off; probabilities as in `Finding`."""
+
+    off: int
+    total: int
+    prediction: str
+    probability: float | None = None
+    target_probability: float | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The facts of a result: the decision, the scores of its words (text, score, part), and what hiding words does.
+
+    Probabilities are None where there are none. `about_target` is False for methods whose scores do not depend on the
+    target; `parts` is 2 for a pair; `special` is the share of the score on special tokens.
+    """
+
+    prediction: str
+    target: str
+    probability: float | None = None
+    target_probability: float | None = None
+    words: Sequence[tuple[str, float, int]] = ()
+    about_target: bool = True
+    parts: int = 1
+    special: float = 0.0
+    heads_off: HeadsOff | None = None
+    check: Check | None = None
+
+    @property
+    def contrary(self) -> bool:
+        """Whether something else than the prediction is explained, at whatever place."""
+        alike = self.prediction in (self.target, _PLACE.sub("", self.target))
+        return self.about_target and not alike and not self.is_value
+
+    @property
+    def is_value(self) -> bool:
+        """Whether the outputs are values, which have no probabilities; spans have none either, but places."""
+        return self.probability is None and not _PLACE.search(self.target)
+
+    @property
+    def name(self) -> str:
+        """The class whose probability is measured."""
+        return self.target if self.contrary else self.prediction
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is said about a result: the sentence, how sure it is, the line below it, and the measured values.
+
+    `effects` are (what was hidden, the value as text, the probability or None).
+    """
+
+    sentence: list[Phrase]
+    state: State = "unchecked"
+    line: str = NOT_CHECKED
+    effects: tuple[tuple[str, str, float | None], ...] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """The lines below the sentence where there are no bars."""
+        effects = " · ".join(f"{label} {value}" for label, value, _ in self.effects)
+        return [self.line, effects] if effects else [self.line]
+
+    def text(self) -> str:
+        """The sentence as plain text."""
+        return plain(self.sentence)
+
+    def to_json(self) -> dict[str, Any]:
+        """The statement as the page reads it."""
+        return dict(vars(self))
+
+
+def statement(finding: Finding) -> Statement:
+    """The sentence about a result, and how it was checked.
+
+    >>> said = statement(Finding("positive", "positive", 0.998, 0.998, [("warm", 2.0, 0), ("slow", -1.0, 0)]))
+    >>> plain(said.sentence)
+    'positive, 99.8\u202f%. Highest score: warm; against it: slow (not checked).'
+    """
+    check, lead = finding.check, _lead(finding)
+    if not finding.words:
+        return Statement(lead)
+    if check is None or finding.heads_off is not None:
+        return Statement(phrases(lead, " ", _scores(finding)))
+    said = _Checked(finding, check)
+    return Statement(phrases(lead, " ", said.sentence()), check.state, said.line(), tuple(said.effects()))
+
+
+def _lead(finding: Finding) -> list[Phrase]:
+    """The decision: "positive, 99.8 %." or "Why not negative (0.2 %)?"."""
+    if finding.contrary:
+        target = finding.target.replace(" - ", " \u2212 ")  # of a contrast
+        why = "Why not " if target == finding.target else "Why "
+        return phrases(why, ("class", target), _target_share(finding), "?")
+    return phrases(_verdict(finding), ".")
+
+
+def _verdict(finding: Finding) -> list[Phrase]:
+    probability = finding.probability
+    if finding.heads_off is not None:
+        return _verdict_without(finding, finding.heads_off)
+    if probability is None:
+        return phrases(("class", finding.prediction), _explained_value(finding))
+    leaning = "leaning " if probability < LEANING else ""
+    return phrases(leaning, ("class", finding.prediction), f", {confidence(probability)}")
+
+
+def _explained_value(finding: Finding) -> str:
+    """Which one of several values is explained."""
+    target, prediction = finding.target, finding.prediction
+    named = target != prediction and (f"{target} " in prediction or " - " in target)
+    return f", explained: {target}" if finding.is_value and named else ""
+
+
+def _verdict_without(finding: Finding, heads_off: HeadsOff) -> list[Phrase]:
+    """The decision before and after some heads are switched off."""
+    heads = f" with {heads_off.off} of {heads_off.total} heads off"
+    turned = heads_off.prediction != finding.prediction
+    before, after = ("class", finding.prediction), ("class", heads_off.prediction)
+    if finding.probability is None or heads_off.probability is None:
+        return (
+            phrases(("struck", finding.prediction), " → ", after, heads) if turned else phrases(before, ", also", heads)
+        )
+    first, second = change_words(finding.probability, heads_off.probability)
+    return phrases(
+        before, ", ", ("struck", first), f" → {second}{heads}", [("text", ": now "), after] if turned else ""
+    )
+
+
+def _target_share(finding: Finding) -> list[Phrase]:
+    """The probability of the explained class, in brackets."""
+    probability, heads_off = finding.target_probability, finding.heads_off
+    if finding.check is not None and finding.check.probable:
+        probability = finding.check.whole.value
+    if probability is None:
+        return []
+    if heads_off is None or heads_off.target_probability is None:
+        return phrases(f" ({confidence(probability)})")
+    before, after = change_words(probability, heads_off.target_probability)
+    return phrases(" (", ("struck", before), f" → {after} with {heads_off.off} of {heads_off.total} heads off)")
+
+
+def _scores(finding: Finding) -> list[Phrase]:
+    """The words with the highest scores, which nothing has checked."""
+    words, total = candidates(finding.words), sum(abs(score) for _, score, _ in finding.words)
+    if not total:
+        return phrases(EVERY_ZERO)
+    if max(abs(word.score) for word in words) <= SINGLED_OUT * total:
+        return phrases("No single word stands out.")
+    best = proposed([word for word in words if word.score > 0])
+    against = [word for word in words if word.score < 0]
+    opening = "Attended to most" if not finding.about_target else f"Highest score{'s' if len(best) > 1 else ''}"
+    among = " among the words" if finding.special > MOST else ""
+    both = "; against it: " if best else f"Lowest scores{among}: "
+    return phrases(
+        *((f"{opening}{among}: ", _names(best, finding)) if best else ()),
+        *((both, _names(against, finding)) if against else ()),
+        f" ({NOT_CHECKED}).",
+    )
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """What is said of a decision whose words were hidden."""
+
+    finding: Finding
+    check: Check
+
+    def sentence(self) -> list[Phrase]:
+        check = self.check
+        if not check.named:
+            return phrases(EVERY_ZERO)
+        if check.rival is not None:
+            would = self._would(check.alone[check.rival])
+            return phrases(
+                "▲ Without ", self._names([check.rival]), would, "; the scores name ", self._names(check.first), "."
+            )
+        named, would, random = self._names(check.named), self._would(check.together), self._random()
+        if check.state == "supported":
+            return phrases(
+                "Without ", named, would, "" if check.turns(check.together) else random, ".", self._other_side()
+            )
+        if check.counts(check.together):
+            return phrases("Without ", named, would, ", but random words change as much", random, ".")
+        if len(check.named) > 1:
+            return phrases("No few words decide it: without ", named, would, random, ".")
+        value = self._value(check.together.value)
+        return phrases("The scores name ", named, f", but without it nothing changes ({value}).")
+
+    def line(self) -> str:
+        """How the sentence was checked."""
+        check = self.check
+        before = self._value(check.whole.value).removesuffix("\u202f%")
+        change = f"checked by hiding words: {before} → {self._value(check.together.value)}"
+        random = "" if check.random_value is None else f"; {self._count()}: {self._value(check.random_value)}"
+        return change + random
+
+    def effects(self) -> list[tuple[str, str, float | None]]:
+        """The value without each candidate, without those named together, and without random words."""
+        check = self.check
+        pairs = [(self._names([number]), outcome.value) for number, outcome in enumerate(check.alone)]
+        if len(check.named) > 1:
+            pairs.append((self._names(check.named), check.together.value))
+        if check.random_value is not None:
+            pairs.append((phrases(self._count()), check.random_value))
+        values = [(f"without {plain(names)}", value) for names, value in pairs]
+        return [(label, self._value(value), value if check.probable else None) for label, value in values]
+
+    def _would(self, outcome: Outcome) -> list[Phrase]:
+        """ "it would be negative (positive 12 %)" or "it would still be positive, at 61 %" """
+        name, value = self.finding.name, self._value(outcome.value)
+        if not outcome.prediction:
+            return phrases(f" it would be {value}")
+        if self.check.turns(outcome):
+            share = value if outcome.prediction == name else f"{name} {value}"
+            return phrases(" it would be ", ("class", outcome.prediction), f" ({share})")
+        if self.finding.contrary:
+            return phrases(f" {name} would have {value}")
+        return phrases(" it would still be ", ("class", outcome.prediction), f", at {value}")
+
+    def _random(self) -> str:
+        value = self.check.random_value
+        return "" if value is None else f" (random words: {self._value(value)})"
+
+    def _other_side(self) -> list[Phrase]:
+        """A word on the other side, if hiding it moves the value the other way."""
+        check = self.check
+        for number in set(range(len(check.candidates))) - set(check.main):
+            if check.effect(check.alone[number]) < 0 and check.moves(check.alone[number]):
+                side = "for" if check.raises else "against"
+                return phrases(
+                    " ", self._names([number]), f" speaks {side} it: {self._value(check.alone[number].value)} without."
+                )
+        return []
+
+    def _names(self, numbers: Sequence[int]) -> list[Phrase]:
+        return _names([self.check.candidates[number] for number in numbers], self.finding)
+
+    def _value(self, value: float) -> str:
+        return confidence(value) if self.check.probable else f"{value:.4g}"
+
+    def _count(self) -> str:
+        """ "three random words" """
+        count = sum(len(self.check.candidates[number].words) for number in self.check.named)
+        number = NUMBERS[count] if count < len(NUMBERS) else str(count)
+        return f"{number} random word{'' if count == 1 else 's'}"
+
+
+def _names(words: Sequence[Candidate], finding: Finding) -> list[Phrase]:
+    """Words in a row, each with how often it is there and its part of a pair."""
+
+    def name(word: Candidate) -> list[Phrase]:
+        often = f" × {len(word.words)}" if len(word.words) > 1 else ""
+        place = f" ({'second' if word.part else 'first'} text)" if finding.parts > 1 else ""
+        return phrases(("against" if word.score < 0 else "for", name_in_sentence(word.text)), often + place)
+
+    return in_row([name(word) for word in words])

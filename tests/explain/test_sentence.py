@@ -1,0 +1,188 @@
+"""What is said of a decision, before and after its words were hidden."""
+
+from dataclasses import replace
+
+import pytest
+
+from nbsal.explain.finding import Candidate, Check, Outcome, candidates, choose_named
+from nbsal.explain.sentence import Finding, HeadsOff, statement
+from tests.cases import cases
+
+POSITIVE = {"prediction": "positive", "target": "positive", "probability": 0.998}
+NEGATIVE = POSITIVE | {"target": "negative", "target_probability": 0.002}
+
+
+def off(**settings):
+    return HeadsOff(**{"off": 6, "total": 72, "prediction": "positive"} | settings)
+
+
+def said(outcome, scores, check=None):
+    finding = Finding(**outcome, words=[(text, score, 0) for text, score in scores.items()], check=check)
+    return statement(finding).text().replace("\u202f%", " %")
+
+
+# The outcome, the scores of the words, and the sentence.
+UNCHECKED = [
+    (POSITIVE, {"warm": 2, "slow": -1}, "positive, 99.8 %. Highest score: warm; against it: slow (not checked)."),
+    (POSITIVE, {"warm": 2, "funny": 2}, "positive, 99.8 %. Highest scores: warm and funny (not checked)."),
+    (POSITIVE | {"probability": 0.9999}, {"warm": 1}, "positive, over 99.9 %. Highest score: warm (not checked)."),
+    (POSITIVE | {"probability": 0.55}, {"warm": 1}, "leaning positive, 55.0 %. Highest score: warm (not checked)."),
+    (POSITIVE, {"slow": -1}, "positive, 99.8 %. Lowest scores: slow (not checked)."),
+    (POSITIVE, {"warm": 0}, "positive, 99.8 %. Every word scores 0."),
+    (POSITIVE, {str(i): 1 for i in range(30)}, "positive, 99.8 %. No single word stands out."),
+    (POSITIVE, {}, "positive, 99.8 %."),
+    (POSITIVE, {"!": 1}, "positive, 99.8 %. Highest score: “!” (not checked)."),
+    (POSITIVE | {"special": 0.6}, {"warm": 1}, "positive, 99.8 %. Highest score among the words: warm (not checked)."),
+    (POSITIVE | {"about_target": False}, {"warm": 1}, "positive, 99.8 %. Attended to most: warm (not checked)."),
+    (
+        POSITIVE | {"parts": 2},
+        {"warm": 1},
+        "positive, 99.8 %. Highest score: warm (first text) (not checked).",
+    ),
+    (
+        POSITIVE | {"heads_off": off(probability=0.971)},
+        {"warm": 2},
+        "positive, 99.8 → 97.1 % with 6 of 72 heads off. Highest score: warm (not checked).",
+    ),
+    (
+        POSITIVE | {"heads_off": off(probability=0.121, prediction="negative")},
+        {},
+        "positive, 99.8 → 12.1 % with 6 of 72 heads off: now negative.",
+    ),
+    (POSITIVE | {"probability": None, "heads_off": off()}, {}, "positive, also with 6 of 72 heads off."),
+    (
+        POSITIVE | {"probability": None, "heads_off": off(prediction="negative")},
+        {},
+        "positive → negative with 6 of 72 heads off.",
+    ),
+    (
+        NEGATIVE,
+        {"slow": 1, "warm": -2},
+        "Why not negative (0.2 %)? Highest score: slow; against it: warm (not checked).",
+    ),
+    (NEGATIVE, {}, "Why not negative (0.2 %)?"),
+    (
+        NEGATIVE | {"heads_off": off(target_probability=0.029)},
+        {},
+        "Why not negative (0.2 → 2.9 % with 6 of 72 heads off)?",
+    ),
+    (POSITIVE | {"target": "positive - negative"}, {}, "Why positive − negative?"),
+    ({"prediction": "joy 0.25, anger -1.5", "target": "anger"}, {}, "joy 0.25, anger -1.5, explained: anger."),
+    ({"prediction": "in 1889", "target": "in 1889 [4:5]"}, {}, "in 1889."),
+    ({"prediction": "O", "target": "B-PER at Bob [3]"}, {}, "Why not B-PER at Bob [3]?"),
+]
+
+
+@cases("outcome, scores, sentence", UNCHECKED)
+def test_scores_that_nothing_has_checked_say_so(outcome, scores, sentence):
+    assert said(outcome, scores) == sentence
+
+
+def checked(scores, values, together, random=(), whole=0.998, **settings):
+    """A check in which the named words are chosen by the outcomes; a value below one half decides negative."""
+
+    def outcome(value):
+        return Outcome("negative" if value < 0.5 else "positive", value)
+
+    tried = tuple(candidates([(text, score, 0) for text, score in scores.items()]))
+    alone = tuple(outcome(values[word.text]) for word in tried)
+    check = Check(tried, outcome(whole), alone, (), outcome(whole), (), **settings)
+    draws = tuple(map(outcome, random))
+    return replace(check, named=choose_named(check), together=outcome(together), random=draws)
+
+
+WORDS = {"beauty": 3, "warm": 2, "funny": 1}
+CHECKED = [
+    (
+        WORDS, {"beauty": 0.032, "warm": 0.99, "funny": 0.99}, 0.032, [0.9],
+        "supported", "positive, 99.8 %. Without beauty it would be negative (positive 3.2 %).",
+    ),
+    (
+        WORDS, {"beauty": 0.998, "warm": 0.997, "funny": 0.997}, 0.61, [0.95, 0.95],
+        "supported",
+        "positive, 99.8 %. Without beauty, warm and funny it would still be positive, at 61.0 % (random words: 95.0 %).",
+    ),
+    (
+        WORDS, {"beauty": 0.998, "warm": 0.997, "funny": 0.997}, 0.996, [0.997],
+        "weak",
+        "positive, 99.8 %. No few words decide it: without beauty, warm and funny it would still be positive, at 99.6 % "
+        "(random words: 99.7 %).",
+    ),
+    (
+        WORDS, {"beauty": 0.998, "warm": 0.997, "funny": 0.997}, 0.61, [0.4, 0.9],
+        "weak",
+        "positive, 99.8 %. Without beauty, warm and funny it would still be positive, at 61.0 %, but random words "
+        "change as much (random words: 65.0 %).",
+    ),
+    (
+        {"warm": 1}, {"warm": 0.997}, 0.997, [0.998],
+        "weak", "positive, 99.8 %. The scores name warm, but without it nothing changes (99.7 %).",
+    ),
+    (
+        {"swamp": 5, "warm": 1, "beauty": 1}, {"swamp": 0.998, "warm": 0.998, "beauty": 0.2}, 0.2, [0.9],
+        "contradicted",
+        "positive, 99.8 %. ▲ Without beauty it would be negative (positive 20.0 %); the scores name swamp.",
+    ),
+    (
+        {"warm": 3, "slow": -2}, {"warm": 0.3, "slow": 0.9999}, 0.3, [0.9],
+        "supported", "positive, 99.8 %. Without warm it would be negative (positive 30.0 %).",
+    ),
+]  # fmt: skip
+
+
+@cases("scores, alone, together, random, state, sentence", CHECKED)
+def test_hiding_decides_what_is_said(scores, alone, together, random, state, sentence):
+    check = checked(scores, alone, together, random)
+    assert (check.state, said(POSITIVE, scores, check)) == (state, sentence)
+
+
+def test_a_word_on_the_other_side_is_named_if_hiding_it_moves_the_value():
+    check = checked({"warm": 3, "slow": -2}, {"warm": 0.3, "slow": 0.96}, 0.3, [0.8], whole=0.9)
+    assert said(POSITIVE | {"probability": 0.9}, {"warm": 3, "slow": -2}, check) == (
+        "positive, 90.0 %. Without warm it would be negative (positive 30.0 %). slow speaks against it: 96.0 % without."
+    )
+
+
+def test_another_class_is_what_it_would_be_without_the_words_against_it():
+    words = (Candidate("beauty", -2.0, (0,)), Candidate("swamp", 1.0, (1,)))
+    whole, without = Outcome("positive", 0.008), Outcome("negative", 0.968)
+    alone = (without, Outcome("positive", 0.002))
+    check = Check(words, whole, alone, (0,), without, (Outcome("positive", 0.01),), raises=True)
+    assert choose_named(check) == (0,)
+    sentence = "Why not negative (0.8 %)? Without beauty it would be negative (96.8 %)."
+    assert (check.state, said(NEGATIVE, {"beauty": -2, "swamp": 1}, check)) == ("supported", sentence)
+    still = replace(check, together=Outcome("positive", 0.3), alone=(Outcome("positive", 0.3), alone[1]))
+    assert said(NEGATIVE, {"beauty": -2}, still).endswith(
+        "Without beauty negative would have 30.0 % (random words: 1.0 %)."
+    )
+
+
+def test_a_value_is_told_without_percentages():
+    words = (Candidate("warm", 2.0, (0,)),)
+    outcomes = Outcome("", 4.2), Outcome("", 3.1), Outcome("", 4.1)
+    check = Check(words, outcomes[0], (outcomes[1],), (0,), outcomes[1], (outcomes[2],), probable=False)
+    sentence = "4.2. Without warm it would be 3.1 (random words: 4.1)."
+    assert said({"prediction": "4.2", "target": "score"}, {"warm": 2}, check) == sentence
+
+
+@pytest.mark.parametrize("minor", [",", "the"])
+def test_punctuation_and_short_words_need_half_of_the_largest_effect(minor):
+    scores = {minor: 5, "beauty": 3}
+    assert choose_named(checked(scores, {minor: 0.99, "beauty": 0.6}, 0.5)) == (1,)
+    assert choose_named(checked(scores, {minor: 0.6, "beauty": 0.9975}, 0.5)) == (0,)
+
+
+def test_equal_words_are_one_candidate():
+    words = [("Warm", 1.0, 0), ("film", 0.5, 0), ("warm", 2.0, 0), ("warm", 9.0, 1)]
+    assert candidates(words) == [
+        Candidate("warm", 9.0, (3,), 1),
+        Candidate("warm", 3.0, (0, 2)),
+        Candidate("film", 0.5, (1,)),
+    ]
+    finding = Finding(**POSITIVE, words=words[:3])
+    assert "Highest score: warm × 2 (not checked)." in statement(finding).text()
+
+
+def test_a_check_is_restored_from_json():
+    check = checked(WORDS, {"beauty": 0.032, "warm": 0.99, "funny": 0.99}, 0.032, [0.9])
+    assert Check.from_json(check.to_json()) == check
