@@ -81,6 +81,12 @@ class Check:
         return all(self.effect(self.together) > self.effect(outcome) for outcome in self.random)
 
     @property
+    def random_counts(self) -> bool:
+        """Whether hiding random words changes the value, on average."""
+        value = self.random_value
+        return value is not None and self.counts(Outcome(self.whole.prediction, value))
+
+    @property
     def main(self) -> list[int]:
         """The numbers of the candidates on the side that is expected to matter."""
         return [number for number, word in enumerate(self.candidates) if (word.score < 0) == self.raises]

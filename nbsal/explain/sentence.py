@@ -73,14 +73,14 @@ class Statement:
 
     sentence: list[Phrase]
     state: State = "unchecked"
-    line: str = NOT_CHECKED
+    line: str = ""
     effects: tuple[tuple[str, str, float | None], ...] = ()
 
     @property
     def notes(self) -> list[str]:
         """The lines below the sentence where there are no bars."""
         effects = " · ".join(f"{label} {value}" for label, value, _ in self.effects)
-        return [self.line, effects] if effects else [self.line]
+        return [note for note in (self.line, effects) if note]
 
     def text(self) -> str:
         """The sentence as plain text."""
@@ -203,10 +203,12 @@ class _Checked:
             )
         if check.counts(check.together):
             return phrases("Without ", named, would, ", but random words change as much", random, ".")
-        if len(check.named) > 1:
+        if len(check.named) > 1 and not check.random_counts:
             return phrases("No few words decide it: without ", named, would, random, ".")
-        value = self._value(check.together.value)
-        return phrases("The scores name ", named, f", but without it nothing changes ({value}).")
+        them, value = "them" if len(check.named) > 1 else "it", self._value(check.together.value)
+        more = "; random words change more" if check.random_counts else ""
+        rest = f", but without {them} nothing changes ({value}){more}"
+        return phrases("The scores name ", named, rest, random if more else "", ".")
 
     def line(self) -> str:
         """How the sentence was checked."""
@@ -223,7 +225,7 @@ class _Checked:
         if len(check.named) > 1:
             pairs.append((self._names(check.named), check.together.value))
         if check.random_value is not None:
-            pairs.append((phrases(self._count()), check.random_value))
+            pairs.append((phrases(f"{self._count()} (mean of {len(check.random)})"), check.random_value))
         values = [(f"without {plain(names)}", value) for names, value in pairs]
         return [(label, self._value(value), value if check.probable else None) for label, value in values]
 

@@ -174,7 +174,7 @@ class Games(GameView):
         games = self.token_games
         if games is None or (self.game == "hiding" and games.step(self.at) == 0):
             return super().said
-        return Statement(step_phrases(games, self.game, self.at), line="")
+        return Statement(step_phrases(games, self.game, self.at))
 
     def spans(self) -> list[list[ScoredSpan]]:
         """The text with its scores; what is hidden at the step on display is struck."""
@@ -361,7 +361,7 @@ def game_traits(games: TokenGames) -> dict[str, Any]:
 
 def _statements(games: TokenGames, game: str) -> list[dict[str, Any] | None]:
     """What is said at each step; None where no word is hidden yet, which the sentence about the whole text covers."""
-    said = [Statement(step_phrases(games, game, at), line="").to_json() for at in games.steps]
+    said = [Statement(step_phrases(games, game, at)).to_json() for at in games.steps]
     return [None, *said[1:]] if game == "hiding" else list(said)
 
 

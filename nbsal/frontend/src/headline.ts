@@ -44,7 +44,7 @@ export function headline({ get, on, ask, fail, signal, live, isOlder }: Context<
   const [line, bars] = [h("summary", { tabindex: 0 }), h("div", { class: "nbsal-effects" })];
   const effects = h("details", {}, line, bars);
   const note = h("span");
-  const check = h("div", { class: "nbsal-check" }, effects, note, start, stop);
+  const check = h("div", { class: "nbsal-check" }, effects, start, note, stop);
   let said: Statement | null = null;
 
   const drawCheck = () => {
@@ -57,9 +57,10 @@ export function headline({ get, on, ask, fail, signal, live, isOlder }: Context<
     note.hidden = measured;
     start.hidden = !(live && state === "offered");
     stop.hidden = state !== "checking";
-    const cost = seconds ? ` \u00b7 ${passes} passes, about ${seconds.toFixed(0)} s` : "";
-    const text = state === "failed" ? `could not be checked: ${why}` : `${said?.line ?? ""}${cost}`;
-    note.textContent = state === "checking" ? `checking: ${done} of ${passes} passes` : runs ? "checking\u2026" : text;
+    check.hidden = !measured && !state;
+    const cost = `${passes} passes${seconds ? `, about ${seconds.toFixed(0)} s` : ""}`;
+    const rest = state === "failed" ? `could not be checked: ${why}` : cost;
+    note.textContent = state === "checking" ? `checking: ${done} of ${passes} passes` : runs ? "checking\u2026" : rest;
   };
   const draw = (next: Statement) => {
     said = next;
@@ -68,12 +69,11 @@ export function headline({ get, on, ask, fail, signal, live, isOlder }: Context<
     bars.replaceChildren(
       ...said.effects.flatMap(([name, value, share]) => [h("span", {}, name), bar(share), h("span", {}, value)]),
     );
-    check.hidden = !said.line;
     drawCheck();
   };
   on(["_checking"], drawCheck);
   return {
-    nodes: [sentence, check],
+    node: h("div", { class: "nbsal-said" }, sentence, check),
     sentence,
     draw,
     /** Draw whenever a check has ended, unless the text has changed. */

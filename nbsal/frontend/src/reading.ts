@@ -60,8 +60,8 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
   );
   const line = h("div", { class: "nbsal-read" }, text.readout.node, colours.node);
   return {
-    nodes: [...said.nodes, map.node, editor.page, line, share.node, decision.node, tools],
-    said: said.nodes,
+    nodes: [said.node, map.node, editor.page, line, share.node, decision.node, tools],
+    said: said.node,
     page: [map.node, editor.page, line],
     text,
     tools,

@@ -211,7 +211,7 @@ function textGame(context: GamesContext) {
   controls.draw();
   controls.node.append(gameChoice(context, "word"));
   text.addTool(undo(context, EXPLAINED));
-  main.append(...text.said, ...text.page, controls.node, classes.node, text.tools);
+  main.append(text.said, ...text.page, controls.node, classes.node, text.tools);
   side.append(panel.node);
   draw();
 }
