@@ -83,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--target", help="label, or next token of a language model (default: the prediction)")
     explain.add_argument("--html", type=Path, metavar="FILE", help="write the highlighted text as an HTML page")
     explain.add_argument("--json", action="store_true", help="print tokens and scores as JSON")
+    explain.add_argument("--check", action="store_true", help="hide the words with the highest scores and look")
     explain.add_argument("--plan", action="store_true", help="print what would be run, and run nothing")
     _answer_parser(command("answer", "explain the reply of a language model by its sources"))
     _corpus_parser(command("corpus", "explain every text of a file and save the scores as Parquet"))

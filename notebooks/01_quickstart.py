@@ -22,8 +22,8 @@
 # **You will be able to** explain a decision of a classifier, read its scores as a table, ask about another class, and
 # see what a class is made of. Five minutes; you should know a little Python, and nothing about explanations.
 #
-# **1. The workbench.** The first line says what was decided, and because of which words. Press *Edit text* and type:
-# the words light up that the decision rests on. Beside the text stand all layers, what happens when words are hidden,
+# **1. The workbench.** The first line says what was decided, and what becomes of it without the words that have the
+# highest scores: they were hidden, and the model asked again. Press *Edit text* and type: the scores follow. Beside the text stand all layers, what happens when words are hidden,
 # and, folded, the attention heads. Click or drag over words to select them; the selection is a Python list. *If you
 # read this without a running kernel, you see the workbench as it stood when the notebook was published.*
 

@@ -85,7 +85,10 @@ def check(
         return result
     hidden = sorted(place for number in named for place in tried[number].words)
     together, *random = hide([hidden, *_random_words(row, hidden, passes - 2 - len(tried))])
-    return replace(result, named=named, together=together, random=tuple(random))
+    best = max(result.main, key=lambda number: result.effect(alone[number]))
+    if result.effect(alone[best]) > result.effect(together):  # words may also make up for one another
+        named, together = (best,), alone[best]
+    return replace(result, named=named, together=together, random=tuple(random), drawn=len(hidden))
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ class Check:
     random: tuple[Outcome, ...]
     probable: bool = True
     raises: bool = False
+    drawn: int = 0  # words of each random draw
 
     @property
     def state(self) -> State:

@@ -264,7 +264,7 @@ class _Checked:
 
     def _count(self) -> str:
         """ "three random words" """
-        count = sum(len(self.check.candidates[number].words) for number in self.check.named)
+        count = self.check.drawn
         number = NUMBERS[count] if count < len(NUMBERS) else str(count)
         return f"{number} random word{'' if count == 1 else 's'}"
 

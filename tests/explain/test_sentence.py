@@ -88,7 +88,7 @@ def checked(scores, values, together, random=(), whole=0.998, **settings):
     alone = tuple(outcome(values[word.text]) for word in tried)
     check = Check(tried, outcome(whole), alone, (), outcome(whole), (), **settings)
     draws = tuple(map(outcome, random))
-    return replace(check, named=choose_named(check), together=outcome(together), random=draws)
+    return replace(check, named=choose_named(check), together=outcome(together), random=draws, drawn=len(scores))
 
 
 WORDS = {"beauty": 3, "warm": 2, "funny": 1}
