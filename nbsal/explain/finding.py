@@ -174,7 +174,8 @@ def choose_named(check: Check) -> tuple[int, ...]:
     """
     effects = {number: check.effect(check.alone[number]) for number in check.main}
     largest = max(effects.values(), default=0.0)
-    major = [n for n in check.main if not check.candidates[n].is_minor or effects[n] >= HALF * largest > 0]
+    least = {n: HALF * largest if check.candidates[n].is_minor else 0.0 for n in effects}
+    major = [n for n in check.main if effects[n] > 0 and effects[n] >= least[n]]
     order = sorted(major, key=lambda number: -effects[number])
     if not order:
         return tuple(check.main[:MOST_NAMED])

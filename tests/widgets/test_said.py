@@ -1,0 +1,114 @@
+"""Everything that a view says of a decision, in every form, is made of the same measured facts."""
+
+import re
+from html import unescape
+
+import pytest
+
+import nbsal
+from nbsal.render import text_lines
+from nbsal.render.headline import confidence
+from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench, checked_view
+from tests.raising import refuses
+
+TEXTS = [
+    "The opening sentence is a beauty; the four hundred pages that follow are a swamp.",
+    "Ugly computer effects ruin what little suspense the shipwreck has.",
+    "A warm and unbelievably funny film, though its ending drags on and on.",
+    "Warm, warm, warm: a joy.",
+    "Nothing <b>warm</b> here, only a dull mess of a film.",
+    "I would not call it bad.",
+    "Two hours of noise, and not one joke that works.",
+    "!",
+    "x",
+    "Too few flashes of brilliance, and far too long.",
+]
+VIEWS = [Highlight, Layers, Heads, Games, Workbench]
+
+
+def readable(page):
+    """The text of a page without its tags."""
+    return unescape(re.sub("<[^>]+>", "", page))
+
+
+def percentages(text):
+    return set(re.findall(r"[0-9.]+(?=\u202f%)", text))
+
+
+@pytest.mark.some(5)
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("kind", VIEWS)
+def test_no_two_statements_disagree(reviews, monkeypatch, tmp_path, kind, text):
+    drawn = []
+    draw = text_lines.draw
+    monkeypatch.setattr(text_lines, "draw", lambda texts, **rest: drawn.append((texts, rest)) or draw(texts, **rest))
+    settings = {"kind": "all"} if kind in (Heads, Workbench) else {}
+    view = kind(nbsal.Explainer(reviews, "decoded-gradcam"), text=text, check=True, **settings).wait()
+    result, row, said = view.result, view.checked_row, view.said
+    check = result.checks[row]
+    assert view._said[row] == said.to_json() and said.state == check.state and view._checking == {}
+    outcomes = [check.whole, check.together, *check.alone]
+    values = {confidence(outcome.value) for outcome in outcomes} | {confidence(check.random_value or 0.0)}
+    measured = percentages(" ".join(values)) | percentages(result.rows()[row].statement().text())
+    assert percentages(" ".join([said.text(), *said.notes])) <= measured
+    page = readable(view.to_html())
+    assert said.text() in page and all(note in page for note in said.notes)
+    view.to_png()
+    (texts, rest) = drawn[0]
+    assert texts[0].title == said.text() and set(said.notes) <= set(rest["notes"])
+    result.save(tmp_path / "result.json")
+    loaded = type(result).load(tmp_path / "result.json")
+    assert loaded.rows()[row].statement(view.target_probability) == said
+    view.close()
+
+
+def test_what_is_said_is_checked_on_request_or_in_time(reviews, monkeypatch):
+    explain = nbsal.Explainer(reviews, "decoded-gradcam")
+    view = Highlight(explain, text=TEXTS[0], check=False).wait()
+    assert (view.said.state, view._checking["state"]) == ("unchecked", "offered")
+    view.handle_check()
+    assert view.wait().said.state == "supported" and view._checking == {}
+    monkeypatch.setattr(checked_view.checking, "QUICK", 0.0)
+    view.check = "auto"
+    view.text = TEXTS[1]
+    assert view.wait().said.state == "unchecked" and view._checking["seconds"] > 0
+    view.close()
+    with refuses("check"):
+        Highlight(explain, text=TEXTS[0], check="always")
+
+
+def test_another_layer_is_checked_once_it_is_chosen(reviews):
+    view = Layers(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True).wait()
+    first = view.chosen
+    view.layer = 2
+    assert set(view.wait().result.checks) == {first, 2}
+    assert [said["state"] != "unchecked" for said in view._said] == [layer in (first, 2) for layer in range(7)]
+    view.close()
+
+
+def test_a_newer_text_ends_the_check(reviews, monkeypatch):
+    started, check = [], checked_view.checking.check
+
+    def slow(saliency, masked_model, target, passes, meter, most_seconds=None):
+        started.append(saliency.text)
+        if len(started) == 1:
+            view.text = TEXTS[1]
+            while True:
+                meter.check()
+        return check(saliency, masked_model, target, passes, meter, most_seconds)
+
+    monkeypatch.setattr(checked_view.checking, "check", slow)
+    view = Highlight(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True)
+    assert view.wait(60).result.text == TEXTS[1] and view.said.state == "supported"
+    assert started == TEXTS[:2]
+    view.close()
+
+
+def test_a_model_that_cannot_run_without_words_is_not_blamed_on_the_text(reviews, monkeypatch):
+    def fail(*arguments):
+        raise nbsal.support.errors.ModelError("No.", part="mask")
+
+    monkeypatch.setattr(checked_view.checking, "check", fail)
+    view = Highlight(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True).wait()
+    assert (view.status, view.error, view._checking) == ("ready", "", {"state": "failed", "why": "No."})
+    view.close()
