@@ -98,18 +98,18 @@ CHECKED = [
         "supported", "positive, 99.8 %. Without beauty it would be negative (positive 3.2 %).",
     ),
     (
-        WORDS, {"beauty": 0.998, "warm": 0.997, "funny": 0.997}, 0.61, [0.95, 0.95],
+        WORDS, {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}, 0.61, [0.95, 0.95],
         "supported",
         "positive, 99.8 %. Without beauty, warm and funny it would still be positive, at 61.0 % (random words: 95.0 %).",
     ),
     (
-        WORDS, {"beauty": 0.998, "warm": 0.997, "funny": 0.997}, 0.996, [0.997],
+        WORDS, {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}, 0.996, [0.997],
         "weak",
         "positive, 99.8 %. No few words decide it: without beauty, warm and funny it would still be positive, at 99.6 % "
         "(random words: 99.7 %).",
     ),
     (
-        WORDS, {"beauty": 0.998, "warm": 0.997, "funny": 0.997}, 0.61, [0.4, 0.9],
+        WORDS, {"beauty": 0.9975, "warm": 0.997, "funny": 0.997}, 0.61, [0.4, 0.9],
         "weak",
         "positive, 99.8 %. Without beauty, warm and funny it would still be positive, at 61.0 %, but random words "
         "change as much (random words: 65.0 %).",
