@@ -15,6 +15,7 @@ import nbsal
 from nbsal.model.text.tokens import Row
 from nbsal.render import html
 from nbsal.support.errors import UnknownName
+from nbsal.widgets import wire
 from tests.cases import cases
 from tests.raising import refuses
 
@@ -240,6 +241,14 @@ def test_control_characters_of_labels_do_not_reach_the_terminal(load):
     saliency = explain("A warm joy.")
     for thing in (saliency, explain.every_layer("A warm joy.")):
         assert saliency.prediction in ("\x1b[2J", "\u202e") and not {"\x1b", "\u202e"} & set(repr(thing))
+
+
+def test_a_span_has_the_probability_of_its_ends():
+    saliency = nbsal.Explainer(nbsal.load("demo/answers"), "gradxact")(("Who ran?", "The old dog ran home."))
+    start, end = wire.decision(saliency)["answer"]
+    probability = saliency.probabilities[start, 0] * saliency.probabilities[end, 1]
+    assert 0.2 < saliency.confidence == wire.decision(saliency)["confidence"] == pytest.approx(probability)
+    assert saliency.outcome() == f"dog ({probability:.1%})" and "start times that of its end" in saliency.notes()[-1]
 
 
 def test_notes_report_truncation_windows_and_the_completeness_gap():

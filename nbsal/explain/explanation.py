@@ -72,11 +72,21 @@ class Explanation:
         """The class that positive scores support: the target, or the prediction where the target is at a position."""
         return self.prediction if self.target.endswith("]") else self.target
 
+    @property
+    def confidence(self) -> float | None:
+        """The probability of the prediction; of a span, that of its start times that of its end. Values have none."""
+        if not self.probabilities.size:
+            return None
+        if self.probabilities.ndim == 1:
+            return float(self.probabilities.max())
+        segments, content = self.row.segments, self.row.content
+        context = [i for i in content if segments[i] == max(segments)] or list(content)
+        starts, ends = self.probabilities[context].T
+        return float(np.triu(np.outer(starts, ends)).max())
+
     def outcome(self) -> str:
-        """The prediction with its confidence; values, and spans, have none."""
-        probabilities = self.probabilities
-        confidence = f" ({float(probabilities.max()):.1%})" if probabilities.ndim == 1 and probabilities.size else ""
-        return f"{self.prediction}{confidence}"
+        """The prediction with its confidence, if it has one."""
+        return self.prediction if self.confidence is None else f"{self.prediction} ({self.confidence:.1%})"
 
     def caption(self) -> str:
         """The prediction with its confidence, the target if it differs, and the method, in one line."""
@@ -105,6 +115,8 @@ class Explanation:
             lines.append("▲ The model judges a premise and a hypothesis, and this is one text. Pass a pair of texts.")
         if self.provenance.get("windows", 1) > 1:
             lines.append(f"Read in {self.provenance['windows']} overlapping windows, averaged.")
+        if self.probabilities.ndim > 1:
+            lines.append("The probability of an answer is that of its start times that of its end.")
         if "gap" in self.provenance:
             gap, change = self.provenance["gap"], self.provenance["change"]
             warning = "▲ " if abs(gap) > NOTABLE_GAP * abs(change) else ""

@@ -87,6 +87,7 @@ def decision(explanation: Explanation, subject: Subject | None = None) -> dict[s
         "method": explanation.method,
         "layer": explanation.provenance.get("parameters", {}).get("layer"),
         "probabilities": outcomes(explanation, subject),
+        "confidence": explanation.confidence,
         "answer": [int(span[1]), int(span[2])] if span and explanation.probabilities.ndim == 2 else None,
         "about_target": explanation.about_target,
         "unit": f"score for {_INDICES.sub('', explanation.target)}" if explanation.about_target else "score",

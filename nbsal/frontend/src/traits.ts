@@ -64,6 +64,8 @@ export interface Decision {
   method: string;
   layer: number | number[] | string | null;
   probabilities: Probabilities;
+  /** The probability of the prediction, also of a span; values have none. */
+  confidence: number | null;
   /** First and last token of an answer span. */
   answer: [number, number] | null;
   notes: string[];
