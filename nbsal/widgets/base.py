@@ -125,7 +125,7 @@ class View(ExportedWidget):
         self.on_msg(self._on_message)
         self.observe(self._on_selection, names="selection")
         if self.inputs:
-            self.observe(lambda change: self.request(), names=list(self.inputs))
+            self.observe(self._on_input, names=list(self.inputs))
             self.request()
 
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
@@ -273,6 +273,7 @@ class View(ExportedWidget):
         """Set the result and the traits that show it; the only place that does."""
         with self.hold_sync():
             self._computed, self._preview = result, preview
+            self._requested = {name: traits.get(name, value) for name, value in self._requested.items()}
             self._inputs = self._as_json(self._requested)
             for name, value in traits.items():
                 setattr(self, name, value)
@@ -331,6 +332,10 @@ class View(ExportedWidget):
     def _selected_rows(self, tokens: "pandas.DataFrame") -> "pandas.DataFrame":
         """The selected rows of a table with one row per token; positions beyond its end are ignored."""
         return tokens.iloc[[position for position in self.selection if position in range(len(tokens))]]
+
+    def _on_input(self, change: Any) -> None:
+        if change["new"] != self._requested.get(change["name"]):  # a result may set an input for which it holds
+            self.request()
 
     def _on_selection(self, change: Any) -> None:
         if not self._callbacks or self.result is None:
