@@ -26,6 +26,10 @@ def height(root):
     return root.evaluate("node => node.getBoundingClientRect().height")
 
 
+def top(root, part):
+    return root.locator(part).bounding_box()["y"]
+
+
 def test_a_click_shows_attention_and_a_shift_click_switches(show, sheet, off):
     root = show(off, live=True)
     cell(root, 3, 8).click()
@@ -40,7 +44,9 @@ def test_a_click_shows_attention_and_a_shift_click_switches(show, sheet, off):
     root.get_by_role("button", name="Switch this head off").click()
     root.get_by_role("button", name="Switch all on").click()
     bench.expect_traits(sheet, toggled=[])
-    expect(root.get_by_role("button", name="Switch all on")).to_be_disabled()
+    root.get_by_role("button", name="Only syntax and position").click()
+    bench.expect_traits(sheet, kind="both", toggled=[])
+    assert top(root, ".nbsal-share") > top(root, ".nbsal-changes"), "the decision comes first"
 
 
 def test_heads_are_reached_and_switched_by_keys(show, sheet, off):

@@ -137,8 +137,9 @@ function headsOfText(context: HeadsContext) {
   on(["text"], () => keep(false));
   on(["method", "target", ...SWITCHES], () => keep(true));
   parts.grid.querySelector(".nbsal-head-tools")?.append(button);
-  const nodes = text.nodes.filter((node) => !node.classList.contains("nbsal-classes") && node !== text.tools);
-  main.append(...nodes, outcomes.node, parts.grid, text.tools);
+  const nodes = text.nodes.map((node) => (node.classList.contains("nbsal-classes") ? outcomes.node : node));
+  main.append(...nodes, parts.grid, text.tools);
+  outcomes.node.after(...main.querySelectorAll(".nbsal-share")); // the decision is said first
   side.append(parts.attention);
   draw();
 }
