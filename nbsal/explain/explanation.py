@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.methods.labels import label_of
+from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
 from nbsal.model.text.tokens import Row, Span, Word
 from nbsal.support.errors import InputError, NbsalError
@@ -96,18 +96,28 @@ class Explanation:
     @property
     def about_target(self) -> bool:
         """Whether the scores depend on the target; assumed of methods that the catalogue cannot create."""
-        from nbsal.methods import catalogue, labels
+        return labels.about_target(self._catalogue_method)
+
+    @property
+    def signed(self) -> bool:
+        """Whether the scores speak for and against the target; assumed of methods that the catalogue cannot create."""
+        return labels.is_signed(self._catalogue_method) or bool((self.scores < 0).any())
+
+    @property
+    def _catalogue_method(self) -> Any:
+        """The method, as far as its name tells it."""
+        from nbsal.methods import catalogue
 
         try:
-            return labels.about_target(catalogue.create(self.method))
+            return catalogue.create(self.method)
         except NbsalError:  # no name of the catalogue, or a method of another package that needs settings
-            return True
+            return None
 
     def notes(self) -> list[str]:
         """What a reader must know to judge the scores: model, method, truncation, windows, completeness gap."""
         layer = self.provenance.get("parameters", {}).get("layer")
         place = (f", layer {layer}" if layer else ", embeddings") if isinstance(layer, int) else ""
-        lines = [f"{self.provenance.get('model', '')} · {label_of(self.method)}{place}".removeprefix(" · ")]
+        lines = [f"{self.provenance.get('model', '')} · {labels.label_of(self.method)}{place}".removeprefix(" · ")]
         if self.row.dropped:
             dropped = plural(self.row.dropped, "token")
             lines.append(f"The text is longer than the model reads: the last {dropped} were not read.")

@@ -128,7 +128,7 @@ class Saliency(Explanation):
         body = [
             html.headline_html(sentence),
             html.text_html(parts, html.largest_score(parts)),
-            html.legend_html(min(scores, default=0.0) < 0),
+            html.legend_html(min(scores, default=0.0) < 0, self.signed),
             html.share_html(self.special_share()),
             html.ranking_html([(word.text, word.score) for word in self.weighed_words()]),
         ]

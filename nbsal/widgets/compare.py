@@ -158,6 +158,7 @@ class Compare(ExplainerView):
         traits = super().publish(first)
         settings = "; ".join(f"{badge}: {each.settings()}" for badge, each in zip(BADGES, result.both, strict=True))
         summary = {"notes": result.notes(), "settings": settings, "same_model": result.same_model}
+        summary["signed"] = first.signed or second.signed
         findings = {}
         for level in LEVELS:
             pair = replace(result, level=level)

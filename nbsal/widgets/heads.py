@@ -148,10 +148,10 @@ class Heads(HeadView):
     """Which heads pass relevance on, what each attends to, and what the model decides without those that are off.
 
     `kind` chooses which heads are on: "all" of the model, those that follow syntax or a position ("both"), only the
-    "syntactic" or "positional" ones, or "none". At first all are on, unless the explainer has another mask than
-    the model or the study, or a mask is shown without a text. `toggled` lists heads [block, head] that are switched the other
-    way, and `mask` is the result of both. With a `study`, `synt` and `pos` are its thresholds. `head` is the one whose
-    attention is shown, from the selected tokens or from all. A HeadMask or HeadStudy is shown without a text.
+    "syntactic" or "positional" ones, or "none". At first all are on, unless the explainer has another mask than the
+    model or the study, or a mask is shown without a text. `toggled` lists heads [block, head] that are switched the
+    other way, and `mask` is the result of both. With a `study`, `synt` and `pos` are its thresholds. `head` is the one
+    whose attention is shown, from the selected tokens or from all. A HeadMask or HeadStudy is shown without a text.
 
     >>> import nbsal
     >>> view = Heads(nbsal.load("demo/reviews"), text="A warm and funny film.", kind="none", toggled=[[2, 0]])
@@ -212,7 +212,7 @@ def first_named_head(switches: HeadSwitches) -> list[int] | None:
     """The first head that follows syntax, or else a position."""
     roles = switches.grid({"kind": "both", "synt": SYNT, "pos": POS, "toggled": []}).roles
     named = np.argwhere(roles.syntactic if roles.syntactic.any() else roles.positional)
-    return named[0].tolist() if len(named) else None  # type: ignore[no-any-return]
+    return named[0].tolist() if len(named) else None
 
 
 def heads_png(view: HeadView, saliencies: list[Saliency], with_heads: bool = True) -> bytes:

@@ -90,6 +90,7 @@ def decision(explanation: Explanation, subject: Subject | None = None) -> dict[s
         "confidence": explanation.confidence,
         "answer": [int(span[1]), int(span[2])] if span and explanation.probabilities.ndim == 2 else None,
         "about_target": explanation.about_target,
+        "signed": explanation.signed,
         "unit": f"score for {_INDICES.sub('', explanation.target)}" if explanation.about_target else "score",
         "notes": explanation.notes(),
         "settings": explanation.settings(),

@@ -101,3 +101,12 @@ def test_the_map_of_another_head_waits_for_python(show, sheet, views):
     expect(panel).not_to_have_class(re.compile("nbsal-pending"))
     expect(panel.get_by_role("heading")).to_contain_text("Block 4, head 4: no known pattern")
     assert height(root) == before
+
+
+def test_scores_of_one_sign_offer_no_choice_of_signs(show, views):
+    for name, offered in (("heads", False), ("highlight", True)):
+        root = show(name, live=True)
+        root.get_by_text("Display", exact=True).click()
+        expect(root.get_by_label("Faint scores")).to_be_visible()
+        expect(root.get_by_role("group", name="Show", exact=True)).to_have_count(int(offered))
+        expect(root.locator(".nbsal-legend").get_by_text("for only")).to_have_count(int(not offered))

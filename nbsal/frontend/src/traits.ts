@@ -73,6 +73,8 @@ export interface Decision {
   settings: string;
   /** Whether the scores depend on the target. */
   about_target: boolean;
+  /** Whether they speak for and against it. */
+  signed: boolean;
   /** What the scores measure. */
   unit: string;
 }
@@ -91,7 +93,7 @@ export interface ViewTraits {
   _saved: string;
   /** Counts results: a view redraws when it changes. */
   _rev: number;
-  _result: { notes?: string[]; settings?: string };
+  _result: { notes?: string[]; settings?: string; signed?: boolean };
   /** Of views that explain a text. */
   text?: Text;
   /** The values of the controls for which the result is. */
