@@ -259,8 +259,8 @@ export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
 
 export interface Word {
   word: string;
-  /** Its weight as a share of the largest. */
-  share: number;
+  /** Its weight as a share of the largest; a word of too few texts has none. */
+  share: number | null;
   /** In how many texts it speaks for its class; null for a cloud without texts. */
   texts: number | null;
   /** Other classes that have it. */
