@@ -87,6 +87,8 @@ export interface ViewTraits {
   status: Status;
   error: string;
   progress: number | null;
+  /** Seconds until the result, as far as the progress tells. */
+  _left: number | null;
   /** Whether Python answers; false in a saved page. */
   _live: boolean;
   /** When a page without Python was saved, and how to change it. */
