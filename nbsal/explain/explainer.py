@@ -18,6 +18,7 @@ from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model import limits
+from nbsal.model.loading.usage import PREDICTS_TOKENS
 from nbsal.model.running import architecture, batching
 from nbsal.model.subject import Subject
 from nbsal.model.targets import every_target, is_regression, rows_for_targets
@@ -228,6 +229,8 @@ class Explainer:
             notes = notes | {"values": record.logits[i].tolist()}
         if ENTAILMENT in map(str.lower, self.subject.labels) and len(row.parts) == 1:
             notes = notes | {"unpaired": True}
+        if self.subject.task in PREDICTS_TOKENS:
+            notes = notes | {"predicts_token": True}
         return Saliency(
             row=row,
             target=decision.target.label,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
 from nbsal.model.text.tokens import Row, Span, Word
+from nbsal.render.names import shown_label
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.validation import Text, checked, plural
 
@@ -86,12 +87,18 @@ class Explanation:
 
     def outcome(self) -> str:
         """The prediction with its confidence, if it has one."""
-        return self.prediction if self.confidence is None else f"{self.prediction} ({self.confidence:.1%})"
+        prediction = self.shown(self.prediction)
+        return prediction if self.confidence is None else f"{prediction} ({self.confidence:.1%})"
 
     def caption(self) -> str:
         """The prediction with its confidence, the target if it differs, and the method, in one line."""
-        target = "" if self.target == self.prediction else f", explained: {self.target}"
+        target = self.shown(self.target)
+        target = "" if target == self.shown(self.prediction) else f", explained: {target}"
         return f"{self.outcome()}{target} | {self.method}"
+
+    def shown(self, label: str) -> str:
+        """The name of a target or of a prediction as people read it."""
+        return shown_label(label, is_token=bool(self.provenance.get("predicts_token")))
 
     @property
     def about_target(self) -> bool:

@@ -195,9 +195,8 @@ class Clouds(CorpusView):
 
 def _caption(saliency: Saliency) -> str:
     """What a text is called."""
-    probabilities = saliency.probabilities
-    share = f" {percent(float(probabilities.max()))}" if probabilities.ndim == 1 and probabilities.size else ""
-    return f"{saliency.prediction}{share}"
+    share = "" if saliency.confidence is None else f" {percent(saliency.confidence)}"
+    return f"{saliency.shown(saliency.prediction)}{share}"
 
 
 def _sentence_html(result: WordClouds) -> str:

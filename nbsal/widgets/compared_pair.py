@@ -207,7 +207,7 @@ class ComparedPair:
         if not self.same_model:
             return [("text", "A: "), *_decision(first, "; "), ("text", "B: "), *_decision(second, ". ")]
         decision = _decision(first, ". ")
-        a, b = ("class", first.target), ("class", second.target)
+        a, b = (("class", each.shown(each.target)) for each in self.both)
         if first.target != second.target:
             return [*decision, ("text", "A explains "), a, ("text", ", B "), b, ("text", ". ")]
         return [*decision, ("text", "Both explain "), a, ("text", ". ")] if _is_contrary(first) else decision
@@ -256,7 +256,7 @@ class ComparedPair:
 def _decision(saliency: Saliency, end: str) -> list[Phrase]:
     """A prediction with its probability, if it has one."""
     share = "" if saliency.confidence is None else f", {confidence(saliency.confidence)}"
-    return [("class", saliency.prediction), ("text", share + end)]
+    return [("class", saliency.shown(saliency.prediction)), ("text", share + end)]
 
 
 def _is_contrary(saliency: Saliency) -> bool:

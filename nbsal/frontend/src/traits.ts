@@ -61,6 +61,8 @@ export interface Decision {
   caption: string;
   prediction: string;
   target: string;
+  /** How labels read on screen, of those that are written otherwise in code. */
+  names: Record<string, string>;
   method: string;
   layer: number | number[] | string | null;
   probabilities: Probabilities;
