@@ -46,11 +46,11 @@ def test_labels_have_names_for_readers():
     notes = nbsal.load("demo/notes")
     saliency = nbsal.Explainer(notes, "gradxact")("Mara lives in", target=(2, "in"))
     decision = wire.decision(saliency, notes)
-    assert decision["target"] == "in after lives [2]" and decision["unit"] == "score for in after “lives”"
-    assert decision["names"] == {"in after lives [2]": "in after “lives”"}
+    assert decision["target"] == "in after lives [2]" and decision["unit"] == "score for “in” after “lives”"
+    assert decision["names"]["in after lives [2]"] == "“in” after “lives”" and decision["names"]["lives"] == "“lives”"
     assert not any("#" in name for name, _ in decision["probabilities"])
-    assert saliency.caption().endswith("explained: in after “lives” | gradxact")
-    assert replace(saliency, target="ing #17 after lives [2]").caption().endswith("ing after “lives” | gradxact")
+    assert saliency.caption().endswith("explained: “in” after “lives” | gradxact")
+    assert replace(saliency, target="ing #17 after lives [2]").caption().endswith(": “ing” after “lives” | gradxact")
 
 
 FRONTEND = Path(__file__).parents[2] / "nbsal" / "frontend"
