@@ -18,7 +18,6 @@ from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model import limits
-from nbsal.model.loading.usage import PREDICTS_TOKENS
 from nbsal.model.running import architecture, batching
 from nbsal.model.subject import Subject
 from nbsal.model.targets import every_target, is_regression, rows_for_targets
@@ -227,10 +226,9 @@ class Explainer:
         row, decision = record.encoded[i], record.decisions[i]
         if is_regression(self.subject):
             notes = notes | {"values": record.logits[i].tolist()}
-        if ENTAILMENT in map(str.lower, self.subject.labels) and len(row.parts) == 1:
-            notes = notes | {"unpaired": True}
-        if self.subject.task in PREDICTS_TOKENS:
-            notes = notes | {"predicts_token": True}
+        marks = {"unpaired": ENTAILMENT in map(str.lower, self.subject.labels) and len(row.parts) == 1}
+        marks["predicts_token"] = not self.subject.labels
+        notes = notes | {name: True for name, holds in marks.items() if holds}
         return Saliency(
             row=row,
             target=decision.target.label,

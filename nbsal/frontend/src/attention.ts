@@ -127,14 +127,14 @@ export function attentionPanel(context: Context<HeadsTraits>, { isOn, toggle }: 
     tools.hidden = !head || !live || !headsAct(context) || !get("_heads").on;
     button.textContent = head && !isOn(head) ? "Switch this head on" : "Switch this head off";
     const { alone: without, head: aloneHead } = get("_effect");
-    const { prediction = "", names = {}, probabilities } = get("_result");
+    const { prediction, probabilities } = get("_result");
     const [before, after] = [probabilities, without?.probabilities].map(
       (list) => list?.find(([name]) => name === prediction)?.[1],
     );
     const current = String(aloneHead) === String(head) && before !== undefined && after !== undefined;
     const [first, second] = current ? changeWords(before, after) : ["", ""];
     alone.textContent = current
-      ? sanitize(`With this head alone off: ${names[prediction] ?? prediction} ${first} \u2192 ${second}`)
+      ? sanitize(`With this head alone off: ${prediction} ${first} \u2192 ${second}`)
       : "\u00a0";
   };
   /** Why there is no map of the chosen head, or "". */

@@ -124,9 +124,6 @@ export function displayMenu(context: Context<Shading>, more: Setting[] = []) {
     ...controls,
   ]);
   const sheet = h("div", {}, h("div", { class: "nbsal-settings" }, ...rows), standard);
-  const signs = sheet.querySelector("[data-trait=signed]");
-  mirror(["_rev"], () => {
-    for (const node of [signs?.previousElementSibling, signs]) node?.toggleAttribute("hidden", !isTwoSided(get));
-  });
+  mirror(["_rev"], () => sheet.classList.toggle("nbsal-one-sided", !isTwoSided(get)));
   return popover(signal, ["Display"], sheet, "nbsal-plain", "nbsal-at-end").node;
 }

@@ -56,7 +56,7 @@ export function headControls(context: Context<HeadsTraits>, count: () => { off: 
       button.hidden = !named && ["syntactic", "positional"].includes(KINDS[i]);
     }
     settings.hidden = !studied;
-    shortcut.textContent = off ? "Switch all on" : named ? "Only syntax and position" : "Only the mask";
+    shortcut.textContent = off ? "Switch all on" : `Only ${kindName("both", named).toLowerCase()}`;
     shortcut.hidden = !off && kinds.flat().every((kind) => kind === "none"); // there is no mask
     node.hidden = !live;
   };

@@ -137,9 +137,8 @@ function headsOfText(context: HeadsContext) {
   on(["text"], () => keep(false));
   on(["method", "target", ...SWITCHES], () => keep(true));
   parts.grid.querySelector(".nbsal-head-tools")?.append(button);
-  const nodes = text.nodes.map((node) => (node.classList.contains("nbsal-classes") ? outcomes.node : node));
-  main.append(...nodes, parts.grid, text.tools);
-  outcomes.node.after(...main.querySelectorAll(".nbsal-share")); // the decision is said first
+  const [tools, , share, ...others] = [...text.nodes].reverse();
+  main.append(...others.reverse(), outcomes.node, share, parts.grid, tools); // the decision before the share of words
   side.append(parts.attention);
   draw();
 }
