@@ -154,7 +154,7 @@ explain(text)
 # over the text.
 
 # %%
-view = nbsal.widgets.Heads(explain, text=text, study=study).wait()
+view = nbsal.widgets.Heads(explain, text=text, study=study, kind="both").wait()
 view
 
 # %%

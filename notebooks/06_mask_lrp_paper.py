@@ -511,7 +511,7 @@ paper.head_maps({one.name: one.mask for one in (reviews, nli, answers)})
 # In a running notebook you can switch heads on and off, and watch the scores:
 
 # %%
-nbsal.widgets.Heads(explain, text=sentence, study=study).wait()
+nbsal.widgets.Heads(explain, text=sentence, study=study, kind="both").wait()
 
 # %% [markdown]
 # ## Table 3: one kind of head at a time

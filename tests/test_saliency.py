@@ -15,6 +15,7 @@ import nbsal
 from nbsal.model.text.tokens import Row
 from nbsal.render import html
 from nbsal.support.errors import UnknownName
+from nbsal.widgets import wire
 from tests.cases import cases
 from tests.raising import refuses
 
@@ -136,6 +137,9 @@ def test_html_has_tooltips_and_dashes_for_evidence_against(load):
     assert make()._repr_html_() == source
     signed, plain = html.legend_html(True), html.legend_html(False)
     assert [legend.count("background-color") for legend in (signed, plain)] == [5, 3]
+    one_sided = [replace(make(method=name), scores=np.ones(5)) for name in ("gradcam", "gradxact", "mine")]
+    assert [saliency.signed for saliency in [*one_sided, make()]] == [False, True, True, True]
+    assert ["</span> only" in saliency.to_html() for saliency in one_sided] == [True, False, False]
     pair = Page(nbsal.Explainer(load("bert"), "gradxact")(("A joy.", "The film is a bore.")).to_html())
     assert [name for name, _ in pair.elements].count("p") == 3  # the headline, and a paragraph for each text
     assert "A joy." in pair.text and "The film is a bore." in pair.text
@@ -240,6 +244,14 @@ def test_control_characters_of_labels_do_not_reach_the_terminal(load):
     saliency = explain("A warm joy.")
     for thing in (saliency, explain.every_layer("A warm joy.")):
         assert saliency.prediction in ("\x1b[2J", "\u202e") and not {"\x1b", "\u202e"} & set(repr(thing))
+
+
+def test_a_span_has_the_probability_of_its_ends():
+    saliency = nbsal.Explainer(nbsal.load("demo/answers"), "gradxact")(("Who ran?", "The old dog ran home."))
+    start, end = wire.decision(saliency)["answer"]
+    probability = saliency.probabilities[start, 0] * saliency.probabilities[end, 1]
+    assert 0.2 < saliency.confidence == wire.decision(saliency)["confidence"] == pytest.approx(probability)
+    assert saliency.outcome() == f"dog ({probability:.1%})" and "start times that of its end" in saliency.notes()[-1]
 
 
 def test_notes_report_truncation_windows_and_the_completeness_gap():

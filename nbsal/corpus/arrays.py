@@ -31,12 +31,3 @@ def flatten(column: Any) -> tuple[Array, Array]:
     lists = column.combine_chunks()
     lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), lists.flatten().to_numpy(zero_copy_only=False)
-
-
-def rows_with(table: Any, ids: list[int]) -> Array:
-    """Whether each row has one of some tokens, special tokens aside."""
-    starts, tokens = flatten(table["token_ids"])
-    hits = np.flatnonzero(np.isin(tokens, ids) & ~flatten(table["special"])[1])
-    rows = np.zeros(len(table), bool)
-    rows[np.searchsorted(starts, hits, side="right") - 1] = True
-    return rows

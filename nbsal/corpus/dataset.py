@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, overload
@@ -18,7 +18,6 @@ from nbsal.corpus.units import Units, columns_of
 from nbsal.evaluation import clouds
 from nbsal.explain.saliency import Saliencies, Saliency
 from nbsal.model.subject import Subject
-from nbsal.model.text.tokens import WORD
 from nbsal.support.errors import UnknownName
 from nbsal.support.validation import checked
 
@@ -74,20 +73,8 @@ class Corpus(Stored, Sequence[Saliency]):
     def confidences(self) -> arrays.Array:
         """The probability of each prediction, NaN where it has none."""
         if self.plan.task == "span":
-            return np.full(len(self), np.nan)
+            return np.array([round(saliency.confidence or 0.0, 4) for saliency in self])
         return arrays.largest(self.table(["probabilities"])["probabilities"])
-
-    def containing(self, word: str, check: Callable[[], None] = lambda: None) -> arrays.Array:
-        """Whether each explained text has a word or a token, which is in lower case; `check` may raise, to cancel."""
-        named = enumerate(self._vocabulary)
-        ids = [i for i, name in named if word in (clouds.plain_token(name), name.lower())]
-        contains = arrays.rows_with(self.table(["token_ids", "special"]), ids)
-        folded, texts = word.casefold(), self.texts()
-        for number in np.flatnonzero(~contains):  # the word may be several tokens
-            check()
-            if folded in texts[number].casefold() and word in map(str.lower, WORD.findall(texts[number])):
-                contains[number] = any(entry.text.lower() == word for entry in self[int(number)].words)
-        return contains
 
     def clouds(
         self,

@@ -91,7 +91,6 @@ class Cloud:
         Each class has a `colour` of its own by default.
         """
         from matplotlib.colors import is_color_like
-        from wordcloud import WordCloud
 
         if colour is not None and not is_color_like(colour):
             message = f"colour must be the name or the code of a colour, not {colour!r:.60}."
@@ -100,19 +99,7 @@ class Cloud:
         if not weights:
             message = f"No {self.unit} has a positive weight for label={label!r}, so there is nothing to draw."
             raise InputError(message, argument="label", value=label)
-        hue = colour or colours.class_colour(self.labels.index(label))
-        picture = WordCloud(
-            width=size[0],
-            height=size[1],
-            font_path=fonts.best_font(weights),
-            prefer_horizontal=1,
-            margin=max(2, size[1] // 40),  # pixels, so that words do not touch
-            random_state=seed,
-            max_words=count,
-            background_color="white",
-            color_func=lambda *_, **__: hue,
-        )
-        return picture.generate_from_frequencies(weights).to_image()
+        return draw_words(weights, colour or colours.class_colour(self.labels.index(label)), size, seed)
 
     def display(self, token: str) -> str:
         """A token or word of this cloud as a picture shows it."""
@@ -157,6 +144,26 @@ class Cloud:
 
     def _positive(self, label: str) -> list[str]:
         return [token for token, weight in self._ordered(label) if weight > 0]
+
+
+def draw_words(weights: Mapping[str, float], colour: str, size: tuple[int, int] = (600, 300), seed: int = 0) -> Any:
+    """An image of words whose type is as large as their weights."""
+    from wordcloud import WordCloud
+
+    picture = WordCloud(
+        width=size[0],
+        height=size[1],
+        font_path=fonts.best_font(weights),
+        prefer_horizontal=1,
+        relative_scaling=1,
+        min_font_size=1,
+        margin=max(2, size[1] // 40),  # pixels, so that words do not touch
+        random_state=seed,
+        max_words=len(weights),
+        background_color="white",
+        color_func=lambda *_, **__: colour,
+    )
+    return picture.generate_from_frequencies(weights).to_image()
 
 
 @checked

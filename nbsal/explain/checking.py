@@ -75,7 +75,7 @@ def check(
         raise TooSlow(seconds)
     meter.step()
     reading = _reading(subject, saliency, record.decisions[0].target)
-    raises = saliency.finding().contrary and float(saliency.scores[list(row.content)].min()) < 0
+    raises = saliency.contrary and float(saliency.scores[list(row.content)].min()) < 0
     tried = _candidates(saliency, reading, raises)[: (passes - 1) // 2]
     whole = reading.outcome(reading.value(record.logits[0]), subject)
     hide = partial(_hide, masked_model, row, reading, meter)
@@ -98,7 +98,7 @@ class _Reading(Target):
     task: str = ""
     probable: bool = True
     sigmoid: bool = False
-    row: Row = field(kw_only=True, compare=False)
+    saliency: Saliency = field(kw_only=True, compare=False)
 
     def value(self, logits: Tensor) -> Tensor:
         value, decision = self._value_and_decision(logits)
@@ -110,18 +110,20 @@ class _Reading(Target):
         if code < 0:
             name = ""
         elif self.task == "span":
-            name = span_text(self.row, *divmod(code, len(self.row)))
+            row = self.saliency.row
+            name = span_text(row, *divmod(code, len(row)))
         else:
             name = subject.labels[code] if subject.labels else token_name(subject.tokenizer, code)
-        return Outcome(name, float(value[0]))
+        return Outcome(self.saliency.shown(name), float(value[0]))
 
     def _value_and_decision(self, logits: Tensor) -> tuple[Tensor, int]:
         if not self.probable:
             return super().value(logits), -1
         if self.task == "span":
-            start, end = best_span(self.row, logits)
+            row = self.saliency.row
+            start, end = best_span(row, logits)
             ends = logits.double().softmax(0)
-            return torch.stack([ends[index] for index, _ in self.terms]).prod(), start * len(self.row) + end
+            return torch.stack([ends[index] for index, _ in self.terms]).prod(), start * len(row) + end
         places = [logits[index[:-1]].double() for index, _ in self.terms]
         shares = [place.sigmoid() if self.sigmoid else place.softmax(-1) for place in places]
         values = [share[index[-1]] for share, (index, _) in zip(shares, self.terms, strict=True)]
@@ -136,7 +138,7 @@ def _reading(subject: Subject, saliency: Saliency, target: Target) -> _Reading:
     only_added = all(weight > 0 for _, weight in target.terms)
     probable = only_added and not is_regression(subject) and subject.usage.zero_shot is None
     sigmoid = subject.task == "sequence" and subject.activation == "sigmoid"
-    return _Reading(target.label, target.terms, target.number, subject.task, probable, sigmoid, row=saliency.row)
+    return _Reading(target.label, target.terms, target.number, subject.task, probable, sigmoid, saliency=saliency)
 
 
 def _candidates(saliency: Saliency, reading: _Reading, raises: bool) -> tuple[Candidate, ...]:

@@ -250,8 +250,9 @@ class Explainer:
         row, decision = record.encoded[i], record.decisions[i]
         if is_regression(self.subject):
             notes = notes | {"values": record.logits[i].tolist()}
-        if ENTAILMENT in map(str.lower, self.subject.labels) and len(row.parts) == 1:
-            notes = notes | {"unpaired": True}
+        marks = {"unpaired": ENTAILMENT in map(str.lower, self.subject.labels) and len(row.parts) == 1}
+        marks["predicts_token"] = not self.subject.labels
+        notes = notes | {name: True for name, holds in marks.items() if holds}
         return Saliency(
             row=row,
             target=decision.target.label,

@@ -1,5 +1,6 @@
 """What every explanation of a text holds: scores, tokens, the decision and its provenance; saved as JSON."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -11,14 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.explain.finding import Check
-from nbsal.methods.labels import label_of
+from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
 from nbsal.model.text.tokens import Row, Span, Word
+from nbsal.render.names import shown_label
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.validation import Text, checked, plural
 
 NOTABLE_GAP = 0.05  # share of the explained change from which a completeness gap is marked
 FORMAT = 1
+PLACE = re.compile(r" (\[\d+:\d+\]|(at|after) .* \[\d+\])$", re.DOTALL)  # where a target is in the text
 TYPES = {"target": str, "prediction": str, "method": str, "provenance": dict}  # of the entries in a file
 ARRAYS = ("probabilities", "scores", "tie_breaker")
 Floats = NDArray[np.floating[Any]]
@@ -75,32 +78,64 @@ class Explanation:
         """The class that positive scores support: the target, or the prediction where the target is at a position."""
         return self.prediction if self.target.endswith("]") else self.target
 
+    @property
+    def confidence(self) -> float | None:
+        """The probability of the prediction; of a span, that of its start times that of its end. Values have none."""
+        if not self.probabilities.size:
+            return None
+        if self.probabilities.ndim == 1:
+            return float(self.probabilities.max())
+        segments, content = self.row.segments, self.row.content
+        context = [i for i in content if segments[i] == max(segments)] or list(content)
+        starts, ends = self.probabilities[context].T
+        return float(np.triu(np.outer(starts, ends)).max())
+
     def outcome(self) -> str:
-        """The prediction with its confidence; values, and spans, have none."""
-        probabilities = self.probabilities
-        confidence = f" ({float(probabilities.max()):.1%})" if probabilities.ndim == 1 and probabilities.size else ""
-        return f"{self.prediction}{confidence}"
+        """The prediction with its confidence, if it has one."""
+        prediction = self.shown(self.prediction)
+        return prediction if self.confidence is None else f"{prediction} ({self.confidence:.1%})"
 
     def caption(self) -> str:
         """The prediction with its confidence, the target if it differs, and the method, in one line."""
-        target = "" if self.target == self.prediction else f", explained: {self.target}"
+        target = self.shown(self.target)
+        target = "" if target == self.shown(self.prediction) else f", explained: {target}"
         return f"{self.outcome()}{target} | {self.method}"
+
+    @property
+    def contrary(self) -> bool:
+        """Whether something else than the prediction is explained, at whatever place."""
+        alike = self.prediction in (self.target, PLACE.sub("", self.target))
+        return self.about_target and self.confidence is not None and not alike
+
+    def shown(self, label: str) -> str:
+        """The name of a target or of a prediction as people read it."""
+        return shown_label(label, is_token=bool(self.provenance.get("predicts_token")))
 
     @property
     def about_target(self) -> bool:
         """Whether the scores depend on the target; assumed of methods that the catalogue cannot create."""
-        from nbsal.methods import catalogue, labels
+        return labels.about_target(self._catalogue_method)
+
+    @property
+    def signed(self) -> bool:
+        """Whether the scores speak for and against the target; assumed of methods that the catalogue cannot create."""
+        return labels.is_signed(self._catalogue_method) or bool((self.scores < 0).any())
+
+    @property
+    def _catalogue_method(self) -> Any:
+        """The method, as far as its name tells it."""
+        from nbsal.methods import catalogue
 
         try:
-            return labels.about_target(catalogue.create(self.method))
+            return catalogue.create(self.method)
         except NbsalError:  # no name of the catalogue, or a method of another package that needs settings
-            return True
+            return None
 
     def notes(self) -> list[str]:
         """What a reader must know to judge the scores: model, method, truncation, windows, completeness gap."""
         layer = self.provenance.get("parameters", {}).get("layer")
         place = (f", layer {layer}" if layer else ", embeddings") if isinstance(layer, int) else ""
-        lines = [f"{self.provenance.get('model', '')} · {label_of(self.method)}{place}".removeprefix(" · ")]
+        lines = [f"{self.provenance.get('model', '')} · {labels.label_of(self.method)}{place}".removeprefix(" · ")]
         if self.row.dropped:
             dropped = plural(self.row.dropped, "token")
             lines.append(f"The text is longer than the model reads: the last {dropped} were not read.")
@@ -108,6 +143,8 @@ class Explanation:
             lines.append("▲ The model judges a premise and a hypothesis, and this is one text. Pass a pair of texts.")
         if self.provenance.get("windows", 1) > 1:
             lines.append(f"Read in {self.provenance['windows']} overlapping windows, averaged.")
+        if self.probabilities.ndim > 1:
+            lines.append("The probability of an answer is that of its start times that of its end.")
         if "gap" in self.provenance:
             gap, change = self.provenance["gap"], self.provenance["change"]
             warning = "▲ " if abs(gap) > NOTABLE_GAP * abs(change) else ""

@@ -99,13 +99,12 @@ class Saliency(Explanation):
 
         With `heads_off` the decision is compared with that without some heads.
         """
-        probabilities = self.probabilities
-        has_probability = probabilities.ndim == 1 and probabilities.size > 0
         return Finding(
-            self.prediction,
-            self.target,
-            float(probabilities.max()) if has_probability else None,
+            self.shown(self.prediction),
+            self.shown(self.target),
+            self.confidence,
             target_probability,
+            self.contrary,
             self.scored_words(),
             self.about_target,
             len(self.row.parts),
@@ -149,7 +148,7 @@ class Saliency(Explanation):
         body = [
             html.headline_html(said.sentence, said.notes),
             html.text_html(parts, html.largest_score(parts)),
-            html.legend_html(min(scores, default=0.0) < 0),
+            html.legend_html(min(scores, default=0.0) < 0, self.signed),
             html.share_html(self.special_share()),
             html.ranking_html([(word, score) for word, score, _ in self.scored_words()]),
         ]

@@ -1,6 +1,5 @@
 """The first sentence about a result, and the line below it that says how it was checked."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +12,6 @@ MOST = 0.5  # share of all absolute scores on special tokens above which the sen
 NUMBERS = "no one two three four five six seven eight nine ten".split()
 NOT_CHECKED = "not checked"
 EVERY_ZERO = "Every word scores 0."
-
-_PLACE = re.compile(r" (\[\d+:\d+\]|(at|after) .* \[\d+\])$", re.DOTALL)  # where a target is in the text
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,8 @@ class HeadsOff:
 class Finding:
     """The facts of a result: the decision, the scores of its words (text, score, part), and what hiding words does.
 
-    Probabilities are None where there are none. `about_target` is False for methods whose scores do not depend on the
+    Probabilities are None where there are none. `contrary` says that something else than the prediction is explained;
+    `about_target` is False for methods whose scores do not depend on the
     target; `parts` is 2 for a pair; `special` is the share of the score on special tokens.
     """
 
@@ -40,23 +38,13 @@ class Finding:
     target: str
     probability: float | None = None
     target_probability: float | None = None
+    contrary: bool = False
     words: Sequence[tuple[str, float, int]] = ()
     about_target: bool = True
     parts: int = 1
     special: float = 0.0
     heads_off: HeadsOff | None = None
     check: Check | None = None
-
-    @property
-    def contrary(self) -> bool:
-        """Whether something else than the prediction is explained, at whatever place."""
-        alike = self.prediction in (self.target, _PLACE.sub("", self.target))
-        return self.about_target and not alike and not self.is_value
-
-    @property
-    def is_value(self) -> bool:
-        """Whether the outputs are values, which have no probabilities; spans have none either, but places."""
-        return self.probability is None and not _PLACE.search(self.target)
 
     @property
     def name(self) -> str:
@@ -94,7 +82,7 @@ class Statement:
 def statement(finding: Finding) -> Statement:
     """The sentence about a result, and how it was checked.
 
-    >>> said = statement(Finding("positive", "positive", 0.998, 0.998, [("warm", 2.0, 0), ("slow", -1.0, 0)]))
+    >>> said = statement(Finding("positive", "positive", 0.998, words=[("warm", 2.0, 0), ("slow", -1.0, 0)]))
     >>> plain(said.sentence)
     'positive, 99.8\u202f%. Highest score: warm; against it: slow (not checked).'
     """
@@ -130,7 +118,7 @@ def _explained_value(finding: Finding) -> str:
     """Which one of several values is explained."""
     target, prediction = finding.target, finding.prediction
     named = target != prediction and (f"{target} " in prediction or " - " in target)
-    return f", explained: {target}" if finding.is_value and named else ""
+    return f", explained: {target}" if named else ""
 
 
 def _verdict_without(finding: Finding, heads_off: HeadsOff) -> list[Phrase]:

@@ -112,11 +112,11 @@ def cost_words(method: Method) -> str:
     return f"{passes} {'pass' if passes == 1 else 'passes'}"
 
 
-def is_signed(method: Method) -> bool:
+def is_signed(method: Method | None) -> bool:
     """Whether the scores of a method speak for and against the target."""
     return "nonnegative" not in getattr(method, "promise", ())
 
 
-def about_target(method: Method) -> bool:
+def about_target(method: Method | None) -> bool:
     """Whether the scores of a method depend on what is explained."""
     return "not_about_target" not in getattr(method, "promise", ())

@@ -119,14 +119,15 @@ def headline_html(phrases: Sequence[Phrase], notes: Sequence[str] = ()) -> str:
     return f'<p style="margin:0 0 4px;font-size:125%;line-height:1.45;overflow-wrap:anywhere">{sentence}</p>{lines}'
 
 
-def legend_html(signed: bool) -> str:
-    """How to read the colours; `signed` includes evidence against the target."""
-    against = f'<span style="border-bottom:2px dashed {_rgb(AGAINST)}">against</span> ' if signed else "0 "
+def legend_html(negative: bool, signed: bool = True) -> str:
+    """How to read the colours, of scores that are `negative` too, or of a method that is not `signed`."""
+    against = f'<span style="border-bottom:2px dashed {_rgb(AGAINST)}">against</span> ' if negative else "0 "
     boxes = ""
-    for share in (-1.0, -0.5, 0.0, 0.5, 1.0) if signed else (0.0, 0.5, 1.0):
+    for share in (-1.0, -0.5, 0.0, 0.5, 1.0) if negative else (0.0, 0.5, 1.0):
         (r, g, b), alpha = colour(share, 1.0)
         boxes += f'<span style="background-color:rgba({r},{g},{b},{alpha:.3f});padding:0 8px">&#8203;</span>'
-    return f'<div style="{SMALL}">{against}{boxes} <span style="border-bottom:2px solid {_rgb(FOR)}">for</span></div>'
+    end = f'<span style="border-bottom:2px solid {_rgb(FOR)}">for</span>{"" if signed else " only"}'
+    return f'<div style="{SMALL}">{against}{boxes} {end}</div>'
 
 
 def share_html(special: float) -> str:

@@ -96,6 +96,7 @@ class View(ExportedWidget):
     hover = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
     status = traitlets.Unicode("ready").tag(sync=True)
     progress = traitlets.Float(None, allow_none=True).tag(sync=True)
+    _left = traitlets.Float(None, allow_none=True).tag(sync=True)  # seconds until the result, as far as progress tells
     _seconds = traitlets.Float(None, allow_none=True).tag(sync=True)  # how long the last result took
     _inputs = traitlets.Dict().tag(sync=True)  # the values of page traits for which the result on display was computed
     _preview = traitlets.Bool(False).tag(sync=True)  # whether a quicker method stands in for the result
@@ -126,7 +127,7 @@ class View(ExportedWidget):
         self.on_msg(self._on_message)
         self.observe(self._on_selection, names="selection")
         if self.inputs:
-            self.observe(lambda change: self.request(), names=list(self.inputs))
+            self.observe(self._on_input, names=list(self.inputs))
             self.request()
 
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
@@ -172,6 +173,7 @@ class View(ExportedWidget):
 
     def meter(self, job: jobs.Job, total: int) -> Meter:
         """A meter that reports the steps of `compute` in `progress` and raises Cancelled once the job is cancelled."""
+        start = time.perf_counter()
 
         def report(done: int, _: int | None) -> None:
             self._worker.run_waiting()  # other views of the model need not wait for the end
@@ -179,7 +181,9 @@ class View(ExportedWidget):
             if share - (self.progress or 0.0) >= PROGRESS_STEP:
                 with self._try_lock() as locked:
                     if locked and self._job is job:
-                        self.progress = share
+                        with self.hold_sync():
+                            self._left = (time.perf_counter() - start) * (1 - share) / share
+                            self.progress = share
 
         return Meter(total, report, job.cancel)
 
@@ -193,7 +197,7 @@ class View(ExportedWidget):
         inputs = {name: getattr(self, name) for name in self.inputs}
         with self._lock, jobs.on_failure(lambda: self._settle("cancelled")):
             self._failure = None
-            self.status, self.error, self.progress = "computing", "", None
+            self.status, self.error, self.progress, self._left = "computing", "", None, None
             self._requested = inputs
             self._end_follow_up()
             self._job = self._worker.submit((id(self), "result"), lambda job: self._serve(job, inputs))
@@ -311,10 +315,12 @@ class View(ExportedWidget):
         """Set the result and the traits that show it; the only place that does."""
         with self.hold_sync():
             self._computed, self._preview = result, preview
+            self._requested = {name: traits.get(name, value) for name, value in self._requested.items()}
             self._inputs = self._as_json(self._requested)
             for name, value in traits.items():
                 setattr(self, name, value)
         self._snapshots.refresh()
+        self._lock.notify_all()
         self._rev += 1  # in a message of its own: some hosts report the traits of one message one by one, in any order
 
     @contextmanager
@@ -338,7 +344,7 @@ class View(ExportedWidget):
 
     def _settle(self, status: str) -> None:
         self._job = None
-        self.status, self.progress = status, None
+        self.status, self.progress, self._left = status, None, None
         self._lock.notify_all()
 
     def _fail(self, error: BaseException) -> None:
@@ -357,18 +363,22 @@ class View(ExportedWidget):
 
     def _require_result(self, latest: bool = False) -> None:
         """Wait for a result; on the worker, which cannot wait, only check that there is one."""
-        if not self._worker.here and (latest or self.result is None):
+        if not self._worker.here and (latest or self.result is None or self._preview):
             self.wait()
         if self.result is None:
             raise InputError(f"{type(self).__name__} has no result yet. Call request() and wait() first.")
 
     def _wait_briefly(self) -> None:
         with self._lock, nullcontext():
-            self._lock.wait_for(self._is_done, DISPLAY_TIMEOUT)
+            self._lock.wait_for(lambda: self._is_done() or self._preview, DISPLAY_TIMEOUT)
 
     def _selected_rows(self, tokens: "pandas.DataFrame") -> "pandas.DataFrame":
         """The selected rows of a table with one row per token; positions beyond its end are ignored."""
         return tokens.iloc[[position for position in self.selection if position in range(len(tokens))]]
+
+    def _on_input(self, change: Any) -> None:
+        if change["new"] != self._requested.get(change["name"]):  # a result may set an input for which it holds
+            self.request()
 
     def _on_selection(self, change: Any) -> None:
         if not self._callbacks or self.result is None:

@@ -36,9 +36,9 @@ CELL = f"{LINE};padding:5px 12px 5px 0;text-align:left;vertical-align:baseline"
 class Browse(Shading, CorpusView):
     """A table of Saliency results, of an opened corpus, or of texts that an explainer explains while the table fills.
 
-    `sort` and `descending` order it; `label` keeps one predicted class, `token` the texts with that token or word, and
-    `wrong` the texts whose prediction differs from `labels`. `opened` is the number of the text that is shown in full;
-    `selection` holds tokens of that text.
+    `sort` and `descending` order it; `label` keeps one predicted class, `token` the texts with that word or part of a
+    word, and `wrong` the texts whose prediction differs from `labels`. `opened` is the number of the text that is shown
+    in full; where the filters leave it out, the first text that is listed is opened. `selection` holds its tokens.
 
     >>> import nbsal
     >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
@@ -57,7 +57,7 @@ class Browse(Shading, CorpusView):
     wrong = traitlets.Bool(False).tag(sync=True, page=True)
     token = traitlets.Unicode("").tag(sync=True, page=True)
     page = traitlets.Int(0, min=0).tag(sync=True, page=True)
-    opened = traitlets.Int(None, allow_none=True, min=0).tag(sync=True, page=True)
+    opened = traitlets.Int(0, allow_none=True, min=0).tag(sync=True, page=True)
     _table = traitlets.Dict().tag(sync=True)
     _tokens = traitlets.Dict().tag(sync=True)
     _scores = traitlets.Bytes().tag(sync=True)
@@ -89,7 +89,7 @@ class Browse(Shading, CorpusView):
         """Explain and show other texts, with their labels if there are any."""
         texts = list_texts(texts)
         self._label_texts(None if labels is None else list(labels), len(texts))
-        self.opened = None
+        self.opened = 0
         super().explain(texts)
 
     def selected(self) -> "pandas.DataFrame":
@@ -119,17 +119,7 @@ class Browse(Shading, CorpusView):
             texts = f"texts are numbered 0 to {last}" if last else "there is only text 0"
             raise InputError(f"opened={opened}, but {texts}.", argument="opened", value=opened)
         filters = Filters(**{name: inputs[name] for name in FILTERS})
-        is_ready = opened is not None and opened < len(saliencies)  # texts are still being explained
-        return make_page(
-            filters,
-            columns,
-            saliencies,
-            total,
-            inputs["page"],
-            opened_number=opened if is_ready else None,
-            opened=saliencies[opened] if is_ready else None,
-            labels=self._classes(columns),
-        )
+        return make_page(filters, columns, saliencies, total, inputs["page"], opened, self._classes(columns))
 
     def publish(self, result: TablePage) -> dict[str, Any]:
         waiting = [{"number": number, "pieces": [[self._start(number), 0.0, False]]} for number in result.waiting]
@@ -157,6 +147,7 @@ class Browse(Shading, CorpusView):
             }
         decision = wire.decision(result.opened, self.subject)
         return {
+            "opened": number,
             "_table": table | {"opened": {"number": number, "said": self._said_of(number, result.opened).to_json()}},
             "_tokens": wire.tokens(result.opened.row),
             "_scores": wire.scores([result.opened.scores]),

@@ -8,7 +8,7 @@ import numpy as np
 import traitlets
 
 from nbsal.corpus.dataset import Corpus
-from nbsal.evaluation.clouds import Cloud, rank, weigh
+from nbsal.evaluation.clouds import Cloud, draw_words, rank, weigh
 from nbsal.explain.saliency import Saliency
 from nbsal.render import colours, html, text_lines
 from nbsal.render.headline import percent
@@ -18,7 +18,16 @@ from nbsal.widgets import jobs
 from nbsal.widgets.corpus_view import CorpusView, excerpt, excerpt_html
 from nbsal.widgets.export import asset
 from nbsal.widgets.last_value import LastValue
-from nbsal.widgets.word_clouds import MAX_TEXTS, CloudWord, Statistics, WordClouds, arranged, cloud_traits, texts_with
+from nbsal.widgets.word_clouds import (
+    MAX_TEXTS,
+    MIN_TEXTS,
+    CloudWord,
+    Statistics,
+    WordClouds,
+    arranged,
+    cloud_traits,
+    texts_with,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -155,14 +164,17 @@ class Clouds(CorpusView):
         columns = min(COLUMNS, len(labels))
         rows = -(-len(labels) // columns)
         figure = Figure(figsize=(4.5 * columns, 2.8 * rows + 0.5), layout="constrained")
-        figure.suptitle(textwrap.fill(html.visible(result.caption()), 60 * columns), fontsize="medium")
+        few = f" Small words are in fewer than {MIN_TEXTS} texts." if result.has_rare else ""
+        title = html.visible(result.caption() + few)
+        figure.suptitle(textwrap.fill(title, 60 * columns), fontsize="medium")
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for ax in panels:
             ax.axis("off")
         for ax, label in zip(panels, labels, strict=False):
             colour = colours.class_colour(result.hues[label])
             if result.words[label]:
-                ax.imshow(np.asarray(result.cloud.wordcloud(label, result.count, SIZE, colour=colour)))
+                sizes = {entry.word: _type_size(entry) for entry in result.words[label]}
+                ax.imshow(np.asarray(draw_words(sizes, colour, SIZE)))
             ax.set_title(html.visible(f"{label}, {_predicted(result, label)}"), color=colour)
         return text_lines.png(figure)
 
@@ -183,9 +195,8 @@ class Clouds(CorpusView):
 
 def _caption(saliency: Saliency) -> str:
     """What a text is called."""
-    probabilities = saliency.probabilities
-    share = f" {percent(float(probabilities.max()))}" if probabilities.ndim == 1 and probabilities.size else ""
-    return f"{saliency.prediction}{share}"
+    share = "" if saliency.confidence is None else f" {percent(saliency.confidence)}"
+    return f"{saliency.shown(saliency.prediction)}{share}"
 
 
 def _sentence_html(result: WordClouds) -> str:
@@ -218,10 +229,17 @@ def _cloud_html(result: WordClouds, label: str) -> str:
 
 def _word_html(entry: CloudWord) -> str:
     also = f" · also {', '.join(entry.also)}" if entry.also else ""
-    tip = f"{entry.word} · {percent(entry.share, 0)} of the strongest word{also}"
-    size = SMALLEST + (LARGEST - SMALLEST) * entry.share**0.5
-    style = f"font-size:{size:.0f}px;font-weight:600" + (";text-decoration:underline" if entry.also else "")
+    texts = f" · in {plural(entry.texts, 'text')}" if entry.texts else ""
+    share = f" · {percent(entry.share, 0)} of the strongest word" if entry.share is not None else ""
+    tip = f"{entry.word}{texts}{share}{also}"
+    style = f"font-size:{_type_size(entry):.0f}px;font-weight:{400 if entry.share is None else 600}"
+    style += ";text-decoration:underline" if entry.also else ""
     return f'<span style="{style}" title="{html.escape(tip)}">{html.escape(entry.word)}</span>'
+
+
+def _type_size(entry: CloudWord) -> float:
+    """The size of a word's type in pixels: in proportion to its weight, but legible."""
+    return max(SMALLEST, LARGEST * (entry.share or 0.0))
 
 
 def _text_html(number: int, saliency: Saliency, positions: list[int]) -> str:

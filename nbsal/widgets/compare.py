@@ -10,6 +10,7 @@ import traitlets
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import Saliency
 from nbsal.render import html, text_lines
+from nbsal.render.headline import percent
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 from nbsal.widgets import jobs, wire
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     import pandas
 
 LEVELS = ("word", "token")
-SCALES = {"own": "% of each one's strongest word", "shared": "% of the strongest word of both"}
+SCALES = {"own": "100 % = each one's strongest word", "shared": "100 % = the strongest word of both"}
 SETTINGS = ("method", "layer", "target", "tau")
 TABLE = 'style="border-collapse:collapse;width:100%;margin-top:8px"'
 RING = "border:1.5px solid currentColor;border-radius:1em"
@@ -157,6 +158,7 @@ class Compare(ExplainerView):
         traits = super().publish(first)
         settings = "; ".join(f"{badge}: {each.settings()}" for badge, each in zip(BADGES, result.both, strict=True))
         summary = {"notes": result.notes(), "settings": settings, "same_model": result.same_model}
+        summary["signed"] = first.signed or second.signed
         findings = {}
         for level in LEVELS:
             pair = replace(result, level=level)
@@ -207,7 +209,7 @@ def _list_html(rows: Sequence[tuple[str, float, float]], unit: str) -> str:
     body = "".join(
         f"<tr><td {cell.format('left')}>{html.escape(html.label(word))}</td>"
         f"<td {cell.format('left')}>{_dots_html((first - low) * pixel, (second - low) * pixel)}</td>"
-        f"<td {cell.format('right')}>{_whole_percent(first)} · {_whole_percent(second)}</td></tr>"
+        f"<td {cell.format('right')}>A {_whole_percent(first)} · B {_whole_percent(second)}</td></tr>"
         for word, first, second in rows
     )
     small = f'<div style="{html.SMALL}">{html.escape(unit)}, A (ring) · B (disc)</div>'
@@ -224,4 +226,4 @@ def _dots_html(ring: float, disc: float) -> str:
 
 
 def _whole_percent(share: float) -> str:
-    return f"{round(100 * share)}".replace("-", "\u2212")
+    return percent(round(share, 2) + 0.0, 0)  # no minus sign before a zero

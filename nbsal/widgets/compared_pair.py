@@ -11,7 +11,7 @@ from nbsal.evaluation._agreement import jaccard, kendall
 from nbsal.explain.explanation import Floats
 from nbsal.explain.saliency import Saliency
 from nbsal.render import html
-from nbsal.render.headline import Phrase, name_in_sentence, percent, plain
+from nbsal.render.headline import Phrase, confidence, name_in_sentence, plain
 from nbsal.render.text_lines import ScoredText
 from nbsal.support.errors import InputError
 
@@ -109,7 +109,7 @@ class ComparedPair:
         return plain(self.sentence())
 
     def sentence(self) -> list[Phrase]:
-        """What both decided, if that differs; their strongest words, and the word about which they differ most."""
+        """What was decided, the strongest words of both, and the word about which they differ most."""
         first, second = self.orders
         count = min(TOP, len(first))
         common = len({*first[:count]} & {*second[:count]})
@@ -202,19 +202,15 @@ class ComparedPair:
         return [saliency.notes()[0].removeprefix(f"{model} · ") for saliency, model in named]
 
     def _decisions(self) -> list[Phrase]:
-        """The predictions of two models, or the targets of one, if they differ."""
+        """The prediction of the model, or of both; and what is explained, if that is something else."""
         first, second = self.both
-        if self.same_model and first.target == second.target:
-            return []
-        if self.same_model:
-            a, b = ("class", first.target), ("class", second.target)
-            return [("text", "A explains "), a, ("text", ", B "), b, ("text", ". ")]
-        phrases: list[Phrase] = []
-        for badge, saliency, end in zip(BADGES, self.both, ("; ", ". "), strict=True):
-            probabilities = saliency.probabilities
-            share = f", {percent(float(probabilities.max()))}" if probabilities.ndim == 1 and probabilities.size else ""
-            phrases += [("text", f"{badge}: "), ("class", saliency.prediction), ("text", share + end)]
-        return phrases
+        if not self.same_model:
+            return [("text", "A: "), *_decision(first, "; "), ("text", "B: "), *_decision(second, ". ")]
+        decision = _decision(first, ". ")
+        a, b = (("class", each.shown(each.target)) for each in self.both)
+        if first.target != second.target:
+            return [*decision, ("text", "A explains "), a, ("text", ", B "), b, ("text", ". ")]
+        return [*decision, ("text", "Both explain "), a, ("text", ". ")] if first.contrary else decision
 
     def _strongest(self, shared: str) -> list[Phrase]:
         """The strongest word of each, and how many of the strongest they share."""
@@ -255,3 +251,9 @@ class ComparedPair:
         part = row.segments[place] if self.level == "token" else row.words[place].segment
         text = [("text", f" ({('first', 'second')[part]} text)")] if len(row.parts) > 1 else []
         return [(sign, name_in_sentence(html.label(self.typed[place], LONGEST))), *text]
+
+
+def _decision(saliency: Saliency, end: str) -> list[Phrase]:
+    """A prediction with its probability, if it has one."""
+    share = "" if saliency.confidence is None else f", {confidence(saliency.confidence)}"
+    return [("class", saliency.shown(saliency.prediction)), ("text", share + end)]

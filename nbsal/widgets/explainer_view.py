@@ -19,7 +19,7 @@ from nbsal.support.errors import InputError
 from nbsal.widgets import jobs, wire
 from nbsal.widgets.checked_view import CheckedView
 from nbsal.widgets.choices import MethodTraits, offered_methods, view_choices
-from nbsal.widgets.slow_methods import QUICK, Durations, wait_for_pause
+from nbsal.widgets.slow_methods import QUICK, Durations, takes_many_passes, wait_for_pause
 
 STEPS = 1000  # resolution of the progress of one text
 
@@ -122,12 +122,17 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
         return self.explain_typed(self.explainer_for(inputs), inputs, job)
 
     def explain_typed(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> Any:
-        """Explain a text that may still be typed: a slow method waits for a pause, while a preview is shown."""
-        name = explainer.method.name
-        if self._is_typed(inputs) and self._durations.is_slow(name):
+        """Explain a text that may still be typed: a slow method waits for a pause, while a preview is shown.
+
+        The first text has a preview too if its method takes many passes.
+        """
+        name, typed = explainer.method.name, self._is_typed(inputs)
+        first_and_long = self.result is None and takes_many_passes(explainer, inputs["text"])
+        if first_and_long or (typed and self._durations.is_slow(name)):
             if name != QUICK and not self._durations.is_slow(QUICK):
                 self._show_preview(explainer, inputs, job)
-            self.pause(inputs, job)
+            if typed:
+                self.pause(inputs, job)
         with self._durations.timed(name):
             return self.explain(explainer, inputs, job)
 

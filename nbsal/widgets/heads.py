@@ -46,7 +46,7 @@ class HeadView(CachedView):
     reading_inputs = (*CachedView.inputs, *SWITCH_INPUTS)
     switches: HeadSwitches
 
-    kind = traitlets.Enum(KINDS, "both").tag(sync=True, page=True)
+    kind = traitlets.Enum(KINDS, "all").tag(sync=True, page=True)
     synt = traitlets.Float(SYNT, min=0.0, max=1.0).tag(sync=True, page=True)
     pos = traitlets.Float(POS, min=0.0, max=1.0).tag(sync=True, page=True)
     toggled = traitlets.List(traitlets.Any()).tag(sync=True, page=True)
@@ -62,13 +62,15 @@ class HeadView(CachedView):
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
         mask = getattr(explainer.method, "mask", None)
-        self.switches = HeadSwitches(model_mask(explainer.subject, self.study) if mask is None else mask, self.study)
+        own = model_mask(explainer.subject, self.study)
+        self.switches = HeadSwitches(own if mask is None else mask, self.study)
         self.parts = {
             "grid": GridPart(self.switches),
             "effect": EffectPart(explainer.subject, self.switches),
             "attention": AttentionPart(explainer.subject),
         }
-        return super().from_explainer(explainer) | initial_heads(self.switches)
+        asked = {} if mask is None or mask == own else {"kind": "both"}
+        return super().from_explainer(explainer) | asked | {"head": first_named_head(self.switches)}
 
     @property
     def mask(self) -> HeadMask:
@@ -147,10 +149,11 @@ class HeadView(CachedView):
 class Heads(HeadView):
     """Which heads pass relevance on, what each attends to, and what the model decides without those that are off.
 
-    `kind` chooses which heads are on: those that follow syntax or a position ("both"), only the "syntactic" or
-    "positional" ones, "none", or "all" of the model. `toggled` lists heads [block, head] that are switched the other
-    way, and `mask` is the result of both. With a `study`, `synt` and `pos` are its thresholds. `head` is the one whose
-    attention is shown, from the selected tokens or from all. A HeadMask or HeadStudy is shown without a text.
+    `kind` chooses which heads are on: "all" of the model, those that follow syntax or a position ("both"), only the
+    "syntactic" or "positional" ones, or "none". At first all are on, unless the explainer has another mask than the
+    model or the study, or a mask is shown without a text. `toggled` lists heads [block, head] that are switched the
+    other way, and `mask` is the result of both. With a `study`, `synt` and `pos` are its thresholds. `head` is the one
+    whose attention is shown, from the selected tokens or from all. A HeadMask or HeadStudy is shown without a text.
 
     >>> import nbsal
     >>> view = Heads(nbsal.load("demo/reviews"), text="A warm and funny film.", kind="none", toggled=[[2, 0]])
@@ -183,7 +186,7 @@ class Heads(HeadView):
 
     def from_result(self, result: Any) -> dict[str, Any]:
         self.switches = HeadSwitches(result if isinstance(result, HeadMask) else None, self.study)
-        return {}
+        return {"kind": "both"}
 
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         return super().compute(inputs, job) if self.plain_result is None else self.switches.grid(inputs)
@@ -207,12 +210,11 @@ def model_mask(subject: Subject, study: HeadStudy | None) -> HeadMask:
     return HeadMask.from_array(np.zeros((subject.depth, subject.heads)))
 
 
-def initial_heads(switches: HeadSwitches) -> dict[str, Any]:
-    """The heads to begin with: the first one with a name is chosen; where no mask selects any, all are on."""
-    grid = switches.grid({"kind": "both", "synt": SYNT, "pos": POS, "toggled": []})
-    named = np.argwhere(grid.roles.syntactic if grid.roles.syntactic.any() else grid.roles.positional)
-    traits: dict[str, Any] = {"head": named[0].tolist()} if len(named) else {}
-    return traits if switches.study is not None or grid.roles.selected.any() else traits | {"kind": "all"}
+def first_named_head(switches: HeadSwitches) -> list[int] | None:
+    """The first head that follows syntax, or else a position."""
+    roles = switches.grid({"kind": "both", "synt": SYNT, "pos": POS, "toggled": []}).roles
+    named = np.argwhere(roles.syntactic if roles.syntactic.any() else roles.positional)
+    return named[0].tolist() if len(named) else None
 
 
 def heads_png(view: HeadView, saliencies: list[Saliency], with_heads: bool = True) -> bytes:

@@ -4,11 +4,14 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-from nbsal.support.errors import Cancelled
+from nbsal.explain.explainer import Explainer
+from nbsal.support.errors import Cancelled, NbsalError
+from nbsal.support.validation import Text
 from nbsal.widgets.jobs import Job, Worker
 
 QUICK = "gradxact"  # one pass, for every kind of model
 SLOW = 1.0  # seconds from which a method is slow
+MANY = 50  # passes from which a method that has not run yet is taken for a slow one
 PAUSE = 0.4  # seconds without a new text
 STEP = 0.02  # seconds between two looks at what else waits
 
@@ -32,6 +35,16 @@ class Durations:
             least = 0.0
         finally:
             self._seconds[name] = max(perf_counter() - start, least)  # a run that stopped early tells only the least
+
+
+def takes_many_passes(explainer: Explainer, text: Text) -> bool:
+    """Whether a method takes so many passes for a text that it may be slow."""
+    method = explainer.method
+    try:
+        (row,) = explainer.subject.encode(text)
+    except NbsalError:  # the method says what is wrong with the text
+        return False
+    return hasattr(method, "cost") and method.cost.passes(method.sizes(row))[0] > MANY
 
 
 def wait_for_pause(job: Job, worker: Worker, skipped: Callable[[], bool], seconds: float | None = None) -> None:

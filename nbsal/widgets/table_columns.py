@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.corpus.dataset import Corpus
-from nbsal.evaluation.clouds import plain_token
 from nbsal.explain.saliency import Saliency
 
 Array = NDArray[Any]
@@ -47,7 +46,7 @@ class Columns:
         return np.array(self.values("prediction") != self.values("label"), bool)
 
     def values(self, name: str) -> Array:
-        """The column number, text, prediction, confidence (NaN for none), label, top or words (in lower case)."""
+        """The column number, text, prediction, confidence (NaN for none), label or top."""
         saliencies = self._saliencies
         count = len(saliencies)
         if name == "number":
@@ -59,11 +58,9 @@ class Columns:
             values = self._values[name] = np.concatenate([values, self._read(saliencies, name, len(values))])
         return values[:count]
 
-    def containing(self, word: str) -> Array:
-        """Whether each text has a word or a token, which is in lower case."""
-        if isinstance(self._saliencies, Corpus):
-            return self._saliencies.containing(word, self._check)
-        return np.array([word in words for words in self.values("words")], bool)
+    def containing(self, part: str) -> Array:
+        """Whether each text contains a part, in upper or lower case."""
+        return np.array([part.casefold() in text.casefold() for text in self.values("text")], bool)
 
     def _read(self, saliencies: Sequence[Saliency], name: str, first: int) -> Array:
         """The values of a column from text `first`."""
@@ -90,16 +87,8 @@ def strongest_word(saliency: Saliency) -> tuple[str, list[int]]:
 
 
 def confidence(saliency: Saliency) -> float:
-    """The probability of the prediction; NaN for values and spans, which have none."""
-    probabilities = saliency.probabilities
-    return round(float(probabilities.max()), 4) if probabilities.ndim == 1 and probabilities.size else float("nan")
-
-
-def _words(saliency: Saliency) -> frozenset[str]:
-    """The words and tokens of a text in lower case."""
-    tokens = [saliency.tokens[i] for i in saliency.row.content]
-    words = {plain_token(token) for token in tokens} | {token.lower() for token in tokens}
-    return frozenset(words | {word.text.lower() for word in saliency.words})
+    """The probability of the prediction; NaN for values, which have none."""
+    return float("nan") if saliency.confidence is None else round(saliency.confidence, 4)
 
 
 def _objects(values: Sequence[Any]) -> Array:
@@ -113,5 +102,4 @@ READERS: dict[str, Callable[[Saliency], Any]] = {
     "prediction": lambda saliency: saliency.prediction,
     "confidence": confidence,
     "top": lambda saliency: strongest_word(saliency)[0],
-    "words": _words,
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbsal.explain.saliency import Saliency
+from nbsal.model.text.token_text import token_text
 from nbsal.render import html
 from nbsal.render.headline import percent
 from nbsal.support.validation import plural
@@ -52,22 +53,22 @@ class Filters:
     token: str = ""
 
     @property
-    def word(self) -> str:
-        """The word or token that the texts contain, as it is compared."""
-        return self.token.strip().lower()
+    def part(self) -> str:
+        """The part of a word, or the words, that the texts contain."""
+        return token_text(self.token.strip())
 
     @property
     def by_number(self) -> bool:
         """Whether every text is listed, in the order of the texts."""
-        return self == Filters(token=self.token) and not self.word
+        return self == Filters(token=self.token) and not self.part
 
     def scope(self, columns: Columns) -> Array:
-        """The numbers of the texts with that prediction and that word."""
+        """The numbers of the texts with that prediction and that part."""
         fits = np.ones(len(columns), bool)
         if self.label is not None:
             fits &= np.array(columns.values("prediction") == self.label, bool)
-        if self.word:
-            fits &= columns.containing(self.word)
+        if self.part:
+            fits &= columns.containing(self.part)
         return np.flatnonzero(fits)
 
     def arrange(self, scope: Array, columns: Columns) -> Array:
@@ -89,6 +90,7 @@ class TablePage:
 
     `scope` are the numbers of the texts with the class and the word that the filters ask for, `numbers` those of the
     texts that are listed. `rows` are those on the page, `waiting` the texts after them that are not explained yet.
+    In place of a text that is not listed, the first one that is listed is opened.
     """
 
     filters: Filters
@@ -158,7 +160,7 @@ class TablePage:
         counts = self._counts(self.scope).most_common()
         if self.filters.label is not None:
             every = f"{plural(self.explained, 'text')}{self._so_far()}"
-            with_word = f" and {'contains' if count == 1 else 'contain'} {self._word()}" if self.filters.word else ""
+            with_word = f" and {'contains' if count == 1 else 'contain'} {self._word()}" if self.filters.part else ""
             return f"{count} of {every} {are(count)} predicted {self.filters.label}{with_word}."
         if len(counts) == 1:
             lead = f"All {texts}" if len(self.scope) > 1 else "The text"
@@ -177,7 +179,7 @@ class TablePage:
     def _scope_words(self) -> str:
         """Of which texts a number is."""
         predicted = f" predicted {self.filters.label}" if self.filters.label is not None else ""
-        return f"{self._so_far()}{predicted}{f' with {self._word()}' if self.filters.word else ''}"
+        return f"{self._so_far()}{predicted}{f' with {self._word()}' if self.filters.part else ''}"
 
     def _so_far(self) -> str:
         return " explained so far" if self.explained < self.total else ""
@@ -201,14 +203,24 @@ def make_entry(number: int, saliency: Saliency, label: str | None) -> Entry:
 
 
 def make_page(
-    filters: Filters, columns: Columns, saliencies: Sequence[Saliency], total: int, page: int, **others: Any
+    filters: Filters,
+    columns: Columns,
+    saliencies: Sequence[Saliency],
+    total: int,
+    page: int,
+    opened: int | None,
+    labels: Sequence[str],
 ) -> TablePage:
-    """The page of that number, or the last one."""
+    """The page of that number, or the last one, with a text that is to be opened."""
     scope = filters.scope(columns)
     listed = filters.arrange(scope, columns)
+    if opened is not None and opened not in listed:
+        is_waiting = opened >= len(columns)  # to be explained
+        opened = None if is_waiting or not len(listed) else int(listed[0])
+    text = None if opened is None else saliencies[opened]
     count = total if filters.by_number else len(listed)
     page = min(page, max(0, count - 1) // PAGE)
     first, end = page * PAGE, min((page + 1) * PAGE, count)
     rows = [make_entry(number, saliencies[number], columns.label(number)) for number in listed[first:end].tolist()]
     waiting = range(max(first, len(listed)), end)
-    return TablePage(filters, columns, scope, listed, len(columns), total, page, rows, waiting, **others)
+    return TablePage(filters, columns, scope, listed, len(columns), total, page, rows, waiting, opened, text, labels)

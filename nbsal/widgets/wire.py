@@ -18,7 +18,6 @@ from nbsal.model.text.tokens import Row
 LARGEST = float(np.finfo(np.float32).max)
 LIKELIEST = 12  # outcomes that are listed
 _SPAN = re.compile(r"\[(\d+):(\d+)\]$")
-_INDICES = re.compile(r" \[\d+(:\d+)?\]$")  # of tokens, after the text at them
 _WORD_STARTS = "Ġ▁ "  # how tokenizers mark the space before a word
 
 
@@ -80,16 +79,22 @@ def scores(rows: Sequence[Floats]) -> bytes:
 def decision(explanation: Explanation, subject: Subject | None = None) -> dict[str, Any]:
     """The model's decision, which part of it is explained, and notes needed to judge the picture."""
     span = _SPAN.search(explanation.target)
+    listed_outcomes = outcomes(explanation, subject)
+    labels = {explanation.prediction, explanation.target, *(name for name, _ in listed_outcomes)}
+    names = {label: shown for label in labels if (shown := explanation.shown(label)) != label}
     return {
         "caption": explanation.caption(),
         "prediction": explanation.prediction,
         "target": explanation.target,
         "method": explanation.method,
         "layer": explanation.provenance.get("parameters", {}).get("layer"),
-        "probabilities": outcomes(explanation, subject),
+        "names": names,
+        "probabilities": listed_outcomes,
+        "confidence": explanation.confidence,
         "answer": [int(span[1]), int(span[2])] if span and explanation.probabilities.ndim == 2 else None,
         "about_target": explanation.about_target,
-        "unit": f"score for {_INDICES.sub('', explanation.target)}" if explanation.about_target else "score",
+        "signed": explanation.signed,
+        "unit": f"score for {explanation.shown(explanation.target)}" if explanation.about_target else "score",
         "notes": explanation.notes(),
         "settings": explanation.settings(),
     }

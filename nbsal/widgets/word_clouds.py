@@ -20,16 +20,22 @@ if TYPE_CHECKING:
 NAMED_WORDS, NAMED_CLASSES = 3, 4  # words of a class, and classes, that the sentence names
 BOTH = 2
 MAX_TEXTS = 20  # in the list of a word's texts
+MIN_TEXTS = 3  # with a word, from which it is drawn by its weight
+MANY_TEXTS = 30  # of a class, from which its words need so many
 
 Piece = tuple[str, int | None, bool]  # a piece of a sentence: text, hue of its class, whether it is a word of a cloud
 
 
 @dataclass(frozen=True)
 class CloudWord:
-    """A word of a cloud with its share of the largest weight; `texts` is None for a cloud without texts."""
+    """A word of a cloud with its share of the largest weight; `texts` is None for a cloud without texts.
+
+    A word of too few texts has no share: its weight says little about other texts.
+    """
 
     word: str
-    share: float
+    weight: float
+    share: float | None
     texts: int | None
     also: Sequence[str]  # other classes that have it
 
@@ -58,19 +64,19 @@ class WordClouds:
 
     @cached_property
     def words(self) -> dict[str, list[CloudWord]]:
-        """The words of each class, the largest first."""
-        tops = {label: self.cloud.words(label, self.count) for label in self.labels}
+        """The words of each class, the largest first, and after them those of too few texts."""
+        tops = {label: self._top(label) for label in self.labels}
         classes: dict[str, list[str]] = {}
         for label, top in tops.items():
             for word, _ in top:
                 classes.setdefault(word, []).append(label)
-        frequencies = self.statistics.frequencies
         return {
             label: [
                 CloudWord(
                     word,
-                    weight / top[0][1],
-                    frequencies[label][word] if self.text_count else None,
+                    weight,
+                    None if self._is_rare(label, word) else weight / top[0][1],
+                    self.statistics.frequencies[label][word] if self.text_count else None,
                     [other for other in classes[word] if other != label],
                 )
                 for word, weight in top
@@ -78,10 +84,25 @@ class WordClouds:
             for label, top in tops.items()
         }
 
+    def _top(self, label: str) -> list[tuple[str, float]]:
+        """The words that a cloud shows, with their weights."""
+        return sorted(self.cloud.words(label, self.count), key=lambda entry: self._is_rare(label, entry[0]))
+
+    def _is_rare(self, label: str, word: str) -> bool:
+        """Whether too few of a class's many texts have a word."""
+        statistics = self.statistics
+        many = statistics.texts.get(label, 0) >= MANY_TEXTS
+        return many and statistics.frequencies[label][word] < MIN_TEXTS
+
     @property
     def shared(self) -> set[str]:
         """Words of several classes."""
         return {entry.word for words in self.words.values() for entry in words if entry.also}
+
+    @property
+    def has_rare(self) -> bool:
+        """Whether any word has too few texts."""
+        return any(entry.share is None for words in self.words.values() for entry in words)
 
     @cached_property
     def hues(self) -> dict[str, int | None]:
@@ -104,9 +125,10 @@ class WordClouds:
         count = NAMED_WORDS if len(classes) < NAMED_CLASSES else 1
         pieces: list[Piece] = [(self._over(), None, False)]
         for i, label in enumerate(classes):
-            words = [entry.word for entry in self.words[label][:count]]
+            words = [entry.word for entry in self.words[label][:count] if entry.share is not None]
+            none = f"no word of {MIN_TEXTS} texts" if self.words[label] else "no word"
             verb = "speak for" if len(words) > 1 else "speaks for"
-            pieces += [("; " if i else "", None, False), *_list(words, self.hues[label])]
+            pieces += [("; " if i else "", None, False), *_list(words, self.hues[label], none)]
             pieces.append((f" {'for' if i and words else verb} {label}", None, False))
         more = len(self.labels) - len(classes)
         end = f"; {more} more class{'' if more == 1 else 'es'} below." if more else "."
@@ -133,7 +155,8 @@ class WordClouds:
         """How to read the clouds; nothing can be chosen in those that are `static`."""
         choose = " Select a word to read its texts." if self.text_count and not static else ""
         shared = " · underlined: shared by several classes" if self.shared else ""
-        return f"Larger words score higher.{choose}{shared}"
+        few = f" · small and light: in fewer than {MIN_TEXTS} texts" if self.has_rare else ""
+        return f"Larger words score higher.{choose}{few}{shared}"
 
     def picked_heading(self) -> tuple[str, str]:
         """How often the picked word speaks for its class, and which texts are listed."""
@@ -152,11 +175,12 @@ class WordClouds:
         """One row for each class and word."""
         import pandas
 
-        tops = {label: self.cloud.top(label, self.count) for label in self.labels}
-        frame = pandas.concat(tops, names=["class", "place"]).reset_index()
-        frame = frame[frame["weight"] > 0]
-        shared = frame[self.cloud.unit].map(self.cloud.display).isin(self.shared)
-        return frame.assign(place=frame["place"] + 1, shared=shared).reset_index(drop=True)
+        rows = [
+            (label, place, entry.word, entry.weight, entry.texts, bool(entry.also))
+            for label, words in self.words.items()
+            for place, entry in enumerate(words, 1)
+        ]
+        return pandas.DataFrame(rows, columns=["class", "place", self.cloud.unit, "weight", "texts", "shared"])
 
 
 @dataclass(frozen=True)
@@ -208,13 +232,13 @@ def _is_byte_level(saliencies: Sequence[Saliency], unit: str) -> bool:
     return unit == "token" and any(is_byte_level(saliency.tokens) for saliency in saliencies)
 
 
-def _list(words: Sequence[str], hue: int | None) -> list[Piece]:
-    """Words of a class, joined as in a sentence."""
+def _list(words: Sequence[str], hue: int | None, none: str) -> list[Piece]:
+    """Words of a class, joined as in a sentence; or that there is none."""
     pieces: list[Piece] = []
     for i, word in enumerate(words):
         joint = "" if not i else " and " if i == len(words) - 1 else ", "
         pieces += [(joint, None, False), (word, hue, True)]
-    return pieces or [("no word", None, False)]
+    return pieces or [(none, None, False)]
 
 
 def arranged(cloud: Cloud, labels: Sequence[str]) -> Cloud:
@@ -227,7 +251,7 @@ def arranged(cloud: Cloud, labels: Sequence[str]) -> Cloud:
 def cloud_traits(clouds: WordClouds, label: str) -> dict[str, Any]:
     """A cloud as the page draws it."""
     words = [
-        {"word": entry.word, "share": round(entry.share, 4), "texts": entry.texts}
+        {"word": entry.word, "share": entry.share and round(entry.share, 4), "texts": entry.texts}
         | ({"also": list(entry.also)} if entry.also else {})
         for entry in clouds.words[label]
     ]

@@ -46,7 +46,7 @@ def reset(corpus):
     yield
     for name, value in {"sort": "number", "descending": False, "label": None, "wrong": False, "token": ""}.items():
         setattr(corpus, name, value)
-    corpus.page, corpus.opened = 0, None
+    corpus.page, corpus.opened = 0, 0
 
 
 def test_the_table_says_what_python_says(show, sheet, views):
@@ -82,7 +82,7 @@ def test_filters_and_headings_set_the_traits(show, sheet):
     root.get_by_role("button", name=re.compile("^Errors")).click()
     root.get_by_role("group", name="Predicted class").get_by_role("button", name="negative").click()
     bench.expect_traits(sheet, label="negative", wrong=True)
-    search = root.get_by_label("Contains the word")
+    search = root.get_by_label("Contains")
     search.fill("dull")
     sheet.wait_for_function("() => window.view.model.get('token') === 'dull'")
     search.press("Escape")
@@ -94,6 +94,8 @@ def test_filters_and_headings_set_the_traits(show, sheet):
 def test_rows_are_walked_and_opened_by_keys(show, sheet, corpus, reset):
     root = show(corpus, live=True)
     opener = root.get_by_role("button", name="Open text 0", exact=True)
+    expect(root.locator("tr[aria-current=true]")).to_have_attribute("data-number", "0")
+    opener.press("Escape")
     opener.press("ArrowDown")
     expect(root.get_by_role("button", name="Open text 1", exact=True)).to_be_focused()
     bench.expect_traits(sheet, opened=None)  # no text is open yet
@@ -130,10 +132,7 @@ def partial(view, count, **filters):
     asked = Filters(**filters)
     columns, saliencies = Columns(view._labels), view.saliencies[:count]
     columns.update(saliencies)
-    page = make_page(
-        asked, columns, saliencies, 40, 0, opened_number=None, opened=None, labels=["negative", "positive"]
-    )
-    return view.publish(page)
+    return view.publish(make_page(asked, columns, saliencies, 40, 0, None, ["negative", "positive"]))
 
 
 def test_sorted_rows_stay_until_the_reader_asks_for_the_new_order(show, sheet, corpus, reset):
@@ -152,3 +151,9 @@ def test_sorted_rows_stay_until_the_reader_asks_for_the_new_order(show, sheet, c
     expect(put).to_be_hidden()
     ordered = Filters(**order).arrange(np.arange(len(corpus._columns)), corpus._columns).tolist()
     assert numbers(root) == ordered[:PAGE] != before
+
+
+def test_a_saved_page_has_no_control_that_needs_python(show):
+    root = show("browse")
+    expect(root.get_by_text("Text 1", exact=True)).to_be_visible()
+    expect(root.locator("button:visible, input:visible, select:visible")).to_have_count(0)

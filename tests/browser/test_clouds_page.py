@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 import nbsal
+from nbsal.support.validation import plural
 from nbsal.widgets import Clouds
 from tests.browser import bench
 
@@ -45,18 +46,17 @@ def test_words_stay_inside_their_cloud(show, sheet, corpus):
 
 def test_a_click_chooses_a_word_and_another_releases_it(show, sheet, corpus):
     root = show(corpus, live=True)
-    words = corpus._clouds[1]["words"]
-    option = cloud(root, "positive").get_by_role("option", name=words[1]["word"], exact=True)
+    cloud_of = corpus._clouds[0]
+    word, label = cloud_of["words"][0], cloud_of["label"]
+    option = cloud(root, label).get_by_role("option", name=word["word"], exact=True)
     height = root.bounding_box()["height"]
     option.hover()
-    share = f"{100 * words[1]['share']:.0f}\u202f%"
-    count = f"{words[1]['texts']} text{'' if words[1]['texts'] == 1 else 's'}"
-    expect(root.locator(".nbsal-readout")).to_have_text(
-        f"{words[1]['word']} · positive · in {count} · {share} of the strongest word"
-    )
+    share = "" if word["share"] is None else " · 100\u202f% of the strongest word"
+    said = f"{word['word']} · {label} · in {plural(word['texts'], 'text')}{share}"
+    expect(root.locator(".nbsal-readout")).to_have_text(said)
     assert root.bounding_box()["height"] == height
     option.click()
-    bench.expect_traits(sheet, picked=["positive", words[1]["word"]])
+    bench.expect_traits(sheet, picked=[label, word["word"]])
     expect(option).to_have_attribute("aria-selected", "true")
     expect(root.locator(".nbsal-outdated")).to_have_count(1)
     option.click()

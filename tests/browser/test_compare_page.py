@@ -1,6 +1,7 @@
 """Compare in Chromium: both texts, the sentence, the scores and the difference."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -40,14 +41,16 @@ def test_the_sentence_the_agreement_and_the_dots_of_compare_are_those_of_python(
     bench.change(sheet, scale=scale, level=level)
     expect(root.locator(".nbsal-headline")).to_have_text(pair.caption())
     expect(root.get_by_role("heading", name=pair.heading(), exact=True)).to_be_visible()
-    unit = {"own": "% of each one’s strongest word", "shared": "% of the strongest word of both"}[scale]
-    expect(root.locator(".nbsal-read .nbsal-legend")).to_contain_text(unit.replace("% of", "100 % ="))
+    unit = {"own": "100 % = each one’s strongest word", "shared": "100 % = the strongest word of both"}[scale]
+    expect(root.locator(".nbsal-read .nbsal-legend")).to_contain_text(unit)
     expect(root.get_by_text("ranked by size, for or against")).to_be_visible()
     expect(root.get_by_text(unit, exact=True)).to_be_visible()
     rows = root.get_by_role("listbox", name="The strongest words").get_by_role("option")
     listed = pair.listed()
     expect(rows.locator("b")).to_have_text([name for name, *_ in listed])
-    numbers = [[int(n.replace("−", "-")) for n in text.split(" · ")] for text in rows.locator("span").all_inner_texts()]
+    texts = rows.locator("span").all_inner_texts()
+    sides = [re.fullmatch("A (.+)\u202f% · B (.+)\u202f%", text).groups() for text in texts]
+    numbers = [[int(number.replace("−", "-")) for number in both] for both in sides]
     assert np.abs(np.array(numbers) - 100 * np.array([shares for _, *shares in listed])).max() <= 0.51
 
 

@@ -26,6 +26,10 @@ def height(root):
     return root.evaluate("node => node.getBoundingClientRect().height")
 
 
+def top(root, part):
+    return root.locator(part).bounding_box()["y"]
+
+
 def test_a_click_shows_attention_and_a_shift_click_switches(show, sheet, off):
     root = show(off, live=True)
     cell(root, 3, 8).click()
@@ -40,7 +44,9 @@ def test_a_click_shows_attention_and_a_shift_click_switches(show, sheet, off):
     root.get_by_role("button", name="Switch this head off").click()
     root.get_by_role("button", name="Switch all on").click()
     bench.expect_traits(sheet, toggled=[])
-    expect(root.get_by_role("button", name="Switch all on")).to_be_disabled()
+    root.get_by_role("button", name="Only syntax and position").click()
+    bench.expect_traits(sheet, kind="both", toggled=[])
+    assert top(root, ".nbsal-share") > top(root, ".nbsal-changes"), "the decision comes first"
 
 
 def test_heads_are_reached_and_switched_by_keys(show, sheet, off):
@@ -95,3 +101,12 @@ def test_the_map_of_another_head_waits_for_python(show, sheet, views):
     expect(panel).not_to_have_class(re.compile("nbsal-pending"))
     expect(panel.get_by_role("heading")).to_contain_text("Block 4, head 4: no known pattern")
     assert height(root) == before
+
+
+def test_scores_of_one_sign_offer_no_choice_of_signs(show, views):
+    for name, offered in (("heads", False), ("highlight", True)):
+        root = show(name, live=True)
+        root.get_by_text("Display", exact=True).click()
+        expect(root.get_by_label("Faint scores")).to_be_visible()
+        expect(root.get_by_role("group", name="Show", exact=True)).to_have_count(int(offered))
+        expect(root.locator(".nbsal-legend").get_by_text("for only")).to_have_count(int(not offered))

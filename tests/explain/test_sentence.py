@@ -9,7 +9,7 @@ from nbsal.explain.sentence import Finding, HeadsOff, statement
 from tests.cases import cases
 
 POSITIVE = {"prediction": "positive", "target": "positive", "probability": 0.998}
-NEGATIVE = POSITIVE | {"target": "negative", "target_probability": 0.002}
+NEGATIVE = POSITIVE | {"target": "negative", "target_probability": 0.002, "contrary": True}
 
 
 def off(**settings):
@@ -66,10 +66,9 @@ UNCHECKED = [
         {},
         "Why not negative (0.2 → 2.9 % with 6 of 72 heads off)?",
     ),
-    (POSITIVE | {"target": "positive - negative"}, {}, "Why positive − negative?"),
+    (POSITIVE | {"target": "positive - negative", "contrary": True}, {}, "Why positive − negative?"),
     ({"prediction": "joy 0.25, anger -1.5", "target": "anger"}, {}, "joy 0.25, anger -1.5, explained: anger."),
-    ({"prediction": "in 1889", "target": "in 1889 [4:5]"}, {}, "in 1889."),
-    ({"prediction": "O", "target": "B-PER at Bob [3]"}, {}, "Why not B-PER at Bob [3]?"),
+    ({"prediction": "O", "target": "B-PER at “Bob”", "contrary": True}, {}, "Why not B-PER at “Bob”?"),
 ]
 
 

@@ -10,6 +10,7 @@ from nbsal.widgets import slow_methods, token_games
 def no_method_is_slow(monkeypatch):
     """A quick method would have a preview on a slow machine; tests that need a slow one say so."""
     monkeypatch.setattr(slow_methods, "SLOW", 1000.0)
+    monkeypatch.setattr(slow_methods, "MANY", 10**6)
 
 
 @pytest.fixture(scope="module")

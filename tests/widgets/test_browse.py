@@ -54,8 +54,29 @@ def test_texts_are_filtered_by_a_token_or_word(view, saliencies):
     for token in (word, word.upper(), piece):
         from_page(view, token=token)
         assert numbers(view), token
+    part = word[1:-1].upper()
+    from_page(view, token=part)
+    assert numbers(view) == [i for i, text in enumerate(TEXTS) if part.lower() in text.lower()]
     from_page(view, token="nowhere-in-these")
     assert numbers(view) == []
+
+
+def test_the_opened_text_is_one_that_is_listed(view, saliencies):
+    assert (view.opened, view._table["opened"]["number"]) == (0, 0), "the first one is opened at the start"
+    label = next(s.prediction for s in saliencies if s.prediction != saliencies[0].prediction)
+    requests = []
+    view.observe(lambda change: requests.append(change["new"]), "status")
+    from_page(view, label=label)
+    first = numbers(view)[0]
+    assert view.opened == view._table["opened"]["number"] == view._inputs["opened"] == first > 0
+    assert requests == ["computing", "ready"], "nothing is computed again"
+    from_page(view, label=None)
+    assert numbers(view) == list(range(30)) and view.opened == first, "it stays"
+    from_page(view, token="nowhere-in-these")
+    assert view.wait()._table["opened"] is None
+    from_page(view, opened=None)
+    from_page(view, token="")
+    assert view.wait().opened is view._table["opened"] is None, "what a reader closes stays closed"
 
 
 def test_an_opened_text_is_shown_as_in_highlight(view, saliencies):

@@ -61,6 +61,20 @@ def many_classes(counts):
     ]
 
 
+def test_words_of_few_texts_are_small_and_last():
+    texts = many_classes([40])  # each of them with a word of its own, and "film" in all
+    view = Clouds(texts, idf={"film": 0.04, "rarest": 1.0}, unit="word", k=41).wait()
+    (cloud,) = view._clouds
+    assert view.cloud.words("class 0", 1)[0][0] != "film", "its weight is the least"
+    shares = [(word["word"], word["share"], word["texts"]) for word in cloud["words"]]
+    assert shares[0] == ("film", 1.0, 40) and {entry[1:] for entry in shares[1:]} == {(None, 1)}
+    assert view.result.caption() == "In 40 texts, film speaks for class 0."
+    assert "in fewer than 3 texts" in view._summary["hint"]
+    sizes = [int(size) for size in re.findall(r"font-size:(\d+)px;font-weight:[46]00", view.to_html())]
+    assert sizes == [42, *[12] * 40] and view.to_frame()["texts"].tolist() == [40, *[1] * 40]
+    assert Clouds(texts[:20], idf={}, unit="word").wait()._clouds[0]["words"][-1]["share"] is not None
+
+
 def test_the_four_classes_with_most_texts_have_hues():
     view = Clouds(many_classes([2, 1, 3, 2, 1, 4]), idf={}).wait()
     assert [cloud["hue"] for cloud in view._clouds] == [0, None, 1, 2, None, 3]

@@ -8,6 +8,7 @@ import pytest
 
 import nbsal
 from nbsal.evaluation._agreement import kendall
+from nbsal.render.headline import confidence, percent
 from nbsal.widgets import Compare, wire
 from nbsal.widgets.compare import ComparedPair
 from tests.browser import bench
@@ -143,13 +144,23 @@ def test_both_are_compared_in_a_sentence(first, second, sentence):
     assert pair.caption().endswith(sentence)
 
 
+def test_the_decision_comes_first_and_every_share_has_its_side(view):
+    pair = view.result
+    assert pair.caption().startswith(f"positive, {confidence(pair.first.confidence)}. A names ")
+    (word, first, second), *_ = pair.listed()
+    shares = f"A {percent(round(first, 2), 0)} · B {percent(round(second, 2), 0)}"
+    assert re.search(rf">{word}</td><td[^>]*>(<span[^>]*></span>)*</td><td[^>]*>{shares}</td>", view.to_html())
+
+
 def test_decisions_that_differ_come_first(reviews):
     news, explain = nbsal.load("demo/news"), nbsal.Explainer(reviews, "gradcam")
     by_models = Compare(explain, nbsal.Explainer(news, "gradcam"), text=TEXT).wait()
     lead = re.match(r"A: positive, [\d.]+\u202f%; B: (\S+), [\d.]+\u202f%\. ", by_models.result.caption())
     assert lead[1] in news.labels and not by_models._result["same_model"]
     by_target = Compare(explain, text=TEXT, other_target="negative").wait()
-    assert by_target.result.caption().startswith("A explains positive, B negative. ")
+    assert re.match(r"positive, [\d.]+\u202f%\. A explains positive, B negative\. ", by_target.result.caption())
+    both = Compare(explain, text=TEXT, target="negative", other_target="negative", other_method="simple").wait()
+    assert re.match(r"positive, [\d.]+\u202f%\. Both explain negative\. ", both.result.caption())
     assert by_target._result["same_model"]
 
 

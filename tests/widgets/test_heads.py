@@ -27,13 +27,21 @@ def study(reviews):
 
 @pytest.fixture
 def view(reviews):
-    heads = Heads(reviews, text=TEXT).wait()
+    heads = Heads(reviews, text=TEXT, kind="both").wait()
     yield heads
     heads.close()
 
 
 def explained_scores(reviews, mask):
     return nbsal.Explainer(reviews, "mask-lrp", mask=mask)(TEXT).scores.tolist()
+
+
+def test_heads_are_off_only_if_somebody_asked(reviews):
+    every = Heads(reviews, text=TEXT).wait()
+    assert (every.kind, every.effect.off) == ("all", 0) and "heads off" not in every.said.text()
+    mask = HeadMask.from_array(reviews.mask.positional)
+    asked = Heads(nbsal.Explainer(reviews, "mask-lrp", mask=mask), text=TEXT).wait()
+    assert asked.mask == mask and "heads off" in asked.said.text()
 
 
 def test_a_click_in_the_page_runs_mask_lrp_again(view, reviews):
@@ -46,7 +54,7 @@ def test_a_click_in_the_page_runs_mask_lrp_again(view, reviews):
 
 
 def test_thresholds_of_a_study_choose_heads(reviews, study):
-    view = Heads(reviews, text=TEXT, study=study).wait()
+    view = Heads(reviews, text=TEXT, study=study, kind="both").wait()
     from_page(view, synt=0.5, pos=0.3)
     view.wait()
     assert view.mask == study.mask(synt=0.5, pos=0.3) != study.mask()

@@ -1,5 +1,6 @@
 """Slow methods while a text is typed: they wait for a pause, and a quick method stands in for them."""
 
+import threading
 import time
 
 import pytest
@@ -89,6 +90,22 @@ def test_the_pause_is_skipped_for_a_text_that_is_wanted_at_once(slow, monkeypatc
     time.sleep(0.5)
     assert (view.status, len(view.started)) == ("computing", runs), "the next text waits again"
     view.cancel()
+
+
+def test_the_first_result_of_many_passes_has_a_preview_and_the_time_left(reviews, monkeypatch):
+    monkeypatch.setattr(slow_methods, "MANY", 50)
+    left, go = [], threading.Event()
+    explain_each = Highlight.explain_each
+    monkeypatch.setattr(
+        Highlight, "explain_each", lambda view, *arguments: go.wait(20) and explain_each(view, *arguments)
+    )
+    view = Highlight(nbsal.Explainer(reviews, "shapley"), text=TEXT)
+    view.observe(lambda change: left.append(change["new"]), "_left")
+    view._wait_briefly()
+    assert (view.result.method, view._preview, view.status) == ("gradxact", True, "computing")
+    go.set()
+    assert "Shapley" in view.to_html() and not view._preview, "an export waits for the result"
+    assert left[0] > left[-2] >= 0 and left[-1] is None
 
 
 def test_a_text_that_cannot_be_explained_says_so(slow):

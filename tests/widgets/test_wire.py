@@ -5,11 +5,13 @@ import json
 import random
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import nbsal
 from nbsal.model.text.tokens import Row
 from nbsal.widgets import wire
 from tests.cases import cases
@@ -38,6 +40,17 @@ def test_scores_come_back_in_single_precision():
     back = np.frombuffer(wire.scores(rows), "<f4").reshape(3, 3)
     expected = np.nan_to_num(np.array(rows), posinf=wire.LARGEST).astype(np.float32)
     assert np.array_equal(back, expected)
+
+
+def test_labels_have_names_for_readers():
+    notes = nbsal.load("demo/notes")
+    saliency = nbsal.Explainer(notes, "gradxact")("Mara lives in", target=(2, "in"))
+    decision = wire.decision(saliency, notes)
+    assert decision["target"] == "in after lives [2]" and decision["unit"] == "score for “in” after “lives”"
+    assert decision["names"]["in after lives [2]"] == "“in” after “lives”" and decision["names"]["lives"] == "“lives”"
+    assert not any("#" in name for name, _ in decision["probabilities"])
+    assert saliency.caption().endswith("explained: “in” after “lives” | gradxact")
+    assert replace(saliency, target="ing #17 after lives [2]").caption().endswith(": “ing” after “lives” | gradxact")
 
 
 FRONTEND = Path(__file__).parents[2] / "nbsal" / "frontend"

@@ -107,7 +107,9 @@ def test_waiting_and_exporting_compute_what_is_out_of_sight(view):
 def test_a_method_that_heads_act_on_opens_their_panel(view, explain):
     assert view.panels == ["layers", "games"]
     view.method = "mask-lrp"
-    assert view.panels == PANELS and view.wait().effect.off == 63
+    assert view.panels == PANELS and view.wait().effect.off == 0
+    view.kind = "both"
+    view.wait()
     assert "with 63 of 72 heads off" in view.to_html()
     view.method = "mask-lrp@published"
     view.panels = ["layers"]

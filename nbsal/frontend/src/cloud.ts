@@ -10,7 +10,7 @@ import type { Cloud, CloudsTraits, Word } from "./traits";
 
 const PAD = 3; // pixels around a word, which belong to it: its ring is drawn there
 const BELOW = 5; // pixels below the line of letters that an underline needs
-const WEIGHT = 600;
+const [WEIGHT, LIGHT] = [600, 400];
 
 interface Measured extends Box {
   size: number;
@@ -78,12 +78,12 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
     pointerover: (event) => readout.say(wordAt(event) < 0 ? null : describe(words[wordAt(event)], label)),
     pointerleave: () => readout.say(null),
   });
-  const attributes = ({ also }: Word, k: number) => ({
+  const attributes = ({ also, share }: Word, k: number) => ({
     id: `${uid}-${k}`,
     role: "option",
     "aria-selected": "false",
     "data-word": k,
-    class: also ? "nbsal-word nbsal-shared" : "nbsal-word",
+    class: `nbsal-word${also ? " nbsal-shared" : ""}${share === null ? " nbsal-rare" : ""}`,
   });
   const drawCloud = (width: number) => {
     const measured = measure(words, width, getComputedStyle(node).fontFamily);
@@ -106,13 +106,13 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
     homeless = 0;
     options = words.map((word, k) => {
       const bar = h("i");
-      bar.style.setProperty("--length", `${100 * word.share}%`);
+      bar.style.setProperty("--length", `${100 * (word.share ?? 0)}%`);
       return h(
         "div",
         attributes(word, k),
         h("b", { title: word.word }, word.word),
         bar,
-        h("span", {}, formatPercent(word.share, 0)),
+        h("span", {}, word.share === null ? "" : formatPercent(word.share, 0)),
         h("span", {}, word.texts === null ? "" : plural(word.texts, "text")),
       );
     });
@@ -157,7 +157,7 @@ export function cloudOf(context: Context<CloudsTraits>, cloud: Cloud, readout: C
 function describe({ word, share, texts, also }: Word, label: string): (Node | string)[] {
   const occurs = texts === null ? "" : ` \u00b7 in ${plural(texts, "text")}`;
   const others = also ? ` \u00b7 also ${also.join(", ")}` : "";
-  const size = ` \u00b7 ${formatPercent(share, 0)} of the strongest word`;
+  const size = share === null ? "" : ` \u00b7 ${formatPercent(share, 0)} of the strongest word`;
   return [h("b", {}, word), ` \u00b7 ${label}${occurs}${size}${others}`];
 }
 
@@ -166,7 +166,7 @@ function measure(words: Word[], width: number, family: string): Measured[] {
   const canvas = document.createElement("canvas").getContext("2d");
   return words.map(({ word, share, also }) => {
     const size = typeSize(share, width);
-    if (canvas) canvas.font = `${WEIGHT} ${size}px ${family}`;
+    if (canvas) canvas.font = `${share === null ? LIGHT : WEIGHT} ${size}px ${family}`;
     const metrics = canvas?.measureText(word);
     const letters = metrics?.width ?? size * word.length * 0.6;
     const above = metrics?.actualBoundingBoxAscent ?? size;

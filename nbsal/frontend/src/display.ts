@@ -102,9 +102,12 @@ export const scaleSetting = (scale: Binding<Scale>, separate: string, shared: st
   ]),
 ];
 
+/** Whether the scores on display speak for and against. */
+const isTwoSided = (get: Context<Shading>["get"]) => get("_result").signed !== false;
+
 /** The colour scale that the settings choose. */
 export const colourScale = ({ get }: Pick<Context<Shading>, "get">): ColourScale => ({
-  signed: get("signed"),
+  signed: get("signed") && isTwoSided(get),
   gamma: get("gamma"),
   clip: get("clip"),
 });
@@ -121,5 +124,6 @@ export function displayMenu(context: Context<Shading>, more: Setting[] = []) {
     ...controls,
   ]);
   const sheet = h("div", {}, h("div", { class: "nbsal-settings" }, ...rows), standard);
+  mirror(["_rev"], () => sheet.classList.toggle("nbsal-one-sided", !isTwoSided(get)));
   return popover(signal, ["Display"], sheet, "nbsal-plain", "nbsal-at-end").node;
 }

@@ -43,14 +43,11 @@ export function headControls(context: Context<HeadsTraits>, count: () => { off: 
     settings,
   );
   const menu = popover(signal, [h("span", { class: "nbsal-quiet" }, "Heads on"), name], sheet);
-  const allOn = h(
-    "button",
-    { class: "nbsal-button", signal, click: () => set({ kind: "all", toggled: [] }) },
-    "Switch all on",
-  );
-  const node = h("div", { class: "nbsal-tools nbsal-head-tools nbsal-needs-python" }, menu.node, allOn);
+  const onShortcut = () => set({ kind: count().off ? "all" : "both", toggled: [] });
+  const shortcut = h("button", { class: "nbsal-button", signal, click: onShortcut });
+  const node = h("div", { class: "nbsal-tools nbsal-head-tools nbsal-needs-python" }, menu.node, shortcut);
   const draw = () => {
-    const { named = false, studied = false } = get("_heads");
+    const { named = false, studied = false, kinds = [] } = get("_heads");
     const { off, total } = count();
     name.textContent = headsOn(get("kind"), { off, total, toggled: get("toggled").length, named });
     for (const [i, button] of buttons.entries()) {
@@ -59,7 +56,8 @@ export function headControls(context: Context<HeadsTraits>, count: () => { off: 
       button.hidden = !named && ["syntactic", "positional"].includes(KINDS[i]);
     }
     settings.hidden = !studied;
-    allOn.disabled = !off;
+    shortcut.textContent = off ? "Switch all on" : `Only ${kindName("both", named).toLowerCase()}`;
+    shortcut.hidden = !off && kinds.flat().every((kind) => kind === "none"); // there is no mask
     node.hidden = !live;
   };
   return { node, draw };

@@ -29,7 +29,7 @@ export function legend() {
       const twoSided = signed && negative;
       node.classList.remove("nbsal-invisible");
       low.className = twoSided ? "nbsal-word-against" : "";
-      high.textContent = ends[1];
+      high.textContent = signed ? ends[1] : `${ends[1]} only`;
       low.textContent = twoSided ? ends[0] : "0";
       ramp.classList.toggle("nbsal-one-sided", !twoSided);
       unit.textContent = strongest && `\u00b7 100 % = ${strongest}`;

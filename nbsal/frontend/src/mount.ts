@@ -201,7 +201,9 @@ function stateOf(get: Context<ViewTraits>["get"], live: boolean, outdated: boole
   const [status, progress, seconds] = [get("status"), get("progress"), get("_seconds")];
   const share = progress === null ? "" : ` ${formatPercent(progress, 0)}`;
   const preview = get("_preview") ? " \u00b7 preview" : "";
-  const computing = (progress === null ? "Updating\u2026" : `Computing\u2026${share}`) + preview;
+  const left = get("_left");
+  const rest = left && left > 1 ? ` \u00b7 about ${Math.ceil(left)} s left` : "";
+  const computing = (progress === null ? "Updating\u2026" : `Computing\u2026${share}${rest}`) + preview;
   if (status === "computing" || (status === "ready" && outdated)) return ["computing", computing];
   if (status === "cancelling") return [status, "Stopping\u2026"];
   if (status === "cancelled")

@@ -2,12 +2,13 @@
 
 import type { Context } from "./context";
 import { h } from "./dom";
+import { formatPercent } from "./format";
 import type { Mark } from "./marks";
 import { largestFirst, markList } from "./ranking";
 import type { CompareTraits } from "./traits";
 
 const RANKED = "ranked by size, for or against";
-const UNITS = { own: "% of each one\u2019s strongest word", shared: "% of the strongest word of both" };
+const UNITS = { own: "100 % = each one\u2019s strongest word", shared: "100 % = the strongest word of both" };
 
 /** The letter of an explanation, in a ring for A and on a disc for B. */
 export const badge = (letter: string) =>
@@ -52,10 +53,8 @@ function drawPair(text: string, at: (share: number) => number, first: number, se
   disc.style.left = `${at(second)}%`;
   line.style.setProperty("--from", `${Math.min(at(first), at(second))}%`);
   line.style.setProperty("--length", `${Math.abs(at(first) - at(second))}%`);
-  return [h("b", { title: text }, text), line, h("span", {}, `${percent(first)} \u00b7 ${percent(second)}`)];
+  const shares = [first, second].map(
+    (share, i) => `${"AB"[i]} ${formatPercent(Math.round(100 * share) / 100 || 0, 0)}`,
+  );
+  return [h("b", { title: text }, text), line, h("span", {}, shares.join(" \u00b7 "))];
 }
-
-const percent = (share: number) =>
-  Math.round(100 * share || 0)
-    .toString()
-    .replace("-", "\u2212");

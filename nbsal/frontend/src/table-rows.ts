@@ -68,7 +68,7 @@ export function tableRows({ get, set, live, signal }: Context<BrowseTraits>, tur
     const before = drawn.get(row.number);
     if (before?.key === key) return before.node;
     const focused = before?.node.contains(document.activeElement);
-    const entry = { node: drawRow(row, scale, !live), key };
+    const entry = { node: drawRow(row, scale, live), key };
     before?.node.replaceWith(entry.node);
     drawn.set(row.number, entry);
     if (focused) entry.node.querySelector("button")?.focus();
@@ -110,12 +110,13 @@ const textRow = (row: Element | null) => (row?.classList.contains("nbsal-under")
 function drawRow(
   { number, prediction, confidence, label, wrong, top, against, pieces }: TableRow,
   scale: ColourScale,
-  disabled: boolean,
+  live: boolean,
 ) {
   const share = typeof confidence === "number" ? formatPercent(confidence) : "";
   const verdict = h("span", {}, h("span", { class: "nbsal-name", title: prediction }, prediction), ` ${share}`);
   const mistake = wrong && h("small", { title: `labelled ${label}` }, h("b", {}, "\u2717"), ` labelled ${label}`);
-  const button = h("button", { "aria-label": `Open text ${number}`, disabled, tabindex: -1 }, String(number));
+  const name = String(number);
+  const button = live ? h("button", { "aria-label": `Open text ${number}`, tabindex: -1 }, name) : name;
   const cell = (name: string, ...content: (Node | string | false | undefined)[]) =>
     h("td", { class: `nbsal-cell-${name}`, role: "cell" }, ...content);
   return h(

@@ -61,9 +61,13 @@ export interface Decision {
   caption: string;
   prediction: string;
   target: string;
+  /** How labels read on screen, of those that are written otherwise in code. */
+  names: Record<string, string>;
   method: string;
   layer: number | number[] | string | null;
   probabilities: Probabilities;
+  /** The probability of the prediction, also of a span; values have none. */
+  confidence: number | null;
   /** First and last token of an answer span. */
   answer: [number, number] | null;
   notes: string[];
@@ -71,6 +75,8 @@ export interface Decision {
   settings: string;
   /** Whether the scores depend on the target. */
   about_target: boolean;
+  /** Whether they speak for and against it. */
+  signed: boolean;
   /** What the scores measure. */
   unit: string;
 }
@@ -101,13 +107,15 @@ export interface ViewTraits {
   status: Status;
   error: string;
   progress: number | null;
+  /** Seconds until the result, as far as the progress tells. */
+  _left: number | null;
   /** Whether Python answers; false in a saved page. */
   _live: boolean;
   /** When a page without Python was saved, and how to change it. */
   _saved: string;
   /** Counts results: a view redraws when it changes. */
   _rev: number;
-  _result: { notes?: string[]; settings?: string };
+  _result: { notes?: string[]; settings?: string; signed?: boolean };
   /** Of views that explain a text. */
   text?: Text;
   /** The values of the controls for which the result is. */
@@ -278,8 +286,8 @@ export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
 
 export interface Word {
   word: string;
-  /** Its weight as a share of the largest. */
-  share: number;
+  /** Its weight as a share of the largest; a word of too few texts has none. */
+  share: number | null;
   /** In how many texts it speaks for its class; null for a cloud without texts. */
   texts: number | null;
   /** Other classes that have it. */

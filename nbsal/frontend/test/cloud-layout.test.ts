@@ -55,9 +55,10 @@ test("a word wider than its field finds no room, and no words need none", () => 
   assert.deepEqual(layOutCloud([], 300), { places: [], height: 0 });
 });
 
-test("type grows with the root of the share, from the smallest size on", () => {
-  assert.equal(typeSize(0, 600), SMALLEST);
-  assert.equal(typeSize(1, 600), 42);
-  assert.equal(typeSize(0.25, 600), 27);
-  assert.ok(typeSize(1, 368) < 42 && typeSize(1, 100) >= 2 * SMALLEST);
+test("type is in proportion to the share, and small for a word without one", () => {
+  assert.deepEqual(
+    [1, 0.5, 0.1, 0, null].map((share) => typeSize(share, 600)),
+    [42, 21, SMALLEST, SMALLEST, SMALLEST],
+  );
+  assert.ok(typeSize(1, 368) < 42 && typeSize(1, 100) >= 3 * SMALLEST);
 });

@@ -37,7 +37,7 @@ def token_text(token: str, byte_level: bool = False) -> str:
 def possible_tokens(text: str, byte_level: bool = False) -> list[str]:
     """The tokens that people may mean by a text: the one that begins a word comes first."""
     if not byte_level:
-        return [f"▁{text}", text, f"{CONTINUATION}{text}"]
+        return [f"▁{text}", f" {text}", text, f"{CONTINUATION}{text}"]
     letters = "".join(_LETTERS[byte] for byte in text.encode("utf-8", "replace"))
     return [f"Ġ{letters}", letters, text]
 

@@ -67,15 +67,15 @@ function filterRow(context: BrowseContext) {
     if (event.key === "Escape") set({ token: "" });
     if (event.key === "Enter") set({ token: input.value });
   };
-  const name = "Contains the word";
+  const name = "Contains";
   const properties = { type: "search", placeholder: `${name}\u2026`, "aria-label": name, "data-trait": "token" };
-  const input = h("input", { ...properties, disabled: !live, signal, input: onInput, keydown: onKeyDown });
+  const input = h("input", { ...properties, signal, input: onInput, keydown: onKeyDown });
   mirror(["token"], () => {
     if (!input.matches(":focus") || !get("token")) input.value = get("token");
   });
   let listed = "";
   return {
-    node: h("div", { class: "nbsal-tools nbsal-needs-python" }, errors, classes, input),
+    node: h("div", { class: "nbsal-tools nbsal-needs-python", hidden: !live }, errors, classes, input),
     draw({ labels, judged, counts }: TablePage) {
       errors.hidden = !judged;
       for (const [i, label] of ["All", "Errors"].entries()) errors.children[i].textContent = `${label} ${counts[i]}`;
@@ -83,14 +83,13 @@ function filterRow(context: BrowseContext) {
         listed = JSON.stringify(labels);
         classes.replaceChildren(classFilter(context, labels));
       }
-      for (const button of errors.parentElement?.querySelectorAll("button") ?? []) button.disabled = !live;
     },
   };
 }
 
 /** A button for each class, or a list if there are many. */
 function classFilter(context: BrowseContext, labels: string[]) {
-  const { get, set, mirror, live, signal } = context;
+  const { get, set, mirror, signal } = context;
   const options: [string | null, string][] = [
     [null, "Any prediction"],
     ...labels.map((name): [string, string] => [name, name]),
@@ -98,7 +97,7 @@ function classFilter(context: BrowseContext, labels: string[]) {
   if (labels.join("").length <= MOST_BUTTONS) return segments(bind(context, "label"), "Predicted class", options);
   const onChange = (): void => set({ label: options[select.selectedIndex][0] });
   const elements = options.map(([, words]) => h("option", {}, words));
-  const properties = { "aria-label": "Predicted class", "data-trait": "label", disabled: !live };
+  const properties = { "aria-label": "Predicted class", "data-trait": "label" };
   const select = h("select", { ...properties, signal, change: onChange }, ...elements);
   mirror(["label"], () => {
     select.selectedIndex = options.findIndex(([name]) => name === get("label"));
@@ -127,13 +126,8 @@ function table(context: BrowseContext) {
   headings.addEventListener("click", onClick, { signal });
   const cells = HEADINGS.map(([column, title]) => {
     const arrow = h("span", { "aria-hidden": "true" });
-    const button = h(
-      "button",
-      { class: "nbsal-needs-python", "data-column": column, disabled: !live },
-      title,
-      " ",
-      arrow,
-    );
+    const sorts = { class: "nbsal-needs-python", "data-column": column };
+    const button = live ? h("button", sorts, title, " ", arrow) : h("span", {}, title, " ", arrow);
     return { column, arrow, cell: h("th", { scope: "col", role: "columnheader" }, button) };
   });
   headings.append(...cells.map(({ cell }) => cell));
@@ -184,7 +178,13 @@ function pager(context: BrowseContext, notice: HTMLElement) {
   const button = (label: string, sign: string, by: number) =>
     h(
       "button",
-      { class: "nbsal-button nbsal-needs-python", "aria-label": label, signal, click: () => turnPage(context, by) },
+      {
+        class: "nbsal-button nbsal-needs-python",
+        "aria-label": label,
+        hidden: !live,
+        signal,
+        click: () => turnPage(context, by),
+      },
       sign,
     );
   const [previous, next] = [button("Previous page", "\u2039", -1), button("Next page", "\u203a", 1)];
@@ -204,8 +204,8 @@ function pager(context: BrowseContext, notice: HTMLElement) {
     ),
     draw({ page, pages, position: words }: TablePage) {
       position.textContent = words;
-      previous.disabled = !live || page === 0;
-      next.disabled = !live || page + 1 >= pages;
+      previous.disabled = page === 0;
+      next.disabled = page + 1 >= pages;
     },
   };
 }
@@ -240,11 +240,11 @@ function orderKeeper({ on, signal }: BrowseContext, draw: () => void) {
 
 /** Put the opened text beside the table, or under its row where there is no room for that. */
 function besideOrUnder(
-  { root, side, signal }: BrowseContext,
+  { root, side, live, signal }: BrowseContext,
   node: HTMLElement,
   rowOf: (number: number) => HTMLElement | undefined,
 ) {
-  const hint = h("p", { class: "nbsal-quiet" }, "Select a text to read it here.");
+  const hint = h("p", { class: "nbsal-quiet" }, live ? "Select a text to read it here." : "");
   const under = h("tr", { class: "nbsal-under", role: "row" }, h("td", { colspan: 4, role: "cell" }));
   let opened: number | null = null;
   let wide: boolean | null = null;

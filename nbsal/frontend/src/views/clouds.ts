@@ -165,9 +165,10 @@ function toolRow(context: CloudsContext) {
     ["token", "Tokens"],
   ]);
   unit.classList.add("nbsal-needs-python");
-  for (const button of unit.querySelectorAll("button")) button.disabled = !live || get("_plain");
+  for (const button of unit.querySelectorAll("button")) button.disabled = get("_plain");
   const sheet = h("div", {}, h("div", { class: "nbsal-settings" }, h("span", {}, "Unit"), unit));
   const display = popover(signal, ["Display"], sheet, "nbsal-plain", "nbsal-at-end").node;
+  display.hidden = !live; // other units are other words
   const grow = h("span", { class: "nbsal-grow" });
   return {
     node: h("div", { class: "nbsal-tools" }, wordCount(context), form, room, grow, display, saveMenu(context)),
@@ -190,12 +191,12 @@ function wordCount({ get, set, mirror, live, signal }: CloudsContext) {
   const count = h("output", { "data-trait": "k" });
   mirror(["k"], () => {
     count.textContent = plural(get("k"), "word");
-    fewer.disabled = !live || get("k") <= STEP;
-    more.disabled = !live || get("k") >= MOST;
+    fewer.disabled = get("k") <= STEP;
+    more.disabled = get("k") >= MOST;
   });
   return h(
     "span",
-    { class: "nbsal-stepper nbsal-needs-python", role: "group", "aria-label": "Words per cloud" },
+    { class: "nbsal-stepper nbsal-needs-python", role: "group", "aria-label": "Words per cloud", hidden: !live },
     fewer,
     count,
     more,

@@ -136,8 +136,8 @@ function headsOfText(context: HeadsContext) {
   on(["text"], () => keep(false));
   on(["method", "target", ...SWITCHES], () => keep(true));
   parts.grid.querySelector(".nbsal-head-tools")?.append(button);
-  const nodes = text.nodes.filter((node) => !node.classList.contains("nbsal-classes") && node !== text.tools);
-  main.append(...nodes, outcomes.node, parts.grid, text.tools);
+  const [tools, , share, ...others] = [...text.nodes].reverse();
+  main.append(...others.reverse(), outcomes.node, share, parts.grid, tools); // the decision before the share of words
   side.append(parts.attention);
   draw();
 }
