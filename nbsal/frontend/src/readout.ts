@@ -60,6 +60,6 @@ function describe(words: RankedWord[], { largest, count, pieces }: Surroundings)
   const tokens = pieces.length > 1 ? ` \u00b7 ${plural(pieces.length, "token")}` : "";
   const side = first.score < 0 ? "against" : "for";
   const rank = `rank ${first.rank} of ${count}`;
-  const score = `score ${formatScore(first.score)}${tokens}`;
+  const score = `score ${formatScore(first.score, largest)}${tokens}`;
   return [name, scoreWords(` \u00b7 ${side}, ${share} \u00b7 ${rank} \u00b7 ${score}`)];
 }
