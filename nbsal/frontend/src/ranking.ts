@@ -5,6 +5,7 @@ import { closest, consume, h, uniqueId } from "./dom";
 import { formatScores } from "./format";
 import { clamp, nextItem } from "./keyboard";
 import type { Mark } from "./marks";
+import { type Named, nameNodes } from "./readout";
 import { hoverSender } from "./scored-text";
 import type { ExplanationTraits } from "./traits";
 
@@ -92,7 +93,7 @@ export function ranking(context: TextContext) {
   );
   return {
     node,
-    draw(marks: Mark[], texts: { text: string; score: number }[], unitName: string) {
+    draw(marks: Mark[], texts: (Named & { score: number })[], unitName: string) {
       const scores = texts.map(({ score }) => score);
       const listed = largestFirst(scores.map(Math.abs));
       const numbers = formatScores(listed.map((k) => scores[k]));
@@ -108,9 +109,10 @@ export function ranking(context: TextContext) {
   };
 }
 
-function bar({ text, score }: { text: string; score: number }, number: string, at: (score: number) => number) {
+function bar(named: Named & { score: number }, number: string, at: (score: number) => number) {
+  const { score, word } = named;
   const line = h("i", { class: score < 0 ? "nbsal-against" : "" });
   line.style.setProperty("--from", `${Math.min(at(0), at(score))}%`);
   line.style.setProperty("--length", `${Math.abs(at(score) - at(0))}%`);
-  return [h("b", { title: text }, text), line, h("span", {}, number)];
+  return [h("b", { title: word }, ...nameNodes(named)), line, h("span", {}, number)];
 }
