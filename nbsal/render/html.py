@@ -190,7 +190,7 @@ def snapshot_line(in_cell: bool) -> str:
 def snapshot_html(body: str, in_cell: bool = True) -> str:
     """A picture of a view, with the date of the picture."""
     line = f'<div style="{SMALL}">{snapshot_line(in_cell)}</div>'
-    return f'<div class="nbsal-snapshot" style="font-family:sans-serif">{body}{line}</div>'
+    return f'<div class="nbsal-snapshot" style="font-family:sans-serif;padding:16px">{body}{line}</div>'
 
 
 def _rgb(hue: tuple[int, int, int]) -> str:
