@@ -19,6 +19,7 @@ from typing import Any
 import nbsal
 from nbsal import doctor
 from nbsal.render import html
+from nbsal.render.scores import score_texts
 from nbsal.support.errors import FileError, InputError, MissingExtra, NbsalError, file_error
 from nbsal.support.validation import file_errors, plural
 
@@ -131,7 +132,9 @@ def _explain(options: argparse.Namespace) -> int:
     for note in [*saliency.statement().notes, *saliency.notes()]:
         print(html.visible(note))
     words = sorted(saliency.scored_words(), key=lambda word: -word[1])[:5]  # not from a data frame: pandas is slow
-    print(html.visible(f"highest scores: {', '.join(f'{word} {score:+.3g}' for word, score, _ in words)}"))
+    numbers, power = score_texts([score for _, score, _ in words])
+    named = ", ".join(f"{word} {number}" for (word, _, _), number in zip(words, numbers, strict=True))
+    print(html.visible(f"highest scores: {named} {power}".rstrip()))
     return 0
 
 

@@ -160,6 +160,14 @@ def test_escape_codes_in_the_text_do_not_reach_the_terminal():
     assert "\x1b" not in plain and "good[+0.5] bad[-0.25] bad" in plain
 
 
+def test_small_scores_share_one_power_of_ten():
+    saliency = make(scores=(9.7e-6, -3e-7, 0.0))
+    page = saliency.to_html()
+    assert "× 10⁻⁶" in page and ">+9.70<" in page and ">−0.30<" in page and "e-0" not in page
+    plain = saliency.to_terminal(colours=False)
+    assert "good[+9.7]" in plain and plain.endswith("[scores × 10⁻⁶]")
+
+
 def test_bar_chart_of_words(load):
     ax = make().plot()
     assert [bar.get_height() for bar in ax.patches] == [0.5, -0.25, 0.0]

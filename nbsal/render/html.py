@@ -13,6 +13,7 @@ from datetime import date
 
 from nbsal.render.colours import AGAINST, FAINT, FOR, STRONGEST, colour
 from nbsal.render.headline import Phrase, percent
+from nbsal.render.scores import exponent, power_text, score_text, score_texts
 
 UNREAD = "beyond what the model reads"  # the tooltip of truncated text
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
@@ -43,7 +44,7 @@ def scored_spans(text: str, tokens: Iterable[tuple[int, int, float, str]], trunc
     spans: list[ScoredSpan] = []
     at = 0
     for start, end, score, name in tokens:
-        tip = f"{name}: {score:+.4g}"
+        tip = f"{name}: {score_text(score)}"
         if end <= at and spans and spans[-1].score is not None:
             last = spans.pop()
             spans.append(ScoredSpan(last.text, (last.score or 0.0) + score, f"{last.tip}, {tip}"))
@@ -143,29 +144,22 @@ def ranking_html(words: Sequence[tuple[str, float]], count: int = 6) -> str:
     most = max((abs(score) for _, score in ranked), default=0.0)
     if not most:
         return ""
-    rows = "".join(_ranking_row(word, score, abs(score) / most) for word, score in ranked)
-    return f'<table style="border-collapse:collapse;margin:6px 0;font-size:90%">{rows}</table>'
+    numbers, power = score_texts([score for _, score in ranked])
+    head = f'<tr><td colspan="3" style="text-align:right;border:0;padding:0;{SMALL}">{power}</td></tr>' if power else ""
+    rows = (_ranking_row(*row, number, abs(row[1]) / most) for row, number in zip(ranked, numbers, strict=True))
+    return f'<table style="border-collapse:collapse;margin:6px 0;font-size:90%">{head}{"".join(rows)}</table>'
 
 
-def _ranking_row(word: str, score: float, share: float) -> str:
+def _ranking_row(word: str, score: float, number: str, share: float) -> str:
     hue, border = (FOR, "solid") if score >= 0 else (AGAINST, "dashed")
     bar = f"display:inline-block;width:{round(120 * share)}px;height:.7em;background-color:rgba{(*hue, 0.85)}"
     line = f"border-bottom:2px {border} {_rgb(hue)}"
     cells = (
         f'<td style="text-align:left;border:0;padding:0 8px 0 0">{escape(label(word))}</td>',
         f'<td style="text-align:left;border:0;padding:0"><span style="{bar};{line}"></span></td>',
-        f'<td style="text-align:right;border:0;padding:0 0 0 8px">{score_text(score)}</td>',
+        f'<td style="text-align:right;border:0;padding:0 0 0 8px">{number}</td>',
     )
     return f"<tr>{''.join(cells)}</tr>"
-
-
-def score_text(score: float) -> str:
-    """A signed score with three digits.
-
-    >>> score_text(-0.946)
-    '−0.946'
-    """
-    return (f"{score:+.3g}" if score else "0").replace("-", "−")
 
 
 def block_html(title: str, body: str, notes: Sequence[str], titled: bool = True) -> str:
@@ -197,7 +191,7 @@ def snapshot_line(in_cell: bool) -> str:
 def snapshot_html(body: str, in_cell: bool = True) -> str:
     """A picture of a view, with the date of the picture."""
     line = f'<div style="{SMALL}">{snapshot_line(in_cell)}</div>'
-    return f'<div class="nbsal-snapshot" style="font-family:sans-serif">{body}{line}</div>'
+    return f'<div class="nbsal-snapshot" style="font-family:sans-serif;padding:16px">{body}{line}</div>'
 
 
 def _rgb(hue: tuple[int, int, int]) -> str:
@@ -215,7 +209,9 @@ def page_html(title: str, body: str) -> str:
 
 def terminal(parts: Sequence[Sequence[ScoredSpan]], largest: float, colours: bool = True) -> str:
     """The text with coloured backgrounds for a terminal; without colours, large scores follow in brackets."""
-    return "\n".join("".join(_span_terminal(span, largest, colours) for span in part) for part in parts)
+    text = "\n".join("".join(_span_terminal(span, largest, colours) for span in part) for part in parts)
+    power = power_text(exponent(largest))
+    return text if colours or not power else f"{text}\n[scores {power}]"
 
 
 def _span_terminal(span: ScoredSpan, largest: float, colours: bool) -> str:
@@ -225,7 +221,7 @@ def _span_terminal(span: ScoredSpan, largest: float, colours: bool) -> str:
     if alpha < FAINT:
         return text
     if not colours:
-        return f"{text}[{score:+.2g}]" if alpha >= STRONGEST / 4 else text
+        return f"{text}[{score / 10.0 ** exponent(largest):+.2g}]" if alpha >= STRONGEST / 4 else text
     r, g, b = (round(255 - (255 - channel) * alpha) for channel in hue)
     underline = "\x1b[4m" if score < 0 else ""
     return f"\x1b[48;2;{r};{g};{b}m\x1b[30m{underline}{text}\x1b[0m"

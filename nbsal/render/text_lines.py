@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nbsal.render import colours, fonts, html
 from nbsal.render.html import ScoredSpan
+from nbsal.render.scores import score_texts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -211,10 +212,12 @@ def _draw_marks(ax: "Axes", pieces: Sequence[tuple[Piece, float]], largest: floa
 def _legend(text: ScoredText) -> list[Piece]:
     """The colour scale of a text in one line; it has negative scores only if the text has some."""
     negative = any((span.score or 0.0) < 0 for part in text.parts for span in part)
+    scores = [share * text.largest for share in ((-1.0, -0.5, 0.0, 0.5, 1.0) if negative else (0.0, 0.5, 1.0))]
+    numbers, power = score_texts(scores)
     pieces, left = [], 0.0
-    for share in (-1.0, -0.5, 0.0, 0.5, 1.0) if negative else (0.0, 0.5, 1.0):
-        label = f" {html.score_text(share * text.largest)} "
-        pieces.append(Piece(label, share * text.largest, left, 0, text_width(label)))
+    for number, score in zip([*numbers, power], [*scores, None], strict=True):
+        label = f" {number} "
+        pieces.append(Piece(label, score, left, 0, text_width(label)))
         left += pieces[-1].width
     return pieces
 

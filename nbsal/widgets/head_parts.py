@@ -272,7 +272,7 @@ def _cell_html(opacity: float) -> str:
 def _decision(saliency: Saliency, subject: Subject, label: str, probabilities: Any) -> Without:
     """A decision with the probabilities of what a view lists of the scores'."""
     names = [name for name, _ in wire.outcomes(saliency, subject)]
-    places = wire.listed(saliency) if names else []
+    places = wire.listed(saliency, subject.labels) if names else []
     return Without(label, [(name, float(probabilities[i])) for name, i in zip(names, places, strict=True)])
 
 

@@ -213,7 +213,7 @@ def layers_html(layers: LayerSaliency, chosen: int, level: str = "word", scale: 
     """The finding and every layer by words, as a table with coloured cells."""
     words = LayerWords(layers, level)
     listed = words.listed(LISTED)
-    word, rest = words.finding()
+    word, rest = LayerWords(layers).finding()  # sentences name words, not tokens
     head = "".join(_column_html(words.names[k], _gap(words, listed, k)) for k in listed)
     rows = "".join(_row_html(words, layer, listed, layer == chosen, scale) for layer in range(len(words.scores)))
     note = "each layer on its own scale" if scale == "own" else "one scale for all layers"
@@ -247,7 +247,7 @@ def heatmap_png(
     height = figure.get_size_inches()[1]
     ax = figure.add_axes((1.0 / width, 0.1 / height, wide / width, tall / height))
     _draw_heatmap(ax, words, listed, chosen, scale)
-    finding = "".join(words.finding())
+    finding = "".join(LayerWords(layers).finding())
     figure.text(8 / 72 / width, (0.1 + tall + head - 0.1) / height, finding, va="top", fontsize=9, weight="bold")
     return text_lines.png(figure)
 

@@ -107,18 +107,16 @@ def outcomes(explanation: Explanation, subject: Subject | None) -> list[tuple[st
         return []
     if subject is None:
         return [(explanation.prediction, float(probabilities.max()))]
-    best = listed(explanation)
+    best = listed(explanation, subject.labels)
     names = subject.labels or {i: tokenize.token_name(subject.tokenizer, i) for i in best}
     return [(names[i], float(probabilities[i])) for i in best]
 
 
-def listed(explanation: Explanation) -> list[int]:
-    """The indices of the outcomes that are listed: all classes in order, or the likeliest of many."""
-    probabilities = explanation.probabilities
-    if len(probabilities) <= LIKELIEST:
-        return list(range(len(probabilities)))
-    best = np.argsort(-probabilities, kind="stable")[:LIKELIEST]
-    return [int(i) for i in best]
+def listed(explanation: Explanation, labels: Sequence[str]) -> list[int]:
+    """The indices of the outcomes that are listed, the likeliest first: at most twelve, and the explained class."""
+    best = np.argsort(-explanation.probabilities, kind="stable")
+    first = [int(i) for i in best[:LIKELIEST]]
+    return first + [int(i) for i in (best[LIKELIEST:] if labels else ()) if labels[i] == explanation.target]
 
 
 def _utf16_positions(text: str) -> list[int]:

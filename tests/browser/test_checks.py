@@ -52,6 +52,17 @@ def test_a_view_is_as_wide_as_its_cell(show, sheet, resize, name):
         assert_fits(sheet, root, width)
 
 
+@pytest.mark.parametrize("width", [760, 1000, 1500])
+def test_display_and_save_share_a_row_with_other_tools(show, sheet, views, resize, width):
+    root = show("layers", live=True)
+    bench.change(sheet, method="decoded-gradxact")  # a long name
+    resize(width)
+    edit, save = (root.get_by_text(name, exact=True).bounding_box() for name in ("Edit text", "Save"))
+    assert abs(edit["y"] - save["y"]) < 10
+    if width != 1000:  # the columns are narrow
+        assert abs(root.locator(".nbsal-method-picker").bounding_box()["y"] - save["y"]) < 10
+
+
 def text_of(html):
     return re.sub(r"\s+", " ", markup.unescape(re.sub("<style.*?</style>|<[^>]*>", "", html, flags=re.DOTALL)))
 
@@ -184,7 +195,7 @@ def test_pointing_and_computing_never_change_the_height(show, sheet, views, name
     sheet.evaluate("() => { window.view.model.send = () => { throw new Error('Cannot send'); }; }")
     words.nth(0).click(force=True)
     expect(root.locator(".nbsal-state")).to_contain_text("Python has stopped")
-    assert root.bounding_box()["height"] == before or name in ("clouds", "browse", "games"), (
+    assert root.bounding_box()["height"] == before or name in ("clouds", "browse", "games", "answers"), (
         "a press may open something"
     )
     sheet.set_viewport_size({"width": 1100, "height": 900})

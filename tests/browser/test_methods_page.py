@@ -46,7 +46,7 @@ def test_a_method_is_found_and_chosen_by_keys(show, sheet):
     picker.press("Enter")
     expect(root.get_by_label("Find a method")).to_be_focused()
     sheet.keyboard.type("mask")
-    expect(root.locator(".nbsal-method:visible").first).to_contain_text("Mask-LRP")
+    expect(root.locator(".nbsal-choice:visible").first).to_contain_text("Mask-LRP")
     sheet.keyboard.press("ArrowDown")
     bench.expect_traits(sheet, method=bench.SIGNED)  # moving chooses nothing
     sheet.keyboard.press("Enter")
@@ -63,3 +63,25 @@ def test_a_method_is_found_and_chosen_by_keys(show, sheet):
     sheet.keyboard.press("Escape")
     expect(picker).to_be_focused()
     expect(root.get_by_label("Find a method")).to_be_hidden()
+
+
+def test_every_class_can_be_found_and_chosen(show, sheet, views):
+    view, labels = views["highlight"], [f"label {k}" for k in range(28)]
+    root = show("highlight", live=True)
+    result = view._result | {"probabilities": [[name, 0.01] for name in labels[:12]], "target": "label 11"}
+    bench.change(sheet, _choices=view._choices | {"labels": labels}, _result=result)
+    listed = root.locator(".nbsal-class")
+    expect(listed).to_have_count(7)
+    expect(listed.last).to_contain_text("label 11")  # what is explained is always in the row
+    root.get_by_text("21 more", exact=False).click()
+    sheet.keyboard.type("LABEL 27")
+    sheet.keyboard.press("Enter")
+    bench.expect_traits(sheet, target="label 27")
+
+
+def test_classes_have_one_order(show, views):
+    root = show("highlight", live=True)
+    order = root.locator("[data-outcome]").evaluate_all("nodes => nodes.map(node => node.dataset.outcome)")
+    assert order == ["positive", "negative"], "the likeliest first"
+    root = show("games", live=True)
+    assert root.locator("[data-outcome]").evaluate_all("nodes => nodes.map(node => node.dataset.outcome)") == order

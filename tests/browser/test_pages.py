@@ -54,6 +54,8 @@ def test_colour_and_mark_tell_the_sign(show, views, sheet):
 def test_clicks_select_a_token_a_span_or_one_token_more(show, sheet):
     root = show("highlight")
     bench.choose(root, "Unit", "Tokens")
+    tokens(root).nth(3).hover()
+    expect(readout(root).locator("b")).to_have_text("un\u00b7believably")  # a token is named in its word
     tokens(root).nth(1).click()
     bench.expect_traits(sheet, selection=[2])
     tokens(root).nth(4).click(modifiers=["Shift"])
@@ -162,7 +164,11 @@ def test_walking_the_layers_paints_the_text_without_python(show, sheet, views):
 
 
 def test_a_wide_grid_draws_only_visible_cells(show, sheet):
-    root = show(Layers(bench.saliency_of([f"w{i}" for i in range(2000)], layers=7)).wait())
+    view = Layers(bench.saliency_of([f"w{i}" for i in range(2000)], layers=7)).wait()
+    root = show(view)
+    words = LayerWords(view.result)
+    strongest = words.names[np.abs(words.scores[view.chosen]).argmax()]
+    expect(root.get_by_role("columnheader", name=strongest, exact=True)).to_be_in_viewport()  # where it starts
     assert root.get_by_role("gridcell").count() < 7 * 120
     root.get_by_role("grid").focus()
     root.get_by_role("grid").press("End")

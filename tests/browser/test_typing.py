@@ -16,6 +16,18 @@ RECORD = """() => {
   window.sent = [];
   model.on('change:text', () => window.sent.push([performance.now(), model.get('text')]));
 }"""
+# Records the opacities that the headline and a panel have one after the other.
+WATCH_OPACITY = """() => {
+  const look = () => {
+    for (const node of document.querySelectorAll('.nbsal-headline, .nbsal-layers-panel')) {
+      const opacity = Number(getComputedStyle(node).opacity);
+      if (opacity !== window.opacities.at(-1)) window.opacities.push(opacity);
+    }
+    requestAnimationFrame(look);
+  };
+  window.opacities = [];
+  look();
+}"""
 KINDS = {"highlight": Highlight, "layers": Layers, "compare": Compare, "games": Games, "workbench": Workbench}
 each_kind = pytest.mark.parametrize("name", ["highlight", "compare", "workbench"])
 
@@ -75,6 +87,18 @@ def test_what_was_drawn_is_dim_at_once_and_words_keep_their_shades(show, sheet, 
     expect(texts).to_have_text(f"{REAL} Fine")
     assert texts.get_by_role("option").evaluate_all(shades) == before
     expect(root.locator(".nbsal-state")).to_have_text("Updating\u2026")
+
+
+def test_a_view_is_dim_once_while_a_text_is_typed(show, sheet, views):
+    answers = [of_text(views, "workbench", f"{REAL}{'So far'[:k]}", panels=["layers", "games"]) for k in range(1, 7)]
+    edit(show("workbench", live=True))
+    sheet.evaluate(WATCH_OPACITY)
+    for answer, letter in zip(answers, "So far", strict=True):
+        sheet.keyboard.type(letter)
+        sheet.wait_for_timeout(110)
+        bench.answer(sheet, answer)
+    bench.expect_dim(sheet, False)
+    assert sheet.evaluate("() => window.opacities") == [1, 0.66, 1]
 
 
 @pytest.mark.some(2)

@@ -61,3 +61,20 @@ def test_undo_in_compare_takes_back_both_targets_and_the_method_of_b(show, sheet
     bench.expect_traits(sheet, other_method="decoded-gradcam")
     root.get_by_role("button", name="Undo").click()
     bench.expect_traits(sheet, target=None, other_target=None)
+
+
+def test_the_focus_stays_in_the_view_when_what_has_it_is_drawn_again_or_disabled(show, sheet, views):
+    root = show("highlight", live=True)
+    negative = root.get_by_role("group", name="Explain").get_by_role("button", name="negative")
+    negative.press("Enter")
+    bench.expect_traits(sheet, target="negative")
+    bench.answer(sheet, views["highlight"])
+    expect(negative).to_be_focused()
+    sheet.keyboard.press("Control+z")
+    bench.expect_traits(sheet, target=None)
+    sheet.evaluate("() => window.view.model.set('layer', 5)")
+    root.get_by_role("button", name="Next layer").press("Enter")
+    expect(root.get_by_role("button", name="Next layer")).to_be_disabled()
+    expect(root.get_by_role("button", name="Previous layer")).to_be_focused()
+    sheet.keyboard.press("Control+z")
+    bench.expect_traits(sheet, layer=5)

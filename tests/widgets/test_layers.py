@@ -61,6 +61,8 @@ def test_a_finished_result_is_shown(reviews):
 def test_a_static_page_shows_the_chosen_layer_and_the_finding(view):
     view.layer = 5
     html, (word, rest) = view.render_html(), LayerWords(view.result).finding()
+    view.level = "token"
+    assert f"<i>{word}</i>{rest}" in view.render_html()  # a sentence names words
     assert f"<i>{word}</i>{rest}" in html and rest.endswith("of 6 layers")
     assert "<b>layer 5</b>" in html and ">embeddings<" in html
     text = view.result.at(5).scored_spans("word")

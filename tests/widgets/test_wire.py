@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +34,11 @@ def test_tokens_come_back_with_their_places(reviews, load, name, text):
     for i in content:
         assert back[i]["text"] == row.parts[row.segments[i]][slice(*row.offsets[i])]
         assert back[i]["part"] == row.segments[i]
+
+
+def test_the_likeliest_classes_come_first_and_the_explained_one_is_among_them():
+    saliency = SimpleNamespace(probabilities=np.arange(28) / 378, target="c3")
+    assert wire.listed(saliency, [f"c{i}" for i in range(28)]) == [*range(27, 15, -1), 3]
 
 
 def test_scores_come_back_in_single_precision():

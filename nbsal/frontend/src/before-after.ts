@@ -1,11 +1,10 @@
 // The classes as bars with a tick at the value before a change; a click explains that class.
 
+import { canExplain, classPicker, inRow } from "./class-picker";
 import { closest, h } from "./dom";
 import type { Side } from "./explainer-controls";
 import { formatPercent } from "./format";
 import { changeWords } from "./headline";
-
-const LISTED = 6;
 
 /** The probability of a class before some change, and now. */
 export interface Change {
@@ -14,26 +13,21 @@ export interface Change {
   now: number;
 }
 
-export function beforeAfter({ target, choices }: Pick<Side, "target" | "choices">) {
-  let changes: Change[] = [];
+export function beforeAfter(side: Pick<Side, "target" | "choices">) {
   let explained = "";
-  let unfolded = false;
+  const explain = (name: string) => side.target.set(name === explained ? null : name);
   const onClick = (event: MouseEvent) => {
     const name = closest(event, "button")?.dataset.outcome;
-    if (name !== undefined) target.set(name === explained ? null : name);
-    else if (closest(event, ".nbsal-link")) {
-      unfolded = true;
-      draw();
-    }
+    if (name !== undefined) explain(name);
   };
+  const picker = classPicker(side, explain);
+  const rows = h("span", { class: "nbsal-listed-classes" });
   const properties = { class: "nbsal-changes", role: "group", "aria-label": "Explain" };
-  const node = h("div", { ...properties, signal: target.signal, click: onClick });
+  const node = h("div", { ...properties, signal: side.target.signal, click: onClick }, rows, picker.node);
 
   const drawName = (name: string) => {
-    const { labels, task } = choices.get();
     const current = String(name === explained);
-    if (!target.live || !(labels.includes(name) || task === "next-token"))
-      return h("span", { class: "nbsal-class-name", "data-explained": current }, name);
+    if (!canExplain(side, name)) return h("span", { class: "nbsal-class-name", "data-explained": current }, name);
     const title = name === explained ? `What speaks for ${name}` : `Why not ${name}? Explain it instead`;
     return h(
       "button",
@@ -50,18 +44,15 @@ export function beforeAfter({ target, choices }: Pick<Side, "target" | "choices"
     const numbers = changed ? [`${first} \u2192 `, h("b", {}, second)] : [h("b", {}, formatPercent(now))];
     return [drawName(name), bar, h("span", {}, ...numbers)];
   };
-  function draw() {
-    const listed = unfolded || changes.length <= LISTED + 1 ? changes : changes.slice(0, LISTED);
-    const more = changes.length - listed.length;
-    const rest = more ? [h("button", { class: "nbsal-link" }, `${more} more\u2026`)] : [];
-    node.replaceChildren(...listed.flatMap(drawRow), ...rest);
-  }
   return {
     node,
     /** @param target the class that is explained */
-    draw(next: Change[], target: string) {
-      [changes, explained] = [next, target];
-      draw();
+    draw(changes: Change[], target: string) {
+      explained = target;
+      const listed = inRow(changes, ({ name }) => name, target);
+      rows.replaceChildren(...listed.flatMap(drawRow));
+      const probabilities = changes.map(({ name, now }): [string, number] => [name, now]);
+      picker.draw(probabilities, target, listed.length);
     },
   };
 }

@@ -4,6 +4,7 @@ import type { Model } from "./context";
 import { onAbort, throttle } from "./dom";
 
 const CHECK_INTERVAL = 300; // ms between two checks whether Python is connected
+const CONNECTION = "comm_live_update"; // the event of ipywidgets when a kernel has restarted
 
 interface Watch {
   /** Whether an answer of Python is expected. */
@@ -21,8 +22,17 @@ export function sender<Traits>(model: Model<Traits>, live: boolean, signal: Abor
     }
   };
   const checkSometimes = throttle(check, CHECK_INTERVAL, signal);
-  const timer = live && setInterval(() => watch.isWaiting() && checkSometimes(), CHECK_INTERVAL);
-  onAbort(signal, () => timer && clearInterval(timer));
+  const kernel = model.widget_manager?.kernel;
+  const watchIdle = () => (kernel?.isDisposed ? watch.onStopped() : watch.isWaiting() && checkSometimes());
+  const onConnection = () => setTimeout(check); // Jupyter closes the connection right after it says so
+  if (live) {
+    const timer = setInterval(watchIdle, CHECK_INTERVAL);
+    model.on(CONNECTION, onConnection);
+    onAbort(signal, () => {
+      clearInterval(timer);
+      model.off(CONNECTION, onConnection);
+    });
+  }
   return (traits: Partial<Traits>) => {
     for (const name of Object.keys(traits) as (keyof Traits)[]) model.set(name, traits[name] as Traits[keyof Traits]);
     model.save_changes();

@@ -17,6 +17,8 @@ export interface Model<Traits> {
   on(event: string, listener: (message: Message) => void): void;
   off(event: string, listener: (message: Message) => void): void;
   send(content: object): void;
+  /** Of hosts that run ipywidgets. */
+  widget_manager?: { kernel?: { isDisposed: boolean } | null };
 }
 
 /** A file to download; binary content is base64. */

@@ -16,11 +16,11 @@ export function commonEnds(before: string, after: string): [number, number] {
 export function marksAfterEdit(marks: Mark[], before: string[], after: string[]): Mark[] {
   const ends = before.map((text, part) => commonEnds(text, after[part] ?? ""));
   return marks.flatMap((mark) => {
-    const { part, start, end } = mark;
+    const { part, start, end, around: [left, right] = [0, 0] } = mark; // of an edited word no part is left
     if (after[part] === undefined) return [];
     const [head, tail] = ends[part];
-    if (end <= head) return [mark];
-    if (start < before[part].length - tail) return [];
+    if (end + right <= head) return [mark];
+    if (start - left < before[part].length - tail) return [];
     const shift = after[part].length - before[part].length;
     return [{ ...mark, start: start + shift, end: end + shift }];
   });

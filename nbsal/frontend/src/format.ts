@@ -3,12 +3,37 @@
 const MINUS = "\u2212";
 const NARROW_SPACE = "\u202f"; // does not break
 
-/** A signed score with three significant digits. */
-export function formatScore(value: number) {
-  if (value === 0) return "0";
-  const size = Math.abs(value);
-  const digits = size >= 1e4 || size < 1e-3 ? value.toExponential(1) : value.toPrecision(3);
-  return (value > 0 ? "+" : "") + digits.replace("-", MINUS).replace("e+", "e");
+const WRITTEN_OUT = 3; // up to this exponent of ten either way, numbers need no power of ten
+const LEAST = -300; // exponent of the smallest number that is scaled
+const SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079";
+
+/** A signed score with three digits; the power of ten is that of the `largest` score beside it. */
+export function formatScore(value: number, largest = Math.abs(value)) {
+  const power = exponent(largest);
+  const scaled = value / 10 ** power;
+  return `${signed(scaled, 2 - order(Math.abs(scaled)))} ${powerText(power)}`.trimEnd();
+}
+
+/** A list of scores to the third digit of the largest, and the power of ten that they share. The same as in Python. */
+export function formatScores(values: number[]): { texts: string[]; power: string } {
+  const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  const power = exponent(largest);
+  const digits = 2 - order(largest) + power;
+  return { texts: values.map((value) => signed(value / 10 ** power, digits)), power: powerText(power) };
+}
+
+const order = (size: number) => (size > 0 && size < Infinity ? Math.max(Math.floor(Math.log10(size)), LEAST) : 0);
+const exponent = (largest: number) => (Math.abs(order(largest)) > WRITTEN_OUT ? order(largest) : 0);
+
+const powerText = (power: number) => {
+  const digits = Array.from(String(Math.abs(power)), (digit) => SUPERSCRIPTS[Number(digit)]);
+  return power ? `\u00d7 10${power < 0 ? "\u207b" : ""}${digits.join("")}` : "";
+};
+
+function signed(value: number, digits: number) {
+  const text = value.toFixed(Math.max(0, Math.min(digits, 100))).replace("-", MINUS);
+  if (!/[1-9]/.test(text)) return "0";
+  return value > 0 ? `+${text}` : text;
 }
 
 export const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

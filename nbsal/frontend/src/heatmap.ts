@@ -47,6 +47,7 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
   let selectedRow = -1;
   let selectedColumns = new Set<number>();
   let pointedColumn = -1;
+  let started = false; // whether the grid has been scrolled to where it starts
 
   const idOf = ({ row, column }: Cell) => `${uid}-${row}-${column}`;
   const elementOf = ({ row, column }: Cell) => node.querySelector(`[data-row="${row}"][data-column="${column}"]`);
@@ -176,9 +177,17 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
     blur: () => actions.point(null),
     scroll: redrawIfNeeded,
   });
+  /** Scroll to the strongest column of the selected row, once there is such a row. */
+  const start = () => {
+    if (started || selectedRow < 0 || !node.clientWidth || !cells.columns.length) return;
+    started = true;
+    const [from, room] = [left(cells.ranked(selectedRow)[0]), node.clientWidth - HEAD_WIDTH];
+    if (from + width > room) node.scrollLeft = from - room / 2;
+  };
   const onResize = () => {
     fit();
     draw();
+    start();
   };
   const resizeObserver = new ResizeObserver(onResize);
   resizeObserver.observe(node);
@@ -201,6 +210,7 @@ export function heatmap({ signal }: { signal: AbortSignal }, label: string, acti
       }
       [selectedRow, selectedColumns, pointedColumn] = [row, columns, pointed ?? -1];
       drawState();
+      start();
     },
   };
 }

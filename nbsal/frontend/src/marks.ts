@@ -9,6 +9,8 @@ export interface Mark {
   end: number;
   /** Positions of its tokens. */
   tokens: number[];
+  /** Of a mark within a word: how much of the word is before it, and after it. */
+  around?: [number, number];
 }
 
 type Place = Pick<Token, "part" | "start" | "end" | "special" | "first">;
@@ -28,7 +30,24 @@ export function marksOf(tokens: Place[], level: Level): Mark[] {
       if (token.end > start) marks.push({ part: token.part, start, end: token.end, tokens: [i] });
     }
   }
-  return marks;
+  return level === "token" ? withinWords(marks, marksOf(tokens, "word")) : marks;
+}
+
+function withinWords(marks: Mark[], words: Mark[]): Mark[] {
+  const wordOf = new Map(words.flatMap((word) => word.tokens.map((i) => [i, word])));
+  return marks.map((mark) => {
+    const word = wordOf.get(mark.tokens[0]) ?? mark;
+    const around: [number, number] = [mark.start - word.start, word.end - mark.end];
+    return around.some((length) => length > 0) ? { ...mark, around } : mark;
+  });
+}
+
+/** The text of a mark, with what its word has before and after it. */
+export function namedMark({ part, start, end, around: [before, after] = [0, 0] }: Mark, parts: string[]) {
+  const text = parts[part];
+  const [left, right] = [text.slice(start - before, start), text.slice(end, end + after)];
+  const own = text.slice(start, end);
+  return { text: own, before: left, after: right, word: left + own + right };
 }
 
 /** The score of each mark: the sum over its tokens. */

@@ -4,13 +4,16 @@ import { isBlank } from "./blank";
 import { disableControls, sender } from "./connection";
 import type { Context, Model } from "./context";
 import { DamagedData } from "./decode";
-import { h, onAbort, sanitize } from "./dom";
+import { debounce, h, onAbort, sanitize } from "./dom";
+import { keepFocus } from "./focus";
 import { formatPercent } from "./format";
 import { freshness, resultDrawing } from "./freshness";
 import { requests, STOPPED } from "./request";
 import type { Status, ViewTraits } from "./traits";
 
 const PROGRESS_DELAY = 150; // ms of work before it is shown: for quick results it would only flicker
+const TYPING_PAUSE = 400; // ms after the last key, until which a view stays dim: results of each letter would flicker
+const MOST_PROGRESS = 0.99; // until the result is there
 
 /** Of a view without an explainer, whose result was passed to it. */
 const FINISHED = "A finished result \u00b7 pass an explainer to change it";
@@ -29,7 +32,8 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
   render({ model, el }: { model: Model<Traits>; el: HTMLElement }) {
     const controller = new AbortController();
     const { signal } = controller;
-    const root = h("section", { class: `nbsal nbsal-${name}`, role: "group", "aria-label": `nbsal ${name}` });
+    const properties = { role: "group", "aria-label": `nbsal ${name}`, "data-lm-suppress-shortcuts": "true" };
+    const root = h("section", { class: `nbsal nbsal-${name}`, ...properties });
     const [main, side] = [h("div", { class: "nbsal-main" }), h("div", { class: "nbsal-side" })];
     const failure = h("div", { class: "nbsal-error", role: "alert", hidden: true });
     const live = model.get("_live");
@@ -67,6 +71,7 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
       if (names.includes("_rev")) results.add(() => guard(draw));
     };
     const isWaiting = () => !stopped && (fresh.isOutdated() || BUSY.includes(model.get("status")));
+    const endTyping = debounce(() => root.classList.remove("nbsal-typing"), TYPING_PAUSE, signal);
     const send = sender(model, live, signal, { isWaiting, onStopped: stop });
     const footnote = h("span");
     const context: Context<Traits> = {
@@ -94,6 +99,8 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
       },
       markStale() {
         fresh.setUnsent(true);
+        root.classList.add("nbsal-typing");
+        endTyping();
         foot.draw();
       },
       isOlder: fresh.isOlder,
@@ -103,6 +110,7 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
     listenTo(["_rev"], results.drawAll);
     root.append(h("div", { class: "nbsal-columns" }, main, side));
     el.append(root);
+    keepFocus(root, signal);
     guard(() => build(context));
     placeErrors(main, [failure, foot.error]);
     root.append(...foot.nodes);
@@ -199,7 +207,7 @@ function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdate
 function stateOf(get: Context<ViewTraits>["get"], live: boolean, outdated: boolean): [string, string] {
   if (!live) return ["snapshot", get("_saved") || FINISHED];
   const [status, progress, seconds] = [get("status"), get("progress"), get("_seconds")];
-  const share = progress === null ? "" : ` ${formatPercent(progress, 0)}`;
+  const share = progress === null ? "" : ` ${formatPercent(Math.min(progress, MOST_PROGRESS), 0)}`;
   const preview = get("_preview") ? " \u00b7 preview" : "";
   const left = get("_left");
   const rest = left && left > 1 ? ` \u00b7 about ${Math.ceil(left)} s left` : "";

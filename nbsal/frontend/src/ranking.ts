@@ -2,9 +2,10 @@
 
 import type { Context } from "./context";
 import { closest, consume, h, uniqueId } from "./dom";
-import { formatScore } from "./format";
+import { formatScores } from "./format";
 import { clamp, nextItem } from "./keyboard";
 import type { Mark } from "./marks";
+import { type Named, nameNodes } from "./readout";
 import { hoverSender } from "./scored-text";
 import type { ExplanationTraits } from "./traits";
 
@@ -92,24 +93,26 @@ export function ranking(context: TextContext) {
   );
   return {
     node,
-    draw(marks: Mark[], texts: { text: string; score: number }[], unitName: string) {
-      unit.textContent = unitName;
+    draw(marks: Mark[], texts: (Named & { score: number })[], unitName: string) {
       const scores = texts.map(({ score }) => score);
       const listed = largestFirst(scores.map(Math.abs));
+      const numbers = formatScores(listed.map((k) => scores[k]));
+      unit.textContent = [unitName, numbers.power].filter(Boolean).join(" \u00b7 ");
       const [low, high] = [Math.min(0, ...scores), Math.max(0, ...scores)];
       const at = (score: number) => (100 * (score - low)) / (high - low || 1);
       words.list.style.setProperty("--zero", `${at(0)}%`);
       words.draw(
         listed.map((k) => marks[k]),
-        (row) => bar(texts[listed[row]], at),
+        (row) => bar(texts[listed[row]], numbers.texts[row], at),
       );
     },
   };
 }
 
-function bar({ text, score }: { text: string; score: number }, at: (score: number) => number) {
+function bar(named: Named & { score: number }, number: string, at: (score: number) => number) {
+  const { score, word } = named;
   const line = h("i", { class: score < 0 ? "nbsal-against" : "" });
   line.style.setProperty("--from", `${Math.min(at(0), at(score))}%`);
   line.style.setProperty("--length", `${Math.abs(at(score) - at(0))}%`);
-  return [h("b", { title: text }, text), line, h("span", {}, formatScore(score))];
+  return [h("b", { title: word }, ...nameNodes(named)), line, h("span", {}, number)];
 }

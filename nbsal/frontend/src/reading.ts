@@ -51,12 +51,16 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
   const tools = h(
     "div",
     { class: "nbsal-tools" },
-    ...methodControls(side),
-    editor.button,
-    ...selectionButton(context, side),
-    finder.node,
-    grow,
-    h("span", { class: "nbsal-tools" }, displayMenu(context, [...settings, topSetting(side)]), saveMenu(context)),
+    h("span", { class: "nbsal-tools nbsal-how" }, ...methodControls(side)),
+    h(
+      "span",
+      { class: "nbsal-tools nbsal-rest" },
+      editor.button,
+      ...selectionButton(context, side),
+      finder.node,
+      grow,
+      h("span", { class: "nbsal-tools" }, displayMenu(context, [...settings, topSetting(side)]), saveMenu(context)),
+    ),
   );
   const line = h("div", { class: "nbsal-read" }, text.readout.node, colours.node);
   return {
@@ -84,7 +88,7 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
         largest,
         scale,
         scores.some((score) => score < 0),
-        strongest ? nameInSentence(strongest.text) : "",
+        strongest ? nameInSentence(strongest.word) : "",
       );
       share.draw(explanation.tokens, row, special);
       decision.draw(explanation);

@@ -6,7 +6,7 @@ import { closest, consume, h, sanitize, throttle, uniqueId } from "./dom";
 import { marksAfterEdit } from "./edited";
 import { nextItem } from "./keyboard";
 import { blocks, range } from "./layout";
-import { gapsOf, largestOf, type Mark, ranks, totals } from "./marks";
+import { gapsOf, largestOf, type Mark, namedMark, ranks, totals } from "./marks";
 import { type Readout, readoutLine } from "./readout";
 import type { ExplanationTraits } from "./traits";
 
@@ -59,7 +59,7 @@ export function scoredText(context: TextContext, label = "The text, word by word
   const markAt = (event: Event) => Number(closest(event, ".nbsal-mark")?.dataset.mark ?? -1);
   const textOf = (k: number) => parts[marks[k].part].slice(marks[k].start, marks[k].end);
   const weighed = (k: number) => ({
-    text: textOf(k),
+    ...namedMark(marks[k], parts),
     score: scores[k],
     part: marks[k].part,
     rank: order[k],

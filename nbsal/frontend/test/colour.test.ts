@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { shade, strength, UNSHADED } from "../src/colour";
-import { contrast } from "./wcag";
+import { contrast, over } from "./wcag";
 
 const SCALE = { signed: true, gamma: 1, clip: 1 };
 
@@ -22,14 +23,25 @@ test("the sign is a side of its own, and faint scores are marked less", () => {
   assert.deepEqual(shade(-0.001, 1), UNSHADED);
 });
 
-/** Ink, and the full colours behind it, of base.css. */
-const THEMES = [
-  ["#1c1e22", "#f0993c", "#6aa3e0"],
-  ["#e4e6ea", "#96530a", "#2564a9"],
-];
+const css = readFileSync("src/base.css", "utf8");
 const rgb = (hex: string) => [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
+/** A colour of the style sheet in the light and in the dark theme. */
+const both = (name: string) =>
+  (css.match(new RegExp(`--nbsal-${name}: .*light-dark\\((#\\w+), (#\\w+)\\)`)) ?? []).slice(1).map(rgb);
+const HUES = [both("for"), both("against")];
+const [DARK_PAPER, WHITE] = [both("paper").at(-1) ?? [], rgb("#ffffff")];
 
 test("text on full colour is readable in the light and the dark theme", () => {
-  for (const [ink, ...hues] of THEMES)
-    for (const hue of hues) assert.ok(contrast(rgb(ink), rgb(hue)) >= 4.5, `${ink} on ${hue}`);
+  for (const [light, dark] of HUES) {
+    assert.ok(contrast(both("ink")[0], light) >= 4.5);
+    assert.ok(contrast(WHITE, dark) >= 4.5);
+  }
+});
+
+test("in the dark theme faint shades are seen and each shade can be told from the next", () => {
+  const lift = Number(css.match(/pow\(var\(--strength\), ([\d.]+)\)/)?.[1]);
+  for (const [, hue] of HUES) {
+    const shades = [0, 0.1, 0.25, 0.5, 0.75, 1].map((strength) => over(hue, strength ** lift, DARK_PAPER));
+    for (const [k, shade] of shades.slice(1).entries()) assert.ok(contrast(shade, shades[k]) >= 1.1, String(k));
+  }
 });

@@ -1,15 +1,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatPercent, formatScore } from "../src/format";
+import { formatPercent, formatScore, formatScores } from "../src/format";
 
 test("scores are short and signed", () => {
-  assert.deepEqual([0, 0.42, -1.5, 12345, 0.00012].map(formatScore), [
+  const scores = [0, 0.42, -1.5, 1234, 12345, 0.00012].map((score) => formatScore(score));
+  assert.deepEqual(scores, [
     "0",
     "+0.420",
     "\u22121.50",
-    "+1.2e4",
-    "+1.2e\u22124",
+    "+1234",
+    "+1.23 \u00d7 10\u2074",
+    "+1.20 \u00d7 10\u207b\u2074",
   ]);
+  assert.equal(formatScore(-3e-7, 9.7e-6), "\u22120.300 \u00d7 10\u207b\u2076");
+});
+
+test("a list of scores shares one power of ten", () => {
+  assert.deepEqual(formatScores([9.7e-6, -3e-7, 0]), {
+    texts: ["+9.70", "\u22120.30", "0"],
+    power: "\u00d7 10\u207b\u2076",
+  });
+  assert.deepEqual(formatScores([0.321, -0.0004]), { texts: ["+0.321", "0"], power: "" });
 });
 
 test("shares are percentages", () => {

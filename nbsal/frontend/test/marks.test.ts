@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { gapsOf, largestOf, marksOf, ranks, totals } from "../src/marks";
+import { gapsOf, largestOf, marksOf, namedMark, ranks, totals } from "../src/marks";
 
 const token = (start: number, end: number, { first = true, special = false, part = 0 } = {}) => {
   return { part, start, end, first, special };
@@ -19,6 +19,19 @@ test("at token level each token is a mark, at word level each word", () => {
       [0, 2, [1]],
       [3, 6, [2, 3]],
       [7, 9, [4]],
+    ],
+  );
+});
+
+test("a token within a word is named with the rest of the word", () => {
+  const names = marksOf(TOKENS, "token").map((mark) => namedMark(mark, [TEXT]));
+  assert.deepEqual(
+    names.map(({ before, text, after, word }) => [before, text, after, word]),
+    [
+      ["", "un", "", "un"],
+      ["", "f", "it", "fit"],
+      ["f", "it", "", "fit"],
+      ["", "ok", "", "ok"],
     ],
   );
 });

@@ -7,10 +7,10 @@ import { h } from "../dom";
 import { type Explanation, explanationReader } from "../explanation";
 import { heatmap } from "../heatmap";
 import { blankWords, cellWords, layerName, layersFinding } from "../layer-words";
-import { largestOf, type Mark, marksOf, ranks, totals } from "../marks";
+import { largestOf, type Mark, marksOf, namedMark, ranks, totals } from "../marks";
 import { mount } from "../mount";
 import { reading } from "../reading";
-import { scoreWords } from "../readout";
+import { nameNodes, scoreWords } from "../readout";
 import { hoverSender } from "../scored-text";
 import type { LayersTraits } from "../traits";
 import { EXPLAINED, undo } from "../undo";
@@ -76,9 +76,9 @@ export function layersPanel(context: Context<LayersTraits>) {
     const special = (row: number) =>
       tokens.flatMap((token, i) => (token.special && explanation?.rows[row][i] ? [token.name] : []));
     const remark = (row: number) => (maxima[row] ? "" : blankWords(special(row), row === rows.length - 1));
-    const words = (row: number, k: number) =>
+    const cell = (row: number, k: number) =>
       maxima[row] ? cellWords(row, rows[row][k], maxima[row], noun) : `${layerName(row)} · ${remark(row)}`;
-    describe = (row, k) => [h("b", {}, columns[k]), scoreWords(` · ${words(row, k)}`)];
+    describe = (row, k) => [h("b", {}, ...nameNodes(namedMark(marks[k], parts))), scoreWords(` · ${cell(row, k)}`)];
     grid.node.setAttribute("aria-label", `Layers by ${noun}s`);
     grid.draw({
       rows: rows.map((_, layer) => layerName(layer)),
@@ -86,14 +86,17 @@ export function layersPanel(context: Context<LayersTraits>) {
       groups: marks.flatMap(({ part }, k) => (k > 0 && part !== marks[k - 1].part ? [k] : [])),
       shade: (row, k) => shade(rows[row][k], top(row), scale),
       remark,
-      describe: ({ row, column }) => `${columns[column]} · ${words(row, column)}`,
+      describe: ({ row, column }) => `${columns[column]} · ${cell(row, column)}`,
       ranked: (row) => {
         const order: number[] = [];
         for (const [k, rank] of ranks(rows[row].map(Math.abs)).entries()) order[rank - 1] = k;
         return order;
       },
     });
-    const [word, rest] = layersFinding(rows, columns, noun);
+    const words = marksOf(tokens, "word"); // sentences name words, not tokens
+    const wordRows = explanation.rows.map((row) => totals(words, row));
+    const names = words.map((word) => namedMark(word, parts).text);
+    const [word, rest] = layersFinding(wordRows, names, "word");
     finding.replaceChildren(word && h("em", {}, word), rest);
     note.textContent = get("scale") === "own" ? "each layer on its own scale" : "one scale for all layers";
     drawReadout();
