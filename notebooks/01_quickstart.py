@@ -23,9 +23,10 @@
 # see what a class is made of. Five minutes; you should know a little Python, and nothing about explanations.
 #
 # **1. The workbench.** The first line says what was decided, and what becomes of it without the words that have the
-# highest scores: they were hidden, and the model asked again. Press *Edit text* and type: the scores follow. Beside the text stand all layers, what happens when words are hidden,
-# and, folded, the attention heads. Click or drag over words to select them; the selection is a Python list. *If you
-# read this without a running kernel, you see the workbench as it stood when the notebook was published.*
+# highest scores: they were hidden, and the model asked again. Press *Edit text* and type: the scores follow. Beside
+# the text stand all layers, what happens when words are hidden, and, folded, the attention heads. Click or drag over
+# words to select them; the selection is a Python list. *If you read this without a running kernel, you see the
+# workbench as it stood when the notebook was published.*
 
 # %%
 import os
