@@ -15,7 +15,8 @@ NOTABLE_SCORE = 0.25  # share of the largest score from which a word on the othe
 SINGLED_OUT = 0.05  # share of all absolute scores above which a single word counts
 NOTABLE = 0.02  # change of a probability that counts, or share of a value
 HALF = 0.5  # share of the largest effect from which punctuation and short words are named
-SOME = 0.25  # the same of other words
+SOME = 0.25  # the same of other words, if one alone is a reason
+LITTLE = 0.1  # the same of other words, if none alone is
 SHORT = 3  # letters of a short word, which is often a function word
 SURE = 1e-9  # probabilities closer to 0 or 1 have the same log odds
 
@@ -174,7 +175,7 @@ def choose_named(check: Check) -> tuple[int, ...]:
     """
     effects = {number: check.effect(check.alone[number]) for number in check.main}
     largest = max(effects.values(), default=0.0)
-    least = {n: HALF * largest if check.candidates[n].is_minor else 0.0 for n in effects}
+    least = {n: (HALF if check.candidates[n].is_minor else LITTLE) * largest for n in effects}
     major = [n for n in check.main if effects[n] > 0 and effects[n] >= least[n]]
     order = sorted(major, key=lambda number: -effects[number])
     if not order:

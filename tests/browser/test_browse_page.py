@@ -62,7 +62,7 @@ def test_the_table_says_what_python_says(show, sheet, views):
     expect(root.get_by_text("Text 1", exact=True)).to_be_visible()
     label = views["browse"]._labels[1]
     headline = root.locator(".nbsal-opened .nbsal-headline")
-    expect(headline).to_contain_text(nbsal.render.headline.plain(page.opened.headline()))
+    expect(headline).to_contain_text(page.opened.statement().text())
     expect(headline).to_contain_text(f"Labelled {label}.")
     expect(tokens(root)).to_have_text([word.text for word in page.opened.words])
 

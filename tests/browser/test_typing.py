@@ -135,7 +135,7 @@ def test_an_answer_that_came_while_a_letter_was_typed_is_drawn_once_the_letter_i
     sheet.keyboard.press("Backspace")
     area.dispatch_event("compositionend")
     sheet.wait_for_function("() => !document.querySelector('section').classList.contains('nbsal-stale')")
-    assert answers(root) != before and plain(answer.result.headline()) in answers(root)
+    assert answers(root) != before and answer.result.statement().text() in answers(root)
 
 
 @pytest.mark.some(1)
@@ -167,7 +167,7 @@ def test_a_preview_is_marked_and_has_no_numbers(show, sheet, views):
     expect(root.locator(".nbsal-state")).to_have_text("Updating\u2026 · preview")
     bench.change(sheet, progress=0.4, _left=11.2)
     expect(root.locator(".nbsal-state")).to_have_text("Computing\u2026 40\u202f% · about 12 s left · preview")
-    expect(root.locator(".nbsal-headline")).to_have_text(plain(preview.headline()))
+    expect(root.locator(".nbsal-headline")).to_have_text(preview.statement().text())
     expect(root.locator(".nbsal-notes")).to_contain_text("Gradient × input")
     bench.expect_dim(sheet, False)  # it is of the typed text
     expect(score).to_be_hidden()

@@ -283,6 +283,7 @@ def test_the_counter_is_sent_after_all_that_it_counts(view, monkeypatch):
 
 def test_the_traits_of_a_result_are_set_together_and_nowhere_else(view, explain):
     """`publish` sets nothing: the base class sets its traits and the result under one lock."""
+    view.check = False
     traits, result, revision = view.get_state(), view.result, view._rev
     published = view.publish(explain("A dull bore."))
     assert view.get_state() == traits and (view.result, view._rev) == (result, revision)

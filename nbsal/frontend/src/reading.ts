@@ -42,9 +42,10 @@ export function reading(context: Context<ShadedTraits>, settings: (Node | string
     if (blank || !get("_tokens").parts) said.sentence.replaceChildren(blank ? PROMPT : "");
   });
   let statement: () => Statement | undefined = () => get("_said")[0];
+  let held: Statement | undefined; // with an older text typed, what was said last is said again
   const say = () => {
-    const current = statement();
-    if (current) said.draw(current);
+    if (!context.isOlder()) held = statement();
+    if (held) said.draw(held);
   };
   said.follow(() => statement());
   const grow = h("span", { class: "nbsal-grow" });
