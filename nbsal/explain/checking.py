@@ -114,7 +114,7 @@ class _Reading(Target):
             name = span_text(row, *divmod(code, len(row)))
         else:
             name = subject.labels[code] if subject.labels else token_name(subject.tokenizer, code)
-        return Outcome(self.saliency.shown(name), float(value[0]))
+        return Outcome(self.saliency.display_name(name), float(value[0]))
 
     def _value_and_decision(self, logits: Tensor) -> tuple[Tensor, int]:
         if not self.probable:

@@ -15,7 +15,7 @@ from nbsal.explain.finding import Check
 from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, numbers, read_json, reading, write_json
 from nbsal.model.text.tokens import Row, Span, Word
-from nbsal.render.names import shown_label
+from nbsal.render.names import display_name
 from nbsal.support.errors import InputError, NbsalError
 from nbsal.support.validation import Text, checked, plural
 
@@ -92,13 +92,13 @@ class Explanation:
 
     def outcome(self) -> str:
         """The prediction with its confidence, if it has one."""
-        prediction = self.shown(self.prediction)
+        prediction = self.display_name(self.prediction)
         return prediction if self.confidence is None else f"{prediction} ({self.confidence:.1%})"
 
     def caption(self) -> str:
         """The prediction with its confidence, the target if it differs, and the method, in one line."""
-        target = self.shown(self.target)
-        target = "" if target == self.shown(self.prediction) else f", explained: {target}"
+        target = self.display_name(self.target)
+        target = "" if target == self.display_name(self.prediction) else f", explained: {target}"
         return f"{self.outcome()}{target} | {self.method}"
 
     @property
@@ -107,9 +107,9 @@ class Explanation:
         alike = self.prediction in (self.target, PLACE.sub("", self.target))
         return self.about_target and self.confidence is not None and not alike
 
-    def shown(self, label: str) -> str:
+    def display_name(self, label: str) -> str:
         """The name of a target or of a prediction as people read it."""
-        return shown_label(label, is_token=bool(self.provenance.get("predicts_token")))
+        return display_name(label, is_token=bool(self.provenance.get("predicts_token")))
 
     @property
     def about_target(self) -> bool:

@@ -100,8 +100,8 @@ class Saliency(Explanation):
         With `heads_off` the decision is compared with that without some heads.
         """
         return Finding(
-            self.shown(self.prediction),
-            self.shown(self.target),
+            self.display_name(self.prediction),
+            self.display_name(self.target),
             self.confidence,
             target_probability,
             self.contrary,

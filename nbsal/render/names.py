@@ -6,18 +6,18 @@ _PLACE = re.compile(r"(?P<what>.*?)(?: (?P<way>at|after) (?P<where>.*))? \[\d+(?
 _TOKEN_NUMBER = re.compile(r" #\d+$")
 
 
-def shown_label(label: str, is_token: bool = False) -> str:
+def display_name(label: str, is_token: bool = False) -> str:
     """A label as people read it; with `is_token` it names a token of the vocabulary, in quotation marks.
 
-    >>> shown_label("PER at Mara [3]"), shown_label("in 1889 [5:6]"), shown_label("positive")
+    >>> display_name("PER at Mara [3]"), display_name("in 1889 [5:6]"), display_name("positive")
     ('PER at “Mara”', 'in 1889', 'positive')
-    >>> shown_label("in #17 after lives [2] - of after lives [2]", is_token=True)
+    >>> display_name("in #17 after lives [2] - of after lives [2]", is_token=True)
     '“in” after “lives” - “of” after “lives”'
     """
-    return " - ".join(_shown(part, is_token) for part in label.split(" - "))
+    return " - ".join(_part_name(part, is_token) for part in label.split(" - "))
 
 
-def _shown(label: str, is_token: bool) -> str:
+def _part_name(label: str, is_token: bool) -> str:
     place = _PLACE.fullmatch(label)
     name = place["what"] if place else label
     name = f"“{_TOKEN_NUMBER.sub('', name)}”" if is_token else name

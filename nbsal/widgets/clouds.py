@@ -196,7 +196,7 @@ class Clouds(CorpusView):
 def _caption(saliency: Saliency) -> str:
     """What a text is called."""
     share = "" if saliency.confidence is None else f" {percent(saliency.confidence)}"
-    return f"{saliency.shown(saliency.prediction)}{share}"
+    return f"{saliency.display_name(saliency.prediction)}{share}"
 
 
 def _sentence_html(result: WordClouds) -> str:

@@ -207,7 +207,7 @@ class ComparedPair:
         if not self.same_model:
             return [("text", "A: "), *_decision(first, "; "), ("text", "B: "), *_decision(second, ". ")]
         decision = _decision(first, ". ")
-        a, b = (("class", each.shown(each.target)) for each in self.both)
+        a, b = (("class", each.display_name(each.target)) for each in self.both)
         if first.target != second.target:
             return [*decision, ("text", "A explains "), a, ("text", ", B "), b, ("text", ". ")]
         return [*decision, ("text", "Both explain "), a, ("text", ". ")] if first.contrary else decision
@@ -256,4 +256,4 @@ class ComparedPair:
 def _decision(saliency: Saliency, end: str) -> list[Phrase]:
     """A prediction with its probability, if it has one."""
     share = "" if saliency.confidence is None else f", {confidence(saliency.confidence)}"
-    return [("class", saliency.shown(saliency.prediction)), ("text", share + end)]
+    return [("class", saliency.display_name(saliency.prediction)), ("text", share + end)]

@@ -70,7 +70,7 @@ class HeadEffect:
         if share is None:
             return ""
         before, after = change_words(float(saliency.probabilities.max()), share)
-        return f"With this head alone off: {saliency.shown(saliency.prediction)} {before} → {after}"
+        return f"With this head alone off: {saliency.display_name(saliency.prediction)} {before} → {after}"
 
 
 @dataclass(frozen=True, eq=False)

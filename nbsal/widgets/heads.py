@@ -69,8 +69,8 @@ class HeadView(CachedView):
             "effect": EffectPart(explainer.subject, self.switches),
             "attention": AttentionPart(explainer.subject),
         }
-        asked = {} if mask is None or mask == own else {"kind": "both"}
-        return super().from_explainer(explainer) | asked | {"head": first_named_head(self.switches)}
+        kind = {} if mask is None or mask == own else {"kind": "both"}
+        return super().from_explainer(explainer) | kind | {"head": first_named_head(self.switches)}
 
     @property
     def mask(self) -> HeadMask:

@@ -81,7 +81,7 @@ def decision(explanation: Explanation, subject: Subject | None = None) -> dict[s
     span = _SPAN.search(explanation.target)
     listed_outcomes = outcomes(explanation, subject)
     labels = {explanation.prediction, explanation.target, *(name for name, _ in listed_outcomes)}
-    names = {label: shown for label in labels if (shown := explanation.shown(label)) != label}
+    names = {label: name for label in labels if (name := explanation.display_name(label)) != label}
     return {
         "caption": explanation.caption(),
         "prediction": explanation.prediction,
@@ -94,7 +94,7 @@ def decision(explanation: Explanation, subject: Subject | None = None) -> dict[s
         "answer": [int(span[1]), int(span[2])] if span and explanation.probabilities.ndim == 2 else None,
         "about_target": explanation.about_target,
         "signed": explanation.signed,
-        "unit": f"score for {explanation.shown(explanation.target)}" if explanation.about_target else "score",
+        "unit": f"score for {explanation.display_name(explanation.target)}" if explanation.about_target else "score",
         "notes": explanation.notes(),
         "settings": explanation.settings(),
     }

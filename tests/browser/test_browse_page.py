@@ -153,7 +153,8 @@ def test_sorted_rows_stay_until_the_reader_asks_for_the_new_order(show, sheet, c
     assert numbers(root) == ordered[:PAGE] != before
 
 
-def test_a_saved_page_has_no_control_that_needs_python(show):
-    root = show("browse")
-    expect(root.get_by_text("Text 1", exact=True)).to_be_visible()
+def test_a_saved_page_has_no_control_that_needs_python(show, corpus, reset):
+    root = show(corpus)
+    expect(root.get_by_text("Text 0", exact=True)).to_be_visible()
+    expect(root.get_by_text("page 1 of 4 · 40 texts · other pages need Python")).to_be_visible()
     expect(root.locator("button:visible, input:visible, select:visible")).to_have_count(0)

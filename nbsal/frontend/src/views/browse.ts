@@ -203,7 +203,7 @@ function pager(context: BrowseContext, notice: HTMLElement) {
       saveMenu(context),
     ),
     draw({ page, pages, position: words }: TablePage) {
-      position.textContent = words;
+      position.textContent = live || pages < 2 ? words : `${words} \u00b7 other pages need Python`;
       previous.disabled = page === 0;
       next.disabled = page + 1 >= pages;
     },
