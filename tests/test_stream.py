@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import nbsal
-from nbsal.explain.explainer import explain_batch
+from nbsal.explain.many import explain_batch
 from nbsal.heads import HeadMask
 from nbsal.methods import catalogue
 from nbsal.passes import plan, stream, trace

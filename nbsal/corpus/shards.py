@@ -11,7 +11,8 @@ from nbsal.corpus.manifest import Plan, Shard, source_digest
 from nbsal.corpus.parquet import RowResult, scale_scores, to_table
 from nbsal.corpus.sources import UnreadableRow
 from nbsal.corpus.storage import Storage, digest
-from nbsal.explain.explainer import Explainer, explain_rows
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.many import explain_rows
 from nbsal.explain.saliency import Saliency
 from nbsal.model.running import batching
 from nbsal.model.subject import Subject

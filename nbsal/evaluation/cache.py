@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nbsal.explain.explainer import Explainer, batches_for, explain_rows
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.many import batches_for, explain_rows
 from nbsal.explain.saliency import Saliency
 from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject

@@ -1,10 +1,8 @@
 """Explain texts with one method of one model: a single text, many texts, or every layer at once."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib import import_module
-from itertools import islice
 from threading import Event
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -13,24 +11,24 @@ from torch import Tensor
 
 from nbsal.explain import checking
 from nbsal.explain.explanation import versions
+from nbsal.explain.many import explain_batch, explain_many, plan_batch, windows_of
 from nbsal.explain.saliency import LayerSaliency, Saliencies, Saliency
-from nbsal.explain.windows import default_target, join_windows, target_jobs
+from nbsal.explain.windows import target_jobs
 from nbsal.methods import catalogue, crossing, plugins
 from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.model import limits
-from nbsal.model.running import architecture, batching
+from nbsal.model.running import architecture
 from nbsal.model.running.masking import MaskedModel
 from nbsal.model.subject import Subject
 from nbsal.model.targets import every_target, is_regression, rows_for_targets
-from nbsal.model.text.long_texts import Windows, split_text
 from nbsal.model.text.tokens import Encoded, Row
-from nbsal.passes.plan import Job, LongText, plan
+from nbsal.passes.plan import Job
 from nbsal.passes.run import run
 from nbsal.passes.trace import Trace, to_numpy
-from nbsal.support.errors import Cancelled, InputError, NbsalError, UnknownName
+from nbsal.support.errors import InputError, NbsalError, UnknownName
 from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import Text, check_one_per_text, check_texts, checked, plural, positive_number, text_list
+from nbsal.support.validation import Text, check_texts, checked
 
 if TYPE_CHECKING:
     from nbsal.answers.answer import Answer
@@ -38,9 +36,6 @@ if TYPE_CHECKING:
 LONG = ("truncate", "window")
 ENTAILMENT = "entailment"  # the label of models that judge pairs of texts
 EVERY = "all"  # the target that stands for each label
-BATCHES_SORTED = 32  # batches that are encoded ahead and sorted by length, to pad little
-Store = Callable[[str, int, Saliency], object]  # of an explainer by name, and a row by place
-Failed = Callable[[int, Exception], object]
 
 
 @checked
@@ -61,8 +56,8 @@ class Explainer:
         if long not in LONG:
             raise UnknownName("long", long, LONG)
         limits.check_method(subject, method.name, method.family)
-        self.subject = subject
-        self.method = crossing.resolve(method, subject)
+        self.subject: Subject = subject
+        self.method: Method = crossing.resolve(method, subject)
         self.long = long
 
     @property
@@ -133,9 +128,9 @@ class Explainer:
         1 x 5 tokens: rollout (attention)
         """
         rows, members = rows_for_targets(self.subject, self._encode_text(text), [target]), {self.method.name: self}
-        windows = _windows(members, rows)
+        windows = windows_of(members, rows)
         before = [job for text in windows.values() if target is None for job in target_jobs(self.subject, text)]
-        return [*before, *_plan_batch(members, rows, [target], windows, {})]
+        return [*before, *plan_batch(members, rows, [target], windows, {})]
 
     def reply(self, asked: Any, reply: Any = None, **settings: Any) -> "Answer":
         """Explain why a model replies what it does: see `nbsal.answer`, which has the same arguments."""
@@ -265,159 +260,3 @@ class Explainer:
             scores=to_numpy(scores),
             tie_breaker=to_numpy(tie_breaker),
         )
-
-
-def explain_many(
-    explainers: Mapping[str, Explainer],
-    texts: Iterable[Text],
-    targets: Any,
-    batch_size: int,
-    progress: Progress,
-    cancel: Event | None,
-) -> dict[str, Saliencies]:
-    """Explain every text with every explainer of one subject, with one shared trace a batch."""
-    texts, size = text_list(texts), positive_number(batch_size, "batch_size")
-    targets = targets.tolist() if hasattr(targets, "tolist") else targets
-    if isinstance(targets, list) and isinstance(texts, Sequence):
-        check_one_per_text(targets, "targets", len(texts))
-    subject, source, first = next(iter(explainers.values())).subject, iter(texts), 0
-    results: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
-
-    def store(name: str, place: int, saliency: Saliency) -> None:
-        results[name][first + place] = saliency
-
-    with Meter(len(texts) if isinstance(texts, Sequence) else None, progress, cancel) as meter:
-        try:
-            while ahead := list(islice(source, size * BATCHES_SORTED)):
-                rows = subject.encode(ahead, first=first)
-                row_targets = [_target_at(targets, first + place) for place in range(len(rows))]
-                explain_rows(explainers, rows, row_targets, store, meter, batches_for(explainers, rows, size))
-                first += len(ahead)
-        except NbsalError as error:
-            error.partial = {name: _in_order(by_place) for name, by_place in results.items()}
-            raise
-    return {name: _in_order(by_place) for name, by_place in results.items()}
-
-
-def explain_batch(
-    explainers: Mapping[str, Explainer], rows: Encoded, targets: Sequence[Any]
-) -> dict[str, list[Saliency]]:
-    """Explain one batch with several explainers of one subject: a list for each, in the order of the rows."""
-    results: dict[str, dict[int, Saliency]] = {name: {} for name in explainers}
-    explain_rows(
-        explainers, rows, targets, lambda name, at, saliency: results[name].update({at: saliency}), Meter(None)
-    )
-    return {name: [by_place[at] for at in range(len(rows))] for name, by_place in results.items()}
-
-
-def explain_rows(
-    explainers: Mapping[str, Explainer],
-    rows: Encoded,
-    targets: Sequence[Any],
-    store: Store,
-    meter: Meter,
-    batches: Iterable[Sequence[int]] | None = None,
-    failed: Failed | None = None,
-) -> None:
-    """Explain rows with several explainers of one subject, and call `store` with each result as soon as it is ready.
-
-    `batches` are the places of the rows that are run together, by default all; `meter` counts rows. With `failed`, the
-    rows of a batch that fails are explained one by one, and it is called with the place and the error of those that do.
-    """
-    for places in [range(len(rows))] if batches is None else batches:
-        part = meter.part(len(places), len(places))
-        part.check()
-        try:
-            _run_batch(explainers, rows, targets, places, store, part)
-        except Cancelled:
-            raise
-        except Exception as error:  # a model may raise anything for a text
-            if failed is None:
-                raise
-            part.reach(0)
-            if len(places) == 1:
-                failed(places[0], error)
-            else:
-                explain_rows(explainers, rows, targets, store, part, [[place] for place in places], failed)
-        part.reach(len(places))
-
-
-def _run_batch(
-    explainers: Mapping[str, Explainer],
-    rows: Encoded,
-    targets: Sequence[Any],
-    places: Sequence[int],
-    store: Store,
-    meter: Meter,
-) -> None:
-    """Plan the jobs of a batch, run them, and collect what they give."""
-    subject, targets = next(iter(explainers.values())).subject, [targets[place] for place in places]
-    batch = rows_for_targets(subject, rows.select(places), targets)
-    windows = _windows(explainers, batch)
-    defaults = {at: default_target(subject, text, meter) for at, text in windows.items() if targets[at] is None}
-    parts: defaultdict[tuple[str, int], list[Saliency]] = defaultdict(list)  # of long texts
-
-    def use(job: Job, name: str, record: Trace) -> None:
-        saliencies = explainers[name].from_trace(record)
-        if job.window_of is None:
-            for at, saliency in zip(job.places, saliencies, strict=True):
-                store(name, places[at], saliency)
-            return
-        done, text = parts[name, job.window_of], windows[job.window_of]
-        done += saliencies
-        if len(done) == len(text.places):
-            store(name, places[job.window_of], join_windows(text, done, subject))
-
-    run(_plan_batch(explainers, batch, targets, windows, defaults), use, meter)
-
-
-def _plan_batch(
-    explainers: Mapping[str, Explainer],
-    rows: Encoded,
-    targets: Sequence[Any],
-    windows: Mapping[int, Windows],
-    defaults: Mapping[int, Any],
-) -> list[Job]:
-    """The jobs of a batch; `defaults` are the targets of texts that are read by windows and have none."""
-    long_texts = {
-        at: LongText(
-            text.encoded,
-            defaults.get(at, targets[at]),
-            [name for name, explainer in explainers.items() if explainer.windowed(rows[at])],
-        )
-        for at, text in windows.items()
-    }
-    methods = {name: explainer.method for name, explainer in explainers.items()}
-    return plan(methods, next(iter(explainers.values())).subject, rows, targets, long_texts)
-
-
-def _windows(explainers: Mapping[str, Explainer], rows: Encoded) -> dict[int, Windows]:
-    """The windows over those rows that an explainer reads by windows, by place."""
-    subject = next(iter(explainers.values())).subject
-    return {
-        at: split_text(subject, row.text)
-        for at, row in enumerate(rows)
-        if any(explainer.windowed(row) for explainer in explainers.values())
-    }
-
-
-def batches_for(explainers: Mapping[str, Explainer], rows: Encoded, size: int) -> Iterator[list[int]]:
-    """The places of rows of similar length, for explainers of one subject; long texts are batches of their own."""
-    members = explainers.values()
-    pairwise = any(explainer.method.pairwise for explainer in members)
-    windowed = {at for at, row in enumerate(rows) if any(explainer.windowed(row) for explainer in members)}
-    alone = range(len(rows)) if next(iter(members)).subject.unbatchable else windowed
-    return batching.length_batches([len(row) for row in rows], size, pairwise, alone)
-
-
-def _target_at(targets: Any, place: int) -> Any:
-    if not isinstance(targets, list):
-        return targets
-    if place >= len(targets):
-        message = f"targets must have one entry for each text, but there are more than {plural(len(targets), 'text')}."
-        raise InputError(message, argument="targets", value=targets)
-    return targets[place]
-
-
-def _in_order(by_place: dict[int, Saliency]) -> Saliencies:
-    return Saliencies([by_place[place] for place in sorted(by_place)])

@@ -189,14 +189,15 @@ class _Checked:
             return phrases(
                 "Without ", named, would, "" if check.turns(check.together) else random, ".", self._other_side()
             )
-        if check.counts(check.together):
-            return phrases("Without ", named, would, ", but random words change as much", random, ".")
+        if check.moves(check.together):
+            rest = ", but random words change as much" if check.counts(check.together) else ""
+            return phrases("Without ", named, would, rest, random, ".")
         if len(check.named) > 1 and not check.random_counts:
             return phrases("No few words decide it: without ", named, would, random, ".")
         them, value = "them" if len(check.named) > 1 else "it", self._value(check.together.value)
-        more = "; random words change more" if check.random_counts else ""
-        rest = f", but without {them} nothing changes ({value}){more}"
-        return phrases("The scores name ", named, rest, random if more else "", ".")
+        rest = f", but without {them} nothing changes ({value})"
+        more = phrases("; random words change more", random) if check.random_counts else []
+        return phrases("The scores name ", named, rest, more, ".")
 
     def line(self) -> str:
         """How the sentence was checked."""

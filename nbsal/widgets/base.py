@@ -119,7 +119,6 @@ class View(ExportedWidget):
             initial = self.from_explainer(self.explainer)
         self._worker = jobs.worker(View if self.subject is None else self.subject)
         self._job: jobs.Job | None = None
-        self._follow_up: jobs.Job | None = None
         self._requested: dict[str, Any] = {}
         self._failure: BaseException | None = None
         self._callbacks: dict[Callable[..., object], None] = {}
@@ -137,10 +136,6 @@ class View(ExportedWidget):
     def publish(self, result: Any) -> dict[str, Any]:
         """Return the traits that show a result."""
         return {}
-
-    def follow_up(self, result: Any) -> Callable[[jobs.Job], None] | None:
-        """Return further work on a result on display, for the worker; a newer result replaces it."""
-        return None
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
         """Return the initial traits of a view that computes with an explainer."""
@@ -274,7 +269,7 @@ class View(ExportedWidget):
                 if self._job is job:
                     self._display(result, traits)
                     self._seconds = time.perf_counter() - start
-                    self._submit_follow_up(self.follow_up(result))
+                    self._start_follow_up(result)
                     self._settle("ready")
         except BaseException as error:  # an interrupt too, or the view would compute forever
             with self._lock, nullcontext():
@@ -282,34 +277,13 @@ class View(ExportedWidget):
                     self._fail(error)
 
     def _is_done(self) -> bool:
-        return self._job is None and self._follow_up is None
+        return self._job is None
 
-    def _submit_follow_up(self, work: Callable[[jobs.Job], None] | None) -> None:
-        """Let the worker do further work on the result on display."""
-
-        def run(job: jobs.Job) -> None:
-            try:
-                work(job)  # type: ignore[misc]
-            except Cancelled:
-                pass
-            except Exception as error:
-                self.error = error_text(error)
-            finally:
-                with self._lock, nullcontext():
-                    if self._follow_up is job:
-                        self._end_follow_up()
-
-        with self._lock, nullcontext():
-            self._end_follow_up()
-            if work is not None:
-                self._follow_up = self._worker.submit((id(self), "follow-up"), run)
+    def _start_follow_up(self, result: Any) -> None:
+        """Begin further work on a result that is on display."""
 
     def _end_follow_up(self) -> None:
-        """Cancel the further work on a result that is no longer wanted."""
-        if self._follow_up is not None:
-            self._worker.withdraw(self._follow_up)
-            self._follow_up = None
-            self._lock.notify_all()
+        """Cancel the further work on a result."""
 
     def _display(self, result: Any, traits: dict[str, Any], preview: bool = False) -> None:
         """Set the result and the traits that show it; the only place that does."""

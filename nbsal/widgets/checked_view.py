@@ -1,6 +1,6 @@
 """Views whose first sentence is checked by hiding words, once their result is on display."""
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import traitlets
@@ -10,11 +10,12 @@ from nbsal.explain.explainer import Explainer
 from nbsal.explain.explanation import Explanation
 from nbsal.explain.sentence import Statement
 from nbsal.model.running.masking import MaskedModel
-from nbsal.support.errors import Cancelled, NbsalError
+from nbsal.support.errors import Cancelled
 from nbsal.support.progress import Meter
 from nbsal.widgets import jobs
 from nbsal.widgets.base import View
 from nbsal.widgets.last_value import LastValue
+from nbsal.widgets.page_messages import error_text
 from nbsal.widgets.slow_methods import wait_for_pause
 
 PAUSE = 0.15  # seconds without a new text before its words are hidden
@@ -33,6 +34,7 @@ class CheckedView(View):
 
     def __init__(self, source: Any, **settings: Any) -> None:
         self._masked_model = LastValue()
+        self._check_job: jobs.Job | None = None
         super().__init__(source, **settings)
 
     @property
@@ -62,12 +64,9 @@ class CheckedView(View):
         """Put the result on display in place of the same one without its check."""
         self._computed = result
 
-    def follow_up(self, result: Any) -> Callable[[jobs.Job], None] | None:
-        return None if self.check is False else self._check_job(AUTO if self.check == AUTO else self.check)
-
     def handle_check(self) -> str:
         """Answer a page whose reader wants the sentence checked, however long that takes."""
-        self._submit_follow_up(self._check_job(True if self.check in (AUTO, False) else self.check))
+        self._start_check(True if self.check in (AUTO, False) else self.check)
         return "checking"
 
     @traitlets.validate("check")
@@ -86,47 +85,63 @@ class CheckedView(View):
         is_whole = isinstance(result, Explanation) and result.provenance.get("windows", 1) == 1
         return is_whole and self.plain_result is None
 
-    def _check_job(self, passes: Any) -> Callable[[jobs.Job], None] | None:
-        """The job that checks the result on display; None if there is nothing to check, or it is checked already."""
-        result, row, inputs = self.result, self.checked_row, dict(self._requested)
-        if not self._can_check(result) or row in result.checks:
-            return None
+    def _is_done(self) -> bool:
+        return super()._is_done() and self._check_job is None
 
-        def run(job: jobs.Job) -> None:
+    def _start_follow_up(self, result: Any) -> None:
+        if self.check is not False:
+            self._start_check(self.check)
+
+    def _start_check(self, passes: Any) -> None:
+        """Let the worker check the result on display, if there is something to check."""
+        result, row, inputs = self.result, self.checked_row, dict(self._requested)
+        with self._lock:
+            self._end_follow_up()
+            if self._can_check(result) and row not in result.checks:
+                work = partial(self._run_check, result, row, inputs, passes)
+                self._check_job = self._worker.submit((id(self), "check"), work)
+
+    def _end_follow_up(self) -> None:
+        if self._check_job is not None:
+            self._worker.withdraw(self._check_job)
+            self._check_job = None
+            self._lock.notify_all()
+
+    def _run_check(self, result: Any, row: int, inputs: dict[str, Any], passes: Any, job: jobs.Job) -> None:
+        limit = checking.budget(True if passes == AUTO else passes)
+        meter = Meter(limit, lambda done, _: self._show_checking(job, done, limit), job.cancel)
+        try:
             if passes == AUTO:
                 wait_for_pause(job, self._worker, lambda: False, PAUSE)
-            explainer, limit = self.explainer_for(inputs), checking.budget(True if passes == AUTO else passes)
-            way = checking.way_of(explainer.method)
+            explainer = self.explainer_for(inputs)
+            way, most_seconds = checking.way_of(explainer.method), checking.QUICK if passes == AUTO else None
             masked_model = self._masked_model.get([inputs["text"], way], lambda: MaskedModel(self.subject, way))
-            most_seconds = checking.QUICK if passes == AUTO else None
-            meter = Meter(limit, lambda done, _: self._show_checking(job, done, limit), job.cancel)
-            try:
-                check = checking.check(result.rows()[row], masked_model, inputs["target"], limit, meter, most_seconds)
-            except checking.TooSlow as slow:
-                self._end_check(job, {"state": "offered", "passes": limit, "seconds": slow.seconds})
-            except Cancelled:
-                self._end_check(job, {"state": "offered", "passes": limit})
-            except NbsalError as error:
-                self._end_check(job, {"state": "failed", "why": str(error)})
-            else:
-                self._end_check(job, {}, result, result.with_check(check, row))
-
-        return run
+            saliency = result.rows()[row]
+            check = checking.check(saliency, masked_model, inputs["target"], limit, meter, most_seconds)
+        except checking.TooSlow as slow:
+            self._end_check(job, {"state": "offered", "passes": limit, "seconds": slow.seconds})
+        except Cancelled:
+            self._end_check(job, {"state": "offered", "passes": limit})
+        except Exception as error:
+            self._end_check(job, {"state": "failed", "why": error_text(error)})
+        else:
+            self._end_check(job, {}, result, result.with_check(check, row))
 
     def _show_checking(self, job: jobs.Job, done: int, total: int) -> None:
         self._worker.run_waiting()  # a newer text need not wait for the end
         with self._try_lock() as locked:
-            if locked and self._follow_up is job:
+            if locked and self._check_job is job:
                 self._checking = {"state": "checking", "done": done, "passes": total}
 
     def _end_check(self, job: jobs.Job, state: dict[str, Any], before: Any = None, checked: Any = None) -> None:
         """Show how a check ended, unless a newer result is on display."""
         with self._lock:
-            if self._follow_up is not job:
+            if self._check_job is not job:
                 return
             with self.hold_sync():
                 self._checking = state
                 if checked is not None and self.result is before:
                     self.replace_result(checked)
                     self._said = [said.to_json() for said in self.statements(checked)]
+            self._end_follow_up()
         self._snapshots.refresh()

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import traitlets
 
-from nbsal.explain.explainer import Explainer, explain_rows
+from nbsal.explain.explainer import Explainer
 from nbsal.explain.explanation import Explanation
+from nbsal.explain.many import explain_rows
 from nbsal.explain.saliency import Saliency
 from nbsal.methods import catalogue
 from nbsal.methods.base import LayerMethod, Method

@@ -77,7 +77,7 @@ class Layers(ExplainerView):
     def _check_layer(self, change: Any) -> None:
         """Check what is said of another layer, once it is chosen."""
         if self.status == "ready" and self.result is not None:
-            self._submit_follow_up(self.follow_up(self.result))
+            self._start_follow_up(self.result)
 
     def explain(self, explainer: Explainer, inputs: dict[str, Any], job: jobs.Job) -> LayerSaliency:
         if explainer.windowed(explainer.subject.encode(inputs["text"])[0]):

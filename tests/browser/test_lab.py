@@ -97,12 +97,12 @@ def test_views_in_a_box_can_be_linked_by_jslink(notebook):
 
 
 def test_python_reaches_the_page(notebook, view):
-    notebook.python("view.selection = [2]; view.signed = False; view.layer = 1")
+    notebook.python("view.selection = [2]; view.level = 'token'; view.layer = 1")
     expect(token(view, "warm")).to_have_attribute("aria-selected", "true")
     expect(layer(view)).to_have_text("layer 1 of 6")
     expect(view.locator(".nbsal-notes")).to_contain_text("layer 1")
     view.locator("summary", has_text="Display").click()
-    expect(view.get_by_role("button", name="For only")).to_have_attribute("aria-pressed", "true")
+    expect(view.get_by_role("button", name="Tokens")).to_have_attribute("aria-pressed", "true")
 
 
 def test_typed_text_is_explained_and_keys_stay_in_the_view(notebook, view):

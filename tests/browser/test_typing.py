@@ -5,7 +5,6 @@ import pytest
 from playwright.sync_api import expect
 
 import nbsal
-from nbsal.render.headline import plain
 from nbsal.widgets import Compare, Games, Highlight, Layers, Workbench
 from tests.browser import bench
 from tests.browser.bench import REAL, tokens

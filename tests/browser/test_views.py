@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 import nbsal
 from nbsal.render import html
-from nbsal.render.headline import percent, plain
+from nbsal.render.headline import percent
 from nbsal.widgets import Browse, Clouds, Compare, Games, Heads, Highlight, Layers, Workbench
 from tests import zoo
 from tests.browser import bench

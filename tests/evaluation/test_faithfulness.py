@@ -8,7 +8,7 @@ import pytest
 import nbsal
 from nbsal.evaluation import faithfulness, published
 from nbsal.evaluation._faithfulness import FRACTIONS, SHARES
-from nbsal.explain.explainer import explain_batch
+from nbsal.explain.many import explain_batch
 from nbsal.model.running import masking
 from nbsal.model.text.tokens import Encoded
 from nbsal.support.errors import InputError, UnknownName
