@@ -34,7 +34,11 @@ def test_explain_prints_the_prediction_and_the_words(capsys, monkeypatch):
     assert "not checked" in out and re.search(r"highest scores: (warm|funny)", out)
     assert "Without " in run(capsys, "explain", TEXT, "--check")
     pair = run(capsys, "explain", "A man sleeps.", "--pair", "A man is awake.", "--model", "demo/nli")
-    assert re.match(r"(leaning )?(entailment|neutral|contradiction), ", pair) and "A man sleeps." in pair and "awake" in pair
+    assert (
+        re.match(r"(leaning )?(entailment|neutral|contradiction), ", pair)
+        and "A man sleeps." in pair
+        and "awake" in pair
+    )
     assert "premise" in run(capsys, "explain", TEXT, "--model", "demo/nli") and "premise" not in pair
     console = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", console)

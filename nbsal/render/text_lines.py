@@ -47,6 +47,15 @@ class ScoredText:
 
 
 @dataclass(frozen=True)
+class Bars:
+    """A titled list of bars: (name, share of the longest from -1 to 1, value as text)."""
+
+    title: str
+    rows: Sequence[tuple[str, float, str]]
+    neutral: bool = False  # grey, of values that speak neither for nor against
+
+
+@dataclass(frozen=True)
 class Piece:
     """A span of text, or the part of it that fits in one line; `left` and `width` are in points."""
 
@@ -58,8 +67,14 @@ class Piece:
     struck: bool = False
 
 
-def draw(texts: Sequence[ScoredText], width: float = WIDTH, notes: Sequence[str] = (), below: float = 0.0) -> "Figure":
-    """Draw scored texts one below the other in a figure of `width` inches, with notes under them.
+def draw(
+    texts: Sequence[ScoredText],
+    width: float = WIDTH,
+    notes: Sequence[str] = (),
+    below: float = 0.0,
+    bars: Sequence[Bars] = (),
+) -> "Figure":
+    """Draw scored texts one below the other in a figure of `width` inches, with bars and then notes under them.
 
     Negative scores are also underlined. `below` leaves that many inches free under the notes for other panels.
     """
@@ -77,6 +92,8 @@ def draw(texts: Sequence[ScoredText], width: float = WIDTH, notes: Sequence[str]
         if text.legend:
             top = _draw_pieces(ax, _legend(text), top + GAP / 2, text.largest)
         top += GAP
+    for part in bars:
+        top = _draw_bars(ax, part, top, room) + GAP
     for note in notes:
         for line in wrap(note, room):
             top = _write(ax, line, top, colour=FAINT_TEXT)
@@ -164,6 +181,27 @@ def _write(ax: "Axes", line: str, top: float, colour: str = TEXT, bold: bool = F
     """Write one line of plain text; return where the next one begins."""
     ax.text(MARGIN, top, line, fontproperties=_font(line, bold), va="top", color=colour, parse_math=False)
     return top + LINE
+
+
+def _draw_bars(ax: "Axes", bars: Bars, top: float, room: float) -> float:
+    """Draw a list of bars from a common zero; return where the next line begins."""
+    from matplotlib.patches import Rectangle
+
+    top = _write(ax, bars.title, top, bold=True)
+    names = [html.label(name) for name, *_ in bars.rows]
+    left = MARGIN + max(map(text_width, names), default=0.0) + GAP
+    least = min((share for _, share, _ in bars.rows), default=0.0)
+    value_width = max((text_width(text) for *_, text in bars.rows), default=0.0)
+    scale = (room - left - 2 * MARGIN - value_width) / (1.0 - min(least, 0.0))
+    zero = left - min(least, 0.0) * scale
+    for name, (_, share, text) in zip(names, bars.rows, strict=True):
+        hue = colours.NEUTRAL if bars.neutral else colours.FOR if share >= 0 else colours.AGAINST
+        corner, hatch = (zero + min(share, 0.0) * scale, top), None if share >= 0 else "////"
+        ax.add_patch(Rectangle(corner, abs(share) * scale, LINE - 6, facecolor=colours.hex_colour(hue), edgecolor="white",
+                               linewidth=0, hatch=hatch))  # fmt: skip
+        ax.text(room + MARGIN, top, text, fontproperties=_font(text), va="top", ha="right", color=TEXT)
+        top = _write(ax, name, top)
+    return top
 
 
 def _draw_pieces(ax: "Axes", pieces: Sequence[Piece], top: float, largest: float) -> float:

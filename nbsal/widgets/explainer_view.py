@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import traitlets
 
@@ -21,6 +21,9 @@ from nbsal.widgets import jobs, wire
 from nbsal.widgets.checked_view import CheckedView
 from nbsal.widgets.choices import MethodTraits, offered_methods, view_choices
 from nbsal.widgets.slow_methods import QUICK, Durations, takes_many_passes, wait_for_pause
+
+if TYPE_CHECKING:
+    import pandas
 
 STEPS = 1000  # resolution of the progress of one text
 
@@ -168,6 +171,11 @@ class ExplainerView(Shading, MethodTraits, CheckedView):
             self.meter(job, STEPS).part(STEPS, 1),
         )
         return [results[str(number)] for number in range(len(explainers))]
+
+    def shown_frame(self) -> "pandas.DataFrame":
+        """The scores of words, or of tokens if these are shown."""
+        is_words = self.level == "word" and isinstance(self.result, Saliency)
+        return self.result.by_word() if is_words else self.to_frame()
 
     def publish(self, result: Any) -> dict[str, Any]:
         rows = result.scores if result.scores.ndim == 2 else [result.scores]

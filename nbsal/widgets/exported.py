@@ -53,6 +53,10 @@ class ExportedWidget(CheckedWidget):
         self._require_result()
         return self.result.to_frame()  # type: ignore[no-any-return]
 
+    def shown_frame(self) -> "pandas.DataFrame":
+        """The table that the page saves: what it shows."""
+        return self.to_frame()
+
     def to_html(self, interactive: bool = False) -> str:
         """A complete HTML page without scripts, or an `interactive` one that needs neither Python nor a network."""
         self._require_result()
@@ -82,7 +86,7 @@ class ExportedWidget(CheckedWidget):
         exports: dict[str, tuple[str, Callable[[], str | bytes]]] = {
             "html": ("text/html", lambda: self.to_html(interactive=True)),
             "png": ("image/png", self.to_png),
-            "csv": ("text/csv", lambda: self.to_frame().to_csv(index=False)),
+            "csv": ("text/csv", lambda: self.shown_frame().to_csv(index=False)),
         }
         if not isinstance(kind, str) or kind not in exports:
             raise UnknownName("kind", kind, exports)

@@ -145,6 +145,9 @@ class Games(GameView):
             return self.plain_result.frame  # type: ignore[no-any-return]
         return super().to_frame() if self.token_games is None else self.token_games.to_frame()
 
+    def shown_frame(self) -> "pandas.DataFrame":
+        return self.to_frame()
+
     def render_html(self) -> str:
         if self.plain_result is not None:
             chart, table = results_chart(self.plain_result, self.game), self.plain_result._repr_html_()

@@ -2,12 +2,17 @@
 
 from collections.abc import Sequence
 
+from nbsal.explain.saliency import Saliency
 from nbsal.explain.sentence import Statement
 from nbsal.render import html, text_lines
+from nbsal.render.headline import percent
 from nbsal.render.html import ScoredSpan, largest_score
-from nbsal.render.text_lines import ScoredText
+from nbsal.render.scores import score_texts
+from nbsal.render.text_lines import Bars, ScoredText
 from nbsal.widgets.explainer_view import ExplainerView
 from nbsal.widgets.export import asset
+
+CLASSES, WORDS = 6, 10  # bars of a picture
 
 
 class Highlight(ExplainerView):
@@ -27,13 +32,38 @@ class Highlight(ExplainerView):
 
     def render_png(self) -> bytes:
         text = scored_text(self.said, self.result.scored_spans(self.level))
-        return text_lines.png(text_lines.draw([text], notes=[*self.said.notes, *self.result.notes()]))
+        bars = [*class_bars(self._result.get("probabilities", ())), word_bars(self.result)]
+        notes = [*self.said.notes, *special_note(self.result), *self.result.notes()]
+        return text_lines.png(text_lines.draw([text], notes=notes, bars=bars))
 
 
 def text_html(said: Statement, parts: Sequence[Sequence[ScoredSpan]], largest: float) -> str:
     """A text under what is said of it and above its colour scale, as HTML without scripts."""
     signed = any((span.score or 0.0) < 0 for part in parts for span in part)
     return html.headline_html(said.sentence, said.notes) + html.text_html(parts, largest) + html.legend_html(signed)
+
+
+def class_bars(probabilities: Sequence[tuple[str, float]]) -> list[Bars]:
+    """The likeliest classes with their probabilities; nothing where there are none."""
+    rows = [(name, share, percent(share)) for name, share in list(probabilities)[:CLASSES]]
+    return [Bars("Classes", rows, neutral=True)] if rows else []
+
+
+def word_bars(saliency: Saliency) -> Bars:
+    """The words with the largest scores."""
+    order = sorted(range(len(saliency.words)), key=lambda number: -abs(saliency.word_scores[number]))[:WORDS]
+    scores = [saliency.word_scores[number] for number in order]
+    largest = max(map(abs, scores), default=0.0) or 1.0
+    texts, power = score_texts(scores)
+    names = [saliency.words[number].text for number in order]
+    rows = [(name, score / largest, text) for name, score, text in zip(names, scores, texts, strict=True)]
+    return Bars(f"Strongest words {power}".rstrip(), rows)
+
+
+def special_note(saliency: Saliency) -> list[str]:
+    """How much of the score lies on special tokens, if any does."""
+    share = saliency.special_share()
+    return [f"{percent(share, 0)} of the score on special tokens"] if share >= 0.005 else []
 
 
 def scored_text(said: Statement, parts: Sequence[Sequence[ScoredSpan]]) -> ScoredText:

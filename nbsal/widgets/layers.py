@@ -90,6 +90,12 @@ class Layers(ExplainerView):
     def selected(self) -> "pandas.DataFrame":
         return self._selected_rows(self.result.at(self.chosen).to_frame())
 
+    def shown_frame(self) -> "pandas.DataFrame":
+        import pandas
+
+        words = LayerWords(self.result, self.level)
+        return pandas.DataFrame(words.scores, columns=words.names).rename_axis("layer").reset_index()
+
     def render_html(self) -> str:
         saliency = self.result.at(self.chosen)
         parts, said = saliency.scored_spans(self.level), self.said
@@ -130,7 +136,8 @@ class LayersPart(Part):
         if not isinstance(value, LayerSaliency):
             return {"_layers": {"why": value} if value else {}}
         said = [saliency.statement().to_json() for saliency in value.rows()]
-        return {"_layers": {"scores": wire.scores(list(value.scores)), "said": said}}
+        notes = [saliency.notes()[0] for saliency in value.rows()]
+        return {"_layers": {"scores": wire.scores(list(value.scores)), "said": said, "notes": notes}}
 
 
 class LayerWords:

@@ -40,6 +40,14 @@ def test_panels_fold_by_mouse_by_key_and_from_python(show, sheet, full):
     expect(panel(root, "heads")).to_have_attribute("open", "")
 
 
+def test_another_layer_without_python_is_named_wherever_it_is_shown(show, full):
+    root = show(full)
+    panel(root, "layers").get_by_role("rowheader", name="Layer 2").click()
+    expect(root.locator(".nbsal-notes")).to_contain_text(full._layers["notes"][2])
+    expect(root.locator(".nbsal-headline")).to_have_text(full.layers.at(2).statement().text())
+    expect(panel(root, "games")).to_contain_text("order of layer 5")
+
+
 def test_all_parts_share_selection_and_hover(show, sheet, full):
     root = show(full, live=True)
     word = full.result.row.words[1]

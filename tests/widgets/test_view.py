@@ -259,7 +259,9 @@ def test_a_cell_keeps_a_picture_beside_the_live_view(view, monkeypatch):
 
 
 def test_the_page_saves(view):
-    assert ask(view, ask="save", id="7", kind="csv")["reply"]["content"].startswith("token,score")
+    assert ask(view, ask="save", id="7", kind="csv")["reply"]["content"].startswith("word,score"), "as shown"
+    view.level = "token"
+    assert ask(view, ask="save", id="8", kind="csv")["reply"]["content"].startswith("token,score")
     assert ask(view, ask="save", id="8", kind="html")["reply"]["content"].startswith("<!doctype html>")
     assert ask(view, ask="save", id="9", kind="png")["reply"]["content"].startswith("iVBOR")
     with refuses("kind", UnknownName) as caught:

@@ -62,6 +62,8 @@ export interface Context<Traits> {
   ask: Ask;
   /** Show an error, with its details folded. */
   fail(text: string, details?: string): void;
+  /** Say something in the footer instead of the first note of the result; "" says that note. */
+  retitle(text: string): void;
   /** Say something in the footer, after the notes of the result. */
   note(text: string): void;
   /** A text is typed that was not sent yet: dim what is drawn, and hold back results until it is sent. */

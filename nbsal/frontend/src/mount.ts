@@ -103,6 +103,7 @@ export const mount = <Traits extends ViewTraits>(name: string, build: (context: 
         endTyping();
         foot.draw();
       },
+      retitle: (text) => foot.drawNotes(text),
       isOlder: fresh.isOlder,
     };
     on(["_rev"], () => (failure.hidden = true)); // before the view draws the new result
@@ -192,16 +193,17 @@ function status(context: Context<ViewTraits>, footnote: HTMLElement, { isOutdate
     error.classList.toggle("nbsal-outdated", waits);
     if (message) error.textContent = message;
   };
-  const drawNotes = () => {
-    notes.replaceChildren(sanitize((get("_result").notes ?? []).join(" \u00b7 ")), footnote);
+  const drawNotes = (title = "") => {
+    const [first = "", ...rest] = get("_result").notes ?? [];
+    notes.replaceChildren(sanitize([title || first, ...rest].filter(Boolean).join(" \u00b7 ")), footnote);
     notes.title = get("_result").settings ?? "";
   };
   mirror(["status", "progress", "error"], draw);
   on(["_rev"], draw);
-  mirror(["_rev"], drawNotes);
+  mirror(["_rev"], () => drawNotes());
   onAbort(signal, () => clearTimeout(timer));
   const footer = h("footer", { class: "nbsal-footer" }, notes, h("span", { class: "nbsal-state-line" }, line, cancel));
-  return { error, nodes: [work, footer], draw };
+  return { error, nodes: [work, footer], draw, drawNotes };
 }
 
 function stateOf(get: Context<ViewTraits>["get"], live: boolean, outdated: boolean): [string, string] {

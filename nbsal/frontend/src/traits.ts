@@ -279,7 +279,7 @@ export interface WorkbenchTraits extends HeadsTraits, GamesTraits {
   /** Panels that are scrolled out of sight. */
   _unseen: PanelName[];
   scale: Scale;
-  _layers: { scores?: DataView; why?: string; said?: Statement[] };
+  _layers: { scores?: DataView; why?: string; said?: Statement[]; notes?: string[] };
   /** Why there are no games, or "". */
   _no_games: string;
 }

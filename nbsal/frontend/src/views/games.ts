@@ -69,8 +69,8 @@ export function strikeHidden(text: HTMLElement, marks: Mark[], hidden: Set<numbe
   }
 }
 
-/** The curves of the game on display under what they show, and a position on them. */
-export function hidingPanel(context: GamesContext) {
+/** The curves of the game on display under what they show, and a position on them; `order` says whose order it is. */
+export function hidingPanel(context: GamesContext, order = () => "") {
   const { get, set, on } = context;
   const [finding, quantity] = [h("h3"), h("span")];
   const chart = lineChart(context, (position) => set({ at: pointsOf(context)[position] }));
@@ -83,7 +83,7 @@ export function hidingPanel(context: GamesContext) {
     const curves = lines[game];
     const share = curves[0].at[position];
     finding.textContent = findings[game];
-    quantity.textContent = measured;
+    quantity.textContent = `${measured}${order()}`;
     chart.draw({
       lines: curves,
       steps: curves[0].at,

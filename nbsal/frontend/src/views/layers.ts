@@ -103,6 +103,10 @@ export function layersPanel(context: Context<LayersTraits>) {
     drawState();
   };
   on(["scale", ...SHADING], draw);
+  on(["layer"], () => {
+    if (pointed) pointed.row = chosen();
+    drawReadout();
+  });
   on(["layer", "selection", "hover"], drawState);
 
   return {

@@ -8,6 +8,7 @@ import { firstSide } from "../explainer-controls";
 import { type Explanation, explanationReader } from "../explanation";
 import { fold, watchSight } from "../fold";
 import { headsAct } from "../head-grid";
+import { layerName } from "../layer-words";
 import type { Mark } from "../marks";
 import { chosenMethod } from "../method-lists";
 import { mount } from "../mount";
@@ -51,6 +52,11 @@ function workbenchFolds(context: WorkbenchContext, explanation: () => Explanatio
       h("button", { class: "nbsal-link nbsal-needs-python", signal, click: choose }, `Use ${other.label}`),
     ];
   };
+  /** Whose order the curve follows, if another layer is on display, as in a page without Python. */
+  const order = () => {
+    const layer = explanation()?.layer;
+    return typeof layer === "number" && layer !== get("layer") ? ` \u00b7 order of ${layerName(layer)}` : "";
+  };
   const folds = [
     fold(context, {
       name: "layers",
@@ -62,7 +68,7 @@ function workbenchFolds(context: WorkbenchContext, explanation: () => Explanatio
     fold(context, {
       name: "games",
       title: "Hiding words, highest score first",
-      panel: hidingPanel(context),
+      panel: hidingPanel(context, order),
       computed: () => Boolean(get("_game").lines),
       reason: () => [get("_no_games")].filter(Boolean),
     }),
@@ -109,6 +115,8 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
     const top = get("scale") === "shared" && layerRows(context, explanation) ? layers.shown().top : undefined;
     const drawn = text.draw(explanation, row, top);
     marks = drawn.marks;
+    const layer = get("layer") ?? -1;
+    context.retitle(isComputed() ? "" : (get("_layers").notes?.[layer] ?? ""));
     words.draw(drawn.marks, drawn.words, explanation.unit);
     strike();
   };
@@ -130,6 +138,7 @@ export default mount<WorkbenchTraits>("workbench", (context) => {
     drawText();
     setCurrent(layerRows(context, explanation) !== null, ["text"]);
     setCurrent(false, ["games"]);
+    for (const panel of folds) if (panel.name === "games") panel.draw(explanation);
   });
   on(["at", "game", "panels"], strike);
 
