@@ -197,8 +197,9 @@ def _draw_bars(ax: "Axes", bars: Bars, top: float, room: float) -> float:
     for name, (_, share, text) in zip(names, bars.rows, strict=True):
         hue = colours.NEUTRAL if bars.neutral else colours.FOR if share >= 0 else colours.AGAINST
         corner, hatch = (zero + min(share, 0.0) * scale, top), None if share >= 0 else "////"
-        ax.add_patch(Rectangle(corner, abs(share) * scale, LINE - 6, facecolor=colours.hex_colour(hue), edgecolor="white",
-                               linewidth=0, hatch=hatch))  # fmt: skip
+        bar = Rectangle(corner, abs(share) * scale, LINE - 6, facecolor=colours.hex_colour(hue), hatch=hatch)
+        bar.set(edgecolor="white", linewidth=0)
+        ax.add_patch(bar)
         ax.text(room + MARGIN, top, text, fontproperties=_font(text), va="top", ha="right", color=TEXT)
         top = _write(ax, name, top)
     return top

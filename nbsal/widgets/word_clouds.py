@@ -135,11 +135,11 @@ class WordClouds:
         return [piece for piece in [*pieces, (end, None, False)] if piece[0]]
 
     def _over(self) -> str:
-        """In which texts the words are."""
+        """By what the words are named."""
         if not self.text_count:
             return ""
         so_far = f"{self.text_count} of " if self.text_count < self.total else ""
-        return f"In {so_far}{plural(self.total, 'text')}, "
+        return f"By the scores of {so_far}{plural(self.total, 'text')}, "
 
     def overlap(self) -> str:
         """How many words the classes share."""

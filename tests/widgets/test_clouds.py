@@ -68,7 +68,7 @@ def test_words_of_few_texts_are_small_and_last():
     assert view.cloud.words("class 0", 1)[0][0] != "film", "its weight is the least"
     shares = [(word["word"], word["share"], word["texts"]) for word in cloud["words"]]
     assert shares[0] == ("film", 1.0, 40) and {entry[1:] for entry in shares[1:]} == {(None, 1)}
-    assert view.result.caption() == "In 40 texts, film speaks for class 0."
+    assert view.result.caption() == "By the scores of 40 texts, film speaks for class 0."
     assert "in fewer than 3 texts" in view._summary["hint"]
     sizes = [int(size) for size in re.findall(r"font-size:(\d+)px;font-weight:[46]00", view.to_html())]
     assert sizes == [42, *[12] * 40] and view.to_frame()["texts"].tolist() == [40, *[1] * 40]
