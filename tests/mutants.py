@@ -115,6 +115,16 @@ class TreeLoader(SourceFileLoader):
         return spec_from_file_location(fullname, self.path, loader=self) if fullname == self.name else None
 
 
+class LoadFirst:
+    """A plugin that puts a loader before pytest's own, which loads the files whose doctests are to run."""
+
+    def __init__(self, loader: TreeLoader):
+        self._loader = loader
+
+    def pytest_load_initial_conftests(self):
+        sys.meta_path.insert(0, self._loader)
+
+
 class Reached:
     """Which tests reach which lines."""
 
@@ -168,12 +178,12 @@ def _run_tests(mutant: Mutant, tests: list[str]) -> None:
             ".".join(mutant.file.with_suffix("").parts).removesuffix(".__init__"), str(mutant.file.resolve())
         )
         loader.tree = mutant.tree()
-        sys.meta_path.insert(0, loader)
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, 1)
         os.dup2(devnull, 2)
         # All of these tests run by day; alone, a covering array would choose others.
-        code = pytest.main(["-x", "-q", "-m", "", "-p", "no:cacheprovider", "-p", "no:randomly", "-n", "0", *tests])
+        options = ["-x", "-q", "-m", "", "-p", "no:cacheprovider", "-p", "no:randomly", "-n", "0"]
+        code = pytest.main([*options, *tests], plugins=[LoadFirst(loader)])
     finally:
         os._exit(code)
 
