@@ -128,7 +128,10 @@ def explain_reply(
         if not settings.check:
             return answers
         try:
-            evidence = measure(hiding, meter)
+            # What a method that hides sentences has run already is not run again.
+            own = [answer.running.hiding for answer in answers.values() if answer.running is not None]
+            shared = [each for each in own if each.setting == hiding.setting and each.units == hiding.units]
+            evidence = measure([*shared, hiding][0], meter)
         except Cancelled as error:
             error.partial = answers.get("", answers)
             raise

@@ -47,13 +47,16 @@ class Evidence:
 
     @property
     def falls(self) -> Floats:
-        """By how much each token's log-probability falls without the documents: without one of them, and without all.
+        """By how much each token's log-probability falls without all documents, or 0 where it is rather from the question.
 
-        Where there are no documents, without a sentence of what is asked.
+        Where there are no documents, without the sentence that it needs most.
         """
-        rows = self.documents or self.candidates
-        single: Floats = self.logprob - self.without[list(rows)].min(0)
-        return single + self.logprob - self.nothing if self.documents else single
+        if not self.documents:
+            return self.logprob - self.without[self.candidates].min(0)
+        falls: Floats = self.logprob - self.nothing
+        questions = [self.logprob - self.without[row] for row in self.candidates if row not in self.documents]
+        new = np.where(falls >= NEAR * np.max([np.zeros_like(falls), *questions], axis=0), falls, 0.0)
+        return new if new.max() >= LEAST else falls
 
     @property
     def by_source(self) -> dict[int, Floats]:

@@ -81,14 +81,16 @@ def heading(finding: Finding) -> str:
 
 
 def matrix_finding(findings: Sequence[Finding]) -> str:
-    """What most phrases depend on, and whether the scores agree; of a token rather than its rival, that alone.
+    """What most phrases depend on, and whether the scores agree; of a token rather than its rival, what that does.
 
     >>> prompt = Candidate(SourceName("Prompt", "Prompt", "the prompt"), False, 0.7, -9.0)
     >>> matrix_finding([Finding("", "", "GAE", (0.7, 0.3), (prompt,), -0.1, -9.0)] * 2)
     'Two of two phrases depend on the prompt; the scores agree'
     """
-    if len(findings) == 1 and findings[0].rival and findings[0].checked:
-        return heading(findings[0])
+    if len(findings) == 1 and findings[0].rival:
+        pair = f"“{findings[0].part}” rather than “{findings[0].rival}”"
+        agreement = "the scores agree" if findings[0].agrees else "▲ the scores say otherwise"
+        return f"{pair} depends on {_most(findings[0])}; {agreement}" if findings[0].decisive else f"Scores of {pair}"
     checked = any(finding.checked for finding in findings)
     names = [_most(finding) for finding in findings]
     known = [name for name in names if name]
