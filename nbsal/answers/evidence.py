@@ -47,14 +47,14 @@ class Evidence:
 
     @property
     def falls(self) -> Floats:
-        """By how much each token's log-probability falls without all documents, or 0 where it is rather from the question.
+        """By how much each token's log-probability falls without all documents, or 0 where the question matters more.
 
-        Where there are no documents, without the sentence that it needs most.
+        Where there are no documents, without one of the sentences, of which the last one counts as the question.
         """
-        if not self.documents:
-            return self.logprob - self.without[self.candidates].min(0)
-        falls: Floats = self.logprob - self.nothing
-        questions = [self.logprob - self.without[row] for row in self.candidates if row not in self.documents]
+        told = self.documents or tuple(self.candidates[:-1] or self.candidates)
+        single: Floats = self.logprob - self.without[list(told)].min(0)
+        falls = self.logprob - self.nothing if self.documents else single
+        questions = [self.logprob - self.without[row] for row in self.candidates if row not in told]
         new = np.where(falls >= NEAR * np.max([np.zeros_like(falls), *questions], axis=0), falls, 0.0)
         return new if new.max() >= LEAST else falls
 

@@ -1,4 +1,4 @@
-"""Questions whose source is known, to test what is said of the replies: `python -m tests.answers.planted [METHOD ...]`."""
+"""Questions whose source is known, and what is said of the replies: `python -m tests.answers.planted [METHOD ...]`."""
 
 import random
 import sys
