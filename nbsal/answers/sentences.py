@@ -15,6 +15,7 @@ FINE = 0.095  # log-probability below which a second digit is shown
 def headline(finding: Finding) -> list[Phrase]:
     """What a part of a reply depends on, in a sentence or two.
 
+    >>> from nbsal.answers.findings import Candidate
     >>> document, other = (SourceName(f"Document {i}", f"Doc {i}", f"document {i}") for i in (1, 2))
     >>> candidates = (Candidate(document, True, 0.2, -14.4), Candidate(other, True, 0.8, -0.1))
     >>> finding = Finding("Oslo", "", "Gradient", (0.2, 0.8, 0.0), candidates, -0.1, -14.5)
@@ -83,6 +84,7 @@ def heading(finding: Finding) -> str:
 def matrix_finding(findings: Sequence[Finding]) -> str:
     """What most phrases depend on, and whether the scores agree; of a token rather than its rival, what that does.
 
+    >>> from nbsal.answers.findings import Candidate
     >>> prompt = Candidate(SourceName("Prompt", "Prompt", "the prompt"), False, 0.7, -9.0)
     >>> matrix_finding([Finding("", "", "GAE", (0.7, 0.3), (prompt,), -0.1, -9.0)] * 2)
     'Two of two phrases depend on the prompt; the scores agree'

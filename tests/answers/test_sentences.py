@@ -15,6 +15,7 @@ from nbsal.samples.notes import prompt
 from nbsal.widgets import Answers
 from nbsal.widgets.export import state
 from tests.answers import planted
+from tests.answers.writers import cancelled
 
 ASKED = [{"role": "user", "content": "Where does Mara live?"}]
 CITIES = ["Mara lives in Oslo.", "Boris lives in Rouen."]
@@ -103,6 +104,23 @@ def test_unchecked_scores_are_said_to_be_unchecked(notes):
     for text in (repr(unchecked), unchecked.to_html(), unchecked.picture().matrix.finding):
         assert "not checked" in text and "depend" not in text
     assert "“Oslo” depends on document 1" in repr(unchecked.check(progress=False))
+
+
+def test_the_sentence_of_the_scores_stands_until_it_is_checked(notes):
+    seen: list[str] = []
+    view = Answers(notes, ASKED, documents=CITIES, method="gradxact", selection=[0])
+    view.observe(lambda change: seen.append(str(change["new"].get("parts"))), "_facts")
+    view.wait()
+    assert "not checked" in seen[0] and "not checked" not in seen[-1] and view.selection == [0], "it was chosen"
+    view.close()
+
+
+def test_a_cancelled_check_keeps_the_scores(notes):
+    def call(**watch):
+        nbsal.answer(notes, ASKED, " Mara lives in Oslo.", documents=CITIES, method="gradxact", **watch)
+
+    partial = cancelled(call, 5).partial
+    assert partial.evidence is None and partial.explained == len(partial.ids) and "not checked" in repr(partial)
 
 
 def test_either_of_two_documents_is_enough(notes):
