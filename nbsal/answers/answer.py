@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Self
@@ -238,7 +239,7 @@ class Answer:
         """The reply with its sources, shaded by what they add to it, as static HTML."""
         return answer_html(self.picture())
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         """The facts of which every sentence of the answer is made."""
         return Facts(self.reading, self.scores, self.evidence, labels.label_of(self.method))

@@ -101,10 +101,10 @@ def measure(hiding: Hiding, meter: Meter | None = None) -> Evidence | None:
     return Evidence(places, documents, values[0], values[1], values[2:], instead, hiding.way)
 
 
-def opened(evidence: Evidence, reading: Reading) -> list[int]:
+def opened(evidence: Evidence, words: Sequence[Sequence[int]]) -> list[int]:
     """The tokens of the words that fall most without the sources; none if none fall."""
-    words, falls = spaced_words(reading), evidence.falls
-    sizes = [float(falls[word].sum()) for word in words]
+    falls = evidence.falls
+    sizes = [float(falls[list(word)].sum()) for word in words]
     best = int(np.argmax(sizes)) if sizes else 0
     if not sizes or sizes[best] < LEAST:
         return []
@@ -116,12 +116,12 @@ def opened(evidence: Evidence, reading: Reading) -> list[int]:
     return list(range(words[first][0], words[last][-1] + 1))
 
 
-def carrying(evidence: Evidence, reading: Reading, tokens: Sequence[int]) -> int | None:
+def carrying(evidence: Evidence, words: Sequence[Sequence[int]], tokens: Sequence[int]) -> int | None:
     """The token among some whose word falls most, if it falls nearly as much as that of any word."""
-    words, falls = spaced_words(reading), evidence.falls
-    most = max((float(falls[word].sum()) for word in words), default=0.0)
-    ours = [word for word in words if set(word) & set(tokens) and falls[word].sum() >= max(LEAST, NEAR * most)]
-    best = max(ours, key=lambda word: float(falls[word].sum()), default=[])
+    falls = evidence.falls
+    most = max((float(falls[list(word)].sum()) for word in words), default=0.0)
+    ours = [word for word in words if set(word) & set(tokens) and falls[list(word)].sum() >= max(LEAST, NEAR * most)]
+    best = max(ours, key=lambda word: float(falls[list(word)].sum()), default=())
     return max(best, key=lambda token: float(falls[token]), default=None)
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers.evidence import LEAST, NEAR, Evidence, Place, hides, opened
+from nbsal.answers.evidence import LEAST, NEAR, Evidence, Place, carrying, hides, opened, spaced_words
 from nbsal.answers.reading import Reading
 from nbsal.answers.sources import Source
 
@@ -138,42 +138,50 @@ class Facts:
         part = "" if at == content else part_text(self.reading, at)
         scores = self.scores[at].sum(0) if scores is None else scores
         shared = tuple(shares(self.reading, scores).tolist())
-        candidates = tuple(self._measured(candidate, scores, at) for candidate in self._candidates)
-        before, nothing = None, None
-        if self.evidence is not None:
-            before, nothing = (float(row[at].sum()) for row in (self.evidence.logprob, self.evidence.nothing))
-        return Finding(part, "", self.method, shared, candidates, before, nothing)
+        rows, named, members = self._candidates
+        sums = (members @ scores).tolist()
+        if self.evidence is None:
+            proposed = tuple(replace(each, score=score) for each, score in zip(named, sums, strict=True))
+            return Finding(part, "", self.method, shared, proposed)
+        without = self.evidence.without[rows][:, at].sum(1).tolist()
+        first = [_NUMBER.sub("", self.evidence.instead[row][at[0]]).strip() for row in rows]
+        instead = [token if token[:1].isalnum() else "" for token in first]
+        measured = tuple(
+            replace(each, score=score, without=left, instead=token)
+            for each, score, left, token in zip(named, sums, without, instead, strict=True)
+        )
+        before, nothing = (float(row[at].sum()) for row in (self.evidence.logprob, self.evidence.nothing))
+        return Finding(part, "", self.method, shared, measured, before, nothing)
 
     def opened(self) -> list[int]:
         """The tokens of the words that depend most on the sources; none if that is not known, or none do."""
-        return [] if self.evidence is None else opened(self.evidence, self.reading)
+        return [] if self.evidence is None else opened(self.evidence, self._words)
+
+    def rival_place(self, tokens: Sequence[int]) -> int | None:
+        """The token among some that has rivals: of the word that depends most on the sources, if it does."""
+        return None if self.evidence is None else carrying(self.evidence, self._words, tokens)
 
     @cached_property
-    def _candidates(self) -> list[tuple[int, Candidate, list[int]]]:
-        """What a sentence can name, with its row in the evidence and its tokens."""
+    def _words(self) -> list[list[int]]:
+        return spaced_words(self.reading)
+
+    @cached_property
+    def _candidates(self) -> tuple[list[int], list[Candidate], Floats]:
+        """What a sentence can name: its row in the evidence, and its tokens as 1 in [candidate, token]."""
         names, sources = source_names(self.reading.prompt.sources), self.reading.prompt.sources
         units = self.reading.units("sentence")
-        places: list[Place] = [(source, None) for source in sorted({unit.source for unit in units})]
+        places: Sequence[Place] = [(source, None) for source in sorted({unit.source for unit in units})]
         rows = list(range(len(places)))
         if self.evidence is not None:
-            rows, places = self.evidence.candidates, list(self.evidence.places)
-        found = []
-        for row in rows:
+            rows, places = self.evidence.candidates, self.evidence.places
+        named, members = [], np.zeros((len(rows), len(self.reading.row)))
+        for i, row in enumerate(rows):
             source, sentence = places[row]
             chosen = [unit for unit, inside in zip(units, hides(units, places[row]), strict=True) if inside]
             name = names[source] if sentence is None else replace(names[source], quote=_quote(chosen[0].text))
-            candidate = Candidate(name, sources[source].kind == "document", 0.0)
-            found.append((row, candidate, [token for unit in chosen for token in unit.tokens]))
-        return found
-
-    def _measured(self, entry: tuple[int, Candidate, list[int]], scores: Floats, at: list[int]) -> Candidate:
-        row, candidate, tokens = entry
-        score = float(scores[tokens].sum())
-        if self.evidence is None:
-            return replace(candidate, score=score)
-        instead = _NUMBER.sub("", self.evidence.instead[row][at[0]]).strip()
-        without = float(self.evidence.without[row][at].sum())
-        return replace(candidate, score=score, without=without, instead=instead if instead[:1].isalnum() else "")
+            named.append(Candidate(name, sources[source].kind == "document", 0.0))
+            members[i, [token for unit in chosen for token in unit.tokens]] = 1.0
+        return rows, named, members
 
 
 def against(finding: Finding, rival: str, other: Evidence | None) -> Finding:

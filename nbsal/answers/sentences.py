@@ -66,7 +66,9 @@ def _agreement(finding: Finding) -> list[Phrase]:
 
 
 def heading(finding: Finding) -> str:
-    """Which source a part needs, above the bars of all."""
+    """Which source a part needs, above the bars of all; blank where that is not checked."""
+    if not finding.checked:
+        return ""
     part = f"“{finding.part}”" if finding.part else "the reply"
     decisive = finding.decisive
     if decisive is not None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nbsal.answers import findings, sentences
 from nbsal.answers.answer import Answer
-from nbsal.answers.evidence import Evidence, Place, carrying, hides, measure
+from nbsal.answers.evidence import Evidence, Place, hides, measure
 from nbsal.answers.findings import Finding
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.judgement import BAND, Judgement
@@ -211,7 +211,9 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
     return {
         "start": reading.start,
         "logprobs": np.asarray(statistics.logprob).round(4).tolist(),
-        "rivals": {at: rivals_of(answer, at) for tokens in unique if (at := rival_place(answer, tokens)) is not None},
+        "rivals": {
+            at: rivals_of(answer, at) for tokens in unique if (at := answer.facts.rival_place(tokens)) is not None
+        },
         "sentences": [unit.tokens[0] for unit in reading.reply_units("sentence")],
         "phrases": [list(tokens) for tokens in matrix.tokens],
         "names": list(matrix.names),
@@ -237,7 +239,7 @@ def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | Non
         "headline": sentences.headline(finding),
         "heading": sentences.heading(finding),
         "logs": [None if row is None else sentences.rounded_log(float(row[at].sum())) for row in rows],
-        "at": rival_place(result.answer, tokens),
+        "at": result.answer.facts.rival_place(tokens),
     }
 
 
@@ -263,11 +265,6 @@ def chosen_trait(result: AnswerResult, selected: Sequence[int]) -> dict[str, Any
     if span is not None and list(span.tokens) == (list(selected) or content_tokens(answer.reading)):
         return part_trait(result, span.tokens, span.scores)
     return part_trait(result, selected) if selected else {}
-
-
-def rival_place(answer: Answer, tokens: Sequence[int]) -> int | None:
-    """The token among some that has rivals: of the word that depends most on the sources, if it does."""
-    return None if answer.evidence is None else carrying(answer.evidence, answer.reading, tokens)
 
 
 def rivals_of(answer: Answer, at: int) -> list[tuple[str, float | None]]:

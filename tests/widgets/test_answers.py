@@ -11,6 +11,7 @@ from PIL import Image
 
 import nbsal
 from nbsal.answers.phrases import phrases
+from nbsal.render.headline import plain
 from nbsal.support.errors import ModelError, UnknownName
 from nbsal.widgets import Answers, answer_parts
 from nbsal.widgets.answer_parts import Struck
@@ -141,6 +142,9 @@ def test_a_selection_changes_the_headline_without_another_run(view, forwards):
     view.wait()
     assert re.match("“Oslo” depends on document 3, Address: without it", view.picture().sentence)
     assert not forwards and view.selected()["token"].tolist() == [" Oslo"]
+    from_page(view, selection=[0, 3])  # words that no sentence is prepared for
+    assert view._chosen["tokens"] == [0, 3] and plain(view._chosen["headline"]) == view.picture().sentence
+    assert view.picture().sentence.startswith("“Mara … Oslo” depends on") and not forwards
 
 
 def test_a_selection_is_one_target_where_rows_cannot_be_summed(notes):
