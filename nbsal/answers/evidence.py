@@ -116,13 +116,13 @@ def opened(evidence: Evidence, words: Sequence[Sequence[int]]) -> list[int]:
     return list(range(words[first][0], words[last][-1] + 1))
 
 
-def carrying(evidence: Evidence, words: Sequence[Sequence[int]], tokens: Sequence[int]) -> int | None:
-    """The token among some whose word falls most, if it falls nearly as much as that of any word."""
+def carriers(evidence: Evidence, words: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+    """The words that fall nearly as much as any, and most first; of each, its tokens that fall most first."""
     falls = evidence.falls
-    most = max((float(falls[list(word)].sum()) for word in words), default=0.0)
-    ours = [word for word in words if set(word) & set(tokens) and falls[list(word)].sum() >= max(LEAST, NEAR * most)]
-    best = max(ours, key=lambda word: float(falls[list(word)].sum()), default=())
-    return max(best, key=lambda token: float(falls[token]), default=None)
+    sizes = {tuple(word): float(falls[list(word)].sum()) for word in words}
+    least = max([LEAST / NEAR, *sizes.values()]) * NEAR
+    chosen = sorted((word for word, size in sizes.items() if size >= least), key=lambda word: -sizes[word])
+    return [sorted(word, key=lambda token: -falls[token]) for word in chosen]
 
 
 def spaced_words(reading: Reading) -> list[list[int]]:

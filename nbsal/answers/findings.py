@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers.evidence import LEAST, NEAR, Evidence, Place, carrying, hides, opened, spaced_words
+from nbsal.answers.evidence import LEAST, NEAR, Evidence, Place, carriers, hides, opened, spaced_words
 from nbsal.answers.reading import Reading
 from nbsal.answers.sources import Source
 
@@ -155,15 +155,15 @@ class Facts:
 
     def opened(self) -> list[int]:
         """The tokens of the words that depend most on the sources; none if that is not known, or none do."""
-        return [] if self.evidence is None else opened(self.evidence, self._words)
+        return [] if self.evidence is None else opened(self.evidence, spaced_words(self.reading))
 
     def rival_place(self, tokens: Sequence[int]) -> int | None:
         """The token among some that has rivals: of the word that depends most on the sources, if it does."""
-        return None if self.evidence is None else carrying(self.evidence, self._words, tokens)
+        return next((word[0] for word in self._carriers if not set(word).isdisjoint(tokens)), None)
 
     @cached_property
-    def _words(self) -> list[list[int]]:
-        return spaced_words(self.reading)
+    def _carriers(self) -> list[Sequence[int]]:
+        return [] if self.evidence is None else carriers(self.evidence, spaced_words(self.reading))
 
     @cached_property
     def _candidates(self) -> tuple[list[int], list[Candidate], Floats]:
