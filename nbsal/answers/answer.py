@@ -1,7 +1,7 @@
 """A reply with the scores of its tokens: which parts of the prompt and of the reply before it each one comes from."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -257,19 +257,11 @@ class Answer:
         return self.picture_of(self.facts.opened())
 
     def picture_of(
-        self,
-        tokens: Sequence[int],
-        scores: Floats | None = None,
-        contrast: Finding | None = None,
-        struck: Collection[int] = (),
+        self, tokens: Sequence[int], scores: Floats | None = None, contrast: Finding | None = None
     ) -> AnswerPicture:
-        """What a picture of some tokens (none: all) shows, or of one rather than its rival, where `contrast` is known.
-
-        `scores` are theirs, if they are not the sum of their rows.
-        """
+        """A picture of some tokens (none: all), or of one rather than its rival; `scores` if not the sum of rows."""
         facts, chosen = self.facts, list(tokens) or self.reading.content
         total = self.scores[chosen].sum(0) if scores is None else scores
-        fallen = {} if self.evidence is None else self.evidence.by_source
         return AnswerPicture(
             self.reading,
             total,
@@ -277,8 +269,7 @@ class Answer:
             PhraseMatrix.of(facts) if contrast is None else PhraseMatrix.of_rival(contrast, chosen[0]),
             self.notes() + ([] if self.linear or len(chosen) == 1 or scores is not None else [SUMMED]),
             frozenset(tokens),
-            {} if contrast else {source: float(row[chosen].sum()) for source, row in fallen.items()},
-            frozenset(struck),
+            {} if contrast else facts.fallen(chosen),
         )
 
     def notes(self) -> list[str]:

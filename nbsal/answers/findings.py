@@ -137,6 +137,7 @@ class Facts:
         at = list(tokens) or content
         part = "" if at == content else part_text(self.reading, at)
         scores = self.scores[at].sum(0) if scores is None else scores
+        at = self.measured(at)
         shared = tuple(shares(self.reading, scores).tolist())
         rows, named, members = self._candidates
         sums = (members @ scores).tolist()
@@ -152,6 +153,18 @@ class Facts:
         )
         before, nothing = (float(row[at].sum()) for row in (self.evidence.logprob, self.evidence.nothing))
         return Finding(part, "", self.method, shared, measured, before, nothing)
+
+    def measured(self, tokens: Sequence[int]) -> list[int]:
+        """Some tokens without punctuation at their end, which has no part in their name."""
+        at, reading = list(tokens), self.reading
+        texts = [reading.reply[slice(*reading.reply_spans[token])] for token in at]
+        words = [i for i, text in enumerate(texts) if any(map(str.isalnum, text))]
+        return at if at == reading.content or not words else at[: words[-1] + 1]
+
+    def fallen(self, tokens: Sequence[int]) -> dict[int, float]:
+        """The log-probability of some tokens without each source, by its number, where that is known."""
+        at, evidence = self.measured(tokens), self.evidence
+        return {} if evidence is None else {source: float(row[at].sum()) for source, row in evidence.by_source.items()}
 
     def opened(self) -> list[int]:
         """The tokens of the words that depend most on the sources; none if that is not known, or none do."""

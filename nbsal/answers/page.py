@@ -20,6 +20,7 @@ CARD = "border:1px solid rgba(128,128,128,.4);border-radius:8px;padding:4px 12px
 REPLY = "background-color:rgba(128,128,128,.1);border-radius:8px;padding:6px 14px;margin:6px 0;font-size:115%"
 CHOSEN = "border-bottom:2px solid currentColor;font-weight:bold"
 CELL = "border:0;padding:2px 8px;text-align:{}"
+ROUNDED = 0.005  # share that is shown as 0
 LEAST = 0.02  # share from which the matrix prints a number
 NOT_READ = "The chat template leaves this out, so the model does not read it."
 COLUMN = "so far"
@@ -78,7 +79,8 @@ class AnswerPicture:
 
     def _numbers(self, number: int) -> str:
         """The share of a source, and the log-probability without it."""
-        share = f"{percent(self.finding.shares[number], 0)} of the scores"
+        size = self.finding.shares[number]
+        share = f"{percent(size if abs(size) >= ROUNDED else 0.0, 0)} of the scores"
         if number not in self.fallen or self.finding.before is None:
             return share
         return f"{share} · {sentences.change_text(self.finding, self.fallen[number])} without it"
@@ -158,7 +160,7 @@ def _matrix_html(picture: AnswerPicture) -> str:
     finding = html.escape(picture.matrix.finding)
     style = "border-collapse:separate;border-spacing:2px;font-size:90%"
     return (
-        f'<div style="margin-top:12px"><b>{finding}</b> <span style="{html.SMALL}">{SCORES}</span></div>'
+        f'<div style="margin-top:12px"><b>{finding}</b><div style="{html.SMALL}">{SCORES}</div></div>'
         f'<table style="{style}"><tr><td style="border:0"></td>{head}</tr>{body}</table>'
     )
 

@@ -75,9 +75,9 @@ def heading(finding: Finding) -> str:
         name = _text(decisive.name)
         if finding.rival:
             loses = f"loses to “{finding.rival}”" if decisive.without < 0 else f"is nearer to “{finding.rival}”"
-            return f"Without {name} {part} {loses}"
+            return f"Without {name}, {part} {loses}"
         far = "far" if finding.fall(decisive) >= HALVED else "a little"
-        return f"Without {name} {part} is {far} less likely"
+        return f"Without {name}, {part} is {far} less likely"
     if finding.together:
         return f"No single document is needed for {part}, but one of them is"
     return f"No source is needed for {part}"
@@ -127,7 +127,7 @@ def source_sentence(
 
     >>> document = SourceName("Document 1", "Doc 1", "document 1")
     >>> "".join(text for _, text in source_sentence(document, ["in", "Oslo"], [(-0.1, -0.1), (-0.1, -14.4)]))
-    'Without document 1 “Oslo” falls most: log-probability −0.1 → −14.4.'
+    'Without document 1, “Oslo” falls most: log-probability −0.1 → −14.4.'
     """
     if values is None:
         return [("class", name.label), ("text", ": what depends on it is not checked.")]
@@ -140,7 +140,7 @@ def source_sentence(
     return [
         ("text", "Without "),
         ("class", name.sentence),
-        ("text", " “"),
+        ("text", ", “"),
         ("for", parts[best]),
         ("text", f"” falls most: {numbers}"),
     ]

@@ -1,7 +1,7 @@
 """What the Answers view shows of an answer: its tokens by source, its matrix, and what hiding sources changes."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -233,9 +233,9 @@ def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | Non
     """
     evidence, finding = result.answer.evidence, result.answer.facts.find(tokens, scores)
     rows = [] if evidence is None else [evidence.logprob, result.struck, *evidence.by_source.values()]
-    at = list(tokens)
+    at = result.answer.facts.measured(tokens)
     return {
-        "tokens": at,
+        "tokens": list(tokens),
         "headline": sentences.headline(finding),
         "heading": sentences.heading(finding),
         "logs": [None if row is None else sentences.rounded_log(float(row[at].sum())) for row in rows],
@@ -299,9 +299,10 @@ def picture(result: AnswerResult, selected: Sequence[int], struck: Sequence[Stru
     answer, own = result.answer, result.span
     taken = {position for entry in struck for position in struck_tokens(answer.reading, entry)}
     if own is not None and own.rival:
-        return answer.picture_of(own.tokens, own.scores, result.contrast, taken)
+        return replace(answer.picture_of(own.tokens, own.scores, result.contrast), struck=frozenset(taken))
     fits = own is not None and list(own.tokens) == (list(selected) or content_tokens(answer.reading))
-    return answer.picture_of(selected, own.scores if own is not None and fits else None, struck=taken)
+    drawn = answer.picture_of(selected, own.scores if own is not None and fits else None)
+    return replace(drawn, struck=frozenset(taken))
 
 
 def struck_tokens(reading: Reading, struck: Struck) -> list[int]:

@@ -133,6 +133,7 @@ def test_a_sentence_of_a_prompt_is_named(notes):
         notes, prompt(CITIES, "Where does Mara live?"), " Mara lives in Oslo.", method="gradxact", progress=False
     )
     assert re.search("“Oslo” depends on “[^”]*Mara lives in Oslo.” in the prompt", repr(reply))
+    assert "one on “- Mara lives in Oslo.”" in reply.picture().matrix.finding
 
 
 @pytest.mark.full

@@ -79,7 +79,7 @@ def test_choosing_words_of_a_source_lights_the_reply(show, sheet, answers):
     assert max(lit, key=lit.get) == "Oslo" and lit["Oslo"] == 1
     (lives,) = place(answers, "lives")
     assert lit["lives"] == pytest.approx(abs(rows[lives]) / np.abs(rows[:5]).max(), abs=2e-3) or lit["lives"] == 0
-    expect(headline(root)).to_have_text(re.compile("^Without document 3 “Oslo” falls most: log-probability 0.00 → "))
+    expect(headline(root)).to_have_text(re.compile("^Without document 3, “Oslo” falls most: log-probability 0.00 → "))
     expect(root.locator(".nbsal-legend")).to_contain_text("against it")
     assert set(strengths(root, "Document 3, word by word").values()) == {0}, "only one side is shaded at a time"
     word(root, "Mara").click()
