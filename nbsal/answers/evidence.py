@@ -49,12 +49,12 @@ class Evidence:
     def falls(self) -> Floats:
         """By how much each token's log-probability falls without the documents, or 0 where the question matters more.
 
-        It is the fall without all of them and that without the one it needs most. Where there are no documents, it is
-        the latter of the sentences, of which the last one counts as the question.
+        It is the mean of the fall without all of them and that without the one it needs most. Where there are no
+        documents, it is the latter of the sentences, of which the last one counts as the question.
         """
         told = self.documents or tuple(self.candidates[:-1] or self.candidates)
         single: Floats = self.logprob - self.without[list(told)].min(0)
-        falls = single + self.logprob - self.nothing if self.documents else single
+        falls = (single + self.logprob - self.nothing) / 2 if self.documents else single
         questions = [self.logprob - self.without[row] for row in self.candidates if row not in told]
         new = np.where(falls >= NEAR * np.max([np.zeros_like(falls), *questions], axis=0), falls, 0.0)
         return new if new.max() >= LEAST else falls
