@@ -172,6 +172,8 @@ def test_a_saved_answer_is_read_without_python(chromium, tmp_path, answers):
     expect(headline(root)).to_have_text(re.compile("^“Oslo” depends on document 3"))
     word(root, "Mara").click()
     expect(headline(root)).to_have_text(re.compile("^“Mara” depends on your question"))
+    word(root, "Oslo").click(modifiers=["Shift"])  # no sentence is prepared for these four words: that around them
+    expect(headline(root)).to_have_text(re.compile("^The reply depends on "))
     expect(root.get_by_role("button", name="Write again")).to_be_hidden()
     assert root.get_by_role("button", name=re.compile("^Strike out")).count() == 0
     for rival in root.locator(".nbsal-rivals button:not([aria-pressed=true])").all():
