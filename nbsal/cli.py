@@ -193,6 +193,7 @@ def _answer(options: argparse.Namespace) -> int:
         except FileError as error:  # about `path`, the argument of `save`
             raise file_error("--json", options.json, error) from error
     print(html.visible(subject.tokenizer.decode(answer.ids, skip_special_tokens=True).strip()))
+    print(html.visible(answer.picture().sentence))
     print("sources (share of the score):")
     for _, row in answer.sources(rows="reply").iterrows():
         print(f"{row['share']:6.1%}  {html.visible(row['unit'])}: {html.visible(' '.join(row['text'].split()))}")

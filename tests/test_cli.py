@@ -81,7 +81,7 @@ def test_answer_writes_a_reply_with_its_sources(capsys, tmp_path):
     arguments = ["answer", "Who wrote the book?", "--model", tmp_path / "writer", "--unit", "document"]
     arguments += ["--html", tmp_path / "why.html", "--json", tmp_path / "a", "--reply", "Ann.", "--documents"]
     out = run(capsys, *arguments, tmp_path / "notes.txt").splitlines()
-    assert out[0] == "Ann." and len(out) == 5 and any("document 2: Ben read it." in line for line in out)
+    assert out[0] == "Ann." and len(out) == 6 and any("document 2: Ben read it." in line for line in out)
     assert (tmp_path / "why.html").read_text().startswith("<!doctype html>")
     names = [unit.name for unit in nbsal.Answer.load(tmp_path / "a").units]
     assert names == ["user message 1", "document 1", "document 2"]
@@ -139,7 +139,7 @@ def test_wrong_arguments_print_an_error_and_exit_with_status_2(capsys, arguments
 
 def test_a_reply_is_printed_without_its_end_token_and_within_its_length(capsys):
     out = run(capsys, "answer", QUESTION, "--reply", " Mara lives in Oslo.</s>")
-    assert out.splitlines()[0] == "Mara lives in Oslo."
+    assert out.splitlines()[0] == "Mara lives in Oslo." and " depends on your question: " in out.splitlines()[1]
     out = run(capsys, "answer", QUESTION, "--max-new-tokens", "1", "--json", os.devnull)
     assert len(out.splitlines()[0].split()) == 1
 

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Self
@@ -10,21 +11,26 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers import answer_file, findings
-from nbsal.answers.findings import Contribution
+from nbsal.answers import answer_file
+from nbsal.answers.evidence import Evidence, measure, passes
+from nbsal.answers.findings import Facts, Finding
+from nbsal.answers.hiding import Hiding
 from nbsal.answers.judgement import Judgement, judge
 from nbsal.answers.page import AnswerPicture, answer_html
+from nbsal.answers.phrases import PhraseMatrix
 from nbsal.answers.reading import TEMPLATE, Reading, Unit
 from nbsal.answers.running import OF_ONE_TARGET, Running, SpanSaliency
+from nbsal.answers.sentences import headline
 from nbsal.answers.statistics import TokenStatistics, lens, speaks
 from nbsal.explain.explanation import NOTABLE_GAP
-from nbsal.methods import catalogue, labels
+from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, read_json, write_json
 from nbsal.model.loading.saved_files import reading as reading_file
 from nbsal.model.target import Target
 from nbsal.model.text.tokens import Span
+from nbsal.render.headline import plain
 from nbsal.support.errors import InputError
-from nbsal.support.progress import Progress
+from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, plural, positive_number, whole_number
 
 if TYPE_CHECKING:
@@ -41,7 +47,7 @@ class Answer:
     """The scores of every token of a reply, [reply token, token of prompt and reply]; `nbsal.answer` makes it.
 
     `units` are the parts that `sources` speaks of. `linear` says whether the sum of some rows explains the sum of their
-    tokens.
+    tokens. `evidence` holds what leaving out each source changes; sentences say no more than that.
 
     >>> import nbsal
     >>> question = [{"role": "user", "content": "Where does Mara live?"}]
@@ -58,6 +64,7 @@ class Answer:
     number: str
     linear: bool
     provenance: dict[str, Any]
+    evidence: Evidence | None = None  # what leaving out the sources changes
     running: Running | None = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
 
     @property
@@ -232,19 +239,38 @@ class Answer:
         """The reply with its sources, shaded by what they add to it, as static HTML."""
         return answer_html(self.picture())
 
-    def picture(self) -> AnswerPicture:
-        """What a picture of the whole reply shows."""
-        total = self.scores[self.reading.content].sum(0)
-        shares = tuple(findings.shares(self.reading, total).tolist())
-        contribution = Contribution("", "", shares, about_target=self.about_target)
-        notes = self.notes() + ([] if self.linear else [SUMMED])
-        return AnswerPicture(self.reading, self.scores, total, contribution, notes)
+    @cached_property
+    def facts(self) -> Facts:
+        """The facts of which every sentence of the answer is made."""
+        return Facts(self.reading, self.scores, self.evidence, labels.label_of(self.method))
 
-    @property
-    def about_target(self) -> bool:
-        """Whether the scores of the method depend on the token that is explained."""
-        method = catalogue.every_method().get(self.method)
-        return method is None or labels.about_target(method)
+    def check(self, progress: Progress = True, cancel: Event | None = None) -> Self:
+        """The answer with its evidence: the same reply is scored without each source, and without all documents."""
+        if self.evidence is not None:
+            return self
+        hiding = Hiding(self._still_running().explainer.subject, self.reading, self.reading.units("sentence"))
+        with Meter(passes(hiding), progress, cancel) as meter:
+            return replace(self, evidence=measure(hiding, meter))
+
+    def picture(self) -> AnswerPicture:
+        """What a picture shows: the words of the reply that depend most on the sources, or all of it."""
+        return self.picture_of(self.facts.opened())
+
+    def picture_of(
+        self, tokens: Sequence[int], scores: Floats | None = None, contrast: Finding | None = None
+    ) -> AnswerPicture:
+        """A picture of some tokens (none: all), or of one rather than its rival; `scores` if not the sum of rows."""
+        facts, chosen = self.facts, list(tokens) or self.reading.content
+        total = self.scores[chosen].sum(0) if scores is None else scores
+        return AnswerPicture(
+            self.reading,
+            total,
+            contrast or facts.find(chosen, total),
+            PhraseMatrix.of(facts) if contrast is None else PhraseMatrix.of_rival(contrast, chosen[0]),
+            self.notes() + ([] if self.linear or len(chosen) == 1 or scores is not None else [SUMMED]),
+            frozenset(tokens),
+            {} if contrast else facts.fallen(chosen),
+        )
 
     def notes(self) -> list[str]:
         """What a reader must know to judge the scores."""
@@ -267,9 +293,8 @@ class Answer:
         return self.to_html()
 
     def __repr__(self) -> str:
-        best = self.sources(1, "reply")
-        source = f", mostly from {best['unit'][0]}: {best['text'][0]!r:.40}" if len(best) else ""
-        return f"Answer({self.text!r:.60} | {self.method}{source})"
+        facts = self.facts
+        return f"Answer({self.text!r:.60} | {plain(headline(facts.find(facts.opened())))})"
 
     def save(self, path: str | Path) -> None:
         """Save as JSON, without the model: `load` gives everything but spans that need another run."""

@@ -6,6 +6,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from nbsal.answers.evidence import Evidence, hides
 from nbsal.answers.reading import Prompt, Reading, Unit
 from nbsal.answers.sources import Source
 from nbsal.answers.statistics import TokenStatistics
@@ -32,6 +33,7 @@ def plain(answer: Any) -> dict[str, Any]:
         "statistics": {name: None if array is None else array.tolist() for name, array in arrays.items()},
         "rivals": statistics.rivals,
         "units": [vars(unit) for unit in answer.units],
+        "evidence": _plain_evidence(answer.evidence),
         "method": answer.method,
         "number": answer.number,
         "linear": answer.linear,
@@ -57,8 +59,37 @@ def restored(content: dict[str, Any]) -> dict[str, Any]:
         "scores": scores,
         "statistics": TokenStatistics(**statistics, rivals=rivals),
         "units": units,
+        "evidence": _evidence(content.get("evidence"), reading),
         **{name: _of_type(content[name], kind) for name, kind in _PLAIN.items()},
     }
+
+
+def _plain_evidence(evidence: Evidence | None) -> dict[str, Any] | None:
+    if evidence is None:
+        return None
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(evidence).items()}
+
+
+def _evidence(stored: Any, reading: Reading) -> Evidence | None:
+    """What was measured, which older files lack; ValueError if it does not fit the reply."""
+    if stored is None:
+        return None
+    arrays = {name: numbers(stored[name], np.float64) for name in ("logprob", "nothing", "without")}
+    evidence = Evidence(
+        _of_type(stored["places"], tuple[tuple[int | None, ...], ...]),
+        _of_type(stored["documents"], tuple[int, ...]),
+        **arrays,
+        instead=_of_type(stored["instead"], tuple[tuple[str, ...], ...]),
+        way=_of_type(stored["way"], str),
+    )
+    sentences, count, size = reading.units("sentence"), len(evidence.places), len(reading.reply_ids)
+    shapes = [array.shape for array in arrays.values()]
+    named = all(len(place) == 2 and hides(sentences, place).any() for place in evidence.places)
+    fits = {len(row) for row in evidence.instead} == {size} and len(evidence.instead) == count
+    named &= all(0 <= row < count for row in evidence.documents)
+    if shapes != [(size,), (size,), (count, size)] or not fits or not named:
+        raise ValueError("the evidence and the reply do not match")
+    return evidence
 
 
 def _part(kind: Any, stored: dict[str, Any], **others: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from threading import Event
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from nbsal.answers import generate as writing
 from nbsal.answers.answer import Answer
+from nbsal.answers.evidence import measure, passes
 from nbsal.answers.generate import Generated
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.prompts import check_length, read_prompt, tokenize_reply, with_reply
@@ -55,6 +57,7 @@ def answer(
     tools: Any = None,
     seed: int | None = None,
     batch_size: int | None = None,
+    check: bool = True,
     progress: Progress = True,
     cancel: Event | None = None,
     on_token: Callable[[str], None] | None = None,
@@ -80,6 +83,10 @@ def answer(
     `template` replaces the chat template, `tools` are passed to it. `seed` makes drawn tokens repeatable, `on_token`
     receives the text while the model writes it, and at most `batch_size` texts are run together.
 
+    The scores propose sources, and `check` tests them: the same reply is scored again without each source, and without
+    all documents, from which every sentence is made. Without it, sentences say "not checked"; `Answer.check` does it
+    later.
+
     After `cancel`, the `partial` of the error is what was finished: the text that the model had written, as a str, or
     else the answer (or the dict of answers) with the scores of the tokens that were explained, `explained` of them from
     the first on; all others have zeros. Methods that hide explain all tokens together, or none.
@@ -93,7 +100,7 @@ def answer(
     """
     generate = check_generate(generate)
     settings = ReplySettings(
-        documents, unit, number, template, tools, seed, batch_size, progress, cancel, on_token, generate
+        documents, unit, number, template, tools, seed, batch_size, check, progress, cancel, on_token, generate
     )
     if isinstance(method, str | Method):
         return explain_one(Explainer(subject, method), asked, reply, settings)
@@ -112,9 +119,23 @@ def explain_reply(
     explainers: Mapping[str, Explainer], asked: Any, reply: Any, settings: ReplySettings
 ) -> dict[str, Answer]:
     """Why a model replies what it does, by each of some explainers of it; see `nbsal.answer`."""
-    reading, origin = read(next(iter(explainers.values())).subject, asked, reply, settings)
-    with Meter(len(reading.reply_ids) * len(explainers), settings.progress, settings.cancel) as meter:
-        return explain_reading(explainers, reading, origin, settings, meter)
+    subject = next(iter(explainers.values())).subject
+    reading, origin = read(subject, asked, reply, settings)
+    hiding = Hiding(subject, reading, reading.units("sentence"), batch_size=settings.batch_size)
+    steps = len(reading.reply_ids) * len(explainers)
+    with Meter(steps + settings.check * passes(hiding), settings.progress, settings.cancel) as meter:
+        answers = explain_reading(explainers, reading, origin, settings, meter)
+        if not settings.check:
+            return answers
+        try:
+            # What a method that hides sentences has run already is not run again.
+            own = [answer.running.hiding for answer in answers.values() if answer.running is not None]
+            shared = [each for each in own if each.setting == hiding.setting and each.units == hiding.units]
+            evidence = measure([*shared, hiding][0], meter)
+        except Cancelled as error:
+            error.partial = answers.get("", answers)
+            raise
+    return {name: replace(answer, evidence=evidence) for name, answer in answers.items()}
 
 
 def explain_again(

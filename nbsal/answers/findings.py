@@ -1,50 +1,218 @@
-"""What an answer shows, in words and shares: names of sources, phrases of the reply, its matrix and its headline."""
+"""The facts of a part of a reply, of which every sentence is made: its scores, and what leaving out sources does."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nbsal.answers.evidence import LEAST, NEAR, Evidence, Place, carriers, hides, opened, spaced_words
 from nbsal.answers.reading import Reading
 from nbsal.answers.sources import Source
-from nbsal.render.headline import Phrase, percent
 
-ALONE = 0.4  # share above which one source is named alone
-MOST = 0.5
-NOTABLE = 0.1  # share against from which a source is named
-OWN = 0.1  # change of a token's probability without all sources, below which the model wrote from itself
-LONG = 40  # words from which the matrix has sentences instead of phrases
-SHORT_WORD = 3  # characters
-PHRASE = 6  # words at most
-NUMBERS = "No One Two Three Four Five Six Seven Eight Nine Ten".split()
-SO_FAR = "the reply so far"
+HALVED = float(np.log(2))  # fall from which a part depends on a source: at most half as likely without it
+ALSO = 2  # further sources that a sentence names
+QUOTED = 48  # characters of a sentence that is named
+_NUMBER = re.compile(r" #\d+$")  # behind the name of a token that has the text of another one
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class SourceName:
-    """What a source is called: on its card, above a column, and in a sentence."""
+    """What a source is called: on its card, above a column, and in a sentence; `quote` is a sentence of it."""
 
     label: str
     short: str
     sentence: str
     title: str = ""
+    quote: str = ""
 
 
 @dataclass(frozen=True)
-class Contribution:
-    """What the sources add to a part of the reply (all of it if `part` is blank), or to its token rather than a rival.
+class Candidate:
+    """A source, or a sentence of it: the sum of its scores, and what is left of a part of the reply without it."""
 
-    `shares` are those of each source and, last, of the reply so far; `change` is by what share the probability of a
-    token changes without any source, where that is known.
+    name: SourceName
+    is_document: bool
+    score: float
+    without: float = 0.0  # log-probability, or log-odds against the rival
+    instead: str = ""  # the likeliest token in place of the first one
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The facts of a part of the reply (all of it if `part` is blank), or of its token rather than a rival.
+
+    `shares` are those of the scores of each source and, last, of the reply so far. `before` is the log-probability with
+    all sources, and `nothing` that without all documents (or all sources); both are None where nothing was left out.
     """
 
     part: str
     rival: str
-    shares: Sequence[float]
-    change: float | None = None
-    about_target: bool = True
+    method: str
+    shares: tuple[float, ...]
+    candidates: tuple[Candidate, ...]
+    before: float | None = None
+    nothing: float | None = None
+
+    def fall(self, candidate: Candidate) -> float:
+        """By how much the log-probability falls without a candidate."""
+        return (self.before or 0.0) - candidate.without
+
+    @property
+    def checked(self) -> bool:
+        """Whether sources were left out."""
+        return self.before is not None
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether any candidate is a document."""
+        return any(candidate.is_document for candidate in self.candidates)
+
+    @property
+    def change(self) -> float:
+        """By how much the log-probability falls without all documents, or all sources."""
+        return 0.0 if self.before is None or self.nothing is None else self.before - self.nothing
+
+    @property
+    def proposed(self) -> Candidate | None:
+        """The candidate with the largest score above 0."""
+        best = max(self.candidates, key=lambda candidate: candidate.score, default=None)
+        return best if best is not None and best.score > 0 else None
+
+    @property
+    def costliest(self) -> Candidate:
+        """The candidate without which the part falls most."""
+        return max(self.candidates, key=self.fall)
+
+    @property
+    def together(self) -> bool:
+        """Whether the part needs the documents, but any of them will do."""
+        documents = [self.fall(candidate) for candidate in self.candidates if candidate.is_document]
+        joint = self.change >= max(HALVED, NEAR * self.fall(self.costliest)) if documents else False
+        return joint and max(documents) < NEAR * self.change
+
+    @property
+    def decisive(self) -> Candidate | None:
+        """What the part depends on: the document with a fall near the largest one, else what has the largest."""
+        most = self.fall(self.costliest) if self.checked else 0.0
+        if most < LEAST or self.together:
+            return None
+        documents = [c for c in self.candidates if c.is_document and self.fall(c) >= max(LEAST, NEAR * most)]
+        return max(documents, key=self.fall, default=self.costliest)
+
+    @property
+    def also(self) -> list[Candidate]:
+        """Further candidates without which the part falls nearly as much."""
+        decisive = self.decisive
+        if decisive is None:
+            return []
+        near = [c for c in self.candidates if c is not decisive and self.fall(c) >= NEAR * self.fall(decisive)]
+        return sorted(near, key=self.fall, reverse=True)[:ALSO]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the scores name what the part depends on."""
+        if self.together:
+            return self.proposed is not None and self.proposed.is_document
+        if self.decisive is None:
+            return self.proposed is None
+        return self.proposed is not None and self.proposed in (self.decisive, *self.also)
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """The facts of every part of a reply: scores, [reply token, token of prompt and reply], and what was measured."""
+
+    reading: Reading
+    scores: Floats
+    evidence: Evidence | None
+    method: str
+
+    def find(self, tokens: Sequence[int] = (), scores: Floats | None = None) -> Finding:
+        """The facts of some tokens (none: all text); `scores` are theirs, if they are not the sum of their rows."""
+        content = self.reading.content
+        at = list(tokens) or content
+        part = "" if at == content else part_text(self.reading, at)
+        scores = self.scores[at].sum(0) if scores is None else scores
+        at = self.measured(at)
+        shared = tuple(shares(self.reading, scores).tolist())
+        rows, named, members = self._candidates
+        sums = (members @ scores).tolist()
+        if self.evidence is None:
+            proposed = tuple(replace(each, score=score) for each, score in zip(named, sums, strict=True))
+            return Finding(part, "", self.method, shared, proposed)
+        without = self.evidence.without[rows][:, at].sum(1).tolist()
+        first = [_NUMBER.sub("", self.evidence.instead[row][at[0]]).strip() for row in rows]
+        instead = [token if token[:1].isalnum() else "" for token in first]
+        measured = tuple(
+            replace(each, score=score, without=left, instead=token)
+            for each, score, left, token in zip(named, sums, without, instead, strict=True)
+        )
+        before, nothing = (float(row[at].sum()) for row in (self.evidence.logprob, self.evidence.nothing))
+        return Finding(part, "", self.method, shared, measured, before, nothing)
+
+    def measured(self, tokens: Sequence[int]) -> list[int]:
+        """Some tokens without punctuation at their end, which has no part in their name."""
+        at, reading = list(tokens), self.reading
+        texts = [reading.reply[slice(*reading.reply_spans[token])] for token in at]
+        words = [i for i, text in enumerate(texts) if any(map(str.isalnum, text))]
+        return at if at == reading.content or not words else at[: words[-1] + 1]
+
+    def fallen(self, tokens: Sequence[int]) -> dict[int, float]:
+        """The log-probability of some tokens without each source, by its number, where that is known."""
+        at, evidence = self.measured(tokens), self.evidence
+        return {} if evidence is None else {source: float(row[at].sum()) for source, row in evidence.by_source.items()}
+
+    def opened(self) -> list[int]:
+        """The tokens of the words that depend most on the sources; none if that is not known, or none do."""
+        return [] if self.evidence is None else opened(self.evidence, spaced_words(self.reading))
+
+    def rival_place(self, tokens: Sequence[int]) -> int | None:
+        """The token among some that has rivals: of the word that depends most on the sources, if it does."""
+        return next((word[0] for word in self._carriers if not set(word).isdisjoint(tokens)), None)
+
+    @cached_property
+    def _carriers(self) -> list[Sequence[int]]:
+        return [] if self.evidence is None else carriers(self.evidence, spaced_words(self.reading))
+
+    @cached_property
+    def _candidates(self) -> tuple[list[int], list[Candidate], Floats]:
+        """What a sentence can name: its row in the evidence, and its tokens as 1 in [candidate, token]."""
+        names, sources = source_names(self.reading.prompt.sources), self.reading.prompt.sources
+        units = self.reading.units("sentence")
+        places: Sequence[Place] = [(source, None) for source in sorted({unit.source for unit in units})]
+        rows = list(range(len(places)))
+        if self.evidence is not None:
+            rows, places = self.evidence.candidates, self.evidence.places
+        named, members = [], np.zeros((len(rows), len(self.reading.row)))
+        for i, row in enumerate(rows):
+            source, sentence = places[row]
+            chosen = [unit for unit, inside in zip(units, hides(units, places[row]), strict=True) if inside]
+            name = names[source] if sentence is None else replace(names[source], quote=_quote(chosen[0].text))
+            named.append(Candidate(name, sources[source].kind == "document", 0.0))
+            members[i, [token for unit in chosen for token in unit.tokens]] = 1.0
+        return rows, named, members
+
+
+def against(finding: Finding, rival: str, other: Evidence | None) -> Finding:
+    """The facts of a token rather than a rival; `other` is measured with the rival at the end of the reply."""
+    if other is None or finding.before is None or finding.nothing is None:
+        return replace(finding, rival=rival, before=None, nothing=None)
+    rows = [other.without[row, -1] for row in other.candidates]
+    candidates = tuple(
+        replace(candidate, without=candidate.without - float(row))
+        for candidate, row in zip(finding.candidates, rows, strict=True)
+    )
+    before, nothing = finding.before - float(other.logprob[-1]), finding.nothing - float(other.nothing[-1])
+    return replace(finding, rival=rival, candidates=candidates, before=before, nothing=nothing)
+
+
+def _quote(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= QUOTED else f"{text[:QUOTED].rstrip()}\N{HORIZONTAL ELLIPSIS}"
 
 
 def source_names(sources: Sequence[Source]) -> list[SourceName]:
@@ -72,27 +240,6 @@ def source_names(sources: Sequence[Source]) -> list[SourceName]:
     return names
 
 
-def phrases(reading: Reading) -> list[tuple[int, ...]]:
-    """The tokens of each phrase of a short reply, or of each sentence of a long one.
-
-    A phrase ends behind punctuation, and before a short word that follows a longer one: "was borrowed | by Boris,".
-    """
-    words = reading.reply_units("word")
-    if sum(unit.text[:1].isalnum() for unit in words) >= LONG:
-        return [unit.tokens for unit in reading.reply_units("sentence")]
-    found: list[list[int]] = []
-    size, before = 0, ""
-    for unit in words:
-        is_word = unit.text[:1].isalnum()
-        after_mark = before != "" and not before[:1].isalnum()
-        if not found or (is_word and (after_mark or size >= PHRASE or len(unit.text) <= SHORT_WORD < len(before))):
-            found.append([])
-            size = 0
-        found[-1] += unit.tokens
-        size, before = size + is_word, unit.text
-    return [tuple(tokens) for tokens in found]
-
-
 def shares(reading: Reading, scores: Floats) -> Floats:
     """What each source adds, and last what the reply so far does, as signed shares whose sizes sum to 1.
 
@@ -106,120 +253,17 @@ def shares(reading: Reading, scores: Floats) -> Floats:
     return np.array(sums) / total if total else np.zeros(len(sums))
 
 
-def matrix(reading: Reading, scores: Floats) -> Floats:
-    """The shares of every source in each phrase of the reply, [phrase, source and reply so far]."""
-    return np.stack([shares(reading, scores[list(tokens)].sum(0)) for tokens in phrases(reading)])
-
-
-def matrix_finding(table: Floats, names: Sequence[SourceName]) -> str:
-    """Which source most phrases lean on.
-
-    >>> matrix_finding(np.array([[0.8, 0.2], [0.3, -0.7]]), [SourceName("Prompt", "Prompt", "the prompt")])
-    'Two of two phrases lean on the prompt'
-    """
-    best = [int(row.argmax()) for row in table if row.max() > 0]
-    if not best:
-        return "No phrase leans on a source"
-    source = max(sorted(set(best)), key=best.count)
-    count, total = best.count(source), len(table)
-    name = names[source].sentence if source < len(names) else SO_FAR
-    verb = "leans" if count == 1 else "lean"
-    noun = "phrase" if total == 1 else "phrases"
-    return f"{_number(count).capitalize()} of {_number(total).lower()} {noun} {verb} on {name}"
-
-
-def headline(contribution: Contribution, names: Sequence[SourceName]) -> list[Phrase]:
-    """Where a part of the reply comes from, in one sentence.
-
-    >>> document = SourceName("Document 1", "Doc 1", "document 1", "Address")
-    >>> "".join(text for _, text in headline(Contribution("Oslo", "", [0.9, 0.1]), [document]))
-    '“Oslo” comes mostly from document 1, Address (90\u202f%).'
-    """
-    lead = _lead(contribution)
-    change = contribution.change
-    if change is not None and abs(change) < OWN and not contribution.rival:
-        words = f"rom the model itself: the sources change it by {percent(abs(change), 0)}."
-        return [("text", "▲ "), *_start(lead, "comes mostly f", "Mostly f", words)]
-    shares, so_far = list(contribution.shares[:-1]), contribution.shares[-1]
-    order = sorted(range(len(shares)), key=lambda number: -shares[number])
-    best = order[0] if order and shares[order[0]] > 0 else None
-    about = contribution.about_target
-    if contribution.part and so_far > ALONE and (best is None or so_far > shares[best]):
-        verb = _verb("follows", about, so_far)
-        rest: list[Phrase] = []
-        if best is not None and shares[best] >= NOTABLE:
-            rest.append(("text", f"; {names[best].sentence} gives {percent(shares[best], 0)}"))
-        return [*_whole(lead), ("text", f" {verb} {SO_FAR} ({percent(so_far, 0)})"), *rest, ("text", ".")]
-    if best is None:
-        return [*_whole(lead), ("text", " has no source that speaks for it.")]
-    if shares[best] > ALONE:
-        verb = _verb("comes", about, shares[best])
-        against = _against(contribution, names)
-        return [
-            *_whole(lead),
-            ("text", f" {verb} "),
-            *_named(names[best]),
-            _share(shares[best]),
-            *against,
-            ("text", "."),
-        ]
-    listed = [best, *(number for number in order[1:2] if shares[number] > 0)]
-    pairs = [f"{names[i].sentence}{_gives(i == best, names[i])} {percent(shares[i], 0)}" for i in listed]
-    return _start(lead, "has n", "N", f"o single source: {', '.join(pairs)}.")
-
-
-def _verb(verb: str, about_target: bool, share: float) -> str:
-    """What a reply does with a source that has this share of the score."""
-    size = "mostly" if share > MOST else "largely"
-    return f"{verb} {size} from" if about_target else f"attends {size} to"
-
-
-def _gives(is_first: bool, name: SourceName) -> str:
-    """The verb, which only the first source needs, and those whose name ends with a number."""
-    return " gives" if is_first or name.sentence[-1].isdigit() else ""
-
-
-def _lead(contribution: Contribution) -> list[Phrase]:
-    if not contribution.part:
-        return []
-    rival: list[Phrase] = []
-    if contribution.rival:
-        rival = [("text", " rather than “"), ("against", contribution.rival), ("text", "”")]
-    return [("text", "“"), ("class", named_part(contribution.part)), ("text", "”"), *rival]
-
-
-def _whole(lead: list[Phrase]) -> list[Phrase]:
-    return lead or [("class", "The reply")]
-
-
-def _start(lead: list[Phrase], behind: str, alone: str, rest: str) -> list[Phrase]:
-    """A clause behind what it is about, or alone where that is the whole reply."""
-    return [*lead, ("text", f" {behind}{rest}")] if lead else [("text", f"{alone}{rest}")]
-
-
-def _named(name: SourceName) -> list[Phrase]:
-    if not name.title:
-        return [("for", name.sentence)]
-    return [("text", f"{name.sentence}, "), ("for", name.title)]
-
-
-def _share(share: float) -> Phrase:
-    return "text", f" ({percent(share, 0)})"
-
-
-def _against(contribution: Contribution, names: Sequence[SourceName]) -> list[Phrase]:
-    """The source that speaks most against it, or for the rival."""
-    shares = contribution.shares[:-1]
-    worst = min(range(len(shares)), key=lambda number: shares[number])
-    if shares[worst] > -NOTABLE:
-        return []
-    if not contribution.rival:
-        return [("text", f"; {names[worst].sentence} speaks against it")]
-    return [("text", f"; {names[worst].sentence} speaks for “"), ("against", contribution.rival), ("text", "”")]
-
-
-def _number(count: int) -> str:
-    return NUMBERS[count] if count < len(NUMBERS) else str(count)
+def part_text(reading: Reading, tokens: Sequence[int]) -> str:
+    """Some tokens of a reply as text, without punctuation at its end; those apart are joined by an ellipsis."""
+    runs: list[list[int]] = []
+    for token in tokens:
+        if runs and token == runs[-1][-1] + 1:
+            runs[-1].append(token)
+        else:
+            runs.append([token])
+    spans = reading.reply_spans
+    texts = [named_part(reading.reply[spans[run[0]][0] : spans[run[-1]][1]]) for run in runs]
+    return " \N{HORIZONTAL ELLIPSIS} ".join(texts)
 
 
 def named_part(text: str) -> str:
@@ -229,12 +273,3 @@ def named_part(text: str) -> str:
     'in Oslo'
     """
     return text.strip().rstrip(".,;:!?") or text.strip()
-
-
-def joined(names: Sequence[str]) -> str:
-    """Names in a row.
-
-    >>> joined(["a", "b", "c"])
-    'a, b and c'
-    """
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

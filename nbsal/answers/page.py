@@ -1,16 +1,17 @@
 """An answer as static HTML and as a picture: headline, reply, the sources shaded by what they add, the matrix."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers import findings
-from nbsal.answers.findings import Contribution, SourceName
+from nbsal.answers import findings, sentences
+from nbsal.answers.findings import Finding, SourceName
+from nbsal.answers.phrases import PhraseMatrix
 from nbsal.answers.reading import Reading
 from nbsal.render import html, text_lines
-from nbsal.render.headline import percent, plain
+from nbsal.render.headline import Phrase, percent, plain
 from nbsal.render.html import ScoredSpan
 from nbsal.render.text_lines import ScoredText
 
@@ -19,25 +20,28 @@ CARD = "border:1px solid rgba(128,128,128,.4);border-radius:8px;padding:4px 12px
 REPLY = "background-color:rgba(128,128,128,.1);border-radius:8px;padding:6px 14px;margin:6px 0;font-size:115%"
 CHOSEN = "border-bottom:2px solid currentColor;font-weight:bold"
 CELL = "border:0;padding:2px 8px;text-align:{}"
+ROUNDED = 0.005  # share that is shown as 0
 LEAST = 0.02  # share from which the matrix prints a number
 NOT_READ = "The chat template leaves this out, so the model does not read it."
 COLUMN = "so far"
+SCORES = "% of the scores of each phrase"
 
 
 @dataclass(frozen=True, eq=False)
 class AnswerPicture:
-    """What is drawn: `total` has the scores of what the headline speaks of, `scores` those of every reply token.
+    """What is drawn: the facts of what the headline speaks of, `total` with its scores, and the phrases by sources.
 
-    `chosen` are the tokens of the reply that the headline speaks of, if not of all, and `struck` the positions of the
-    prompt that are taken out.
+    `chosen` are the tokens of the reply that the headline speaks of, if not of all, `fallen` what is left of them
+    without each source, by its number, and `struck` the positions of the prompt that are taken out.
     """
 
     reading: Reading
-    scores: Floats
     total: Floats
-    contribution: Contribution
+    finding: Finding
+    matrix: PhraseMatrix
     notes: Sequence[str]
     chosen: frozenset[int] = frozenset()
+    fallen: Mapping[int, float] = field(default_factory=dict)
     struck: frozenset[int] = frozenset()
 
     @property
@@ -46,16 +50,21 @@ class AnswerPicture:
         return findings.source_names(self.reading.prompt.sources)
 
     @property
+    def headline(self) -> list[Phrase]:
+        """The sentences above it."""
+        return sentences.headline(self.finding)
+
+    @property
     def sentence(self) -> str:
         """The headline as plain text."""
-        return plain(findings.headline(self.contribution, self.names))
+        return plain(self.headline)
 
     def cards(self) -> list[tuple[str, str, list[ScoredSpan]]]:
-        """Of each source its name, its share in words, and its own words with their scores."""
+        """Of each source its name, its numbers in words, and its own words with their scores."""
         cards = []
         for number, (name, source) in enumerate(zip(self.names, self.reading.prompt.sources, strict=True)):
             title = f", {name.title}" if name.title else ""
-            share = NOT_READ if source.status == "not read" else percent(self.contribution.shares[number], 0)
+            share = NOT_READ if source.status == "not read" else self._numbers(number)
             units = [unit for unit in self.reading.units("word") if unit.source == number]
             scored = [(*unit.span, float(self.total[list(unit.tokens)].sum()), unit.text) for unit in units]
             spans = html.scored_spans(source.text, scored)
@@ -67,6 +76,14 @@ class AnswerPicture:
             ]
             cards.append((f"{name.label}{title}", share, words))
         return cards
+
+    def _numbers(self, number: int) -> str:
+        """The share of a source, and the log-probability without it."""
+        size = self.finding.shares[number]
+        share = f"{percent(size if abs(size) >= ROUNDED else 0.0, 0)} of the scores"
+        if number not in self.fallen or self.finding.before is None:
+            return share
+        return f"{share} · {sentences.change_text(self.finding, self.fallen[number])} without it"
 
     def special_share(self) -> float:
         """The share of all absolute scores that lies on tokens of the template, and on special ones."""
@@ -85,7 +102,7 @@ def answer_html(picture: AnswerPicture) -> str:
         for title, share, words in sources
     )
     body = [
-        html.headline_html(findings.headline(picture.contribution, picture.names)),
+        html.headline_html(picture.headline),
         f'<p dir="auto" style="{REPLY}">{_reply_html(picture)}</p>',
         html.legend_html(bool((picture.total < 0).any())),
         cards,
@@ -103,11 +120,12 @@ def answer_png(picture: AnswerPicture) -> bytes:
     reply = reading.reply[spans[0][0] : spans[-1][1]].strip()
     drawn = [ScoredText(picture.sentence, [[ScoredSpan(reply)]], 1.0)]
     drawn += [ScoredText(f"{title} · {share}", [words], largest) for title, share, words in cards]
-    table = findings.matrix(reading, picture.scores)
+    matrix = picture.matrix
     rows = [
-        f"{phrase}: {_shares_in_words(row, picture.names)}" for phrase, row in zip(_rows(picture), table, strict=True)
+        f"{phrase}: {_shares_in_words(row, picture.names)}"
+        for phrase, row in zip(matrix.names, matrix.shares, strict=True)
     ]
-    finding = ScoredText(findings.matrix_finding(table, picture.names), [], 1.0)
+    finding = ScoredText(matrix.finding, [], 1.0)
     return text_lines.png(text_lines.draw([*drawn, finding], notes=[*rows, " · ".join(picture.notes)]))
 
 
@@ -122,12 +140,6 @@ def _reply_html(picture: AnswerPicture) -> str:
     return "".join(pieces).strip()
 
 
-def _rows(picture: AnswerPicture) -> list[str]:
-    """The phrases of the reply."""
-    spans, text = picture.reading.reply_spans, picture.reading.reply
-    return [text[spans[tokens[0]][0] : spans[tokens[-1]][1]].strip() for tokens in findings.phrases(picture.reading)]
-
-
 def _shares_in_words(row: Floats, names: Sequence[SourceName]) -> str:
     columns = [*(name.short for name in names), COLUMN]
     parts = [f"{column} {percent(share, 0)}" for column, share in zip(columns, row, strict=True) if abs(share) >= LEAST]
@@ -136,7 +148,6 @@ def _shares_in_words(row: Floats, names: Sequence[SourceName]) -> str:
 
 def _matrix_html(picture: AnswerPicture) -> str:
     """The shares of the sources in each phrase, as a table."""
-    table = findings.matrix(picture.reading, picture.scores)
     read = [number for number, source in enumerate(picture.reading.prompt.sources) if source.status != "not read"]
     columns = [*(picture.names[number].short for number in read), COLUMN]
     small = f"font-weight:normal;{html.SMALL}"
@@ -144,12 +155,12 @@ def _matrix_html(picture: AnswerPicture) -> str:
     body = "".join(
         f'<tr><th style="{CELL.format("left")};font-weight:normal">{html.escape(html.label(phrase, 60))}</th>'
         f"{''.join(_cell_html(row[number]) for number in [*read, -1])}</tr>"
-        for phrase, row in zip(_rows(picture), table, strict=True)
+        for phrase, row in zip(picture.matrix.names, picture.matrix.shares, strict=True)
     )
-    finding = html.escape(findings.matrix_finding(table, picture.names))
+    finding = html.escape(picture.matrix.finding)
     style = "border-collapse:separate;border-spacing:2px;font-size:90%"
     return (
-        f'<div style="margin-top:12px"><b>{finding}</b></div>'
+        f'<div style="margin-top:12px"><b>{finding}</b><div style="{html.SMALL}">{SCORES}</div></div>'
         f'<table style="{style}"><tr><td style="border:0"></td>{head}</tr>{body}</table>'
     )
 

@@ -27,6 +27,7 @@ class ReplySettings:
     tools: Any = None
     seed: int | None = None
     batch_size: int | None = None
+    check: bool = True
     progress: Progress = True
     cancel: Event | None = None
     on_token: Callable[[str], None] | None = None

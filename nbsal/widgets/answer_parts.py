@@ -1,23 +1,25 @@
 """What the Answers view shows of an answer: its tokens by source, its matrix, and what hiding sources changes."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers import findings
+from nbsal.answers import findings, sentences
 from nbsal.answers.answer import Answer
-from nbsal.answers.findings import Contribution
+from nbsal.answers.evidence import Evidence, Place, hides, measure
+from nbsal.answers.findings import Finding
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.judgement import BAND, Judgement
 from nbsal.answers.page import AnswerPicture
-from nbsal.answers.reading import Reading
+from nbsal.answers.phrases import PhraseMatrix, phrases
+from nbsal.answers.prompts import with_reply
+from nbsal.answers.reading import Reading, Unit
 from nbsal.answers.sources import Source
 from nbsal.methods.labels import label_of
 from nbsal.support.errors import InputError
-from nbsal.support.progress import Meter
 from nbsal.widgets import wire
 
 Floats = NDArray[np.float64]
@@ -32,6 +34,11 @@ class Struck:
     source: int
     sentence: int | None = None
 
+    @property
+    def place(self) -> Place:
+        """As evidence has it."""
+        return self.source, self.sentence
+
     @classmethod
     def parse(cls, entry: Any) -> "Struck":
         """From a source's number, or from [source, sentence]."""
@@ -44,30 +51,13 @@ class Struck:
 
 
 @dataclass(frozen=True, eq=False)
-class HiddenSources:
-    """The log-probability of every token of the reply with everything, with nothing, and without each source.
-
-    `struck` is with what is struck out taken away, or None; `way` is how it is hidden.
-    """
-
-    every: Floats
-    nothing: Floats
-    without: dict[int, Floats]
-    struck: Floats | None
-    way: str
-
-    def change(self, tokens: Sequence[int]) -> float:
-        """By what share the probability of a token changes without any source."""
-        return 1.0 - float(np.exp((self.nothing - self.every)[list(tokens)].mean()))
-
-
-@dataclass(frozen=True, eq=False)
 class SpanScores:
-    """The scores of some tokens of the reply as one target, or of one rather than its rival."""
+    """The scores of some tokens of the reply as one target, or of one rather than its rival, with its evidence."""
 
     scores: Floats  # of every token of prompt and reply
     tokens: tuple[int, ...]
     rival: str = ""
+    other: Evidence | None = None
 
 
 @dataclass(frozen=True)
@@ -89,13 +79,21 @@ class Rewritten:
 
 @dataclass(frozen=True, eq=False)
 class AnswerResult:
-    """An answer with those parts that are computed."""
+    """An answer with those parts that are computed; `struck` has the log-probabilities without what is struck out."""
 
     answer: Answer
     span: SpanScores | None = None
-    hidden: HiddenSources | None = None
+    struck: Floats | None = None
     curve: Judgement | str | None = None
     rewritten: Rewritten | None = None
+
+    @property
+    def contrast(self) -> Finding | None:
+        """The facts of a token rather than its rival."""
+        if self.span is None or not self.span.rival:
+            return None
+        own = self.answer.facts.find(self.span.tokens, self.span.scores)
+        return findings.against(own, self.span.rival, self.span.other)
 
 
 def content_tokens(reading: Reading) -> list[int]:
@@ -103,36 +101,29 @@ def content_tokens(reading: Reading) -> list[int]:
     return [i for i, special in enumerate(reading.reply_special) if not special]
 
 
-def hide_sources(hiding: Hiding, struck: Iterable[Struck], meter: Meter) -> HiddenSources:
-    """Score the reply without each source; `hiding` is of sentences."""
-    sources = [unit.source for unit in hiding.units]
-    numbers = sorted(set(sources))
-    table = [np.ones(len(sources), bool), np.zeros(len(sources), bool)]
-    table += [np.array(sources) != number for number in numbers]
-    taken = [is_struck(hiding, entry) for entry in struck]
-    if taken:
-        table.append(~np.logical_or.reduce(taken))
-    values = hiding.values(np.array(table), meter)
-    without = dict(zip(numbers, values[2:], strict=False))
-    return HiddenSources(values[0], values[1], without, values[-1] if taken else None, hiding.way)
+def without_struck(hiding: Hiding, struck: Iterable[Struck]) -> Floats | None:
+    """The log-probability of each token of the reply without what is struck out; `hiding` is of sentences."""
+    taken = [is_struck(hiding.units, entry) for entry in struck]
+    return hiding.values([~np.logical_or.reduce(taken)])[0] if taken else None
 
 
-def is_struck(hiding: Hiding, struck: Struck) -> NDArray[np.bool_]:
+def is_struck(units: Sequence[Unit], struck: Struck) -> NDArray[np.bool_]:
     """Which sentences are taken out."""
-    mine: NDArray[np.bool_] = np.array([unit.source for unit in hiding.units]) == struck.source
-    if struck.sentence is not None:
-        mine &= mine.cumsum() - 1 == struck.sentence
+    mine = hides(units, struck.place)
     if not mine.any():
         message = f"struck={struck} names no source or sentence that the model reads."
         raise InputError(message, argument="struck", value=struck)
     return mine
 
 
-def sources_trait(sources: Sequence[Source], reading: Reading | None = None) -> list[dict[str, Any]]:
-    """The cards: names, and the first token of each sentence."""
+def sources_trait(sources: Sequence[Source], answer: Answer | None = None) -> list[dict[str, Any]]:
+    """The cards: names, the first token of each sentence, and which word of the reply falls most without a source."""
     starts: dict[int, list[int]] = {}
-    for unit in reading.units("sentence") if reading is not None else ():
-        starts.setdefault(unit.source, []).append(unit.tokens[0])
+    headlines: dict[int, Any] = {}
+    if answer is not None:
+        for unit in answer.reading.units("sentence"):
+            starts.setdefault(unit.source, []).append(unit.tokens[0])
+        headlines = source_headlines(answer)
     return [
         {
             "label": name.label,
@@ -141,6 +132,7 @@ def sources_trait(sources: Sequence[Source], reading: Reading | None = None) -> 
             "title": name.title,
             "status": source.status,
             "sentences": starts.get(number, []),
+            "headline": headlines.get(number, []),
         }
         for number, (source, name) in enumerate(zip(sources, findings.source_names(sources), strict=True))
     ]
@@ -189,23 +181,98 @@ def reply_span(reading: Reading) -> tuple[int, int]:
     return start, start + len(text.strip())
 
 
-def reply_trait(answer: Answer) -> dict[str, Any]:
-    """The reply: how likely its tokens are, their rivals, its phrases and sentences, and the matrix."""
-    reading, statistics = answer.reading, answer.statistics
-    table = findings.matrix(reading, answer.scores)
+def source_headlines(answer: Answer) -> dict[int, Any]:
+    """Which word of the reply falls most without each source."""
+    reading, evidence = answer.reading, answer.evidence
     names = findings.source_names(reading.prompt.sources)
+    if evidence is None:
+        return {number: sentences.source_sentence(name, [], None) for number, name in enumerate(names)}
+    words = [list(unit.tokens) for unit in reading.reply_units("word") if unit.text[:1].isalnum()]
+    texts = [findings.part_text(reading, word) for word in words]
+    return {
+        source: sentences.source_sentence(
+            names[source], texts, [(float(evidence.logprob[word].sum()), float(row[word].sum())) for word in words]
+        )
+        for source, row in evidence.by_source.items()
+    }
+
+
+def reply_trait(result: AnswerResult) -> dict[str, Any]:
+    """The reply: how likely its tokens are, their rivals, and the sentences of its words, phrases and sentences."""
+    answer = result.answer
+    reading, statistics, evidence = answer.reading, answer.statistics, answer.evidence
+    contrast, content = result.contrast, content_tokens(answer.reading)
+    matrix = PhraseMatrix.of(answer.facts)
+    if contrast is not None and result.span is not None:
+        matrix = PhraseMatrix.of_rival(contrast, result.span.tokens[0])
+    units = [*reading.reply_units("word"), *reading.reply_units("sentence")]
+    prepared = [content, answer.facts.opened(), *(list(unit.tokens) for unit in units), *map(list, phrases(reading))]
+    unique = {tuple(tokens): tokens for tokens in prepared if tokens}.values()
     return {
         "start": reading.start,
         "logprobs": np.asarray(statistics.logprob).round(4).tolist(),
-        "rivals": [[[name, float(chance)] for name, chance in rivals] for rivals in statistics.rivals],
+        "rivals": {
+            at: rivals_of(answer, at) for tokens in unique if (at := answer.facts.rival_place(tokens)) is not None
+        },
         "sentences": [unit.tokens[0] for unit in reading.reply_units("sentence")],
-        "phrases": [list(tokens) for tokens in findings.phrases(reading)],
-        "matrix": np.asarray(table).round(5).tolist(),
-        "finding": findings.matrix_finding(table, names),
+        "phrases": [list(tokens) for tokens in matrix.tokens],
+        "names": list(matrix.names),
+        "matrix": matrix.shares.round(5).tolist(),
+        "finding": matrix.finding,
         "linear": answer.linear,
-        "about_target": answer.about_target,
         "generated": answer.provenance.get("reply") == "generated",
+        "measured": [] if evidence is None else list(evidence.by_source),
+        "parts": [part_trait(result, tokens) for tokens in unique],
     }
+
+
+def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | None = None) -> dict[str, Any]:
+    """What the page says of some tokens: a sentence, the log-probabilities with and without sources, and their title.
+
+    The numbers are those with all sources, without what is struck out (or None) and without each source, as shown.
+    """
+    evidence, finding = result.answer.evidence, result.answer.facts.find(tokens, scores)
+    rows = [] if evidence is None else [evidence.logprob, result.struck, *evidence.by_source.values()]
+    at = result.answer.facts.measured(tokens)
+    return {
+        "tokens": list(tokens),
+        "headline": sentences.headline(finding),
+        "heading": sentences.heading(finding),
+        "logs": [None if row is None else sentences.rounded_log(float(row[at].sum())) for row in rows],
+        "at": result.answer.facts.rival_place(tokens),
+    }
+
+
+def chosen_trait(result: AnswerResult, selected: Sequence[int]) -> dict[str, Any]:
+    """What the page says of the selected tokens where that is not prepared: any words, one target, or a rival."""
+    answer, span, contrast = result.answer, result.span, result.contrast
+    if span is not None and contrast is not None:
+        evidence, other = answer.evidence, span.other
+        logs: list[float | None] = []
+        if evidence is not None and other is not None:
+            at, rows = span.tokens[0], [evidence.logprob, *evidence.by_source.values()]
+            others = [other.logprob, *other.by_source.values()]
+            values = [sentences.rounded_log(float(row[at] - own[-1])) for row, own in zip(rows, others, strict=True)]
+            logs = [values[0], None, *values[1:]]
+        return {
+            "tokens": list(span.tokens),
+            "rival": span.rival,
+            "headline": sentences.headline(contrast),
+            "heading": sentences.heading(contrast),
+            "logs": logs,
+            "at": span.tokens[0],
+        }
+    if span is not None and list(span.tokens) == (list(selected) or content_tokens(answer.reading)):
+        return part_trait(result, span.tokens, span.scores)
+    return part_trait(result, selected) if selected else {}
+
+
+def rivals_of(answer: Answer, at: int) -> list[tuple[str, float | None]]:
+    """What the model would write in place of a token without a source, and its own next choice; with probabilities."""
+    known = dict(answer.statistics.rivals[at])
+    without = [row[at] for row in answer.evidence.instead] if answer.evidence is not None else []
+    names = dict.fromkeys([*without, *list(known)[:1]])
+    return [(name, known.get(name)) for name in names if any(map(str.isalnum, name))]
 
 
 def span_scores(answer: Answer, tokens: Sequence[int]) -> SpanScores:
@@ -220,43 +287,22 @@ def rival_scores(answer: Answer, rival: str, at: int) -> SpanScores:
     running, (token,) = answer.running, answer.tokens_of(at)
     assert running is not None
     target = running.rival_target(token, rival)
-    return SpanScores(running.score_rival(token, target), (token,), target.label)
+    subject, reading = running.explainer.subject, answer.reading
+    _, ((_, index), _) = target.terms
+    reply = with_reply(subject, reading.prompt, (*reading.reply_ids[:token], index))
+    other = measure(Hiding(subject, reply, reply.units("sentence")))
+    return SpanScores(running.score_rival(token, target), (token,), target.label, other)
 
 
 def picture(result: AnswerResult, selected: Sequence[int], struck: Sequence[Struck]) -> AnswerPicture:
     """A result as a static picture: of the selected words, of a token rather than its rival, or of the whole reply."""
     answer, own = result.answer, result.span
-    reading = answer.reading
-    content = content_tokens(reading)
-    if (own is not None and own.rival) or (own is not None and list(own.tokens) == (list(selected) or content)):
-        tokens, total = list(own.tokens), own.scores
-    else:
-        tokens = list(selected) or content
-        total = answer.scores[tokens].sum(0)
-    is_part = bool(selected) or bool(own and own.rival)
-    change = None if result.hidden is None else result.hidden.change(tokens)
-    contribution = Contribution(
-        part_text(reading, tokens) if is_part else "",
-        own.rival if own is not None else "",
-        tuple(findings.shares(reading, total).tolist()),
-        change,
-        answer.about_target,
-    )
-    taken = {position for entry in struck for position in struck_tokens(reading, entry)}
-    chosen = frozenset(tokens if is_part else ())
-    return AnswerPicture(reading, answer.scores, total, contribution, answer.notes(), chosen, frozenset(taken))
-
-
-def part_text(reading: Reading, tokens: Sequence[int]) -> str:
-    """Some tokens of a reply as text; those apart are joined by an ellipsis."""
-    runs: list[list[int]] = []
-    for token in tokens:
-        if runs and token == runs[-1][-1] + 1:
-            runs[-1].append(token)
-        else:
-            runs.append([token])
-    spans = reading.reply_spans
-    return " \N{HORIZONTAL ELLIPSIS} ".join(reading.reply[spans[run[0]][0] : spans[run[-1]][1]].strip() for run in runs)
+    taken = {position for entry in struck for position in struck_tokens(answer.reading, entry)}
+    if own is not None and own.rival:
+        return replace(answer.picture_of(own.tokens, own.scores, result.contrast), struck=frozenset(taken))
+    fits = own is not None and list(own.tokens) == (list(selected) or content_tokens(answer.reading))
+    drawn = answer.picture_of(selected, own.scores if own is not None and fits else None)
+    return replace(drawn, struck=frozenset(taken))
 
 
 def struck_tokens(reading: Reading, struck: Struck) -> list[int]:
@@ -271,15 +317,6 @@ def span_trait(span: SpanScores | None) -> dict[str, Any]:
     if span is None:
         return {}
     return {"tokens": list(span.tokens), "rival": span.rival, "scores": wire.scores([span.scores])}
-
-
-def hidden_trait(hidden: HiddenSources | None) -> dict[str, Any]:
-    """Rows of log-probabilities: with everything, with nothing, with what is struck out taken away, without each."""
-    if hidden is None:
-        return {}
-    struck = hidden.every if hidden.struck is None else hidden.struck
-    rows = [hidden.every, hidden.nothing, struck, *hidden.without.values()]
-    return {"sources": list(hidden.without), "values": wire.scores(rows)}
 
 
 def curve_trait(curve: Judgement | str | None, answer: Answer) -> dict[str, Any]:
@@ -321,7 +358,7 @@ def curve_finding(curve: Judgement, unit: str) -> str:
         return "Hiding in this order is no better than in random ones"
     drops = curve.curve[0] - curve.curve
     steps = int(np.argmax(drops >= CARRIES * drops.max()))
-    count = findings.NUMBERS[steps] if steps < len(findings.NUMBERS) else str(steps)
+    count = sentences.NUMBERS[steps] if steps < len(sentences.NUMBERS) else str(steps)
     return f"{count} {unit}{'' if steps == 1 else 's'} {'carries' if steps == 1 else 'carry'} the reply"
 
 
@@ -329,5 +366,5 @@ def rewritten_trait(rewritten: Rewritten | None) -> dict[str, Any]:
     """The new reply, and what it was written without."""
     if rewritten is None:
         return {}
-    without = findings.joined(rewritten.without)
+    without = sentences.joined(rewritten.without)
     return {"text": rewritten.text, "without": without, "logprob": rewritten.logprob, "count": rewritten.count}

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ import traitlets
 
 from nbsal.answers.answer import Answer
 from nbsal.answers.answering import explain_again
+from nbsal.answers.evidence import Evidence, measure, passes
+from nbsal.answers.findings import Floats, part_text
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.judgement import Judgement
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
@@ -19,7 +22,7 @@ from nbsal.support.errors import InputError, ModelError
 from nbsal.support.progress import Progress
 from nbsal.widgets import answer_parts as parts
 from nbsal.widgets import jobs, wire
-from nbsal.widgets.answer_parts import AnswerResult, Draft, HiddenSources, Rewritten, SpanScores, Struck
+from nbsal.widgets.answer_parts import AnswerResult, Draft, Rewritten, SpanScores, Struck
 from nbsal.widgets.asked import Asked, reply_choices
 from nbsal.widgets.base import NO_SOURCE, View
 from nbsal.widgets.choices import MethodTraits
@@ -72,7 +75,7 @@ class Answers(Shading, MethodTraits, View):
     _sources: Any = traitlets.List().tag(sync=True)
     _facts = traitlets.Dict().tag(sync=True)
     _own_scores = traitlets.Dict().tag(sync=True)  # of a span or a contrast that is a target of its own
-    _hidden = traitlets.Dict().tag(sync=True)
+    _chosen = traitlets.Dict().tag(sync=True)  # what is said of selected words, where `_facts` does not hold it
     _curve = traitlets.Dict().tag(sync=True)
     _draft = traitlets.Unicode().tag(sync=True)  # the reply, while the model writes it
     _rewritten = traitlets.Dict().tag(sync=True)
@@ -112,7 +115,9 @@ class Answers(Shading, MethodTraits, View):
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
         self._answers, self._hidings, self._spans = LastValue(), LastValue(), LastValue()
-        self._hiddens, self._curves, self._rewrites = LastValue(), LastValue(), LastValue()
+        self._evidence, self._checked, self._struck = LastValue(), LastValue(), LastValue()
+        self._curves, self._rewrites = LastValue(), LastValue()
+        self._opens = not settings.get("selection")
         super().__init__(source, **{name: value for name, value in settings.items() if name in traits})
 
     def as_explainer(self, source: Any) -> Explainer:
@@ -139,9 +144,9 @@ class Answers(Shading, MethodTraits, View):
         return self._computed.answer if isinstance(self._computed, AnswerResult) else None
 
     @property
-    def hidden(self) -> HiddenSources | None:
-        """The log-probabilities of the reply without its sources, if they are computed."""
-        return self._computed.hidden if isinstance(self._computed, AnswerResult) else None
+    def without_struck(self) -> Floats | None:
+        """The log-probability of each token of the reply without what is struck out, if anything is."""
+        return self._computed.struck if isinstance(self._computed, AnswerResult) else None
 
     @property
     def judgement(self) -> Judgement | None:
@@ -174,11 +179,10 @@ class Answers(Shading, MethodTraits, View):
     @traitlets.observe("selection", "method")
     def _follow_selection(self, change: Any) -> None:
         """Methods whose rows cannot be summed explain the selected tokens as one target, by the model."""
-        self._span = (
-            []
-            if self.explainer is None or self._explainer_for(self.method, self.layer).method.linear
-            else self._selected()
-        )
+        linear = self.explainer is None or self._explainer_for(self.method, self.layer).method.linear
+        self._span = [] if linear else self._selected()
+        if isinstance(self._computed, AnswerResult):
+            self._chosen = parts.chosen_trait(self._computed, self._selected())
 
     @traitlets.observe("method")
     def _follow_method(self, change: Any) -> None:
@@ -190,22 +194,26 @@ class Answers(Shading, MethodTraits, View):
 
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.explainer is None:
+            self._open(self._first, job)  # type: ignore[arg-type]
             return AnswerResult(self._first)  # type: ignore[arg-type]
-        answer = self._answers.get(
-            [self.subject.version, inputs["method"], inputs["layer"]], self._explain(inputs, job)
-        )
+        version = self.subject.version
+        answer = self._answers.get([version, inputs["method"], inputs["layer"]], self._explain(inputs, job))
         self._first = self._first or answer
-        result = AnswerResult(answer, hidden=self._hiddens.value, curve=self._curves.value_for([answer]))
+        key = [version, answer.reading]
+        hiding = self._hidings.get(key, lambda: self._sentences(answer))
+        if not self._evidence.is_for(key) and self.result is not answer:
+            self.show_partial(job, AnswerResult(answer))
+        evidence = self._evidence.get(key, lambda: self._measure(answer, hiding, job))
+        answer = self._checked.get(
+            [answer, evidence], lambda: answer if answer.evidence is evidence else replace(answer, evidence=evidence)
+        )
+        self._open(answer, job)
+        result = AnswerResult(answer, curve=self._curves.value_for([answer]))
         if self.result is not answer:
             self.show_partial(job, result)
-        result = replace(result, span=self._own_span(answer, inputs))
-        hiding = self._hidings.get([self.subject.version, answer.reading], lambda: _sentences(answer))
         struck = [Struck.parse(entry) for entry in inputs["struck"]]
-        key = [hiding, struck]
-        if hiding is not None and not self._hiddens.is_for(key):
-            self.show_partial(job, result)
-            self._hiddens.get(key, lambda: self._hide(hiding, struck, job))
-        result = replace(result, hidden=self._hiddens.value)
+        without = self._struck.get([key, struck], lambda: parts.without_struck(hiding, struck))
+        result = replace(result, span=self._own_span(answer, inputs), struck=without)
         if "curve" in inputs["panels"] and not self._curves.is_for([answer]):
             self.show_partial(job, result)
             result = replace(result, curve=self._curves.get([answer], lambda: self._judge(answer, job)))
@@ -214,28 +222,49 @@ class Answers(Shading, MethodTraits, View):
             self._rewrites.get(inputs["_writes"], lambda: self._write(answer, struck, job))
         return replace(result, rewritten=self._rewrites.value)
 
+    def _measure(self, answer: Answer, hiding: Hiding, job: jobs.Job) -> Evidence | None:
+        """What leaving out the sources changes; an answer that came with it keeps it until its model changes."""
+        own = self.plain_result is answer and self.subject.version == self._version
+        if own and answer.evidence is not None:
+            return answer.evidence
+        return measure(hiding, self.meter(job, passes(hiding)))
+
+    def _open(self, answer: Answer, job: jobs.Job) -> None:
+        """Select the words that depend most on the sources, once, unless something else is selected."""
+        if not self._opens or answer.evidence is None:
+            return
+        with self._lock, nullcontext():
+            if self._job is job:
+                self._opens = False
+                if not (self.selection or self.source_selection or self.rival):
+                    self.selection = answer.facts.opened()
+
     def publish(self, result: AnswerResult | Draft) -> dict[str, Any]:
         if isinstance(result, Draft):
             texts = [*(source.text for source in result.sources), ""]
             return {"_sources": parts.sources_trait(result.sources), "_tokens": wire.pack(texts, []), "_draft": ""}
         answer = result.answer
-        way = [f"sources {result.hidden.way}"] if result.hidden is not None else []
+        way = (
+            [f"sources {answer.evidence.way}"]
+            if answer.evidence is not None
+            else ["not checked by leaving out sources"]
+        )
         added = answer.running is None and not answer.linear
         way += ["of several words, the scores are added up"] if added else []
         contrast = []
         if result.span is not None and result.span.rival:
             contrast = [
-                f"contrast “{parts.part_text(answer.reading, result.span.tokens)}” \N{MINUS SIGN} “{result.span.rival}”"
+                f"contrast “{part_text(answer.reading, result.span.tokens)}” \N{MINUS SIGN} “{result.span.rival}”"
             ]
         parameters = answer.provenance.get("parameters", {}).items()
         settings = ", ".join([answer.method, *(f"{name}={value}" for name, value in parameters)])
         return {
-            "_sources": parts.sources_trait(answer.reading.prompt.sources, answer.reading),
+            "_sources": parts.sources_trait(answer.reading.prompt.sources, answer),
             "_tokens": parts.tokens_trait(answer.reading),
             "_scores": wire.scores(list(answer.scores)),
-            "_facts": parts.reply_trait(answer),
+            "_facts": parts.reply_trait(result),
             "_own_scores": parts.span_trait(result.span),
-            "_hidden": parts.hidden_trait(result.hidden),
+            "_chosen": parts.chosen_trait(result, self._selected()),
             "_curve": parts.curve_trait(result.curve, answer),
             "_rewritten": parts.rewritten_trait(result.rewritten),
             "_result": {"notes": [*answer.notes(), *contrast, *way], "settings": settings},
@@ -337,11 +366,9 @@ class Answers(Shading, MethodTraits, View):
 
         return self._spans.get([answer, rival, at, tokens], explain)  # type: ignore[no-any-return]
 
-    def _hide(self, hiding: Hiding, struck: list[Struck], job: jobs.Job) -> HiddenSources | None:
-        try:
-            return parts.hide_sources(hiding, struck, self.meter(job, len(hiding.reading.prompt.sources) + 3))
-        except ModelError:  # with everything hidden, some models have nothing to attend to
-            return None
+    def _sentences(self, answer: Answer) -> Hiding:
+        """What leaves out sentences of the sources."""
+        return Hiding(self.subject, answer.reading, answer.reading.units("sentence"))
 
     def _judge(self, answer: Answer, job: jobs.Job) -> Judgement | str:
         try:
@@ -362,10 +389,3 @@ def method_traits_of(explainer: Any) -> dict[str, Any]:
     """The traits of an explainer's method that the view has."""
     traits = method_traits(explainer.method)
     return {name: traits[name] for name in ("method", "layer")}
-
-
-def _sentences(answer: Answer) -> Hiding | None:
-    """What hides the sentences of the sources, if there are any."""
-    units = answer.reading.units("sentence")
-    running = answer.running
-    return Hiding(running.explainer.subject, answer.reading, units) if units and running is not None else None

@@ -45,7 +45,7 @@ class Asked:
     def arguments(self) -> dict[str, Any]:
         """As `Explainer.reply` takes them."""
         names = ("asked", "reply", "documents", "template", "tools", "seed", "unit", "number")
-        return {name: getattr(self, name) for name in names} | self.generate
+        return {name: getattr(self, name) for name in names} | self.generate | {"check": False}
 
     def sources(self) -> tuple[Source, ...]:
         """The sources, before the model reads them."""

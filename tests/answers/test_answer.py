@@ -93,9 +93,14 @@ def test_saving_keeps_everything_but_the_model(result, tmp_path):
     assert "logits" not in str(content) and "weights" not in str(content) and longest(content) < 400
     with refuses("span"):
         loaded.of(slice(0, 3))
-    (tmp_path / "answer.json").write_text("{}")
-    with pytest.raises(NbsalError):
-        nbsal.Answer.load(tmp_path / "answer.json")
+    wrong = {"places": [[99, None]], "documents": [99], "logprob": [0.0], "instead": [["a"]], "without": [[0.0]]}
+    damaged = [{**content, "evidence": {**content["evidence"], name: value}} for name, value in wrong.items()]
+    for each in ({}, *damaged):
+        (tmp_path / "answer.json").write_text(json.dumps(each))
+        with pytest.raises(NbsalError):
+            nbsal.Answer.load(tmp_path / "answer.json")
+    (tmp_path / "answer.json").write_text(json.dumps({**content, "evidence": None}))
+    assert nbsal.Answer.load(tmp_path / "answer.json").evidence is None, "older files have none"
 
 
 def test_hostile_words_are_text(subject):

@@ -51,7 +51,7 @@ def task(subject, name: str, prompt: str, reply):
         return lambda: answer.of(slice(None))
     kind, _, precision = name.partition(", ")
     explain = nbsal.Explainer(subject, kind, **{"dtype": "model"} if precision else {})
-    return lambda: explain.reply(prompt, reply, progress=False)
+    return lambda: explain.reply(prompt, reply, check=False, progress=False)
 
 
 def results(rounds: int = 3, quick: bool = False) -> list[Row]:

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 import nbsal
-from nbsal.answers import findings
+from nbsal.answers.phrases import phrases
+from nbsal.render.headline import plain
 from nbsal.support.errors import ModelError, UnknownName
 from nbsal.widgets import Answers, answer_parts
 from nbsal.widgets.answer_parts import Struck
@@ -83,7 +84,8 @@ def test_an_answer_is_shown_as_it_is_and_explained_by_other_methods(answer):
 def test_a_loaded_answer_needs_no_model(answer, tmp_path):
     answer.save(tmp_path / "answer.json")
     view = Answers(nbsal.Answer.load(tmp_path / "answer.json")).wait()
-    assert not view._live and view.subject is None and view._hidden == {} and "Loaded" in view._saved
+    assert not view._live and view.subject is None and "Loaded" in view._saved
+    assert view.selection == place(view, "Oslo") and view._facts["parts"][0]["logs"], "the evidence is saved"
     assert view.picture().sentence == answer.picture().sentence
     assert view.to_png().startswith(b"\x89PNG") and "Oslo" in view.to_html(interactive=True)
     with refuses("struck"):
@@ -138,8 +140,11 @@ def test_a_selection_changes_the_headline_without_another_run(view, forwards):
     forwards.clear()
     from_page(view, selection=place(view, "Oslo"))
     view.wait()
-    assert re.match("“Oslo” comes mostly from document 3, Address", view.picture().sentence)
+    assert re.match("“Oslo” depends on document 3, Address: without it", view.picture().sentence)
     assert not forwards and view.selected()["token"].tolist() == [" Oslo"]
+    from_page(view, selection=[0, 3])  # words that no sentence is prepared for
+    assert view._chosen["tokens"] == [0, 3] and plain(view._chosen["headline"]) == view.picture().sentence
+    assert view.picture().sentence.startswith("“Mara … Oslo” depends on") and not forwards
 
 
 def test_a_selection_is_one_target_where_rows_cannot_be_summed(notes):
@@ -178,16 +183,17 @@ def test_a_rival_is_explained_and_turns_the_signs(notes):
 def test_a_struck_source_is_hidden_and_the_same_reply_scored_again(view):
     content = answer_parts.content_tokens(view.result.reading)
     from_page(view, struck=[ADDRESS])
-    hidden = view.wait().hidden
+    struck = view.wait().without_struck
     units = view.result.reading.units("sentence")
     truth = nbsal.answers.hiding.Hiding(view.subject, view.result.reading, units).values(
         [[True] * len(units), [unit.source != ADDRESS for unit in units]]
     )
-    assert hidden.every.tolist() == truth[0].tolist() and hidden.struck.tolist() == truth[1].tolist()
-    assert hidden.struck[content].sum() < hidden.every[content].sum() - 2, "the reply falls without its source"
-    assert hidden.without[ADDRESS].tolist() == hidden.struck.tolist()
+    evidence = view.result.evidence
+    assert evidence.logprob.tolist() == truth[0].tolist() and struck.tolist() == truth[1].tolist()
+    assert struck[content].sum() < evidence.logprob[content].sum() - 2, "the reply falls without its source"
+    assert evidence.by_source[ADDRESS].tolist() == struck.tolist()
     from_page(view, struck=[[ADDRESS + 1, 1]])  # the second sentence of the list
-    assert view.wait().hidden.struck[content].sum() > hidden.struck[content].sum()
+    assert view.wait().without_struck[content].sum() > struck[content].sum()
     for wrong in ([[1, 2, 3]], ["address"], [-1], [True]):
         with refuses("struck"):
             view.struck = wrong
@@ -273,7 +279,7 @@ def test_rows_of_the_matrix_sum_to_all(view):
 def test_a_long_reply_has_rows_of_sentences(notes):
     text = " " + " ".join(["The kettle was borrowed by Boris, and Boris lives in Rouen."] * 4)
     reading = Answers(notes, "Where?", reply=text, method="gradxact").wait().result.reading
-    assert len(findings.phrases(reading)) == 4
+    assert len(phrases(reading)) == 4
 
 
 def test_the_static_page_says_what_the_view_says(view, answer):

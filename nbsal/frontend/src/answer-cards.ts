@@ -34,8 +34,6 @@ export function sourceContext(context: Context<AnswersTraits>): Context<Explanat
   } as unknown as Context<ExplanationTraits>;
 }
 
-export const isWhole = (struck: Struck, source: number) => struck.includes(source);
-
 /** The tokens of what is struck out. */
 export function struckTokens({ tokens, reply, sources }: AnswerData, struck: Struck): Set<number> {
   const found = new Set<number>();
@@ -141,16 +139,17 @@ export function sourceCards(context: Context<AnswersTraits>, describe: Describe)
     paint(scores: ArrayLike<number>, scale: ColourScale, largest: number) {
       for (const { text } of cards) text.paint(scores, scale, largest || 1);
     },
-    /** Fill in the shares, and with what is struck out the change of the reply. */
-    drawShares(shares: number[], drops: Map<number, string>, struck: Struck) {
+    /** Fill in the shares of the scores, and what leaving out each source changes. */
+    drawShares(shares: number[], falls: Map<number, string>, struck: Struck) {
       for (const [number, { box, meter, share, drop, button }] of cards.entries()) {
         const [value, name] = [shares[number], data?.sources[number].label ?? ""];
         const isStruck = struck.some((entry) => [entry].flat()[0] === number);
         meter.style.setProperty("--p", `${Math.round(100 * Math.abs(value))}%`);
         meter.classList.toggle("nbsal-against", value < 0);
         share.textContent = formatPercent(Math.abs(value) < 0.005 ? 0 : value, 0);
-        drop.textContent = isStruck && isWhole(struck, number) ? (drops.get(number) ?? "") : "";
-        drop.title = "Log-probability of the same reply with and without this source";
+        share.title = "Share of the scores";
+        drop.textContent = falls.get(number) ?? "";
+        drop.title = "Log-probability with and without this source";
         box.classList.toggle("nbsal-struck", isStruck);
         const sentence = !isStruck && typeof sentencesToStrike(number)[0] !== "number";
         button.textContent = isStruck ? "Put back" : sentence ? "Strike out sentence" : "Strike out";

@@ -1,7 +1,7 @@
 // What is chosen of an answer, and what is explained by it: the whole reply, words of it, or a token and not its rival.
 
 import { type AnswerData, contentOf, decodeRows, sumRows } from "./answer-data";
-import type { AnswersTraits } from "./answer-traits";
+import type { AnswerPart, AnswersTraits } from "./answer-traits";
 import type { Context } from "./context";
 import type { ExplanationTraits } from "./traits";
 
@@ -40,6 +40,14 @@ export function selectReply({ get, set }: AnswersContext, selection: number[]) {
     ...(get("source_selection").length ? { source_selection: [] } : {}),
     ...(leaves ? { rival: null, at: null } : {}),
   });
+}
+
+/** What Python says of what is explained, or of the smallest part of the reply that holds it. */
+export function partOf({ get }: AnswersContext, { reply }: AnswerData, { tokens, rival }: Explained): AnswerPart {
+  const chosen = get("_chosen") as AnswerPart;
+  if (chosen.tokens && (chosen.rival ?? "") === rival && String(chosen.tokens) === String(tokens)) return chosen;
+  const holding = reply.parts.filter((part) => tokens.every((token) => part.tokens.includes(token)));
+  return holding.sort((a, b) => a.tokens.length - b.tokens.length)[0] ?? reply.parts[0];
 }
 
 /** What the view speaks of now; null while Python has yet to explain several tokens as one. */

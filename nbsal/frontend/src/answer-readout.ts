@@ -34,7 +34,7 @@ export function answerReadout({ get }: Context<AnswersTraits>, surroundings: () 
     if (!words.length) return say(source, null);
     const { now, largest, subject } = surroundings();
     const sum = sumOf(words);
-    const [verb, target] = sum < 0 && now?.rival ? ["speaks for", `\u201c${now.rival}\u201d`] : [side(sum), subject];
+    const [verb, target] = sum < 0 && now?.rival ? ["scores for", `\u201c${now.rival}\u201d`] : [side(sum), subject];
     const tokens = pieces.length > 1 ? ` \u00b7 ${plural(pieces.length, "token")}` : "";
     const scored = Math.abs(sum) > UNSCORED * largest;
     const share = `${shareWords(sum, largest)} of the strongest \u00b7 score ${formatScore(sum)}${tokens}`;
@@ -48,10 +48,9 @@ export function answerReadout({ get }: Context<AnswersTraits>, surroundings: () 
       const sum = sumOf(words);
       const first = words[0].token - data.reply.start;
       const chance = `${likelihood(Math.exp(data.reply.logprobs[first] ?? 0))} likely`;
-      const verb = sum < 0 ? "speaks against it" : "depends on it";
       const depends = get("source_selection").length > 0 && largest > 0;
       const rest = depends
-        ? `${verb}, ${shareWords(sum, largest)} of the strongest`
+        ? `${side(sum)} it, ${shareWords(sum, largest)} of the strongest`
         : words.length === 1
           ? chance
           : plural(words.length, "word");
@@ -62,7 +61,7 @@ export function answerReadout({ get }: Context<AnswersTraits>, surroundings: () 
   return { node: line.node, say, describeSource, reply: reply as unknown as Readout };
 }
 
-const side = (sum: number) => (sum < 0 ? "speaks against" : "speaks for");
+const side = (sum: number) => (sum < 0 ? "scores against" : "scores for");
 
 const sumOf = (words: RankedWord[]) => words.reduce((total, { score }) => total + score, 0);
 

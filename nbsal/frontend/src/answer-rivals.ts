@@ -6,7 +6,7 @@ import type { Context } from "./context";
 import { consume, h, stopPropagation } from "./dom";
 import { formatPercent } from "./format";
 
-const LISTED = 2;
+const LISTED = 3;
 const SURE = 0.9995;
 const FAINTEST = 0.0005;
 
@@ -19,10 +19,6 @@ export const likelihood = (share: number) => {
   if (share < FAINTEST) return `under ${formatPercent(0.001)}`;
   return formatPercent(share, share > 0.1 ? 0 : 1);
 };
-
-/** The token, among some of the reply, that the model was least sure of. */
-export const leastSure = ({ reply }: AnswerData, tokens: number[]) =>
-  tokens.reduce((least, token) => (reply.logprobs[token] < reply.logprobs[least] ? token : least), tokens[0]);
 
 export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token: number) => string) {
   const { get, set, live, signal } = context;
@@ -80,11 +76,13 @@ export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token
     );
   return {
     node,
-    /** @param tokens those of the reply that are explained */
-    draw(data: AnswerData, tokens: number[]) {
+    /** @param place the token of what is explained that has rivals */
+    draw(data: AnswerData, place: number | null) {
       const rival = get("rival");
-      const chosen = rival === null ? null : get("at");
-      at = chosen ?? leastSure(data, tokens);
+      const shown = (rival === null ? null : get("at")) ?? place;
+      node.hidden = shown === null;
+      if (shown === null) return;
+      at = shown;
       const focused = document.activeElement;
       const index = [...node.children].indexOf(focused as Element);
       const rivals = data.reply.rivals[at] ?? [];
@@ -93,13 +91,13 @@ export function rivalChoice(context: Context<AnswersTraits>, textOfToken: (token
       const listed = rivals.slice(0, LISTED);
       const typed = rival !== null && !listed.some(([token]) => token === rival);
       const choices = listed.map(([token, share]) =>
-        button(tokenText(token), likelihood(share), token, token === rival),
+        button(tokenText(token), share === null ? "" : likelihood(share), token, token === rival),
       );
       if (typed) choices.push(button(tokenText(rival), "", rival, true));
       input.hidden = !typing;
       other.hidden = typing;
       if (!typing) input.value = "";
-      const title = "The token that the model was least sure of, among the chosen words";
+      const title = "What the model would write without a source, and its own next choice";
       node.setAttribute("aria-label", `Instead of ${name}`);
       node.replaceChildren(
         h("span", { class: "nbsal-quiet", title }, `Compare \u201c${name}\u201d (${likely}) with`),

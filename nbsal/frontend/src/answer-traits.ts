@@ -2,6 +2,7 @@
 
 import type { Line } from "./chart-geometry";
 import type { WiredTokens } from "./decode";
+import type { Phrase } from "./headline";
 import type { Choices, Level, OrEmpty, PanelName, ViewTraits } from "./traits";
 
 /** The part of the sources and of the reply that is shaded as one. */
@@ -16,6 +17,20 @@ export interface SourceCard {
   status: "read" | "rewritten" | "not read";
   /** The first token of each sentence. */
   sentences: number[];
+  /** Which word of the reply falls most without it. */
+  headline: Phrase[];
+}
+
+/** What Python says of some tokens of the reply. */
+export interface AnswerPart {
+  tokens: number[];
+  rival?: string;
+  headline: Phrase[];
+  /** Above the log-probabilities: with all sources, without what is struck out (or null), without each that is read. */
+  heading: string;
+  logs: (number | null)[];
+  /** The token that has rivals. */
+  at: number | null;
 }
 
 /** What the model says of its reply. */
@@ -23,18 +38,21 @@ export interface ReplyFacts {
   /** The position of its first token. */
   start: number;
   logprobs: number[];
-  /** Other tokens in the place of each, with their probabilities. */
-  rivals: [string, number][][];
-  /** The first token of each sentence, and the tokens of each phrase, by their numbers in the reply. */
+  /** Other tokens in the place of one, with their probabilities, if they are known. */
+  rivals: Record<number, [string, number | null][]>;
+  /** The first token of each sentence, and the tokens and the text of each phrase, by their numbers in the reply. */
   sentences: number[];
   phrases: number[][];
+  names: string[];
   /** Shares of each source, and last of the reply so far, in each phrase. */
   matrix: number[][];
   finding: string;
   /** Whether the sum of some rows of scores explains the sum of their tokens. */
   linear: boolean;
-  about_target: boolean;
   generated: boolean;
+  /** The sources that were left out, in the order of `logs`, and the whole reply with its words and sentences. */
+  measured: number[];
+  parts: AnswerPart[];
 }
 
 /** Lines of the hiding curve and the tokens of each step, or why there are none. */
@@ -69,8 +87,8 @@ export interface AnswersTraits extends ViewTraits {
   _facts: OrEmpty<ReplyFacts>;
   /** Scores of tokens that are a target of their own, perhaps rather than a rival. */
   _own_scores: OrEmpty<{ tokens: number[]; rival: string; scores: DataView }>;
-  /** Log-probabilities of the reply: with everything, nothing, without what is struck, without each source. */
-  _hidden: OrEmpty<{ sources: number[]; values: DataView }>;
+  /** What is said of the selected tokens, where `parts` do not hold it. */
+  _chosen: OrEmpty<AnswerPart>;
   _curve: HidingCurve;
   /** The reply, while the model writes it. */
   _draft: string;

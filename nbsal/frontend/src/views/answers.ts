@@ -1,15 +1,14 @@
 // A reply beside its sources: choosing words on either side shades the other; rivals, strikes, the matrix, the curve.
 
 import { sourceCards, struckTokens } from "../answer-cards";
-import { type Explained, explained, replyContext, selectReply } from "../answer-choice";
+import { type Explained, explained, partOf, replyContext, selectReply } from "../answer-choice";
 import { curvePanel } from "../answer-curve";
 import { type AnswerData, answerMarks, answerReader, contentOf, sharesOf, textOf } from "../answer-data";
-import { dropsOf, dropsPanel, logText } from "../answer-drops";
+import { dropsPanel, logText } from "../answer-drops";
 import { shareMatrix } from "../answer-matrix";
 import { answerReadout } from "../answer-readout";
 import { rivalChoice } from "../answer-rivals";
 import type { AnswersTraits } from "../answer-traits";
-import { answerHeadline, namedPart, sourceHeadline } from "../answer-words";
 import { bind, type Context } from "../context";
 import { colourScale, displayMenu, SHADING, segments } from "../display";
 import { h } from "../dom";
@@ -27,7 +26,7 @@ import type { ShadedTraits } from "../traits";
 import { undo } from "../undo";
 
 const TITLE =
-  "Shares are of the scores of all sources and of the reply so far; those of the chat template are left out";
+  "Measured: the same reply is scored again without each source. The scores, which shade the text, only propose sources.";
 const WRITING = "The model is writing\u2026";
 
 export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
@@ -43,7 +42,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   const readout = answerReadout(context, () => ({ data, now, largest, subject: subject() }));
   const [colours, share] = [legend(), shareBar()];
 
-  const subject = () => (now && data && partText() ? `\u201c${namedPart(partText())}\u201d` : "the reply");
+  const subject = () => (now && data && partText() ? `\u201c${partText()}\u201d` : "the reply");
   /** The chosen words, or nothing for the whole reply. */
   const partText = () => {
     if (!data || !now || !(get("selection").length || now.rival)) return "";
@@ -138,28 +137,31 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     const [most, negative] = cards.extremes(now.scores);
     largest = most;
     cards.paint(backwards ? new Float64Array(data.tokens.length) : now.scores, scale, largest);
-    const lost = dropsOf(get("_hidden"), data, now.tokens);
-    const { about_target: aboutTarget } = data.reply;
+    const part = partOf(context, data, now);
     if (backwards) {
       const { chosen, scores } = backwards;
-      const source = data.sources[data.tokens[chosen[0]].part].name;
-      drawHeadline(sourceHeadline(textOf(data, chosen), source, reply.words()));
+      drawHeadline(data.sources[data.tokens[chosen[0]].part].headline);
       const against = scores.some((score) => score < 0);
-      colours.draw(backwards.largest, scale, against, strongestOf(reply.words()), ["against", "depends on it"]);
+      colours.draw(backwards.largest, scale, against, strongestOf(reply.words()), ["against it", "for it"]);
     } else {
-      const change = lost?.change ?? null;
-      drawHeadline(answerHeadline({ part: partText(), rival: now.rival, shares, change, aboutTarget }, data.sources));
+      drawHeadline(part.headline);
       const ends = now.rival ? [`for \u201c${now.rival}\u201d`, `for \u201c${partText()}\u201d`] : undefined;
       colours.draw(largest, scale, negative, strongestOf(cards.words()), ends);
     }
     share.draw(data.tokens, now.scores, specialShare(data.tokens, now.scores));
-    const words = (value: number) => (lost ? `${logText(lost.before)} \u2192 ${logText(value)}` : "");
-    const changes = new Map([...(lost?.without ?? [])].map(([source, value]) => [source, words(value)]));
-    cards.drawShares(shares, changes, get("struck"));
-    drops.draw(lost, data, now.tokens.length, subject(), isCommon() ? struckNames() : "");
+    const [before, , ...without] = part.logs;
+    const words = (value: number | null) =>
+      value === before ? "" : `${logText(before as number)} \u2192 ${logText(value as number)}`;
+    cards.drawShares(
+      shares,
+      new Map(data.reply.measured.map((source, i) => [source, words(without[i])])),
+      get("struck"),
+    );
+    drops.draw(part, data, isCommon() ? struckNames() : "");
+    rivals.draw(data, part.at);
     drawMarks();
   };
-  /** The row of the matrix and the rivals of what is chosen. */
+  /** The rows of the matrix of what is chosen. */
   const drawMarks = () => {
     if (!data?.rows.length) return;
     const selected = new Set(get("selection"));
@@ -167,10 +169,6 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
       tokens.some((token) => selected.has(token)) ? [row] : [],
     );
     matrix.mark(new Set(banded));
-    rivals.draw(
-      data,
-      selected.size ? [...selected].filter((token) => token in (data as AnswerData).reply.logprobs) : contentOf(data),
-    );
   };
   const drawStrikes = () => {
     if (!data) return;
@@ -189,9 +187,8 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   const drawFacts = () => {
     if (!data) return;
     const writes = !data.rows.length;
-    for (const part of [rivals.node, share.node, matrix.node, curve.node, write])
-      part.hidden = writes || (part === write && !live);
-    drops.node.hidden ||= writes;
+    for (const part of [share.node, matrix.node, curve.node, write]) part.hidden = writes || (part === write && !live);
+    for (const part of [drops.node, rivals.node]) part.hidden ||= writes;
     if (writes) {
       headline.textContent = WRITING;
       return;
@@ -205,13 +202,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     ];
     const keep = columns.map((_, i) => data?.sources[i]?.status !== "not read");
     const pick = <T>(values: T[]) => values.filter((_, i) => keep[i]);
-    const { phrases, matrix: rows, finding, start } = data.reply;
-    const names = phrases.map((tokens) =>
-      textOf(
-        data as AnswerData,
-        tokens.map((token) => token + start),
-      ),
-    );
+    const { names, matrix: rows, finding } = data.reply;
     matrix.draw({ rows: names, columns: pick(columns), shares: rows.map(pick), finding }, colourScale(shading));
   };
   const draw = () => {
@@ -281,7 +272,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
       paint();
     },
   );
-  on(["selection", "source_selection"], paint);
+  on(["selection", "source_selection", "_chosen"], paint);
   on(["struck"], () => {
     paint();
     drawStrikes();

@@ -1,0 +1,209 @@
+"""The sentences of an answer, each made of the facts of a part of the reply (`findings`)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nbsal.answers.evidence import LEAST
+from nbsal.answers.findings import HALVED, Finding, SourceName
+from nbsal.render.headline import Phrase, percent
+
+NUMBERS = "No One Two Three Four Five Six Seven Eight Nine Ten".split()
+FINE = 0.095  # log-probability below which a second digit is shown
+
+
+def headline(finding: Finding) -> list[Phrase]:
+    """What a part of a reply depends on, in a sentence or two.
+
+    >>> from nbsal.answers.findings import Candidate
+    >>> document, other = (SourceName(f"Document {i}", f"Doc {i}", f"document {i}") for i in (1, 2))
+    >>> candidates = (Candidate(document, True, 0.2, -14.4), Candidate(other, True, 0.8, -0.1))
+    >>> finding = Finding("Oslo", "", "Gradient", (0.2, 0.8, 0.0), candidates, -0.1, -14.5)
+    >>> "".join(text for _, text in headline(finding))
+    '“Oslo” depends on document 1: without it log-probability −0.1 → −14.4. ▲ The scores of Gradient say document 2.'
+    """
+    lead = _lead(finding)
+    if not finding.checked:
+        best = finding.proposed
+        highest: list[Phrase] = [("text", "none above 0")] if best is None else _named(best.name)
+        start = [*lead, ("text", ": highest score ")] if finding.part else [("text", "Highest score: ")]
+        return [*start, *highest, ("text", " (not checked).")]
+    decisive = finding.decisive
+    if decisive is not None:
+        verb = "depends" if finding.fall(decisive) >= HALVED else "depends a little"
+        numbers = change_text(finding, decisive.without)
+        others = "".join(f"; without {_text(c.name)} {log_text(c.without)}" for c in finding.also)
+        lead = [*lead, ("text", f" {verb} on "), *_named(decisive.name), ("text", ": without it ")]
+        instead = finding.rival or decisive.instead
+        prefers = decisive.without < 0 if finding.rival else bool(instead)
+        if prefers:
+            lead += [("text", "the model would write “"), ("against", instead), ("text", f"” ({numbers}{others}). ")]
+        else:
+            lead += [("text", f"{numbers}{others}. ")]
+    elif finding.together:
+        alone = max((c for c in finding.candidates if c.is_document), key=finding.fall)
+        numbers = change_text(finding, finding.nothing or 0.0)
+        words = f": without all of them {numbers}, without {_text(alone.name)} alone {log_text(alone.without)}. "
+        lead += [("text", " depends on "), ("for", "the documents together"), ("text", words)]
+    elif finding.has_documents and not finding.rival and abs(finding.change) < LEAST:
+        moved = percent(abs(float(np.expm1(-finding.change))), 0)
+        lead += [("text", f" comes from the model itself: without any document it changes by {moved}. ")]
+    else:
+        sources = "documents" if finding.has_documents else "sources"
+        numbers = change_text(finding, finding.nothing or 0.0)
+        lead += [("text", f" hardly depends on the {sources}: without them {numbers}. ")]
+    return [*lead, *_agreement(finding)]
+
+
+def _agreement(finding: Finding) -> list[Phrase]:
+    """Whether the scores say the same."""
+    if finding.agrees:
+        return [("text", "The scores agree.")]
+    start = f"▲ The scores of {finding.method} "
+    if finding.proposed is None:
+        return [("text", f"{start}name no source.")]
+    return [("text", f"{start}say {_text(finding.proposed.name)}.")]
+
+
+def heading(finding: Finding) -> str:
+    """Which source a part needs, above the bars of all; blank where that is not checked."""
+    if not finding.checked:
+        return ""
+    part = f"“{finding.part}”" if finding.part else "the reply"
+    decisive = finding.decisive
+    if decisive is not None:
+        name = _text(decisive.name)
+        if finding.rival:
+            loses = f"loses to “{finding.rival}”" if decisive.without < 0 else f"is nearer to “{finding.rival}”"
+            return f"Without {name}, {part} {loses}"
+        far = "far" if finding.fall(decisive) >= HALVED else "a little"
+        return f"Without {name}, {part} is {far} less likely"
+    if finding.together:
+        return f"No single document is needed for {part}, but one of them is"
+    return f"No source is needed for {part}"
+
+
+def matrix_finding(findings: Sequence[Finding]) -> str:
+    """What most phrases depend on, and whether the scores agree; of a token rather than its rival, what that does.
+
+    >>> from nbsal.answers.findings import Candidate
+    >>> prompt = Candidate(SourceName("Prompt", "Prompt", "the prompt"), False, 0.7, -9.0)
+    >>> matrix_finding([Finding("", "", "GAE", (0.7, 0.3), (prompt,), -0.1, -9.0)] * 2)
+    'Two of two phrases depend on the prompt; the scores agree'
+    """
+    if len(findings) == 1 and findings[0].rival:
+        pair = f"“{findings[0].part}” rather than “{findings[0].rival}”"
+        agreement = "the scores agree" if findings[0].agrees else "▲ the scores say otherwise"
+        return f"{pair} depends on {_most(findings[0])}; {agreement}" if findings[0].decisive else f"Scores of {pair}"
+    checked = any(finding.checked for finding in findings)
+    names = [_most(finding) for finding in findings]
+    known = [name for name in names if name]
+    noun = "phrase" if len(findings) == 1 else "phrases"
+    if not known:
+        return "No phrase depends on a source" if checked else "No phrase has a source with a positive score"
+    name, *others = sorted(dict.fromkeys(known), key=lambda name: -known.count(name))
+    count = known.count(name)
+    start = f"{_number(count).capitalize()} of {_number(len(findings)).lower()} {noun}"
+    second = f", {_number(known.count(others[0])).lower()} on {others[0]}" if others else ""
+    if not checked:
+        return f"{start} {'has its' if count == 1 else 'have their'} highest score for {name} (not checked)"
+    wrong = sum(bool(own) and not finding.agrees for finding, own in zip(findings, names, strict=True))
+    agreement = f"▲ the scores say otherwise in {_number(wrong).lower()}" if wrong else "the scores agree"
+    return f"{start} {'depends' if count == 1 else 'depend'} on {name}{second}; {agreement}"
+
+
+def _most(finding: Finding) -> str:
+    """What a phrase depends on; unchecked, what its scores name."""
+    if finding.checked and finding.together:
+        return "the documents together"
+    candidate = finding.decisive if finding.checked else finding.proposed
+    return "" if candidate is None else _text(candidate.name)
+
+
+def source_sentence(
+    name: SourceName, parts: Sequence[str], values: Sequence[tuple[float, float]] | None
+) -> list[Phrase]:
+    """Which word of the reply falls most without a source; `values` are before and after, by word, if measured.
+
+    >>> document = SourceName("Document 1", "Doc 1", "document 1")
+    >>> "".join(text for _, text in source_sentence(document, ["in", "Oslo"], [(-0.1, -0.1), (-0.1, -14.4)]))
+    'Without document 1, “Oslo” falls most: log-probability −0.1 → −14.4.'
+    """
+    if values is None:
+        return [("class", name.label), ("text", ": what depends on it is not checked.")]
+    falls = [before - after for before, after in values]
+    best = int(np.argmax(falls)) if falls else 0
+    if not falls or falls[best] < LEAST:
+        return [("text", "Without "), ("class", name.sentence), ("text", " no word of the reply is less likely.")]
+    before, after = values[best]
+    numbers = f"log-probability {log_text(before)} → {log_text(after)}."
+    return [
+        ("text", "Without "),
+        ("class", name.sentence),
+        ("text", ", “"),
+        ("for", parts[best]),
+        ("text", f"” falls most: {numbers}"),
+    ]
+
+
+def log_text(value: float) -> str:
+    """A log-probability in words.
+
+    >>> log_text(-14.38), log_text(-0.001)
+    ('−14.4', '0.00')
+    """
+    rounded = rounded_log(value)
+    return f"{rounded:.{_digits(rounded)}f}".replace("-", "\N{MINUS SIGN}")
+
+
+def change_text(finding: Finding, after: float) -> str:
+    """What is left of a part, in words: its log-probability before and after."""
+    return f"{_measure(finding)} {log_text(finding.before or 0.0)} → {log_text(after)}"
+
+
+def rounded_log(value: float) -> float:
+    """A log-probability as it is shown; the page shows the same digits of it."""
+    return round(value, _digits(value)) + 0.0
+
+
+def _digits(value: float) -> int:
+    return 2 if abs(value) < FINE else 1
+
+
+def _measure(finding: Finding) -> str:
+    return "log-odds" if finding.rival else "log-probability"
+
+
+def _lead(finding: Finding) -> list[Phrase]:
+    if not finding.part:
+        return [("class", "The reply")]
+    rival: list[Phrase] = []
+    if finding.rival:
+        rival = [("text", " rather than “"), ("against", finding.rival), ("text", "”")]
+    return [("text", "“"), ("class", finding.part), ("text", "”"), *rival]
+
+
+def _named(name: SourceName) -> list[Phrase]:
+    if name.quote:
+        return [("text", "“"), ("for", name.quote), ("text", f"” in {name.sentence}")]
+    if not name.title:
+        return [("for", name.sentence)]
+    return [("text", f"{name.sentence}, "), ("for", name.title)]
+
+
+def _text(name: SourceName) -> str:
+    """The name without the title of a document."""
+    return f"“{name.quote}”" if name.quote else name.sentence
+
+
+def _number(count: int) -> str:
+    return NUMBERS[count] if count < len(NUMBERS) else str(count)
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names in a row.
+
+    >>> joined(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
