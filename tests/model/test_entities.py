@@ -44,6 +44,8 @@ def test_an_entity_is_the_mean_of_its_words(tagger):
     assert (explain(TEXT, target=((0, 11), "PER")).scores == saliency.scores).all()
     first = NAMES.index(labels[0])  # a label may be a number, which is that of a tag
     assert explain(TEXT, target=("the company", first)).target.startswith(NAMES[first])
+    predicted = NAMES[int(logits[firsts[0]].argmax())]
+    assert explain(TEXT, target=("the company", None)).target.startswith(predicted)
     outside = [explain(TEXT, target=(i, "O")).scores for i in firsts]
     against = explain(TEXT, target=nbsal.contrast(("the company", "PER"), "O"))
     assert axioms.relative(against.scores, (sum(parts) - sum(outside)) / 2) < 1e-12
