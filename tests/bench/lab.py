@@ -36,6 +36,8 @@ WATCH = """([selector, type, done]) => {
   });
 }"""
 FRESH = "!root.classList.contains('nbsal-stale')"
+CHECKED = f"{FRESH} && /supported|weak|contradicted/.test(root.querySelector('.nbsal-check').dataset.state)"
+CHECK_GOAL = 400
 
 
 def measure(page: Any, selector: str, event: str, done: str, act: Any) -> float:
@@ -47,14 +49,14 @@ def measure(page: Any, selector: str, event: str, done: str, act: Any) -> float:
     return float(page.evaluate("() => window.answer"))
 
 
-def typing(page: Any, keys: int) -> list[float]:
-    """Milliseconds from each key to the painted explanation of the text with it."""
+def typing(page: Any, keys: int, done: str = FRESH) -> list[float]:
+    """Milliseconds from each key to the painted explanation of the text with it, or to its checked sentence."""
     selector = ".nbsal-highlight"
     page.locator(selector).get_by_role("button", name="Edit text").click()
     area = page.locator(selector).get_by_label("Text", exact=True)
     area.press("End")
     letters = ("good " * keys)[:keys]
-    return [measure(page, selector, "input", FRESH, lambda key=key: area.press_sequentially(key)) for key in letters]
+    return [measure(page, selector, "input", done, lambda key=key: area.press_sequentially(key)) for key in letters]
 
 
 def layer_steps(page: Any, steps: int) -> list[float]:
@@ -105,11 +107,14 @@ def _rows(browser: Any, server: Any, words: int, keys: int) -> list[Row]:
         notebook.run_cell(cell)
     keyed = typing(page, keys)
     page.keyboard.press("Escape")
+    checked = typing(page, 10, CHECKED)
+    page.keyboard.press("Escape")
     hovered = hovering(page, 10)
     notebook.clear()
     notebook.run_cell(2)
     return [
         cost(f"JupyterLab: key to explanation, {words} words", keyed, "ms", GOALS[words], digits=0),
+        cost(f"JupyterLab: key to checked sentence, {words} words", checked, "ms", CHECK_GOAL, digits=0),
         cost(f"JupyterLab: pointer to readout, {words} words", hovered, "ms", digits=0),
         cost(f"JupyterLab: layer step, {words} words", layer_steps(page, 10), "ms", LAYER_GOAL, digits=0),
     ]
