@@ -8,7 +8,7 @@ import pytest
 import nbsal
 from nbsal.render import text_lines
 from nbsal.render.headline import confidence
-from nbsal.widgets import Games, Heads, Highlight, Layers, Workbench, checked_view
+from nbsal.widgets import Browse, Clouds, Compare, Games, Heads, Highlight, Layers, Workbench, checked_view
 from tests.raising import refuses
 
 TEXTS = [
@@ -111,4 +111,26 @@ def test_a_model_that_cannot_run_without_words_is_not_blamed_on_the_text(reviews
     monkeypatch.setattr(checked_view.checking, "check", fail)
     view = Highlight(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True).wait()
     assert (view.status, view.error, view._checking) == ("ready", "", {"state": "failed", "why": "No."})
+    view.close()
+
+
+@pytest.mark.parametrize("kind", [Browse, Clouds, Compare])
+def test_views_of_several_explanations_say_the_same_in_every_form(reviews, monkeypatch, kind):
+    drawn = []
+    draw = text_lines.draw
+    monkeypatch.setattr(text_lines, "draw", lambda texts, **rest: drawn.append(texts) or draw(texts, **rest))
+    explain = nbsal.Explainer(reviews, "decoded-gradcam")
+    if kind is Compare:
+        view = Compare(explain, text=TEXTS[0], other_method="gradxact").wait()
+        sentences = [view._findings["word"]["sentences"]["own"]]
+    else:
+        view = kind(explain.map(TEXTS[:5], progress=False)).wait()
+        opened = view._table["opened"]["said"] if kind is Browse else None
+        assert opened is None or opened == view.result.opened.statement().to_json()
+        sentences = [opened["sentence"]] if opened else []
+    page = readable(view.to_html())
+    assert view.result.caption() in page
+    assert all("".join(text for _, text in sentence) in page for sentence in sentences)
+    view.to_png()
+    assert not drawn or any(view.result.caption() in text.title for text in drawn[0])
     view.close()
