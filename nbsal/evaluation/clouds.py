@@ -146,6 +146,7 @@ class Cloud:
         return [token for token, weight in self._ordered(label) if weight > 0]
 
 
+@checked
 def draw_words(weights: Mapping[str, float], colour: str, size: tuple[int, int] = (600, 300), seed: int = 0) -> Any:
     """An image of words whose type is as large as their weights."""
     from wordcloud import WordCloud

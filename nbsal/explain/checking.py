@@ -25,6 +25,7 @@ from nbsal.support.progress import Meter
 
 PASSES = 16
 FEWEST = 4  # passes: the whole text, a word, the named words together, random words
+MOST = 1000
 QUICK = 0.5  # seconds that a check may take without being asked for
 TOO_LONG = "The text is longer than the model reads at once; hiding words needs a shorter one."
 
@@ -41,9 +42,9 @@ def budget(passes: Any) -> int:
     """The number of passes that a check may take; True stands for the usual number."""
     if passes is True:
         return PASSES
-    if isinstance(passes, int) and passes >= FEWEST:
+    if isinstance(passes, int) and FEWEST <= passes <= MOST:
         return passes
-    message = f"check={passes!r:.60} must be True, False or a number of passes from {FEWEST} on."
+    message = f"check={passes!r:.60} must be True, False or a number of passes from {FEWEST} to {MOST:,}."
     raise InputError(message, argument="check", value=passes)
 
 

@@ -66,14 +66,15 @@ class CheckedView(View):
 
     def handle_check(self) -> str:
         """Answer a page whose reader wants the sentence checked, however long that takes."""
-        self._start_check(True if self.check in (AUTO, False) else self.check)
+        self._start_check(True if self.check is False or self.check == AUTO else self.check)
         return "checking"
 
     @traitlets.validate("check")
     def _valid_check(self, proposal: Any) -> Any:
-        if proposal["value"] not in (AUTO, False):
-            checking.budget(proposal["value"])
-        return proposal["value"]
+        value = proposal["value"]
+        if value is not False and not (isinstance(value, str) and value == AUTO):
+            checking.budget(value)
+        return value
 
     def checking_state(self, result: Any) -> dict[str, Any]:
         """Whether a new result is going to be checked, or can be."""
@@ -108,6 +109,7 @@ class CheckedView(View):
             self._lock.notify_all()
 
     def _run_check(self, result: Any, row: int, inputs: dict[str, Any], passes: Any, job: jobs.Job) -> None:
+        """Check a result on the worker; whatever happens, its end is noted, for which others wait."""
         limit = checking.budget(True if passes == AUTO else passes)
         meter = Meter(limit, lambda done, _: self._show_checking(job, done, limit), job.cancel)
         try:
@@ -118,14 +120,13 @@ class CheckedView(View):
             masked_model = self._masked_model.get([inputs["text"], way], lambda: MaskedModel(self.subject, way))
             saliency = result.rows()[row]
             check = checking.check(saliency, masked_model, inputs["target"], limit, meter, most_seconds)
+            self._end_check(job, {}, result, result.with_check(check, row))
         except checking.TooSlow as slow:
             self._end_check(job, {"state": "offered", "passes": limit, "seconds": slow.seconds})
         except Cancelled:
             self._end_check(job, {"state": "offered", "passes": limit})
         except Exception as error:
             self._end_check(job, {"state": "failed", "why": error_text(error)})
-        else:
-            self._end_check(job, {}, result, result.with_check(check, row))
 
     def _show_checking(self, job: jobs.Job, done: int, total: int) -> None:
         self._worker.run_waiting()  # a newer text need not wait for the end

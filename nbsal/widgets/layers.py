@@ -67,7 +67,7 @@ class Layers(ExplainerView):
     def chosen(self) -> int:
         """The layer on display; of a finished result the last one, unless another is chosen."""
         last = len(self.result.scores) - 1
-        return last if self.layer is None else min(self.layer, last)
+        return last if self.layer is None else min(int(self.layer), last)
 
     @property
     def checked_row(self) -> int:
