@@ -85,8 +85,17 @@ class Check:
     @property
     def random_counts(self) -> bool:
         """Whether hiding random words changes the value, on average."""
+        return self._mean is not None and self.counts(self._mean)
+
+    @property
+    def random_beats(self) -> bool:
+        """Whether hiding random words changes the value more than hiding those named, on average."""
+        return self._mean is not None and self.effect(self._mean) > self.effect(self.together)
+
+    @property
+    def _mean(self) -> Outcome | None:
         value = self.random_value
-        return value is not None and self.counts(Outcome(self.whole.prediction, value))
+        return None if value is None else Outcome(self.whole.prediction, value)
 
     @property
     def main(self) -> list[int]:

@@ -190,7 +190,8 @@ class _Checked:
                 "Without ", named, would, "" if check.turns(check.together) else random, ".", self._other_side()
             )
         if check.moves(check.together):
-            rest = ", but random words change as much" if check.counts(check.together) else ""
+            much = "more" if check.random_counts and check.random_beats else "as much"
+            rest = f", but random words change {much}" if check.counts(check.together) else ""
             return phrases("Without ", named, would, rest, random, ".")
         if len(check.named) > 1 and not check.random_counts:
             return phrases("No few words decide it: without ", named, would, random, ".")
