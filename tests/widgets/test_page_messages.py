@@ -106,7 +106,7 @@ def test_a_page_can_set_its_traits(explain, view):
     fresh.close()
 
 
-HUGE = "x" * 10_000_000
+HUGE = "x" * 250_001
 DEEP = [[]]
 for _ in range(500):
     DEEP = [DEEP]
