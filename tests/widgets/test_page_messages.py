@@ -147,7 +147,7 @@ def test_wrong_values_are_refused_with_a_text(explain, view):
 
 
 def test_a_refused_value_leaves_the_others_of_its_message(explain):
-    view = Highlight(explain, text=TEXT).wait()
+    view = Highlight(explain, text=TEXT, check=False).wait()
     sent = []
     view.send_state = lambda key=None: sent.append(set(key))
     from_page(view, layer=99, gamma=0.5, signed=False, evil=1, status="computing")
@@ -161,7 +161,7 @@ def test_a_refused_value_leaves_the_others_of_its_message(explain):
 
 
 def test_an_observer_that_fails_does_not_break_the_view(explain, capsys):
-    view = Highlight(explain, text=TEXT).wait()
+    view = Highlight(explain, text=TEXT, check=False).wait()
 
     def fail(change):
         raise RuntimeError("broken observer")
@@ -209,7 +209,7 @@ REQUESTS = [*({"ask": ask, "comm": 1, "msg": 1} for ask in ASKS), *({"ask": "sav
 
 @cases("content", REQUESTS)
 def test_wrong_requests_are_answered_with_an_error(explain, capsys, content):
-    view = Highlight(explain, text=TEXT).wait()
+    view = Highlight(explain, text=TEXT, check=False).wait()
     (reply,) = message(view, {"method": "custom", "content": content | {"id": "1"}})
     assert reply["id"] == "1" and 0 < len(reply["error"]) < 500
     assert "Traceback" not in capsys.readouterr().err
