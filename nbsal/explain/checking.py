@@ -26,6 +26,7 @@ from nbsal.support.progress import Meter
 PASSES = 16
 FEWEST = 4  # passes: the whole text, a word, the named words together, random words
 MOST = 1000
+AT_ONCE = 4  # passes between which a newer text may come first
 QUICK = 0.5  # seconds that a check may take without being asked for
 TOO_LONG = "The text is longer than the model reads at once; hiding words needs a shorter one."
 
@@ -160,10 +161,11 @@ def _hide(
     masked_model: MaskedModel, row: Row, reading: _Reading, meter: Meter, hidden: Sequence[Sequence[int]]
 ) -> tuple[Outcome, ...]:
     """What the model does without each of several sets of words."""
-    if not hidden:
-        return ()
     coalitions = np.ones((len(hidden), len(row)), dtype=bool)
     for coalition, numbers in zip(coalitions, hidden, strict=True):
         coalition[[token for number in numbers for token in row.words[number].tokens]] = False
-    (values,) = masked_model.values([row], [coalitions], [reading], meter)
-    return tuple(reading.outcome(value, masked_model.subject) for value in values)
+    outcomes: list[Outcome] = []
+    for start in range(0, len(hidden), AT_ONCE):
+        (values,) = masked_model.values([row], [coalitions[start : start + AT_ONCE]], [reading], meter)
+        outcomes += [reading.outcome(value, masked_model.subject) for value in values]
+    return tuple(outcomes)

@@ -18,7 +18,7 @@ from nbsal.widgets.last_value import LastValue
 from nbsal.widgets.page_messages import error_text
 from nbsal.widgets.slow_methods import wait_for_pause
 
-PAUSE = 0.15  # seconds without a new text before its words are hidden
+PAUSE = 0.1  # seconds without a new text before its words are hidden
 AUTO = "auto"
 
 
@@ -117,7 +117,7 @@ class CheckedView(View):
                 wait_for_pause(job, self._worker, lambda: False, PAUSE)
             explainer = self.explainer_for(inputs)
             way, most_seconds = checking.way_of(explainer.method), checking.QUICK if passes == AUTO else None
-            masked_model = self._masked_model.get([inputs["text"], way], lambda: MaskedModel(self.subject, way))
+            masked_model = self._masked_model.get(way, lambda: MaskedModel(self.subject, way))  # it knows lengths
             saliency = result.rows()[row]
             check = checking.check(saliency, masked_model, inputs["target"], limit, meter, most_seconds)
             self._end_check(job, {}, result, result.with_check(check, row))
