@@ -19,7 +19,10 @@ SETUP = """
 import nbsal
 explain = nbsal.Explainer(nbsal.load("demo/reviews"), "decoded-gradcam")
 """
-VIEWS = ("view = nbsal.widgets.Highlight(explain, text={!r}, check=True)\nview", "nbsal.widgets.Layers(explain, text={!r})")
+VIEWS = (
+    "view = nbsal.widgets.Highlight(explain, text={!r}, check=True)\nview",
+    "nbsal.widgets.Layers(explain, text={!r})",
+)
 # Starts the clock at the next event of that type, and stops it after the frame in which `done(root)` holds.
 WATCH = """([selector, type, done]) => {
   const root = document.querySelector(selector);
