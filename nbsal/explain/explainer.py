@@ -66,7 +66,7 @@ class Explainer:
         return self.method.subject_for(self.subject)
 
     @overload
-    def __call__(self, text: Text, target: Literal["all"]) -> dict[str, Saliency]: ...
+    def __call__(self, text: Text, target: Literal["all"], check: bool | int = False) -> dict[str, Saliency]: ...
     @overload
     def __call__(self, text: Text, target: Any = None, check: bool | int = False) -> Saliency: ...
     def __call__(self, text: Text, target: Any = None, check: bool | int = False) -> Any:
@@ -81,6 +81,9 @@ class Explainer:
         if isinstance(target, str) and target == EVERY and EVERY not in self.subject.labels:
             targets = every_target(self.subject, encoded)
             saliencies = explain_batch({"": self}, encoded.select([0] * len(targets)), targets)[""]
+            if check:
+                pairs = zip(saliencies, targets, strict=True)
+                saliencies = [self.check(saliency, each, passes=check) for saliency, each in pairs]
             return {saliency.target: saliency for saliency in saliencies}
         (saliency,) = explain_batch({"": self}, encoded, [target])[""]
         return self.check(saliency, target, passes=check) if check else saliency

@@ -30,8 +30,8 @@ class Finding:
     """The facts of a result: the decision, the scores of its words (text, score, part), and what hiding words does.
 
     Probabilities are None where there are none. `contrary` says that something else than the prediction is explained;
-    `about_target` is False for methods whose scores do not depend on the
-    target; `parts` is 2 for a pair; `special` is the share of the score on special tokens.
+    `about_target` is False for methods whose scores do not depend on the target; `parts` is 2 for a pair; `special` is
+    the share of the score on special tokens.
     """
 
     prediction: str

@@ -69,6 +69,13 @@ class CheckedView(View):
         self._start_check(True if self.check is False or self.check == AUTO else self.check)
         return "checking"
 
+    def cancel(self) -> None:
+        """Cancel the current request or check; the previous result stays on display, and its check is offered."""
+        with self._lock:
+            if self._check_job is not None:
+                self._checking = {"state": "offered", "passes": checking.PASSES}
+            super().cancel()
+
     @traitlets.validate("check")
     def _valid_check(self, proposal: Any) -> Any:
         value = proposal["value"]
@@ -109,7 +116,7 @@ class CheckedView(View):
             self._lock.notify_all()
 
     def _run_check(self, result: Any, row: int, inputs: dict[str, Any], passes: Any, job: jobs.Job) -> None:
-        """Check a result on the worker; whatever happens, its end is noted, for which others wait."""
+        """Check a result on the worker."""
         limit = checking.budget(True if passes == AUTO else passes)
         meter = Meter(limit, lambda done, _: self._show_checking(job, done, limit), job.cancel)
         try:
@@ -117,7 +124,8 @@ class CheckedView(View):
                 wait_for_pause(job, self._worker, lambda: False, PAUSE)
             explainer = self.explainer_for(inputs)
             way, most_seconds = checking.way_of(explainer.method), checking.QUICK if passes == AUTO else None
-            masked_model = self._masked_model.get(way, lambda: MaskedModel(self.subject, way))  # it knows lengths
+            masked_model = self._masked_model.get(way, lambda: MaskedModel(self.subject, way))
+            masked_model.keep_only(result.row)  # a view would remember every text that was ever typed
             saliency = result.rows()[row]
             check = checking.check(saliency, masked_model, inputs["target"], limit, meter, most_seconds)
             self._end_check(job, {}, result, result.with_check(check, row))
@@ -125,7 +133,7 @@ class CheckedView(View):
             self._end_check(job, {"state": "offered", "passes": limit, "seconds": slow.seconds})
         except Cancelled:
             self._end_check(job, {"state": "offered", "passes": limit})
-        except Exception as error:
+        except BaseException as error:  # an interrupt too, or others would wait forever
             self._end_check(job, {"state": "failed", "why": error_text(error)})
 
     def _show_checking(self, job: jobs.Job, done: int, total: int) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.evaluation._games import GAMES
+from nbsal.explain.checking import TOO_LONG
 from nbsal.explain.explanation import Floats
 from nbsal.explain.saliency import Saliency
 from nbsal.model.running.masking import MaskedModel
@@ -27,7 +28,6 @@ MAX_STEPS = 40  # of a curve; in a longer text a step is several words
 RANDOM_ORDERS = 10
 RANDOM_STEPS = 10  # of the curve of each random order
 RANDOM_NAME = "random order"
-TOO_LONG = "The text is longer than the model reads at once; hiding needs a shorter one."
 
 Units = Sequence[Sequence[int]]  # the tokens of each word
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import traitlets
 
+from nbsal.explain.checking import TOO_LONG
 from nbsal.explain.explainer import Explainer
 from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.render import text_lines
@@ -18,7 +19,7 @@ from nbsal.widgets.games import GamePart, GameView, chart_html, chart_of, chart_
 from nbsal.widgets.head_parts import masks_heads
 from nbsal.widgets.heads import HeadView, heads_png
 from nbsal.widgets.layers import LayersPart, heatmap_png, layers_html
-from nbsal.widgets.token_games import TOO_LONG, TokenGames
+from nbsal.widgets.token_games import TokenGames
 
 PANELS = {"layers": ("layers",), "games": ("game",), "heads": ("attention",)}  # and the parts they show
 

@@ -42,6 +42,12 @@ def test_the_values_are_those_of_the_masked_model(reviews):
     assert explain.check(saliency).check == check, "random words are the same whenever the text is the same"
 
 
+def test_every_target_is_checked_if_that_is_asked(reviews):
+    by_target = nbsal.Explainer(reviews, "gradxact")(TEXT, target="all", check=True)
+    values = [saliency.check.whole.value for saliency in by_target.values()]
+    assert list(by_target) == reviews.labels and sum(values) == pytest.approx(1)
+
+
 @pytest.mark.parametrize("passes", [4, 9, 16, 40])
 def test_a_check_keeps_its_budget(reviews, monkeypatch, passes):
     steps, saliency = [], nbsal.Explainer(reviews, "gradxact")(TEXT)

@@ -2,6 +2,7 @@
 
 import re
 from html import unescape
+from threading import Event
 
 import pytest
 
@@ -101,6 +102,28 @@ def test_a_newer_text_ends_the_check(reviews, monkeypatch):
     view = Highlight(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True)
     assert view.wait(60).result.text == TEXTS[1] and view.said.state == "supported"
     assert started == TEXTS[:2]
+    view.close()
+
+
+def test_a_check_can_be_stopped_and_started_again(reviews, monkeypatch):
+    started, check = Event(), checked_view.checking.check
+
+    def endless(saliency, masked_model, target, passes, meter, most_seconds=None):
+        started.set()
+        while True:
+            meter.check()
+
+    monkeypatch.setattr(checked_view.checking, "check", endless)
+    view = Highlight(nbsal.Explainer(reviews, "decoded-gradcam"), text=TEXTS[0], check=True)
+    assert started.wait(60)
+    view.handle_cancel()
+    assert (view.wait(20).status, view.said.state, view._checking["state"]) == ("ready", "unchecked", "offered")
+    monkeypatch.setattr(checked_view.checking, "check", check)
+    view.handle_check()
+    assert view.wait(60).said.state == "supported" and view._checking == {}
+    assert len(view._masked_model.value._cache) == 1
+    view.text = TEXTS[1]
+    assert view.wait(60).said.state != "unchecked" and len(view._masked_model.value._cache) == 1, "one text is kept"
     view.close()
 
 

@@ -82,6 +82,10 @@ class MaskedModel:
         """
         return self._evaluate(rows, coalitions, targets, meter or Meter(None))
 
+    def keep_only(self, row: Row) -> None:
+        """Drop the cached results of other texts; what the self-test has found stays."""
+        self._cache = {key: cached for key, cached in self._cache.items() if cached.row.ids == row.ids}
+
     def inputs(self, rows: Sequence[Row], coalitions: Sequence[Any]) -> dict[str, Tensor]:
         """The model inputs for one coalition of each text, with hidden tokens left in place."""
         run_exclusively(self.subject, lambda: self._self_test(rows))
