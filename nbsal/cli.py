@@ -166,6 +166,7 @@ def _answer_parser(answer: argparse.ArgumentParser) -> None:
     answer.add_argument("--reply", help="explain this reply (default: the model writes one)")
     answer.add_argument("--method", default="gae", help="a name from `nbsal methods` (default %(default)s)")
     answer.add_argument("--unit", default="sentence", help=f"what sources are made of: {UNITS} (default %(default)s)")
+    _add_hops(answer)
     _add_max_new_tokens(answer)
     answer.add_argument("--html", type=Path, metavar="FILE", help="write the reply and its sources as an HTML page")
     answer.add_argument("--json", type=Path, metavar="FILE", help="save the answer, as `Answer.save` does")
@@ -182,7 +183,7 @@ def _answer(options: argparse.Namespace) -> int:
     documents = [text[slice(*span)].strip() for text in texts for span in paragraphs(text)]
     chats = subject.tokenizer is not None and subject.tokenizer.chat_template
     asked = [{"role": "user", "content": options.question}] if chats else options.question
-    settings = {"method": options.method, "unit": options.unit, "max_new_tokens": options.max_new_tokens}
+    settings = {name: getattr(options, name) for name in ("method", "unit", "hops", "max_new_tokens")}
     answer = nbsal.answer(subject, asked, options.reply, documents=documents, **settings)
     assert isinstance(answer, nbsal.Answer), "one method gives one answer"
     if options.html:
@@ -235,6 +236,7 @@ def _corpus_parser(corpus: argparse.ArgumentParser) -> None:
     replies.add_argument("--documents", metavar="COLUMN", help="column of the lists of documents")
     replies.add_argument("--reply", metavar="COLUMN", help="column of the replies (default: the model writes them)")
     replies.add_argument("--unit", default="sentence", help=f"one of {UNITS} (default %(default)s)")
+    _add_hops(replies)
     replies.add_argument("--seed", type=int, help="draw the tokens of reply i from this seed + i (default: likeliest)")
     _add_max_new_tokens(replies)
 
@@ -242,6 +244,11 @@ def _corpus_parser(corpus: argparse.ArgumentParser) -> None:
 def _add_max_new_tokens(parser: argparse._ActionsContainer) -> None:
     purpose = "longest reply that the model may write, in tokens (default %(default)s)"
     parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help=purpose)
+
+
+def _add_hops(parser: argparse._ActionsContainer) -> None:
+    purpose = 'follow scores through the reply this often, a number or "all" (default %(default)s)'
+    parser.add_argument("--hops", type=lambda text: int(text) if text.isdecimal() else text, default=0, help=purpose)
 
 
 def _corpus(options: argparse.Namespace) -> int:
@@ -283,7 +290,7 @@ def _explain_texts(explainers: "list[nbsal.Explainer]", client: Any, options: ar
 
 def _explain_replies(explainers: "list[nbsal.Explainer]", client: Any, options: argparse.Namespace) -> Any:
     columns = {"asked": options.asked, "documents": options.documents, "reply": options.reply}
-    settings = {"unit": options.unit, "shard_rows": options.shard_rows, "max_new_tokens": options.max_new_tokens}
+    settings = {name: getattr(options, name) for name in ("unit", "hops", "shard_rows", "max_new_tokens")}
     if options.seed is not None:
         settings |= {"seed": options.seed, "do_sample": True}
     return nbsal.corpus.explain_replies(explainers, options.source, options.out, client=client, **columns, **settings)

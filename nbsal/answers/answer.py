@@ -1,6 +1,5 @@
 """A reply with the scores of its tokens: which parts of the prompt and of the reply before it each one comes from."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbsal.answers import answer_file
+from nbsal.answers.carried import Carried
 from nbsal.answers.evidence import Evidence, measure, passes
 from nbsal.answers.findings import Facts, Finding
 from nbsal.answers.hiding import Hiding
+from nbsal.answers.hops import ALL, Count, Followed, check_hops, follow_rows
 from nbsal.answers.judgement import Judgement, judge
 from nbsal.answers.page import AnswerPicture, answer_html
 from nbsal.answers.phrases import PhraseMatrix
-from nbsal.answers.reading import TEMPLATE, Reading, Unit
+from nbsal.answers.reading import TEMPLATE, Reading, Unit, unit_sums
+from nbsal.answers.reply_span import tokens_of
 from nbsal.answers.running import OF_ONE_TARGET, Running, SpanSaliency
 from nbsal.answers.sentences import headline
 from nbsal.answers.statistics import TokenStatistics, lens, speaks
@@ -27,11 +29,10 @@ from nbsal.methods import labels
 from nbsal.model.loading.saved_files import check_format, read_json, write_json
 from nbsal.model.loading.saved_files import reading as reading_file
 from nbsal.model.target import Target
-from nbsal.model.text.tokens import Span
 from nbsal.render.headline import plain
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import checked, plural, positive_number, whole_number
+from nbsal.support.validation import checked, plural, positive_number
 
 if TYPE_CHECKING:
     import pandas
@@ -65,6 +66,7 @@ class Answer:
     linear: bool
     provenance: dict[str, Any]
     evidence: Evidence | None = None  # what leaving out the sources changes
+    followed: Followed | None = None  # scores of the tokens through the reply (see `through`), which all else shows
     running: Running | None = field(default=None, repr=False)  # the model, to explain spans and rivals; not saved
 
     @property
@@ -102,16 +104,45 @@ class Answer:
             }
         )
 
-    def matrix(self, rows: str = "token", columns: Any = "token", earlier: bool = True) -> "pandas.DataFrame":
+    @property
+    def hops(self) -> Count:
+        """How far the scores are followed through the reply (see `through`); 0: not at all."""
+        return 0 if self.followed is None else self.followed.hops
+
+    @property
+    def rows(self) -> Floats:
+        """The scores of the reply's tokens, followed through the reply where the answer is."""
+        return self.scores if self.followed is None else self.followed.scores
+
+    def through(self, hops: Count = ALL) -> Self:
+        """The answer with its scores followed through the reply, which all that it shows and saves then rests on.
+
+        The prompt gets the scores of each token, and those of the reply's earlier tokens by what these received; `hops`
+        says how often. What the last hop leaves in the reply stays there. Methods that hide have no scores of a reply's
+        tokens, and cannot be followed.
+        """
+        hops = check_hops(hops)
+        if hops == 0:
+            return replace(self, followed=None)
+        followed = self._follow(self.scores, hops)
+        if "span" not in self.provenance:  # rows were scaled, and must count in a sum as they did
+            sizes = np.abs(self.scores).sum(1, keepdims=True)
+            followed = replace(followed, scores=sizes * followed.scores)
+        return replace(self, followed=followed)
+
+    def matrix(
+        self, rows: str = "token", columns: Any = "token", earlier: bool = True, hops: Count | None = None
+    ) -> "pandas.DataFrame":
         """Scores summed over parts of the reply (rows) and of the sources (columns).
 
         Rows are at the level of the token, word, sentence or reply; columns at any level of the sources. What belongs
         to the template has a column of its own, and so has the reply before each token, unless `earlier` is False.
+        With `hops`, scores are followed through the reply (see `through`), and are shares of those of the row.
         """
         import pandas
 
         parts, units = self.reading.reply_units(rows), self.reading.units(columns)
-        summed = np.stack([self.scores[list(part.tokens)].sum(0) for part in parts])
+        summed = self._part_scores(parts, hops)
         names = [unit.text if columns != "document" and columns != "message" else unit.name for unit in units]
         table = [summed[:, list(unit.tokens)].sum(1) for unit in units]
         covered = {token for unit in units for token in unit.tokens}
@@ -125,19 +156,19 @@ class Answer:
         frame.attrs["sum"] = "exact" if self.linear else "sum of rows, not one target"
         return frame
 
-    def sources(self, k: int = 3, rows: str = "sentence") -> "pandas.DataFrame":
+    def sources(self, k: int = 3, rows: str = "sentence", hops: Count | None = None) -> "pandas.DataFrame":
         """The `k` units of the prompt with the largest score for each part of the reply, with their shares.
 
         A share is of the sum of all positive scores of units. `drop` is by how much the log-probability of that part of
-        the reply drops without the unit, where that has been run.
+        the reply drops without the unit, where that has been run. With `hops`, scores are followed through the reply
+        (see `through`).
         """
         import pandas
 
         k = positive_number(k, "k")
         parts = self.reading.reply_units(rows)
         entries = []
-        for part in parts:
-            scores = self.unit_scores()[list(part.tokens)].sum(0)
+        for part, scores in zip(parts, unit_sums(self._part_scores(parts, hops), self.units), strict=True):
             total = float(scores[scores > 0].sum())
             for i in np.argsort(-scores, kind="stable")[:k]:
                 share = max(0.0, float(scores[i]) / total) if total else 0.0
@@ -145,21 +176,25 @@ class Answer:
                 entries.append((part.text, unit.name, unit.text, share, float(scores[i]), drop))
         return pandas.DataFrame(entries, columns=[rows, "unit", "text", "share", "score", "drop"])
 
-    def of(self, span: Any) -> SpanSaliency:
+    def of(self, span: Any, hops: Count | None = None) -> SpanSaliency:
         """The explanation of a part of the reply as one target: a token, a slice, (start, end) characters, or a text.
 
         A text must occur once. For methods whose scores do not add up over tokens, the method runs again. The result's
-        `every_layer` explains the same target at every layer.
+        `every_layer` explains the same target at every layer. With `hops`, the scores are shares, followed through the
+        reply (see `through`); the provenance says what share arrived at each hop.
         """
-        tokens = self.tokens_of(span)
-        if max(tokens) < self.explained and (self.linear or len(tokens) == 1):
-            scores = self.scores[tokens].sum(0)
-        else:
-            scores = self._still_running().score_sum(tokens)
+        tokens, hops = self.tokens_of(span), self._hops(hops)
         target = None if self.running is None else self.running.sum_target(tokens)
         changes = self.provenance.get("change")
         change = sum(changes[token] for token in tokens) if changes and max(tokens) < self.explained else None
-        return self._saliency(scores, tokens, self._text_of(tokens), target, change)
+        return self._saliency(self.span_scores(tokens), tokens, self._text_of(tokens), target, change, hops)
+
+    def span_scores(self, tokens: Sequence[int]) -> Floats:
+        """The scores of some tokens as one target, not followed through the reply."""
+        if max(tokens) < self.explained and (self.linear or len(tokens) == 1):
+            scores: Floats = self.scores[list(tokens)].sum(0)
+            return scores
+        return self._still_running().score_sum(tokens)
 
     def rather(self, token: Any, at: Any = None) -> SpanSaliency:
         """Explain why the reply has its token at index `at` rather than `token`: the difference of their numbers.
@@ -171,33 +206,17 @@ class Answer:
         if at is None:
             scores = running.score_rival_reply(token)
             return self._saliency(scores, self.reading.content, f"{self.text.strip()} - {token.strip()}", None)
-        places = self._tokens(at, "at")
+        places = tokens_of(self.reading, at, "at")
         if len(places) != 1:
             message = f"at={at!r} covers {len(places)} tokens. Name one, by its number."
             raise InputError(message, argument="at", value=at)
         target = running.rival_target(places[0], token)
         scores = running.score_rival(places[0], target)
-        return self._saliency(scores, places, f"{self._text_of(places)} - {target.label}", target)
+        return self._saliency(scores, places, f"{self._text_of(places)} - {target.label}", target, hops=self.hops)
 
     def tokens_of(self, span: Any) -> list[int]:
         """Indices of the reply's tokens that lie in `span`."""
-        return self._tokens(span, "span")
-
-    def _tokens(self, span: Any, argument: str) -> list[int]:
-        """The tokens of a part of the reply, which the caller passed as that argument."""
-        count = len(self.ids)
-        if isinstance(span, str):
-            span = self._place_of(span, argument)
-        if isinstance(span, tuple):
-            tokens = self._tokens_in(span)
-        elif isinstance(span, slice):
-            tokens = list(range(count))[span]
-        else:
-            tokens = [_index(span, count, argument)]
-        if not tokens:
-            message = f"{span!r} holds no token of the reply. Pass a token's index, (start, end) or a text of it."
-            raise InputError(message, argument=argument, value=span)
-        return tokens
+        return tokens_of(self.reading, span, "span")
 
     def judge(
         self,
@@ -232,7 +251,7 @@ class Answer:
         As in decoding, the layer's hidden state there is read by the LM head; the prompt's `tau` likeliest tokens are
         listed with their probabilities and their positions.
         """
-        (place, *_) = self._tokens(token, "token")
+        (place, *_) = tokens_of(self.reading, token, "token")
         return speaks(self._still_running().explainer.subject, self.reading, layer, place, tau)
 
     def to_html(self) -> str:
@@ -242,7 +261,8 @@ class Answer:
     @cached_property
     def facts(self) -> Facts:
         """The facts of which every sentence of the answer is made."""
-        return Facts(self.reading, self.scores, self.evidence, labels.label_of(self.method))
+        carried = None if self.followed is None else Carried(self.reading, self.scores, self.followed)
+        return Facts(self.reading, self.rows, self.evidence, labels.label_of(self.method), carried)
 
     def check(self, progress: Progress = True, cancel: Event | None = None) -> Self:
         """The answer with its evidence: the same reply is scored without each source, and without all documents."""
@@ -261,7 +281,7 @@ class Answer:
     ) -> AnswerPicture:
         """A picture of some tokens (none: all), or of one rather than its rival; `scores` if not the sum of rows."""
         facts, chosen = self.facts, list(tokens) or self.reading.content
-        total = self.scores[chosen].sum(0) if scores is None else scores
+        total = self.rows[chosen].sum(0) if scores is None else scores
         return AnswerPicture(
             self.reading,
             total,
@@ -285,6 +305,8 @@ class Answer:
             lines.append(
                 f"{warning}the scores of each token sum to the change of its {self.number} within {gaps.max():.2g}"
             )
+        if self.hops != 0:
+            lines.append(f"followed through the reply: {'all hops' if self.hops == ALL else plural(self.hops, 'hop')}")
         if self.explained < len(self.ids):
             lines.append(f"cancelled: the first {self.explained} of {plural(len(self.ids), 'token')} have scores")
         return lines
@@ -318,32 +340,11 @@ class Answer:
 
     def unit_scores(self, units: Sequence[Unit] | None = None) -> Floats:
         """The scores of some units, by default those of the answer, [reply token, unit]."""
-        parts = self.units if units is None else units
-        scores = np.zeros((len(self.scores), len(parts)))
-        for i, unit in enumerate(parts):
-            scores[:, i] = self.scores[:, list(unit.tokens)].sum(1)
-        return scores
+        return unit_sums(self.rows, self.units if units is None else units)
 
     def _text_of(self, tokens: Sequence[int]) -> str:
         spans = [self.reading.reply_spans[token] for token in tokens]
         return self.text[min(start for start, _ in spans) : max(end for _, end in spans)]
-
-    def _tokens_in(self, span: Any) -> list[int]:
-        """The tokens between two characters; none if that is not what was passed."""
-        try:
-            start, end = span
-            spans = enumerate(self.reading.reply_spans)
-            return [i for i, (a, b) in spans if a < end and b > start and not self.reading.reply_special[i]]
-        except (TypeError, ValueError):
-            return []
-
-    def _place_of(self, piece: str, argument: str) -> Span:
-        starts = [match.start() for match in re.finditer(re.escape(piece), self.text)] if piece else []
-        spans = [(start, start + len(piece)) for start in starts]
-        if len(spans) != 1:
-            where = f"stands at {', '.join(map(str, spans[:5]))} in the reply" if spans else "is not in the reply"
-            raise InputError(f"{piece!r} {where}. Pass one (start, end).", argument=argument, value=piece)
-        return spans[0]
 
     def _saliency(
         self,
@@ -352,11 +353,15 @@ class Answer:
         target: str,
         span_target: Target | None,
         change: float | None = None,
+        hops: Count = 0,
     ) -> SpanSaliency:
         end = min(len(scores), self.reading.start + max(tokens))
         probability = np.exp(self.statistics.logprob[list(tokens)].sum())
         settings = {name: value for name, value in self.provenance.items() if name not in OF_ONE_TARGET}
-        if change is not None:
+        if hops != 0:
+            followed = self._follow(scores[None], hops)
+            scores, settings = followed.scores[0], settings | followed.provenance
+        elif change is not None:
             settings |= {"change": change, "gap": float(scores.sum()) - change}
         return SpanSaliency(
             row=self.reading.up_to(end),
@@ -371,23 +376,22 @@ class Answer:
             running=None if span_target is None else self.running,
         )
 
+    def _hops(self, hops: Count | None) -> Count:
+        return self.hops if hops is None else check_hops(hops)
+
+    def _part_scores(self, parts: Sequence[Unit], hops: Count | None) -> Floats:
+        """The scores of some parts of the reply, [part, token of prompt and reply]."""
+        hops = self._hops(hops)
+        rows = self.rows if hops == self.hops else self.scores
+        summed = np.stack([rows[list(part.tokens)].sum(0) for part in parts])
+        return summed if hops in (0, self.hops) else self._follow(summed, hops).scores
+
+    def _follow(self, own: Floats, hops: Count) -> Followed:
+        """Some rows, [part, token of prompt and reply], followed through the reply."""
+        return follow_rows(own, self.scores, self.reading.start, hops, self.provenance, self.running)
+
     def _still_running(self) -> Running:
         if self.running is None:
             message = "This answer was loaded from a file, without its model. Call nbsal.answer again with reply=..."
             raise InputError(message, argument="span")
         return self.running
-
-
-def _index(value: Any, count: int, argument: str) -> int:
-    """The index of one of so many tokens; a negative one counts from the end."""
-    try:
-        index = whole_number(value, argument)
-    except InputError:
-        message = (
-            f"{value!r:.60} names no part of the reply. Pass a token's index, a slice, (start, end) or a text of it."
-        )
-        raise InputError(message, argument=argument, value=value) from None
-    if not -count <= index < count:
-        size = f"the reply has {plural(count, 'token')}, numbered 0 to {count - 1}"
-        raise InputError(f"{argument}={index} is outside the reply: {size}.", argument=argument, value=value)
-    return index % count

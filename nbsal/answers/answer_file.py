@@ -7,6 +7,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from nbsal.answers.evidence import Evidence, hides
+from nbsal.answers.hops import Followed, check_hops
 from nbsal.answers.reading import Prompt, Reading, Unit
 from nbsal.answers.sources import Source
 from nbsal.answers.statistics import TokenStatistics
@@ -33,7 +34,8 @@ def plain(answer: Any) -> dict[str, Any]:
         "statistics": {name: None if array is None else array.tolist() for name, array in arrays.items()},
         "rivals": statistics.rivals,
         "units": [vars(unit) for unit in answer.units],
-        "evidence": _plain_evidence(answer.evidence),
+        "evidence": _plain_arrays(answer.evidence),
+        "followed": _plain_arrays(answer.followed),
         "method": answer.method,
         "number": answer.number,
         "linear": answer.linear,
@@ -60,14 +62,15 @@ def restored(content: dict[str, Any]) -> dict[str, Any]:
         "statistics": TokenStatistics(**statistics, rivals=rivals),
         "units": units,
         "evidence": _evidence(content.get("evidence"), reading),
+        "followed": _followed(content.get("followed"), scores.shape, size),
         **{name: _of_type(content[name], kind) for name, kind in _PLAIN.items()},
     }
 
 
-def _plain_evidence(evidence: Evidence | None) -> dict[str, Any] | None:
-    if evidence is None:
+def _plain_arrays(part: Evidence | Followed | None) -> dict[str, Any] | None:
+    if part is None:
         return None
-    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(evidence).items()}
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in vars(part).items()}
 
 
 def _evidence(stored: Any, reading: Reading) -> Evidence | None:
@@ -90,6 +93,17 @@ def _evidence(stored: Any, reading: Reading) -> Evidence | None:
     if shapes != [(size,), (size,), (count, size)] or not fits or not named:
         raise ValueError("the evidence and the reply do not match")
     return evidence
+
+
+def _followed(stored: Any, shape: tuple[int, ...], size: int) -> Followed | None:
+    """The scores through the reply, if they were followed; ValueError if they do not fit the others."""
+    if stored is None:
+        return None
+    arrays = {name: numbers(stored[name], np.float64) for name in ("scores", "arrived", "carried")}
+    times = len(arrays["arrived"])
+    if [array.shape for array in arrays.values()] != [shape, (times, size), (times, size, size)] or not times:
+        raise ValueError("the followed scores and the reply do not match")
+    return Followed(check_hops(stored["hops"]), **arrays)
 
 
 def _part(kind: Any, stored: dict[str, Any], **others: Any) -> Any:

@@ -13,6 +13,7 @@ from nbsal.answers.answer import Answer
 from nbsal.answers.evidence import measure, passes
 from nbsal.answers.generate import Generated
 from nbsal.answers.hiding import Hiding
+from nbsal.answers.hops import Count
 from nbsal.answers.prompts import check_length, read_prompt, tokenize_reply, with_reply
 from nbsal.answers.reading import Prompt, Reading
 from nbsal.answers.rows import Rows, default_number, score_rows
@@ -57,6 +58,7 @@ def answer(
     tools: Any = None,
     seed: int | None = None,
     batch_size: int | None = None,
+    hops: Count = 0,
     check: bool = True,
     progress: Progress = True,
     cancel: Event | None = None,
@@ -81,7 +83,8 @@ def answer(
     methods that hide ("logit-prob" for contextcite), "logit" for all others.
 
     `template` replaces the chat template, `tools` are passed to it. `seed` makes drawn tokens repeatable, `on_token`
-    receives the text while the model writes it, and at most `batch_size` texts are run together.
+    receives the text while the model writes it, and at most `batch_size` texts are run together. With `hops` (a number,
+    or "all"), scores are followed through the earlier tokens of the reply: see `Answer.through`.
 
     The scores propose sources, and `check` tests them: the same reply is scored again without each source, and without
     all documents, from which every sentence is made. Without it, sentences say "not checked"; `Answer.check` does it
@@ -100,7 +103,7 @@ def answer(
     """
     generate = check_generate(generate)
     settings = ReplySettings(
-        documents, unit, number, template, tools, seed, batch_size, check, progress, cancel, on_token, generate
+        documents, unit, number, template, tools, seed, batch_size, hops, check, progress, cancel, on_token, generate
     )
     if isinstance(method, str | Method):
         return explain_one(Explainer(subject, method), asked, reply, settings)
@@ -234,7 +237,7 @@ def explain_reading(
         if "" in runnings:  # one explainer, without a name
             error.partial = error.partial[""]
         raise
-    return answers()
+    return {name: answer.through(settings.hops) for name, answer in answers().items()}
 
 
 def _runnings(explainers: Mapping[str, Explainer], reading: Reading, settings: ReplySettings) -> dict[str, Running]:
@@ -268,7 +271,7 @@ def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: d
     if isinstance(method, Perturbation):
         subsets = {subset.tobytes() for subset in running.coalitions(method)}
         provenance |= {"parameters": method.parameters(), "hidden": running.hiding.way, "subsets": len(subsets)}
-    provenance |= rows.completeness
+    provenance |= rows.completeness | ({"span": "averaged"} if method.averages_span else {})
     if rows.explained < len(rows.scores):
         provenance["explained"] = rows.explained
     return Answer(

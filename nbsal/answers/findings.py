@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from nbsal.answers.carried import Carried, Through
 from nbsal.answers.evidence import LEAST, NEAR, Evidence, Place, carriers, hides, opened, spaced_words
 from nbsal.answers.reading import Reading
 from nbsal.answers.sources import Source
@@ -56,6 +57,7 @@ class Finding:
     candidates: tuple[Candidate, ...]
     before: float | None = None
     nothing: float | None = None
+    through: Through | None = None  # if the scores were followed through the reply
 
     def fall(self, candidate: Candidate) -> float:
         """By how much the log-probability falls without a candidate."""
@@ -130,6 +132,7 @@ class Facts:
     scores: Floats
     evidence: Evidence | None
     method: str
+    carried: Carried | None = None  # if the scores were followed through the reply
 
     def find(self, tokens: Sequence[int] = (), scores: Floats | None = None) -> Finding:
         """The facts of some tokens (none: all text); `scores` are theirs, if they are not the sum of their rows."""
@@ -137,13 +140,14 @@ class Facts:
         at = list(tokens) or content
         part = "" if at == content else part_text(self.reading, at)
         scores = self.scores[at].sum(0) if scores is None else scores
+        through = None if self.carried is None else self.carried.find(at)
         at = self.measured(at)
         shared = tuple(shares(self.reading, scores).tolist())
         rows, named, members = self._candidates
         sums = (members @ scores).tolist()
         if self.evidence is None:
             proposed = tuple(replace(each, score=score) for each, score in zip(named, sums, strict=True))
-            return Finding(part, "", self.method, shared, proposed)
+            return Finding(part, "", self.method, shared, proposed, through=through)
         without = self.evidence.without[rows][:, at].sum(1).tolist()
         first = [_NUMBER.sub("", self.evidence.instead[row][at[0]]).strip() for row in rows]
         instead = [token if token[:1].isalnum() else "" for token in first]
@@ -152,7 +156,7 @@ class Facts:
             for each, score, left, token in zip(named, sums, without, instead, strict=True)
         )
         before, nothing = (float(row[at].sum()) for row in (self.evidence.logprob, self.evidence.nothing))
-        return Finding(part, "", self.method, shared, measured, before, nothing)
+        return Finding(part, "", self.method, shared, measured, before, nothing, through)
 
     def measured(self, tokens: Sequence[int]) -> list[int]:
         """Some tokens without punctuation at their end, which has no part in their name."""

@@ -8,6 +8,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nbsal.answers.sources import Request, Source
 from nbsal.model.text.tokens import WORD, Row, Span
 from nbsal.support.errors import InputError, UnknownName
@@ -192,6 +195,14 @@ def _split_units(name: str, text: str, source: int, splits: Sequence[Span], star
     for token, start in starts.items():
         members.setdefault(part_at(firsts, start), []).append(token)
     return [Unit(name, text[slice(*splits[i])], source, splits[i], tuple(members[i])) for i in sorted(members)]
+
+
+def unit_sums(rows: NDArray[np.float64], units: Sequence[Unit]) -> NDArray[np.float64]:
+    """Rows of scores summed over units, [row, unit]."""
+    sums = np.zeros((len(rows), len(units)))
+    for i, unit in enumerate(units):
+        sums[:, i] = rows[:, list(unit.tokens)].sum(1)
+    return sums
 
 
 def words(text: str) -> list[Span]:

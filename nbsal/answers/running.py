@@ -17,6 +17,8 @@ from nbsal.model.subject import Subject
 from nbsal.model.target import Target
 from nbsal.model.targets import token_id
 from nbsal.model.text.tokens import Encoded, Row
+from nbsal.passes import reply_trace
+from nbsal.passes.trace import Trace
 from nbsal.support.errors import InputError
 from nbsal.support.validation import checked
 
@@ -154,6 +156,19 @@ class Running:
         own, others = (one.score_sum(one.reading.content)[: self.reading.start] for one in (self, other))
         scores: Floats = own - others
         return scores
+
+    def score_targets(self, targets: Sequence[Target]) -> Floats:
+        """The scores of targets in the whole text, [target, token]; several share a forward pass, one needs less."""
+        if len(targets) == 1:
+            return self._score(targets[0], len(self.reading.row))[None]
+        subject, method, rows = self.explainer.method_subject, self.method, list[Floats]()
+
+        def use(numbers: Sequence[int], part: Trace) -> None:
+            rows.append(method.scores(part).detach().double().cpu().numpy())
+
+        layers = method.layers(subject.depth)
+        reply_trace.each_prediction(subject, self.reading.row, targets, method.needs, layers, use)
+        return np.concatenate(rows)
 
     def every_layer(self, target: Target | None, end: int) -> LayerSaliency:
         """The explanation of a target at every layer, in the text up to a position."""

@@ -27,7 +27,7 @@ def headline(finding: Finding) -> list[Phrase]:
         best = finding.proposed
         highest: list[Phrase] = [("text", "none above 0")] if best is None else _named(best.name)
         start = [*lead, ("text", ": highest score ")] if finding.part else [("text", "Highest score: ")]
-        return [*start, *highest, ("text", " (not checked).")]
+        return [*start, *highest, ("text", " (not checked)."), *_through(finding)]
     decisive = finding.decisive
     if decisive is not None:
         verb = "depends" if finding.fall(decisive) >= HALVED else "depends a little"
@@ -52,7 +52,7 @@ def headline(finding: Finding) -> list[Phrase]:
         sources = "documents" if finding.has_documents else "sources"
         numbers = change_text(finding, finding.nothing or 0.0)
         lead += [("text", f" hardly depends on the {sources}: without them {numbers}. ")]
-    return [*lead, *_agreement(finding)]
+    return [*lead, *_agreement(finding), *_through(finding)]
 
 
 def _agreement(finding: Finding) -> list[Phrase]:
@@ -63,6 +63,17 @@ def _agreement(finding: Finding) -> list[Phrase]:
     if finding.proposed is None:
         return [("text", f"{start}name no source.")]
     return [("text", f"{start}say {_text(finding.proposed.name)}.")]
+
+
+def _through(finding: Finding) -> list[Phrase]:
+    """What of the scores came through earlier words of the reply."""
+    through = finding.through
+    words = [] if through is None else [word for hop in through.hops[:1] for word in hop[:1]]
+    if through is None or not words:
+        return []
+    start = f" {percent(through.share, 0)} of the scores come through earlier words, most through “"
+    end = f"” and among documents from {through.document}." if through.document else "”."
+    return [("text", start), ("for", words[0].text), ("text", end)]
 
 
 def heading(finding: Finding) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any, Self
 
+from nbsal.answers.hops import check_hops
 from nbsal.model.target import NUMBERS
 from nbsal.support.errors import InputError, UnknownName
 from nbsal.support.progress import Progress
@@ -27,6 +28,7 @@ class ReplySettings:
     tools: Any = None
     seed: int | None = None
     batch_size: int | None = None
+    hops: Any = 0
     check: bool = True
     progress: Progress = True
     cancel: Event | None = None
@@ -40,6 +42,7 @@ class ReplySettings:
             positive_number(self.batch_size, "batch_size")
         if self.number is not None and self.number not in NUMBERS:
             raise UnknownName("number", self.number, NUMBERS)
+        check_hops(self.hops)
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any], names: Collection[str] = ()) -> Self:
@@ -49,7 +52,7 @@ class ReplySettings:
 
 
 NAMES = tuple(name for name in ReplySettings.__dataclass_fields__ if name != "generate")
-OF_ALL_ROWS = ("unit", "number", "template", "tools", "seed", "batch_size")  # the same for every row of a table
+OF_ALL_ROWS = ("unit", "number", "template", "tools", "seed", "batch_size", "hops")  # the same for every row of a table
 
 
 def check_generate(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from nbsal.answers.generate import Generated
+from nbsal.answers.hops import Count
 from nbsal.answers.replies import explain_row, plain, write_rows
 from nbsal.answers.settings import OF_ALL_ROWS, ReplySettings, check_generate
 from nbsal.corpus.destination import open_destination
@@ -100,6 +101,7 @@ def explain_replies(
     tools: Any = None,
     seed: int | None = None,
     batch_size: int | None = None,
+    hops: Count = 0,
     shard_rows: int = 100,
     resume: bool = True,
     overwrite: bool = False,
@@ -129,7 +131,7 @@ def explain_replies(
     if seed is None and generate.get("do_sample") and reply is None:
         message = "do_sample=True draws tokens, which a resumed run must draw again. Pass a seed."
         raise InputError(message, argument="seed", value=seed)
-    settings = ReplySettings((), unit, number, template, tools, seed, batch_size, generate=generate)
+    settings = ReplySettings((), unit, number, template, tools, seed, batch_size, hops, generate=generate)
     shard_rows, recorded = positive_number(shard_rows, "shard_rows"), _plan_settings(settings, columns)
 
     def create_task(tokens: int | None) -> Task:

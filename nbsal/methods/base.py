@@ -83,6 +83,7 @@ class Method(ABC):
     per_end: ClassVar[bool] = False  # whether the two ends of a span are explained separately and the scores added
     shares_pass: ClassVar[bool] = False  # whether later positions of a causal model change nothing (see `reply_trace`)
     linear: ClassVar[bool] = False  # whether the scores of a sum of targets are the sum of their scores
+    averages_span: ClassVar[bool] = False  # whether positions, by the weights of a target's terms, are explained as one
     by_block: ClassVar[bool] = False  # whether `Trace.blocks` is all that it reads, so that long texts need less memory
 
     def subject_for(self, subject: Subject) -> Subject:
