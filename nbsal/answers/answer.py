@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers import answer_file
+from nbsal.answers import answer_file, tables
 from nbsal.answers.carried import Carried
 from nbsal.answers.evidence import Evidence, measure, passes
 from nbsal.answers.findings import Facts, Finding
@@ -19,7 +19,7 @@ from nbsal.answers.hops import ALL, Count, Followed, check_hops, follow_rows
 from nbsal.answers.judgement import Judgement, judge
 from nbsal.answers.page import AnswerPicture, answer_html
 from nbsal.answers.phrases import PhraseMatrix
-from nbsal.answers.reading import TEMPLATE, Reading, Unit, unit_sums
+from nbsal.answers.reading import Reading, Unit, unit_sums
 from nbsal.answers.reply_span import tokens_of
 from nbsal.answers.running import OF_ONE_TARGET, Running, SpanSaliency
 from nbsal.answers.sentences import headline
@@ -32,12 +32,11 @@ from nbsal.model.target import Target
 from nbsal.render.headline import plain
 from nbsal.support.errors import InputError
 from nbsal.support.progress import Meter, Progress
-from nbsal.support.validation import checked, plural, positive_number
+from nbsal.support.validation import checked, plural
 
 if TYPE_CHECKING:
     import pandas
 
-EARLIER = "reply so far"
 SUMMED = "scores of the reply's tokens, added up; the view Answers explains the whole reply as one target"
 Floats = NDArray[np.float64]
 
@@ -86,23 +85,7 @@ class Answer:
 
     def tokens(self) -> "pandas.DataFrame":
         """A row for each token of the reply: its place, and how likely the model finds it, beside its rivals."""
-        import pandas
-
-        statistics, (starts, ends) = self.statistics, zip(*self.reading.reply_spans, strict=True)
-        return pandas.DataFrame(
-            {
-                "token": self.reading.reply_tokens,
-                "start": starts,
-                "end": ends,
-                "special": self.reading.reply_special,
-                "logprob": statistics.logprob,
-                "probability": np.exp(statistics.logprob),
-                "rank": statistics.rank,
-                "entropy": statistics.entropy,
-                "rivals": [list(rivals) for rivals in statistics.rivals],
-                "drawn": statistics.drawn if statistics.drawn is not None else [None] * len(self.ids),
-            }
-        )
+        return tables.tokens(self)
 
     @property
     def hops(self) -> Count:
@@ -110,9 +93,22 @@ class Answer:
         return 0 if self.followed is None else self.followed.hops
 
     @property
+    def can_follow(self) -> bool:
+        """Whether the reply's tokens have scores that can be followed (see `through`); methods that hide have none."""
+        return "hidden" not in self.provenance
+
+    @property
     def rows(self) -> Floats:
         """The scores of the reply's tokens, followed through the reply where the answer is."""
         return self.scores if self.followed is None else self.followed.scores
+
+    def hops_of(self, hops: Count | None) -> Count:
+        """A number of hops; None stands for that of the answer."""
+        return self.hops if hops is None else check_hops(hops)
+
+    def follow(self, own: Floats, hops: Count) -> Followed:
+        """Some rows, [part, token of prompt and reply], followed through the reply."""
+        return follow_rows(own, self.scores, self.reading.start, hops, self.provenance, self.running)
 
     def through(self, hops: Count = ALL) -> Self:
         """The answer with its scores followed through the reply, which all that it shows and saves then rests on.
@@ -122,9 +118,11 @@ class Answer:
         tokens, and cannot be followed.
         """
         hops = check_hops(hops)
+        if hops == self.hops:
+            return self
         if hops == 0:
             return replace(self, followed=None)
-        followed = self._follow(self.scores, hops)
+        followed = self.follow(self.scores, hops)
         if "span" not in self.provenance:  # rows were scaled, and must count in a sum as they did
             sizes = np.abs(self.scores).sum(1, keepdims=True)
             followed = replace(followed, scores=sizes * followed.scores)
@@ -139,22 +137,7 @@ class Answer:
         to the template has a column of its own, and so has the reply before each token, unless `earlier` is False.
         With `hops`, scores are followed through the reply (see `through`), and are shares of those of the row.
         """
-        import pandas
-
-        parts, units = self.reading.reply_units(rows), self.reading.units(columns)
-        summed = self._part_scores(parts, hops)
-        names = [unit.text if columns != "document" and columns != "message" else unit.name for unit in units]
-        table = [summed[:, list(unit.tokens)].sum(1) for unit in units]
-        covered = {token for unit in units for token in unit.tokens}
-        rest = [token for token in range(self.reading.start) if token not in covered]
-        table.append(summed[:, rest].sum(1))
-        names.append(TEMPLATE)
-        if earlier:
-            table.append(summed[:, self.reading.start :].sum(1))
-            names.append(EARLIER)
-        frame = pandas.DataFrame(np.stack(table, 1), index=[part.text for part in parts], columns=names)
-        frame.attrs["sum"] = "exact" if self.linear else "sum of rows, not one target"
-        return frame
+        return tables.matrix(self, rows, columns, earlier, hops)
 
     def sources(self, k: int = 3, rows: str = "sentence", hops: Count | None = None) -> "pandas.DataFrame":
         """The `k` units of the prompt with the largest score for each part of the reply, with their shares.
@@ -163,18 +146,7 @@ class Answer:
         the reply drops without the unit, where that has been run. With `hops`, scores are followed through the reply
         (see `through`).
         """
-        import pandas
-
-        k = positive_number(k, "k")
-        parts = self.reading.reply_units(rows)
-        entries = []
-        for part, scores in zip(parts, unit_sums(self._part_scores(parts, hops), self.units), strict=True):
-            total = float(scores[scores > 0].sum())
-            for i in np.argsort(-scores, kind="stable")[:k]:
-                share = max(0.0, float(scores[i]) / total) if total else 0.0
-                unit, drop = self.units[i], self._drop(int(i), part.tokens)
-                entries.append((part.text, unit.name, unit.text, share, float(scores[i]), drop))
-        return pandas.DataFrame(entries, columns=[rows, "unit", "text", "share", "score", "drop"])
+        return tables.sources(self, k, rows, hops)
 
     def of(self, span: Any, hops: Count | None = None) -> SpanSaliency:
         """The explanation of a part of the reply as one target: a token, a slice, (start, end) characters, or a text.
@@ -183,7 +155,7 @@ class Answer:
         `every_layer` explains the same target at every layer. With `hops`, the scores are shares, followed through the
         reply (see `through`); the provenance says what share arrived at each hop.
         """
-        tokens, hops = self.tokens_of(span), self._hops(hops)
+        tokens, hops = self.tokens_of(span), self.hops_of(hops)
         target = None if self.running is None else self.running.sum_target(tokens)
         changes = self.provenance.get("change")
         change = sum(changes[token] for token in tokens) if changes and max(tokens) < self.explained else None
@@ -333,11 +305,6 @@ class Answer:
             answer.notes(), answer.explained  # fail now, not later, on provenance with wrong values
             return answer
 
-    def _drop(self, unit: int, tokens: Sequence[int]) -> float | None:
-        """The drop without a unit, if the model was run without it before."""
-        drops = None if self.running is None else self.running.hiding.cached_drop(unit)
-        return None if drops is None else float(drops[list(tokens)].sum())
-
     def unit_scores(self, units: Sequence[Unit] | None = None) -> Floats:
         """The scores of some units, by default those of the answer, [reply token, unit]."""
         return unit_sums(self.rows, self.units if units is None else units)
@@ -359,7 +326,7 @@ class Answer:
         probability = np.exp(self.statistics.logprob[list(tokens)].sum())
         settings = {name: value for name, value in self.provenance.items() if name not in OF_ONE_TARGET}
         if hops != 0:
-            followed = self._follow(scores[None], hops)
+            followed = self.follow(scores[None], hops)
             scores, settings = followed.scores[0], settings | followed.provenance
         elif change is not None:
             settings |= {"change": change, "gap": float(scores.sum()) - change}
@@ -375,20 +342,6 @@ class Answer:
             span_target=span_target,
             running=None if span_target is None else self.running,
         )
-
-    def _hops(self, hops: Count | None) -> Count:
-        return self.hops if hops is None else check_hops(hops)
-
-    def _part_scores(self, parts: Sequence[Unit], hops: Count | None) -> Floats:
-        """The scores of some parts of the reply, [part, token of prompt and reply]."""
-        hops = self._hops(hops)
-        rows = self.rows if hops == self.hops else self.scores
-        summed = np.stack([rows[list(part.tokens)].sum(0) for part in parts])
-        return summed if hops in (0, self.hops) else self._follow(summed, hops).scores
-
-    def _follow(self, own: Floats, hops: Count) -> Followed:
-        """Some rows, [part, token of prompt and reply], followed through the reply."""
-        return follow_rows(own, self.scores, self.reading.start, hops, self.provenance, self.running)
 
     def _still_running(self) -> Running:
         if self.running is None:

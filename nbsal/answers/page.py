@@ -104,6 +104,7 @@ def answer_html(picture: AnswerPicture) -> str:
     body = [
         html.headline_html(picture.headline),
         f'<p dir="auto" style="{REPLY}">{_reply_html(picture)}</p>',
+        _carriers_html(picture),
         html.legend_html(bool((picture.total < 0).any())),
         cards,
         html.share_html(picture.special_share()),
@@ -126,6 +127,7 @@ def answer_png(picture: AnswerPicture) -> bytes:
         for phrase, row in zip(matrix.names, matrix.shares, strict=True)
     ]
     finding = ScoredText(matrix.finding, [], 1.0)
+    rows += filter(None, [sentences.carriers_text(picture.finding)])
     return text_lines.png(text_lines.draw([*drawn, finding], notes=[*rows, " · ".join(picture.notes)]))
 
 
@@ -138,6 +140,12 @@ def _reply_html(picture: AnswerPicture) -> str:
             pieces.append(f'<span style="{CHOSEN}">{text}</span>' if token in picture.chosen else text)
         at = max(at, end)
     return "".join(pieces).strip()
+
+
+def _carriers_html(picture: AnswerPicture) -> str:
+    """The words of the reply through which scores came."""
+    words = sentences.carriers_text(picture.finding)
+    return f'<p dir="auto" style="{html.SMALL}">{html.escape(words)}</p>' if words else ""
 
 
 def _shares_in_words(row: Floats, names: Sequence[SourceName]) -> str:

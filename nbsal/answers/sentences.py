@@ -76,6 +76,21 @@ def _through(finding: Finding) -> list[Phrase]:
     return [("text", start), ("for", words[0].text), ("text", end)]
 
 
+def carriers_text(finding: Finding) -> str:
+    """The words through which scores came, hop by hop; blank if they were not followed, or none did.
+
+    >>> from nbsal.answers.carried import Carrier, Through
+    >>> through = Through(0.2, ((Carrier("Gerda", (6,), 0.15),), (Carrier("budget", (2,), 0.04),)), "document 1")
+    >>> print(carriers_text(Finding("221", "", "GAE", (), (), through=through)))
+    Through earlier words, 20 % of the scores: “Gerda” 15 %; from there through “budget” 4 %.
+    """
+    if finding.through is None or not any(finding.through.hops):
+        return ""
+    hops = [joined([f"“{word.text}” {percent(word.share, 0)}" for word in words]) for words in finding.through.hops]
+    words = "; from there through ".join(filter(None, hops))
+    return f"Through earlier words, {percent(finding.through.share, 0)} of the scores: {words}."
+
+
 def heading(finding: Finding) -> str:
     """Which source a part needs, above the bars of all; blank where that is not checked."""
     if not finding.checked:

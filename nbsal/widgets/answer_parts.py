@@ -12,19 +12,20 @@ from nbsal.answers.answer import Answer
 from nbsal.answers.evidence import Evidence, Place, hides, measure
 from nbsal.answers.findings import Finding
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.judgement import BAND, Judgement
+from nbsal.answers.hops import Count
+from nbsal.answers.judgement import Judgement
 from nbsal.answers.page import AnswerPicture
 from nbsal.answers.phrases import PhraseMatrix, phrases
 from nbsal.answers.prompts import with_reply
 from nbsal.answers.reading import Reading, Unit
 from nbsal.answers.sources import Source
-from nbsal.methods.labels import label_of
 from nbsal.support.errors import InputError
 from nbsal.widgets import wire
+from nbsal.widgets.explainer_view import method_traits
 
 Floats = NDArray[np.float64]
-CARRIES = 0.5  # share of the whole drop that makes the first sentences the ones that carry the reply
-RANDOM_ORDER = "random order"
+HOPS = 2  # hops whose words are shown
+RIVALS = 3  # of a word the model is unsure of
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,11 @@ class AnswerResult:
 def content_tokens(reading: Reading) -> list[int]:
     """The tokens of a reply that are text."""
     return [i for i, special in enumerate(reading.reply_special) if not special]
+
+
+def followed(answer: Answer, hops: Count) -> Answer:
+    """The answer through the reply; as it is, if its method hides and has no scores to follow."""
+    return answer.through(hops if answer.can_follow else 0)
 
 
 def without_struck(hiding: Hiding, struck: Iterable[Struck]) -> Floats | None:
@@ -219,7 +225,9 @@ def reply_trait(result: AnswerResult) -> dict[str, Any]:
         "names": list(matrix.names),
         "matrix": matrix.shares.round(5).tolist(),
         "finding": matrix.finding,
-        "linear": answer.linear,
+        "next": [[[name, round(share, 4)] for name, share in rivals[:RIVALS]] for rivals in statistics.rivals],
+        "linear": answer.linear or answer.hops != 0,
+        "follows": answer.can_follow,
         "generated": answer.provenance.get("reply") == "generated",
         "measured": [] if evidence is None else list(evidence.by_source),
         "parts": [part_trait(result, tokens) for tokens in unique],
@@ -239,8 +247,18 @@ def part_trait(result: AnswerResult, tokens: Sequence[int], scores: Floats | Non
         "headline": sentences.headline(finding),
         "heading": sentences.heading(finding),
         "logs": [None if row is None else sentences.rounded_log(float(row[at].sum())) for row in rows],
+        "through": through_trait(finding),
         "at": result.answer.facts.rival_place(tokens),
     }
+
+
+def through_trait(finding: Finding) -> dict[str, Any]:
+    """What came through earlier words of the reply: the share of the scores, and by hop the words that carried it."""
+    through = finding.through
+    if through is None:
+        return {}
+    hops = [[[list(word.tokens), word.text, round(word.share, 4)] for word in hop] for hop in through.hops if hop]
+    return {"share": through.share, "hops": hops[:HOPS]}
 
 
 def chosen_trait(result: AnswerResult, selected: Sequence[int]) -> dict[str, Any]:
@@ -260,6 +278,7 @@ def chosen_trait(result: AnswerResult, selected: Sequence[int]) -> dict[str, Any
             "headline": sentences.headline(contrast),
             "heading": sentences.heading(contrast),
             "logs": logs,
+            "through": through_trait(contrast),
             "at": span.tokens[0],
         }
     if span is not None and list(span.tokens) == (list(selected) or content_tokens(answer.reading)):
@@ -286,12 +305,16 @@ def rival_scores(answer: Answer, rival: str, at: int) -> SpanScores:
     """The explanation of a token rather than another one in its place."""
     running, (token,) = answer.running, answer.tokens_of(at)
     assert running is not None
-    target = running.rival_target(token, rival)
+    span = answer.rather(rival, at)
+    target = span.span_target
+    assert target is not None
     subject, reading = running.explainer.subject, answer.reading
     _, ((_, index), _) = target.terms
     reply = with_reply(subject, reading.prompt, (*reading.reply_ids[:token], index))
     other = measure(Hiding(subject, reply, reply.units("sentence")))
-    return SpanScores(running.score_rival(token, target), (token,), target.label, other)
+    scores = np.zeros(len(reading.row))
+    scores[: len(span.scores)] = span.scores
+    return SpanScores(scores, (token,), target.label, other)
 
 
 def picture(result: AnswerResult, selected: Sequence[int], struck: Sequence[Struck]) -> AnswerPicture:
@@ -319,52 +342,15 @@ def span_trait(span: SpanScores | None) -> dict[str, Any]:
     return {"tokens": list(span.tokens), "rival": span.rival, "scores": wire.scores([span.scores])}
 
 
-def curve_trait(curve: Judgement | str | None, answer: Answer) -> dict[str, Any]:
-    """The hiding curve as lines of a chart, or why there is none."""
-    if curve is None:
-        return {}
-    if isinstance(curve, str):
-        return {"why": curve}
-    count = len(curve.tokens)
-    own, others = np.round(curve.curve / count, 2) + 0.0, np.round(curve.random_curves / count, 2)
-    low, high = np.percentile(others, BAND, axis=0)
-    at = (np.arange(len(own)) / max(1, len(own) - 1)).tolist()
-    order = np.argsort(-curve.scores[list(curve.tokens)].sum(0), kind="stable")
-    lines = [
-        {"name": label_of(curve.method), "at": at, "values": own.tolist(), "area": float(own.mean())},
-        {
-            "name": RANDOM_ORDER,
-            "at": at,
-            "values": others.mean(0).tolist(),
-            "area": float(others.mean()),
-            "low": low.tolist(),
-            "high": high.tolist(),
-            "random": True,
-        },
-    ]
-    unit = str(answer.provenance.get("unit", "sentence"))
-    return {
-        "lines": lines,
-        "order": [list(answer.units[i].tokens) for i in order],
-        "unit": "part" if unit == "spans" else unit,
-        "finding": curve_finding(curve, "part" if unit == "spans" else unit),
-        "band": f"95\u202f% of {len(curve.random)} random orders",
-    }
-
-
-def curve_finding(curve: Judgement, unit: str) -> str:
-    """How many units carry the reply, if their order is better than chance."""
-    if not curve.beats_chance:
-        return "Hiding in this order is no better than in random ones"
-    drops = curve.curve[0] - curve.curve
-    steps = int(np.argmax(drops >= CARRIES * drops.max()))
-    count = sentences.NUMBERS[steps] if steps < len(sentences.NUMBERS) else str(steps)
-    return f"{count} {unit}{'' if steps == 1 else 's'} {'carries' if steps == 1 else 'carry'} the reply"
-
-
 def rewritten_trait(rewritten: Rewritten | None) -> dict[str, Any]:
     """The new reply, and what it was written without."""
     if rewritten is None:
         return {}
     without = sentences.joined(rewritten.without)
     return {"text": rewritten.text, "without": without, "logprob": rewritten.logprob, "count": rewritten.count}
+
+
+def method_traits_of(explainer: Any) -> dict[str, Any]:
+    """The traits of an explainer's method that the view has."""
+    traits = method_traits(explainer.method)
+    return {name: traits[name] for name in ("method", "layer")}

@@ -14,6 +14,7 @@ from nbsal.answers.answering import explain_again
 from nbsal.answers.evidence import Evidence, measure, passes
 from nbsal.answers.findings import Floats, part_text
 from nbsal.answers.hiding import Hiding
+from nbsal.answers.hops import check_hops
 from nbsal.answers.judgement import Judgement
 from nbsal.answers.page import AnswerPicture, answer_html, answer_png
 from nbsal.explain.explainer import Explainer
@@ -22,11 +23,12 @@ from nbsal.support.errors import InputError, ModelError
 from nbsal.support.progress import Progress
 from nbsal.widgets import answer_parts as parts
 from nbsal.widgets import jobs, wire
+from nbsal.widgets.answer_curve import curve_trait
 from nbsal.widgets.answer_parts import AnswerResult, Draft, Rewritten, SpanScores, Struck
 from nbsal.widgets.asked import Asked, reply_choices
 from nbsal.widgets.base import NO_SOURCE, View
 from nbsal.widgets.choices import MethodTraits
-from nbsal.widgets.explainer_view import Shading, method_traits, with_settings
+from nbsal.widgets.explainer_view import Shading, with_settings
 from nbsal.widgets.export import asset
 from nbsal.widgets.last_value import LastValue
 
@@ -48,7 +50,8 @@ class Answers(Shading, MethodTraits, View):
     `nbsal.answer`; without a reply the model writes one, word by word in the view. `selection` holds the numbers of
     tokens of the reply (none is all of it), `source_selection` positions in the prompt. `level` is the part that is
     shaded as one: "token", "word", "sentence" or "document". A `rival` explains the token number `at` rather than that
-    one. `struck` lists sources by number, or [source, sentence], that are taken out: the same reply is scored again.
+    one. `hops` follows scores through the reply (`Answer.through`), `certainty` fades unsure words.
+    `struck` lists sources by number, or [source, sentence], that are taken out: the same reply is scored again.
     `panels` holds "curve" while the hiding curve is open.
 
     >>> import nbsal
@@ -58,12 +61,14 @@ class Answers(Shading, MethodTraits, View):
     (' Mara lives in Oslo.</s>', ['You', 'Document 1'])
     """
 
-    inputs = ("method", "layer", "rival", "at", "struck", "panels", "_span", "_writes")
+    inputs = ("method", "layer", "hops", "rival", "at", "struck", "panels", "_span", "_writes")
     accepts = (Answer,)
     _esm = asset("answers.js")
     _css = asset("answers.css")
 
     level = traitlets.Enum(LEVELS, "word").tag(sync=True, page=True)
+    hops: Any = traitlets.Any(0).tag(sync=True, page=True)
+    certainty = traitlets.Bool(False).tag(sync=True, page=True)
     source_selection = traitlets.List(traitlets.Int()).tag(sync=True, page=True)
     rival = traitlets.Unicode(None, allow_none=True).tag(sync=True, page=True)
     at = traitlets.Int(None, allow_none=True).tag(sync=True, page=True)
@@ -114,7 +119,7 @@ class Answers(Shading, MethodTraits, View):
         self._first: Answer | None = source if finished else None
         self._version: Any = None  # of the model, when it explained the answer that is shown
         self._own_method = None if finished else settings.pop("method", None)
-        self._answers, self._hidings, self._spans = LastValue(), LastValue(), LastValue()
+        self._answers, self._hidings, self._spans, self._followed = (LastValue() for _ in range(4))
         self._evidence, self._checked, self._struck = LastValue(), LastValue(), LastValue()
         self._curves, self._rewrites = LastValue(), LastValue()
         self._opens = not settings.get("selection")
@@ -127,16 +132,16 @@ class Answers(Shading, MethodTraits, View):
         return explainer if self._own_method is None else Explainer(explainer.subject, self._own_method)
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
-        return method_traits_of(explainer) | {"_choices": reply_choices(explainer, self._asked.unit)}
+        return parts.method_traits_of(explainer) | {"_choices": reply_choices(explainer, self._asked.unit)}
 
     def from_result(self, result: Answer) -> dict[str, Any]:
         if result.running is None:
             layer = result.provenance.get("parameters", {}).get("layer")
-            loaded = {"method": result.method, "layer": layer if isinstance(layer, int) else None}
+            loaded = {"method": result.method, "layer": layer if isinstance(layer, int) else None, "hops": result.hops}
             return loaded | {"_live": False, "_saved": LOADED}
         explainer: Any = result.running.explainer
         self.explainer, self.subject, self._version = explainer, explainer.subject, explainer.subject.version
-        return self.from_explainer(explainer)
+        return self.from_explainer(explainer) | {"hops": result.hops}
 
     @property
     def result(self) -> Any:
@@ -176,11 +181,15 @@ class Answers(Shading, MethodTraits, View):
             Struck.parse(entry)
         return proposal["value"]
 
-    @traitlets.observe("selection", "method")
+    @traitlets.validate("hops")
+    def _valid_hops(self, proposal: Any) -> Any:
+        return check_hops(proposal["value"])
+
+    @traitlets.observe("selection", "method", "hops")
     def _follow_selection(self, change: Any) -> None:
         """Methods whose rows cannot be summed explain the selected tokens as one target, by the model."""
         linear = self.explainer is None or self._explainer_for(self.method, self.layer).method.linear
-        self._span = [] if linear else self._selected()
+        self._span = [] if linear or self.hops != 0 else self._selected()
         if isinstance(self._computed, AnswerResult):
             self._chosen = parts.chosen_trait(self._computed, self._selected())
 
@@ -190,7 +199,7 @@ class Answers(Shading, MethodTraits, View):
         if self.explainer is not None and change["old"]:
             own = self.explainer
             chosen = own if own.method.name == change["new"] else Explainer(self.subject, change["new"])
-            self.layer = method_traits_of(chosen)["layer"]
+            self.layer = parts.method_traits_of(chosen)["layer"]
 
     def compute(self, inputs: dict[str, Any], job: jobs.Job) -> Any:
         if self.explainer is None:
@@ -207,6 +216,7 @@ class Answers(Shading, MethodTraits, View):
         answer = self._checked.get(
             [answer, evidence], lambda: answer if answer.evidence is evidence else replace(answer, evidence=evidence)
         )
+        answer = self._followed.get([answer, inputs["hops"]], lambda: parts.followed(answer, inputs["hops"]))
         self._open(answer, job)
         result = AnswerResult(answer, curve=self._curves.value_for([answer]))
         if self.result is not answer:
@@ -249,7 +259,7 @@ class Answers(Shading, MethodTraits, View):
             if answer.evidence is not None
             else ["not checked by leaving out sources"]
         )
-        added = answer.running is None and not answer.linear
+        added = not answer.linear and (answer.running is None or answer.hops != 0)
         way += ["of several words, the scores are added up"] if added else []
         contrast = []
         if result.span is not None and result.span.rival:
@@ -261,11 +271,11 @@ class Answers(Shading, MethodTraits, View):
         return {
             "_sources": parts.sources_trait(answer.reading.prompt.sources, answer),
             "_tokens": parts.tokens_trait(answer.reading),
-            "_scores": wire.scores(list(answer.scores)),
+            "_scores": wire.scores(list(answer.rows)),
             "_facts": parts.reply_trait(result),
             "_own_scores": parts.span_trait(result.span),
             "_chosen": parts.chosen_trait(result, self._selected()),
-            "_curve": parts.curve_trait(result.curve, answer),
+            "_curve": curve_trait(result.curve, answer),
             "_rewritten": parts.rewritten_trait(result.rewritten),
             "_result": {"notes": [*answer.notes(), *contrast, *way], "settings": settings},
         }
@@ -304,7 +314,7 @@ class Answers(Shading, MethodTraits, View):
     def _explainer_for(self, method: str, layer: int | None) -> Any:
         """The explainer with a method and a layer; the view's own as it is, which has all its settings."""
         own = self.explainer
-        if method_traits_of(own) == {"method": method, "layer": layer}:
+        if parts.method_traits_of(own) == {"method": method, "layer": layer}:
             return own
         if method == own.method.name or layer is not None:
             tau = getattr(own.method, "tau", None)
@@ -360,7 +370,7 @@ class Answers(Shading, MethodTraits, View):
                     message = "rival needs the token that it rivals: set at to a token's number."
                     raise InputError(message, argument="at", value=None)
                 return parts.rival_scores(answer, rival, at)
-            if answer.linear or len(tokens) == 1:
+            if answer.linear or answer.hops != 0 or len(tokens) == 1:
                 return None
             return parts.span_scores(answer, tokens or parts.content_tokens(answer.reading))
 
@@ -383,9 +393,3 @@ class Answers(Shading, MethodTraits, View):
         tokens = parts.content_tokens(reply.reading)
         logprob = float(np.sum(reply.statistics.logprob[tokens]))
         return Rewritten(parts.reply_text(reply.reading), without, logprob, len(tokens))
-
-
-def method_traits_of(explainer: Any) -> dict[str, Any]:
-    """The traits of an explainer's method that the view has."""
-    traits = method_traits(explainer.method)
-    return {name: traits[name] for name in ("method", "layer")}

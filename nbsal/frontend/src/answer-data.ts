@@ -16,6 +16,16 @@ export interface AnswerData {
   reply: ReplyFacts;
 }
 
+const FAINTEST = 0.3; // opacity of a word that the model finds impossible
+
+/** The words of the reply, faint as far as the model is unsure of them. */
+export function fadedMarks(marks: Mark[], { start, logprobs }: ReplyFacts): Mark[] {
+  return marks.map((mark) => {
+    const sum = mark.tokens.reduce((total, token) => total + (logprobs[token - start] ?? 0), 0);
+    return { ...mark, opacity: FAINTEST + (1 - FAINTEST) * Math.exp(sum) };
+  });
+}
+
 /** While the reply is written, nothing is known of it. */
 const NO_REPLY = { start: 0, logprobs: [] as number[], sentences: [] as number[] } as ReplyFacts;
 

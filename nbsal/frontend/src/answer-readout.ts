@@ -2,7 +2,7 @@
 
 import type { Explained } from "./answer-choice";
 import type { AnswerData } from "./answer-data";
-import { likelihood } from "./answer-rivals";
+import { likelihood, tokenText } from "./answer-rivals";
 import type { AnswersTraits, SourceCard } from "./answer-traits";
 import type { Context } from "./context";
 import { h } from "./dom";
@@ -47,7 +47,9 @@ export function answerReadout({ get }: Context<AnswersTraits>, surroundings: () 
       if (!words.length || !data) return say(reply, null);
       const sum = sumOf(words);
       const first = words[0].token - data.reply.start;
-      const chance = `${likelihood(Math.exp(data.reply.logprobs[first] ?? 0))} likely`;
+      const others = get("certainty") ? (data.reply.next[first] ?? []) : [];
+      const rivals = others.map(([name, share]) => `\u201c${tokenText(name)}\u201d ${likelihood(share)}`).join(", ");
+      const chance = `${likelihood(Math.exp(data.reply.logprobs[first] ?? 0))} likely${rivals && `; else ${rivals}`}`;
       const depends = get("source_selection").length > 0 && largest > 0;
       const rest = depends
         ? `${side(sum)} it, ${shareWords(sum, largest)} of the strongest`

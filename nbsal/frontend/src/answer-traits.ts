@@ -29,6 +29,8 @@ export interface AnswerPart {
   /** Above the log-probabilities: with all sources, without what is struck out (or null), without each that is read. */
   heading: string;
   logs: (number | null)[];
+  /** If scores are followed: the share that came through the reply, and by hop, the words that carried it. */
+  through?: OrEmpty<{ share: number; hops: [number[], string, number][][] }>;
   /** The token that has rivals. */
   at: number | null;
 }
@@ -47,6 +49,10 @@ export interface ReplyFacts {
   /** Shares of each source, and last of the reply so far, in each phrase. */
   matrix: number[][];
   finding: string;
+  /** The likeliest other tokens in the place of each one. */
+  next: [string, number][][];
+  /** Whether scores can be followed through the reply. */
+  follows: boolean;
   /** Whether the sum of some rows of scores explains the sum of their tokens. */
   linear: boolean;
   generated: boolean;
@@ -74,6 +80,10 @@ export interface AnswersTraits extends ViewTraits {
   source_selection: number[];
   method: string;
   layer: number | null;
+  /** How often scores are followed through the reply. */
+  hops: number | "all";
+  /** Whether words of the reply that the model is unsure of are faint. */
+  certainty: boolean;
   /** The token that the one at number `at` is explained against. */
   rival: string | null;
   at: number | null;

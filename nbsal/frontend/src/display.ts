@@ -16,7 +16,7 @@ const STRONGEST_GAMMA = 3;
 export type Setting = (Node | string)[];
 
 /** A choice of a few values, side by side. */
-export function segments<Value extends string | boolean | null>(
+export function segments<Value extends string | number | boolean | null>(
   { name, get, set, mirror, signal }: Binding<Value>,
   label: string,
   values: [Value, string][],

@@ -11,6 +11,7 @@ export interface Mark {
   tokens: number[];
   /** Of a mark within a word: how much of the word is before it, and after it. */
   around?: [number, number];
+  opacity?: number;
 }
 
 type Place = Pick<Token, "part" | "start" | "end" | "special" | "first">;

@@ -179,7 +179,7 @@ export function scoredText(context: TextContext, label = "The text, word by word
   on(["selection"], drawSelection);
   on(["hover"], drawHover);
 
-  const drawMark = ({ tokens }: Mark, k: number) => {
+  const drawMark = ({ tokens, opacity }: Mark, k: number) => {
     const { answer } = explained;
     const span = document.createElement("span");
     const answers = answer && tokens[0] <= answer[1] && tokens[tokens.length - 1] >= answer[0];
@@ -188,6 +188,7 @@ export function scoredText(context: TextContext, label = "The text, word by word
     span.dataset.mark = String(k);
     span.setAttribute("role", "option");
     span.setAttribute("aria-selected", "false");
+    if (opacity !== undefined) span.style.opacity = String(opacity);
     span.textContent = sanitize(textOf(k));
     return span;
   };

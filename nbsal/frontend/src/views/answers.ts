@@ -1,9 +1,10 @@
 // A reply beside its sources: choosing words on either side shades the other; rivals, strikes, the matrix, the curve.
 
 import { sourceCards, struckTokens } from "../answer-cards";
+import { carriersStrip } from "../answer-carriers";
 import { type Explained, explained, partOf, replyContext, selectReply } from "../answer-choice";
 import { curvePanel } from "../answer-curve";
-import { type AnswerData, answerMarks, answerReader, contentOf, sharesOf, textOf } from "../answer-data";
+import { type AnswerData, answerMarks, answerReader, contentOf, fadedMarks, sharesOf, textOf } from "../answer-data";
 import { dropsPanel, logText } from "../answer-drops";
 import { shareMatrix } from "../answer-matrix";
 import { answerReadout } from "../answer-readout";
@@ -65,6 +66,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   const drops = dropsPanel();
   const curve = curvePanel(context, () => drawStrikes());
   const rivals = rivalChoice(context, (token) => (data ? textOf(data, [token + data.reply.start]) : ""));
+  const carriers = carriersStrip(context, (tokens) => selectReply(context, tokens));
   const facts = h("span");
   const page = h("div", { class: "nbsal-page" }, reply.node);
   const onWrite = () => ask("write_again").catch(({ message }) => fail(message));
@@ -86,6 +88,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     { class: "nbsal-reply", role: "group", "aria-label": "Reply" },
     h("div", { class: "nbsal-reply-head" }, kind, facts),
     page,
+    carriers.node,
     again,
   );
 
@@ -102,12 +105,14 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   const isCommon = () => get("struck").length > 1 || typeof get("struck")[0] === "object";
   const layOut = () => {
     if (!data) return;
-    const state = [data.tokens, data.parts, get("level")];
+    const state = [data.tokens, data.parts, get("level"), get("certainty")];
     if (state.every((value, i) => value === laidOut[i]) && laidOut.length) return;
     laidOut = state;
     const part = data.parts.length - 1;
     cards.layOut(data);
-    reply.layOut({ marks: answerMarks(data, part, get("level")), parts: [data.parts[part]], answer: null });
+    const marks = answerMarks(data, part, get("level"));
+    const faded = get("certainty") && data.rows.length ? fadedMarks(marks, data.reply) : marks;
+    reply.layOut({ marks: faded, parts: [data.parts[part]], answer: null });
     reply.node.setAttribute("aria-busy", String(!data.rows.length));
   };
   const drawHeadline = (phrases: Phrase[]) => {
@@ -159,6 +164,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     );
     drops.draw(part, data, isCommon() ? struckNames() : "");
     rivals.draw(data, part.at);
+    carriers.draw(part, subject());
     drawMarks();
   };
   /** The rows of the matrix of what is chosen. */
@@ -195,6 +201,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     }
     const tokens = contentOf(data);
     const total = tokens.reduce((sum, token) => sum + (data as AnswerData).reply.logprobs[token], 0);
+    route.classList.toggle("nbsal-invisible", !data.reply.follows);
     facts.textContent = `log-probability ${logText(total)} \u00b7 ${plural(tokens.length, "token")}`;
     const columns = [
       ...data.sources.map(({ short, name }) => ({ short, name })),
@@ -223,7 +230,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   /** What was chosen since the result leaves its scores as they are. */
   const drawHolds = () => {
     const inputs = get("_inputs");
-    const holds = (["method", "layer", "rival", "at"] as const).every((name) => inputs[name] === get(name));
+    const holds = (["method", "layer", "hops", "rival", "at"] as const).every((name) => inputs[name] === get(name));
     root.classList.toggle("nbsal-holds", holds && Boolean(data?.rows.length));
   };
 
@@ -239,17 +246,30 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     ["sentence", "Sentences"],
     ["document", "Documents"],
   ]);
+  const hops = bind(context, "hops");
+  const route = segments({ ...hops, get: () => (hops.get() === 0 ? 0 : "all") } as typeof hops, "Scores arrive", [
+    [0, "Directly"],
+    ["all", "Through the reply"],
+  ]);
+  const certainty = segments(bind(context, "certainty"), "Certainty", [
+    [false, "Off"],
+    [true, "Faint where unsure"],
+  ]);
   const tools = h(
     "div",
     { class: "nbsal-tools" },
     methodPicker(method),
     units,
+    route,
     h("span", { class: "nbsal-grow" }),
     h(
       "span",
       { class: "nbsal-tools" },
-      undo(context, ["method", "layer", "rival", "struck"]),
-      displayMenu(shading, [["Layer", layerStepper(method)]]),
+      undo(context, ["method", "layer", "hops", "rival", "struck"]),
+      displayMenu(shading, [
+        ["Certainty", certainty],
+        ["Layer", layerStepper(method)],
+      ]),
       saveMenu(context),
     ),
   );
@@ -260,7 +280,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
   more.append(matrix.node, drops.node);
   columns.append(more);
   on(["_rev"], draw);
-  on(["level"], () => {
+  on(["level", "certainty"], () => {
     layOut();
     paint();
     drawStrikes();
@@ -283,7 +303,7 @@ export default /* @__PURE__ */ mount<AnswersTraits>("answers", (context) => {
     const names = struckNames();
     write.title = names ? `Let the model reply without ${names}` : "Let the model reply to the same once more";
   });
-  mirror(["method", "layer", "rival", "at", "_inputs", "status"], drawHolds);
+  mirror(["method", "layer", "hops", "rival", "at", "_inputs", "status"], drawHolds);
   draw();
 });
 

@@ -1,0 +1,150 @@
+"""Scores followed through the reply: as sums of products of its rows, in everything that shows an answer."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import nbsal
+from nbsal.answers.carried import Carried
+from nbsal.answers.hops import scaled
+from nbsal.answers.page import answer_html
+from nbsal.answers.sentences import carriers_text
+from nbsal.cli import main
+from nbsal.widgets import Answers
+from tests.answers import writers
+from tests.raising import refuses
+
+ROW = next(row for row in nbsal.samples.texts("notes") if len(row["source"]) == 2)
+ASKED = [{"role": "user", "content": ROW["question"]}]
+
+
+def explained(method, **settings):
+    documents = {"documents": ROW["documents"], "unit": "document", "progress": False} | settings
+    return nbsal.answer(nbsal.load("demo/notes"), ASKED, method=method, **documents)
+
+
+def last_word(answer):
+    """The token that holds the value that the question asks for."""
+    return [i for i in answer.reading.content if any(map(str.isalnum, answer.reading.reply_tokens[i]))][-1]
+
+
+def expected(answer, own, hops):
+    """The scores of a row in shares, and what is left in the reply, by powers of the rows of the reply."""
+    start = answer.reading.start
+    rows = scaled(answer.scores)
+    prompt, reply = rows[:, :start], rows[:, start:]
+    flow, total = own[start:], own[:start].copy()
+    for _ in range(hops):
+        total += flow @ prompt
+        flow = flow @ reply
+    return total, flow
+
+
+@pytest.mark.parametrize("method", ["gae", "gradxact"])
+def test_hops_are_products_of_the_rows(method):
+    answer = explained(method, check=False)
+    start, token = answer.reading.start, last_word(answer)
+    for span in (token, slice(token - 2, token + 1)):
+        direct = answer.of(span)
+        own = np.zeros(len(answer.reading.row))
+        own[: len(direct.scores)] = direct.scores
+        own /= np.abs(own).sum()
+        for hops in (1, 2, len(answer.ids)):
+            total, flow = expected(answer, own, hops)
+            followed = answer.of(span, hops=hops)
+            np.testing.assert_allclose(followed.scores[:start], total, atol=1e-12)
+            np.testing.assert_allclose(followed.scores[start:], flow[: len(followed.scores) - start], atol=1e-12)
+            shares = followed.provenance["shares"]
+            assert sum(shares["arrived"]) + shares["left in the reply"] + shares["cancelled"] == pytest.approx(1)
+            assert method == "gradxact" or abs(shares["cancelled"]) < 1e-12
+        exact = own[:start] + own[start:] @ np.linalg.solve(
+            np.eye(len(answer.ids)) - scaled(answer.scores)[:, start:], scaled(answer.scores)[:, :start]
+        )
+        np.testing.assert_allclose(answer.of(span, hops="all").scores[:start], exact, atol=1e-8)
+    assert answer.of(token, hops=0).scores.tolist() == answer.of(token).scores.tolist()
+    np.testing.assert_allclose(explained("gae").matrix(hops=2).sum(axis=1), 1)
+
+
+def test_an_answer_through_the_reply_shows_it_everywhere(tmp_path):
+    answer = explained("gae")
+    through = answer.through("all")
+    token, start = last_word(answer), answer.reading.start
+    np.testing.assert_allclose(
+        scaled(through.rows[token][None])[0, :start], answer.of(token, hops="all").scores[:start]
+    )
+    pd.testing.assert_frame_equal(through.matrix("sentence"), answer.matrix("sentence", hops="all"))
+    pd.testing.assert_frame_equal(through.sources(rows="word"), answer.sources(rows="word", hops="all"))
+    assert not through.sources().share.equals(answer.sources().share)
+    pd.testing.assert_frame_equal(answer.matrix(hops=0), through.through(0).matrix())
+    finding = through.facts.find([token])
+    assert carriers_text(finding) in answer_html(through.picture_of([token])).replace("&#x27;", "'")
+    assert carriers_text(finding) and not carriers_text(answer.facts.find([token]))
+    through.save(tmp_path / "answer.json")
+    loaded = nbsal.Answer.load(tmp_path / "answer.json")
+    assert loaded.hops == "all" and loaded.to_html() == through.to_html()
+    assert explained("gae", hops="all").rows.tolist() == through.rows.tolist()
+
+
+def test_a_corpus_and_the_command_line_follow_the_reply(tmp_path, capsys):
+    explain = nbsal.Explainer(nbsal.load("demo/notes"), "gae")
+    rows = [{"asked": ASKED, "documents": ROW["documents"]}]
+    settings = {"documents": "documents", "unit": "document", "progress": False}
+    replies = nbsal.corpus.explain_replies(explain, rows, tmp_path / "all", hops="all", **settings)
+    answer = explained("gae", hops="all")
+    assert replies.sources(k=2).share.tolist() == pytest.approx(answer.sources(2, "reply").share.tolist())
+    with refuses("hops"):
+        nbsal.corpus.explain_replies(explain, rows, tmp_path / "wrong", hops=-1, **settings)
+    notes = tmp_path / "notes.txt"
+    notes.write_text("\n".join(ROW["documents"]))
+    printed = []
+    for hops in ("0", "all"):
+        assert main(["answer", ROW["question"], "--documents", str(notes), "--unit", "document", "--hops", hops]) == 0
+        printed.append(capsys.readouterr().out)
+    assert f"{answer.sources(1, 'reply').share[0]:6.1%}" in printed[1] and printed[0] != printed[1]
+
+
+def test_carriers_are_the_words_that_received_the_scores():
+    answer = explained("gae", check=False)
+    token, start = last_word(answer), answer.reading.start
+    through = answer.through("all")
+    found = Carried(answer.reading, answer.scores, through.followed).find([token])
+    row = scaled(answer.scores[token][None])[0]
+    assert found.share == pytest.approx(row[start:].sum())
+    for word in found.hops[0]:
+        assert word.share == pytest.approx(row[[start + i for i in word.tokens]].sum())
+
+
+@pytest.mark.parametrize("hops", [-1, 1.5, True, "some", None])
+def test_what_is_no_number_of_hops_is_refused(hops):
+    with refuses("hops"):
+        explained("gae", check=False, hops=hops) if hops is not None else explained("gae").through(hops)
+
+
+def test_methods_without_scores_of_the_reply_are_refused():
+    answer = explained("occlusion", check=False)
+    assert not answer.can_follow
+    with refuses("hops"):
+        answer.of(0, hops=1)
+    view = Answers(answer, hops="all").wait()
+    assert view.result.hops == 0 and not view._facts["follows"]
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "t5"])
+def test_replies_of_any_model_are_followed(name):
+    _, answer = writers.answer(writers.load(name), "gae")
+    np.testing.assert_allclose(np.abs(answer.matrix(hops="all").to_numpy()).sum(1), 1)
+
+
+def test_the_view_follows_the_reply():
+    view = Answers(explained("gradxact"), hops=1).wait()
+    token = last_word(view.result)
+    view.selection = [token]
+    view.wait()
+    assert view.result.hops == 1 and view._chosen["through"]["share"] > 0
+    words = [word for hop in view._chosen["through"]["hops"] for _, word, _ in hop]
+    assert all(word in view.result.text for word in words)
+    view.hops = 0
+    assert view.wait().result.hops == 0 and view._chosen["through"] == {}
+    assert Answers(view.result.through(2)).wait().hops == 2
+    with refuses("hops"):
+        view.hops = "some"
