@@ -1,4 +1,4 @@
-"""The command line `nbsal`, with the commands explain, answer, corpus, methods, lab and doctor."""
+"""The command line `nbsal`, with the commands explain, answer, corpus, audit, methods, lab and doctor."""
 
 import argparse
 import gc
@@ -12,20 +12,20 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import nbsal
 from nbsal import doctor
+from nbsal.commands import audit, corpus
+from nbsal.commands.shared import UNITS, add_hops, add_max_new_tokens, parse_target
 from nbsal.render import html
 from nbsal.render.scores import score_texts
 from nbsal.support.errors import FileError, InputError, MissingExtra, NbsalError, file_error
-from nbsal.support.validation import file_errors, plural
+from nbsal.support.validation import file_errors
 
 # Views say at once that a kernel was killed; by default, Jupyter looks for it every three seconds only.
 NOTICE_DEATH = "--KernelRestarter.time_to_dead=0.5"
-UNITS = "token, word, sentence, paragraph, document, message"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -87,7 +87,8 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--check", action="store_true", help="hide the words with the highest scores and look")
     explain.add_argument("--plan", action="store_true", help="print what would be run, and run nothing")
     _answer_parser(command("answer", "explain the reply of a language model by its sources"))
-    _corpus_parser(command("corpus", "explain every text of a file and save the scores as Parquet"))
+    corpus.add_arguments(command("corpus", "explain every text of a file and save the scores as Parquet"))
+    audit.add_arguments(command("audit", "find what a classifier goes by, and which words are behind its mistakes"))
     methods = command("methods", "list every method")
     methods.set_defaults(run=_methods)
     methods.add_argument("--markdown", action="store_true", help="print a Markdown table")
@@ -112,7 +113,7 @@ def _explain(options: argparse.Namespace) -> int:
         settings = {} if options.layer is None else {"layer": options.layer}
         explain = nbsal.Explainer(subject, options.method, **settings)
     text = options.text if options.pair is None else (options.text, options.pair)
-    target = _parse_target(options.target, subject)
+    target = parse_target(options.target, subject)
     if options.plan:
         print(*explain.plan(text, target), sep="\n")
         return 0
@@ -166,8 +167,8 @@ def _answer_parser(answer: argparse.ArgumentParser) -> None:
     answer.add_argument("--reply", help="explain this reply (default: the model writes one)")
     answer.add_argument("--method", default="gae", help="a name from `nbsal methods` (default %(default)s)")
     answer.add_argument("--unit", default="sentence", help=f"what sources are made of: {UNITS} (default %(default)s)")
-    _add_hops(answer)
-    _add_max_new_tokens(answer)
+    add_hops(answer)
+    add_max_new_tokens(answer)
     answer.add_argument("--html", type=Path, metavar="FILE", help="write the reply and its sources as an HTML page")
     answer.add_argument("--json", type=Path, metavar="FILE", help="save the answer, as `Answer.save` does")
 
@@ -208,122 +209,6 @@ def _read_document(path: Path) -> str:
     except UnicodeDecodeError as error:
         message = f"--documents {path} is not UTF-8. Save it as UTF-8: {error}."
         raise InputError(message, argument="--documents", value=path) from None
-
-
-def _corpus_parser(corpus: argparse.ArgumentParser) -> None:
-    corpus.set_defaults(run=_corpus)
-    corpus.add_argument("source", metavar="SOURCE", help="a .parquet, .csv or .jsonl file")
-    corpus.add_argument("out", metavar="OUT", help="output folder; run again to resume an interrupted run")
-    corpus.add_argument("--text", default="text", metavar="COLUMN", help="column of the texts (default %(default)s)")
-    corpus.add_argument("--pair", metavar="COLUMN", help="column of the second text of each pair")
-    corpus.add_argument("--model", help="as in `nbsal explain` (default demo/reviews; for replies demo/notes)")
-    corpus.add_argument("--lm", help="as in `nbsal explain`")
-    corpus.add_argument(
-        "--method",
-        action="append",
-        help="as in `nbsal explain`; repeat it for several (default decoded-gradcam; for replies gae)",
-    )
-    corpus.add_argument("--layer", type=int, help="hidden layer of every method (default: each method's default layer)")
-    corpus.add_argument("--target", help="one label for all texts (default: the prediction)")
-    corpus.add_argument(
-        "--shard-rows", type=int, default=1000, metavar="N", help="texts in each output file (default %(default)s)"
-    )
-    corpus.add_argument(
-        "--scheduler", metavar="ADDRESS", help="address of a Dask cluster (default: run in this process)"
-    )
-    replies = corpus.add_argument_group("replies", "Explain the replies of a language model, if --asked is passed.")
-    replies.add_argument("--asked", metavar="COLUMN", help="column of the prompts or lists of messages")
-    replies.add_argument("--documents", metavar="COLUMN", help="column of the lists of documents")
-    replies.add_argument("--reply", metavar="COLUMN", help="column of the replies (default: the model writes them)")
-    replies.add_argument("--unit", default="sentence", help=f"one of {UNITS} (default %(default)s)")
-    _add_hops(replies)
-    replies.add_argument("--seed", type=int, help="draw the tokens of reply i from this seed + i (default: likeliest)")
-    _add_max_new_tokens(replies)
-
-
-def _add_max_new_tokens(parser: argparse._ActionsContainer) -> None:
-    purpose = "longest reply that the model may write, in tokens (default %(default)s)"
-    parser.add_argument("--max-new-tokens", type=int, default=128, metavar="N", help=purpose)
-
-
-def _add_hops(parser: argparse._ActionsContainer) -> None:
-    purpose = 'follow scores through the reply this often, a number or "all" (default %(default)s)'
-    parser.add_argument("--hops", type=lambda text: int(text) if text.isdecimal() else text, default=0, help=purpose)
-
-
-def _corpus(options: argparse.Namespace) -> int:
-    replies = options.asked is not None
-    subject = nbsal.load(options.model or ("demo/notes" if replies else "demo/reviews"), lm=options.lm)
-    settings = {} if options.layer is None else {"layer": options.layer}
-    names = options.method or ["gae" if replies else "decoded-gradcam"]
-    if len(set(names)) < len(names):
-        message = f"--method names a method twice: {', '.join(names)}. Name each once."
-        raise InputError(message, argument="--method", value=names)
-    explainers = [nbsal.Explainer(subject, name, **settings) for name in names]
-    try:
-        with _client(options.scheduler) as client:
-            corpus = (_explain_replies if replies else _explain_texts)(explainers, client, options)
-    except KeyboardInterrupt:
-        print(f"Interrupted. Run the same command again to resume from {options.out}.", file=sys.stderr)
-        raise
-    noun = "reply" if replies else "text"
-    counts = ((corpus.rows, "row" if replies else "text"), (corpus.tokens, "token"), (corpus.size, "byte"))
-    print(f"{options.out}: {', '.join(plural(*count) for count in counts)}")
-    truncated = "" if replies else f", {corpus.truncated:,} truncated to the model's length"
-    print(f"{corpus.failed:,} could not be explained{truncated}")
-    if corpus.failed:
-        failures = corpus.failures()
-        first = html.visible(f"first failure: text {failures['text_id'][0]}: {failures['error'][0]}")
-        print(first)
-    if len(corpus):
-        return 0
-    problem = f"no {noun} was explained; {first}" if corpus.failed else f"{options.source} has no texts to explain"
-    print(f"nbsal: {' '.join(problem.split())}", file=sys.stderr)
-    return 1
-
-
-def _explain_texts(explainers: "list[nbsal.Explainer]", client: Any, options: argparse.Namespace) -> Any:
-    text = options.text if options.pair is None else (options.text, options.pair)
-    settings = {"target": _parse_target(options.target, explainers[0].subject), "shard_rows": options.shard_rows}
-    return nbsal.corpus.explain(explainers, options.source, options.out, text, client, **settings)
-
-
-def _explain_replies(explainers: "list[nbsal.Explainer]", client: Any, options: argparse.Namespace) -> Any:
-    columns = {"asked": options.asked, "documents": options.documents, "reply": options.reply}
-    settings = {name: getattr(options, name) for name in ("unit", "hops", "shard_rows", "max_new_tokens")}
-    if options.seed is not None:
-        settings |= {"seed": options.seed, "do_sample": True}
-    return nbsal.corpus.explain_replies(explainers, options.source, options.out, client=client, **columns, **settings)
-
-
-def _client(address: str | None) -> AbstractContextManager[Any]:
-    """A client of the Dask cluster at that address; without an address, a context that yields None."""
-    if address is None:
-        return nullcontext()
-    try:
-        from distributed import Client
-        from distributed.comm import get_address_host_port
-    except ImportError:
-        raise MissingExtra("Explaining on a cluster", "scale") from None
-    try:
-        get_address_host_port(address)
-    except ValueError as error:
-        message = f"--scheduler must be an address such as tcp://127.0.0.1:8786, not {address!r}: {error}."
-        raise InputError(message, argument="scheduler", value=address) from None
-    client: AbstractContextManager[Any] = Client(address, timeout=10)
-    return client
-
-
-def _parse_target(text: str | None, subject: "nbsal.Subject") -> Any:
-    """A target from the command line: a label, or numbers with commas for spans, token classes and token ids."""
-    from nbsal.model.loading.usage import PREDICTS_TOKENS
-
-    if text is None or text in subject.labels:
-        return text
-    parts = [int(part) if part.strip().isdecimal() and part.isascii() else part for part in text.split(",")]
-    if subject.task in PREDICTS_TOKENS and not isinstance(parts[0], int):
-        return text
-    return tuple(parts) if len(parts) > 1 else parts[0]
 
 
 def _methods(options: argparse.Namespace) -> int:

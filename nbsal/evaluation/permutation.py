@@ -1,5 +1,7 @@
 """Permutation tests of paired differences, and the adjustment of p-values for the number of comparisons."""
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -39,6 +41,25 @@ def sign_flip_p(margins: Floats) -> Floats:
         signs = 2.0 * generator.integers(2, size=shape, dtype=np.int8) - 1
         extreme += (np.abs(margins @ signs) >= limits[:, None]).sum(-1)
     return extreme / (SAMPLES + 1)
+
+
+def fisher_p(hits: int, size: int, all_hits: int, all_size: int) -> float:
+    """The probability of at least so many hits in a part if all cases were as likely to be one: Fisher's exact test.
+
+    >>> round(fisher_p(3, 3, 3, 6), 3)
+    0.05
+    """
+    most = min(size, all_hits)
+    whole = _log_choices(all_size, size)
+    terms = [
+        _log_choices(all_hits, k) + _log_choices(all_size - all_hits, size - k) - whole
+        for k in range(max(hits, size - (all_size - all_hits)), most + 1)
+    ]
+    return min(1.0, math.fsum(map(math.exp, terms)))
+
+
+def _log_choices(count: int, chosen: int) -> float:
+    return math.lgamma(count + 1) - math.lgamma(chosen + 1) - math.lgamma(count - chosen + 1)
 
 
 def _signed_sums(margins: Floats) -> Floats:

@@ -1,0 +1,63 @@
+"""`nbsal audit`: what a classifier goes by over a file of texts, and which words are behind its mistakes."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import nbsal
+from nbsal.render import html
+from nbsal.support.validation import file_errors, plural
+
+SHOWN = 10  # words that are printed
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of `nbsal audit`."""
+    parser.set_defaults(run=run)
+    parser.add_argument("source", metavar="SOURCE", help="a .parquet, .csv or .jsonl file")
+    parser.add_argument("--text", default="text", metavar="COLUMN", help="column of the texts (default %(default)s)")
+    parser.add_argument("--label", metavar="COLUMN", help="column of the labels (default: none, so no mistakes)")
+    parser.add_argument(
+        "--group", action="append", default=[], metavar="COLUMN", help="compare errors between its values"
+    )
+    parser.add_argument("--model", default="demo/reviews", help="as in `nbsal explain` (default %(default)s)")
+    parser.add_argument("--lm", help="as in `nbsal explain`")
+    parser.add_argument("--method", default="decoded-gradcam", help="proposes words (default %(default)s)")
+    parser.add_argument("--least", type=int, default=5, metavar="N", help="texts in which scores must name a word")
+    parser.add_argument(
+        "--words", type=int, default=200, metavar="N", help="words that are tried (default %(default)s)"
+    )
+    parser.add_argument("--plan", action="store_true", help="print how much would be run, and run nothing")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as an HTML page")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="save the audit, as `Audit.save` does")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Audit the texts of a file, and print the words that matter most."""
+    from nbsal.corpus.sources import open_columns
+    from nbsal.evaluation.audit.measure import plan_audit
+
+    columns = [options.text, *filter(None, [options.label]), *options.group]
+    rows = [
+        row if isinstance(row, tuple) else (row,) for row in open_columns(options.source, columns, texts=False).rows
+    ]
+    values: dict[str, list[Any]] = {name: [row[at] for row in rows] for at, name in enumerate(columns)}
+    texts, settings = values[options.text], {"least": options.least, "candidates": options.words}
+    explain = nbsal.Explainer(nbsal.load(options.model, lm=options.lm), options.method)
+    print(plan_audit(explain, texts, **settings), flush=True)
+    if options.plan:
+        return 0
+    groups = {name: values[name] for name in options.group}
+    audit = nbsal.audit(explain, texts, values.get(options.label), groups=groups, **settings)
+    if options.html:
+        with file_errors("--html", options.html):
+            options.html.write_text(audit.to_html(), encoding="utf-8")
+    if options.json:
+        audit.save(options.json)
+    print(html.visible(audit.sentence))
+    words, slices = audit.found
+    for note in audit.notes:
+        print(html.visible(note))
+    print(audit.words.head(SHOWN).round(3).to_string(index=False))
+    print(f"found beyond chance: {plural(len(words), 'word')}, {plural(len(slices), 'slice')}")
+    return 0

@@ -1,0 +1,166 @@
+"""The smallest set of words whose hiding changes a decision: tried in order of size, or chosen by score."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from nbsal.evaluation._hiding import check_classifier
+from nbsal.evaluation.audit.words import Unit, units_of
+from nbsal.explain.explainer import Explainer
+from nbsal.explain.saliency import Saliency
+from nbsal.model.running.masking import MaskedModel
+from nbsal.model.targets import label_index
+from nbsal.model.text.tokens import Row
+from nbsal.render.headline import percent
+from nbsal.support.errors import InputError
+from nbsal.support.progress import Meter, Progress
+from nbsal.support.validation import Text, check_texts, checked, plural, positive_number
+
+EXACT = 12  # words up to which all sets are tried
+MOST = 6  # words of a set
+
+
+@checked
+@dataclass(frozen=True)
+class Flip:
+    """Words whose hiding changes a decision `before` to `after`; without such words, both are the same.
+
+    `exact` says whether no smaller set does so; else words were added by score until the decision changed, and those
+    not needed were taken out again. `passes` is the number of forward passes.
+    """
+
+    text: Text
+    words: tuple[str, ...]
+    places: tuple[int, ...]  # numbers of the words in the text
+    before: str
+    after: str
+    confidence: float  # of the decision without the words
+    exact: bool
+    passes: int
+
+    @property
+    def changes(self) -> bool:
+        """Whether hiding the words changes the decision."""
+        return bool(self.words)
+
+    @property
+    def sentence(self) -> str:
+        """What hiding the words does, in a sentence."""
+        if not self.changes:
+            tried = f"up to {plural(MOST, 'word')}" if not self.exact else "any words"
+            return f"Hiding {tried} does not change {self.before}."
+        names = ", ".join(f"“{word}”" for word in self.words)
+        rule = "no fewer words do" if self.exact else "found by score; fewer may do"
+        return f"Without {names}: {self.after} ({percent(self.confidence)}) instead of {self.before}; {rule}."
+
+    def __repr__(self) -> str:
+        return f"Flip({self.sentence})"
+
+
+@checked
+def flip(
+    explainer: Explainer,
+    text: Text,
+    to: Any = None,
+    *,
+    way: str | int = "remove",
+    most: int = MOST,
+    progress: Progress = False,
+    cancel: Event | None = None,
+) -> Flip:
+    """The smallest set of words whose hiding changes the decision about a text, or changes it to the class `to`.
+
+    `way` is how words are hidden: "remove", "mask", "pad" or the id of a token in their place. Texts of at most 12
+    words have all sets of up to `most` words tried, in order of size; longer ones those that the scores propose.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "occlusion")
+    >>> flip(explain, "A dull film.").words
+    ('dull',)
+    """
+    subject = explainer.subject
+    check_classifier(subject)
+    (checked_text,) = check_texts(text)
+    wanted = None if to is None else label_index(to, subject.labels, "to")
+    saliency = explainer(checked_text)
+    if saliency.provenance.get("windows", 1) > 1:
+        message = "The text is longer than the model reads at once; hiding words needs a shorter one."
+        raise InputError(message, argument="text", value=text)
+    masked = MaskedModel(subject, way)
+    with Meter(None, progress, cancel) as meter:
+        return find_flip(saliency, masked, wanted, positive_number(most, "most"), meter)
+
+
+def find_flip(saliency: Saliency, masked: MaskedModel, wanted: int | None, most: int, meter: Meter) -> Flip:
+    """The flip of one text; `wanted` is the class to reach, None any other."""
+    search = _Search(saliency.row, units_of(saliency.row), masked, wanted, meter)
+    exact = len(search.units) <= EXACT
+    scores = [sum(float(saliency.scores[i]) for i in unit.tokens) for unit in search.units]
+    sets = search.by_size(most) if exact else search.by_score(scores, most)
+    labels = masked.subject.labels
+    before = labels[search.decision]
+    if sets is None:
+        return Flip(saliency.text, (), (), before, before, search.confidence(()), exact, len(search.logits))
+    places = tuple(sorted(place for number in sets for place in search.units[number].places))
+    words = tuple(search.units[number].text for number in sorted(sets))
+    after = labels[search.outcome(sets)]
+    return Flip(saliency.text, words, places, before, after, search.confidence(sets), exact, len(search.logits))
+
+
+class _Search:
+    """Sets of a text's words, by number, and what the model decides without them."""
+
+    def __init__(self, row: Row, units: Sequence[Unit], masked: MaskedModel, wanted: int | None, meter: Meter) -> None:
+        self.row, self.units, self.masked, self.wanted, self.meter = row, units, masked, wanted, meter
+        self.logits: dict[tuple[int, ...], Any] = {}
+        self._run([()])
+        self.decision = self.outcome(())
+
+    def outcome(self, hidden: Sequence[int]) -> int:
+        """The class that is decided without those words."""
+        return int(self.logits[tuple(hidden)].argmax())
+
+    def confidence(self, hidden: Sequence[int]) -> float:
+        """The probability of that class."""
+        return float(self.logits[tuple(hidden)].double().softmax(-1).max())
+
+    def flips(self, hidden: Sequence[int]) -> bool:
+        """Whether the decision without those words is the one to reach."""
+        outcome = self.outcome(hidden)
+        return outcome != self.decision if self.wanted is None else outcome == self.wanted
+
+    def by_size(self, most: int) -> tuple[int, ...] | None:
+        """The set that changes the decision and is smallest; among several, the one that leaves it surest."""
+        for size in range(1, min(most, len(self.units)) + 1):
+            sets = list(combinations(range(len(self.units)), size))
+            self._run(sets)
+            changing = [hidden for hidden in sets if self.flips(hidden)]
+            if changing:
+                return max(changing, key=self.confidence)
+        return None
+
+    def by_score(self, scores: Sequence[float], most: int) -> tuple[int, ...] | None:
+        """The first words by score that change the decision together, without those that are not needed."""
+        order = sorted(range(len(scores)), key=lambda number: -scores[number])[:most]
+        sets = [tuple(sorted(order[:size])) for size in range(1, len(order) + 1)]
+        self._run(sets)
+        hidden = next((hidden for hidden in sets if self.flips(hidden)), None)
+        if hidden is None:
+            return None
+        for number in reversed(order):
+            fewer = tuple(each for each in hidden if each != number)
+            if number in hidden and fewer:
+                self._run([fewer])
+                hidden = fewer if self.flips(fewer) else hidden
+        return hidden
+
+    def _run(self, sets: Sequence[tuple[int, ...]]) -> None:
+        coalitions = np.ones((len(sets), len(self.row)), dtype=bool)
+        for coalition, hidden in zip(coalitions, sets, strict=True):
+            coalition[[token for number in hidden for token in self.units[number].tokens]] = False
+        (logits,) = self.masked.logits([self.row], [coalitions], self.meter)
+        self.logits |= dict(zip(sets, logits, strict=True))

@@ -1,0 +1,101 @@
+"""An audit as static HTML: a summary for a notebook's cell, and a report that can be sent."""
+
+from typing import Any
+
+from nbsal.render import html
+from nbsal.render.headline import percent
+from nbsal.render.html import ScoredSpan
+
+WORDS, SLICES, MISTAKES, EXAMPLES = 20, 12, 50, 3  # rows of each table, and texts of a word
+CELL = "border:0;border-bottom:1px solid rgba(128,128,128,.4);padding:4px 12px 4px 0;text-align:left;vertical-align:top"
+
+
+def summary_html(audit: Any) -> str:
+    """The finding, and the words that matter most."""
+    body = html.headline_html([("text", audit.sentence)]) + _words_html(audit, WORDS // 2)
+    return html.block_html(audit.sentence, body, audit.notes, titled=False)
+
+
+def report_html(audit: Any) -> str:
+    """Everything on one page."""
+    parts = [html.headline_html([("text", audit.sentence)]), _words_html(audit, WORDS)]
+    parts += [_examples_html(audit)]
+    if audit.labels is not None:
+        parts += [_slices_html(audit), _mistakes_html(audit)]
+    body = html.block_html(audit.sentence, "".join(parts), audit.notes, titled=False)
+    return html.page_html(f"Audit: {audit.sentence}", body)
+
+
+def _words_html(audit: Any, count: int) -> str:
+    """The words that were hidden, those that correct most first."""
+    frame, judged = audit.words.head(count), audit.labels is not None
+    head = ["Word", "Speaks for", "Texts", "Pull (95 %)"]
+    head += ["Corrects", "Breaks", "Excess", "p (Holm)"] if judged else ["Flips", "p (Holm)"]
+    rows = []
+    for row in frame.itertuples():
+        pull = f"{row.pull:+.2f} ({row.low:+.2f} to {row.high:+.2f})"
+        rest = [row.corrects, row.breaks, percent(row.excess, 0)] if judged else [row.flips]
+        rows.append([row.word, row.speaks_for, row.texts, pull, *rest, f"{row.p_holm:.3f}"])
+    tried = f"{len(audit.words)} words were hidden in every text that has them; {len(frame)} are shown."
+    return _section("Words", tried, head, rows)
+
+
+def _slices_html(audit: Any) -> str:
+    rows = [
+        [row.slice, row.value, row.texts, f"{percent(row.rate)} ({percent(row.low)} to {percent(row.high)})",
+         percent(row.rest), row.toward, f"{row.p_holm:.3f}"]
+        for row in audit.slices.head(SLICES).itertuples()
+    ]  # fmt: skip
+    head = ["Slice", "", "Texts", "Errors (95 %)", "Elsewhere", "Too often", "p (Holm)"]
+    return _section("Slices", f"{len(audit.slices)} parts of the texts were compared with all others.", head, rows)
+
+
+def _mistakes_html(audit: Any) -> str:
+    frame = audit.mistakes
+    rows = [
+        [row.number, _plain(row.text), row.label, f"{row.prediction} {percent(row.confidence)}",
+         ", ".join(row.words) if row.corrected else "not corrected"]
+        for row in frame.head(MISTAKES).itertuples()
+    ]  # fmt: skip
+    counts = f"{len(frame)} mistakes, {int(frame.corrected.sum())} of which hiding some words corrects."
+    return _section("Mistakes", counts, ["No.", "Text", "Label", "Prediction", "Words behind it"], rows)
+
+
+def _examples_html(audit: Any) -> str:
+    """Texts with the first words, with their scores; mistakes first."""
+    blocks = []
+    for word in dict.fromkeys(audit.words.head(EXAMPLES).word):
+        texts = audit.without(word).number.head(EXAMPLES)
+        shaded = "".join(f'<div style="margin:4px 0;line-height:1.75">{text_html(audit, int(i))}</div>' for i in texts)
+        blocks.append(f"<p><b>Texts with “{html.escape(word)}”</b></p>{shaded}")
+    return "".join(blocks)
+
+
+def text_html(audit: Any, number: int) -> str:
+    """A text with the scores of its words for the class that was decided."""
+    scored = spans_of(audit, number)
+    return html.text_html(scored, html.largest_score(scored))
+
+
+def spans_of(audit: Any, number: int) -> list[list[ScoredSpan]]:
+    """The parts of a text, cut at its words."""
+    words = list(zip(audit.spans[number], audit.scores[number], strict=True))
+    scored: list[list[tuple[int, int, float, str]]] = [[] for _ in audit.parts(number)]
+    for (part, start, end), score in words:
+        scored[part].append((start, end, score, audit.parts(number)[part][start:end]))
+    return [html.scored_spans(*pair) for pair in zip(audit.parts(number), scored, strict=True)]
+
+
+def _section(title: str, note: str, head: list[str], rows: list[list[Any]]) -> str:
+    cells = "".join(f'<th style="{CELL}">{html.escape(name)}</th>' for name in head)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{CELL}">{html.escape(html.visible(str(cell)))}</td>' for cell in row) + "</tr>"
+        for row in rows
+    )
+    table = f'<table style="border-collapse:collapse;font-size:90%"><tr>{cells}</tr>{body}</table>'
+    heading = f'<p><b>{html.escape(title)}</b> <span style="{html.SMALL}">{html.escape(note)}</span></p>'
+    return f'{heading}<div style="overflow-x:auto">{table}</div>'
+
+
+def _plain(text: Any) -> str:
+    return text if isinstance(text, str) else " | ".join(text)

@@ -1,0 +1,149 @@
+"""The result of an audit: which words a classifier goes by, which are behind its mistakes, and where it errs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from nbsal.evaluation.audit import file, page, slices, tables
+from nbsal.evaluation.audit.effects import Correction, Effect
+from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.validation import Text, checked, plural
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+FOUND = 0.05  # adjusted p-value up to which a word or a slice is found
+Span = tuple[int, int, int]  # of a word: the number of its part of a pair, its first character, and its end
+
+
+class Hides(Protocol):
+    """The model of an audit, which can hide words from all its texts."""
+
+    def hide(self, audit: "Audit", words: Sequence[str]) -> Effect:
+        """What hiding some words together does."""
+
+
+@dataclass(frozen=True, eq=False)
+@checked
+class Audit:
+    """What a classifier goes by over many texts; `nbsal.audit` makes it.
+
+    `words`, `mistakes` and `slices` are its tables, `found` the words and slices that it is sure of. `other` is the
+    audit of another model on the same texts and words.
+
+    >>> import nbsal
+    >>> explain = nbsal.Explainer(nbsal.load("demo/reviews"), "gradxact")
+    >>> audit = nbsal.audit(explain, ["A dull film.", "A dull joy.", "A joy."], [0, 1, 1], least=1, progress=False)
+    >>> audit.words.columns.tolist()[:4]
+    ['word', 'speaks_for', 'texts', 'named']
+    """
+
+    classes: tuple[str, ...]
+    texts: tuple[Text, ...]
+    labels: tuple[int, ...] | None
+    predictions: tuple[int, ...]
+    confidences: tuple[float, ...]
+    spans: tuple[tuple[Span, ...], ...]  # of the words of each text
+    scores: tuple[tuple[float, ...], ...]  # of the words of each text, for the predicted class
+    effects: tuple[Effect, ...]
+    corrections: tuple[Correction, ...]
+    groups: Mapping[str, tuple[str, ...]]
+    provenance: Mapping[str, Any]
+    other: "Audit | None" = None
+    model: Hides | None = field(default=None, repr=False, compare=False)  # to hide several words together; not saved
+
+    @cached_property
+    def words(self) -> "pandas.DataFrame":
+        """A row for each candidate word and the class it speaks for, the most harmful first.
+
+        `pull` is the mean change of that class's log-odds that the word makes, with its 95 % interval; `corrects` and
+        `breaks` are decisions that hiding it turns right and wrong, `excess` is how much more often than its labels
+        texts with the word get the class. `p_holm` tests that the word pulls, and that texts of other classes get the
+        class more often with it than without; it is adjusted for the number of words.
+        """
+        return tables.words(self)
+
+    @cached_property
+    def mistakes(self) -> "pandas.DataFrame":
+        """A row for each text that is not decided as it is labelled, with the words behind it."""
+        return tables.mistakes(self)
+
+    @cached_property
+    def slices(self) -> "pandas.DataFrame":
+        """Errors by length, label, prediction, first word and your groups, each against all other texts."""
+        return slices.table(self)
+
+    @property
+    def found(self) -> "tuple[pandas.DataFrame, pandas.DataFrame]":
+        """The words and the slices whose effects cannot be chance, after adjusting for all that were tried."""
+        words, parts = self.words, self.slices
+        return words[(words.p_holm <= FOUND) & (words.pull > 0)], parts[parts.p_holm <= FOUND]
+
+    @property
+    def wrong(self) -> list[int]:
+        """The numbers of the texts that are not decided as they are labelled."""
+        labels = self.predictions if self.labels is None else self.labels
+        return [i for i, (label, own) in enumerate(zip(labels, self.predictions, strict=True)) if label != own]
+
+    @property
+    def sentence(self) -> str:
+        """The finding that matters most, in a sentence."""
+        return tables.sentence(self)
+
+    @property
+    def notes(self) -> list[str]:
+        """How it was computed, and what a reader must know."""
+        return tables.notes(self)
+
+    def without(self, words: Sequence[str] | str) -> "pandas.DataFrame":
+        """The texts that have a word, with the decision with and without it, mistakes first."""
+        names = [words] if isinstance(words, str) else list(words)
+        known = {effect.word: effect for effect in reversed(self.effects)}
+        for name in names:
+            if name not in known:
+                raise UnknownName("words", name, list(known))
+        return tables.without(self, [known[name] for name in names])
+
+    def hide(self, words: Sequence[str]) -> Effect:
+        """What hiding several words together does in every text that has any of them."""
+        if self.model is None:
+            message = "This audit was loaded from a file, without its model. Call nbsal.audit again."
+            raise InputError(message, argument="words", value=words)
+        return self.model.hide(self, list(words))
+
+    def plot(self) -> "Figure":
+        """The words that correct or break most decisions, as bars."""
+        return tables.plot(self)
+
+    def to_html(self) -> str:
+        """A report on one page, which needs no scripts and no other file."""
+        return page.report_html(self)
+
+    def _repr_html_(self) -> str:
+        return page.summary_html(self)
+
+    def __repr__(self) -> str:
+        return f"Audit({plural(len(self.texts), 'text')}, {plural(len(self.effects), 'word')}: {self.sentence})"
+
+    def save(self, path: str | Path) -> None:
+        """Save as JSON; `load` restores every number exactly, without any model."""
+        file.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Load what `save` wrote."""
+        audit: Self = file.load(cls, path)
+        return audit
+
+    def word(self, text: int, place: int) -> str:
+        """A word of a text by its number."""
+        part, start, end = self.spans[text][place]
+        return self.parts(text)[part][start:end]
+
+    def parts(self, text: int) -> tuple[str, ...]:
+        """The text, or both texts of a pair."""
+        whole = self.texts[text]
+        return (whole,) if isinstance(whole, str) else tuple(whole)

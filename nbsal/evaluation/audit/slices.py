@@ -1,0 +1,85 @@
+"""Where a classifier errs: errors of parts of the texts beside those of all others."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbsal.evaluation.permutation import fisher_p, holm
+from nbsal.support.intervals import wilson_interval
+
+if TYPE_CHECKING:
+    import pandas
+
+FEWEST = 10  # texts of a slice
+QUARTERS = (0.25, 0.5, 0.75)
+COLUMNS = ["slice", "value", "texts", "errors", "rate", "low", "high", "rest", "toward", "excess", "p", "p_holm"]
+
+
+def table(audit: Any) -> "pandas.DataFrame":
+    """See `Audit.slices`: `rate` is that of errors, `rest` that of all other texts.
+
+    `toward` is the class that texts of other labels get more often in the slice than elsewhere, and `excess` how much
+    more often than its labels the slice gets it. `p` is the smaller of two adjusted p-values (Bonferroni): that the
+    slice has more errors, and that such texts get the class more often; of slices by label or prediction, the first.
+    """
+    import pandas
+
+    if audit.labels is None:
+        return pandas.DataFrame(columns=COLUMNS)
+    labels, own = np.array(audit.labels), np.array(audit.predictions)
+    wrong, rows = labels != own, []
+    for kind, value, inside in _slices(audit):
+        size, errors, all_errors = int(inside.sum()), int(wrong[inside].sum()), int(wrong.sum())
+        if size < FEWEST or size == len(own):
+            continue
+        rate, rest = errors / size, float(wrong[~inside].mean())
+        low, high = (float(end) for end in wilson_interval(rate, size))
+        tests = [fisher_p(errors, size, all_errors, len(own))]
+        toward, excess = "", float("nan")
+        if kind not in ("label", "prediction"):
+            chances = [_false_p(labels, own, inside, index) for index in range(len(audit.classes))]
+            best = int(np.argmin(chances))
+            toward = audit.classes[best]
+            excess = float((own[inside] == best).mean() - (labels[inside] == best).mean())
+            tests.append(len(chances) * chances[best])
+        p = min(1.0, len(tests) * min(tests))
+        rows.append([kind, value, size, errors, rate, low, high, rest, toward, excess, p])
+    frame = pandas.DataFrame(rows, columns=COLUMNS[:-1])
+    frame["p_holm"] = holm(frame.p) if rows else []
+    return frame.sort_values(["p_holm", "p"], kind="stable").reset_index(drop=True)
+
+
+def _false_p(labels: Any, own: Any, inside: Any, index: int) -> float:
+    """How likely a slice gets a class by chance so much more often than other texts, among those labelled otherwise."""
+    others, decided = labels != index, own == index
+    return false_p(others & inside, others, decided)
+
+
+def false_p(inside: Any, others: Any, decided: Any) -> float:
+    """Fisher's test of decisions for a class among texts of other labels, inside a part and in all."""
+    hits, all_hits = int((inside & decided).sum()), int((others & decided).sum())
+    return fisher_p(hits, int(inside.sum()), all_hits, int(others.sum()))
+
+
+def _slices(audit: Any) -> Iterator[tuple[str, str, Any]]:
+    """The kind and the value of each slice, and which texts are in it."""
+    counts = np.array([len(spans) for spans in audit.spans])
+    ends = np.unique(np.quantile(counts, QUARTERS).astype(int))
+    for low, high in zip([0, *(ends + 1)], [*ends, counts.max(initial=0)], strict=True):
+        if low <= high:
+            yield "words", f"{max(low, counts.min())} to {high}", (counts >= low) & (counts <= high)
+    for kind, values in (("label", audit.labels), ("prediction", audit.predictions)):
+        for index, name in enumerate(audit.classes):
+            yield kind, name, np.array(values) == index
+    firsts = np.array([_first_word(audit, text) for text in range(len(audit.texts))])
+    for word in dict.fromkeys(firsts.tolist()):
+        yield "first word", word, firsts == word
+    for name, values in audit.groups.items():
+        for value in dict.fromkeys(values):
+            yield name, value, np.array(values) == value
+
+
+def _first_word(audit: Any, text: int) -> str:
+    spans = audit.spans[text]
+    return audit.word(text, 0).casefold() if spans else ""

@@ -1,0 +1,40 @@
+"""The words of a text as an audit counts them: equal words are one, whatever their case."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nbsal.model.text.tokens import Row
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A word of a text: as it is first written, all its places among the words, and all its tokens."""
+
+    text: str
+    places: tuple[int, ...]
+    tokens: tuple[int, ...]
+
+
+def units_of(row: Row) -> list[Unit]:
+    """The different words of a text, in order of their first place."""
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(row.words):
+        places.setdefault(word.text.casefold(), []).append(place)
+    return [
+        Unit(row.words[same[0]].text, tuple(same), tuple(token for place in same for token in row.words[place].tokens))
+        for same in places.values()
+    ]
+
+
+def log_odds(logits: Tensor) -> Floats:
+    """The log-odds of every class against all others, [row, class], from logits [row, class]."""
+    precise, count = logits.double(), logits.shape[-1]
+    others = torch.stack([precise[:, torch.arange(count) != index].logsumexp(-1) for index in range(count)], 1)
+    values: Floats = (precise - others).numpy()
+    return values

@@ -1,0 +1,200 @@
+"""An audit: what its tables say equals the model with the words taken out, whatever the settings and interruptions."""
+
+import json
+from threading import Event
+
+import numpy as np
+import pytest
+import torch
+
+import nbsal
+from nbsal.cli import main
+from nbsal.evaluation.audit.measure import plan_audit
+from nbsal.evaluation.permutation import fisher_p
+from nbsal.support.errors import Cancelled
+from tests.raising import refuses
+
+SETTINGS = {"least": 2, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    rows = nbsal.samples.texts("reviews")[:60]
+    return [row["text"] for row in rows], [row["label"] for row in rows]
+
+
+@pytest.fixture(scope="module")
+def explain():
+    return nbsal.Explainer(nbsal.load("demo/reviews"), "gradxact")
+
+
+@pytest.fixture(scope="module")
+def audit(explain, reviews):
+    texts, labels = reviews
+    # Labels that are wrong on purpose, so that there are mistakes.
+    wrong = ["negative" if i % 7 == 0 else label for i, label in enumerate(labels)]
+    return nbsal.audit(explain, texts, wrong, groups={"half": [i < 30 for i in range(60)]}, **SETTINGS)
+
+
+def decide(explain, row, hidden):
+    """The logits of a text whose hidden words nobody attends to."""
+    subject = explain.subject
+    inputs = subject.inputs(nbsal.Encoded([row], subject.text_encoder.pad_id))
+    for word in row.words:
+        if word.text.casefold() in hidden:
+            inputs["attention_mask"][0, list(word.tokens)] = 0
+    with torch.no_grad():
+        return subject.model(**inputs).logits[0].double()
+
+
+def test_the_tables_are_what_literal_masking_gives(explain, audit):
+    rows = explain.subject.encode(list(audit.texts))
+    labels, before = np.array(audit.labels), np.array([int(decide(explain, row, ()).argmax()) for row in rows])
+    assert list(audit.predictions) == before.tolist() and len(audit.words) >= 10
+    for row in audit.words.head(12).itertuples():
+        having = [i for i, text in enumerate(rows) if any(w.text.casefold() == row.word for w in text.words)]
+        after = [decide(explain, rows[i], {row.word}) for i in having]
+        decided = np.array([int(logits.argmax()) for logits in after])
+        index = audit.classes.index(row.speaks_for)
+        odds = [decide(explain, rows[i], ())[index] - decide(explain, rows[i], ())[1 - index] for i in having]
+        pulls = [float(o - (logits[index] - logits[1 - index])) for o, logits in zip(odds, after, strict=True)]
+        was, now = before[having] == labels[having], decided == labels[having]
+        assert (row.texts, row.corrects, row.breaks) == (len(having), (now & ~was).sum(), (was & ~now).sum())
+        assert row.flips == (decided != before[having]).sum() and row.pull == pytest.approx(np.mean(pulls), abs=1e-4)
+        assert row.excess == pytest.approx((before[having] == index).mean() - (labels[having] == index).mean())
+        inside, others = np.isin(range(60), having), labels != index
+        hits = (before == index) & others
+        assert row.p >= fisher_p((hits & inside).sum(), (others & inside).sum(), hits.sum(), others.sum())
+
+
+def test_the_words_behind_a_mistake_correct_it_and_no_fewer_do(explain, audit):
+    rows = explain.subject.encode(list(audit.texts))
+    assert audit.mistakes.number.tolist() == audit.wrong and audit.mistakes.corrected.any()
+    for row in audit.mistakes.itertuples():
+        gold = audit.classes.index(row.label)
+        words = {word.casefold() for word in row.words}
+        assert row.corrected == bool(words)
+        if words:
+            assert int(decide(explain, rows[row.number], words).argmax()) == gold
+            for word in words if len(words) > 1 else ():
+                assert int(decide(explain, rows[row.number], words - {word}).argmax()) != gold
+
+
+def test_a_flip_is_the_smallest_set(explain):
+    found = nbsal.flip(explain, "A dull, dull film with a warm heart.")
+    assert found.exact and found.changes and found.after != found.before
+    assert found.places == tuple(i for i, word in enumerate(explain(found.text).words) if word.text in found.words)
+    rows = explain.subject.encode([found.text])
+    single = {word.text.casefold() for word in rows[0].words}
+    turned = [
+        word
+        for word in single
+        if explain.subject.labels[int(decide(explain, rows[0], {word}).argmax())] != found.before
+    ]
+    assert (len(found.words) == 1) == bool(turned)
+    assert not nbsal.flip(explain, found.text, to=found.before, most=1).changes or found.before
+    assert nbsal.flip(explain, "joy").words in ((), ("joy",))
+    with refuses("to"):
+        nbsal.flip(explain, "A joy.", to="neutral")
+
+
+def test_slices_find_where_a_classifier_errs(audit):
+    frame = audit.slices
+    half = frame[(frame.slice == "half") & (frame.value == "True")].iloc[0]
+    assert half.texts == 30 and half.errors == sum(i < 30 for i in audit.wrong)
+    assert half.rest == pytest.approx(sum(i >= 30 for i in audit.wrong) / 30)
+    assert half.low < half.rate < half.high and (frame.p_holm >= frame.p - 1e-12).all()
+    assert {"words", "label", "prediction"} <= set(frame.slice)
+
+
+def test_an_interrupted_audit_resumes_and_is_equal(explain, reviews, audit):
+    texts = list(audit.texts)
+    labels = [audit.classes[label] for label in audit.labels]
+    cancel, calls = Event(), []
+
+    def stop(done, total):
+        calls.append(done)
+        if done > total * 0.6:
+            cancel.set()
+
+    arguments = {"groups": {"half": [i < 30 for i in range(60)]}, "least": 2}
+    with pytest.raises(Cancelled) as stopped:
+        nbsal.audit(explain, texts, labels, progress=stop, cancel=cancel, **arguments)
+    cache = stopped.value.partial
+    masked = next(iter(cache.masked_models.values()))
+    run_before = masked.forwards
+    resumed = nbsal.audit(explain, texts, labels, progress=False, cache=cache, **arguments)
+    assert resumed.words.equals(audit.words) and resumed.mistakes.equals(audit.mistakes) and run_before
+    run_after = masked.forwards
+    nbsal.audit(explain, texts, labels, progress=False, cache=cache, **arguments | {"least": 3})
+    assert masked.forwards == run_after  # other thresholds run nothing again
+
+
+def test_a_saved_audit_is_equal_and_a_damaged_one_refused(audit, tmp_path):
+    path = tmp_path / "audit.json"
+    audit.save(path)
+    loaded = nbsal.Audit.load(path)
+    assert loaded.to_html() == audit.to_html() and loaded.slices.equals(audit.slices)
+    with refuses("words"):
+        loaded.hide(["a"])
+    content = json.loads(path.read_text())
+    content["audit"]["effects"][0]["texts"][0] = 60
+    path.write_text(json.dumps(content))
+    with refuses("path"):
+        nbsal.Audit.load(path)
+
+
+def test_words_are_hidden_together(explain, audit):
+    words = audit.words.word.head(2).tolist()
+    effect = audit.hide(words)
+    rows = explain.subject.encode(list(audit.texts))
+    assert effect.without == tuple(int(decide(explain, rows[i], set(words)).argmax()) for i in effect.texts)
+
+
+def test_without_labels_only_what_words_do_is_known(explain, reviews):
+    result = nbsal.audit(explain, reviews[0], **SETTINGS)
+    assert "corrects" not in result.words and "flips" in result.words
+    assert not len(result.slices) and not len(result.mistakes) and result.to_html() and result.plot()
+
+
+def test_another_model_has_its_own_numbers(explain, reviews):
+    other = nbsal.Explainer(nbsal.load("demo/reviews"), "gradxact")
+    with torch.no_grad():
+        other.subject.model.classifier.bias += torch.tensor([3.0, -3.0])
+    result = nbsal.audit(explain, *reviews, other=other, **SETTINGS)
+    alone = nbsal.audit(other, *reviews, **SETTINGS)
+    assert result.other.predictions == alone.predictions != result.predictions
+    assert {"pull_other", "corrects_other", "breaks_other"} <= set(result.words)
+
+
+def test_the_plan_holds(explain, reviews):
+    plan = plan_audit(explain, reviews[0], least=2)
+    assert nbsal.audit(explain, *reviews, **SETTINGS).provenance["passes"] <= plan.passes
+
+
+def test_what_cannot_be_audited_is_refused(explain, reviews):
+    with refuses("labels"):
+        nbsal.audit(explain, reviews[0], reviews[1][:-1], **SETTINGS)
+    with refuses("label"):
+        nbsal.audit(explain, reviews[0], ["neutral"] * 60, **SETTINGS)
+    with refuses("groups"):
+        nbsal.audit(explain, reviews[0], groups={"part": [1]}, **SETTINGS)
+    with refuses("text"):
+        nbsal.audit(explain, ["A joy.", " "], **SETTINGS)
+    with refuses("explainers"):
+        nbsal.audit(nbsal.Explainer(nbsal.load("demo/answers"), "gradxact"), ["A joy."], **SETTINGS)
+    only = nbsal.audit(explain, reviews[0], ["positive"] * 60, **SETTINGS)
+    assert any("positive" in note for note in only.notes)
+
+
+def test_the_command_line_audits_a_file(tmp_path, reviews, capsys):
+    source = tmp_path / "reviews.jsonl"
+    rows = [{"text": text, "label": label} for text, label in zip(*reviews, strict=True)]
+    source.write_text("\n".join(map(json.dumps, rows)))
+    page, saved = tmp_path / "audit.html", tmp_path / "audit.json"
+    arguments = ["audit", str(source), "--label", "label", "--least", "2", "--method", "gradxact"]
+    assert main([*arguments, "--plan"]) == 0 and not page.exists()
+    assert main([*arguments, "--html", str(page), "--json", str(saved)]) == 0
+    audit = nbsal.Audit.load(saved)
+    assert audit.sentence in capsys.readouterr().out and page.read_text() == audit.to_html()
+    assert main(["audit", str(source), "--text", "none"]) == 2
