@@ -5,7 +5,7 @@ residual connection is part of what it sends to itself. Its contribution is how 
 vector comes, in the l1 norm.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
 from nbsal.model.running.double import in_turn
 from nbsal.model.subject import Subject
+from nbsal.passes.stream import Block
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import ModelError
 
@@ -91,17 +92,15 @@ class ALTI(Method):
 
     @torch.no_grad()
     def scores(self, trace: Trace) -> Tensor:
-        parts, subject = PARTS[trace.subject.model.config.model_type], trace.subject
+        parts = PARTS[trace.subject.model.config.model_type]
         rows = deciding_positions(trace).sum(1)
-        for number, values in zip(reversed(range(subject.depth)), trace.blocks("hidden", "attention"), strict=True):
-            block = subject.blocks[number % len(subject.blocks)]  # ALBERT calls the same block repeatedly
-            with in_turn(block):
-                for i, row in enumerate(trace.encoded):
-                    n = len(row)
-                    queries = rows[i, :n].nonzero()[:, 0]  # in the last block, the deciding positions alone
-                    attention = values["attention"][i, :, queries, :n]
-                    shares = self.contributions(block, parts, values["hidden"][i, :n], attention, queries)
-                    rows[i, :n] = rows[i, queries] @ shares.to(rows)
+        for block, values in each_block(trace, "hidden", "attention"):
+            for i, row in enumerate(trace.encoded):
+                n = len(row)
+                queries = rows[i, :n].nonzero()[:, 0]  # in the last block, the deciding positions alone
+                attention = values["attention"][i, :, queries, :n]
+                shares = self.contributions(block, parts, values["hidden"][i, :n], attention, queries)
+                rows[i, :n] = rows[i, queries] @ shares.to(rows)
         return rows
 
     def contributions(self, block: nn.Module, parts: Parts, x: Tensor, attention: Tensor, queries: Tensor) -> Tensor:
@@ -131,6 +130,15 @@ class ALTI(Method):
             part = slice(start, start + size)
             distance[:, part] = _distances(values[part], x[part], attention[..., part], queries - start, target)
         return normalise_rows((output.abs().sum(-1)[:, None] - distance / deviation).relu())
+
+
+def each_block(trace: Trace, *parts: str) -> Iterator[tuple[Any, Block]]:
+    """Every block, from the last to the first, with its parts of the trace and in the precision it computes in."""
+    subject = trace.subject
+    for number, values in zip(reversed(range(subject.depth)), trace.blocks(*parts), strict=True):
+        block = subject.blocks[number % len(subject.blocks)]  # ALBERT calls the same block repeatedly
+        with in_turn(block):
+            yield block, values
 
 
 def _distances(values: Tensor, x: Tensor, attention: Tensor, queries: Tensor, target: Tensor) -> Tensor:

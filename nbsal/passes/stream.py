@@ -2,7 +2,7 @@
 
 A forward pass keeps the inputs of the blocks, and the graph of the head alone. From the last block down, each block
 then runs again with a graph of its own, through which gradients and relevance propagate from its output to its input.
-No block runs again for means over heads if its attention is fused, and its graph small enough to be kept.
+No block runs again for its map, or for means over heads, if its attention is fused and its graph small enough to keep.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -38,7 +38,8 @@ SUMMARIES: dict[str, tuple[tuple[str, ...], Callable[..., Tensor]]] = {
     "mean_gradient": (("attention_grad",), lambda grad: grad.mean(1)),
     "mean_evidence": (("attention", "attention_grad"), lambda attention, grad: (grad * attention).relu_().mean(1)),
 }
-WITHOUT_MAPS = {"hidden", "hidden_grad", *SUMMARIES}  # what fused attention leaves enough of to compute
+WITHOUT_MAPS = {"hidden", "hidden_grad", *SUMMARIES}
+FROM_FUSED = {*WITHOUT_MAPS, "attention"}  # what fused attention leaves enough of to compute
 
 GRAPHS = 2**30  # bytes that the graphs of all blocks may take
 
@@ -79,7 +80,7 @@ class Stream:
     ) -> Iterator[Block]:
         """The values of every block, from the last to the first; each is cleared when the next is requested."""
         run = partial(restore.exclusively, self.subject.model)
-        if not (self.fused and WITHOUT_MAPS.issuperset(parts)):
+        if not (self.fused and FROM_FUSED.issuperset(parts)):
             drop_graphs(self.calls)  # blocks run again
         gradient, relevance = run(lambda: self._at_last_layer(decisions, parts))
         for index in reversed(range(len(self.calls))):
@@ -109,7 +110,7 @@ class Stream:
         attention_filter: AttentionFilter,
     ) -> Block:
         """The values of a block; `gradient` and `relevance` are those at its output."""
-        if self.fused and WITHOUT_MAPS.issuperset(parts):
+        if self.fused and FROM_FUSED.issuperset(parts):
             return self._summarise(index, gradient, parts)
         block = self._run_again(index, gradient, relevance, recorded_parts(parts), attention_filter)
         block |= summaries(block, parts)
@@ -118,8 +119,10 @@ class Stream:
         return block
 
     def _summarise(self, index: int, gradient: Tensor | None, parts: Collection[str]) -> Block:
-        """Means over heads of a block with fused attention."""
+        """The map of a block with fused attention, or means over its heads."""
         attention, block = self.fused[index], {"hidden": self.calls[index].hidden.detach()}
+        if "attention" in parts:
+            block["attention"] = attention.maps()
         if "mean_attention" in parts:
             block["mean_attention"] = attention.mean()
         if gradient is None:

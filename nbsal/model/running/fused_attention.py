@@ -1,4 +1,4 @@
-"""Means over heads of attention maps that a fused function does not show, computed from its inputs.
+"""Attention maps that a fused function does not show, and their means over heads, computed from its inputs.
 
 A few queries are computed at a time: their maps stay in the processor's cache, while whole maps wait for the memory.
 """
@@ -31,6 +31,14 @@ class FusedAttention:
     def map_shape(self) -> tuple[int, int, int, int]:
         """The shape of its map, [batch, head, query, key]."""
         return (*self.query.shape[:3], self.key.shape[2])
+
+    @torch.no_grad()
+    def maps(self) -> Tensor:
+        """The map, [batch, head, query, key]."""
+        result, key = self.query.new_empty(self.map_shape), self._key()
+        for queries in self._chunks():
+            result[:, :, queries] = self._weights(queries, key)
+        return result
 
     @torch.no_grad()
     def mean(self) -> Tensor:
