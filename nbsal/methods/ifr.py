@@ -140,7 +140,7 @@ def shares(block: Any, paths: Paths, states: Tensor, attention: Tensor, at: Tens
         output = output * gain[:, None]
         weights = weights * (plain * brought).sum(-1) / (plain * plain).sum(-1)
     sent = _by_head(linear(_without_centre(norm, states), _matrix(value)), paths, heads, out).to(wide)
-    nearness = _proximities(sent, output.unflatten(1, (heads, -1)), weights @ attention, whole)
+    nearness = _proximities(sent, output.reshape(len(output), heads, -1), weights @ attention, whole)
     total = nearness.sum(-1) + _proximity(rest, whole)
     return nearness / total.clamp_min(torch.finfo(wide).tiny)[:, None]
 
@@ -170,10 +170,10 @@ def _by_head(projected: Tensor, paths: Paths, heads: int, out: nn.Module) -> Ten
     """The values of each head, [head, position, size], of the output of the value projection."""
     size = _matrix(out).shape[1] // heads
     if paths.by_head:
-        return projected.unflatten(-1, (heads, 3, size))[:, :, 2].transpose(0, 1)
+        return projected.view(len(projected), heads, 3, size)[:, :, 2].transpose(0, 1)
     joint = projected.shape[-1] - heads * size  # what is read beside queries; grouped heads share values
     values = projected[:, -joint // 2 :] if joint > 0 else projected
-    values = values.unflatten(-1, (-1, size)).transpose(0, 1)
+    values = values.reshape(len(projected), -1, size).transpose(0, 1)
     return values.repeat_interleave(heads // len(values), 0)
 
 

@@ -13,9 +13,11 @@ import torch
 import transformers
 
 import nbsal
-from nbsal.methods import catalogue
+from nbsal.methods import alti, catalogue, ifr
+from nbsal.model.running.architecture import first_tensor
 from nbsal.model.target import Target
-from nbsal.passes import plan, reply_trace, trace
+from nbsal.passes import reply_trace, trace
+from nbsal.testing import tiny_models
 from tests import axioms, golden, zoo
 from tests.raising import refuses_part
 
@@ -67,3 +69,92 @@ def test_scores_are_those_of_the_published_program(kind, stream):
         assert axioms.relative(read(record, {position: 1}), row) < 1e-6
     for count in (1, 2, 5):
         assert axioms.relative(after_hops(record, count), VALUES[f"{kind} {count} hops"]) < 1e-6
+
+
+OTHERS = {  # kinds of decoders that no other test builds
+    "mistral": ("MistralConfig", zoo.GROUPED, "pieces"),
+    "qwen2": ("Qwen2Config", zoo.SIZES | {"num_key_value_heads": 2}, "bytes"),
+    "qwen2-moe": ("Qwen2MoeConfig", zoo.EXPERTS | {"num_experts": 4, "moe_intermediate_size": 24}, "bytes"),
+    "gemma": ("GemmaConfig", zoo.GROUPED, "pieces"),
+    "olmo": ("OlmoConfig", zoo.SIZES, "bytes"),
+    "olmo2": ("Olmo2Config", zoo.SIZES, "bytes"),
+    "stablelm": ("StableLmConfig", zoo.SIZES | {"num_key_value_heads": 4}, "bytes"),
+    "starcoder2": ("Starcoder2Config", zoo.SIZES | {"num_key_value_heads": 2}, "bytes"),
+    "phi": ("PhiConfig", zoo.SIZES, "bytes"),
+    "gptj": ("GPTJConfig", {"n_embd": 32, "n_layer": 3, "n_head": 4, "rotary_dim": 4, "n_positions": 64}, "bytes"),
+}
+# The module whose output a pre-norm block adds last, and the norm of a post-norm block that reads the residual stream.
+LAST = dict.fromkeys(("gemma2", "gemma3_text", "olmo2"), "post_feedforward_layernorm") | {
+    "opt": "fc2", "bloom": "mlp.dense_4h_to_h",
+}  # fmt: skip
+NORMS = {kind: parts.norm for kind, parts in alti.PARTS.items()} | {"big_bird": alti.PARTS["bert"].norm}
+REFUSED = {"deberta", "longformer", "xlnet", "bart", "t5", "falcon", "xglm", "mamba"}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("name", sorted({*zoo.ARCHITECTURES, *zoo.OTHERS, *OTHERS} - REFUSED))
+def test_what_positions_bring_adds_up_to_the_residual_stream(checkpoints, name, biased, monkeypatch):
+    """But for biases and the centre of norms, without which it is linear."""
+    if name in OTHERS:
+        model, tokenizer = tiny_models.build(OTHERS[name], "causal"), tiny_models.tokenizer(OTHERS[name][2])
+        subject = nbsal.load(model if "moe" in name else model.double(), tokenizer=tokenizer)
+    else:
+        subject = zoo.load(checkpoints, name, "sequence" if name in zoo.ENCODERS | zoo.OTHER_ENCODERS else "causal")
+    for path, weight in subject.model.named_parameters():
+        if path.endswith("bias"):
+            weight.uniform_(-0.3, 0.3) if biased else weight.zero_()
+    kind, streams, compared = subject.model.config.model_type, [], []
+    proximities, without_centre = ifr._proximities, ifr._without_centre
+    monkeypatch.setattr(ifr, "_proximities", lambda *values: compared.append(values) or proximities(*values))
+    monkeypatch.setattr(ifr, "_without_centre", lambda norm, states: norm(states))
+
+    def add(module, args, output):
+        streams.append((args[0] if kind in NORMS else first_tensor(output)).reshape(-1, subject.width))
+
+    for block in dict.fromkeys(subject.blocks):
+        block.get_submodule(NORMS.get(kind, LAST.get(kind, "mlp"))).register_forward_hook(add)
+    record = trace.record(subject, subject.encode(axioms.TEXTS[0]), needs=IFR.needs)
+    IFR.scores(record)
+    at, limit = int(ifr.reading_weights(record)[0].argmax()), 1e-5  # some norms round to float32
+    for number, (sent, output, attention, whole) in enumerate(reversed(compared)):
+        read, written = record.hidden[number][0], record.hidden[number + 1][0]
+        truth = streams[number][at] if kind in NORMS else written[at] - streams[number][at]
+        assert axioms.relative(whole[0], truth) < limit
+        if not biased:
+            brought = torch.einsum("hjd,ohd,hij->o", sent, output, attention)
+            assert axioms.relative(read[at] + brought, truth) < limit
+            norm = subject.blocks[number % len(subject.blocks)].get_submodule(ifr.PATHS[kind].norm)
+            centred = read - read.mean(-1, keepdim=True)
+            if ifr.PATHS[kind].norm:
+                assert axioms.relative(without_centre(norm, centred), norm(centred)) < limit
+
+
+@pytest.mark.parametrize(("name", "settings"), [("xglm", {}), ("opt", {"do_layer_norm_before": False})])
+def test_other_blocks_are_refused(name, settings):
+    subject = nbsal.load(zoo.model(name, "causal", **settings), tokenizer=tiny_models.tokenizer(zoo.OTHERS[name][2]))
+    with refuses_part("attention blocks"):
+        nbsal.Explainer(subject, "ifr")
+
+
+def test_copies_of_a_row_share_what_positions_send(load, monkeypatch):
+    """Every prediction of a reply has the scores that it has in a text of its own."""
+    subject, calls, by_head = load("llama", "causal"), [], ifr._proximities
+    monkeypatch.setattr(ifr, "_proximities", lambda *values: calls.append(1) or by_head(*values))
+    row, rows = subject.encode(axioms.TEXTS[0])[0], {}
+    targets = [Target("", (((position, 5), 1.0),)) for position in range(4, 10)]
+    use = lambda numbers, part: rows.update(zip(numbers, IFR.scores(part), strict=True))  # noqa: E731
+    reply_trace.each_prediction(subject, row, targets, IFR.needs, IFR.layers(subject.depth), use)
+    assert len(calls) == subject.depth
+    for number, scores in rows.items():
+        alone = nbsal.Explainer(subject, "ifr")(axioms.TEXTS[0], target=(4 + number, 5)).scores
+        assert axioms.relative(scores, alone) < 1e-10 and not alone[5 + number :].any()
+
+
+def test_a_span_is_read_by_the_size_of_its_coefficients(load):
+    subject = load("gpt2", "causal")
+    record = trace.record(subject, subject.encode(axioms.TEXTS[0]), needs=IFR.needs)
+    decision = replace(record.decisions[0], target=Target("", (((7, 3), 0.5), ((9, 3), 1.0), ((7, 4), -1.5))))
+    scores = IFR.scores(replace(record, decisions=[decision], cache={}))[0]
+    assert axioms.relative(scores, read(record, {7: 4, 9: 2})) < 1e-12
+    assert axioms.relative(scores, read(record, {7: 1, 9: 1})) > 1e-3
