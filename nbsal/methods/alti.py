@@ -94,7 +94,7 @@ class ALTI(Method):
     def scores(self, trace: Trace) -> Tensor:
         parts = PARTS[trace.subject.model.config.model_type]
         rows = deciding_positions(trace).sum(1)
-        for block, values in each_block(trace, "hidden", "attention"):
+        for block, values in each_block(trace):
             for i, row in enumerate(trace.encoded):
                 n = len(row)
                 queries = rows[i, :n].nonzero()[:, 0]  # in the last block, the deciding positions alone
@@ -132,10 +132,10 @@ class ALTI(Method):
         return normalise_rows((output.abs().sum(-1)[:, None] - distance / deviation).relu())
 
 
-def each_block(trace: Trace, *parts: str) -> Iterator[tuple[Any, Block]]:
-    """Every block, from the last to the first, with its parts of the trace and in the precision it computes in."""
-    subject = trace.subject
-    for number, values in zip(reversed(range(subject.depth)), trace.blocks(*parts), strict=True):
+def each_block(trace: Trace, queries: Tensor | None = None) -> Iterator[tuple[Any, Block]]:
+    """Every block, from the last to the first, in its own precision, with its input and rows of its attention map."""
+    subject, values_by_block = trace.subject, trace.blocks("hidden", "attention", queries=queries)
+    for number, values in zip(reversed(range(subject.depth)), values_by_block, strict=True):
         block = subject.blocks[number % len(subject.blocks)]  # ALBERT calls the same block repeatedly
         with in_turn(block):
             yield block, values

@@ -98,14 +98,14 @@ class IFR(Method):
     def scores(self, trace: Trace) -> Tensor:
         paths, subject = PATHS[trace.subject.model.config.model_type], trace.subject
         weights = reading_weights(trace)
-        scores = torch.zeros_like(weights)
-        for block, values in alti.each_block(trace, "hidden", "attention"):
+        queries, scores = weights.any(0).nonzero()[:, 0], torch.zeros_like(weights)
+        for block, values in alti.each_block(trace, queries):
             # Copies of one row, each with its own prediction, share what positions send.
             for row, copies in groupby(range(len(weights)), key=lambda i: trace.encoded[i]):
                 texts = list(copies)
-                at = weights[texts].any(0).nonzero()[:, 0]
-                end = int(at.max()) + 1 if subject.causal else len(row)
-                states, attention = values["hidden"][texts[0], :end], values["attention"][texts[0], :, at, :end]
+                end = int(weights[texts].any(0).nonzero().max()) + 1 if subject.causal else len(row)
+                at = queries[queries < end]
+                states, attention = values["hidden"][texts[0], :end], values["attention"][texts[0], :, : len(at), :end]
                 scores[texts, :end] += shares(block, paths, states, attention, at, weights[texts][:, at]).to(scores)
         return scores
 
@@ -129,20 +129,28 @@ def shares(block: Any, paths: Paths, states: Tensor, attention: Tensor, at: Tens
     value, out = block.get_submodule(paths.value), block.get_submodule(paths.out)
     norm, second = (block.get_submodule(path) if path else nn.Identity() for path in (paths.norm, paths.second))
     heads, wide = len(attention), torch.promote_types(states.dtype, torch.float32)  # half precision is too coarse
-    mixed = attention.to(states) @ _by_head(value(norm(states)), paths, heads, out)
-    added = out(mixed.transpose(0, 1).flatten(1))
-    brought, own, attention = second(added).to(wide), states[at].to(wide), attention.to(wide)
-    output, weights = _matrix(out).to(wide), weights.to(wide)
-    whole, rest = weights @ (own + brought), weights @ own
+    values = _by_head(value(norm(states)), paths, heads, out)
+    output, weights, attention = _matrix(out).to(wide), weights.to(wide), attention.to(wide)
+    rest = weights @ states[at].to(wide)
     if paths.second:  # linear but for its scale at each position
-        gain = second(torch.full_like(states[0], MANY)).to(wide)
-        plain = gain * added.to(wide)
-        output = output * gain[:, None]
-        weights = weights * (plain * brought).sum(-1) / (plain * plain).sum(-1)
+        added = _added(out, attention, values)
+        normed, gain = second(added).to(wide), second(torch.full_like(added[0], MANY)).to(wide)
+        gained, output = added.to(wide) * gain, output * gain[:, None]
+        whole = rest + weights @ normed
+        weights = weights * (gained * normed).sum(-1) / (gained * gained).sum(-1)
+    attention = weights @ attention
+    if not paths.second:
+        whole = rest + _added(out, attention, values).to(wide)
     sent = _by_head(linear(_without_centre(norm, states), _matrix(value)), paths, heads, out).to(wide)
-    nearness = _proximities(sent, output.reshape(len(output), heads, -1), weights @ attention, whole)
+    nearness = _proximities(sent, output.reshape(len(output), heads, -1), attention, whole)
     total = nearness.sum(-1) + _proximity(rest, whole)
     return nearness / total.clamp_min(torch.finfo(wide).tiny)[:, None]
+
+
+def _added(out: nn.Module, attention: Tensor, values: Tensor) -> Tensor:
+    """What attention adds to the residual stream, [query, width]."""
+    added: Tensor = out((attention.to(values) @ values).transpose(0, 1).flatten(1))
+    return added
 
 
 def _proximities(sent: Tensor, output: Tensor, attention: Tensor, whole: Tensor) -> Tensor:

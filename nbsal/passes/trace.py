@@ -28,7 +28,7 @@ from nbsal.model.text.tokens import Encoded
 from nbsal.passes.lrp import mode
 from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
 from nbsal.passes.lrp.rules import DEFAULT, Rules
-from nbsal.passes.stream import Block, Stream, open_stream, recorded_parts, summaries
+from nbsal.passes.stream import Block, Stream, open_stream, recorded_parts, rows_of_map, summaries
 from nbsal.support.errors import ModelError, UnknownName
 from nbsal.support.progress import Meter
 from nbsal.support.validation import checked
@@ -106,11 +106,16 @@ class Trace:
         ]
 
     def blocks(
-        self, *parts: str, rules: Rules = DEFAULT, attention_filter: AttentionFilter = unfiltered
+        self,
+        *parts: str,
+        rules: Rules = DEFAULT,
+        attention_filter: AttentionFilter = unfiltered,
+        queries: Tensor | None = None,
     ) -> Iterator[Block]:
         """The values of every block by name, from the last block to the first; see `nbsal.passes.stream.Block`.
 
-        Read a block's values before the next block is requested, which may free them.
+        Read a block's values before the next block is requested, which may free them. With `queries`, "attention" has
+        the rows of those positions only.
 
         >>> import nbsal
         >>> subject = nbsal.load("demo/reviews")
@@ -119,10 +124,10 @@ class Trace:
         [(1, 12, 5, 5), (1, 12, 5, 5)]
         """
         if not self.streamed:
-            yield from self._whole_blocks(parts, rules, attention_filter)
+            yield from self._whole_blocks(parts, rules, attention_filter, queries)
             return
         for block in self._stream(rules if "relevance" in parts else None).blocks(
-            self.decisions, parts, attention_filter
+            self.decisions, parts, attention_filter, queries
         ):
             self.meter.check()
             yield block
@@ -134,7 +139,9 @@ class Trace:
             return recorded
         return self.cached(("stream", rules), lambda: open_stream(self.subject, self.encoded, rules))
 
-    def _whole_blocks(self, parts: Collection[str], rules: Rules, attention_filter: AttentionFilter) -> Iterator[Block]:
+    def _whole_blocks(
+        self, parts: Collection[str], rules: Rules, attention_filter: AttentionFilter, queries: Tensor | None
+    ) -> Iterator[Block]:
         """The values of every block from what was recorded."""
         values = {name: getattr(self, name) for name in recorded_parts(parts) if "relevance" not in name}
         if "relevance" in parts:
@@ -142,7 +149,7 @@ class Trace:
             values |= {"relevance": maps.hidden, "attention_relevance": maps.attention}
         for block in reversed(range(self.subject.depth)):
             recorded = {name: tensors[block] for name, tensors in values.items()}
-            yield recorded | summaries(recorded, parts)
+            yield recorded | summaries(recorded, parts) | rows_of_map(recorded, queries)
 
     def relevance_maps(self, rules: Rules = DEFAULT, attention_filter: AttentionFilter = unfiltered) -> RelevanceMaps:
         """Relevance at every layer and in every attention map; computed once per rules and filter."""
