@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from nbsal.methods.attention import deciding_positions, normalise_rows
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
+from nbsal.model.limits import check_plain_weights
 from nbsal.model.running.double import in_turn
 from nbsal.model.subject import Subject
 from nbsal.passes.stream import Block
@@ -64,6 +65,23 @@ PARTS = {
 }
 
 
+@dataclass(frozen=True)
+class BlockMethod(Method):
+    """A method that reads the weights of every block: in a copy if adapters are to be merged, or 8 bits dequantised."""
+
+    by_block = True
+
+    def resolve(self, subject: Subject) -> Self:
+        check_plain_weights(subject, self.name)
+        return super().resolve(subject)
+
+    def subject_for(self, subject: Subject) -> Subject:
+        return subject.merged
+
+    def layers(self, depth: int) -> set[int]:
+        return set(range(depth))
+
+
 @register(
     "alti",
     family="attention",
@@ -73,10 +91,8 @@ PARTS = {
     promise={"nonnegative", "sums_to_1_per_decision", "not_about_target"},
 )
 @dataclass(frozen=True)
-class ALTI(Method):
+class ALTI(BlockMethod):
     """Contributions of positions to positions, rolled out; `second_norm` includes the second norm of each block."""
-
-    by_block = True
 
     second_norm: bool = False
 
@@ -85,10 +101,7 @@ class ALTI(Method):
         if kind not in PARTS:
             message = f"alti cannot read the blocks of {kind}. It supports these encoders: {', '.join(PARTS)}."
             raise ModelError(message, part="post-norm blocks")
-        return self
-
-    def layers(self, depth: int) -> set[int]:
-        return set(range(depth))
+        return super().resolve(subject)
 
     @torch.no_grad()
     def scores(self, trace: Trace) -> Tensor:

@@ -15,7 +15,7 @@ from torch.nn.functional import linear
 
 from nbsal.methods import alti
 from nbsal.methods.attention import deciding_positions, normalise_rows
-from nbsal.methods.base import Method, register
+from nbsal.methods.base import register
 from nbsal.methods.cost import Cost
 from nbsal.model.subject import Subject
 from nbsal.passes.trace import Trace
@@ -69,18 +69,14 @@ SETTINGS = {"do_layer_norm_before": True, "apply_residual_connection_post_layern
     promise={"nonnegative", "not_about_target"},
 )
 @dataclass(frozen=True)
-class IFR(Method):
+class IFR(alti.BlockMethod):
     """Share of each position in what attention brings to the deciding position, summed over blocks.
 
     It shows where the model reads, whatever it then writes: not what speaks for the target or against it, nor what the
     feed-forward layers make of it. A target at several positions is read as a span, by the size of its coefficients.
     """
 
-    by_block = True
     shares_pass = True
-
-    def subject_for(self, subject: Subject) -> Subject:
-        return subject.merged
 
     def resolve(self, subject: Subject) -> Self:
         config = subject.model.config
@@ -89,10 +85,7 @@ class IFR(Method):
         ):
             message = f"ifr cannot read the blocks of this {config.model_type}. It supports: {', '.join(PATHS)}."
             raise ModelError(message, part="attention blocks")
-        return self
-
-    def layers(self, depth: int) -> set[int]:
-        return set(range(depth))
+        return super().resolve(subject)
 
     @torch.no_grad()
     def scores(self, trace: Trace) -> Tensor:
