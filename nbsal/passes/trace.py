@@ -114,8 +114,7 @@ class Trace:
     ) -> Iterator[Block]:
         """The values of every block by name, from the last block to the first; see `nbsal.passes.stream.Block`.
 
-        Read a block's values before the next block is requested, which may free them. With `queries`, "attention" has
-        the rows of those positions only.
+        Read a block's values before the next is requested, which may free them; "attention" at `queries` only, if any.
 
         >>> import nbsal
         >>> subject = nbsal.load("demo/reviews")
@@ -124,11 +123,11 @@ class Trace:
         [(1, 12, 5, 5), (1, 12, 5, 5)]
         """
         if not self.streamed:
-            yield from self._whole_blocks(parts, rules, attention_filter, queries)
+            blocks = self._whole_blocks(parts, rules, attention_filter)
+            yield from (block | rows_of_map(block, queries) for block in blocks)
             return
-        for block in self._stream(rules if "relevance" in parts else None).blocks(
-            self.decisions, parts, attention_filter, queries
-        ):
+        stream = self._stream(rules if "relevance" in parts else None)
+        for block in stream.blocks(self.decisions, parts, attention_filter, queries):
             self.meter.check()
             yield block
 
@@ -139,9 +138,7 @@ class Trace:
             return recorded
         return self.cached(("stream", rules), lambda: open_stream(self.subject, self.encoded, rules))
 
-    def _whole_blocks(
-        self, parts: Collection[str], rules: Rules, attention_filter: AttentionFilter, queries: Tensor | None
-    ) -> Iterator[Block]:
+    def _whole_blocks(self, parts: Collection[str], rules: Rules, attention_filter: AttentionFilter) -> Iterator[Block]:
         """The values of every block from what was recorded."""
         values = {name: getattr(self, name) for name in recorded_parts(parts) if "relevance" not in name}
         if "relevance" in parts:
@@ -149,7 +146,7 @@ class Trace:
             values |= {"relevance": maps.hidden, "attention_relevance": maps.attention}
         for block in reversed(range(self.subject.depth)):
             recorded = {name: tensors[block] for name, tensors in values.items()}
-            yield recorded | summaries(recorded, parts) | rows_of_map(recorded, queries)
+            yield recorded | summaries(recorded, parts)
 
     def relevance_maps(self, rules: Rules = DEFAULT, attention_filter: AttentionFilter = unfiltered) -> RelevanceMaps:
         """Relevance at every layer and in every attention map; computed once per rules and filter."""
@@ -269,8 +266,7 @@ def _decisions(subject: Subject, encoded: Encoded, logits: Tensor, targets: Sequ
 
 def _values(decisions: Sequence[Decision], logits: Tensor) -> Tensor:
     """The explained number of each text."""
-    pairs = zip(decisions, logits, strict=True)
-    return torch.stack([decision.target.value(row_logits) for decision, row_logits in pairs])
+    return torch.stack([decision.target.value(row) for decision, row in zip(decisions, logits, strict=True)])
 
 
 def decide_without_heads(subject: Subject, encoded: Encoded, targets: Sequence[Any], off: ArrayLike) -> list[Decision]:
