@@ -101,9 +101,13 @@ def test_what_positions_bring_adds_up_to_the_residual_stream(checkpoints, name, 
         subject = nbsal.load(model if "moe" in name else model.double(), tokenizer=tokenizer)
     else:
         subject = zoo.load(checkpoints, name, "sequence" if name in zoo.ENCODERS | zoo.OTHER_ENCODERS else "causal")
+    random = torch.Generator().manual_seed(0)
     for path, weight in subject.model.named_parameters():
+        noise = torch.empty_like(weight).uniform_(-0.3, 0.3, generator=random)
         if path.endswith("bias"):
-            weight.uniform_(-0.3, 0.3) if biased else weight.zero_()
+            weight.copy_(noise * biased)
+        elif weight.ndim == 1:  # of a norm
+            weight.add_(noise)
     kind, streams, compared = subject.model.config.model_type, [], []
     proximities, without_centre = ifr._proximities, ifr._without_centre
     monkeypatch.setattr(ifr, "_proximities", lambda *values: compared.append(values) or proximities(*values))
@@ -124,10 +128,11 @@ def test_what_positions_bring_adds_up_to_the_residual_stream(checkpoints, name, 
         if not biased:
             brought = torch.einsum("hjd,ohd,hij->o", sent, output, attention)
             assert axioms.relative(read[at] + brought, truth) < limit
-            norm = subject.blocks[number % len(subject.blocks)].get_submodule(ifr.PATHS[kind].norm)
-            centred = read - read.mean(-1, keepdim=True)
-            if ifr.PATHS[kind].norm:
-                assert axioms.relative(without_centre(norm, centred), norm(centred)) < limit
+            if path := ifr.PATHS[kind].norm:
+                norm = subject.blocks[number % len(subject.blocks)].get_submodule(path)
+                centred = read - read.mean(-1, keepdim=True)
+                linear = norm(centred) * read / centred if type(norm).__name__.endswith("LayerNorm") else norm(read)
+                assert axioms.relative(without_centre(norm, read), linear) < limit
 
 
 @pytest.mark.parametrize(("name", "settings"), [("xglm", {}), ("opt", {"do_layer_norm_before": False})])
@@ -153,6 +158,9 @@ def test_copies_of_a_row_share_what_positions_send(load, monkeypatch):
 
 def test_a_span_is_read_by_the_size_of_its_coefficients(load):
     subject = load("gpt2", "causal")
+    for path, weight in subject.model.named_parameters():
+        if path.endswith("c_proj.bias"):
+            weight.data.fill_(0.3)  # which a span adds once
     record = trace.record(subject, subject.encode(axioms.TEXTS[0]), needs=IFR.needs)
     decision = replace(record.decisions[0], target=Target("", (((7, 3), 0.5), ((9, 3), 1.0), ((7, 4), -1.5))))
     scores = IFR.scores(replace(record, decisions=[decision], cache={}))[0]
