@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import nbsal
-from nbsal.methods import alti, catalogue
+from nbsal.methods import alti, catalogue, ifr
 from nbsal.methods.base import Method
 from nbsal.model.text.tokens import Row
 from nbsal.support.errors import ModelError
@@ -44,6 +44,7 @@ FOOTNOTES = {
     "first position": "The method reads the attention of the first position, which sees only itself in a causal model. "
     "Use the method's plain name.",
     "post-norm blocks": f"The method reads the blocks of these post-norm encoders only: {', '.join(alti.PARTS)}.",
+    "attention blocks": f"The method reads the blocks of these models only: {', '.join(ifr.PATHS)}.",
     "attention": "The model has no attention. Use a gradient method or occlusion.",
     "attention maps": "The model computes its attention in a form that gives no map of positions by positions. Use a "
     "gradient method or occlusion.",

@@ -197,7 +197,7 @@ def test_a_stream_is_cancelled_between_blocks(load):
 def test_attention_that_a_block_does_not_compute_is_refused(load, monkeypatch):
     subject = load("bert")
     monkeypatch.setattr(stream.LatestAttention, "on_weights", lambda self, weights: weights)
-    recorded = trace.record(subject, subject.encode("A joy."), needs={"attention"}, stream=True)
+    recorded = trace.record(subject, subject.encode(axioms.TEXTS), needs={"attention"}, stream=True)  # with padding
     with pytest.raises(ModelError) as caught:
         next(recorded.blocks("attention"))
     assert caught.value.part == "attention maps"

@@ -5,7 +5,7 @@ residual connection is part of what it sends to itself. Its contribution is how 
 vector comes, in the l1 norm.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -15,8 +15,10 @@ from torch import Tensor, nn
 from nbsal.methods.attention import deciding_positions, normalise_rows
 from nbsal.methods.base import Method, register
 from nbsal.methods.cost import Cost
+from nbsal.model.limits import check_plain_weights
 from nbsal.model.running.double import in_turn
 from nbsal.model.subject import Subject
+from nbsal.passes.stream import Block
 from nbsal.passes.trace import Trace
 from nbsal.support.errors import ModelError
 
@@ -63,6 +65,23 @@ PARTS = {
 }
 
 
+@dataclass(frozen=True)
+class BlockMethod(Method):
+    """A method that reads the weights of every block: in a copy if adapters are to be merged, or 8 bits dequantised."""
+
+    by_block = True
+
+    def resolve(self, subject: Subject) -> Self:
+        check_plain_weights(subject, self.name)
+        return super().resolve(subject)
+
+    def subject_for(self, subject: Subject) -> Subject:
+        return subject.merged
+
+    def layers(self, depth: int) -> set[int]:
+        return set(range(depth))
+
+
 @register(
     "alti",
     family="attention",
@@ -72,10 +91,8 @@ PARTS = {
     promise={"nonnegative", "sums_to_1_per_decision", "not_about_target"},
 )
 @dataclass(frozen=True)
-class ALTI(Method):
+class ALTI(BlockMethod):
     """Contributions of positions to positions, rolled out; `second_norm` includes the second norm of each block."""
-
-    by_block = True
 
     second_norm: bool = False
 
@@ -84,24 +101,19 @@ class ALTI(Method):
         if kind not in PARTS:
             message = f"alti cannot read the blocks of {kind}. It supports these encoders: {', '.join(PARTS)}."
             raise ModelError(message, part="post-norm blocks")
-        return self
-
-    def layers(self, depth: int) -> set[int]:
-        return set(range(depth))
+        return super().resolve(subject)
 
     @torch.no_grad()
     def scores(self, trace: Trace) -> Tensor:
-        parts, subject = PARTS[trace.subject.model.config.model_type], trace.subject
+        parts = PARTS[trace.subject.model.config.model_type]
         rows = deciding_positions(trace).sum(1)
-        for number, values in zip(reversed(range(subject.depth)), trace.blocks("hidden", "attention"), strict=True):
-            block = subject.blocks[number % len(subject.blocks)]  # ALBERT calls the same block repeatedly
-            with in_turn(block):
-                for i, row in enumerate(trace.encoded):
-                    n = len(row)
-                    queries = rows[i, :n].nonzero()[:, 0]  # in the last block, the deciding positions alone
-                    attention = values["attention"][i, :, queries, :n]
-                    shares = self.contributions(block, parts, values["hidden"][i, :n], attention, queries)
-                    rows[i, :n] = rows[i, queries] @ shares.to(rows)
+        for block, values in each_block(trace):
+            for i, row in enumerate(trace.encoded):
+                n = len(row)
+                queries = rows[i, :n].nonzero()[:, 0]  # in the last block, the deciding positions alone
+                attention = values["attention"][i, :, queries, :n]
+                shares = self.contributions(block, parts, values["hidden"][i, :n], attention, queries)
+                rows[i, :n] = rows[i, queries] @ shares.to(rows)
         return rows
 
     def contributions(self, block: nn.Module, parts: Parts, x: Tensor, attention: Tensor, queries: Tensor) -> Tensor:
@@ -131,6 +143,15 @@ class ALTI(Method):
             part = slice(start, start + size)
             distance[:, part] = _distances(values[part], x[part], attention[..., part], queries - start, target)
         return normalise_rows((output.abs().sum(-1)[:, None] - distance / deviation).relu())
+
+
+def each_block(trace: Trace, queries: Tensor | None = None) -> Iterator[tuple[Any, Block]]:
+    """Every block, from the last to the first, in its own precision, with its input and rows of its attention map."""
+    subject, values_by_block = trace.subject, trace.blocks("hidden", "attention", queries=queries)
+    for number, values in zip(reversed(range(subject.depth)), values_by_block, strict=True):
+        block = subject.blocks[number % len(subject.blocks)]  # ALBERT calls the same block repeatedly
+        with in_turn(block):
+            yield block, values
 
 
 def _distances(values: Tensor, x: Tensor, attention: Tensor, queries: Tensor, target: Tensor) -> Tensor:

@@ -129,7 +129,8 @@ class Method(ABC):
 
     def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
         """Entries for the provenance of each text, in addition to the settings."""
-        return [{} for _ in trace.encoded]
+        note = {"weights": "dequantised in a copy, whose outputs differ a little"} if trace.subject.dequantised else {}
+        return [dict(note) for _ in trace.encoded]
 
     def parameters(self) -> dict[str, Any]:
         """The settings, for the provenance of a result; numpy scalars become plain numbers."""

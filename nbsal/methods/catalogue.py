@@ -11,6 +11,7 @@ from nbsal.methods import (
     attention,
     decoding,
     gradient,
+    ifr,
     paths,
     perturbation,
     plugins,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 # Importing a family registers its methods.
 FAMILIES = (
-    gradient, paths, decoding, attention, alti, relevance, perturbation, shapley, surrogates, published, allennlp,
+    gradient, paths, decoding, attention, alti, ifr, relevance, perturbation, shapley, surrogates, published, allennlp,
     thermostat,
 )  # fmt: skip
 

@@ -54,10 +54,6 @@ class RelevanceMethod(Method):
             return plain
         return plain.mixed if self.dtype == "mixed" else plain.double
 
-    def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
-        note = {"weights": "dequantised in a copy, whose outputs differ a little"} if trace.subject.dequantised else {}
-        return [dict(note) for _ in trace.encoded]
-
     def attention_filter(self, trace: Trace) -> AttentionFilter:
         """How relevance is changed where attention is multiplied with the values."""
         return unfiltered

@@ -38,10 +38,8 @@ def check_method(subject: Subject, name: str, family: str) -> None:
 
 def _check_relevance(subject: Subject, name: str) -> None:
     """Refuse models that have no float64 copy, or whose positions choose among experts."""
+    check_plain_weights(subject, name)
     model = subject.model
-    if (method := quantization(model)) and not can_dequantise(model):
-        message = f"{subject.name} is quantised ({method}) and cannot be copied in float64. Load it unquantised for "
-        raise ModelError(f"{message}{name}.", part="quantization")
     if len({parameter.device for parameter in model.parameters()}) > 1:
         message = f"{subject.name} is spread over several devices: load it onto one for {name}, without device_map."
         raise ModelError(message, part="device")
@@ -52,6 +50,15 @@ def _check_relevance(subject: Subject, name: str) -> None:
             "Use a gradient method, attention or occlusion."
         )
         raise ModelError(message, part="experts")
+
+
+def check_plain_weights(subject: Subject, name: str) -> None:
+    """Refuse models with quantised weights, of which no copy has plain ones."""
+    if (method := quantization(subject.model)) and not can_dequantise(subject.model):
+        message = (
+            f"{subject.name} is quantised ({method}) and cannot be copied with plain weights. Load it unquantised for "
+        )
+        raise ModelError(f"{message}{name}.", part="quantization")
 
 
 def check_quantization(model: Any) -> None:

@@ -70,7 +70,7 @@ def each_prediction(
             parts |= {("attention", block): (weights,) for block, weights in enumerate(recorder.maps)}
             wanted = [key for key in parts if f"{key[0]}_grad" in needs]
             top = torch.autograd.grad(values.sum(), states.top, retain_graph=True)[0][0] if wanted else None
-            size = chunk or _chunk(subject, len(row), needs_attention)
+            size = chunk or _chunk(subject, len(row), needs)
 
             def propagate(job: Job) -> Trace:
                 part = _copies(job, logits, values)
@@ -94,7 +94,10 @@ def each_prediction(
     restore.exclusively(subject.model, run_row)
 
 
-def _chunk(subject: Subject, size: int, needs_attention: bool) -> int:
+def _chunk(subject: Subject, size: int, needs: Collection[str]) -> int:
+    if not any(need.endswith("_grad") for need in needs):  # copies share their maps, and a method may average these
+        return max(1, min(4 * MOST, 8 * CELLS // size**2))
+    needs_attention = any(need.startswith("attention") for need in needs)
     return max(1, min(MOST, CELLS // (subject.heads * size**2))) if needs_attention else MOST
 
 

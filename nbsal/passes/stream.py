@@ -2,7 +2,7 @@
 
 A forward pass keeps the inputs of the blocks, and the graph of the head alone. From the last block down, each block
 then runs again with a graph of its own, through which gradients and relevance propagate from its output to its input.
-No block runs again for means over heads if its attention is fused, and its graph small enough to be kept.
+No block runs again for its map, or for means over heads, if its attention is fused and its graph small enough to keep.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -38,7 +38,8 @@ SUMMARIES: dict[str, tuple[tuple[str, ...], Callable[..., Tensor]]] = {
     "mean_gradient": (("attention_grad",), lambda grad: grad.mean(1)),
     "mean_evidence": (("attention", "attention_grad"), lambda attention, grad: (grad * attention).relu_().mean(1)),
 }
-WITHOUT_MAPS = {"hidden", "hidden_grad", *SUMMARIES}  # what fused attention leaves enough of to compute
+WITHOUT_MAPS = {"hidden", "hidden_grad", *SUMMARIES}
+FROM_FUSED = {*WITHOUT_MAPS, "attention"}  # what fused attention leaves enough of to compute
 
 GRAPHS = 2**30  # bytes that the graphs of all blocks may take
 
@@ -62,6 +63,15 @@ def summaries(block: Block, parts: Iterable[str]) -> Block:
     return {name: compute(*(block[source] for source in sources)) for name, sources, compute in chosen}
 
 
+def rows_of_map(block: Block, queries: Tensor | None) -> Block:
+    """The rows of a block's attention map of some queries, if there are any.
+
+    >>> rows_of_map({"attention": torch.eye(3)[None, None]}, torch.tensor([2]))
+    {'attention': tensor([[[[0., 0., 1.]]]])}
+    """
+    return {} if queries is None else {"attention": block["attention"][:, :, queries]}
+
+
 @dataclass(frozen=True)
 class Stream:
     """A forward pass of a batch: the input of every block, and the head's graph from the output of the last one."""
@@ -75,15 +85,19 @@ class Stream:
     logits: Tensor
 
     def blocks(
-        self, decisions: Sequence[Decision], parts: Collection[str], attention_filter: AttentionFilter
+        self,
+        decisions: Sequence[Decision],
+        parts: Collection[str],
+        attention_filter: AttentionFilter,
+        queries: Tensor | None,
     ) -> Iterator[Block]:
         """The values of every block, from the last to the first; each is cleared when the next is requested."""
         run = partial(restore.exclusively, self.subject.model)
-        if not (self.fused and WITHOUT_MAPS.issuperset(parts)):
+        if not (self.fused and FROM_FUSED.issuperset(parts)):
             drop_graphs(self.calls)  # blocks run again
         gradient, relevance = run(lambda: self._at_last_layer(decisions, parts))
         for index in reversed(range(len(self.calls))):
-            block = run(lambda: self._run_block(index, gradient, relevance, parts, attention_filter))  # noqa: B023
+            block = run(lambda: self._run_block(index, gradient, relevance, parts, attention_filter, queries))  # noqa: B023
             yield block
             gradient, relevance = block.get("hidden_grad"), block.get("relevance")
             block.clear()  # its maps need not live while those of the next block are computed
@@ -107,19 +121,23 @@ class Stream:
         relevance: Tensor | None,
         parts: Collection[str],
         attention_filter: AttentionFilter,
+        queries: Tensor | None,
     ) -> Block:
         """The values of a block; `gradient` and `relevance` are those at its output."""
-        if self.fused and WITHOUT_MAPS.issuperset(parts):
-            return self._summarise(index, gradient, parts)
+        if self.fused and FROM_FUSED.issuperset(parts):
+            return self._summarise(index, gradient, parts, queries)
         block = self._run_again(index, gradient, relevance, recorded_parts(parts), attention_filter)
-        block |= summaries(block, parts)
+        block |= summaries(block, parts) | rows_of_map(block, queries)
         for part in recorded_parts(parts).difference(parts, WITHOUT_MAPS):
             del block[part]
         return block
 
-    def _summarise(self, index: int, gradient: Tensor | None, parts: Collection[str]) -> Block:
-        """Means over heads of a block with fused attention."""
+    def _summarise(self, index: int, gradient: Tensor | None, parts: Collection[str], queries: Tensor | None) -> Block:
+        """Rows of the map of a block with fused attention, and means over its heads."""
         attention, block = self.fused[index], {"hidden": self.calls[index].hidden.detach()}
+        if "attention" in parts:
+            length = attention.map_shape[2]
+            block["attention"] = attention.rows(torch.arange(length) if queries is None else queries)
         if "mean_attention" in parts:
             block["mean_attention"] = attention.mean()
         if gradient is None:
@@ -205,7 +223,7 @@ def _open_stream(subject: Subject, encoded: Encoded, rules: Rules | None, gradie
     run_attention = attention_maps.with_eager_masks if fused else attention_maps.with_mode
     shows_no_maps = transformer_of(subject.model).config._attn_implementation == attention_maps.FUSED
     keep_graphs = fused and shows_no_maps and gradients and _graphs_fit(subject, encoded)
-    recorder = FusedRecorder()
+    recorder = FusedRecorder(gradients=keep_graphs)
     with (
         _running(subject, run_attention(subject.model, recorder), rules) as relevance_mode,
         record_calls(subject.model, subject.depth, start_graph, keep_graphs) as calls,

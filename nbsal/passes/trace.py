@@ -28,7 +28,7 @@ from nbsal.model.text.tokens import Encoded
 from nbsal.passes.lrp import mode
 from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
 from nbsal.passes.lrp.rules import DEFAULT, Rules
-from nbsal.passes.stream import Block, Stream, open_stream, recorded_parts, summaries
+from nbsal.passes.stream import Block, Stream, open_stream, recorded_parts, rows_of_map, summaries
 from nbsal.support.errors import ModelError, UnknownName
 from nbsal.support.progress import Meter
 from nbsal.support.validation import checked
@@ -106,11 +106,15 @@ class Trace:
         ]
 
     def blocks(
-        self, *parts: str, rules: Rules = DEFAULT, attention_filter: AttentionFilter = unfiltered
+        self,
+        *parts: str,
+        rules: Rules = DEFAULT,
+        attention_filter: AttentionFilter = unfiltered,
+        queries: Tensor | None = None,
     ) -> Iterator[Block]:
         """The values of every block by name, from the last block to the first; see `nbsal.passes.stream.Block`.
 
-        Read a block's values before the next block is requested, which may free them.
+        Read a block's values before the next is requested, which may free them; "attention" at `queries` only, if any.
 
         >>> import nbsal
         >>> subject = nbsal.load("demo/reviews")
@@ -119,11 +123,11 @@ class Trace:
         [(1, 12, 5, 5), (1, 12, 5, 5)]
         """
         if not self.streamed:
-            yield from self._whole_blocks(parts, rules, attention_filter)
+            blocks = self._whole_blocks(parts, rules, attention_filter)
+            yield from (block | rows_of_map(block, queries) for block in blocks)
             return
-        for block in self._stream(rules if "relevance" in parts else None).blocks(
-            self.decisions, parts, attention_filter
-        ):
+        stream = self._stream(rules if "relevance" in parts else None)
+        for block in stream.blocks(self.decisions, parts, attention_filter, queries):
             self.meter.check()
             yield block
 
@@ -262,8 +266,7 @@ def _decisions(subject: Subject, encoded: Encoded, logits: Tensor, targets: Sequ
 
 def _values(decisions: Sequence[Decision], logits: Tensor) -> Tensor:
     """The explained number of each text."""
-    pairs = zip(decisions, logits, strict=True)
-    return torch.stack([decision.target.value(row_logits) for decision, row_logits in pairs])
+    return torch.stack([decision.target.value(row) for decision, row in zip(decisions, logits, strict=True)])
 
 
 def decide_without_heads(subject: Subject, encoded: Encoded, targets: Sequence[Any], off: ArrayLike) -> list[Decision]:

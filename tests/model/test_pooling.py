@@ -14,7 +14,7 @@ from tests import axioms, zoo
 from tests.cases import cases
 
 TEXT, TEXTS = "The film is a warm and funny joy.", ["The film is a warm and funny joy.", "A dull bore."]
-ROW_METHODS = ("raw-attention", "rollout", "gae", "partial-lrp", "transformer-attribution", "alti")
+ROW_METHODS = ("raw-attention", "rollout", "gae", "partial-lrp", "transformer-attribution", "alti", "ifr")
 
 
 def pool_first(states, mask):

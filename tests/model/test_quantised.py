@@ -15,6 +15,7 @@ TEXT = wrapped.TEXTS[0]
 
 KINDS = {"8 bits": wrapped.bitsandbytes, "quanto": wrapped.quanto, "torchao": wrapped.torchao}
 RELEVANCE = ("lrp", "attn-lrp", "transformer-attribution")
+WEIGHTS = (*RELEVANCE, "alti", "ifr")  # they read weights
 
 
 @cases("kind", KINDS)
@@ -28,7 +29,7 @@ def test_a_quantised_model_is_explained_as_it_is(tmp_path, kind):
     for method in ("gradcam", "gradxact", "integrated", "occlusion", "rollout", "gae"):
         scores, truth = (nbsal.Explainer(each, method)(TEXT).scores for each in (subject, exact))
         assert np.corrcoef(scores, truth)[0, 1] > 0.9
-    for method in () if kind == "8 bits" else RELEVANCE:
+    for method in () if kind == "8 bits" else WEIGHTS:
         with refuses_part("quantization"):
             nbsal.Explainer(subject, method)
 
@@ -42,7 +43,7 @@ def test_relevance_of_8_bits_is_that_of_the_dequantised_model(tmp_path):
         before = subject.logits(inputs)
         size = before.abs().max()
         assert (plain.logits(inputs) - before).abs().max() < 0.1 * size  # inputs of layers are not rounded there
-    for method in RELEVANCE:
+    for method in WEIGHTS:
         saliency, truth = (nbsal.Explainer(each, method)(TEXT) for each in (subject, plain))
         assert np.array_equal(saliency.scores, truth.scores)
         assert "dequantised" in saliency.provenance["weights"] and "weights" not in truth.provenance

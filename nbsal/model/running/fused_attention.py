@@ -1,4 +1,4 @@
-"""Means over heads of attention maps that a fused function does not show, computed from its inputs.
+"""Rows of attention maps that a fused function does not show, and means over heads, computed from its inputs.
 
 A few queries are computed at a time: their maps stay in the processor's cache, while whole maps wait for the memory.
 """
@@ -33,6 +33,15 @@ class FusedAttention:
         return (*self.query.shape[:3], self.key.shape[2])
 
     @torch.no_grad()
+    def rows(self, positions: Tensor) -> Tensor:
+        """The rows of the map of some queries, [batch, head, query, key]."""
+        batch, heads, _, keys = self.map_shape
+        result, key = self.query.new_empty(batch, heads, len(positions), keys), self._key()
+        for queries in self._chunks(len(positions)):
+            result[:, :, queries] = self._weights(positions[queries], key)
+        return result
+
+    @torch.no_grad()
     def mean(self) -> Tensor:
         """The map, averaged over heads, [batch, query, key]."""
         result = self._empty()
@@ -62,17 +71,17 @@ class FusedAttention:
         batch, _, *size = self.map_shape
         return self.query.new_empty(batch, *size)
 
-    def _chunks(self) -> Iterator[slice]:
-        """As many queries at a time as CHUNK allows."""
+    def _chunks(self, count: int | None = None) -> Iterator[slice]:
+        """As many of some queries at a time as CHUNK allows; by default, of all."""
         batch, heads, length, keys = self.map_shape
         size = max(1, CHUNK // (batch * heads * keys))
-        return (slice(start, start + size) for start in range(0, length, size))
+        return (slice(start, start + size) for start in range(0, length if count is None else count, size))
 
     def _key(self) -> Tensor:
         """The key, scaled; in float32 at least, since products of half precision can overflow."""
         return self.key.mT.to(torch.promote_types(self.key.dtype, torch.float32)) * self.scale
 
-    def _weights(self, queries: slice, key: Tensor) -> Tensor:
+    def _weights(self, queries: slice | Tensor, key: Tensor) -> Tensor:
         """The rows of the map of some queries."""
         scores = self.query[:, :, queries].to(key) @ key
         if self.mask is not None:
@@ -81,10 +90,14 @@ class FusedAttention:
 
 
 class FusedRecorder(AttentionMode):
-    """Keeps the calls of fused attention in order, and whether their maps can be computed of what they read."""
+    """Keeps the calls of fused attention in order, and whether their maps can be computed of what they read.
 
-    def __init__(self) -> None:
+    Values, and what is mixed of them, are kept for `gradients` only.
+    """
+
+    def __init__(self, gradients: bool = True) -> None:
         super().__init__()
+        self._gradients = gradients
         self.calls: list[FusedAttention] = []
         self.readable = True
 
@@ -120,5 +133,7 @@ class FusedRecorder(AttentionMode):
         key, value = (tensor.expand(-1, query.shape[1], -1, -1) for tensor in (key, value))  # one head may serve all
         if attn_mask is not None:
             attn_mask = attn_mask.expand(-1, -1, query.shape[2], -1)  # one row may serve all queries
+        if not self._gradients:
+            value = mixed = query.new_empty(0)
         scale = query.shape[-1] ** -0.5 if scale is None else scale
         self.calls.append(FusedAttention(query, key, value, attn_mask, scale, mixed))
