@@ -77,6 +77,7 @@ class IFR(alti.BlockMethod):
     """
 
     shares_pass = True
+    averages_span = True
 
     def resolve(self, subject: Subject) -> Self:
         config = subject.model.config
