@@ -97,6 +97,8 @@ class IFR(alti.BlockMethod):
             # Copies of one row, each with its own prediction, share what positions send.
             for row, copies in groupby(range(len(weights)), key=lambda i: trace.encoded[i]):
                 texts = list(copies)
+                if not weights[texts].any():
+                    continue  # a later hop may find no way on: all coefficients are 0
                 end = int(weights[texts].any(0).nonzero().max()) + 1 if subject.causal else len(row)
                 at = queries[queries < end]
                 states, attention = values["hidden"][texts[0], :end], values["attention"][texts[0], :, : len(at), :end]

@@ -166,3 +166,4 @@ def test_a_span_is_read_by_the_size_of_its_coefficients(load):
     scores = IFR.scores(replace(record, decisions=[decision], cache={}))[0]
     assert axioms.relative(scores, read(record, {7: 4, 9: 2})) < 1e-12
     assert axioms.relative(scores, read(record, {7: 1, 9: 1})) > 1e-3
+    assert not read(record, {7: 0}).any()
