@@ -5,15 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Event
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
+from torch import nn
 
 from nbsal.answers import generate as writing
 from nbsal.answers.answer import Answer
 from nbsal.answers.evidence import measure, passes
 from nbsal.answers.generate import Generated
 from nbsal.answers.hiding import Hiding
-from nbsal.answers.prompts import check_length, read_prompt, tokenize_reply, with_reply
+from nbsal.answers.prompts import check_length, read_prompt, skips_template, tokenize_reply, with_reply
 from nbsal.answers.reading import Prompt, Reading
 from nbsal.answers.rows import Rows, default_number, score_rows
 from nbsal.answers.running import Running
@@ -30,6 +32,7 @@ from nbsal.model.subject import Subject
 from nbsal.support.errors import Cancelled, InputError, ModelError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, plural, whole_number
+from nbsal.support.warning import warn
 
 PURPOSES = {
     "sequence": "classifies texts",
@@ -39,6 +42,7 @@ PURPOSES = {
 }
 INSTEAD = "Explain its decisions with nbsal.Explainer (`nbsal explain`), or load a model that generates text."
 UNREAD = ("document", "not read")
+_WARNED: WeakSet[nn.Module] = WeakSet()  # models whose chat template a prompt has skipped
 # Of a reading, in its provenance.
 ORIGIN = ("rendered", "documents", "rewritten", "not read", "template", "note", "reply", "generate", "seed")
 
@@ -65,10 +69,11 @@ def answer(
 ) -> Answer | dict[str, Answer]:
     """Explain the reply of a causal language model, or of an encoder-decoder such as T5, by its sources.
 
-    `asked` is a prompt that the model reads as it is, or a list of messages for its chat template; `documents` are
-    texts, dicts with "title" and "text", or a dict of texts by title. They replace `{documents}` in the last message,
-    else the template places them, else they stand before the question. `reply` is a text or token ids; by default the
-    model writes it, with the settings of `generate` that are passed (`max_new_tokens=128`, `do_sample=False`).
+    `asked` is a list of messages for the model's chat template, or a prompt that the model reads as it is; the first
+    prompt that skips a model's template gives a warning. `documents` are texts, dicts with "title" and "text", or a
+    dict of texts by title. They replace `{documents}` in the last message, else the template places them, else they
+    stand before the question. `reply` is a text or token ids; by default the model writes it, with the settings of
+    `generate` that are passed (`max_new_tokens=128`, `do_sample=False`).
 
     Of an encoder-decoder, `asked` is the source text, and layers are those of the encoder. The tokens that its decoder
     begins with, a forced language (`forced_bos_token_id`) among them, belong to the template.
@@ -169,8 +174,9 @@ def read(
     if not isinstance(asked, str):
         used = settings.template or subject.tokenizer.chat_template
         origin["template"] = hashlib.sha256(str(used).encode()).hexdigest()
-    elif getattr(subject.tokenizer, "chat_template", None):
+    elif skips_template(subject.tokenizer, asked):
         origin["note"] = "The prompt was read as it is. The model has a chat template, which messages would use."
+        _warn_once(subject)
     if reply is None:
         generated = written or writing.generate(subject, prompt, settings)
         ids, drawn = generated.ids, generated.drawn
@@ -187,6 +193,16 @@ def read(
         message = "The reply has special tokens only. Pass another reply, or other settings of generate."
         raise InputError(message, argument="reply", value=reply)
     return reading, origin | {"drawn": drawn}
+
+
+def _warn_once(subject: Subject) -> None:
+    """Warn that a prompt skips the chat template, once for each model: a chat model may write gibberish then."""
+    if subject.model not in _WARNED:
+        _WARNED.add(subject.model)
+        warn(
+            f"{subject.name} has a chat template, but the prompt is a text, which is read as it is. For a reply as in "
+            'a chat, ask nbsal.answer(subject, [{"role": "user", "content": ...}]).'
+        )
 
 
 def read_asked(subject: Subject, asked: Any, settings: ReplySettings) -> Prompt:
