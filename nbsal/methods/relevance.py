@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nbsal.methods.attention import beside, deciding_positions, deciding_rows, has_two_sides, identity
-from nbsal.methods.base import Method, one_of, register, setting
+from nbsal.methods.base import Method, number, one_of, register, setting
 from nbsal.methods.cost import Cost
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
@@ -92,6 +92,35 @@ class AttnLRP(LRP):
 
     linear = True
     rules = ATTN_LRP
+
+
+@register(
+    "gim",
+    needs={"hidden"},
+    paper="Edin et al. 2025",
+    cost=Cost(2, relevance=1),
+    promise={"signed", "about_target"},
+)
+@dataclass(frozen=True)
+class GIM(RelevanceMethod):
+    """Gradient times embedding, with a gradient that is changed at softmax, products and norms.
+
+    Where attention is sure of a key, the gradient of softmax is close to 0; that of a softmax with a raised
+    `temperature` is not. Both factors of a product share its gradient, and the scale of norms counts as a constant. The
+    scores do not sum to the output, and a position that attention ignores altogether may have a score.
+    """
+
+    linear = True
+
+    temperature: float = setting(2.0, number("more than 0", lambda x: x > 0))
+
+    def layers(self, depth: int) -> set[int]:
+        return set(range(depth))
+
+    def scores(self, trace: Trace) -> Tensor:
+        rules = Rules(temperature=self.temperature)
+        *_, scores = ((b["hidden"] * b["relevance"]).sum(-1) for b in trace.blocks("hidden", "relevance", rules=rules))
+        return scores
 
 
 @register(

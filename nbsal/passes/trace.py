@@ -139,7 +139,8 @@ class Trace:
         values = {name: getattr(self, name) for name in recorded_parts(parts) if "relevance" not in name}
         if "relevance" in parts:
             maps = self.relevance_maps(rules, attention_filter)
-            values |= {"relevance": maps.hidden, "attention_relevance": maps.attention}
+            tables = {"relevance": maps.hidden, "attention_relevance": maps.attention}
+            values |= {name: table for name, table in tables.items() if name in parts}
         for block in reversed(range(self.subject.depth)):
             recorded = {name: tensors[block] for name, tensors in values.items()}
             yield recorded | summaries(recorded, parts)

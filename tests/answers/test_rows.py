@@ -22,7 +22,7 @@ SIDES = ("t5", "bart", "marian")
 LATE = ("gradcam", "simple", "gradxact")  # at the layer where most of them have something to say
 BOTH = (
     "gae", "gae@chefer", "rollout", "raw-attention", "gradcam", "simple", "gradxact", "attn-lrp", "lrp", "partial-lrp",
-    "transformer-attribution", "attention-cam", "integrated", "attention-gradcam", "random",
+    "transformer-attribution", "attention-cam", "integrated", "attention-gradcam", "random", "gim",
 )  # fmt: skip
 DECODING = ("attcat", "decoded-gradcam")  # of decoders alone
 HIDING = ("occlusion", "lime", "shapley", "kernel-shap", "contextcite", "ridge")
