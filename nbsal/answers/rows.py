@@ -33,6 +33,7 @@ class Rows:
     explained: int = 0  # tokens that have their scores
     changes: list[float] = field(default_factory=list)  # of a path method: what the scores of each token should sum to
     points: list[int] = field(default_factory=list)  # of each token's path, where a tolerance sets them
+    notes: dict[str, list[float]] = field(default_factory=dict)  # further numbers of each token, by name
 
     @classmethod
     def empty(cls, running: Running) -> Self:
@@ -48,11 +49,17 @@ class Rows:
         self.changes += changes
         self.points += points
 
+    def add_notes(self, notes: Mapping[str, Any]) -> None:
+        """Add the numbers among the notes on the next token."""
+        for name, value in notes.items():
+            if isinstance(value, float):
+                self.notes.setdefault(name, []).append(value)
+
     @property
-    def completeness(self) -> dict[str, Sequence[float]]:
-        """Of a path method, the change that each token's scores explain, and by how much their sum misses it."""
+    def completeness(self) -> Mapping[str, Sequence[float]]:
+        """What each token's scores sum to, beside what they should, and further numbers on each."""
         if not self.changes:
-            return {}
+            return self.notes
         sums = self.scores[: len(self.changes)].sum(1)
         gaps = {"change": self.changes, "gap": (sums - self.changes).tolist()}
         return gaps | ({"points": self.points} if self.points else {})
@@ -137,6 +144,7 @@ def _score_from_one_graph(group: Group, rows: Mapping[str, Rows], meter: Meter, 
             for name, running in group.items():
                 meter.check()
                 rows[name].add(running.method.scores(part).detach().double().cpu().numpy())
+                rows[name].add_notes(running.method.notes(part)[0])
                 meter.step()
 
 

@@ -21,7 +21,8 @@ from nbsal.support.errors import InputError
 from nbsal.support.validation import checked
 
 SHARED = 16  # tokens of a long reply that share a forward pass
-OF_ONE_TARGET = ("change", "gap", "points")  # entries of a provenance: of one target, at one layer
+# Entries of a provenance that are about one target, at one layer.
+OF_ONE_TARGET = ("change", "gap", "points", "positions", "absorbed")
 Floats = NDArray[np.float64]
 
 

@@ -59,6 +59,7 @@ LABELS = {
     "random": "Random (to compare with)",
     "lrp": "LRP",
     "attn-lrp": "AttnLRP",
+    "pa-lrp": "PA-LRP (tokens without positions)",
     "gim": "GIM",
     "partial-lrp": "Partial LRP",
 }

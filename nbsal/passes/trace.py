@@ -27,6 +27,7 @@ from nbsal.model.targets import decide
 from nbsal.model.text.tokens import Encoded
 from nbsal.passes.lrp import mode
 from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
+from nbsal.passes.lrp.positions import Apart
 from nbsal.passes.lrp.rules import DEFAULT, Rules
 from nbsal.passes.stream import Block, Stream, open_stream, recorded_parts, summaries
 from nbsal.support.errors import ModelError, UnknownName
@@ -308,11 +309,12 @@ def _propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) ->
         pairs = zip(trace.decisions, unpad(graph.logits, trace.encoded), strict=True)
         values = [decision.target.value(row_logits) for decision, row_logits in pairs]
         spread = trace.lengths() if rules.spread and subject.task == "span" else None
-        relevance = iter(
-            _backward(torch.stack(values).sum(), [part for parts in graph.layers for part in parts], spread)
-        )
+        tensors = [part for parts in graph.layers for part in parts]
+        tensors += [*graph.mode.tokens, *graph.mode.positions, graph.logits] if rules.positions else []
+        relevance = iter(_backward(torch.stack(values).sum(), tensors, spread))
     hidden = {layer: join([next(relevance) for _ in parts]) for layer, parts in enumerate(graph.layers)}
-    return RelevanceMaps(hidden, graph.mode.attention_maps)
+    apart = Apart.of(list(relevance), len(graph.mode.tokens)) if rules.positions else None
+    return RelevanceMaps(hidden, graph.mode.attention_maps, apart)
 
 
 def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:

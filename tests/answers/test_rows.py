@@ -24,7 +24,7 @@ BOTH = (
     "gae", "gae@chefer", "rollout", "raw-attention", "gradcam", "simple", "gradxact", "attn-lrp", "lrp", "partial-lrp",
     "transformer-attribution", "attention-cam", "integrated", "attention-gradcam", "random", "gim",
 )  # fmt: skip
-DECODING = ("attcat", "decoded-gradcam")  # of decoders alone
+DECODING = ("attcat", "decoded-gradcam", "pa-lrp")  # of decoders alone, or of some encoder-decoders
 HIDING = ("occlusion", "lime", "shapley", "kernel-shap", "contextcite", "ridge")
 DRAWN = ("smooth", "gradient-shap", "deeplift-shap")
 

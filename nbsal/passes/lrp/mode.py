@@ -20,7 +20,7 @@ from nbsal.model.running import architecture, restore
 from nbsal.model.running.double import EXACT
 from nbsal.model.running.products import double_linear
 from nbsal.model.running.version import tensors_version
-from nbsal.passes.lrp import functions, gradients, rules
+from nbsal.passes.lrp import functions, gradients, positions, rules
 from nbsal.passes.lrp.rules import Rules, apply
 
 # (block, relevance that arrives at its product of attention and values)
@@ -50,6 +50,7 @@ class RelevanceMaps:
 
     hidden: dict[int, Tensor] = field(default_factory=dict)  # layer -> [batch, position, width]
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
+    apart: positions.Apart | None = None  # tokens and positions, under rules that tell them apart
 
 
 PROXY = "_nbsal_proxy"
@@ -78,6 +79,8 @@ class RelevanceMode(restore.Mode):
         self.batch_size = 1
         self.inside: list[nn.Module] = []  # the modules that run now and are treated as one operation
         self.stores_maps = True
+        self.tokens: list[Tensor] = []  # the proxies of token embeddings and of positions, where they are told apart
+        self.positions: list[Tensor] = []
 
     def start(self, hidden: Tensor) -> None:
         """Attach the first proxy, to the hidden states that relevance propagates back to."""
@@ -308,9 +311,25 @@ def relevance_mode(
             if proxy_of(hidden) is None:
                 mode.start(hidden)
 
-        changes.record_undo(restore.remove_hooks, first_blocks, attach)
+        def attach_to_tokens(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+            mode.start(output)
+            mode.tokens.append(_to_proxy(output))
+
+        def attach_to_positions(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+            tensors = positions.of_each_text(output, mode.batch_size)
+            for tensor in tensors:
+                mode.start(tensor)
+                mode.positions.append(_to_proxy(tensor))
+            return tensors if isinstance(output, tuple) else tensors[0]
+
+        tables = (positions.token_tables(model), positions.position_tables(model)) if chosen.positions else ([], [])
+        hooked = {attach_to_tokens: tables[0], attach_to_positions: tables[1]}
+        changes.record_undo(restore.remove_hooks, [*first_blocks, *tables[0], *tables[1]], attach, *hooked)
         for block in first_blocks:
             block.register_forward_pre_hook(attach, with_kwargs=True)
+        for hook, modules in hooked.items():
+            for module in modules:
+                module.register_forward_hook(hook)
         yield mode
 
 

@@ -35,6 +35,7 @@ class Rules:
     `transposed`: linear layers with transposed weights (GPT-2) follow the linear rule; the published program treats
     them as a sum of bias and product.
     `spread`: a target at an end of a span spreads its relevance over all positions of the last layer.
+    `positions`: relevance is propagated down to tokens and positions, told apart (see `positions`).
     `temperature`: with a number, gradients take the place of relevance, modified as in Edin et al. 2025; the number is
     the temperature of softmax (see `gradients`).
 
@@ -49,6 +50,7 @@ class Rules:
     mask: bool = False
     transposed: bool = True
     spread: bool = False
+    positions: bool = False
     temperature: float | None = None
 
 
