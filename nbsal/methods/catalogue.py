@@ -10,6 +10,7 @@ from nbsal.methods import (
     alti,
     attention,
     decoding,
+    decompx,
     gradient,
     paths,
     perturbation,
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 # Importing a family registers its methods.
 FAMILIES = (
-    gradient, paths, decoding, attention, alti, relevance, perturbation, shapley, surrogates, published, allennlp,
-    thermostat,
+    gradient, paths, decoding, attention, alti, decompx, relevance, perturbation, shapley, surrogates, published,
+    allennlp, thermostat,
 )  # fmt: skip
 
 

@@ -48,6 +48,7 @@ LABELS = {
     "attcat": "AttCAT",
     "gae": "GAE",
     "alti": "ALTI",
+    "decompx": "DecompX",
     "simple": "Gradient",
     "decoded-simple": "Decoded gradient",
     "smooth": "SmoothGrad",
