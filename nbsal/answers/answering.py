@@ -24,11 +24,12 @@ from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, 
 from nbsal.answers.statistics import TokenStatistics, token_statistics
 from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
-from nbsal.methods.base import Method
+from nbsal.methods.base import REGISTER, Method
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.loading.composite import Composite
 from nbsal.model.sides import REPLY
 from nbsal.model.subject import Subject
+from nbsal.model.target import DIVERGENCE
 from nbsal.support.errors import Cancelled, InputError, ModelError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, plural, whole_number
@@ -83,7 +84,9 @@ def answer(
     "paragraph", "document", "message", or (start, end) characters of the last message. How units are hidden is a
     setting of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them. `number` is what is
     explained of a token: its "logprob", "logit" or "logit-prob", the logarithm of its odds; by default "logprob" for
-    methods that hide ("logit-prob" for contextcite), "logit" for all others.
+    methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that hide also explain the
+    "divergence" (Jensen-Shannon, in nats) between what the model would say there with all units and with some of them.
+    It has no sign: a unit counts whether it speaks for the token, against it, or only about others in its place.
 
     `template` replaces the chat template, `tools` are passed to it. `seed` makes drawn tokens repeatable, `on_token`
     receives the text while the model writes it, and at most `batch_size` texts are run together.
@@ -260,6 +263,8 @@ def _runnings(explainers: Mapping[str, Explainer], reading: Reading, settings: R
     for name, explainer in explainers.items():
         method = explainer.method
         way: str | int = "remove"
+        if settings.number == DIVERGENCE and not isinstance(method, Perturbation):
+            raise _hides_nothing(method)
         if isinstance(method, Perturbation):
             way = method.way
             if len(units) < method.fewest_units:
@@ -272,6 +277,16 @@ def _runnings(explainers: Mapping[str, Explainer], reading: Reading, settings: R
             hidings[way] = Hiding(explainer.subject, reading, units, way, settings.batch_size)
         runnings[name] = Running(explainer, reading, settings.number or default_number(explainer), units, hidings[way])
     return runnings
+
+
+def _hides_nothing(method: Method) -> InputError:
+    """The error for a divergence that a method cannot explain."""
+    names = [name for name, kind in REGISTER.items() if isinstance(kind, type) and issubclass(kind, Perturbation)]
+    message = (
+        f"number={DIVERGENCE!r} compares what is said with and without units, but {method.name} hides none. "
+        f"Methods that do: {', '.join(names)}."
+    )
+    return InputError(message, argument="number", value=DIVERGENCE)
 
 
 def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: dict[str, Any]) -> Answer:
