@@ -62,6 +62,7 @@ FOOTNOTES = {
     "another family.",
     "padding token": "The program masks tokens with padding, which the model cannot tell from text. Use the method's "
     "plain name.",
+    "positions": "The model neither adds positions to its tokens nor rotates queries and keys by them. Use `attn-lrp`.",
 }
 FEW = {"samples": 5, "steps": 3}
 ALL, NONE = "all", "none"

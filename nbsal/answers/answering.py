@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from threading import Event
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
+from torch import nn
 
 from nbsal.answers import generate as writing
 from nbsal.answers.answer import Answer
@@ -14,7 +16,7 @@ from nbsal.answers.evidence import measure, passes
 from nbsal.answers.generate import Generated
 from nbsal.answers.hiding import Hiding
 from nbsal.answers.hops import Count
-from nbsal.answers.prompts import check_length, read_prompt, tokenize_reply, with_reply
+from nbsal.answers.prompts import check_length, read_prompt, skips_template, tokenize_reply, with_reply
 from nbsal.answers.reading import Prompt, Reading
 from nbsal.answers.rows import Rows, default_number, score_rows
 from nbsal.answers.running import Running
@@ -23,14 +25,16 @@ from nbsal.answers.sources import PLACEHOLDER, parse_documents, parse_messages, 
 from nbsal.answers.statistics import TokenStatistics, token_statistics
 from nbsal.explain.explainer import Explainer
 from nbsal.methods import catalogue
-from nbsal.methods.base import Method
+from nbsal.methods.base import REGISTER, Method
 from nbsal.methods.perturbation import Perturbation
 from nbsal.model.loading.composite import Composite
 from nbsal.model.sides import REPLY
 from nbsal.model.subject import Subject
+from nbsal.model.target import DIVERGENCE
 from nbsal.support.errors import Cancelled, InputError, ModelError
 from nbsal.support.progress import Meter, Progress
 from nbsal.support.validation import checked, plural, whole_number
+from nbsal.support.warning import warn
 
 PURPOSES = {
     "sequence": "classifies texts",
@@ -40,6 +44,7 @@ PURPOSES = {
 }
 INSTEAD = "Explain its decisions with nbsal.Explainer (`nbsal explain`), or load a model that generates text."
 UNREAD = ("document", "not read")
+_WARNED: WeakSet[nn.Module] = WeakSet()  # models whose chat template a prompt has skipped
 # Of a reading, in its provenance.
 ORIGIN = ("rendered", "documents", "rewritten", "not read", "template", "note", "reply", "generate", "seed")
 
@@ -67,10 +72,11 @@ def answer(
 ) -> Answer | dict[str, Answer]:
     """Explain the reply of a causal language model, or of an encoder-decoder such as T5, by its sources.
 
-    `asked` is a prompt that the model reads as it is, or a list of messages for its chat template; `documents` are
-    texts, dicts with "title" and "text", or a dict of texts by title. They replace `{documents}` in the last message,
-    else the template places them, else they stand before the question. `reply` is a text or token ids; by default the
-    model writes it, with the settings of `generate` that are passed (`max_new_tokens=128`, `do_sample=False`).
+    `asked` is a list of messages for the model's chat template, or a prompt that the model reads as it is; the first
+    prompt that skips a model's template gives a warning. `documents` are texts, dicts with "title" and "text", or a
+    dict of texts by title. They replace `{documents}` in the last message, else the template places them, else they
+    stand before the question. `reply` is a text or token ids; by default the model writes it, with the settings of
+    `generate` that are passed (`max_new_tokens=128`, `do_sample=False`).
 
     Of an encoder-decoder, `asked` is the source text, and layers are those of the encoder. The tokens that its decoder
     begins with, a forced language (`forced_bos_token_id`) among them, belong to the template.
@@ -80,7 +86,9 @@ def answer(
     "paragraph", "document", "message", or (start, end) characters of the last message. How units are hidden is a
     setting of the method: `nbsal.Occlusion(way="text")` writes the prompt anew without them. `number` is what is
     explained of a token: its "logprob", "logit" or "logit-prob", the logarithm of its odds; by default "logprob" for
-    methods that hide ("logit-prob" for contextcite), "logit" for all others.
+    methods that hide ("logit-prob" for contextcite), "logit" for all others. Methods that hide also explain the
+    "divergence" (Jensen-Shannon, in nats) between what the model would say there with all units and with some of them.
+    It has no sign: a unit counts whether it speaks for the token, against it, or only about others in its place.
 
     `template` replaces the chat template, `tools` are passed to it. `seed` makes drawn tokens repeatable, `on_token`
     receives the text while the model writes it, and at most `batch_size` texts are run together. With `hops` (a number,
@@ -172,8 +180,9 @@ def read(
     if not isinstance(asked, str):
         used = settings.template or subject.tokenizer.chat_template
         origin["template"] = hashlib.sha256(str(used).encode()).hexdigest()
-    elif getattr(subject.tokenizer, "chat_template", None):
+    elif skips_template(subject.tokenizer, asked):
         origin["note"] = "The prompt was read as it is. The model has a chat template, which messages would use."
+        _warn_once(subject)
     if reply is None:
         generated = written or writing.generate(subject, prompt, settings)
         ids, drawn = generated.ids, generated.drawn
@@ -190,6 +199,16 @@ def read(
         message = "The reply has special tokens only. Pass another reply, or other settings of generate."
         raise InputError(message, argument="reply", value=reply)
     return reading, origin | {"drawn": drawn}
+
+
+def _warn_once(subject: Subject) -> None:
+    """Warn that a prompt skips the chat template, once for each model: a chat model may write gibberish then."""
+    if subject.model not in _WARNED:
+        _WARNED.add(subject.model)
+        warn(
+            f"{subject.name} has a chat template, but the prompt is a text, which is read as it is. For a reply as in "
+            'a chat, ask nbsal.answer(subject, [{"role": "user", "content": ...}]).'
+        )
 
 
 def read_asked(subject: Subject, asked: Any, settings: ReplySettings) -> Prompt:
@@ -247,6 +266,8 @@ def _runnings(explainers: Mapping[str, Explainer], reading: Reading, settings: R
     for name, explainer in explainers.items():
         method = explainer.method
         way: str | int = "remove"
+        if settings.number == DIVERGENCE and not isinstance(method, Perturbation):
+            raise _hides_nothing(method)
         if isinstance(method, Perturbation):
             way = method.way
             if len(units) < method.fewest_units:
@@ -261,6 +282,16 @@ def _runnings(explainers: Mapping[str, Explainer], reading: Reading, settings: R
     return runnings
 
 
+def _hides_nothing(method: Method) -> InputError:
+    """The error for a divergence that a method cannot explain."""
+    names = [name for name, kind in REGISTER.items() if isinstance(kind, type) and issubclass(kind, Perturbation)]
+    message = (
+        f"number={DIVERGENCE!r} compares what is said with and without units, but {method.name} hides none. "
+        f"Methods that do: {', '.join(names)}."
+    )
+    return InputError(message, argument="number", value=DIVERGENCE)
+
+
 def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: dict[str, Any]) -> Answer:
     """One method's answer, with its provenance."""
     explainer, method = running.explainer, running.method
@@ -271,7 +302,9 @@ def _answer(running: Running, rows: Rows, statistics: TokenStatistics, origin: d
     if isinstance(method, Perturbation):
         subsets = {subset.tobytes() for subset in running.coalitions(method)}
         provenance |= {"parameters": method.parameters(), "hidden": running.hiding.way, "subsets": len(subsets)}
-    provenance |= rows.completeness | ({"span": "averaged"} if method.averages_span else {})
+    provenance |= rows.completeness
+    if method.averages_span:
+        provenance["span"] = "averaged"
     if rows.explained < len(rows.scores):
         provenance["explained"] = rows.explained
     return Answer(

@@ -17,7 +17,7 @@ from nbsal.model.running import architecture, batching, prefixes
 from nbsal.model.running.masking import TEXT, TOKENS, filler_id, run_exclusively
 from nbsal.model.running.version import model_version
 from nbsal.model.subject import Subject
-from nbsal.model.target import log_odds, number_of
+from nbsal.model.target import DIVERGENCE, divergence, log_odds, number_of
 from nbsal.model.text.tokens import Span
 from nbsal.support.errors import InputError, ModelError
 from nbsal.support.progress import Meter
@@ -31,7 +31,8 @@ Places = NDArray[np.int64]
 TOLERANCE = 1e-4  # of a number, between tokens that are left out and tokens that nobody attends to
 EXACT = 1e-5  # of a number, between a subset read as a whole and after what it shares with the text
 BEST = "best"  # the id of the likeliest token in its place
-STORED = ("logprob", "logit", BEST)  # numbers of each token that are stored for a subset
+# Numbers of each token that are stored for a subset, before the id of the likeliest one; the last is not always needed.
+STORED = ("logprob", "logit", DIVERGENCE)
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class Hiding:
         if self._version == version:
             return
         self._results: dict[bytes, Floats] = {}  # [stored number, reply token]
+        self._whole: torch.Tensor | None = None  # what would be said with nothing hidden, [reply token, probability]
         self._first_position = architecture.first_position(self.subject.model)
         # Whether hidden tokens are left out; None: not tested yet.
         self._drops: bool | None = False if self.reading.prompt.source_size else None
@@ -134,8 +136,14 @@ class Hiding:
         return "masked in place" if self._drops is False else "left out, positions kept"
 
     def values(self, subsets: Any, meter: Meter | None = None, number: str = "logprob") -> Floats:
-        """The numbers of every token of the reply for each subset of units, [subset, reply token]."""
+        """The numbers of every token of the reply for each subset of units, [subset, reply token].
+
+        A divergence, from the predictions with nothing hidden, counts as negative: hiding lowers it like the others.
+        """
         self._follow_model()
+        if number == DIVERGENCE and self._whole is None:
+            self._results.clear()
+            run_exclusively(self.subject, self._read_whole)
         table: Subsets = np.asarray(subsets, dtype=bool)
         keys = [row.tobytes() for row in table]
         missing = {key: row for key, row in zip(keys, table, strict=True) if key not in self._results}
@@ -146,7 +154,7 @@ class Hiding:
         stored = np.stack([self._results[key] for key in keys], 1)
         if number == "logit-prob":
             return log_odds(torch.from_numpy(stored[STORED.index("logprob")])).numpy()
-        values: Floats = stored[STORED.index(number)]
+        values: Floats = stored[-1 if number == BEST else STORED.index(number)]
         return values
 
     def with_reading(self, reading: Reading) -> "Hiding":
@@ -165,6 +173,11 @@ class Hiding:
             return None
         drop: Floats = np.subtract(*self.values(subsets))
         return drop
+
+    def _read_whole(self) -> None:
+        """Read what the model would say with nothing hidden."""
+        self._whole = self._logits([self._input(np.ones(len(self.units), dtype=bool))])[0].double().softmax(-1)
+        self.forwards += 1
 
     def _run_missing(self, missing: dict[bytes, Subsets], meter: Meter) -> None:
         if self._drops is None and self.setting == "remove":
@@ -259,6 +272,17 @@ class Hiding:
 
     def _run(self, batch: Sequence[_Input], extend: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> list[Floats]:
         """The stored numbers of the reply for each input, [stored number, reply token]; `extend` adds model inputs."""
+        logits = self._logits(batch, extend)
+        outcomes = torch.tensor(self.reading.reply_ids, device=logits.device).expand(len(batch), -1)
+        numbers = [number_of(logits, outcomes, number).double() for number in STORED[:2]]
+        if self._whole is not None:  # of one text after the other, since each has the vocabulary's size
+            numbers.append(-torch.stack([divergence(each, self._whole) for each in logits]))
+        return list(torch.stack([*numbers, logits.argmax(-1).double()], 1).cpu().numpy())
+
+    def _logits(
+        self, batch: Sequence[_Input], extend: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    ) -> torch.Tensor:
+        """The logits that predict the reply for each input, [input, reply token, vocabulary]."""
         longest, device = max(len(inputs.ids) for inputs in batch), self.subject.device
 
         def padded(rows: Sequence[Places], filler: int) -> torch.Tensor:
@@ -277,10 +301,7 @@ class Hiding:
             arguments["position_ids"] = padded(positions, 0)
         if self.reading.prompt.source_size:
             arguments |= _decoder_inputs(self.subject, self.reading, len(batch))
-        chosen = logits_at(self.subject, extend(arguments), np.stack([inputs.reads for inputs in batch]))
-        outcomes = torch.tensor(self.reading.reply_ids, device=device).expand(len(batch), -1)
-        numbers = [number_of(chosen, outcomes, number).double() for number in STORED[:-1]]
-        return list(torch.stack([*numbers, chosen.argmax(-1).double()], 1).cpu().numpy())
+        return logits_at(self.subject, extend(arguments), np.stack([inputs.reads for inputs in batch]))
 
     def _leaves_out_exactly(self) -> bool:
         """Whether leaving out every other unit, and all of them, gives the numbers that masking in place does."""

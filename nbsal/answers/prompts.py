@@ -28,6 +28,20 @@ def read_prompt(subject: Subject, request: Request, template: str | None, tools:
     return replace(_tokenized(subject, request, text, places), origin=(request, template, tools))
 
 
+def skips_template(tokenizer: Any, text: str) -> bool:
+    """Whether a tokenizer has a chat template, and a prompt does not have what it writes before a reply."""
+    if not getattr(tokenizer, "chat_template", None):
+        return False
+    mark = chr(chat.MARKS[0])
+    try:
+        messages = [{"role": "user", "content": mark}]
+        rendered = str(tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
+    except Exception:  # templates raise errors of their own
+        return True
+    *_, last = rendered.rpartition(mark)[2].strip().splitlines() or [""]
+    return not last or last not in text
+
+
 def renderer(subject: Subject, request: Request, template: str | None, tools: Any) -> Any:
     """The chat template as a function of the contents and of the documents that it places."""
     assert request.messages is not None

@@ -33,6 +33,7 @@ class Rows:
     explained: int = 0  # tokens that have their scores
     changes: list[float] = field(default_factory=list)  # of a path method: what the scores of each token should sum to
     points: list[int] = field(default_factory=list)  # of each token's path, where a tolerance sets them
+    notes: dict[str, list[float]] = field(default_factory=dict)  # further numbers of each token, by name
 
     @classmethod
     def empty(cls, running: Running) -> Self:
@@ -48,11 +49,17 @@ class Rows:
         self.changes += changes
         self.points += points
 
+    def add_notes(self, notes: Mapping[str, Any]) -> None:
+        """Add the numbers among the notes on the next token."""
+        for name, value in notes.items():
+            if isinstance(value, float):
+                self.notes.setdefault(name, []).append(value)
+
     @property
-    def completeness(self) -> dict[str, Sequence[float]]:
-        """Of a path method, the change that each token's scores explain, and by how much their sum misses it."""
+    def completeness(self) -> Mapping[str, Sequence[float]]:
+        """What each token's scores sum to, beside what they should, and further numbers on each."""
         if not self.changes:
-            return {}
+            return self.notes
         sums = self.scores[: len(self.changes)].sum(1)
         gaps = {"change": self.changes, "gap": (sums - self.changes).tolist()}
         return gaps | ({"points": self.points} if self.points else {})
@@ -93,7 +100,7 @@ def _path(name: str, running: Running) -> tuple[Score, Hashable]:
         return _score_in_one_pass, shared
     if isinstance(method, AlongPaths):
         return _score_along_paths, name
-    if isinstance(method, RelevanceMethod) and method.needs <= {"relevance"}:
+    if isinstance(method, RelevanceMethod) and method.needs <= {"relevance", "hidden"}:
         return _score_from_one_graph, shared
     return _score_one_by_one, name
 
@@ -123,19 +130,21 @@ def _score_from_one_graph(group: Group, rows: Mapping[str, Rows], meter: Meter, 
     first = next(iter(group.values()))
     subject, predictions = first.explainer.method_subject, first.predictions
     needs = frozenset[str]().union(*(running.method.needs for running in group.values()))
+    layers = set[int]().union(*(running.method.layers(subject.depth) for running in group.values()))
     for tokens, row in predictions.shared():
         encoded = _encoded(subject, [row])
-        record = trace.record(subject, encoded, [predictions.target(tokens[0])], needs, keep=())
+        record = trace.record(subject, encoded, [predictions.target(tokens[0])], needs, keep=layers)
         record.graphs = {}
         for token in tokens:
             target = predictions.target(token)
             decision = Decision(target.label, record.logits.new_empty(0), target)
             graph = record.relevance_graph
             part = Trace(subject, encoded, [decision], record.logits, record.values, relevance_graph=graph)
-            part.graphs = record.graphs
+            part.graphs, part.hidden = record.graphs, record.hidden
             for name, running in group.items():
                 meter.check()
                 rows[name].add(running.method.scores(part).detach().double().cpu().numpy())
+                rows[name].add_notes(running.method.notes(part)[0])
                 meter.step()
 
 

@@ -14,7 +14,7 @@ from nbsal.explain.saliency import LayerSaliency, Saliency
 from nbsal.methods.base import Method
 from nbsal.methods.perturbation import Coalitions, Perturbation, scores_by_position
 from nbsal.model.subject import Subject
-from nbsal.model.target import Target
+from nbsal.model.target import DIVERGENCE, Target
 from nbsal.model.targets import token_id
 from nbsal.model.text.tokens import Encoded, Row
 from nbsal.passes import reply_trace
@@ -23,7 +23,8 @@ from nbsal.support.errors import InputError
 from nbsal.support.validation import checked
 
 SHARED = 16  # tokens of a long reply that share a forward pass
-OF_ONE_TARGET = ("change", "gap", "points")  # entries of a provenance: of one target, at one layer
+# Entries of a provenance that are about one target, at one layer.
+OF_ONE_TARGET = ("change", "gap", "points", "positions", "absorbed")
 Floats = NDArray[np.float64]
 
 
@@ -119,8 +120,15 @@ class Running:
         """The sum of several tokens' numbers."""
         return Target("", tuple(term for token in tokens for term in self.predictions.target(token).terms), self.number)
 
+    def _check_has_rival(self) -> None:
+        """Refuse a rival to what all tokens have a part in."""
+        if self.number == DIVERGENCE:
+            message = 'A divergence is about all tokens that could stand there: none is a rival. Use number="logprob".'
+            raise InputError(message, argument="number", value=self.number)
+
     def rival_target(self, token: int, rival: Any) -> Target:
         """The difference between a token's number and that of another in its place; its label is the other's name."""
+        self._check_has_rival()
         index = token_id(self.explainer.subject, rival, self.explainer.subject.model.config.vocab_size, "token")
         if index == self.reading.reply_ids[token]:
             message = f"The reply itself has {rival!r} there. Name another token."
@@ -145,6 +153,7 @@ class Running:
 
     def score_rival_reply(self, rival: Any) -> Floats:
         """The scores of the whole reply minus those of another one, over the prompt alone."""
+        self._check_has_rival()
         subject, prompt = self.explainer.subject, self.reading.prompt
         if not isinstance(rival, str):
             message = f"{rival!r:.60} is not another reply. Pass a text, or say with at= which token has a rival."

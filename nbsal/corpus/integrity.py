@@ -4,8 +4,9 @@ from collections.abc import Collection
 
 from nbsal.corpus import manifest
 from nbsal.corpus.manifest import Manifest
-from nbsal.corpus.storage import Storage, warn
+from nbsal.corpus.storage import Storage
 from nbsal.support.errors import InputError
+from nbsal.support.warning import warn
 
 
 def check_sizes(storage: Storage, stored: Manifest) -> None:

@@ -1,14 +1,11 @@
 """A folder of files, local or at any address that fsspec supports, with atomic writes and a lock against other runs."""
 
-import contextlib
 import errno
 import hashlib
 import os
 import re
-import sys
 import time
 import uuid
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +14,7 @@ from typing import IO, Any
 from nbsal.corpus.owner import RUNNING, Owner
 from nbsal.support.errors import InputError, MissingExtra, NbsalError
 from nbsal.support.validation import loading
+from nbsal.support.warning import warn
 
 LOCK = "_lock.json"
 HALF_WRITTEN = 2.0  # seconds after which a lock without an owner counts as that of a dead process
@@ -227,15 +225,6 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def warn(message: str) -> None:
-    """Warn at the line outside this package that called it."""
-    inner = (str(Path(__file__).parents[1]), contextlib.__file__)
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename.startswith(inner):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, stacklevel=level)
 
 
 def inaccessible(location: str, argument: str, error: Exception) -> InputError:

@@ -16,7 +16,8 @@ from nbsal.passes.run import run
 from nbsal.passes.trace import Trace, to_numpy
 from nbsal.support.progress import Meter
 
-OF_ONE_WINDOW = ("gap", "change", "points")  # entries of a provenance that say nothing about the mean over windows
+# Entries of a provenance that say nothing about the mean over windows.
+OF_ONE_WINDOW = ("gap", "change", "points", "positions", "absorbed")
 
 
 def target_jobs(subject: Subject, windows: Windows) -> list[Job]:

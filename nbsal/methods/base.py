@@ -25,6 +25,7 @@ PROPERTIES = {
     "not_about_target": "do not depend on the target",
     "sums_to_1": "sum to 1",
     "sums_to_1_per_decision": "sum to 1 for each deciding position",
+    "sums_to_output": "sum to the output",
     "sums_to_change": "sum to the change of the output from the baseline",
     "sums_to_change_on_average": "sum to the change of the output from the baselines, within sampling error",
     "not_complete": "do not sum exactly to the change of the output from the baselines (DeepLift's should)",

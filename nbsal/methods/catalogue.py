@@ -10,6 +10,7 @@ from nbsal.methods import (
     alti,
     attention,
     decoding,
+    decompx,
     gradient,
     ifr,
     paths,
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 # Importing a family registers its methods.
 FAMILIES = (
-    gradient, paths, decoding, attention, alti, ifr, relevance, perturbation, shapley, surrogates, published, allennlp,
-    thermostat,
+    gradient, paths, decoding, attention, alti, ifr, decompx, relevance, perturbation, shapley, surrogates, published,
+    allennlp, thermostat,
 )  # fmt: skip
 
 

@@ -26,7 +26,14 @@ from nbsal.methods.base import LayerMethod, Method
 from nbsal.methods.decoding import Decoded
 from nbsal.methods.perturbation import Perturbation, Random
 from nbsal.methods.reference.published import CheferGAE
-from nbsal.methods.relevance import LRP, AttnLRP, PartialLRP, TransformerAttribution
+from nbsal.methods.relevance import (
+    GIM,
+    LRP,
+    AttnLRP,
+    PartialLRP,
+    PositionAwareLRP,
+    TransformerAttribution,
+)
 from nbsal.model import sides
 from nbsal.model.subject import Subject
 from nbsal.passes.trace import Trace
@@ -121,7 +128,10 @@ ADAPTED: dict[type[Method], type[Method]] = {
     TransformerAttribution: CrossingTransformerAttribution,
 }
 # These read both sides as they are.
-READY: tuple[type[Method], ...] = (RawAttention, AttentionCAM, AttentionGradCAM, PartialLRP, LRP, AttnLRP)
+READY: tuple[type[Method], ...] = (
+    *(RawAttention, AttentionCAM, AttentionGradCAM),
+    *(PartialLRP, LRP, AttnLRP, PositionAwareLRP, GIM),
+)
 FITTING = (LayerMethod, Perturbation, Random)  # methods that ask nothing of the layout of blocks
 
 

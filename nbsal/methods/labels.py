@@ -49,6 +49,7 @@ LABELS = {
     "gae": "GAE",
     "alti": "ALTI",
     "ifr": "Information flow routes",
+    "decompx": "DecompX",
     "simple": "Gradient",
     "decoded-simple": "Decoded gradient",
     "smooth": "SmoothGrad",
@@ -60,6 +61,8 @@ LABELS = {
     "random": "Random (to compare with)",
     "lrp": "LRP",
     "attn-lrp": "AttnLRP",
+    "pa-lrp": "PA-LRP (tokens without positions)",
+    "gim": "GIM",
     "partial-lrp": "Partial LRP",
 }
 SUFFIXES = {

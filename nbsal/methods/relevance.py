@@ -10,15 +10,16 @@ import torch
 from torch import Tensor
 
 from nbsal.methods.attention import beside, deciding_positions, deciding_rows, has_two_sides, identity
-from nbsal.methods.base import Method, one_of, register, setting
+from nbsal.methods.base import Method, number, one_of, register, setting
 from nbsal.methods.cost import Cost
 from nbsal.model.head_mask import HeadMask
 from nbsal.model.subject import Subject
 from nbsal.passes.lrp.mode import AttentionFilter, unfiltered
+from nbsal.passes.lrp.positions import Apart, position_tables
 from nbsal.passes.lrp.rules import ATTN_LRP, DEFAULT, Rules
 from nbsal.passes.stream import Block
 from nbsal.passes.trace import Trace
-from nbsal.support.errors import InputError, UnknownName
+from nbsal.support.errors import InputError, ModelError, UnknownName
 from nbsal.support.validation import whole_number
 
 READ, EMPTY = one_of("before", "after"), one_of("pass", "block")  # checks of Mask-LRP's settings
@@ -88,6 +89,76 @@ class AttnLRP(LRP):
 
     linear = True
     rules = ATTN_LRP
+
+
+@register(
+    "pa-lrp",
+    needs=set(),
+    paper="Bakish et al. 2025",
+    cost=Cost(2, relevance=1),
+    promise={"signed", "about_target"},
+)
+@dataclass(frozen=True)
+class PositionAwareLRP(AttnLRP):
+    """Relevance of the token at each position under the rules of AttnLRP, apart from that of the position itself.
+
+    The provenance says what went to the `positions`, and what neither has (`absorbed`: by biases, by softmax, by
+    rounding), as shares of the output. Where a token and its position nearly cancel, both get large shares of opposite
+    sign: on demo/reviews some are millions of times the output. Do not read scores beside such an `absorbed`.
+    """
+
+    per_end = False
+    by_block = False
+    rules = replace(ATTN_LRP, positions=True)
+
+    def resolve(self, subject: Subject) -> Self:
+        if not position_tables(subject.model):
+            message = f"{subject.name} has no positions that could be told apart from its tokens. Use attn-lrp."
+            raise ModelError(message, part="positions")
+        return super().resolve(subject)
+
+    def scores(self, trace: Trace) -> Tensor:
+        return self._apart(trace).tokens
+
+    def notes(self, trace: Trace) -> Sequence[dict[str, Any]]:
+        apart = self._apart(trace)
+        absorbed = apart.output - apart.tokens.sum(1) - apart.positions
+        pairs = zip(super().notes(trace), apart.positions.tolist(), absorbed.tolist(), strict=True)
+        return [note | {"positions": share, "absorbed": rest} for note, share, rest in pairs]
+
+    def _apart(self, trace: Trace) -> Apart:
+        apart = trace.relevance_maps(self.rules).apart
+        assert apart is not None, "the rules tell tokens and positions apart"
+        return apart
+
+
+@register(
+    "gim",
+    needs={"hidden"},
+    paper="Edin et al. 2025",
+    cost=Cost(2, relevance=1),
+    promise={"signed", "about_target"},
+)
+@dataclass(frozen=True)
+class GIM(RelevanceMethod):
+    """Gradient times embedding, with a gradient that is changed at softmax, products and norms.
+
+    Where attention is sure of a key, the gradient of softmax is close to 0; that of a softmax with a raised
+    `temperature` is not. Both factors of a product share its gradient, and the scale of norms counts as a constant. The
+    scores do not sum to the output, and a position that attention ignores altogether may have a score.
+    """
+
+    linear = True
+
+    temperature: float = setting(2.0, number("more than 0", lambda x: x > 0))
+
+    def layers(self, depth: int) -> set[int]:
+        return set(range(depth))
+
+    def scores(self, trace: Trace) -> Tensor:
+        rules = Rules(temperature=self.temperature)
+        *_, scores = ((b["hidden"] * b["relevance"]).sum(-1) for b in trace.blocks("hidden", "relevance", rules=rules))
+        return scores
 
 
 @register(

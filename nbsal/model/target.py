@@ -52,7 +52,8 @@ class Target:
         return number_of(outcomes, torch.full(outcomes.shape[:-1], index[-1]), self.number)
 
 
-NUMBERS = ("logprob", "logit", "logit-prob")
+DIVERGENCE = "divergence"  # of a whole distribution from that of the whole text, for methods that hide
+NUMBERS = ("logprob", "logit", "logit-prob", DIVERGENCE)
 _SURE = -1e-12  # the largest log-probability whose odds are finite
 
 
@@ -66,6 +67,18 @@ def number_of(logits: Tensor, outcomes: Tensor, number: str) -> Tensor:
     if number == "logprob":
         return logprob
     return log_odds(logprob.double()).to(precise.dtype)
+
+
+def divergence(logits: Tensor, probabilities: Tensor) -> Tensor:
+    """The Jensen-Shannon divergence of outcomes from others, in nats: from 0 to log 2.
+
+    >>> divergence(torch.tensor([[0.0, -torch.inf]]), torch.tensor([[0.0, 1.0]]))
+    tensor([0.6931], dtype=torch.float64)
+    """
+    first, second = logits.double().softmax(-1), probabilities.double()
+    entropies = [torch.special.entr(each).sum(-1) for each in ((first + second) / 2, first, second)]
+    result: Tensor = (entropies[0] - (entropies[1] + entropies[2]) / 2).clamp(min=0)
+    return result
 
 
 def log_odds(logprob: Tensor) -> Tensor:

@@ -1,8 +1,7 @@
 """Record one forward and one backward pass of a subject, for all methods to use.
 
-Hidden states are the embedding output (layer 0) and the output of every block, before any final norm. Attention
-probabilities are captured where the stock model computes its softmax. Their gradients are therefore true gradients on
-every architecture, and the model is not modified.
+Layer 0 is the embedding output, layer n the output of block n - 1, before any final norm. Attention is captured where
+the stock model computes its softmax, so its gradients are true on every architecture and the model is not modified.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -26,7 +25,8 @@ from nbsal.model.target import Decision
 from nbsal.model.targets import decide
 from nbsal.model.text.tokens import Encoded
 from nbsal.passes.lrp import mode
-from nbsal.passes.lrp.mode import AttentionFilter, RelevanceMaps, RelevanceMode, unfiltered
+from nbsal.passes.lrp.mode import AttentionFilter, RelevanceGraph, RelevanceMaps, RelevanceMode, unfiltered
+from nbsal.passes.lrp.positions import Apart
 from nbsal.passes.lrp.rules import DEFAULT, Rules
 from nbsal.passes.stream import Block, Stream, open_stream, recorded_parts, rows_of_map, summaries
 from nbsal.support.errors import ModelError, UnknownName
@@ -45,15 +45,6 @@ NEEDS = {
     "forward": "outputs of forward passes that the method runs itself",  # nothing is recorded
 }
 T = TypeVar("T")
-
-
-@dataclass
-class RelevanceGraph:
-    """A forward pass through which relevance can be propagated back, any number of times."""
-
-    mode: RelevanceMode
-    layers: list[Parts]
-    logits: Tensor
 
 
 @dataclass
@@ -117,10 +108,10 @@ class Trace:
         Read a block's values before the next is requested, which may free them; "attention" at `queries` only, if any.
 
         >>> import nbsal
-        >>> subject = nbsal.load("demo/reviews")
-        >>> trace = record(subject, subject.encode("A joy."), needs={"attention"}, stream=True)
-        >>> [tuple(block["attention"].shape) for block in trace.blocks("attention")][:2]
-        [(1, 12, 5, 5), (1, 12, 5, 5)]
+        >>> reviews = nbsal.load("demo/reviews")
+        >>> trace = record(reviews, reviews.encode("A joy."), needs={"attention"}, stream=True)
+        >>> next(trace.blocks("attention"))["attention"].shape[1:]
+        torch.Size([12, 5, 5])
         """
         if not self.streamed:
             blocks = self._whole_blocks(parts, rules, attention_filter)
@@ -143,7 +134,8 @@ class Trace:
         values = {name: getattr(self, name) for name in recorded_parts(parts) if "relevance" not in name}
         if "relevance" in parts:
             maps = self.relevance_maps(rules, attention_filter)
-            values |= {"relevance": maps.hidden, "attention_relevance": maps.attention}
+            tables = {"relevance": maps.hidden, "attention_relevance": maps.attention}
+            values |= {name: table for name, table in tables.items() if name in parts}
         for block in reversed(range(self.subject.depth)):
             recorded = {name: tensors[block] for name, tensors in values.items()}
             yield recorded | summaries(recorded, parts)
@@ -310,11 +302,12 @@ def _propagate(trace: Trace, rules: Rules, attention_filter: AttentionFilter) ->
         pairs = zip(trace.decisions, unpad(graph.logits, trace.encoded), strict=True)
         values = [decision.target.value(row_logits) for decision, row_logits in pairs]
         spread = trace.lengths() if rules.spread and subject.task == "span" else None
-        relevance = iter(
-            _backward(torch.stack(values).sum(), [part for parts in graph.layers for part in parts], spread)
-        )
+        tensors = [part for parts in graph.layers for part in parts]
+        tensors += [*graph.mode.tokens, *graph.mode.positions, graph.logits] if rules.positions else []
+        relevance = iter(_backward(torch.stack(values).sum(), tensors, spread))
     hidden = {layer: join([next(relevance) for _ in parts]) for layer, parts in enumerate(graph.layers)}
-    return RelevanceMaps(hidden, graph.mode.attention_maps)
+    apart = Apart.of(list(relevance), len(graph.mode.tokens)) if rules.positions else None
+    return RelevanceMaps(hidden, graph.mode.attention_maps, apart)
 
 
 def _rerun(subject: Subject, encoded: Encoded, rules: Rules) -> RelevanceGraph:

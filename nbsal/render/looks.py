@@ -13,7 +13,7 @@ METHODS = (
     "decoded simple", "transformer-attribution", "gae", "smooth", "gradient-shap", "lime", "raw-attention",
     "rollout", "alti", "attcat", "lrp", "partial-lrp", "attention-cam", "attention-gradcam",
     "attn-lrp", "decoded-gradxact", "gradxact", "deeplift-shap", "contextcite", "ridge", "simple",
-    "kernel-shap", "ifr",
+    "kernel-shap", "ifr", "gim", "pa-lrp", "decompx",
 )  # fmt: skip
 ALIASES = {"gradcam": "grad-cam", "decoded-gradcam": "decoded grad-cam", "decoded-simple": "decoded simple"}
 

@@ -1,6 +1,7 @@
 """An answer: reading it at every level, its sources, saving, and what writes it."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -140,7 +141,19 @@ def test_a_model_without_numbers_is_named(method):
 def test_unknown_methods_and_prompts_without_a_template(subject):
     with refuses("method", UnknownName):
         answer(subject, method="gradcan")
-    assert "note" in nbsal.answer(subject, "A prompt.", " Ann.", progress=False).provenance
     apart = nbsal.answer(subject, "The fi", "lm is a joy.", progress=False).provenance["reply"]
     joined = nbsal.answer(subject, "The film is", " a joy.", progress=False).provenance["reply"]
     assert apart != joined, "a border between tokens that the text alone would not have is told"
+
+
+def test_a_text_that_skips_the_chat_template_is_warned_of_once():
+    """At the caller's line, and neither for messages nor for a text that the caller has rendered."""
+    subject, messages = writers.load(), [{"role": "user", "content": "A prompt."}]
+    rendered = subject.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        for asked in (messages, rendered, f"{rendered}Well,"):
+            assert "note" not in nbsal.answer(subject, asked, " Ann.", progress=False).provenance
+    with pytest.warns(UserWarning, match="chat") as caught:
+        notes = [nbsal.answer(subject, "A prompt.", " Ann.", progress=False).provenance["note"] for _ in range(2)]
+    assert len(caught) == 1 and caught[0].filename == __file__ and notes[0] == notes[1]

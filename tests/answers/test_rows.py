@@ -22,9 +22,9 @@ SIDES = ("t5", "bart", "marian")
 LATE = ("gradcam", "simple", "gradxact")  # at the layer where most of them have something to say
 BOTH = (
     "gae", "gae@chefer", "rollout", "raw-attention", "gradcam", "simple", "gradxact", "attn-lrp", "lrp", "partial-lrp",
-    "transformer-attribution", "attention-cam", "integrated", "attention-gradcam", "random",
+    "transformer-attribution", "attention-cam", "integrated", "attention-gradcam", "random", "gim",
 )  # fmt: skip
-DECODING = ("attcat", "decoded-gradcam")  # of decoders alone
+DECODING = ("attcat", "decoded-gradcam", "pa-lrp")  # of decoders alone, or of some encoder-decoders
 HIDING = ("occlusion", "lime", "shapley", "kernel-shap", "contextcite", "ridge")
 DRAWN = ("smooth", "gradient-shap", "deeplift-shap")
 

@@ -159,8 +159,8 @@ def whole_copy(subject):
 def test_scores_are_those_of_a_whole_copy(load, architecture):
     subject = load(architecture, dtype="float32", decoding=False)
     truth = whole_copy(subject)
-    for name in ("gradxact", "gae", "lrp", "attn-lrp", "occlusion", "alti", "ifr"):
-        if name == "alti" and architecture not in alti.PARTS:
+    for name in ("gradxact", "gae", "lrp", "attn-lrp", "occlusion", "alti", "ifr", "decompx"):
+        if name in ("alti", "decompx") and architecture not in alti.PARTS:
             continue
         ours, theirs = (nbsal.Explainer(s, name)(TEXTS[0]) for s in (subject.double, truth))
         assert ours.scores.dtype == theirs.scores.dtype and axioms.relative(ours.scores, theirs.scores) < 1e-12, name

@@ -15,16 +15,14 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
-from torch.overrides import resolve_name
 
 from nbsal.model.running import architecture, restore
 from nbsal.model.running.double import EXACT
+from nbsal.model.running.layers import Parts
 from nbsal.model.running.products import double_linear
 from nbsal.model.running.version import tensors_version
-from nbsal.passes.lrp import rules
+from nbsal.passes.lrp import functions, gradients, positions, rules
 from nbsal.passes.lrp.rules import Rules, apply
-from nbsal.support.errors import ModelError
 
 # (block, relevance that arrives at its product of attention and values)
 # -> (relevance that its attention map is computed from, relevance that propagates further)
@@ -53,32 +51,11 @@ class RelevanceMaps:
 
     hidden: dict[int, Tensor] = field(default_factory=dict)  # layer -> [batch, position, width]
     attention: dict[int, Tensor] = field(default_factory=dict)  # block -> [batch, head, query, key]
+    apart: positions.Apart | None = None  # tokens and positions, under rules that tell them apart
 
 
 PROXY = "_nbsal_proxy"
 ATTENTION_MARK = "_nbsal_attention"  # on attention probabilities until they meet the values: (block, [batch, head])
-T = Tensor
-_LINEAR = {functional.linear}
-_ADDMM = {torch.addmm, T.addmm}
-_ADD = {T.add, torch.add, T.__add__, T.__radd__, T.add_, T.__iadd__}
-_MATMUL = {torch.matmul, T.matmul, T.__matmul__, torch.bmm, T.bmm}
-_MULTIPLY = {T.mul, torch.mul, T.__mul__, T.__rmul__, T.div, torch.div, T.__truediv__, T.true_divide}
-_BADDBMM = {torch.baddbmm, T.baddbmm}
-_SOFTMAX = {functional.softmax, torch.softmax, T.softmax}
-_SUM = {T.sum, torch.sum, T.mean, torch.mean}
-# Norms that are written in Python are found by `_is_single_operation`.
-_IDENTITY = {
-    functional.layer_norm, torch.layer_norm, functional.rms_norm, functional.gelu, functional.relu, functional.silu,
-    torch.tanh, T.tanh, torch.relu, functional.dropout, torch.dropout, T.neg, torch.neg, T.__neg__,
-    functional.normalize, torch.pow, T.pow, T.__pow__,
-}  # fmt: skip
-# Functions that move or copy values, or only read properties of a tensor.
-_MOVES = frozenset(
-    "view reshape transpose permute contiguous __getitem__ split squeeze unsqueeze flatten cat chunk expand to type "
-    "float double clone swapaxes t unbind stack narrow index_select gather masked_fill where __get__ size dim numel "
-    "is_floating_point data_ptr requires_grad_ expand_as max amax __len__".split()
-)
-_SHAPES = frozenset({"expand_as"})  # functions that read nothing but the shape of their second argument
 
 
 class RelevanceMode(restore.Mode):
@@ -101,8 +78,10 @@ class RelevanceMode(restore.Mode):
         self.attention_maps: dict[int, Tensor] = {}
         self.softmaxes = 0  # attention softmaxes so far
         self.batch_size = 1
-        self.suspended = 0  # nesting depth of modules that are treated as one operation
+        self.inside: list[nn.Module] = []  # the modules that run now and are treated as one operation
         self.stores_maps = True
+        self.tokens: list[Tensor] = []  # the proxies of token embeddings and of positions, where they are told apart
+        self.positions: list[Tensor] = []
 
     def start(self, hidden: Tensor) -> None:
         """Attach the first proxy, to the hidden states that relevance propagates back to."""
@@ -113,51 +92,53 @@ class RelevanceMode(restore.Mode):
         kwargs = dict(kwargs or {})
         named = any(proxy_of(value) is not None for value in _flatten(kwargs.values()))
         proxied = named or any(proxy_of(value) is not None for value in _flatten(args))
-        if not self.active or self.suspended or not proxied:
+        if not self.active or not proxied or (self.inside and self.rules.temperature is None):
             return func(*args, **kwargs)
-        if func in _BADDBMM:
+        if func in functions.BADDBMM:
             return self._baddbmm(*args, **kwargs)
         if named:  # the rules read positional arguments
-            raise _no_rule(func)
-        if func in _SOFTMAX and args[0].dtype == torch.float64:
+            raise functions.no_rule(func)
+        if func in functions.SOFTMAX and args[0].dtype == torch.float64:
             kwargs.pop("dtype", None)  # some models request float32 here
-        if func in _ADD:  # an in-place sum would overwrite values that the rule of its summand has saved
+        if func in functions.ADD:  # an in-place sum would overwrite values that the rule of its summand has saved
             func, args = torch.add, args[:2]
-        exact = getattr(args[1], EXACT, None) if self.mixed and func in _LINEAR and not kwargs else None
+        exact = getattr(args[1], EXACT, None) if self.mixed and func in functions.LINEAR and not kwargs else None
         y = func(*args, **kwargs) if exact is None else double_linear(exact, *args)
-        if getattr(func, "__name__", "") in _SHAPES and proxy_of(args[0]) is None:
+        if getattr(func, "__name__", "") in functions.SHAPES and proxy_of(args[0]) is None:
             return y
         proxies = [_to_proxy(value) for value in args]
+        if self.rules.temperature is not None:
+            _attach_proxies(y, gradients.apply(func, y, proxies, kwargs, self.rules.temperature, self.inside))
+            self.softmaxes += func in functions.SOFTMAX and y.ndim == 4
+            return y
         values = _detach(y)
-        if func in _LINEAR:
+        if func in functions.LINEAR:
             attach_proxy(y, self._linear(values, *proxies, **kwargs))
-        elif func in _ADDMM:
+        elif func in functions.ADDMM:
             attach_proxy(y, self._addmm(values, *proxies))
-        elif func in _MATMUL:
+        elif func in functions.MATMUL:
             attach_proxy(y, self._matmul(getattr(args[0], ATTENTION_MARK, None), values, *proxies))
-        elif func in _ADD:
+        elif func in functions.ADD:
             attach_proxy(y, self._add(y, *args))
-        elif func in _MULTIPLY:
+        elif func in functions.MULTIPLY:
             both = all(proxy_of(value) is not None for value in args[:2])
             attach_proxy(y, apply(rules.Multiply, *proxies, values) if both else _pass_through(y, *args[:2]))
-        elif func in _SUM:
+        elif func in functions.SUM:
             attach_proxy(y, apply(rules.Sum, proxies[0], values, _axes(args, kwargs), self.rules))
-        elif func in _SOFTMAX:
+        elif func in functions.SOFTMAX:
             taylor = self.rules.softmax == "taylor"
             attach_proxy(y, apply(rules.Softmax if taylor else rules.Identity, proxies[0], values))
             if y.ndim == 4:
                 setattr(y, ATTENTION_MARK, (self.softmaxes, y.shape[:2]))
                 self.softmaxes += 1
-        elif func in _IDENTITY:
+        elif func in functions.IDENTITY:
             attach_proxy(y, _pass_through(y, *args[:2]))
             _copy_attention_mark(y, args[0])
-        elif getattr(func, "__name__", "") in _MOVES:
-            if any(isinstance(value, Tensor) for value in _flatten([y])):
-                for tensor, proxy in zip(_flatten([y]), _flatten([func(*proxies, **kwargs)]), strict=True):
-                    attach_proxy(tensor, proxy)
-                _copy_attention_mark(y, args[0])
+        elif getattr(func, "__name__", "") in functions.MOVES:
+            _attach_proxies(y, func(*proxies, **kwargs))
+            _copy_attention_mark(y, args[0])
         else:
-            raise _no_rule(func)
+            raise functions.no_rule(func)
         return y
 
     def _baddbmm(self, table: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Any:
@@ -207,12 +188,6 @@ class RelevanceMode(restore.Mode):
         return _pass_through(y, a, b)
 
 
-def _no_rule(func: Any) -> ModelError:
-    name = resolve_name(func) or str(func)
-    message = f"There is no relevance rule for {name}, which this model calls. Use a method of another family."
-    return ModelError(message, part=name)
-
-
 @dataclass
 class AttentionHook:
     """Applies the attention filter at the product of attention and values of one block, and stores its map.
@@ -252,6 +227,13 @@ def attach_proxy(y: Tensor, proxy: Tensor) -> None:
     tensor([2.])
     """
     setattr(y, PROXY, proxy)
+
+
+def _attach_proxies(result: Any, proxies: Any) -> None:
+    """Attach proxies to the tensors of a result that is one or a sequence of them; constants have none."""
+    for value, proxy in zip(_flatten([result]), _flatten([proxies]), strict=True):
+        if isinstance(proxy, Tensor) and proxy.requires_grad:
+            attach_proxy(value, proxy)
 
 
 def _detach(y: Any) -> Any:
@@ -311,6 +293,15 @@ def _is_attention_mask(value: Any) -> bool:
     return isinstance(value, Tensor) and value.ndim == 4
 
 
+@dataclass
+class RelevanceGraph:
+    """A forward pass through which relevance can be propagated back, any number of times."""
+
+    mode: RelevanceMode
+    layers: list[Parts]
+    logits: Tensor
+
+
 @contextmanager
 def relevance_mode(
     model: nn.Module, first_blocks: Sequence[nn.Module], chosen: Rules, mixed: bool = False
@@ -330,9 +321,25 @@ def relevance_mode(
             if proxy_of(hidden) is None:
                 mode.start(hidden)
 
-        changes.record_undo(restore.remove_hooks, first_blocks, attach)
+        def attach_to_tokens(module: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+            mode.start(output)
+            mode.tokens.append(_to_proxy(output))
+
+        def attach_to_positions(module: nn.Module, args: tuple[Any, ...], output: Any) -> Any:
+            tensors = positions.of_each_text(output, mode.batch_size)
+            for tensor in tensors:
+                mode.start(tensor)
+                mode.positions.append(_to_proxy(tensor))
+            return tensors if isinstance(output, tuple) else tensors[0]
+
+        tables = (positions.token_tables(model), positions.position_tables(model)) if chosen.positions else ([], [])
+        hooked = {attach_to_tokens: tables[0], attach_to_positions: tables[1]}
+        changes.record_undo(restore.remove_hooks, [*first_blocks, *tables[0], *tables[1]], attach, *hooked)
         for block in first_blocks:
             block.register_forward_pre_hook(attach, with_kwargs=True)
+        for hook, modules in hooked.items():
+            for module in modules:
+                module.register_forward_hook(hook)
         yield mode
 
 
@@ -350,28 +357,20 @@ def rules_mode(
     'LinearBackward'
     """
     mode = RelevanceMode(chosen, absolute_weights, mixed)
-    operations = [module for module in model.modules() if _is_single_operation(module)]
+    operations = [module for module in model.modules() if functions.is_single_operation(module)]
 
-    def suspend(module: nn.Module, args: Any) -> None:
-        mode.suspended += 1
+    def enter(module: nn.Module, args: Any) -> None:
+        mode.inside.append(module)
 
-    def resume(module: nn.Module, args: Any, output: Tensor) -> None:
-        mode.suspended -= 1
-        if proxy_of(args[0]) is not None:
+    def leave(module: nn.Module, args: Any, output: Tensor) -> None:
+        mode.inside.pop()
+        if proxy_of(args[0]) is not None and chosen.temperature is None:
             attach_proxy(output, _pass_through(output, args[0]))
 
     with architecture.frozen(model), restore.Changes(model) as changes:
-        changes.record_undo(restore.remove_hooks, operations, suspend, resume)
+        changes.record_undo(restore.remove_hooks, operations, enter, leave)
         for module in operations:
-            module.register_forward_pre_hook(suspend)
-            module.register_forward_hook(resume)
+            module.register_forward_pre_hook(enter)
+            module.register_forward_hook(leave)
         mode.enter(changes)
         yield mode
-
-
-def _is_single_operation(module: nn.Module) -> bool:
-    """True for activations and norms written in Python; relevance passes through them unchanged."""
-    kind = type(module)
-    is_norm = kind.__name__.endswith(("RMSNorm", "LayerNorm")) and not isinstance(module, nn.LayerNorm)
-    is_activation = kind.__module__ == "transformers.activations" or kind.__name__.endswith("Gelu")
-    return is_activation or is_norm

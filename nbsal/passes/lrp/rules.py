@@ -35,6 +35,9 @@ class Rules:
     `transposed`: linear layers with transposed weights (GPT-2) follow the linear rule; the published program treats
     them as a sum of bias and product.
     `spread`: a target at an end of a span spreads its relevance over all positions of the last layer.
+    `positions`: relevance is propagated down to tokens and positions, told apart (see `positions`).
+    `temperature`: with a number, gradients take the place of relevance, modified as in Edin et al. 2025; the number is
+    the temperature of softmax (see `gradients`).
 
     >>> Rules(linear="epsilon") == DEFAULT
     False
@@ -47,6 +50,8 @@ class Rules:
     mask: bool = False
     transposed: bool = True
     spread: bool = False
+    positions: bool = False
+    temperature: float | None = None
 
 
 DEFAULT = Rules()
@@ -333,3 +338,25 @@ class Softmax(Function):
         result = y * relevance.sum(-1, keepdim=True)
         torch.sub(relevance, result, out=result).mul_(x)
         return result.masked_fill_(y == 0, 0.0), None  # at masked positions x is a huge negative number
+
+
+class TemperedSoftmax(Function):
+    """Softmax with the gradient that it has at the same scores divided by a temperature, not itself divided by it.
+
+    >>> x = torch.tensor([[0.0, 2.0]], requires_grad=True)
+    >>> y = apply(TemperedSoftmax, x, x.softmax(-1), 2.0)
+    >>> torch.autograd.grad(y[0, 0], x)[0].round(decimals=3)
+    tensor([[ 0.1970, -0.1970]])
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, temperature: float) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.temperature = temperature
+        return y.detach()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        flat = (x / ctx.temperature).softmax(-1)
+        return flat * (gradient - (gradient * flat).sum(-1, keepdim=True)), None, None
