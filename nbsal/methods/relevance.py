@@ -104,7 +104,7 @@ class PositionAwareLRP(AttnLRP):
 
     The provenance says what went to the `positions`, and what neither has (`absorbed`: by biases, by softmax, by
     rounding), as shares of the output. Where a token and its position nearly cancel, both get large shares of opposite
-    sign: on demo/reviews some are millions of times the output. Do not read scores beside such an `absorbed`.
+    sign: on demo/reviews some are millions of times the output, and the scores rank words no better than random ones.
     """
 
     per_end = False

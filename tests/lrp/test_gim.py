@@ -10,6 +10,7 @@ import nbsal
 from tests import axioms, zoo
 from tests.cases import cases
 from tests.lrp.test_attn_lrp import half, norm
+from tests.raising import refuses_part
 
 MODELS = {"bert": (modeling_bert, "sequence"), "gpt2": (modeling_gpt2, "causal"), "llama": (modeling_llama, "causal")}
 
@@ -58,3 +59,12 @@ def test_gim_equals_changed_functions(monkeypatch, name, temperature):
     (gradient,) = torch.autograd.grad(value, embedding)
     assert abs(float(value.detach() - stock)) < 1e-5
     assert axioms.relative(ours.scores, (embedding * gradient).sum(-1)[0].detach()) < 1e-5
+
+
+@cases("change, part", [(torch.maximum, "torch.maximum"), (lambda y, x: y.mul_(2), "torch.Tensor.mul_")])
+def test_functions_that_gim_does_not_know_are_refused(change, part):
+    """Those of two computed tensors may be products, and those that write in place may leave a gradient out."""
+    subject = nbsal.load(zoo.model("bert", "sequence"), tokenizer=zoo.tokenizer("wordpiece"))
+    subject.blocks[1].register_forward_hook(lambda module, args, output: change(output, args[0]))
+    with refuses_part(part):
+        nbsal.Explainer(subject, "gim")(axioms.TEXTS[0])
