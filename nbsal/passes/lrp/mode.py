@@ -18,7 +18,6 @@ from torch import Tensor, nn
 
 from nbsal.model.running import architecture, restore
 from nbsal.model.running.double import EXACT
-from nbsal.model.running.layers import Parts
 from nbsal.model.running.products import double_linear
 from nbsal.model.running.version import tensors_version
 from nbsal.passes.lrp import functions, gradients, positions, rules
@@ -291,15 +290,6 @@ def _flatten(args: Any) -> Iterator[Any]:
 
 def _is_attention_mask(value: Any) -> bool:
     return isinstance(value, Tensor) and value.ndim == 4
-
-
-@dataclass
-class RelevanceGraph:
-    """A forward pass through which relevance can be propagated back, any number of times."""
-
-    mode: RelevanceMode
-    layers: list[Parts]
-    logits: Tensor
 
 
 @contextmanager
