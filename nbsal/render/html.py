@@ -7,7 +7,7 @@ sign never depends on colour alone.
 
 import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -98,12 +98,18 @@ def span_html(span: ScoredSpan, largest: float) -> str:
     return f'<span style="{style}" title="{escape(span.tip)}">{escape(span.text)}</span>'
 
 
-def text_html(parts: Sequence[Sequence[ScoredSpan]], largest: float) -> str:
-    """A text, or both texts of a pair, as one paragraph each."""
+def text_html(parts: Sequence[Sequence[ScoredSpan]], largest: float, bold: Collection[str] = ()) -> str:
+    """A text, or both texts of a pair, as one paragraph each; `bold` are words, without their case, in bold type."""
     style = "margin:4px 0;line-height:1.9;white-space:pre-wrap;overflow-wrap:anywhere"
     return "".join(
-        f'<p dir="auto" style="{style}">{"".join(span_html(s, largest) for s in part)}</p>' for part in parts
+        f'<p dir="auto" style="{style}">{"".join(_weighted_html(s, largest, bold) for s in part)}</p>' for part in parts
     )
+
+
+def _weighted_html(span: ScoredSpan, largest: float, bold: Collection[str]) -> str:
+    """A span, in bold type if it is one of some words."""
+    content = span_html(span, largest)
+    return f"<b>{content}</b>" if span.text.casefold() in bold else content
 
 
 def headline_html(phrases: Sequence[Phrase], notes: Sequence[str] = ()) -> str:

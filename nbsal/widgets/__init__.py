@@ -10,6 +10,7 @@ from typing import Any
 
 from nbsal.widgets import plugins
 from nbsal.widgets.answers import Answers as Answers
+from nbsal.widgets.audit import Audit as Audit
 from nbsal.widgets.base import View as View
 from nbsal.widgets.browse import Browse as Browse
 from nbsal.widgets.clouds import Clouds as Clouds

@@ -57,7 +57,7 @@ def pack(parts: Sequence[str], places: Sequence[Place], cut: bool = False) -> di
     `starts` and `ends` are int32 and count UTF-16 units, as a page does. The flags, two bytes each, hold from the
     lowest bit on: whether the token begins a word, whether it is special (not scored), and its part.
     """
-    positions = [_utf16_positions(part) for part in parts]
+    positions = [utf16_positions(part) for part in parts]
     flags = [place.first | place.special << 1 | place.part << 2 for place in places]
     return {
         "parts": list(parts),
@@ -119,7 +119,7 @@ def listed(explanation: Explanation, labels: Sequence[str]) -> list[int]:
     return first + [int(i) for i in (best[LIKELIEST:] if labels else ()) if labels[i] == explanation.target]
 
 
-def _utf16_positions(text: str) -> list[int]:
+def utf16_positions(text: str) -> list[int]:
     """The number of UTF-16 units before each character, and before the end."""
     widths: Iterable[int] = (2 if ord(character) > 0xFFFF else 1 for character in text)
     return [0, *np.cumsum(list(widths), dtype=int).tolist()]

@@ -1,5 +1,6 @@
 """An audit as static HTML: a summary for a notebook's cell, and a report that can be sent."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from nbsal.render import html
@@ -7,50 +8,65 @@ from nbsal.render.headline import percent
 from nbsal.render.html import ScoredSpan
 
 WORDS, SLICES, MISTAKES, EXAMPLES = 20, 12, 50, 3  # rows of each table, and texts of a word
+FOUND_MARK = " \N{BLACK DIAMOND} beyond chance"
 CELL = "border:0;border-bottom:1px solid rgba(128,128,128,.4);padding:4px 12px 4px 0;text-align:left;vertical-align:top"
 
 
 def summary_html(audit: Any) -> str:
     """The finding, and the words that matter most."""
-    body = html.headline_html([("text", audit.sentence)]) + _words_html(audit, WORDS // 2)
+    body = html.headline_html([("text", audit.sentence)]) + words_html(audit, count=WORDS // 2)
     return html.block_html(audit.sentence, body, audit.notes, titled=False)
 
 
 def report_html(audit: Any) -> str:
     """Everything on one page."""
-    parts = [html.headline_html([("text", audit.sentence)]), _words_html(audit, WORDS)]
+    parts = [html.headline_html([("text", audit.sentence)]), words_html(audit)]
     parts += [_examples_html(audit)]
     if audit.labels is not None:
-        parts += [_slices_html(audit), _mistakes_html(audit)]
+        parts += [slices_html(audit), mistakes_html(audit)]
     body = html.block_html(audit.sentence, "".join(parts), audit.notes, titled=False)
     return html.page_html(f"Audit: {audit.sentence}", body)
 
 
-def _words_html(audit: Any, count: int) -> str:
-    """The words that were hidden, those that correct most first."""
-    frame, judged = audit.words.head(count), audit.labels is not None
+def words_html(audit: Any, title: str = "Words", count: int = WORDS) -> str:
+    """The words that were hidden, those that correct most first; of another model the numbers are after a bar."""
+    frame, judged, found = audit.words.head(count), audit.labels is not None, set(audit.found[0].index)
+    ends = [""] if audit.other is None else ["", "_other"]
     head = ["Word", "Speaks for", "Texts", "Pull (95 %)"]
     head += ["Corrects", "Breaks", "Excess", "p (Holm)"] if judged else ["Flips", "p (Holm)"]
     rows = []
-    for row in frame.itertuples():
-        pull = f"{row.pull:+.2f} ({row.low:+.2f} to {row.high:+.2f})"
-        rest = [row.corrects, row.breaks, percent(row.excess, 0)] if judged else [row.flips]
-        rows.append([row.word, row.speaks_for, row.texts, pull, *rest, f"{row.p_holm:.3f}"])
+    for place, row in enumerate(frame.to_dict("records")):
+        pulls = [tuple(row[f"{name}{end}"] for name in ("pull", "low", "high")) for end in ends]
+        pull = " | ".join(f"{mean:+.2f} ({low:+.2f} to {high:+.2f})" for mean, low, high in pulls)
+        names = ("corrects", "breaks", "excess") if judged else ("flips",)
+        rest = [
+            " | ".join(percent(row[f"{name}{end}"], 0) if name == "excess" else str(row[f"{name}{end}"]) for end in ends)
+            for name in names
+        ]
+        rows.append([row["word"], row["speaks_for"], row["texts"], pull, *rest, _p(row["p_holm"], place in found)])
     tried = f"{len(audit.words)} words were hidden in every text that has them; {len(frame)} are shown."
-    return _section("Words", tried, head, rows)
+    return _section(title, tried, head, rows)
 
 
-def _slices_html(audit: Any) -> str:
+def slices_html(audit: Any, title: str = "Slices") -> str:
+    """Where errors are, what is beyond chance first."""
+    found = set(audit.found[1].index)
     rows = [
         [row.slice, row.value, row.texts, f"{percent(row.rate)} ({percent(row.low)} to {percent(row.high)})",
-         percent(row.rest), row.toward, f"{row.p_holm:.3f}"]
+         percent(row.rest), row.toward, _p(row.p_holm, row.Index in found)]
         for row in audit.slices.head(SLICES).itertuples()
     ]  # fmt: skip
     head = ["Slice", "", "Texts", "Errors (95 %)", "Elsewhere", "Too often", "p (Holm)"]
-    return _section("Slices", f"{len(audit.slices)} parts of the texts were compared with all others.", head, rows)
+    return _section(title, f"{len(audit.slices)} parts of the texts were compared with all others.", head, rows)
 
 
-def _mistakes_html(audit: Any) -> str:
+def _p(value: float, found: bool) -> str:
+    """An adjusted p-value, and whether it is beyond chance."""
+    return f"{value:.3f}{FOUND_MARK if found else ''}"
+
+
+def mistakes_html(audit: Any) -> str:
+    """The mistakes, with the words behind each."""
     frame = audit.mistakes
     rows = [
         [row.number, _plain(row.text), row.label, f"{row.prediction} {percent(row.confidence)}",
@@ -71,10 +87,10 @@ def _examples_html(audit: Any) -> str:
     return "".join(blocks)
 
 
-def text_html(audit: Any, number: int) -> str:
-    """A text with the scores of its words for the class that was decided."""
+def text_html(audit: Any, number: int, bold: Sequence[str] = ()) -> str:
+    """A text with the scores of its words for the class that was decided, and some words in bold type."""
     scored = spans_of(audit, number)
-    return html.text_html(scored, html.largest_score(scored))
+    return html.text_html(scored, html.largest_score(scored), [word.casefold() for word in bold])
 
 
 def spans_of(audit: Any, number: int) -> list[list[ScoredSpan]]:

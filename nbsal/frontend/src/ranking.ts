@@ -1,11 +1,11 @@
 // Strongest words: a bar for each, for the target to the right of a common zero, against it to the left.
 
 import type { Context } from "./context";
-import { closest, consume, h, uniqueId } from "./dom";
+import { h } from "./dom";
 import { formatScores } from "./format";
-import { clamp, nextItem } from "./keyboard";
 import type { Mark } from "./marks";
 import { type Named, nameNodes } from "./readout";
+import { rowList } from "./row-list";
 import { hoverSender } from "./scored-text";
 import type { ExplanationTraits } from "./traits";
 
@@ -16,60 +16,30 @@ type TextContext = Context<ExplanationTraits>;
 /** A list of marks as rows, which are selected, pointed at and walked like the text. */
 export function markList(context: TextContext, label: string, name = "nbsal-ranking") {
   const { get, set, on, signal } = context;
-  const uid = uniqueId();
   const hover = hoverSender(context);
   let rows: Mark[] = [];
-  let active = 0;
-  const rowOf = (event: Event) => Number(closest(event, "[data-row]")?.dataset.row ?? -1);
-  const select = (row: number) => {
+  const choose = (row: number) => {
     const { tokens } = rows[row];
     const selected = JSON.stringify(get("selection")) === JSON.stringify(tokens);
     set({ selection: selected ? [] : tokens });
   };
-  const activate = (row: number) => {
-    list.children[active]?.classList.remove("nbsal-active");
-    active = row;
-    list.children[row]?.classList.add("nbsal-active");
-    list.setAttribute("aria-activedescendant", `${uid}-${row}`);
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    const count = [...list.children].filter((row) => row.checkVisibility()).length; // a narrow list is short
-    const row = nextItem(event, active, count, { line: (from, down) => from + down });
-    if (row !== null) activate(clamp(row, count));
-    else if ((event.key === "Enter" || event.key === " ") && rows.length) select(active);
-    else return;
-    consume(event);
-  };
-  const list = h("ol", {
-    class: name,
-    role: "listbox",
-    tabindex: 0,
-    "aria-label": label,
-    signal,
-    click: (event) => rowOf(event) >= 0 && select(rowOf(event)),
-    pointerover: (event) => rowOf(event) >= 0 && hover(rows[rowOf(event)].tokens[0]),
-    pointerleave: () => hover(null),
-    keydown: onKeyDown,
+  const list = rowList(signal, label, name, {
+    choose,
+    point: (row) => hover(row === null ? null : rows[row].tokens[0]),
   });
   const drawState = () => {
     const selection = new Set(get("selection"));
-    for (const [row, { tokens }] of rows.entries()) {
-      const line = list.children[row];
-      line?.setAttribute("aria-selected", String(tokens.some((i) => selection.has(i))));
-      line?.classList.toggle("nbsal-hover", tokens.includes(get("hover") ?? -1));
-    }
+    list.select((row) => rows[row].tokens.some((i) => selection.has(i)));
+    for (const [row, { tokens }] of rows.entries())
+      list.node.children[row]?.classList.toggle("nbsal-hover", tokens.includes(get("hover") ?? -1));
   };
   on(["selection", "hover"], drawState);
   return {
-    list,
+    list: list.node,
     /** Draw a row for each mark from the elements in it. */
     draw(marks: Mark[], cells: (row: number) => Node[]) {
       rows = marks;
-      active = 0;
-      const option = { role: "option", "aria-selected": "false" };
-      list.replaceChildren(
-        ...rows.map((_, row) => h("li", { ...option, "data-row": row, id: `${uid}-${row}` }, ...cells(row))),
-      );
+      list.draw(rows.length, cells);
       drawState();
     },
   };

@@ -1,0 +1,97 @@
+// Synced traits of the Audit view, exactly as its Python class in `nbsal/widgets/audit.py` declares them.
+
+import type { Phrase } from "./headline";
+import type { OrEmpty, ViewTraits } from "./traits";
+
+/** What hiding a word does to the decisions of one model. */
+export interface WordEffect {
+  /** Decisions that it corrects and breaks; without labels, those that it changes. */
+  counts: number[];
+  /** The mean change of the class's log-odds, with its interval. */
+  pull: number | null;
+  low: number | null;
+  high: number | null;
+  excess: number | null;
+}
+
+/** The number of a text, and the class that each model decides without the words. */
+export type Decided = number[];
+
+export interface AuditedWord {
+  word: string;
+  /** The class it speaks for. */
+  label: string;
+  texts: number;
+  /** Of each model. */
+  effects: WordEffect[];
+  p: number | null;
+  /** Whether it is beyond chance. */
+  found: boolean;
+  said: Phrase[];
+  rows: Decided[];
+}
+
+export interface AuditSlice {
+  name: string;
+  texts: number;
+  errors: number;
+  rate: number;
+  low: number;
+  high: number;
+  rest: number;
+  toward: string;
+  excess: number | null;
+  p: number | null;
+  found: boolean;
+}
+
+export interface Mistake {
+  number: number;
+  /** The words behind it, and their places among the words of the text. */
+  words: string[];
+  places: number[];
+  said: string;
+}
+
+/** A text: of each word the characters before it, its own, its score in thousandths and its number among all names. */
+export interface AuditedText {
+  label: number | null;
+  /** Class and confidence of each model. */
+  decisions: [number, number][];
+  parts: [string, number[]][];
+}
+
+export interface AuditData {
+  sentence: Phrase[];
+  classes: string[];
+  judged: boolean;
+  models: string[];
+  /** Whether there is a model that can hide several words together. */
+  hides: boolean;
+  /** The words that were hidden. */
+  names: string[];
+  words: AuditedWord[];
+  slices: AuditSlice[];
+  mistakes: Mistake[];
+  headings: { words: string; slices: string; mistakes: string };
+}
+
+/** What Python adds for the picked words and the opened text. */
+interface Shown {
+  picked: string[];
+  /** How many texts have any of the words. */
+  texts: number;
+  rows: Decided[];
+  /** What hiding the words together does; null if that is not known. */
+  said: Phrase[] | null;
+  more: Record<string, AuditedText>;
+  behind: string;
+}
+
+export interface AuditTraits extends ViewTraits {
+  picked: string[] | null;
+  opened: number | null;
+  _audit: OrEmpty<AuditData>;
+  _texts: Record<string, AuditedText>;
+  _shown: OrEmpty<Shown>;
+}

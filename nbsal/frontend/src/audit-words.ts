@@ -1,0 +1,125 @@
+// The words of an audit as bars: decisions that hiding each corrects to the right, and those that it breaks to the left.
+
+import { type AuditContext, auditOf, isSame } from "./audit-data";
+import type { AuditData, AuditedWord, WordEffect } from "./audit-traits";
+import { h } from "./dom";
+import { formatPercent, formatScore, plural } from "./format";
+import { readoutLine } from "./readout";
+import { rowList } from "./row-list";
+
+const HINT = "Point at a word to see what was measured.";
+export const FOUND = "\u25c6"; // the sign of what is beyond chance
+const FOUND_WORDS = "beyond chance";
+
+export function wordTable(context: AuditContext) {
+  const { get, set, on, signal } = context;
+  const readout = readoutLine(HINT);
+  let words: AuditedWord[] = [];
+  const picked = () => get("picked") ?? [];
+  const describe = (row: number | null) => {
+    const audit = auditOf(context);
+    readout.setHint(row === null || !audit ? [HINT] : wordNodes(audit, words[row]));
+  };
+  const choose = (row: number, adds: boolean) => {
+    const { word } = words[row];
+    const [before, isPicked] = [picked(), picked().includes(word)];
+    if (adds) set({ picked: isPicked ? before.filter((other) => other !== word) : [...before, word] });
+    else set({ picked: isPicked && before.length === 1 ? [] : [word] });
+    list.activate(row);
+    describe(row);
+  };
+  const list = rowList(signal, "Words, the most harmful first", "nbsal-audit-words", {
+    choose,
+    point: describe,
+    walk(row) {
+      describe(row);
+      list.node.children[row].scrollIntoView({ block: "nearest" });
+    },
+    leave: () => set({ picked: [] }),
+  });
+  list.node.setAttribute("aria-multiselectable", "true");
+  const [heading, note] = [h("h3"), h("span")];
+  const titles = h("div", { class: "nbsal-audit-titles", "aria-hidden": "true" });
+  const node = h(
+    "section",
+    { class: "nbsal-panel" },
+    h("header", {}, heading, note),
+    titles,
+    list.node,
+    h("div", { class: "nbsal-read" }, readout.node),
+  );
+  const drawPicked = () => list.select((row) => picked().includes(words[row].word));
+  on(["picked"], drawPicked);
+  let drawn: AuditData | null = null;
+  return {
+    node,
+    draw(audit: AuditData) {
+      if (isSame(audit, drawn)) return drawPicked();
+      drawn = audit;
+      words = audit.words;
+      heading.textContent = audit.headings.words;
+      note.textContent = models(audit);
+      node.classList.toggle("nbsal-flips", !audit.judged);
+      node.classList.toggle("nbsal-two", audit.models.length > 1);
+      const columns = audit.judged ? ["Word", "speaks for", "breaks", "", "corrects", "texts", "too often"] : NEUTRAL;
+      titles.replaceChildren(...columns.map((name) => h("span", {}, name)));
+      const most = Math.max(1, ...words.flatMap(({ effects }) => effects.flatMap(({ counts }) => counts)));
+      list.draw(words.length, (row) => cells(audit, words[row], most));
+      drawPicked();
+    },
+  };
+}
+
+const NEUTRAL = ["Word", "speaks for", "", "changes", "texts", "pull"];
+
+/** Which models the two bars of a word are of. */
+const models = ({ models: [first, second] }: AuditData) =>
+  second === undefined ? "" : `A: ${first} \u00b7 B: ${second}`;
+
+const scoreText = (value: number | null) => (value === null ? "\u2013" : formatScore(value));
+const shareText = (value: number | null) =>
+  value === null ? "\u2013" : `${value > 0 ? "+" : ""}${formatPercent(value, 0)}`;
+/** A number of each model. */
+const each = (effects: WordEffect[], text: (effect: WordEffect) => string) => effects.map(text).join(" | ");
+
+function cells({ judged }: AuditData, { word, label, texts, effects, found }: AuditedWord, most: number) {
+  const side = (name: string, index: number) => {
+    const bars = effects.map(({ counts }) => {
+      const bar = h("i", { class: name });
+      bar.style.setProperty("--length", `${(100 * counts[index]) / most}%`);
+      return bar;
+    });
+    return h("span", { class: "nbsal-audit-bars" }, ...bars);
+  };
+  const number = (index: number) =>
+    h(
+      "span",
+      {},
+      each(effects, ({ counts }) => String(counts[index])),
+    );
+  const mark = found && h("small", { title: FOUND_WORDS }, FOUND, h("span", {}, ` ${FOUND_WORDS}`));
+  const name = h("b", { title: word, dir: "auto" }, word);
+  const bars = judged ? [number(1), side("nbsal-breaks", 1), side("nbsal-corrects", 0), number(0)] : [];
+  const flips = judged ? [] : [side("nbsal-corrects", 0), number(0)];
+  const last = judged ? each(effects, ({ excess }) => shareText(excess)) : each(effects, ({ pull }) => scoreText(pull));
+  return [
+    h("span", { class: "nbsal-audit-name" }, name, mark),
+    h("span", { class: "nbsal-audit-more", title: label }, label),
+    ...bars,
+    ...flips,
+    h("span", { class: "nbsal-audit-more" }, String(texts)),
+    h("span", { class: "nbsal-audit-more" }, last),
+  ];
+}
+
+/** "not · speaks for negative · 45 texts · pull +1.2 (+0.9 to +1.5) · corrects 14, breaks 3 · p 0.003 ◆ beyond chance" */
+function wordNodes({ judged }: AuditData, { word, label, texts, effects, p, found }: AuditedWord) {
+  const measured = effects.map(({ counts, pull, low, high, excess }, model) => {
+    const name = effects.length > 1 ? `${"AB"[model]}: ` : "";
+    const did = judged ? `corrects ${counts[0]}, breaks ${counts[1]}` : `changes ${counts[0]}`;
+    const often = judged ? ` \u00b7 ${shareText(excess)} too often` : "";
+    return ` \u00b7 ${name}${did} \u00b7 pull ${scoreText(pull)} (${scoreText(low)} to ${scoreText(high)})${often}`;
+  });
+  const chance = ` \u00b7 p ${p === null ? "\u2013" : p.toFixed(3)}${found ? ` ${FOUND} ${FOUND_WORDS}` : ""}`;
+  return [h("b", {}, word), ` \u00b7 speaks for ${label} \u00b7 ${plural(texts, "text")}${measured.join("")}${chance}`];
+}
