@@ -10,6 +10,7 @@ from nbsal.answers.hops import scaled
 from nbsal.answers.page import answer_html
 from nbsal.answers.sentences import carriers_text
 from nbsal.cli import main
+from nbsal.model.target import Target
 from nbsal.widgets import Answers
 from tests.answers import writers
 from tests.raising import refuses
@@ -129,10 +130,54 @@ def test_methods_without_scores_of_the_reply_are_refused():
     assert view.result.hops == 0 and not view._facts["follows"]
 
 
-@pytest.mark.parametrize("name", ["llama", "gpt2", "t5"])
-def test_replies_of_any_model_are_followed(name):
-    _, answer = writers.answer(writers.load(name), "gae")
-    np.testing.assert_allclose(np.abs(answer.matrix(hops="all").to_numpy()).sum(1), 1)
+LINEAR = ("gradxact", "integrated", "attn-lrp", "gim", "gae", "random")
+
+
+@pytest.mark.some(8)
+@pytest.mark.parametrize("method", LINEAR)
+@pytest.mark.parametrize("name", ["llama", "qwen3", "mistral", "gemma2", "gpt2", "t5"])
+def test_replies_of_any_model_are_followed(name, method):
+    _, answer = writers.answer(writers.load(name), method, check=False)
+    start, token = answer.reading.start, len(answer.ids) - 1
+    own = scaled(answer.scores)[token]
+    for hops in (1, 2, len(answer.ids)):
+        total, flow = expected(answer, own, hops)
+        followed = answer.of(token, hops=hops)
+        np.testing.assert_allclose(followed.scores[:start], total, atol=1e-9)
+        shares = followed.provenance["shares"]
+        assert shares["left in the reply"] <= np.abs(flow).sum() + 1e-9
+        assert sum(shares["arrived"]) + shares["left in the reply"] + shares["cancelled"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("span", [slice(-3, -1), -2])
+def test_ifr_reads_the_reply_as_one_weighted_span_at_each_hop(span):
+    """As Pan et al. do; tests/methods/test_ifr.py compares such a loop with their program."""
+    answer = explained("ifr", check=False)
+    tokens, start = answer.tokens_of(span), answer.reading.start
+    last = start + max(tokens)
+
+    def read(weights):
+        terms = tuple(((position, 0), weight) for position, weight in weights.items() if weight)
+        encoded = nbsal.Encoded([answer.reading.row], 0)
+        (saliency,) = answer.running.explainer.encoded(encoded, [Target("span", terms)])
+        return saliency.scores.astype(float)
+
+    scores = read({start + token - 1: 1.0 for token in tokens})
+    result, ratio, sums = scores[:start].copy(), 1.0, [scores[:start].sum() / scores.sum()]
+    for hops in (1, 2, 3):
+        carried = scores[start:last]
+        ratio *= carried.sum() / scores.sum()
+        scores = read({start + i: float(weight) for i, weight in enumerate(carried)})
+        result += ratio * scores[:start]
+        sums.append(ratio * scores[:start].sum() / scores.sum())
+        followed = answer.of(span, hops=hops)
+        np.testing.assert_allclose(followed.scores[:start], result, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(followed.provenance["shares"]["arrived"], sums, rtol=1e-4)
+    assert answer.of(span, hops="all").provenance["shares"]["left in the reply"] <= 0.01
+    through = answer.through(2)
+    np.testing.assert_allclose(
+        through.rows[tokens[-1], :start], answer.of(tokens[-1], hops=2).scores[:start], rtol=1e-4, atol=1e-6
+    )
 
 
 def test_the_view_follows_the_reply():

@@ -56,7 +56,9 @@ def test_words_and_texts_are_those_of_the_audit(view, audit):
     assert [(word["word"], word["label"], word["texts"]) for word in sent["words"]] == list(
         zip(audit.words.word, audit.words.speaks_for, audit.words.texts, strict=True)
     )
-    assert [word["effects"][0]["counts"] for word in sent["words"]] == audit.words[["corrects", "breaks"]].values.tolist()
+    assert [word["effects"][0]["counts"] for word in sent["words"]] == audit.words[
+        ["corrects", "breaks"]
+    ].values.tolist()
     assert [word["found"] for word in sent["words"]] == audit.words.index.isin(audit.found[0].index).tolist()
     assert plain(sent["sentence"]) == audit.sentence.replace("“", "").replace("”", "")
     assert view.picked == [next(word for kind, word in sent["sentence"] if kind == "for")]
@@ -99,7 +101,9 @@ def test_picked_words_are_hidden_together(view, audit):
     corrects = sum(after == labels[text] != own[text] for text, after in pairs)
     breaks = sum(after != labels[text] == own[text] for text, after in pairs)
     right = len(own) - len(audit.wrong)
-    ends = f" together corrects {corrects} of {len(audit.wrong)} mistakes and breaks {breaks} of {right} right decisions."
+    ends = (
+        f" together corrects {corrects} of {len(audit.wrong)} mistakes and breaks {breaks} of {right} right decisions."
+    )
     assert plain(shown["said"]) == f"Hiding {words[0]}, {words[1]} and {words[2]}{ends}"
     assert shown["texts"] == len(pairs) and {row[0] for row in shown["rows"]} <= {*view._texts, *shown["more"]}
     assert plain(shown["said"]) in without_markup(view.to_html())
@@ -210,7 +214,10 @@ def test_exports_hold_the_tables(view, audit):
 
 
 def test_words_and_slices_beyond_chance_are_marked(audit):
-    effects = tuple(dataclasses.replace(e, pulls=(1.0, 1.1) * (len(e.pulls) // 2) + (1.0,) * (len(e.pulls) % 2)) for e in audit.effects)
+    effects = tuple(
+        dataclasses.replace(e, pulls=(1.0, 1.1) * (len(e.pulls) // 2) + (1.0,) * (len(e.pulls) % 2))
+        for e in audit.effects
+    )
     predictions = tuple(int(i in {t for e in effects[:1] for t in e.texts}) for i in range(60))
     certain = dataclasses.replace(
         audit, effects=tuple(dataclasses.replace(e, speaks_for=1) for e in effects), predictions=predictions,
