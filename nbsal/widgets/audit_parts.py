@@ -47,8 +47,9 @@ class Hidden:
             of = f"{int((before != after).sum())} of {plural(len(after), 'decision')}"
             return phrases("Hiding ", names, f"{together} changes {of} about texts with {_it(self.words)}.")
         gold, wrong = np.array(audit.labels)[list(effect.texts)], len(audit.wrong)
-        corrects, breaks = int(((after == gold) & (before != gold)).sum()), int(
-            ((after != gold) & (before == gold)).sum()
+        corrects, breaks = (
+            int(((after == gold) & (before != gold)).sum()),
+            int(((after != gold) & (before == gold)).sum()),
         )
         right = plural(len(own) - wrong, "right decision")
         ends = f"corrects {corrects} of {plural(wrong, 'mistake')} and breaks {breaks} of {right}."

@@ -19,7 +19,7 @@ SETTINGS = {"least": 2, "progress": False}
 
 @pytest.fixture(scope="module")
 def reviews():
-    rows = nbsal.samples.texts("reviews")[:60]
+    rows = nbsal.samples.texts("reviews")[:40]
     return [row["text"] for row in rows], [row["label"] for row in rows]
 
 
@@ -32,8 +32,8 @@ def explain():
 def audit(explain, reviews):
     texts, labels = reviews
     # Labels that are wrong on purpose, so that there are mistakes.
-    wrong = ["negative" if i % 7 == 0 else label for i, label in enumerate(labels)]
-    return nbsal.audit(explain, texts, wrong, groups={"half": [i < 30 for i in range(60)]}, **SETTINGS)
+    wrong = ["negative" if i % 9 == 0 else label for i, label in enumerate(labels)]
+    return nbsal.audit(explain, texts, wrong, groups={"half": [i < 20 for i in range(40)]}, **SETTINGS)
 
 
 def decide(explain, row, hidden):
@@ -50,8 +50,8 @@ def decide(explain, row, hidden):
 def test_the_tables_are_what_literal_masking_gives(explain, audit):
     rows = explain.subject.encode(list(audit.texts))
     labels, before = np.array(audit.labels), np.array([int(decide(explain, row, ()).argmax()) for row in rows])
-    assert list(audit.predictions) == before.tolist() and len(audit.words) >= 10
-    for row in audit.words.head(12).itertuples():
+    assert list(audit.predictions) == before.tolist() and len(audit.words) >= 5
+    for row in audit.words.head(6).itertuples():
         having = [i for i, text in enumerate(rows) if any(w.text.casefold() == row.word for w in text.words)]
         after = [decide(explain, rows[i], {row.word}) for i in having]
         decided = np.array([int(logits.argmax()) for logits in after])
@@ -62,7 +62,7 @@ def test_the_tables_are_what_literal_masking_gives(explain, audit):
         assert (row.texts, row.corrects, row.breaks) == (len(having), (now & ~was).sum(), (was & ~now).sum())
         assert row.flips == (decided != before[having]).sum() and row.pull == pytest.approx(np.mean(pulls), abs=1e-4)
         assert row.excess == pytest.approx((before[having] == index).mean() - (labels[having] == index).mean())
-        inside, others = np.isin(range(60), having), labels != index
+        inside, others = np.isin(range(40), having), labels != index
         hits = (before == index) & others
         assert row.p >= fisher_p((hits & inside).sum(), (others & inside).sum(), hits.sum(), others.sum())
 
@@ -101,8 +101,8 @@ def test_a_flip_is_the_smallest_set(explain):
 def test_slices_find_where_a_classifier_errs(audit):
     frame = audit.slices
     half = frame[(frame.slice == "half") & (frame.value == "True")].iloc[0]
-    assert half.texts == 30 and half.errors == sum(i < 30 for i in audit.wrong)
-    assert half.rest == pytest.approx(sum(i >= 30 for i in audit.wrong) / 30)
+    assert half.texts == 20 and half.errors == sum(i < 20 for i in audit.wrong)
+    assert half.rest == pytest.approx(sum(i >= 20 for i in audit.wrong) / 20)
     assert half.low < half.rate < half.high and (frame.p_holm >= frame.p - 1e-12).all()
     assert {"words", "label", "prediction"} <= set(frame.slice)
 
@@ -117,7 +117,7 @@ def test_an_interrupted_audit_resumes_and_is_equal(explain, reviews, audit):
         if done > total * 0.6:
             cancel.set()
 
-    arguments = {"groups": {"half": [i < 30 for i in range(60)]}, "least": 2}
+    arguments = {"groups": {"half": [i < 20 for i in range(40)]}, "least": 2}
     with pytest.raises(Cancelled) as stopped:
         nbsal.audit(explain, texts, labels, progress=stop, cancel=cancel, **arguments)
     cache = stopped.value.partial
@@ -138,7 +138,7 @@ def test_a_saved_audit_is_equal_and_a_damaged_one_refused(audit, tmp_path):
     with refuses("words"):
         loaded.hide(["a"])
     content = json.loads(path.read_text())
-    content["audit"]["effects"][0]["texts"][0] = 60
+    content["audit"]["effects"][0]["texts"][0] = 40
     path.write_text(json.dumps(content))
     with refuses("path"):
         nbsal.Audit.load(path)
@@ -152,7 +152,7 @@ def test_words_are_hidden_together(explain, audit):
 
 
 def test_without_labels_only_what_words_do_is_known(explain, reviews):
-    result = nbsal.audit(explain, reviews[0], **SETTINGS)
+    result = nbsal.audit(explain, reviews[0][:16], **SETTINGS)
     assert "corrects" not in result.words and "flips" in result.words
     assert not len(result.slices) and not len(result.mistakes) and result.to_html() and result.plot()
 
@@ -160,36 +160,37 @@ def test_without_labels_only_what_words_do_is_known(explain, reviews):
 def test_another_model_has_its_own_numbers(explain, reviews):
     other = nbsal.Explainer(nbsal.load("demo/reviews"), "gradxact")
     with torch.no_grad():
-        other.subject.model.classifier.bias += torch.tensor([3.0, -3.0])
-    result = nbsal.audit(explain, *reviews, other=other, **SETTINGS)
-    alone = nbsal.audit(other, *reviews, **SETTINGS)
+        other.subject.model.classifier.bias += torch.tensor([1.5, -1.5])
+    some = [each[:16] for each in reviews]
+    result = nbsal.audit(explain, *some, other=other, **SETTINGS)
+    alone = nbsal.audit(other, *some, **SETTINGS)
     assert result.other.predictions == alone.predictions != result.predictions
     assert {"pull_other", "corrects_other", "breaks_other"} <= set(result.words)
 
 
 def test_the_plan_holds(explain, reviews):
-    plan = plan_audit(explain, reviews[0], least=2)
-    assert nbsal.audit(explain, *reviews, **SETTINGS).provenance["passes"] <= plan.passes
+    plan = plan_audit(explain, reviews[0][:16], least=2)
+    assert nbsal.audit(explain, reviews[0][:16], **SETTINGS).provenance["passes"] <= plan.passes
 
 
 def test_what_cannot_be_audited_is_refused(explain, reviews):
     with refuses("labels"):
         nbsal.audit(explain, reviews[0], reviews[1][:-1], **SETTINGS)
     with refuses("label"):
-        nbsal.audit(explain, reviews[0], ["neutral"] * 60, **SETTINGS)
+        nbsal.audit(explain, reviews[0], ["neutral"] * 40, **SETTINGS)
     with refuses("groups"):
         nbsal.audit(explain, reviews[0], groups={"part": [1]}, **SETTINGS)
     with refuses("text"):
         nbsal.audit(explain, ["A joy.", " "], **SETTINGS)
     with refuses("explainers"):
         nbsal.audit(nbsal.Explainer(nbsal.load("demo/answers"), "gradxact"), ["A joy."], **SETTINGS)
-    only = nbsal.audit(explain, reviews[0], ["positive"] * 60, **SETTINGS)
+    only = nbsal.audit(explain, reviews[0][:4], ["positive"] * 4, **SETTINGS)
     assert any("positive" in note for note in only.notes)
 
 
 def test_the_command_line_audits_a_file(tmp_path, reviews, capsys):
     source = tmp_path / "reviews.jsonl"
-    rows = [{"text": text, "label": label} for text, label in zip(*reviews, strict=True)]
+    rows = [{"text": text, "label": label} for text, label in zip(*(each[:12] for each in reviews), strict=True)]
     source.write_text("\n".join(map(json.dumps, rows)))
     page, saved = tmp_path / "audit.html", tmp_path / "audit.json"
     arguments = ["audit", str(source), "--label", "label", "--least", "2", "--method", "gradxact"]

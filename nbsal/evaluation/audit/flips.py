@@ -92,15 +92,23 @@ def flip(
         raise InputError(message, argument="text", value=text)
     masked = MaskedModel(subject, way)
     with Meter(None, progress, cancel) as meter:
-        return find_flip(saliency, masked, wanted, positive_number(most, "most"), meter)
+        most = positive_number(most, "most")
+        return find_flip(saliency, masked, wanted, most, most, meter)
 
 
-def find_flip(saliency: Saliency, masked: MaskedModel, wanted: int | None, most: int, meter: Meter) -> Flip:
-    """The flip of one text; `wanted` is the class to reach, None any other."""
+def find_flip(saliency: Saliency, masked: MaskedModel, wanted: int | None, most: int, tried: int, meter: Meter) -> Flip:
+    """The flip of one text; `wanted` is the class to reach, None any other.
+
+    Of a short text all sets of up to `tried` words are run, before larger ones are chosen by score.
+    """
     search = _Search(saliency.row, units_of(saliency.row), masked, wanted, meter)
-    exact = len(search.units) <= EXACT
-    scores = [sum(float(saliency.scores[i]) for i in unit.tokens) for unit in search.units]
-    sets = search.by_size(most) if exact else search.by_score(scores, most)
+    short = len(search.units) <= EXACT
+    sets = search.by_size(min(most, tried)) if short else None
+    exact = short and (sets is not None or tried >= most)
+    if sets is None and not exact:
+        scores = [sum(float(saliency.scores[i]) for i in unit.tokens) for unit in search.units]
+        sets = search.by_score(scores, most)
+        exact = short and sets is not None and len(sets) == tried + 1  # no smaller set does
     labels = masked.subject.labels
     before = labels[search.decision]
     if sets is None:

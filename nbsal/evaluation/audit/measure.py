@@ -26,6 +26,7 @@ from nbsal.support.validation import Text, as_list, check_one_per_text, check_te
 
 LEAST = 5  # texts in which scores must name a word
 CANDIDATES = 200
+TRIED = 3  # words of a set up to which all are run for each mistake
 SHARES = (4, 5, 1)  # of the progress: explaining, hiding, correcting mistakes
 Key = tuple[str, int]  # of a candidate: a word in lower case, and the class it speaks for
 
@@ -212,7 +213,7 @@ class _Run:
         part, corrections = self.meter.part(SHARES[2] * count, len(wrong)), []
         for text in wrong:
             part.check()
-            found = find_flip(saliencies[text], self.masked, gold[text], MOST, Meter(None))
+            found = find_flip(saliencies[text], self.masked, gold[text], MOST, TRIED, Meter(None))
             corrections.append(Correction(text, found.words, found.places, found.exact))
             part.step()
         part.reach(len(wrong) or 1)
