@@ -11,6 +11,7 @@ from nbsal.evaluation._games import at_layers as at_layers
 from nbsal.evaluation._games import best_layer as best_layer
 from nbsal.evaluation._games import games as games
 from nbsal.evaluation._overlap import overlap as overlap
+from nbsal.evaluation._planted import planted as planted
 from nbsal.evaluation._replies import answers as answers
 from nbsal.evaluation.audit.measure import plan_audit as plan_audit
 from nbsal.evaluation.cache import Cache as Cache

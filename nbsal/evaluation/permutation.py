@@ -58,6 +58,16 @@ def fisher_p(hits: int, size: int, all_hits: int, all_size: int) -> float:
     return min(1.0, math.fsum(map(math.exp, terms)))
 
 
+def gain_p(gains: int, losses: int) -> float:
+    """The probability of at least so many gains if a change were as likely to be a loss: the sign test, one-sided.
+
+    >>> gain_p(3, 1), gain_p(0, 0)
+    (0.3125, 1.0)
+    """
+    changes = gains + losses
+    return float(sum(math.comb(changes, k) for k in range(gains, changes + 1)) / 2**changes)
+
+
 def _log_choices(count: int, chosen: int) -> float:
     return math.lgamma(count + 1) - math.lgamma(chosen + 1) - math.lgamma(count - chosen + 1)
 

@@ -2,6 +2,7 @@
 
 from nbsal.samples import base as base
 from nbsal.samples import notes as notes
+from nbsal.samples import planted as planted
 from nbsal.samples.embedded import DEFAULT_LAYER as DEFAULT_LAYER
 from nbsal.samples.embedded import KINDS as KINDS
 from nbsal.samples.embedded import LABELS as LABELS

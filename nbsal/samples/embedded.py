@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from nbsal.model.head_mask import HeadMask
-from nbsal.samples import base, notes
+from nbsal.samples import base, notes, planted
 from nbsal.support.errors import UnknownName, WeightsError
 
 KINDS = {
@@ -38,7 +38,7 @@ def texts(name: str) -> list[dict[str, Any]]:
 
 
 def delta(name: str) -> Any:
-    """The low-rank weight delta of an embedded model, or of the `body` that the encoders share; all weights of `notes`.
+    """The low-rank weight delta of an embedded model, or of the `body` that the encoders share; else all weights.
 
     >>> "classifier.weight" in delta("reviews")
     True
@@ -69,13 +69,16 @@ def tokenizer(name: str) -> Any:
     >>> tokenizer("demo/notes").tokenize("Mara lives in Oslo.")
     ['Mara', ' lives', ' in', ' Oslo', '.']
     """
+    if name.startswith(planted.PREFIX):
+        return planted.tokenizer()
     return notes.tokenizer() if name == notes.NAME else base.tokenizer()
 
 
 def build(name: str) -> Any:
     """Build an embedded model such as "demo/reviews".
 
-    The encoders are the base weights with the deltas of the body and the task; "demo/notes" has weights of its own.
+    The encoders are the base weights with the deltas of the body and the task; "demo/notes" and the planted models,
+    such as "planted/word", have weights of their own.
 
     >>> build("demo/news").config.num_labels
     4
@@ -84,6 +87,9 @@ def build(name: str) -> Any:
 
     if name == notes.NAME:
         return notes.build(delta("notes")).eval().requires_grad_(False)
+    if name.startswith(planted.PREFIX):
+        planted.shortcut_of(name)
+        return planted.build(delta(name)).eval().requires_grad_(False)
     task = name.removeprefix("demo/")
     if not name.startswith("demo/") or task not in KINDS:
         raise UnknownName("model", name, [*(f"demo/{task}" for task in KINDS), notes.NAME])

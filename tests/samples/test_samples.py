@@ -13,16 +13,19 @@ from nbsal.samples.training import corpora
 from nbsal.support.errors import WeightsError
 
 WEIGHTS = files("nbsal.samples") / "weights"
+PLANTED = [f"planted/{name}" for name in samples.planted.SHORTCUTS]
 
 
 def test_all_weights_together_are_small():
-    sizes = {path.name: path.stat().st_size for path in WEIGHTS.iterdir()}
-    assert set(sizes) == {f"{name}.safetensors" for name in ("body", "notes", *samples.KINDS)}
-    assert sizes.pop("notes.safetensors") < 6_000_000 and sum(sizes.values()) < 8_000_000
+    paths = [path for path in WEIGHTS.rglob("*") if path.is_file()]
+    sizes = {path.relative_to(WEIGHTS).with_suffix("").as_posix(): path.stat().st_size for path in paths}
+    assert set(sizes) == {"body", "notes", *samples.KINDS, *PLANTED}
+    assert all(sizes.pop(name) < 300_000 for name in PLANTED)
+    assert sizes.pop("notes") < 6_000_000 and sum(sizes.values()) < 8_000_000
 
 
 def test_all_weights_are_half_precision_and_finite():
-    for name in ("body", "notes", *samples.KINDS):
+    for name in ("body", "notes", *samples.KINDS, *PLANTED):
         for key, value in samples.delta(name).items():
             assert value.dtype == torch.float16 and torch.isfinite(value).all(), (name, key)
 

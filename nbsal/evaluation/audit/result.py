@@ -61,8 +61,9 @@ class Audit:
 
         `pull` is the mean change of that class's log-odds that the word makes, with its 95 % interval; `corrects` and
         `breaks` are decisions that hiding it turns right and wrong, `excess` is how much more often than its labels
-        texts with the word get the class. `p_holm` tests that the word pulls, and that texts of other classes get the
-        class more often with it than without; it is adjusted for the number of words.
+        texts with the word get the class. `p_holm` is the largest p-value of three tests, adjusted for the number of
+        words: that the word pulls, that texts of other classes get the class more often with it than without, and that
+        hiding it corrects more decisions than it breaks. Without labels, it is that of the first.
         """
         return tables.words(self)
 

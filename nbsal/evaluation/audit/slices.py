@@ -64,7 +64,7 @@ def false_p(inside: Any, others: Any, decided: Any) -> float:
 
 def _slices(audit: Any) -> Iterator[tuple[str, str, Any]]:
     """The kind and the value of each slice, and which texts are in it."""
-    counts = np.array([len(spans) for spans in audit.spans])
+    counts = np.array([_length(audit, text) for text in range(len(audit.texts))])
     ends = np.unique(np.quantile(counts, QUARTERS).astype(int))
     for low, high in zip([0, *(ends + 1)], [*ends, counts.max(initial=0)], strict=True):
         if low <= high:
@@ -78,6 +78,12 @@ def _slices(audit: Any) -> Iterator[tuple[str, str, Any]]:
     for name, values in audit.groups.items():
         for value in dict.fromkeys(values):
             yield name, value, np.array(values) == value
+
+
+def _length(audit: Any, text: int) -> int:
+    """The number of words with letters or digits: quotation marks do not make a text longer."""
+    words = (audit.word(text, place) for place in range(len(audit.spans[text])))
+    return sum(any(map(str.isalnum, word)) for word in words)
 
 
 def _first_word(audit: Any, text: int) -> str:

@@ -41,7 +41,8 @@ def load(
     """Load a model and its tokenizer as a subject, which explainers take.
 
     `model` is one of:
-    - the name of an embedded model ("demo/reviews", "demo/news", "demo/nli", "demo/answers", "demo/notes");
+    - the name of an embedded model ("demo/reviews", "demo/news", "demo/nli", "demo/answers", "demo/notes", or
+      "planted/word" and the others of `nbsal.samples.planted`);
     - the folder of a saved checkpoint, of an adapter or of sentence-transformers, as a string or a `Path`;
     - an id on the Hugging Face hub, such as "textattack/roberta-base-SST-2";
     - a `transformers.PreTrainedModel` in memory, which is used as it is, or a module around one;
@@ -69,11 +70,11 @@ def load(
     source |= {"transformer": transformer, "read": read, "similar_to": similar_to, "pooling": pooling}
     name, layer, default_tokenizer, mask = None, None, None, None
     passed_tokenizer = _check_tokenizer(tokenizer)
-    if isinstance(model, str) and model.startswith("demo/"):
+    if isinstance(model, str) and model.startswith(("demo/", "planted/")):
         samples = import_module("nbsal.samples")  # by name: the embedded models are a room above this one
         name, default_tokenizer, mask = model, samples.tokenizer(model), samples.mask(model)
         model = samples.build(name).to(_parse_dtype(dtype))
-        if name != samples.notes.NAME:  # which has an LM head of its own
+        if name.removeprefix("demo/") in samples.KINDS:  # the encoders
             layer, lm = samples.DEFAULT_LAYER, samples.build_lm() if lm is None else lm
     elif isinstance(model, str | Path):
         name = str(model)
