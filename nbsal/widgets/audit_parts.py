@@ -47,8 +47,9 @@ class Hidden:
             of = f"{int((before != after).sum())} of {plural(len(after), 'decision')}"
             return phrases("Hiding ", names, f"{together} changes {of} about texts with {_it(self.words)}.")
         gold, wrong = np.array(audit.labels)[list(effect.texts)], len(audit.wrong)
-        corrects, breaks = int(((after == gold) & (before != gold)).sum()), int(
-            ((after != gold) & (before == gold)).sum()
+        corrects, breaks = (
+            int(((after == gold) & (before != gold)).sum()),
+            int(((after != gold) & (before == gold)).sum()),
         )
         right = plural(len(own) - wrong, "right decision")
         ends = f"corrects {corrects} of {plural(wrong, 'mistake')} and breaks {breaks} of {right}."
@@ -178,7 +179,7 @@ def text_trait(audit: Audit, number: int, names: Mapping[str, int]) -> Wired:
 
 
 def decision_words(audit: Audit, row: Decision, word: str = "it") -> str:
-    """The decisions about a text with and without a word: "✗ labelled negative · positive 93 % → negative without it"."""
+    """The decisions with and without a word: "✗ labelled negative · positive 93 % → negative without it"."""
     number, *without = row
     names = [""] if audit.other is None else ["A: ", "B: "]
     parts = []
@@ -204,7 +205,7 @@ def behind_words(audit: Audit, number: int) -> str:
 
 def _words(audit: Audit) -> Iterator[Wired]:
     """A row for each word and class."""
-    found = set(audit.found[0].index)
+    beyond_chance = set(audit.found[0].index)
     numbers = set(text_numbers(audit))
     for place, row in enumerate(audit.words.to_dict("records")):
         hidden = hidden_word(audit, row["word"])
@@ -214,13 +215,13 @@ def _words(audit: Audit) -> Iterator[Wired]:
             "texts": row["texts"],
             "effects": [_effect(audit, row, end) for end in ["", "_other"][: len(models(audit))]],
             "p": _number(row["p_holm"]),
-            "found": place in found,
-            "said": hidden.sentence(audit),
+            "beyond_chance": place in beyond_chance,
+            "sentence": hidden.sentence(audit),
             "rows": [each for each in hidden.decisions(audit)[:LISTED] if each[0] in numbers],
         }
 
 
-def _effect(audit: Audit, row: Mapping[str, Any], end: str) -> Wired:
+def _effect(audit: Audit, row: Mapping[Any, Any], end: str) -> Wired:
     """What a word does to one of the models."""
     names = ["flips"] if audit.labels is None else ["corrects", "breaks"]
     numbers = {name: _number(row.get(f"{name}{end}")) for name in ("pull", "low", "high", "excess")}
@@ -229,12 +230,12 @@ def _effect(audit: Audit, row: Mapping[str, Any], end: str) -> Wired:
 
 def _slices(audit: Audit) -> Iterator[Wired]:
     """A row for each part of the texts."""
-    found = set(audit.found[1].index)
+    beyond_chance = set(audit.found[1].index)
     for place, row in enumerate(audit.slices.to_dict("records")):
-        kept = {name: row[name] for name in ("texts", "errors", "toward")}
+        counts = {name: row[name] for name in ("texts", "errors", "toward")}
         numbers = {name: _number(row[name]) for name in ("rate", "low", "high", "rest", "excess")}
         name = f"{row['slice']}: {row['value']}"
-        yield {"name": name, "p": _number(row["p_holm"]), "found": place in found} | kept | numbers
+        yield {"name": name, "p": _number(row["p_holm"]), "beyond_chance": place in beyond_chance} | counts | numbers
 
 
 def _mistake(audit: Audit, mistake: Any) -> Wired:
@@ -242,7 +243,7 @@ def _mistake(audit: Audit, mistake: Any) -> Wired:
         "number": mistake.text,
         "words": list(mistake.words),
         "places": list(mistake.places),
-        "said": behind_words(audit, mistake.text),
+        "sentence": behind_words(audit, mistake.text),
     }
 
 

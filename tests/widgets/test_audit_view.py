@@ -56,8 +56,10 @@ def test_words_and_texts_are_those_of_the_audit(view, audit):
     assert [(word["word"], word["label"], word["texts"]) for word in sent["words"]] == list(
         zip(audit.words.word, audit.words.speaks_for, audit.words.texts, strict=True)
     )
-    assert [word["effects"][0]["counts"] for word in sent["words"]] == audit.words[["corrects", "breaks"]].values.tolist()
-    assert [word["found"] for word in sent["words"]] == audit.words.index.isin(audit.found[0].index).tolist()
+    assert [word["effects"][0]["counts"] for word in sent["words"]] == audit.words[
+        ["corrects", "breaks"]
+    ].values.tolist()
+    assert [word["beyond_chance"] for word in sent["words"]] == audit.words.index.isin(audit.found[0].index).tolist()
     assert plain(sent["sentence"]) == audit.sentence.replace("“", "").replace("”", "")
     assert view.picked == [next(word for kind, word in sent["sentence"] if kind == "for")]
     for word in sent["words"]:
@@ -82,7 +84,7 @@ def test_mistakes_and_slices_are_those_of_the_audit(view, audit):
     mistakes, slices = view._audit["mistakes"], view._audit["slices"]
     assert [mistake["number"] for mistake in mistakes] == audit.wrong[:MISTAKES] and {*audit.wrong} <= {*view._texts}
     assert [mistake["words"] for mistake in mistakes] == audit.mistakes.words.tolist()
-    assert all(("corrects it" in mistake["said"]) == bool(mistake["words"]) for mistake in mistakes)
+    assert all(("corrects it" in mistake["sentence"]) == bool(mistake["words"]) for mistake in mistakes)
     assert [each["errors"] for each in slices] == audit.slices.errors.tolist()
     assert [each["rate"] for each in slices] == pytest.approx(audit.slices.rate.tolist(), abs=1e-4)
     assert "half: True" in {each["name"] for each in slices}
@@ -92,23 +94,25 @@ def test_picked_words_are_hidden_together(view, audit):
     words = audit.words.word.drop_duplicates().tolist()[:3]
     from_page(view, picked=words)
     together = audit.hide(words)
-    shown = view.wait()._shown
-    assert dict(shown["rows"]).items() <= dict(zip(together.texts, together.without, strict=True)).items()
+    choice = view.wait()._choice
+    assert dict(choice["rows"]).items() <= dict(zip(together.texts, together.without, strict=True)).items()
     labels, own = audit.labels, audit.predictions
     pairs = list(zip(together.texts, together.without, strict=True))
     corrects = sum(after == labels[text] != own[text] for text, after in pairs)
     breaks = sum(after != labels[text] == own[text] for text, after in pairs)
     right = len(own) - len(audit.wrong)
-    ends = f" together corrects {corrects} of {len(audit.wrong)} mistakes and breaks {breaks} of {right} right decisions."
-    assert plain(shown["said"]) == f"Hiding {words[0]}, {words[1]} and {words[2]}{ends}"
-    assert shown["texts"] == len(pairs) and {row[0] for row in shown["rows"]} <= {*view._texts, *shown["more"]}
-    assert plain(shown["said"]) in without_markup(view.to_html())
+    ends = (
+        f" together corrects {corrects} of {len(audit.wrong)} mistakes and breaks {breaks} of {right} right decisions."
+    )
+    assert plain(choice["sentence"]) == f"Hiding {words[0]}, {words[1]} and {words[2]}{ends}"
+    assert choice["texts"] == len(pairs) and {row[0] for row in choice["rows"]} <= {*view._texts, *choice["more"]}
+    assert plain(choice["sentence"]) in without_markup(view.to_html())
     selections = []
     view.on_select(lambda rows: selections.append(rows.word.unique().tolist()))
     from_page(view, picked=words[:2])
     assert selections == [words[:2]]
     from_page(view, picked=[])
-    assert view.wait().picked == [] == view._shown["rows"]
+    assert view.wait().picked == [] == view._choice["rows"]
 
 
 def without_markup(page):
@@ -120,7 +124,7 @@ def test_a_loaded_audit_says_that_it_cannot_hide_several_words(audit, tmp_path):
     audit.save(tmp_path / "audit.json")
     words = audit.words.word.drop_duplicates().tolist()[:2]
     view = Audit(FinishedAudit.load(tmp_path / "audit.json"), picked=words).wait()
-    assert view._shown["said"] is None and not view._audit["hides"]
+    assert view._choice["sentence"] is None and not view._audit["hides"]
     assert view._audit["words"] == Audit(audit).wait()._audit["words"]
     assert len(view.result.hidden) == 2 and " together " not in view.to_html()
 
@@ -139,7 +143,7 @@ def test_without_labels_there_are_flips_alone(audit):
     assert "Mistakes" not in html and "Flips" in html and view.to_png()[:4] == b"\x89PNG"
 
 
-def test_two_models_are_shown_side_by_side(audit):
+def test_two_models_are_choice_side_by_side(audit):
     flipped = tuple(
         dataclasses.replace(e, without=tuple(1 - w for w in e.without), pulls=tuple(-p for p in e.pulls))
         for e in audit.effects
@@ -181,7 +185,7 @@ def test_an_opened_text_is_sent_wherever_it_is(view, audit):
     number = next(number for number in range(60) if number not in audit.wrong)
     from_page(view, opened=number)
     view.wait()
-    assert number in {**view._texts, **view._shown["more"]} and view._shown["behind"] == ""
+    assert number in {**view._texts, **view._choice["more"]} and view._choice["behind"] == ""
     assert f"Text {number}" in view.to_html()
 
 
@@ -210,14 +214,17 @@ def test_exports_hold_the_tables(view, audit):
 
 
 def test_words_and_slices_beyond_chance_are_marked(audit):
-    effects = tuple(dataclasses.replace(e, pulls=(1.0, 1.1) * (len(e.pulls) // 2) + (1.0,) * (len(e.pulls) % 2)) for e in audit.effects)
+    effects = tuple(
+        dataclasses.replace(e, pulls=(1.0, 1.1) * (len(e.pulls) // 2) + (1.0,) * (len(e.pulls) % 2))
+        for e in audit.effects
+    )
     predictions = tuple(int(i in {t for e in effects[:1] for t in e.texts}) for i in range(60))
     certain = dataclasses.replace(
         audit, effects=tuple(dataclasses.replace(e, speaks_for=1) for e in effects), predictions=predictions,
         labels=(0,) * 60, corrections=(),
     )  # fmt: skip
     view = Audit(certain).wait()
-    assert any(word["found"] for word in view._audit["words"]) and view.to_html().count("beyond chance") > 2
+    assert any(word["beyond_chance"] for word in view._audit["words"]) and view.to_html().count("beyond chance") > 2
 
 
 def test_the_mistakes_are_browsed(explain, audit):

@@ -40,7 +40,9 @@ def words_html(audit: Any, title: str = "Words", count: int = WORDS) -> str:
         pull = " | ".join(f"{mean:+.2f} ({low:+.2f} to {high:+.2f})" for mean, low, high in pulls)
         names = ("corrects", "breaks", "excess") if judged else ("flips",)
         rest = [
-            " | ".join(percent(row[f"{name}{end}"], 0) if name == "excess" else str(row[f"{name}{end}"]) for end in ends)
+            " | ".join(
+                percent(row[f"{name}{end}"], 0) if name == "excess" else str(row[f"{name}{end}"]) for end in ends
+            )
             for name in names
         ]
         rows.append([row["word"], row["speaks_for"], row["texts"], pull, *rest, _p(row["p_holm"], place in found)])
