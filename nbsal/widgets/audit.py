@@ -116,7 +116,7 @@ class Audit(View):
         audit, together = result.audit, result.together
         constant, texts = self._constant.get(id(audit), lambda: _constant_traits(audit))
         names = {name: number for number, name in enumerate(constant["names"])}
-        rows = [] if together is None else together.decisions(audit)[: parts.LISTED]
+        rows = [] if together is None else together.listed(audit)
         numbers = {row[0] for row in rows} | ({result.opened} if result.opened is not None else set())
         extra = {number: parts.text_trait(audit, number, names) for number in numbers if number not in texts}
         choice = {

@@ -7,12 +7,13 @@ import threading
 import pytest
 
 import nbsal
+from nbsal.evaluation import cache
 from nbsal.evaluation.audit.result import Audit as FinishedAudit
 from nbsal.model.running.masking import MaskedModel
 from nbsal.render.headline import plain
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Audit, Browse
-from nbsal.widgets.audit_parts import LISTED, MISTAKES
+from nbsal.widgets.audit_parts import LISTED, MISTAKES, Hidden
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
@@ -68,7 +69,7 @@ def test_words_and_texts_are_those_of_the_audit(view, audit):
         assert dict(word["rows"]).items() <= expected.items()
         assert len(word["rows"]) == min(len(expected), LISTED)
         mistakes = [number in wrong for number, _ in word["rows"]]
-        assert mistakes == sorted(mistakes, reverse=True) and sum(mistakes) == min(len(wrong & {*expected}), LISTED)
+        assert mistakes == sorted(mistakes, reverse=True)
         for number, _ in word["rows"]:
             words = unpacked(view._texts[number])
             assert [text for text, *_ in words] == [audit.word(number, place) for place in range(len(words))]
@@ -78,6 +79,16 @@ def test_words_and_texts_are_those_of_the_audit(view, audit):
             )
             marked = {text.casefold() for text, _, name in words if name == sent["names"].index(word["word"])}
             assert marked == {word["word"]}
+
+
+def test_a_decision_that_breaks_is_listed_among_many_mistakes(audit):
+    common = max(audit.effects, key=lambda effect: len(effect.texts))
+    *others, right = common.texts
+    labels = [own if text == right else 1 - own for text, own in enumerate(audit.predictions)]
+    without = tuple(audit.predictions[text] for text in others) + (1 - audit.predictions[right],)
+    effect = dataclasses.replace(common, without=without)
+    rows = Hidden((common.word,), (effect,)).listed(dataclasses.replace(audit, labels=tuple(labels)))
+    assert len(rows) == LISTED < len(common.texts) and rows[-1] == [right, without[-1]]
 
 
 def test_mistakes_and_slices_are_those_of_the_audit(view, audit):
@@ -143,7 +154,7 @@ def test_without_labels_there_are_flips_alone(audit):
     assert "Mistakes" not in html and "Flips" in html and view.to_png()[:4] == b"\x89PNG"
 
 
-def test_two_models_are_choice_side_by_side(audit):
+def test_two_models_stand_side_by_side(audit):
     flipped = tuple(
         dataclasses.replace(e, without=tuple(1 - w for w in e.without), pulls=tuple(-p for p in e.pulls))
         for e in audit.effects
@@ -162,31 +173,45 @@ def test_two_models_are_choice_side_by_side(audit):
 
 
 def test_an_explainer_audits_in_the_background_and_resumes(explain, audit, monkeypatch):
-    started, go, calls = threading.Event(), threading.Event(), []
+    started, go = threading.Event(), threading.Event()
     original = MaskedModel.logits
 
     def slow(self, *arguments):
-        calls.append(1)
         started.set()
         go.wait(20)
         return original(self, *arguments)
 
+    explained, explain_rows = [], cache.explain_rows
+
+    def count(members, rows, *arguments):
+        explained.append(len(rows))
+        explain_rows(members, rows, *arguments)
+
     monkeypatch.setattr(MaskedModel, "logits", slow)
+    monkeypatch.setattr(cache, "explain_rows", count)
     view = Audit(explain, TEXTS, LABELS, groups=GROUPS, least=2)
     assert started.wait(60) and 0 < view.progress < 1
     view.cancel()
     go.set()
     assert view.wait(60).status == "cancelled" and view.audit is None
     view.request()
-    assert view.wait(60).audit.words.equals(audit.words) and view._audit["words"] == Audit(audit).wait()._audit["words"]
+    finished = view.wait(60).audit
+    assert finished.words.equals(audit.words) and view._audit["words"] == Audit(audit).wait()._audit["words"]
+    assert explained == [60], "what was explained before it was cancelled is not explained again"
+    from_page(view, picked=[])
+    assert view.wait().audit is finished, "another choice is no reason for another audit"
 
 
-def test_an_opened_text_is_sent_wherever_it_is(view, audit):
-    number = next(number for number in range(60) if number not in audit.wrong)
+def test_an_opened_text_is_sent_wherever_it_is(audit):
+    rare = min(audit.effects, key=lambda effect: len(effect.texts))
+    view = Audit(dataclasses.replace(audit, effects=(rare,))).wait()
+    number = next(number for number in range(60) if number not in view._texts)
     from_page(view, opened=number)
     view.wait()
-    assert number in {**view._texts, **view._choice["more"]} and view._choice["behind"] == ""
+    assert unpacked(view._choice["more"][number])[0][0] == audit.word(number, 0) and view._choice["behind"] == ""
     assert f"Text {number}" in view.to_html()
+    from_page(view, opened=audit.wrong[0])
+    assert view.wait()._choice["more"] == {} and "Hiding" in view._choice["behind"]
 
 
 def test_impossible_arguments_are_refused(explain, audit):
@@ -224,7 +249,10 @@ def test_words_and_slices_beyond_chance_are_marked(audit):
         labels=(0,) * 60, corrections=(),
     )  # fmt: skip
     view = Audit(certain).wait()
-    assert any(word["beyond_chance"] for word in view._audit["words"]) and view.to_html().count("beyond chance") > 2
+    words, slices = ({row["beyond_chance"] for row in view._audit[name]} for name in ("words", "slices"))
+    assert words == {True, False} == slices
+    marked = sum(row["beyond_chance"] for name in ("words", "slices") for row in view._audit[name])
+    assert view.to_html().count("\N{BLACK DIAMOND} beyond chance") == marked
 
 
 def test_the_mistakes_are_browsed(explain, audit):

@@ -33,7 +33,8 @@ SETTABLE = {
     Browse: SHADING | {"selection": [2], "hover": 1, "sort": "top", "descending": True, "label": "positive"}
     | {"wrong": True, "token": "film", "page": 1, "opened": 1},
     Answers: SHADING | {"selection": [2], "hover": 1, "source_selection": [7], "level": "sentence", "layer": 1}
-    | {"method": "occlusion", "at": 3, "rival": "Rouen", "struck": [2], "panels": ["curve"]},
+    | {"method": "occlusion", "at": 3, "rival": "Rouen", "struck": [2], "panels": ["curve"], "hops": 1}
+    | {"certainty": True},
     Audit: {"selection": [2], "hover": 1, "picked": ["warm"], "opened": 1},
     Clouds: {"selection": [2], "hover": 1, "k": 20, "unit": "token", "form": "list", "picked": ["positive", "warm"]},
 }  # fmt: skip
