@@ -154,6 +154,8 @@ def discover_views(objects: dict[str, Any]) -> Calls:
         values = {"source": objects["Explainer"], "text": TEXT}
         if name in ("Browse", "Clouds"):
             values = {"source": objects["Saliencies"]}
+        elif name == "Audit":
+            values = {"source": objects["Explainer"], "texts": [TEXT], "least": 1}
         elif name == "Answers":
             values = {"source": writers.load(dtype=torch.float32), "asked": PROMPT, "reply": REPLY}
         traits = [trait for trait in kind.class_trait_names(sync=True) if not trait.startswith("_")]

@@ -52,7 +52,7 @@ class Audit(View):
     opened = traitlets.Int(None, allow_none=True, min=0).tag(sync=True, page=True)
     _audit = traitlets.Dict().tag(sync=True)
     _texts = traitlets.Dict().tag(sync=True)
-    _shown = traitlets.Dict().tag(sync=True)
+    _choice = traitlets.Dict().tag(sync=True)
     _result = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -66,9 +66,9 @@ class Audit(View):
         least: int | None = None,
         **settings: Any,
     ) -> None:
-        given = {"labels": labels, "groups": groups, "other": other, "least": least}
-        self._texts_given = None if texts is None else list(text_list(texts))
-        self._given = {name: value for name, value in given.items() if value is not None}
+        arguments: dict[str, Any] = {"labels": labels, "groups": groups, "other": other, "least": least}
+        self._input_texts = None if texts is None else list(text_list(texts))
+        self._arguments = {name: value for name, value in arguments.items() if value is not None}
         self._cache: Any = None
         self._finished: FinishedAudit | None = None
         self._constant = LastValue()
@@ -76,12 +76,12 @@ class Audit(View):
         self.observe(self._on_selection, names="picked")
 
     def from_explainer(self, explainer: Explainer) -> dict[str, Any]:
-        if not self._texts_given:
+        if not self._input_texts:
             raise InputError("Audit needs at least one text. Pass texts=[...].", argument="texts", value=None)
         return {}
 
     def from_result(self, result: FinishedAudit) -> dict[str, Any]:
-        if self._texts_given is not None or self._given:
+        if self._input_texts is not None or self._arguments:
             message = "A finished Audit has its texts and labels. Pass it alone, or an Explainer with texts."
             raise InputError(message, argument="source", value=result)
         self._finished = result
@@ -116,14 +116,14 @@ class Audit(View):
         audit, together = result.audit, result.together
         constant, texts = self._constant.get(id(audit), lambda: _constant_traits(audit))
         names = {name: number for number, name in enumerate(constant["names"])}
-        rows = [] if together is None else together.decisions(audit)[: parts.LISTED]
+        rows = [] if together is None else together.listed(audit)
         numbers = {row[0] for row in rows} | ({result.opened} if result.opened is not None else set())
         extra = {number: parts.text_trait(audit, number, names) for number in numbers if number not in texts}
-        shown = {
+        choice = {
             "picked": list(result.picked),
             "texts": len(together.effects[0].texts) if together else 0,
             "rows": rows,
-            "said": together.sentence(audit) if together else None,
+            "sentence": together.sentence(audit) if together else None,
             "more": extra,
             "behind": "" if result.opened is None else parts.behind_words(audit, result.opened),
         }
@@ -131,7 +131,7 @@ class Audit(View):
             "picked": list(result.picked),
             "_audit": constant,
             "_texts": texts,
-            "_shown": shown,
+            "_choice": choice,
             "_result": {"notes": audit.notes},
         }
 
@@ -168,11 +168,11 @@ class Audit(View):
         def report(done: int, total: int | None) -> None:
             meter.reach(STEPS * done / (total or done))
 
-        run = {"cache": self._cache, "progress": report, "cancel": job.cancel}
-        return audit(self.explainer, self._texts_given or [], **self._given, **run)
+        run: dict[str, Any] = {"cache": self._cache, "progress": report, "cancel": job.cancel}
+        return audit(self.explainer, self._input_texts or [], **self._arguments, **run)
 
 
-def _constant_traits(audit: FinishedAudit) -> tuple[parts.Wired, parts.Wired]:
+def _constant_traits(audit: FinishedAudit) -> tuple[parts.Wired, dict[int, parts.Wired]]:
     """What the page draws of an audit whatever is picked, and the texts."""
     constant = parts.audit_trait(audit)
     names = {name: number for number, name in enumerate(constant["names"])}

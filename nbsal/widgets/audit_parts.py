@@ -9,7 +9,7 @@ import numpy as np
 from nbsal.evaluation.audit.effects import Effect
 from nbsal.evaluation.audit.result import Audit
 from nbsal.render import html
-from nbsal.render.headline import Phrase, in_row, percent, phrases, plain
+from nbsal.render.headline import Phrase, in_row, name_in_sentence, percent, phrases, plain
 from nbsal.support.validation import plural
 from nbsal.widgets.wire import utf16_positions
 
@@ -37,9 +37,15 @@ class Hidden:
         rows = [list(row) for row in zip(*columns, strict=True)]
         return sorted(rows, key=lambda row: (row[0] not in wrong, row[1] == audit.predictions[row[0]]))
 
+    def listed(self, audit: Audit) -> list[Decision]:
+        """The decisions that a page lists: as many as change, then others, in the same order."""
+        rows = self.decisions(audit)
+        chosen = sorted(rows, key=lambda row: row[1] == audit.predictions[row[0]])[:LISTED]
+        return [row for row in rows if row in chosen]
+
     def sentence(self, audit: Audit) -> list[Phrase]:
         """What hiding the words does to the decisions of the audited model."""
-        names = in_row([[("for", html.label(word))] for word in self.words])
+        names = in_row([[("for", name_in_sentence(html.label(word)))] for word in self.words])
         together = " together" if len(self.words) > 1 else ""
         effect, own = self.effects[0], np.array(audit.predictions)
         before, after = own[list(effect.texts)], np.array(effect.without, int)
@@ -108,7 +114,7 @@ def headline(audit: Audit) -> list[Phrase]:
         quoted = (f"“{html.label(word)}”" for word in each.words.word)
         mark = next((word for word in quoted if word in text), "")
         before, _, after = text.partition(mark) if mark else (text, "", "")
-        sentence += phrases(before, ("for", mark.strip("“”")), after) if mark else phrases(text)
+        sentence += phrases(before, ("for", name_in_sentence(mark[1:-1])), after) if mark else phrases(text)
     return sentence
 
 
@@ -153,7 +159,7 @@ def text_numbers(audit: Audit) -> list[int]:
     """The texts that a page holds: the mistakes, then those of the words, the most harmful first."""
     numbers = [each.text for each in audit.corrections[:MISTAKES]] if audit.labels else []
     for word in dict.fromkeys(audit.words.word):
-        numbers += [row[0] for row in hidden_word(audit, word).decisions(audit)[:LISTED]]
+        numbers += [row[0] for row in hidden_word(audit, word).listed(audit)]
     return list(dict.fromkeys(numbers))[:MOST_TEXTS]
 
 
@@ -179,7 +185,7 @@ def text_trait(audit: Audit, number: int, names: Mapping[str, int]) -> Wired:
 
 
 def decision_words(audit: Audit, row: Decision, word: str = "it") -> str:
-    """The decisions about a text with and without a word: "✗ labelled negative · positive 93 % → negative without it"."""
+    """The decisions with and without a word: "✗ labelled negative · positive 93 % → negative without it"."""
     number, *without = row
     names = [""] if audit.other is None else ["A: ", "B: "]
     parts = []
@@ -205,7 +211,7 @@ def behind_words(audit: Audit, number: int) -> str:
 
 def _words(audit: Audit) -> Iterator[Wired]:
     """A row for each word and class."""
-    found = set(audit.found[0].index)
+    beyond_chance = set(audit.found[0].index)
     numbers = set(text_numbers(audit))
     for place, row in enumerate(audit.words.to_dict("records")):
         hidden = hidden_word(audit, row["word"])
@@ -215,13 +221,13 @@ def _words(audit: Audit) -> Iterator[Wired]:
             "texts": row["texts"],
             "effects": [_effect(audit, row, end) for end in ["", "_other"][: len(models(audit))]],
             "p": _number(row["p_holm"]),
-            "found": place in found,
-            "said": hidden.sentence(audit),
-            "rows": [each for each in hidden.decisions(audit)[:LISTED] if each[0] in numbers],
+            "beyond_chance": place in beyond_chance,
+            "sentence": hidden.sentence(audit),
+            "rows": [each for each in hidden.listed(audit) if each[0] in numbers],
         }
 
 
-def _effect(audit: Audit, row: Mapping[str, Any], end: str) -> Wired:
+def _effect(audit: Audit, row: Mapping[Any, Any], end: str) -> Wired:
     """What a word does to one of the models."""
     names = ["flips"] if audit.labels is None else ["corrects", "breaks"]
     numbers = {name: _number(row.get(f"{name}{end}")) for name in ("pull", "low", "high", "excess")}
@@ -230,12 +236,12 @@ def _effect(audit: Audit, row: Mapping[str, Any], end: str) -> Wired:
 
 def _slices(audit: Audit) -> Iterator[Wired]:
     """A row for each part of the texts."""
-    found = set(audit.found[1].index)
+    beyond_chance = set(audit.found[1].index)
     for place, row in enumerate(audit.slices.to_dict("records")):
-        kept = {name: row[name] for name in ("texts", "errors", "toward")}
+        counts = {name: row[name] for name in ("texts", "errors", "toward")}
         numbers = {name: _number(row[name]) for name in ("rate", "low", "high", "rest", "excess")}
         name = f"{row['slice']}: {row['value']}"
-        yield {"name": name, "p": _number(row["p_holm"]), "found": place in found} | kept | numbers
+        yield {"name": name, "p": _number(row["p_holm"]), "beyond_chance": place in beyond_chance} | counts | numbers
 
 
 def _mistake(audit: Audit, mistake: Any) -> Wired:
@@ -243,7 +249,7 @@ def _mistake(audit: Audit, mistake: Any) -> Wired:
         "number": mistake.text,
         "words": list(mistake.words),
         "places": list(mistake.places),
-        "said": behind_words(audit, mistake.text),
+        "sentence": behind_words(audit, mistake.text),
     }
 
 

@@ -21,8 +21,14 @@ NOTES = {"Office": "Mara works in the attic. Please pass it on.", "Trains": "The
 NOTES |= {"Address": "Reminder: Mara lives in Oslo now.", "Old list": "Boris lives in Rouen. Boris likes tea."}
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "In which city does Mara live?"}]
 NAMES = ["highlight", "layers", "compare"]  # that show a finished result of one text
-LISTS = {"clouds": "Words of", "answers": "The reply"}  # the name of a view's list; elsewhere "The text"
-every_view = pytest.mark.parametrize("name", [*NAMES, "heads", "games", "clouds", "browse", "workbench", "answers"])
+LISTS = {
+    "clouds": "Words of",
+    "audit": "Words",
+    "answers": "The reply",
+}  # the name of a view's list; elsewhere "The text"
+every_view = pytest.mark.parametrize(
+    "name", [*NAMES, "heads", "games", "clouds", "browse", "workbench", "answers", "audit"]
+)
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"]
 SHOW = """async ([script, style, state]) => {

@@ -6,7 +6,7 @@ import os
 import pytest
 
 import nbsal
-from nbsal.widgets import Answers, Browse, Clouds, Compare, Games, Heads, Highlight, Layers, Workbench
+from nbsal.widgets import Answers, Audit, Browse, Clouds, Compare, Games, Heads, Highlight, Layers, Workbench
 from tests.browser import bench
 
 
@@ -114,6 +114,7 @@ def views(reviews):
             explain, bench.MANY, labels=["positive", "negative", "negative", "negative"], opened=1
         ),
         "workbench": lambda: Workbench(explain, text=bench.REAL, panels=["layers", "games"]),
+        "audit": lambda: Audit(explain, bench.MANY, ["positive", "negative", "negative", "positive"], least=1),
         "answers": lambda: Answers(
             nbsal.load("demo/notes"), bench.ASKED, documents=bench.NOTES, method=bench.SIGNED, panels=["curve"]
         ),

@@ -61,7 +61,7 @@ def test_a_picked_word_shows_its_texts_mistakes_first(show, sheet, audited):
     audit, row = audited.audit, audited._audit["words"][second]
     expect(words(root).nth(second)).to_have_attribute("aria-selected", "true")
     expect(words(root).nth(first)).to_have_attribute("aria-selected", "false")
-    expect(root.get_by_text(plain(row["said"])).last).to_be_visible()
+    expect(root.get_by_text(plain(row["sentence"])).last).to_be_visible()
     expect(quotes(root)).to_have_count(len(row["rows"]))
     for k, (number, decided) in enumerate(row["rows"]):
         before, after = audit.classes[audit.predictions[number]], audit.classes[decided]
@@ -94,7 +94,7 @@ def test_words_are_walked_and_several_picked_by_keys(show, sheet, audited):
     expect(root.locator(".nbsal-outdated")).to_have_count(1)
     answer(sheet, audited, picked=both)
     expect(root.locator(".nbsal-outdated")).to_have_count(0)
-    said = plain(audited._shown["said"])
+    said = plain(audited._choice["sentence"])
     assert " together corrects " in said
     expect(root.get_by_text(said)).to_be_visible()
     table.press("Space")
@@ -115,7 +115,7 @@ def test_a_mistake_opens_its_text_and_the_next_one_follows_the_keys(show, sheet,
     mistakes.press("ArrowDown")
     bench.expect_traits(sheet, opened=second["number"])
     expect(root.get_by_role("heading", name=f"Text {second['number']}")).to_be_visible()
-    expect(root.get_by_text(second["said"], exact=True)).to_be_visible()
+    expect(root.get_by_text(second["sentence"], exact=True)).to_be_visible()
     text = root.get_by_role("region", name="Opened text")
     assert text.inner_text() == audited.audit.texts[second["number"]]
     marked = {word.casefold() for word in text.locator(".nbsal-highlighted").all_inner_texts()}

@@ -68,7 +68,7 @@ def test_no_page_loads_anything_from_elsewhere(folder, pages):
 
 def test_every_view_has_a_page_that_shows_it(chromium, folder):
     frames = sorted(path.stem for path in (folder / "views" / "frames").glob("*.html"))
-    views = ["answers", "browse", "clouds", "compare", "games", "heads", "highlight", "layers", "workbench"]
+    views = ["answers", "audit", "browse", "clouds", "compare", "games", "heads", "highlight", "layers", "workbench"]
     assert frames == sorted([*views, "start"])
     page = open_page(chromium)
     for name in views:

@@ -7,12 +7,13 @@ import threading
 import pytest
 
 import nbsal
+from nbsal.evaluation import cache
 from nbsal.evaluation.audit.result import Audit as FinishedAudit
 from nbsal.model.running.masking import MaskedModel
 from nbsal.render.headline import plain
 from nbsal.support.errors import UnknownName
 from nbsal.widgets import Audit, Browse
-from nbsal.widgets.audit_parts import LISTED, MISTAKES
+from nbsal.widgets.audit_parts import LISTED, MISTAKES, Hidden
 from tests.raising import refuses
 from tests.widgets.test_view import from_page
 
@@ -59,7 +60,7 @@ def test_words_and_texts_are_those_of_the_audit(view, audit):
     assert [word["effects"][0]["counts"] for word in sent["words"]] == audit.words[
         ["corrects", "breaks"]
     ].values.tolist()
-    assert [word["found"] for word in sent["words"]] == audit.words.index.isin(audit.found[0].index).tolist()
+    assert [word["beyond_chance"] for word in sent["words"]] == audit.words.index.isin(audit.found[0].index).tolist()
     assert plain(sent["sentence"]) == audit.sentence.replace("“", "").replace("”", "")
     assert view.picked == [next(word for kind, word in sent["sentence"] if kind == "for")]
     for word in sent["words"]:
@@ -68,7 +69,7 @@ def test_words_and_texts_are_those_of_the_audit(view, audit):
         assert dict(word["rows"]).items() <= expected.items()
         assert len(word["rows"]) == min(len(expected), LISTED)
         mistakes = [number in wrong for number, _ in word["rows"]]
-        assert mistakes == sorted(mistakes, reverse=True) and sum(mistakes) == min(len(wrong & {*expected}), LISTED)
+        assert mistakes == sorted(mistakes, reverse=True)
         for number, _ in word["rows"]:
             words = unpacked(view._texts[number])
             assert [text for text, *_ in words] == [audit.word(number, place) for place in range(len(words))]
@@ -80,11 +81,21 @@ def test_words_and_texts_are_those_of_the_audit(view, audit):
             assert marked == {word["word"]}
 
 
+def test_a_decision_that_breaks_is_listed_among_many_mistakes(audit):
+    common = max(audit.effects, key=lambda effect: len(effect.texts))
+    *others, right = common.texts
+    labels = [own if text == right else 1 - own for text, own in enumerate(audit.predictions)]
+    without = (*tuple(audit.predictions[text] for text in others), 1 - audit.predictions[right])
+    effect = dataclasses.replace(common, without=without)
+    rows = Hidden((common.word,), (effect,)).listed(dataclasses.replace(audit, labels=tuple(labels)))
+    assert len(rows) == LISTED < len(common.texts) and rows[-1] == [right, without[-1]]
+
+
 def test_mistakes_and_slices_are_those_of_the_audit(view, audit):
     mistakes, slices = view._audit["mistakes"], view._audit["slices"]
     assert [mistake["number"] for mistake in mistakes] == audit.wrong[:MISTAKES] and {*audit.wrong} <= {*view._texts}
     assert [mistake["words"] for mistake in mistakes] == audit.mistakes.words.tolist()
-    assert all(("corrects it" in mistake["said"]) == bool(mistake["words"]) for mistake in mistakes)
+    assert all(("corrects it" in mistake["sentence"]) == bool(mistake["words"]) for mistake in mistakes)
     assert [each["errors"] for each in slices] == audit.slices.errors.tolist()
     assert [each["rate"] for each in slices] == pytest.approx(audit.slices.rate.tolist(), abs=1e-4)
     assert "half: True" in {each["name"] for each in slices}
@@ -94,8 +105,8 @@ def test_picked_words_are_hidden_together(view, audit):
     words = audit.words.word.drop_duplicates().tolist()[:3]
     from_page(view, picked=words)
     together = audit.hide(words)
-    shown = view.wait()._shown
-    assert dict(shown["rows"]).items() <= dict(zip(together.texts, together.without, strict=True)).items()
+    choice = view.wait()._choice
+    assert dict(choice["rows"]).items() <= dict(zip(together.texts, together.without, strict=True)).items()
     labels, own = audit.labels, audit.predictions
     pairs = list(zip(together.texts, together.without, strict=True))
     corrects = sum(after == labels[text] != own[text] for text, after in pairs)
@@ -104,15 +115,15 @@ def test_picked_words_are_hidden_together(view, audit):
     ends = (
         f" together corrects {corrects} of {len(audit.wrong)} mistakes and breaks {breaks} of {right} right decisions."
     )
-    assert plain(shown["said"]) == f"Hiding {words[0]}, {words[1]} and {words[2]}{ends}"
-    assert shown["texts"] == len(pairs) and {row[0] for row in shown["rows"]} <= {*view._texts, *shown["more"]}
-    assert plain(shown["said"]) in without_markup(view.to_html())
+    assert plain(choice["sentence"]) == f"Hiding {words[0]}, {words[1]} and {words[2]}{ends}"
+    assert choice["texts"] == len(pairs) and {row[0] for row in choice["rows"]} <= {*view._texts, *choice["more"]}
+    assert plain(choice["sentence"]) in without_markup(view.to_html())
     selections = []
     view.on_select(lambda rows: selections.append(rows.word.unique().tolist()))
     from_page(view, picked=words[:2])
     assert selections == [words[:2]]
     from_page(view, picked=[])
-    assert view.wait().picked == [] == view._shown["rows"]
+    assert view.wait().picked == [] == view._choice["rows"]
 
 
 def without_markup(page):
@@ -124,7 +135,7 @@ def test_a_loaded_audit_says_that_it_cannot_hide_several_words(audit, tmp_path):
     audit.save(tmp_path / "audit.json")
     words = audit.words.word.drop_duplicates().tolist()[:2]
     view = Audit(FinishedAudit.load(tmp_path / "audit.json"), picked=words).wait()
-    assert view._shown["said"] is None and not view._audit["hides"]
+    assert view._choice["sentence"] is None and not view._audit["hides"]
     assert view._audit["words"] == Audit(audit).wait()._audit["words"]
     assert len(view.result.hidden) == 2 and " together " not in view.to_html()
 
@@ -143,7 +154,7 @@ def test_without_labels_there_are_flips_alone(audit):
     assert "Mistakes" not in html and "Flips" in html and view.to_png()[:4] == b"\x89PNG"
 
 
-def test_two_models_are_shown_side_by_side(audit):
+def test_two_models_stand_side_by_side(audit):
     flipped = tuple(
         dataclasses.replace(e, without=tuple(1 - w for w in e.without), pulls=tuple(-p for p in e.pulls))
         for e in audit.effects
@@ -162,31 +173,45 @@ def test_two_models_are_shown_side_by_side(audit):
 
 
 def test_an_explainer_audits_in_the_background_and_resumes(explain, audit, monkeypatch):
-    started, go, calls = threading.Event(), threading.Event(), []
+    started, go = threading.Event(), threading.Event()
     original = MaskedModel.logits
 
     def slow(self, *arguments):
-        calls.append(1)
         started.set()
         go.wait(20)
         return original(self, *arguments)
 
+    explained, explain_rows = [], cache.explain_rows
+
+    def count(members, rows, *arguments):
+        explained.append(len(rows))
+        explain_rows(members, rows, *arguments)
+
     monkeypatch.setattr(MaskedModel, "logits", slow)
+    monkeypatch.setattr(cache, "explain_rows", count)
     view = Audit(explain, TEXTS, LABELS, groups=GROUPS, least=2)
     assert started.wait(60) and 0 < view.progress < 1
     view.cancel()
     go.set()
     assert view.wait(60).status == "cancelled" and view.audit is None
     view.request()
-    assert view.wait(60).audit.words.equals(audit.words) and view._audit["words"] == Audit(audit).wait()._audit["words"]
+    finished = view.wait(60).audit
+    assert finished.words.equals(audit.words) and view._audit["words"] == Audit(audit).wait()._audit["words"]
+    assert explained == [60], "what was explained before it was cancelled is not explained again"
+    from_page(view, picked=[])
+    assert view.wait().audit is finished, "another choice is no reason for another audit"
 
 
-def test_an_opened_text_is_sent_wherever_it_is(view, audit):
-    number = next(number for number in range(60) if number not in audit.wrong)
+def test_an_opened_text_is_sent_wherever_it_is(audit):
+    rare = min(audit.effects, key=lambda effect: len(effect.texts))
+    view = Audit(dataclasses.replace(audit, effects=(rare,))).wait()
+    number = next(number for number in range(60) if number not in view._texts)
     from_page(view, opened=number)
     view.wait()
-    assert number in {**view._texts, **view._shown["more"]} and view._shown["behind"] == ""
+    assert unpacked(view._choice["more"][number])[0][0] == audit.word(number, 0) and view._choice["behind"] == ""
     assert f"Text {number}" in view.to_html()
+    from_page(view, opened=audit.wrong[0])
+    assert view.wait()._choice["more"] == {} and "Hiding" in view._choice["behind"]
 
 
 def test_impossible_arguments_are_refused(explain, audit):
@@ -224,7 +249,10 @@ def test_words_and_slices_beyond_chance_are_marked(audit):
         labels=(0,) * 60, corrections=(),
     )  # fmt: skip
     view = Audit(certain).wait()
-    assert any(word["found"] for word in view._audit["words"]) and view.to_html().count("beyond chance") > 2
+    words, slices = ({row["beyond_chance"] for row in view._audit[name]} for name in ("words", "slices"))
+    assert words == {True, False} == slices
+    marked = sum(row["beyond_chance"] for name in ("words", "slices") for row in view._audit[name])
+    assert view.to_html().count("\N{BLACK DIAMOND} beyond chance") == marked
 
 
 def test_the_mistakes_are_browsed(explain, audit):

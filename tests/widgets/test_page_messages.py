@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import nbsal
-from nbsal.widgets import Answers, Browse, Clouds, Compare, Games, Heads, Highlight, Layers, View, Workbench
+from nbsal.widgets import Answers, Audit, Browse, Clouds, Compare, Games, Heads, Highlight, Layers, View, Workbench
 from tests.browser import bench
 from tests.cases import cases
 from tests.widgets.test_view import TEXT, from_page
@@ -33,7 +33,9 @@ SETTABLE = {
     Browse: SHADING | {"selection": [2], "hover": 1, "sort": "top", "descending": True, "label": "positive"}
     | {"wrong": True, "token": "film", "page": 1, "opened": 1},
     Answers: SHADING | {"selection": [2], "hover": 1, "source_selection": [7], "level": "sentence", "layer": 1}
-    | {"method": "occlusion", "at": 3, "rival": "Rouen", "struck": [2], "panels": ["curve"]},
+    | {"method": "occlusion", "at": 3, "rival": "Rouen", "struck": [2], "panels": ["curve"], "hops": 1}
+    | {"certainty": True},
+    Audit: {"selection": [2], "hover": 1, "picked": ["warm"], "opened": 1},
     Clouds: {"selection": [2], "hover": 1, "k": 20, "unit": "token", "form": "list", "picked": ["positive", "warm"]},
 }  # fmt: skip
 
@@ -44,6 +46,8 @@ def build(kind, explain):
         return View()
     if kind is Answers:
         return Answers(nbsal.load("demo/notes"), bench.ASKED, documents=bench.NOTES, method="gradxact").wait(60)
+    if kind is Audit:
+        return Audit(explain, TEXTS, least=1).wait(60)
     settings = {"texts": TEXTS} if kind in (Browse, Clouds) else {"text": TEXT}
     view = kind(explain, **settings)
     return view.wait(60)

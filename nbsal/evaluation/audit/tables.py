@@ -122,7 +122,8 @@ def sentence(audit: Any) -> str:
         return f"Scores name no word in enough of the {plural(count, 'text')} to be tried."
     if audit.labels is None:
         top = frame.loc[frame.flips.idxmax()]
-        return f"Hiding “{html.label(top.word)}” changes {top.flips} of {plural(int(top.texts), 'decision')} about texts with it."
+        of = f"{top.flips} of {plural(int(top.texts), 'decision')}"
+        return f"Hiding “{html.label(top.word)}” changes {of} about texts with it."
     wrong = len(audit.wrong)
     right = count - wrong
     if not wrong:

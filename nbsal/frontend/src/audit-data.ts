@@ -25,7 +25,7 @@ export const isSame = (audit: AuditData, drawn: AuditData | null) =>
 
 /** A text of the page by its number, if it holds that text. */
 export const textOf = ({ get }: AuditContext, number: number): AuditedText | undefined =>
-  get("_shown").more?.[number] ?? get("_texts")[number];
+  get("_choice").more?.[number] ?? get("_texts")[number];
 
 /** The pieces of a text, in which those words are marked: by their number among all names, and their place. */
 export function piecesOf({ parts }: AuditedText, isMarked: (name: number, place: number) => boolean): Pieces {

@@ -87,7 +87,7 @@ export function openedMistake(context: AuditContext) {
     const wrong = labelOf(audit, text);
     const [[decided, share]] = text.decisions;
     label.textContent = `${audit.classes[decided]} ${confidence(share)}${wrong === null ? "" : ` \u00b7 \u2717 labelled ${wrong}`}`;
-    behind.textContent = mistake?.said ?? get("_shown").behind ?? "";
+    behind.textContent = mistake?.sentence ?? get("_choice").behind ?? "";
     const names = new Set((mistake?.words ?? []).map((word) => audit.names.indexOf(word.toLowerCase())));
     const places = new Set(mistake?.places);
     body.replaceChildren(excerpt(piecesOf(text, (name, place) => places.has(place) || (name >= 0 && names.has(name)))));
@@ -113,7 +113,7 @@ export function sliceBars() {
   };
 }
 
-function drawSlice({ name, texts, rate, low, high, rest, toward, excess, found }: AuditSlice, most: number) {
+function drawSlice({ name, texts, rate, low, high, rest, toward, excess, beyond_chance }: AuditSlice, most: number) {
   const line = h("s");
   const bar = h("i", { class: "nbsal-changed" }, line);
   const set = (property: string, share: number) => bar.style.setProperty(property, `${(100 * share) / most}%`);
@@ -123,11 +123,11 @@ function drawSlice({ name, texts, rate, low, high, rest, toward, excess, found }
   set("--high", high);
   const percent = (share: number) => formatPercent(share, 0);
   const often = toward && excess ? ` \u00b7 ${toward} ${excess > 0 ? "+" : ""}${percent(excess)} too often` : "";
-  const mark = found && h("b", {}, `${FOUND} beyond chance `);
+  const mark = beyond_chance && h("b", {}, `${FOUND} beyond chance `);
   const range = ` (${percent(low)} to ${percent(high)}), elsewhere ${percent(rest)} \u00b7 ${plural(texts, "text")}`;
   return [
     h("span", { class: "nbsal-name", title: name, dir: "auto" }, name),
     bar,
-    h("span", {}, mark, h("b", {}, percent(rate)), found ? range + often : range),
+    h("span", {}, mark, h("b", {}, percent(rate)), beyond_chance ? range + often : range),
   ];
 }

@@ -25,36 +25,36 @@ const [SAVED, LOADED] = [
 
 export function wordTexts(context: AuditContext) {
   const { get, on, live } = context;
-  const [heading, note, said] = [h("h3"), h("span"), h("p", { "aria-live": "polite" })];
+  const [heading, note, summary] = [h("h3"), h("span"), h("p", { "aria-live": "polite" })];
   const hint = h("p", { class: "nbsal-quiet" }, HINT);
   const list = h("ol", { class: "nbsal-quotes", tabindex: 0, role: "list", "aria-label": "Texts" });
-  const node = h("section", { class: "nbsal-panel" }, h("header", {}, heading, note), hint, said, list);
+  const node = h("section", { class: "nbsal-panel" }, h("header", {}, heading, note), hint, summary, list);
 
   const show = (title: string, listed: number, texts: number, sentence: (Node | string)[], rows: Node[]) => {
     heading.textContent = title;
     const order = auditOf(context)?.judged ? "mistakes first" : "changed first";
     note.textContent = !texts ? "" : listed < texts ? `${listed} of them, ${order}` : order;
     hint.hidden = title !== "";
-    said.replaceChildren(...sentence);
+    summary.replaceChildren(...sentence);
     list.replaceChildren(...rows);
     list.hidden = !rows.length;
     list.scrollTop = 0;
   };
   const draw = () => {
-    const [audit, shown, picked] = [auditOf(context), get("_shown"), get("picked") ?? []];
+    const [audit, choice, picked] = [auditOf(context), get("_choice"), get("picked") ?? []];
     if (!audit) return;
-    const isShown = JSON.stringify(shown.picked) === JSON.stringify(picked);
-    node.classList.toggle("nbsal-outdated", picked.length > 1 && live && audit.hides && !isShown);
+    const isCurrent = JSON.stringify(choice.picked) === JSON.stringify(picked);
+    node.classList.toggle("nbsal-outdated", picked.length > 1 && live && audit.hides && !isCurrent);
     const words = picked.flatMap((name) => audit.words.find(({ word }) => word === name) ?? []);
     const title = (count: number) => `${plural(count, "text")} with ${picked.map(quoted).join(" or ")}`;
     node.hidden = !audit.words.length;
     if (!words.length) show("", 0, 0, [], []);
     else if (words.length === 1) {
-      const [{ rows, texts, said }] = words;
-      show(title(texts), rows.length, texts, phraseNodes(said), quotes(audit, words, rows, "it"));
-    } else if (isShown && shown.said) {
-      const { rows, texts, said } = shown;
-      show(title(texts), rows.length, texts, phraseNodes(said), quotes(audit, words, rows, "them"));
+      const [{ rows, texts, sentence }] = words;
+      show(title(texts), rows.length, texts, phraseNodes(sentence), quotes(audit, words, rows, "it"));
+    } else if (isCurrent && choice.sentence) {
+      const { rows, texts, sentence } = choice;
+      show(title(texts), rows.length, texts, phraseNodes(sentence), quotes(audit, words, rows, "them"));
     } else if (!live || !audit.hides) {
       const rows = words.flatMap((each) => quotes(audit, [each], each.rows, nameInSentence(shortened(each.word))));
       show(`Texts with ${picked.map(quoted).join(" or ")}`, 0, 0, [live ? LOADED : SAVED], rows);

@@ -26,8 +26,8 @@ export interface AuditedWord {
   effects: WordEffect[];
   p: number | null;
   /** Whether it is beyond chance. */
-  found: boolean;
-  said: Phrase[];
+  beyond_chance: boolean;
+  sentence: Phrase[];
   rows: Decided[];
 }
 
@@ -42,7 +42,7 @@ export interface AuditSlice {
   toward: string;
   excess: number | null;
   p: number | null;
-  found: boolean;
+  beyond_chance: boolean;
 }
 
 export interface Mistake {
@@ -50,7 +50,7 @@ export interface Mistake {
   /** The words behind it, and their places among the words of the text. */
   words: string[];
   places: number[];
-  said: string;
+  sentence: string;
 }
 
 /** A text: of each word the characters before it, its own, its score in thousandths and its number among all names. */
@@ -77,13 +77,13 @@ export interface AuditData {
 }
 
 /** What Python adds for the picked words and the opened text. */
-interface Shown {
+interface Choice {
   picked: string[];
   /** How many texts have any of the words. */
   texts: number;
   rows: Decided[];
   /** What hiding the words together does; null if that is not known. */
-  said: Phrase[] | null;
+  sentence: Phrase[] | null;
   more: Record<string, AuditedText>;
   behind: string;
 }
@@ -93,5 +93,5 @@ export interface AuditTraits extends ViewTraits {
   opened: number | null;
   _audit: OrEmpty<AuditData>;
   _texts: Record<string, AuditedText>;
-  _shown: OrEmpty<Shown>;
+  _choice: OrEmpty<Choice>;
 }

@@ -82,7 +82,7 @@ const shareText = (value: number | null) =>
 /** A number of each model. */
 const each = (effects: WordEffect[], text: (effect: WordEffect) => string) => effects.map(text).join(" | ");
 
-function cells({ judged }: AuditData, { word, label, texts, effects, found }: AuditedWord, most: number) {
+function cells({ judged }: AuditData, { word, label, texts, effects, beyond_chance }: AuditedWord, most: number) {
   const side = (name: string, index: number) => {
     const bars = effects.map(({ counts }) => {
       const bar = h("i", { class: name });
@@ -97,7 +97,7 @@ function cells({ judged }: AuditData, { word, label, texts, effects, found }: Au
       {},
       each(effects, ({ counts }) => String(counts[index])),
     );
-  const mark = found && h("small", { title: FOUND_WORDS }, FOUND, h("span", {}, ` ${FOUND_WORDS}`));
+  const mark = beyond_chance && h("small", { title: FOUND_WORDS }, FOUND, h("span", {}, ` ${FOUND_WORDS}`));
   const name = h("b", { title: word, dir: "auto" }, word);
   const bars = judged ? [number(1), side("nbsal-breaks", 1), side("nbsal-corrects", 0), number(0)] : [];
   const flips = judged ? [] : [side("nbsal-corrects", 0), number(0)];
@@ -113,13 +113,13 @@ function cells({ judged }: AuditData, { word, label, texts, effects, found }: Au
 }
 
 /** "not · speaks for negative · 45 texts · pull +1.2 (+0.9 to +1.5) · corrects 14, breaks 3 · p 0.003 ◆ beyond chance" */
-function wordNodes({ judged }: AuditData, { word, label, texts, effects, p, found }: AuditedWord) {
+function wordNodes({ judged }: AuditData, { word, label, texts, effects, p, beyond_chance }: AuditedWord) {
   const measured = effects.map(({ counts, pull, low, high, excess }, model) => {
     const name = effects.length > 1 ? `${"AB"[model]}: ` : "";
     const did = judged ? `corrects ${counts[0]}, breaks ${counts[1]}` : `changes ${counts[0]}`;
     const often = judged ? ` \u00b7 ${shareText(excess)} too often` : "";
     return ` \u00b7 ${name}${did} \u00b7 pull ${scoreText(pull)} (${scoreText(low)} to ${scoreText(high)})${often}`;
   });
-  const chance = ` \u00b7 p ${p === null ? "\u2013" : p.toFixed(3)}${found ? ` ${FOUND} ${FOUND_WORDS}` : ""}`;
+  const chance = ` \u00b7 p ${p === null ? "\u2013" : p.toFixed(3)}${beyond_chance ? ` ${FOUND} ${FOUND_WORDS}` : ""}`;
   return [h("b", {}, word), ` \u00b7 speaks for ${label} \u00b7 ${plural(texts, "text")}${measured.join("")}${chance}`];
 }
