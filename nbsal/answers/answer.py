@@ -106,7 +106,7 @@ class Answer:
         """A number of hops; None stands for that of the answer."""
         return self.hops if hops is None else check_hops(hops)
 
-    def follow(self, own: Floats, hops: Count) -> Followed:
+    def _follow(self, own: Floats, hops: Count) -> Followed:
         """Some rows, [part, token of prompt and reply], followed through the reply."""
         return follow_rows(own, self.scores, self.reading.start, hops, self.provenance, self.running)
 
@@ -122,7 +122,7 @@ class Answer:
             return self
         if hops == 0:
             return replace(self, followed=None)
-        followed = self.follow(self.scores, hops)
+        followed = self._follow(self.scores, hops)
         if "span" not in self.provenance:  # rows were scaled, and must count in a sum as they did
             sizes = np.abs(self.scores).sum(1, keepdims=True)
             followed = replace(followed, scores=sizes * followed.scores)
@@ -326,7 +326,7 @@ class Answer:
         probability = np.exp(self.statistics.logprob[list(tokens)].sum())
         settings = {name: value for name, value in self.provenance.items() if name not in OF_ONE_TARGET}
         if hops != 0:
-            followed = self.follow(scores[None], hops)
+            followed = self._follow(scores[None], hops)
             scores, settings = followed.scores[0], settings | followed.provenance
         elif change is not None:
             settings |= {"change": change, "gap": float(scores.sum()) - change}

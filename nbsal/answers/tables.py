@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nbsal.answers.hops import Count
+from nbsal.answers.hops import Count, follow_rows
 from nbsal.answers.reading import TEMPLATE, unit_sums
 from nbsal.support.validation import positive_number
 
@@ -80,7 +80,12 @@ def _part_scores(answer: Any, parts: Sequence[Sequence[int]], hops: Count | None
     # What needs another run at each hop is not followed again, since the answer may have no model.
     rows = answer.rows if hops == answer.hops and "span" in answer.provenance else answer.scores
     summed = np.stack([rows[list(part)].sum(0) for part in parts])
-    return summed if hops == 0 or rows is not answer.scores else answer.follow(summed, hops).scores
+    return summed if hops == 0 or rows is not answer.scores else _followed(answer, summed, hops)
+
+
+def _followed(answer: Any, summed: Floats, hops: Count) -> Floats:
+    start = answer.reading.start
+    return follow_rows(summed, answer.scores, start, hops, answer.provenance, answer.running).scores
 
 
 def _drop(answer: Any, unit: int, part: Sequence[int]) -> float | None:
