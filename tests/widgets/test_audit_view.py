@@ -85,11 +85,7 @@ def test_a_decision_that_breaks_is_listed_among_many_mistakes(audit):
     common = max(audit.effects, key=lambda effect: len(effect.texts))
     *others, right = common.texts
     labels = [own if text == right else 1 - own for text, own in enumerate(audit.predictions)]
-<<<<<<< HEAD
-    without = (*tuple(audit.predictions[text] for text in others), 1 - audit.predictions[right])
-=======
     without = (*(audit.predictions[text] for text in others), 1 - audit.predictions[right])
->>>>>>> view
     effect = dataclasses.replace(common, without=without)
     rows = Hidden((common.word,), (effect,)).listed(dataclasses.replace(audit, labels=tuple(labels)))
     assert len(rows) == LISTED < len(common.texts) and rows[-1] == [right, without[-1]]
