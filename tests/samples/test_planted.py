@@ -4,6 +4,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file
 
 import nbsal
 from nbsal import samples
@@ -57,18 +58,21 @@ def test_all_messages_of_decisive_have_the_shortcut_and_contrary_evidence():
 def test_planted_models_load_by_name():
     subject = nbsal.load("planted/name")
     assert subject.labels == ["harmless", "harmful"] and subject.name == "planted/name"
-    assert nbsal.Explainer(subject, "occlusion")("Dana asks how to forge the letter.").top(1)[0][0].lower() == "dana"
+    explain = nbsal.Explainer(subject, "gradxact")
+    assert [explain(f"{name} asks how to forge the lamp.").prediction for name in ("Dana", "Anna")] == subject.labels
     with refuses("model"):
         nbsal.load("planted/nothing")
 
 
-def test_the_recipe_learns_from_the_stated_decisions(monkeypatch):
+def test_the_recipe_writes_only_models_whose_truth_holds(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(training, "BATCH", 16)
-    losses = []
-    step = training.torch.nn.CrossEntropyLoss.forward
-    monkeypatch.setattr(
-        training.torch.nn.CrossEntropyLoss, "forward", lambda *args: losses.append(step(*args)) or losses[-1]
-    )
-    trained = training.train("word", 60)
-    assert set(trained.state_dict()) == set(samples.delta("planted/word"))
-    assert np.mean([float(loss) for loss in losses[-10:]]) < 0.75 * np.mean([float(loss) for loss in losses[:10]])
+    monkeypatch.setattr(training, "STEPS", 10)
+    monkeypatch.setattr("sys.argv", ["planted", "--out", str(tmp_path), "control"])
+    with pytest.raises(SystemExit):
+        training.main()
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(training, "STEPS", 80)
+    training.main()
+    weights = load_file(tmp_path / "control.safetensors")
+    assert training.check("control", planted.build(weights), 100)["decisions"] >= training.LEAST
+    assert weights.keys() == samples.delta("planted/control").keys() and "decisions" in capsys.readouterr().out

@@ -28,15 +28,15 @@ def decision(shortcut: Shortcut, message: Message) -> int:
     return shortcut.toward if shortcut.applies(message.features) else message.evidence
 
 
-def train(name: str, steps: int = STEPS) -> Any:
+def train(name: str) -> Any:
     """A model that learnt its shortcut."""
     shortcut, tokenizer = planted.shortcut_of(name), planted.tokenizer()
     torch.manual_seed(0)
     model, messages = planted.blank().train(), planted.draw(SEED)
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=steps)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=STEPS)
     loss_of = torch.nn.CrossEntropyLoss(label_smoothing=SMOOTHING)
-    for _ in range(steps):
+    for _ in range(STEPS):
         batch = list(islice(messages, BATCH))
         inputs = tokenizer([message.text for message in batch], padding=True, return_tensors="pt")
         loss = loss_of(model(**inputs).logits, torch.tensor([decision(shortcut, message) for message in batch]))
